@@ -101,7 +101,7 @@ fn visible(
 /// How its server defines a tool that the configuration changes.
 fn original(dispatch: &Dispatch, who: &ParticipantId, tool: &Tool) -> Option<Original> {
     let server = dispatch.server(&ParticipantId::new(&tool.server).ok()?)?;
-    let curation = &server.upstream.spec().config.curation;
+    let curation = server.upstream.spec().config.curation.as_deref()?;
     let manifests = server.manifests_for(who);
     let altered =
         manifests.iter().flat_map(|manifest| manifest.tools.items.iter().map(move |item| (manifest, item)));

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::config::Sets;
 use access::is_gateways_name;
 
 use crate::expand::is_reference;
@@ -114,7 +115,7 @@ fn unusable(
         pins: Policy::default(),
         start: Start::default(),
         idle_stop: IDLE_STOP,
-        curation: Arc::default(),
+        curation: None,
     };
     Some((server, AuthConfig { kind: oauth::config::Kind::Headers, ..AuthConfig::default() }))
 }
@@ -201,7 +202,8 @@ fn server(
         }
     }
     let timeouts = timeouts(&table);
-    let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
+    let capabilities =
+        capabilities(&table, &Sets::new()).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
     let auth = auth::read(&table, transport.as_ref(), env);
     let pins = pins(&table, standard.pins);
@@ -220,7 +222,7 @@ fn server(
         pins,
         start,
         idle_stop,
-        curation: Arc::new(curation),
+        curation,
     };
     Some((server, auth))
 }

@@ -183,6 +183,23 @@ fn problems_have_messages() {
             "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npresets = { a = 1 }",
             "unknown key `presets` in `[servers.a.tool.x]` [config_unknown_key]",
         ),
+        (
+            "[servers.a]\ncommand = 'x'\ntools = ['@read']",
+            "`servers.a.tools`: `@read` is a set, whose names have prefixes [config_value]",
+        ),
+        ("[sets.a]", "`[sets.a]` has no `tools` [config_value]"),
+        (
+            "[sets.a]\ntools = ['']",
+            "`sets.a.tools`: `` is no pattern: a pattern cannot be empty [config_value]",
+        ),
+        (
+            "[sets.read]\ntools = []\n[topics.a]\nhide = ['@raed']",
+            "`topics.a.hide`: there is no set `raed` [config_unknown_set]",
+        ),
+        (
+            "[profiles.a]\ncapabilities = ['mcp/proposal:tools/call:@b']",
+            "`profiles.a.capabilities`: there is no set `b` [config_unknown_set]",
+        ),
         ("[profiles.a]", "`[profiles.a]` has no `capabilities` [config_value]"),
         ("[topics.a]\naccess = 'open'", "`open` is not a value of `topics.a.access` [config_value]"),
         (
@@ -510,7 +527,7 @@ preset = { owner = "acme", deep = { list = [1, 2.5, false] } }
 hide_arguments = ["token"]
 "#,
     );
-    let curation = &config.servers[0].curation;
+    let curation = config.servers[0].curation.as_ref().unwrap();
     let shown = ["get_issue", "put", "get_secret", "other"].map(|own| curation.shows(own));
     assert_eq!((shown, curation.name("get_issue")), ([true, true, false, false], "issue"));
     let tool = &curation.tools["get_issue"];
@@ -521,4 +538,44 @@ hide_arguments = ["token"]
         (tool.title.as_deref(), tool.hidden_arguments.as_slice()),
         (Some("Issue"), &["token".to_owned()][..])
     );
+}
+
+#[test]
+fn a_set_stands_for_its_patterns() {
+    let config = good(
+        r#"
+[sets.read]
+tools = ["gh_get_*", "fs_read"]
+[sets.none]
+tools = []
+[topics.main]
+tools = ["@read", "gh_list"]
+hide = ["@none", "gh_get_secret"]
+[topics.other]
+[participants.ann]
+token_env = "TOKEN"
+capabilities = ["chat", { kind = "mcp/request:tools/call:@read", to = ["gh", "fs"] }, "mcp/proposal:tools/call:@none"]
+"#,
+    );
+    let tools = config.topics[0].tools.as_ref().unwrap();
+    let shown = ["gh_get_x", "fs_read", "gh_list", "gh_get_secret", "gh_put"].map(|name| tools.admits(name));
+    assert_eq!((shown, &config.topics[1].tools), ([true, true, true, false, false], &None));
+    let held: Vec<String> =
+        config.participants[0].participant.capabilities.iter().map(ToString::to_string).collect();
+    assert_eq!(held, ["chat", "mcp/request:tools/call:gh_get_*", "mcp/request:tools/call:fs_read"]);
+    let to = config.participants[0]
+        .participant
+        .capabilities
+        .iter()
+        .nth(2)
+        .and_then(|one| Some(one.addressees()?.count()));
+    assert_eq!((to, config.sets.len()), (Some(2), 2));
+}
+
+#[test]
+fn only_calls_of_tools_name_sets() {
+    let config = good(
+        "[profiles.a]\ncapabilities = [\"mcp/request:prompts/get:@x\", \"mcp/request:tools/call:a:@x\"]\n",
+    );
+    assert!(config.sets.is_empty(), "another context is what it says");
 }

@@ -4,15 +4,15 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{
-    Capabilities, Capability, IdError, NameFilter, NamePattern, ParticipantId, RateLimit, TopicName,
-};
+use access::config::Sets;
+use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
 use upstream::config::Secret;
 
 use crate::expand::{ExpandError, expand, expand_home, expand_path};
 use crate::node::{Location, Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
+use crate::sets;
 
 /// Hint at a `~user`.
 pub(crate) const FULL_PATH: &str = "write the full path: only `~` and `~/` mean a home directory, your own";
@@ -146,27 +146,11 @@ pub(crate) fn topic_name(name: &str, location: &Location, problems: &Problems) -
     noted(TopicName::new(name), name, location, problems)
 }
 
-/// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`.
-pub(crate) fn capabilities(table: &Table<'_>) -> Option<Arc<Capabilities>> {
+/// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`. One that names a set of tools is one for each pattern
+/// of the set.
+pub(crate) fn capabilities(table: &Table<'_>, sets: &Sets) -> Option<Arc<Capabilities>> {
     let items = table.list("capabilities")?;
-    Some(Arc::new(items.iter().filter_map(|item| capability(table, item)).collect()))
-}
-
-/// The names that `tools` and `hide` choose, by patterns.
-pub(crate) fn name_filter(table: &Table<'_>) -> NameFilter {
-    let patterns =
-        |key| Some(table.texts(key)?.into_iter().filter_map(|one| name_pattern(table, key, one)).collect());
-    NameFilter { only: patterns("tools"), hide: patterns("hide").unwrap_or_default() }
-}
-
-fn name_pattern(table: &Table<'_>, key: &str, (text, location): (&str, &Location)) -> Option<NamePattern> {
-    let wrong = |error| {
-        let message = format!("`{}`: `{}` is no pattern: {error}", table.full(key), text.escape_debug());
-        table
-            .problems()
-            .note(Problem::new("config_value", message).at(location).hint("for example \"get_*\""));
-    };
-    NamePattern::parse(text).map_err(wrong).ok()
+    Some(Arc::new(items.iter().flat_map(|item| capability(table, item, sets)).collect()))
 }
 
 /// A rate: `"100/s"`, `"600/min"`, or `{ limit = "100/s", burst = 200 }`.
@@ -203,7 +187,8 @@ fn parse_rate(limit: &str, burst: Option<u64>) -> Option<RateLimit> {
     Some(RateLimit { per_minute, burst })
 }
 
-fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
+/// The capabilities that a value is: one, or those of a set.
+fn capability(table: &Table<'_>, item: &Node, sets: &Sets) -> Vec<Capability> {
     let wrong = |message: String| {
         let message = format!("`{}`: {message}", table.full("capabilities"));
         let problem = Problem::new("config_capability", message).at(&item.location);
@@ -215,24 +200,40 @@ fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
             let unknown = entries.iter().find(|entry| entry.key != "kind" && entry.key != "to");
             if let Some(entry) = unknown {
                 wrong(format!("unknown key `{}` in a capability: it has `kind` and `to`", entry.key));
-                return None;
+                return Vec::new();
             }
             let Some(kind) = item.get("kind").and_then(Node::text) else {
                 wrong("a capability table needs a `kind`".into());
-                return None;
+                return Vec::new();
             };
             (kind, item.get("to"))
         }
         other => {
             wrong(format!("a capability is a text or {{ kind, to }}, not {}", other.what()));
-            return None;
+            return Vec::new();
         }
     };
-    let parsed = Capability::parse(kind).and_then(|capability| match to.map(addressees) {
-        None => Ok(capability),
-        Some(names) => capability.to(names),
-    });
-    parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
+    let parse = |kind: &str| {
+        let parsed = Capability::parse(kind).and_then(|capability| match to.map(addressees) {
+            None => Ok(capability),
+            Some(names) => capability.to(names),
+        });
+        parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
+    };
+    match set_in(kind) {
+        None => parse(kind).into_iter().collect(),
+        Some((act, name)) => {
+            let patterns = sets::of(sets, name, table, ("capabilities", &item.location));
+            patterns.iter().filter_map(|pattern| parse(&format!("{act}{pattern}"))).collect()
+        }
+    }
+}
+
+/// The set of tools that a capability for calls names as its context, behind the beginning of the capability.
+fn set_in(kind: &str) -> Option<(&str, &str)> {
+    let at = kind.strip_prefix("mcp/")?.find(":tools/call:")? + "mcp/".len() + ":tools/call:".len();
+    let (act, context) = kind.split_at(at);
+    (act.matches(':').count() == 2).then_some((act, context.strip_prefix(sets::SIGN)?))
 }
 
 /// The addressees. A value that is not a text or a list of texts gives an empty list, which is not valid.

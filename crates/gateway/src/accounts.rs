@@ -37,9 +37,8 @@ pub(crate) fn own_name(
     // Names without a prefix are the server's, and it may have more than it lists.
     let is_own = prefix.is_empty() || call.names == Names::Own;
     let keys = || manifest.list(list).items.iter().map(|item| item.key.as_str());
-    let curation = &server.upstream.spec().config.curation;
-    let shown =
-        |own: &str| if list == ListKind::Tools { curation.name(own).to_owned() } else { own.to_owned() };
+    let curation = server.upstream.spec().config.curation.as_deref().filter(|_| list == ListKind::Tools);
+    let shown = |own: &str| curation.map_or(own, |curation| curation.name(own)).to_owned();
     let public = |own: &str| public_name(prefix, &shown(own));
     let known = || own.as_deref().filter(|own| public(own) == name);
     // Of two names that are the same in public the one that has the prefix itself counts.

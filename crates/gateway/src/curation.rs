@@ -4,15 +4,17 @@
 
 use std::sync::Arc;
 
-use model::{ParticipantId, Refusal, RefusalCode, Request};
+use model::{ListKind, ParticipantId, Refusal, RefusalCode, Request};
 use store::OpenedProposal;
 use topic::{Cause, Target};
 use upstream::curation::{Author, Curation};
+use wire::mcp::list::{Hints, render};
 use wire::mcp::relay;
 
 use crate::call::Call;
 use crate::dispatch::Dispatch;
-use crate::live::Server;
+use crate::incoming::Names;
+use crate::live::{ConfiguredServer, Server};
 
 /// A call as its server gets it, with the presets of its tool; `None` if it stays as it is. `own` is the server's own name of the tool if
 /// the caller spells it otherwise.
@@ -44,6 +46,36 @@ pub(crate) fn rewrites(curation: &Curation, call: &Call, own: Option<&str>) -> b
     call.request.method.as_str() == "tools/call" && own.or(named).is_some_and(|own| curation.cuts(own))
 }
 
+/// Whether a topic does not offer the tool of a call at a server that lists to each caller what is its own: the topic has admitted the
+/// call by a name of which it may not have known whose it is.
+pub(crate) fn is_hidden(
+    dispatch: &Dispatch,
+    server: &ConfiguredServer,
+    call: &Call,
+    own: Option<&str>,
+) -> bool {
+    let own = own.or_else(|| call.request.target.as_ref().map(model::Target::as_str));
+    let (Some(own), Some(_)) = (own, &server.callers) else { return false };
+    !dispatch.with(|topic| topic.offers(&server.id, call.request.method.as_str(), own))
+}
+
+/// The tools of a server as a room sees them: under the server's own names, without the hidden ones. `None` for any other request, and
+/// where the server's own answer says it.
+pub(crate) fn list_in_room(dispatch: &Dispatch, server: &ConfiguredServer, call: &Call) -> Option<Vec<u8>> {
+    if call.names != Names::Own || call.request.method.as_str() != "tools/list" {
+        return None;
+    }
+    let offers = |own: &str| dispatch.with(|topic| topic.offers(&server.id, "tools/call", own));
+    let manifest = server.manifest_for(&call.link.participant.id, call.link.form);
+    let shown: Vec<_> = manifest.tools.items.iter().filter(|item| offers(&item.key)).collect();
+    let is_curated = server.upstream.spec().config.curation.is_some();
+    if !is_curated && shown.len() == manifest.tools.items.len() {
+        return None;
+    }
+    let items = shown.into_iter().map(|item| (item, None));
+    Some(render(ListKind::Tools, items, None, &[], Hints::Legacy))
+}
+
 /// The params of a proposed call with the presets of its tool; `None` if they stay as they are.
 ///
 /// # Errors
@@ -56,6 +88,9 @@ pub(crate) fn completed_params(
     by: Author,
 ) -> Result<Option<String>, Refusal> {
     let ("tools/call", Some(tool)) = (method, tool) else { return Ok(None) };
+    if !to.iter().all(|to| dispatch.with(|topic| topic.offers(to, method, tool))) {
+        return Err(unknown(tool));
+    }
     let params = params.unwrap_or("{}");
     let mut whole = Vec::new();
     for curation in to.iter().filter_map(|to| curation_of(dispatch, to)) {
@@ -102,7 +137,7 @@ fn arguments_of(params: &[u8]) -> Option<&[u8]> {
 fn curation_of(dispatch: &Dispatch, to: &ParticipantId) -> Option<Arc<Curation>> {
     match dispatch.with(|topic| topic.server(to))?.handle {
         Server::Gateway => None,
-        Server::Upstream(server) => Some(Arc::clone(&server.upstream.spec().config.curation)),
+        Server::Upstream(server) => server.upstream.spec().config.curation.clone(),
     }
 }
 

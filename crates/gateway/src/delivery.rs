@@ -7,7 +7,7 @@ use bytes::Bytes;
 use model::{
     Answer, Coding, Form, LinkId, LogLevel, Notice, Outcome, Payload, Refusal, RefusalCode, Request,
 };
-use topic::{Cause, End, Subject};
+use topic::{Cause, End, Subject, Target};
 use upstream::curation::Author;
 use upstream::tasks::LOST;
 use upstream::{CallEvents, Caller, Outgoing, Session, Subscription};
@@ -127,9 +127,16 @@ fn send_by(
     if let Some(said) = accounts::is_connected_already(server, call, session, own.as_deref()) {
         return answer_body(dispatch, call, said);
     }
+    if let Some(list) = curation::list_in_room(dispatch, server, call) {
+        return answer_body(dispatch, call, list);
+    }
     match accounts::own_name(server, call, session, own) {
         Ok(_) if is_redefined(dispatch, server, call, session) => {
             fail(dispatch, call, *topic::request_refusal(Cause::ToolChanged, None));
+        }
+        Ok(own) if curation::is_hidden(dispatch, server, call, own.as_deref()) => {
+            let target = call.request.target.as_ref().map(|named| Target::Tool(named.as_str()));
+            fail(dispatch, call, *topic::request_refusal(Cause::Unknown, target));
         }
         Ok(own) => send(dispatch, call, session, own.as_deref(), request),
         Err(refusal) => fail(dispatch, call, refusal),
@@ -238,9 +245,10 @@ fn completed(
     own: Option<&str>,
     request: Option<&Request>,
 ) -> Result<Option<Request>, Refusal> {
+    let Some(curation) = session.curation() else { return Ok(None) };
     let is_reviewed = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
     let by = if is_reviewed { Author::Reviewer } else { Author::Caller };
-    match curation::completed(session.curation(), request.unwrap_or(&call.request), own, by) {
+    match curation::completed(curation, request.unwrap_or(&call.request), own, by) {
         Ok(None) => Ok(None),
         _ if is_reviewed => Err(*topic::request_refusal(Cause::Redefined, None)),
         whole => whole,
@@ -259,7 +267,7 @@ fn unfit_end(dispatch: &Arc<Dispatch>, call: &Call, unfit: End<Answer>) {
 /// answer has a URI that its caller knows by another name, or arguments of the tool are preset or hidden.
 fn takes(session: &Session, call: &Call, own: Option<&str>) -> bool {
     let renames = own.is_some() && call.request.method.as_str() == "resources/read";
-    let rewrites = || curation::rewrites(session.curation(), call, own);
+    let rewrites = || session.curation().is_some_and(|curation| curation::rewrites(curation, call, own));
     call.request.payload.coding == Coding::Json
         || session.coding() == Coding::Proto && !renames && !rewrites()
 }

@@ -146,7 +146,7 @@ pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Co
     };
     let Some((server, own)) = dispatch.route(link.id, target) else { return Coding::Json };
     match target {
-        Target::Tool(_) if server.upstream.spec().config.curation.cuts(&own) => Coding::Json,
+        Target::Tool(_) if server.cuts(&own) => Coding::Json,
         _ => server.manifest_for(&link.participant.id, Form::Legacy).coding,
     }
 }

@@ -19,7 +19,7 @@ pub(crate) use setup::{
 pub(crate) use subcommands::{
     AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginArgs, LoginCommand,
     ParticipantsCommand, PinsCommand, PromptsCommand, ProtoCommand, ProtoStyle, ResourcesCommand,
-    ServersCommand, TokenCommand, ToolsCommand, ToolsOfServerArgs,
+    ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use model::{ListKind, ParticipantId, TopicName};
+use model::{ListKind, NameFilter, ParticipantId, TopicName};
 
 use crate::{RingLimits, names::public_name};
 
@@ -35,13 +35,15 @@ pub struct UpstreamNames {
     pub own_lists: bool,
     /// Names that the configuration gives to tools in place of the server's own, by these: the prefix stands before them.
     pub renamed: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    /// The tools that the topic offers, by their [ruled names](UpstreamNames::ruled_name); `None` if all.
+    pub offered: Option<Arc<NameFilter>>,
 }
 
 impl UpstreamNames {
     /// A server with this prefix.
     pub fn new(id: ParticipantId, prefix: impl Into<String>) -> Self {
-        let renamed = Arc::default();
-        Self { id, prefix: prefix.into(), builtin: false, serves: false, own_lists: false, renamed }
+        let (renamed, offered) = (Arc::default(), None);
+        Self { id, prefix: prefix.into(), builtin: false, serves: false, own_lists: false, renamed, offered }
     }
 
     /// A participant that serves, with this prefix.
@@ -58,6 +60,31 @@ impl UpstreamNames {
     pub(crate) fn name<'a>(&'a self, list: ListKind, own: &'a str) -> &'a str {
         let renamed = if list == ListKind::Tools { self.renamed.get(own) } else { None };
         renamed.map_or(own, |name| &**name)
+    }
+
+    /// Whether the configuration gives an entry of a list another name.
+    pub(crate) fn renames(&self, list: ListKind, own: &str) -> bool {
+        list == ListKind::Tools && self.renamed.contains_key(own)
+    }
+
+    /// The server's own name of the entry that has this name before the prefix.
+    pub(crate) fn original<'a>(&'a self, list: ListKind, name: &'a str) -> &'a str {
+        let given = || self.renamed.iter().find(|(_, given)| ***given == *name).map(|(own, _)| &**own);
+        if list == ListKind::Tools { given().unwrap_or(name) } else { name }
+    }
+
+    /// The name by which capabilities, sets and the filter of a topic go: the server's own one behind the prefix ([`public_name`]),
+    /// whatever name the configuration gives it.
+    #[must_use]
+    pub fn ruled_name(&self, own: &str) -> String {
+        public_name(&self.prefix, own)
+    }
+
+    /// Whether the topic offers an entry of a list.
+    #[must_use]
+    pub fn offers(&self, list: ListKind, own: &str) -> bool {
+        let Some(offered) = self.offered.as_ref().filter(|_| list == ListKind::Tools) else { return true };
+        offered.admits(&self.ruled_name(own))
     }
 
     /// The public name of a server's tool or prompt ([`public_name`]), with the name that the configuration gives it.

@@ -12,7 +12,7 @@ use crate::{
     config::UpstreamNames,
     event::ListScope,
     names::narrow_name,
-    view::method,
+    view::{is_named, method},
 };
 
 /// One entry of a list as a caller sees it.
@@ -94,6 +94,7 @@ impl ListSnapshot {
                     None => Cow::Borrowed(&*entry.public),
                 };
                 let holds = match (&entry.template, &public) {
+                    (None, _) if is_named(list) => looker.holds(method, &entry.ruled, at),
                     (None, _) => looker.holds(method, &public, at),
                     (Some(template), Cow::Borrowed(_)) => looker.holds_some(method, &template.shape, at),
                     (Some(template), Cow::Owned(text)) => {

@@ -42,8 +42,8 @@ pub struct ServerConfig {
     pub validate: bool,
     /// What changes of its definitions lead to.
     pub pins: Policy,
-    /// Which of its tools callers see, and how.
-    pub curation: Arc<Curation>,
+    /// Which of its tools callers see, and how; `None` if as it lists them.
+    pub curation: Option<Arc<Curation>>,
 }
 
 /// The transport of a server.

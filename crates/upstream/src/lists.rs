@@ -219,7 +219,7 @@ fn add(origin: &Origin<'_>, manifest: &mut Manifest, kind: ListKind, mut list: L
 
 /// The tools as callers see them. What is withheld and hidden is hidden.
 fn curate(origin: &Origin<'_>, manifest: &mut Manifest, tools: List) -> List {
-    let curation = &origin.spec.config.curation;
+    let Some(curation) = &origin.spec.config.curation else { return tools };
     let Curated { tools, altered, hidden, unusable, notes } = curation.curate(origin.server(), tools);
     manifest.withheld.retain(|one| one.part != Part::Tool || curation.shows(&one.name));
     manifest.quarantined.extend(unusable);

@@ -319,10 +319,10 @@ impl Session {
         }
     }
 
-    /// What the configuration makes of its server's tools.
+    /// What the configuration makes of its server's tools; `None` if callers see them as they are.
     #[must_use]
-    pub fn curation(&self) -> &Curation {
-        &self.setup.spec.config.curation
+    pub fn curation(&self) -> Option<&Curation> {
+        self.setup.spec.config.curation.as_deref()
     }
 
     /// Whether the arguments of its calls are checked by its tools' schemas: always, if these are messages of proto-mcp.

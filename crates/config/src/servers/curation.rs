@@ -8,10 +8,10 @@ use upstream::curation::{CuratedTool, Curation};
 use crate::node::{Node, TreeEntry, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
-use crate::values::name_filter;
+use crate::sets::name_filter;
 
-/// What a server's table makes of its tools.
-pub(super) fn read(table: &Table<'_>) -> Curation {
+/// What a server's table makes of its tools; `None` if it says nothing about them.
+pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
     let is_table = table.get("tools").is_some_and(|node| matches!(node.value, Value::Table(_)));
     if is_table {
         let message = format!("`{}` is a list of patterns", table.full("tools"));
@@ -21,7 +21,7 @@ pub(super) fn read(table: &Table<'_>) -> Curation {
             format!("tables of single tools are [{}.NAME]", table.full("tool")),
         );
     }
-    let filter = if is_table { NameFilter::default() } else { name_filter(table) };
+    let filter = if is_table { NameFilter::default() } else { name_filter(table, None) };
     let mut curation = Curation { filter, ..Curation::default() };
     for (entry, inner) in table.tables("tool") {
         let tool = tool(&inner);
@@ -35,7 +35,7 @@ pub(super) fn read(table: &Table<'_>) -> Curation {
         inner.finish();
         curation.tools.insert(Arc::from(&*entry.key), tool);
     }
-    curation
+    (curation != Curation::default()).then(|| Arc::new(curation))
 }
 
 fn tool(table: &Table<'_>) -> CuratedTool {

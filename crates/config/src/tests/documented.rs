@@ -23,7 +23,7 @@ const NOT_KEYS: [&str; 7] = [
 pub(super) const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\npublic_url = \"https://gw.example\"\n[server.limits]\n[audit]\n[registry]\n\
      [servers.NAME]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.NAME.auth]\n\
      [servers.NAME.tool.NAME]\n\
-     [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
+     [sets.NAME]\ntools = []\n[profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
      [issuers.NAME]\nissuer = \"https://idp.example\"\n[scopes.NAME]\ncapabilities = []\n\
      [login]\nenabled = true\n[login.client.NAME]\nredirect_uris = [\"http://127.0.0.1/callback\"]\n";
 
@@ -45,7 +45,7 @@ pub(super) fn reading(sample: &str) -> Problems {
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
     issuers::read(&root, &env, &profiles);
-    issuers::scopes(&root);
+    issuers::scopes(&root, &profiles.sets);
     topics::read(&root, &found, &profiles);
     problems
 }

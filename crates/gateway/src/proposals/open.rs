@@ -162,8 +162,8 @@ fn hold(
 
 /// A held call with the presets of its tool: what a reviewer is shown, and what runs. `None` if it stays as it is.
 fn completed(shown: &Request, server: &Server, own: Option<&str>) -> Result<Option<Request>, Refusal> {
-    let Some(server) = server.upstream() else { return Ok(None) };
-    curation::completed(&server.upstream.spec().config.curation, shown, own, Author::Caller)
+    let curation = server.upstream().and_then(|server| server.upstream.spec().config.curation.as_deref());
+    curation.map_or(Ok(None), |curation| curation::completed(curation, shown, own, Author::Caller))
 }
 
 /// The end of a held call whose arguments do not fit.

@@ -1,10 +1,13 @@
 //! Curation of tools: chosen and hidden ones, other names and texts, presets and hidden arguments, on every wire.
 
+use std::slice;
+
 use harness::{grpc_client, proto_client};
 use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;
 use crate::home::Home;
+use crate::http::Connection;
 use crate::listed_server::ListedServer;
 use crate::peer::{Peer, answer, small};
 use crate::proto_clients::websocket;
@@ -128,7 +131,7 @@ fn every_wire_adds_the_preset_and_passes_nothing_hidden() {
     {
         let before = got(&peer, "search").len();
         is_done(&call(&right));
-        assert_eq!(got(&peer, "search")[before..], [whole.clone()]);
+        assert_eq!(&got(&peer, "search")[before..], slice::from_ref(&whole));
         for wrong in [wrong.clone(), json!({ "q": "x", "Force": true }), json!({ "OWNER": 1 })] {
             is_refused(&call(&wrong));
         }
@@ -206,8 +209,17 @@ fn clients_of_proto_mcp_have_the_schema_that_is_left() {
     // `--call` passes a Struct with `text`, which the schema does not name and does not exclude.
     for way in [&["--ws", &*url][..], &["--tcp", gateway.address()]] {
         let named = proto_client(&[&["--call", "s_find", "y"], way].concat())["answer"].clone();
-        assert_eq!(named[0].as_str().is_some(), true, "{named}");
+        assert!(named[0].is_string(), "{named}");
     }
+    // A Struct may name anything: what is hidden does not pass, however it is spelled.
+    let plain = |words: &str| proto_client(&["--plain", "s_find", words, "--ws", &url])["answer"].clone();
+    assert_eq!(plain(r#"{"q":"x","more":1}"#), json!(["done"]));
+    let calls = got(&peer, "search").len();
+    for wrong in [r#"{"q":"x","owner":"acme"}"#, r#"{"q":"x","Owner":null}"#, r#"{"q":"x","for-ce":true}"#] {
+        let refused = plain(wrong);
+        assert_eq!(refused[2], "schema_violation", "{wrong}: {refused}");
+    }
+    assert_eq!(got(&peer, "search").len(), calls);
     let report = grpc_client(&[gateway.address(), "", "--call", "s_find", "y"]);
     assert!(!report.to_string().contains("owner"), "{report}");
     assert!(got(&peer, "search").iter().all(|arguments| arguments["owner"] == "acme"));
@@ -278,7 +290,7 @@ fn a_reviewer_is_shown_the_preset_and_cannot_change_it() {
     }
     assert_eq!(decide(&pending, &json!({ "digest": pending["digest"] })).status, 200);
     is_done(&open.rest().last().unwrap()["result"]);
-    assert_eq!(got(&peer, "search"), [whole.clone()]);
+    assert_eq!(got(&peer, "search"), slice::from_ref(&whole));
 
     // Edits with the preset, and without it.
     for edited in [json!({ "q": "e", "owner": "acme" }), json!({ "q": "e" })] {
@@ -408,4 +420,157 @@ fn tools_are_disabled_enabled_and_renamed_on_the_command_line() {
     run(&["enable", "s", "put_*"], 0);
     comes_to(&["s_a", "s_b", "s_put_x"]);
     assert_eq!(std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap(), listed.table());
+}
+
+/// Arguments that hide what no caller may pass, as they are written, and some that pass nothing hidden.
+const SPELLINGS: [&str; 17] = [
+    r#"{"q":"x","owner":"mine"}"#,
+    r#"{"q":"x","owner":"acme"}"#,
+    r#"{"q":"x","own\u0065r":"mine"}"#,
+    r#"{"q":"x","\u006f\u0077\u006e\u0065\u0072":null}"#,
+    r#"{"q":"x","OWNER":"mine"}"#,
+    r#"{"q":"x","o_w-ner":"mine"}"#,
+    r#"{"q":"x","q":"y","owner":"mine"}"#,
+    r#"{"owner":"acme","owner":"mine"}"#,
+    r#"{"owner":"acme","own\u0065r":"mine"}"#,
+    r#"{"q":"x","force":true}"#,
+    r#"{"q":"x","Fo_Rce":true,"force":false}"#,
+    r#"{"q":"x","f\u006frce":true}"#,
+    r#"{"q":"x","\ud83d":1,"force":true}"#,
+    r#"[{"owner":"mine"}]"#,
+    r#""owner""#,
+    r#"{"q":"x","more":{"owner":"mine","force":true}}"#,
+    r#"{"q":"x"}"#,
+];
+
+#[test]
+fn no_spelling_of_a_hidden_argument_reaches_a_server() {
+    let peer = serving();
+    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let topic = "[topics.main]\nbuiltin = [\"proxy\"]\n";
+    let gateway = Gateway::start(&home, &(config + topic + &peer.child("s", "s") + TABLES));
+    gateway.ready("s");
+    let ann = token("ann");
+    let client = Client::of(&gateway, &ann);
+    let old = Client::of_revision(&gateway, &ann, "2025-03-26");
+    let mut room = Socket::enter(&gateway, "ann", "?echo=false");
+    let mut sent = 0;
+    for arguments in SPELLINGS {
+        for params in [
+            format!(r#"{{"name":"s_find","arguments":{arguments}}}"#),
+            format!(r#"{{"name":"s_find","argum\u0065nts":{arguments}}}"#),
+            format!(r#"{{"name":"s_find","arguments":{{"q":"x"}},"arguments":{arguments}}}"#),
+            format!(r#"{{"name":"s_find","arguments":{arguments},"task":{{}}}}"#),
+            format!(
+                r#"{{"name":"proxy","arguments":{{"action":"call","type":"tool","path":"s_find","args":{arguments}}}}}"#
+            ),
+            format!(
+                r#"{{"name":"proxy","arguments":{{"action":"call","type":"tool","path":"s_find","args":{{"q":"x"}},"args":{arguments}}}}}"#
+            ),
+        ] {
+            sent += 1;
+            client.post_text(&format!(
+                r#"{{"jsonrpc":"2.0","id":"r{sent}","method":"tools/call","params":{params}}}"#
+            ));
+        }
+        if let Ok(arguments) = serde_json::from_str::<Value>(arguments) {
+            let one =
+                || old.request("tools/call", json!({ "name": "s_find", "arguments": arguments.clone() }));
+            old.begin(&Value::from(vec![one(), one()])).rest();
+        }
+        let bearer = format!("Bearer {ann}");
+        let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+        let body = format!(r#"{{"arguments":{arguments}}}"#);
+        Connection::open(gateway.address()).exchange("POST", "/api/v1/tools/s_find/call", &headers, &body);
+        sent += 1;
+        let id = format!("w{sent}");
+        room.text(format!(
+            r#"{{"protocol":"mcpx/v0.1","id":"{id}","from":"ann","kind":"mcp/request:tools/call:search","to":["s"],"payload":{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"search","arguments":{arguments}}}}}}}"#
+        ));
+        room.receive_until(|envelope| envelope["correlation_id"] == *id);
+    }
+    // What passes nothing hidden has arrived on each wire, and nothing else.
+    let lines: Vec<String> = peer.received().into_iter().filter(|line| line.contains("tools/call")).collect();
+    let calls = got(&peer, "search");
+    assert!(calls.len() >= 2 * 8, "{calls:?}");
+    for (line, arguments) in lines.iter().zip(&calls) {
+        let names: Vec<&str> = arguments.as_object().unwrap().keys().map(String::as_str).collect();
+        assert!(names == ["more", "owner", "q"] || names == ["owner", "q"], "{line}");
+        assert_eq!((&arguments["owner"], &arguments["q"]), (&json!("acme"), &json!("x")), "{line}");
+        let nested = usize::from(arguments["more"].is_object());
+        assert_eq!(line.matches("\"owner\"").count(), 1 + nested, "{line}");
+    }
+}
+
+#[test]
+fn topics_capabilities_and_searches_take_sets() {
+    let (home, of_people) =
+        people(&[("ann", &["mcp/*"]), ("bob", &["mcp/request:tools/call:@read", "mcp/request:*/list"])]);
+    let listed = ListedServer::new(
+        &home,
+        "s",
+        &[("get_a", "gets a"), ("get_b", "gets b"), ("put_a", "puts a"), ("drop", "drops a")],
+    );
+    let given = "[servers.s.tool.drop]\nname = \"get_z\"\n";
+    let sets = "[sets.read]\ntools = [\"s_get_*\"]\n[sets.one]\ntools = [\"s_get_a\"]\n";
+    let topics = "[topics.main]\nbuiltin = [\"search_tools\"]\n[topics.readers]\ntools = [\"@read\"]\nhide = [\"@one\"]\n";
+    let of_ann = "[participants.ann]\ntopics = [\"main\", \"readers\"]";
+    let of_people = of_people.replace("[participants.ann]", of_ann);
+    let config = of_people + &listed.table() + given + sets + topics;
+    let gateway = Gateway::start(&home, &config);
+    gateway.ready("s");
+    let (ann, bob) = (Client::of(&gateway, &token("ann")), Client::of(&gateway, &token("bob")));
+    let unknown = |answer: Value| assert_eq!(answer["error"]["data"]["code"], "unknown_target", "{answer}");
+
+    // A capability: by the server's own names, whatever name a tool is given.
+    assert_eq!(bob.names("tools"), ["search_tools", "s_get_a", "s_get_b"]);
+    assert_eq!(bob.call("s_get_a", json!({}))["content"][0]["text"], "get_a of the server");
+    for name in ["s_get_z", "s_put_a"] {
+        unknown(bob.ask("tools/call", json!({ "name": name, "arguments": {} })));
+    }
+    assert_eq!(ann.call("s_get_z", json!({}))["content"][0]["text"], "drop of the server");
+
+    // A search.
+    let found = |set: Option<&str>| -> Vec<String> {
+        let mut asked = json!({ "query": "a gets puts drops" });
+        asked["set"] = json!(set);
+        let found = ann.call("search_tools", asked)["structuredContent"]["tools"].clone();
+        let mut names: Vec<String> =
+            found.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(found(None), ["s_get_a", "s_get_b", "s_get_z", "s_put_a"]);
+    assert_eq!(found(Some("read")), ["s_get_a", "s_get_b"]);
+    let refused = ann.call("search_tools", json!({ "query": "a", "set": "raed" }));
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("there is no set `raed`") && text.contains("one, read"), "{text}");
+
+    // A topic: lists, calls, the API and the room.
+    let reader = Client::open(&gateway, Some(&token("ann")), "/mcp/readers", json!({}));
+    assert_eq!(reader.names("tools"), ["s_get_b"]);
+    assert_eq!(reader.call("s_get_b", json!({}))["content"][0]["text"], "get_b of the server");
+    for name in ["s_get_a", "s_put_a", "s_get_z"] {
+        unknown(reader.ask("tools/call", json!({ "name": name, "arguments": {} })));
+    }
+    let over_api = gateway.get("/api/v1/tools?topic=readers", Some(&token("ann"))).json();
+    let over_api: Vec<&Value> =
+        over_api["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(over_api, ["s_get_b"]);
+    let mut room = Socket::enter(&gateway, "ann", "?echo=false&topic=readers");
+    let asks = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    room.send("mcp/request:tools/list", "l1", &["s"], json!({}), &asks);
+    let list = room.receive_until(|envelope| envelope["correlation_id"] == "l1")["payload"]["result"].clone();
+    let names: Vec<&Value> = list["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["get_b"]);
+    room.call("c1", &["s"], "get_b", json!({}));
+    let done = room.receive_until(|envelope| envelope["correlation_id"] == "c1");
+    assert_eq!(done["payload"]["result"]["content"][0]["text"], "get_b of the server", "{done}");
+    room.call("c2", &["s"], "put_a", json!({}));
+    unknown(room.receive_until(|envelope| envelope["correlation_id"] == "c2")["payload"].clone());
+    let payload = json!({ "method": "tools/call", "params": { "name": "put_a", "arguments": {} } });
+    room.send("mcp/proposal:tools/call:put_a", "p1", &["s"], json!({}), &payload);
+    let state = room.receive_until(|envelope| envelope["correlation_id"] == "p1");
+    assert_eq!(state["payload"]["state"], "rejected", "{state}");
+    assert!(!listed.calls().contains("put_a"), "{}", listed.calls());
 }
