@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::reader::Table;
 
 /// What stands before the name of a set.
-pub(crate) const SIGN: char = '@';
+const SIGN: char = '@';
 
 /// Reads every set.
 pub(crate) fn read(root: &Table<'_>) -> Sets {
@@ -68,4 +68,11 @@ fn name_pattern(table: &Table<'_>, key: &str, (text, location): (&str, &Location
             .note(Problem::new("config_value", message).at(location).hint("for example \"get_*\""));
     };
     NamePattern::parse(text).map_err(wrong).ok()
+}
+
+/// The set of tools that a capability for calls names as its context, behind the beginning of the capability.
+pub(crate) fn named(kind: &str) -> Option<(&str, &str)> {
+    let at = kind.strip_prefix("mcp/")?.find(":tools/call:")? + "mcp/".len() + ":tools/call:".len();
+    let (act, context) = kind.split_at(at);
+    (act.matches(':').count() == 2).then_some((act, context.strip_prefix(SIGN)?))
 }

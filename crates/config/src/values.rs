@@ -220,20 +220,13 @@ fn capability(table: &Table<'_>, item: &Node, sets: &Sets) -> Vec<Capability> {
         });
         parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
     };
-    match set_in(kind) {
+    match sets::named(kind) {
         None => parse(kind).into_iter().collect(),
         Some((act, name)) => {
             let patterns = sets::of(sets, name, table, ("capabilities", &item.location));
             patterns.iter().filter_map(|pattern| parse(&format!("{act}{pattern}"))).collect()
         }
     }
-}
-
-/// The set of tools that a capability for calls names as its context, behind the beginning of the capability.
-fn set_in(kind: &str) -> Option<(&str, &str)> {
-    let at = kind.strip_prefix("mcp/")?.find(":tools/call:")? + "mcp/".len() + ":tools/call:".len();
-    let (act, context) = kind.split_at(at);
-    (act.matches(':').count() == 2).then_some((act, context.strip_prefix(sets::SIGN)?))
 }
 
 /// The addressees. A value that is not a text or a list of texts gives an empty list, which is not valid.

@@ -54,8 +54,11 @@ pub(crate) fn is_hidden(
     call: &Call,
     own: Option<&str>,
 ) -> bool {
-    let own = own.or_else(|| call.request.target.as_ref().map(model::Target::as_str));
-    let (Some(own), Some(_)) = (own, &server.callers) else { return false };
+    if server.callers.is_none() {
+        return false;
+    }
+    let named = || call.request.target.as_ref().map(model::Target::as_str);
+    let Some(own) = own.or_else(named) else { return false };
     !dispatch.with(|topic| topic.offers(&server.id, call.request.method.as_str(), own))
 }
 

@@ -1,4 +1,4 @@
-//! What a topic offers of the tools that there are: the gateway's own, and those of servers.
+//! Offer of a topic: the tools of its servers and of the gateway that callers find there.
 
 use std::sync::Arc;
 

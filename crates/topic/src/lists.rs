@@ -24,6 +24,8 @@ pub struct Listing<'a> {
     pub own: &'a Arc<str>,
     /// Its public spelling.
     pub public: Cow<'a, str>,
+    /// The name by which capabilities judge it, if that is not the public one.
+    pub ruled: Option<&'a Arc<str>>,
     /// Whether a call of it is held as a proposal instead of running at once.
     pub held: bool,
 }
@@ -105,7 +107,8 @@ impl ListSnapshot {
                     }
                 };
                 let own = &entry.own;
-                listings.extend(holds.map(|held| Listing { upstream, own, public, held }));
+                let ruled = (!Arc::ptr_eq(&entry.ruled, &entry.public)).then_some(&entry.ruled);
+                listings.extend(holds.map(|held| Listing { upstream, own, public, ruled, held }));
             }
         }
         listings
