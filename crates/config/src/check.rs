@@ -1,6 +1,7 @@
 //! Checks of the whole configuration: unique names, references to topics, distinct prefixes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use access::config::{Access, Config, ParticipantConfig, TopicConfig};
 use auth::TokenHash;
@@ -25,7 +26,7 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     let (servers, auth) = servers::read(&root, env, notices);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, env, &profiles);
-    let (issuers, scopes) = (issuers::read(&root, env, &profiles), issuers::scopes(&root));
+    let (issuers, scopes) = (issuers::read(&root, env, &profiles), issuers::scopes(&root, &profiles.sets));
     let topics = topics::read(&root, &servers, &profiles);
     check_unique_names(tree, &servers, &participants, &problems);
     check_tokens_differ(tree, &participants, &problems);
@@ -33,8 +34,9 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     check_topics_exist(tree, &participants, &topics, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
-    let mut config =
-        settings.map(|settings| Config { servers, auth, participants, topics, issuers, scopes, ..settings });
+    let sets = Arc::new(profiles.sets);
+    let whole = |settings| Config { servers, auth, participants, topics, issuers, scopes, sets, ..settings };
+    let mut config = settings.map(whole);
     if let Some(config) = &mut config {
         own_address::check_servers(tree, config, notices, &problems);
         issuers::check(tree, config, &problems);

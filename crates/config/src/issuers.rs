@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use access::config::{Config, ParticipantConfig};
+use access::config::{Config, ParticipantConfig, Sets};
 use access::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
 use auth::jwt::{Algorithm, Rules};
 use model::TopicName;
@@ -227,7 +227,7 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
             "for example when = { groups = \"ops\" }; `unknown` is for the others",
         );
     }
-    let (chosen, written) = (profile(table, "profile", profiles), capabilities(table));
+    let (chosen, written) = (profile(table, "profile", profiles), capabilities(table, &profiles.sets));
     if chosen.is_none() && written.is_none() && table.get("profile").is_none() {
         table.wrong(
             "config_missing",
@@ -246,10 +246,10 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
 }
 
 /// Reads every scope.
-pub(crate) fn scopes(root: &Table<'_>) -> Vec<ScopeConfig> {
+pub(crate) fn scopes(root: &Table<'_>, sets: &Sets) -> Vec<ScopeConfig> {
     let tables = root.tables("scopes");
     let mut scopes: Vec<ScopeConfig> =
-        tables.iter().map(|(entry, table)| scope(entry, table, &tables)).collect();
+        tables.iter().map(|(entry, table)| scope(entry, table, &tables, sets)).collect();
     let direct: Vec<(String, Vec<String>)> =
         scopes.iter().map(|scope| (scope.name.clone(), scope.implies.clone())).collect();
     for scope in &mut scopes {
@@ -258,7 +258,7 @@ pub(crate) fn scopes(root: &Table<'_>) -> Vec<ScopeConfig> {
     scopes
 }
 
-fn scope(entry: &TreeEntry, table: &Table<'_>, all: &[(&TreeEntry, Table<'_>)]) -> ScopeConfig {
+fn scope(entry: &TreeEntry, table: &Table<'_>, all: &[(&TreeEntry, Table<'_>)], sets: &Sets) -> ScopeConfig {
     // RFC 6749, section 3.3. A scope for everything would be asked for by every client.
     let is_scope = |one: char| matches!(one, '!' | '#'..='[' | ']'..='~') && one != '*';
     if entry.key.is_empty() || entry.key.len() > 128 || !entry.key.chars().all(is_scope) {
@@ -275,7 +275,7 @@ fn scope(entry: &TreeEntry, table: &Table<'_>, all: &[(&TreeEntry, Table<'_>)]) 
             table.problems().note(problem.suggest(name, known, format!("add [scopes.\"{name}\"]")));
         }
     }
-    let held = capabilities(table);
+    let held = capabilities(table, sets);
     if held.is_none() && table.get("capabilities").is_none() && implies.is_empty() {
         let message = format!("{} has no `capabilities`", table.name());
         table.wrong("config_value", message, "list them; [] is a scope without capabilities");

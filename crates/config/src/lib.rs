@@ -20,6 +20,7 @@ mod reader;
 mod references;
 mod room_notes;
 mod servers;
+mod sets;
 mod settings;
 mod show;
 mod sources;

@@ -49,7 +49,7 @@ fn participant(
     let credentials = credentials(&table, env);
     let certificates = certificates(&table);
     let subject = subject(&table);
-    let written = union(profile(&table, "profile", profiles), capabilities(&table));
+    let written = union(profile(&table, "profile", profiles), capabilities(&table, &profiles.sets));
     let capabilities_written = written.is_some();
     let topics = topics(&table);
     let rate = rate(&table, "rate");

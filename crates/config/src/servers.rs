@@ -1,6 +1,7 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
 pub(crate) mod auth;
+mod curation;
 mod proto;
 pub(crate) mod sandbox;
 
@@ -9,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::config::Sets;
 use access::is_gateways_name;
 
 use crate::expand::is_reference;
@@ -113,6 +115,7 @@ fn unusable(
         pins: Policy::default(),
         start: Start::default(),
         idle_stop: IDLE_STOP,
+        curation: None,
     };
     Some((server, AuthConfig { kind: oauth::config::Kind::Headers, ..AuthConfig::default() }))
 }
@@ -206,10 +209,12 @@ fn server(
         }
     }
     let timeouts = timeouts(&table);
-    let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
+    let capabilities =
+        capabilities(&table, &Sets::new()).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
     let auth = auth::read(&table, transport.as_ref(), env);
     let pins = pins(&table, standard.pins);
+    let curation = curation::read(&table);
     table.finish();
     let server = ServerConfig {
         name: name?,
@@ -224,6 +229,7 @@ fn server(
         pins,
         start,
         idle_stop,
+        curation,
     };
     Some((server, auth))
 }

@@ -155,6 +155,51 @@ fn problems_have_messages() {
             "[servers.a]\ncommand = 'x'\nmax_timeout = '1s'",
             "`servers.a.max_timeout` is shorter than another timeout [config_value]",
         ),
+        (
+            "[servers.a]\ncommand = 'x'\nhide = ['a**']",
+            "`servers.a.hide`: `a**` is no pattern: write one `*`: it matches any run of characters [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tools.x]\nname = 'y'",
+            "`servers.a.tools` is a list of patterns [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\nname = 'a b'",
+            "`servers.a.tool.x.name`: `a b` cannot be the name of a tool [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool]\nx = { name = 'z' }\ny = { name = 'z' }",
+            "`[servers.a.tool.y]`: `x` has this `name` too [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npreset = { a = 1 }\nhide_arguments = ['a']",
+            "`[servers.a.tool.x]`: `a` has a preset, so it is hidden already [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npreset = { a = [1, inf] }",
+            "JSON has no number inf [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npresets = { a = 1 }",
+            "unknown key `presets` in `[servers.a.tool.x]` [config_unknown_key]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\ntools = ['@read']",
+            "`servers.a.tools`: `@read` is a set, whose names have prefixes [config_value]",
+        ),
+        ("[sets.a]", "`[sets.a]` has no `tools` [config_value]"),
+        (
+            "[sets.a]\ntools = ['']",
+            "`sets.a.tools`: `` is no pattern: a pattern cannot be empty [config_value]",
+        ),
+        (
+            "[sets.read]\ntools = []\n[topics.a]\nhide = ['@raed']",
+            "`topics.a.hide`: there is no set `raed` [config_unknown_set]",
+        ),
+        (
+            "[profiles.a]\ncapabilities = ['mcp/proposal:tools/call:@b']",
+            "`profiles.a.capabilities`: there is no set `b` [config_unknown_set]",
+        ),
         ("[profiles.a]", "`[profiles.a]` has no `capabilities` [config_value]"),
         ("[topics.a]\naccess = 'open'", "`open` is not a value of `topics.a.access` [config_value]"),
         (
@@ -463,4 +508,74 @@ fn a_shown_configuration_can_be_read_again_and_has_no_secret() {
     let again = toml_file::read(&layer(&shown)).unwrap();
     assert_eq!(to_toml(&again, false), shown);
     assert!(to_toml(&tree(toml), true).contains("command = \"x\\U00000007\\\"\"  # portmoot.toml:2"));
+}
+
+#[test]
+fn a_server_has_what_is_said_about_its_tools() {
+    let config = good(
+        r#"
+[servers.a]
+command = "x"
+tools = ["get_*", "put"]
+hide = ["get_secret"]
+[servers.a.tool.get_issue]
+name = "issue"
+title = "Issue"
+description = "One issue."
+annotations = { readOnlyHint = true }
+preset = { owner = "acme", deep = { list = [1, 2.5, false] } }
+hide_arguments = ["token"]
+"#,
+    );
+    let curation = config.servers[0].curation.as_ref().unwrap();
+    let shown = ["get_issue", "put", "get_secret", "other"].map(|own| curation.shows(own));
+    assert_eq!((shown, curation.name("get_issue")), ([true, true, false, false], "issue"));
+    let tool = &curation.tools["get_issue"];
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(tool.annotations, [pair("readOnlyHint", "true")]);
+    assert_eq!(tool.preset, [pair("owner", "\"acme\""), pair("deep", r#"{"list":[1,2.5,false]}"#)]);
+    assert_eq!(
+        (tool.title.as_deref(), tool.hidden_arguments.as_slice()),
+        (Some("Issue"), &["token".to_owned()][..])
+    );
+}
+
+#[test]
+fn a_set_stands_for_its_patterns() {
+    let config = good(
+        r#"
+[sets.read]
+tools = ["gh_get_*", "fs_read"]
+[sets.none]
+tools = []
+[topics.main]
+tools = ["@read", "gh_list"]
+hide = ["@none", "gh_get_secret"]
+[topics.other]
+[participants.ann]
+token_env = "TOKEN"
+capabilities = ["chat", { kind = "mcp/request:tools/call:@read", to = ["gh", "fs"] }, "mcp/proposal:tools/call:@none"]
+"#,
+    );
+    let tools = config.topics[0].tools.as_ref().unwrap();
+    let shown = ["gh_get_x", "fs_read", "gh_list", "gh_get_secret", "gh_put"].map(|name| tools.admits(name));
+    assert_eq!((shown, &config.topics[1].tools), ([true, true, true, false, false], &None));
+    let held: Vec<String> =
+        config.participants[0].participant.capabilities.iter().map(ToString::to_string).collect();
+    assert_eq!(held, ["chat", "mcp/request:tools/call:gh_get_*", "mcp/request:tools/call:fs_read"]);
+    let to = config.participants[0]
+        .participant
+        .capabilities
+        .iter()
+        .nth(2)
+        .and_then(|one| Some(one.addressees()?.count()));
+    assert_eq!((to, config.sets.len()), (Some(2), 2));
+}
+
+#[test]
+fn only_calls_of_tools_name_sets() {
+    let config = good(
+        "[profiles.a]\ncapabilities = [\"mcp/request:prompts/get:@x\", \"mcp/request:tools/call:a:@x\"]\n",
+    );
+    assert!(config.sets.is_empty(), "another context is what it says");
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use access::config::Sets;
 use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
 use upstream::config::Secret;
 
@@ -11,6 +12,7 @@ use crate::expand::{ExpandError, expand, expand_home, expand_path};
 use crate::node::{Location, Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
+use crate::sets;
 
 /// Hint at a `~user`.
 pub(crate) const FULL_PATH: &str = "write the full path: only `~` and `~/` mean a home directory, your own";
@@ -144,10 +146,11 @@ pub(crate) fn topic_name(name: &str, location: &Location, problems: &Problems) -
     noted(TopicName::new(name), name, location, problems)
 }
 
-/// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`.
-pub(crate) fn capabilities(table: &Table<'_>) -> Option<Arc<Capabilities>> {
+/// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`. One that names a set of tools is one for each pattern
+/// of the set.
+pub(crate) fn capabilities(table: &Table<'_>, sets: &Sets) -> Option<Arc<Capabilities>> {
     let items = table.list("capabilities")?;
-    Some(Arc::new(items.iter().filter_map(|item| capability(table, item)).collect()))
+    Some(Arc::new(items.iter().flat_map(|item| capability(table, item, sets)).collect()))
 }
 
 /// A rate: `"100/s"`, `"600/min"`, or `{ limit = "100/s", burst = 200 }`.
@@ -184,7 +187,8 @@ fn parse_rate(limit: &str, burst: Option<u64>) -> Option<RateLimit> {
     Some(RateLimit { per_minute, burst })
 }
 
-fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
+/// The capabilities that a value is: one, or those of a set.
+fn capability(table: &Table<'_>, item: &Node, sets: &Sets) -> Vec<Capability> {
     let wrong = |message: String| {
         let message = format!("`{}`: {message}", table.full("capabilities"));
         let problem = Problem::new("config_capability", message).at(&item.location);
@@ -196,24 +200,33 @@ fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
             let unknown = entries.iter().find(|entry| entry.key != "kind" && entry.key != "to");
             if let Some(entry) = unknown {
                 wrong(format!("unknown key `{}` in a capability: it has `kind` and `to`", entry.key));
-                return None;
+                return Vec::new();
             }
             let Some(kind) = item.get("kind").and_then(Node::text) else {
                 wrong("a capability table needs a `kind`".into());
-                return None;
+                return Vec::new();
             };
             (kind, item.get("to"))
         }
         other => {
             wrong(format!("a capability is a text or {{ kind, to }}, not {}", other.what()));
-            return None;
+            return Vec::new();
         }
     };
-    let parsed = Capability::parse(kind).and_then(|capability| match to.map(addressees) {
-        None => Ok(capability),
-        Some(names) => capability.to(names),
-    });
-    parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
+    let parse = |kind: &str| {
+        let parsed = Capability::parse(kind).and_then(|capability| match to.map(addressees) {
+            None => Ok(capability),
+            Some(names) => capability.to(names),
+        });
+        parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
+    };
+    match sets::named(kind) {
+        None => parse(kind).into_iter().collect(),
+        Some((act, name)) => {
+            let patterns = sets::of(sets, name, table, ("capabilities", &item.location));
+            patterns.iter().filter_map(|pattern| parse(&format!("{act}{pattern}"))).collect()
+        }
+    }
 }
 
 /// The addressees. A value that is not a text or a list of texts gives an empty list, which is not valid.

@@ -136,16 +136,20 @@ fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
 /// is the public name.
 pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
     let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else { return Vec::new() };
-    server.manifest_for(&link.participant.id, Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
+    server.manifest_for(&link.participant.id, Form::Modern).mirrored_by_callers(&own)
 }
 
-/// How the server of a target spells payloads: what is protobuf already passes to it as it is.
+/// How the server of a target spells payloads: what is protobuf already passes to it as it is, unless arguments of its tool are preset
+/// or hidden.
 pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Coding {
     let target = match target {
         model::Target::Tool(name) => Target::Tool(name),
         model::Target::Uri(uri) => Target::Uri(uri),
         model::Target::Prompt(_) | model::Target::Task(_) => return Coding::Json,
     };
-    let route = dispatch.route(link.id, target);
-    route.map_or(Coding::Json, |(server, _)| server.manifest_for(&link.participant.id, Form::Legacy).coding)
+    let Some((server, own)) = dispatch.route(link.id, target) else { return Coding::Json };
+    match target {
+        Target::Tool(_) if server.cuts(&own) => Coding::Json,
+        _ => server.manifest_for(&link.participant.id, Form::Legacy).coding,
+    }
 }

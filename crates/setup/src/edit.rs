@@ -73,6 +73,31 @@ impl Table {
         self.verified(edited, expected)
     }
 
+    /// The text with a key of an entry set, or without it. All other keys of the entry stay. Only TOML is edited so.
+    ///
+    /// # Errors
+    /// As [`Table::insert`], and when there is no such entry.
+    pub fn set(&self, text: &str, name: &str, key: &str, value: Option<&Value>) -> Result<String, EditError> {
+        if self.format != Format::Toml {
+            return Err(EditError::Unsafe);
+        }
+        let mut entries = self.entries(text)?.into_iter();
+        let mut entry = entries.find(|entry| entry.name == name).ok_or(EditError::Unsafe)?.value;
+        let fields = entry.as_object_mut().ok_or(EditError::Unsafe)?;
+        match value {
+            Some(value) => drop(fields.insert(key.to_owned(), value.clone())),
+            None => drop(fields.remove(key)),
+        }
+        let mut expected = self.value(text)?;
+        put(&mut expected, self, name, Some(entry));
+        let by_lines = toml::set_line(self, text, name, key, value)?;
+        let by_lines = by_lines.and_then(|edited| self.verified(edited, expected.clone()).ok());
+        match by_lines {
+            Some(edited) => Ok(edited),
+            None => self.verified(toml::set_item(self, text, name, key, value)?, expected),
+        }
+    }
+
     /// The entry as the file would have it, to show what a file that cannot be edited needs.
     #[must_use]
     pub fn snippet(&self, name: &str, fields: &Fields) -> String {

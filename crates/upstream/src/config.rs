@@ -11,6 +11,8 @@ pub use vetting::{FirstUse, Mode, Policy};
 use model::{Capabilities, ParticipantId};
 use tls::ClientTls;
 
+use crate::curation::Curation;
+
 /// One server: `[servers.NAME]`, or an entry of `mcpServers`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerConfig {
@@ -40,6 +42,8 @@ pub struct ServerConfig {
     pub validate: bool,
     /// What changes of its definitions lead to.
     pub pins: Policy,
+    /// Which of its tools callers see, and how; `None` if as it lists them.
+    pub curation: Option<Arc<Curation>>,
 }
 
 /// The transport of a server.

@@ -8,6 +8,7 @@
 
 mod arguments;
 pub mod config;
+pub mod curation;
 mod declared;
 mod demo;
 pub mod dial_in;

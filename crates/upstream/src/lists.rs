@@ -8,12 +8,14 @@ use json::quote;
 use model::Coding;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use vetting::Part;
 use wire::mcp::list::{BadItem, Item, split};
 use wire::mcp::{Era, extensions, gateways, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 use wire::rpc::code;
 
 use crate::arguments::{Arguments, Checks};
+use crate::curation::Curated;
 use crate::judged::{judge_instructions, judge_list};
 use crate::manifest::{Compiled, List, Manifest, Written};
 use crate::origin::Origin;
@@ -75,7 +77,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             continue;
         }
         if !extensions::lists(&handshake.capabilities, kind) {
-            manifest.set(kind, List::default());
+            add(&origin, &mut manifest, kind, List::default(), Verdicts::default());
             session.written.lock().set(kind, List::default());
             if kind == ListKind::Tools && stale == ALL {
                 manifest.quarantined = undeclared(session, handshake).await;
@@ -117,7 +119,9 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             }
         }
     }
-    if before.tools != manifest.tools || before.sent != manifest.sent {
+    let is_same_tool =
+        |one: &Manifest, other: &Manifest| one.tools == other.tools && one.altered == other.altered;
+    if !is_same_tool(&before, &manifest) || before.sent != manifest.sent {
         manifest.compiled = Compiled::with(&session.setup.environment.fields);
         manifest.checks = Checks::default();
     }
@@ -226,8 +230,19 @@ fn add(origin: &Origin<'_>, manifest: &mut Manifest, kind: ListKind, mut list: L
         let tools = list.items.iter().filter(|_| serves).map(|tool| (tool, task::support_of(&tool.raw)));
         let able = tools.filter(|(_, support)| *support != task::Support::None);
         manifest.tasks = able.map(|(tool, support)| (tool.key.clone(), support)).collect();
+        list = curate(origin, manifest, list);
     }
     manifest.set(kind, list);
+}
+
+/// The tools as callers see them. What is withheld and hidden is hidden.
+fn curate(origin: &Origin<'_>, manifest: &mut Manifest, tools: List) -> List {
+    let Some(curation) = &origin.spec.config.curation else { return tools };
+    let Curated { tools, altered, hidden, unusable, notes } = curation.curate(origin.server(), tools);
+    manifest.withheld.retain(|one| one.part != Part::Tool || curation.shows(&one.name));
+    manifest.quarantined.extend(unusable);
+    (manifest.altered, manifest.hidden, manifest.notes) = (altered, hidden, notes);
+    tools
 }
 
 /// Verdicts on schemas by their raw text: many tools of a server have the same schema.

@@ -30,6 +30,7 @@ use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version, extensions};
 use wire::{mcp::Era, rpc::Id};
 
+use crate::curation::Curation;
 use crate::field_numbers::FieldNumbers;
 use crate::pinning::Pinning;
 use crate::sent::{Resolve, SentSchemas};
@@ -323,6 +324,12 @@ impl Session {
             Transport::Proto(_) if !self.setup.proto_fallback => Coding::Proto,
             _ => Coding::Json,
         }
+    }
+
+    /// What the configuration makes of its server's tools; `None` if callers see them as they are.
+    #[must_use]
+    pub fn curation(&self) -> Option<&Curation> {
+        self.setup.spec.config.curation.as_deref()
     }
 
     /// Whether the arguments of its calls are checked by its tools' schemas: always, if these are messages of proto-mcp.

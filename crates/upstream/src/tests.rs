@@ -124,6 +124,7 @@ pub(crate) fn config(args: &[&str]) -> ServerConfig {
         pins: Default::default(),
         start: Start::Always,
         idle_stop: IDLE_STOP,
+        curation: None,
     }
 }
 

@@ -19,6 +19,7 @@ fn config(participants: Vec<ParticipantConfig>) -> Config {
         servers: Vec::new(),
         mcp_calls: crate::config::McpCalls::Kinds,
         builtin: Vec::new(),
+        tools: None,
         tools_list: <_>::default(),
         list_wait: std::time::Duration::from_secs(1),
         proposal_ttl: std::time::Duration::from_secs(300),

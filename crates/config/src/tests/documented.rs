@@ -11,17 +11,19 @@ use crate::sources::DEFAULTS;
 use crate::{issuers, participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
-const NOT_KEYS: [&str; 6] = [
+const NOT_KEYS: [&str; 7] = [
     "login.client",
     "participants.NAME.token",
     "issuers.NAME.client_secret",
     "server.limits",
     "server.tls",
     "servers.NAME.auth",
+    "servers.NAME.tool",
 ];
 pub(super) const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\npublic_url = \"https://gw.example\"\n[server.limits]\n[audit]\n[registry]\n\
      [servers.NAME]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.NAME.auth]\n\
-     [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
+     [servers.NAME.tool.NAME]\n\
+     [sets.NAME]\ntools = []\n[profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
      [issuers.NAME]\nissuer = \"https://idp.example\"\n[scopes.NAME]\ncapabilities = []\n\
      [login]\nenabled = true\n[login.client.NAME]\nredirect_uris = [\"http://127.0.0.1/callback\"]\n";
 
@@ -43,7 +45,7 @@ pub(super) fn reading(sample: &str) -> Problems {
     let profiles = profiles::read(&root);
     participants::read(&root, &env, &profiles);
     issuers::read(&root, &env, &profiles);
-    issuers::scopes(&root);
+    issuers::scopes(&root, &profiles.sets);
     topics::read(&root, &found, &profiles);
     problems
 }

@@ -16,8 +16,12 @@ const BYTES: &str = r"^[0-9]+\s*(B|KiB|MiB|GiB)?$";
 /// Read only to reject them.
 const REJECTED: [&str; 2] = ["participants.NAME.token", "issuers.NAME.client_secret"];
 /// The two keys without which their tables are not valid.
-const REQUIRED: [(&str, &str); 3] =
-    [("server.tls", "cert"), ("server.tls", "key"), ("profiles.NAME", "capabilities")];
+const REQUIRED: [(&str, &str); 4] = [
+    ("server.tls", "cert"),
+    ("server.tls", "key"),
+    ("profiles.NAME", "capabilities"),
+    ("sets.NAME", "tools"),
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -50,6 +54,8 @@ fn schema_of(path: &str, form: &ValueForm) -> Value {
             },
         } }),
         ("env" | "headers", ValueForm::Entries) => values(),
+        // Any JSON.
+        ("annotations" | "preset", ValueForm::Entries) => json!({ "type": "object" }),
         ("tool_timeouts", ValueForm::Entries) => {
             json!({ "type": "object", "additionalProperties": { "type": "string", "pattern": DURATION } })
         }

@@ -43,6 +43,7 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
         servers: Vec::new(),
         mcp_calls: McpCalls::None,
         builtin: Vec::new(),
+        tools: None,
         tools_list: <_>::default(),
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(600),

@@ -13,11 +13,11 @@ use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use access::Pins;
-use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
+use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use access::grants::Grants;
 use access::identities::local_user;
 use access::sign_ins::SignIns;
-use gateway::{Dispatch, Settings, Topic, Topics};
+use gateway::{Dispatch, Offer, Settings, Topic, Topics};
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -210,7 +210,7 @@ impl Registry {
         }
         for dispatch in gone {
             // First its servers leave, so that callers learn why their calls end.
-            dispatch.configure(&[], &[], &config.limits, (&[], ToolsList::Full));
+            dispatch.configure(&[], &[], &config.limits, Offer::default());
             callers(&dispatch).iter().for_each(|participant| dispatch.revoke(participant));
         }
     }
@@ -231,7 +231,13 @@ impl Registry {
         let enters = |one: &&ParticipantConfig| public || one.participant.may_enter(&topic.name);
         let serving: Vec<_> =
             config.participants.iter().filter(enters).filter_map(ParticipantConfig::server).collect();
-        dispatch.configure(&servers, &serving, &config.limits, (&topic.builtin, topic.tools_list));
+        let offer = Offer {
+            builtin: &topic.builtin,
+            tools_list: topic.tools_list,
+            tools: topic.tools.as_ref(),
+            sets: Some(&config.sets),
+        };
+        dispatch.configure(&servers, &serving, &config.limits, offer);
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, WatchArgs};
+use super::setup::OwnFileArgs;
 
 /// `auth ...`.
 #[derive(Debug, Clone, Subcommand)]
@@ -220,6 +221,43 @@ pub(crate) enum ToolsCommand {
         #[command(flatten)]
         gateway: GatewayArgs,
     },
+    /// Hide tools of a server, in your configuration file
+    ///
+    /// Callers neither see nor call them. A running gateway takes the change over.
+    Disable(ToolsOfServerArgs),
+    /// Show tools of a server again, in your configuration file
+    Enable(ToolsOfServerArgs),
+    /// Give a tool of a server another name, in your configuration file
+    ///
+    /// The prefix of the server stands before it. Its own name takes the change back.
+    Rename {
+        /// Configured name of the server
+        server: String,
+        /// The server's own name of the tool
+        tool: String,
+        /// The new name
+        name: String,
+        /// Show what would change, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        file: OwnFileArgs,
+    },
+}
+
+/// Tools of a server in the configuration file.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ToolsOfServerArgs {
+    /// Configured name of the server
+    pub(crate) server: String,
+    /// The server's own names of the tools, or patterns such as delete_*
+    #[arg(value_name = "TOOL", required = true)]
+    pub(crate) tools: Vec<String>,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) file: OwnFileArgs,
 }
 
 /// `proto ...`.

@@ -23,7 +23,7 @@ use terminal::output::Output;
 use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
 pub(crate) use clients::{connect, disconnect, import};
-pub(crate) use own::{add, init, rm};
+pub(crate) use own::{add, edit_tools, init, rm};
 pub(crate) use search::search;
 
 /// Calls `then` with what the places of clients' files depend on.

@@ -1,16 +1,18 @@
-//! Commands `tools ls`, `tools show` and `tools call`.
+//! Commands `tools ls`, `show` and `call`, and `disable`, `enable` and `rename`, which edit the configuration file.
 
 mod arguments;
 mod call;
 mod unknown;
 
 use serde_json::Value;
+use setup::ToolEdit;
 
 use arguments::Arguments;
 use call::CallOptions;
 use unknown::or_similar;
 
 use crate::cli::ToolsCommand;
+use crate::commands::setup::edit_tools;
 use crate::commands::target::resolve;
 use crate::commands::tokens::signature;
 use crate::commands::view::{cell, is_named, short};
@@ -52,6 +54,15 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
             let place =
                 CallOptions { topic: &topic, gateway: &gateway, no_input, wait, file: file.as_deref() };
             call::call(&name, &arguments, place, output).await
+        }
+        ToolsCommand::Disable(args) => {
+            edit_tools(&args.file, &args.server, ToolEdit::Disable(&args.tools), args.dry_run, output)
+        }
+        ToolsCommand::Enable(args) => {
+            edit_tools(&args.file, &args.server, ToolEdit::Enable(&args.tools), args.dry_run, output)
+        }
+        ToolsCommand::Rename { server, tool, name, dry_run, file } => {
+            edit_tools(&file, &server, ToolEdit::Rename(&tool, &name), dry_run, output)
         }
     }
 }

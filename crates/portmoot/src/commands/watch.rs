@@ -65,7 +65,13 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         )
         | Command::Logs { .. }
         | Command::Names { .. }
-        | Command::Tools(ToolsCommand::Show { .. } | ToolsCommand::Call { .. })
+        | Command::Tools(
+            ToolsCommand::Show { .. }
+            | ToolsCommand::Call { .. }
+            | ToolsCommand::Disable(_)
+            | ToolsCommand::Enable(_)
+            | ToolsCommand::Rename { .. },
+        )
         | Command::Resources(ResourcesCommand::Read { .. })
         | Command::Prompts(PromptsCommand::Get { .. })
         | Command::Chat { .. }

@@ -23,6 +23,7 @@ fn server(transport: Transport) -> ServerConfig {
         pins: Default::default(),
         start: upstream::config::Start::Always,
         idle_stop: upstream::config::IDLE_STOP,
+        curation: None,
     }
 }
 

@@ -28,6 +28,7 @@ mod config;
 mod config_check;
 mod conformance;
 mod crash;
+mod curation;
 mod daemons;
 mod decided_once;
 mod deputies;

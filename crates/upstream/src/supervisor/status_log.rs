@@ -88,6 +88,8 @@ impl Upstream {
                 .map(|list| list.items.len()),
             quarantined: manifest.quarantined.clone(),
             untyped: manifest.untyped.clone(),
+            hidden: manifest.hidden.clone(),
+            notes: manifest.notes.clone(),
             restarts: self.restarts.load(Ordering::Relaxed),
             retry_after_ms: remaining.map(millis),
         }

@@ -1,16 +1,16 @@
-//! Commands `init`, `add` and `rm`: servers of `portmoot.toml`.
+//! Commands `init`, `add` and `rm`, and those that edit tools: servers of `portmoot.toml`.
 
 use std::path::Path;
 
 use serde_json::json;
-use setup::{CLIENTS, Change, ClientServers, Scope, Server, Transport};
+use setup::{CLIENTS, Change, ClientServers, Scope, Server, TextFile, ToolEdit, Transport};
 
 use super::arguments::pairs;
 use super::{
     carry_out, checked, is_itself, leave_out_itself, own_addresses, own_file, report, running, search, shown,
     surrounded, warn_of, write,
 };
-use crate::cli::{AddArgs, InitArgs, RmArgs};
+use crate::cli::{AddArgs, InitArgs, OwnFileArgs, RmArgs};
 use crate::process::program_name;
 use json::visible;
 use terminal::exit::Exit;
@@ -219,18 +219,52 @@ fn typed(args: &AddArgs) -> Result<Server, Failure> {
     Ok(Server { prefix: args.prefix.clone(), ..Server::new(&args.name, transport) })
 }
 
+/// Checks that a configuration file has a server of this name.
+fn check_known(file: &TextFile, name: &str) -> Result<(), Failure> {
+    let entries = setup::entries(file)?;
+    if entries.iter().any(|entry| entry.name == name) {
+        return Ok(());
+    }
+    let message = format!("{} has no server `{}`", shown(&file.path), name.escape_debug());
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let hint = match names.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("it has: {}", names.join(", ")),
+    };
+    Err(Failure::new(Exit::NotFound, "unknown_server", message).hint(hint))
+}
+
+/// Commands `tools disable`, `enable` and `rename`.
+pub(crate) fn edit_tools(
+    file: &OwnFileArgs,
+    server: &str,
+    edit: ToolEdit<'_>,
+    dry_run: bool,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let file = own_file(file)?;
+    check_known(&file, server)?;
+    let change = setup::edit_tools(file, server, edit)?;
+    checked(&change)?;
+    let how = crate::cli::ChangeArgs { dry_run, yes: true };
+    let changed = carry_out(&[&change], how, None, output, || write(&change))?;
+    if output.json {
+        output.result_json(&report(&change.file.path, changed, &json!({ "server": server })));
+    } else if changed {
+        output.message(&format!("wrote {}", shown(&change.file.path)));
+        let program = program_name();
+        output
+            .message(&format!("a running gateway takes the change over within seconds: {program} tools ls"));
+    } else if !dry_run {
+        output.message(&format!("{} says so already", shown(&change.file.path)));
+    }
+    Ok(Exit::Ok)
+}
+
 pub(crate) fn rm(args: &RmArgs, output: Output) -> Result<Exit, Failure> {
     let file = own_file(&args.file)?;
-    let entries = setup::entries(&file)?;
-    let is_unknown = |name: &&String| !entries.iter().any(|entry| entry.name == **name);
-    if let Some(unknown) = args.names.iter().find(is_unknown) {
-        let message = format!("{} has no server `{}`", shown(&file.path), unknown.escape_debug());
-        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-        let hint = match names.is_empty() {
-            true => "it has none".to_owned(),
-            false => format!("it has: {}", names.join(", ")),
-        };
-        return Err(Failure::new(Exit::NotFound, "unknown_server", message).hint(hint));
+    for name in &args.names {
+        check_known(&file, name)?;
     }
     let change = setup::remove(file, &args.names)?;
     checked(&change)?;
