@@ -1,13 +1,13 @@
 //! Commands `serve` and `stdio`.
 
 use crate::cli::{ServeArgs, StdioArgs};
-use crate::commands::config::{load, sources};
+use crate::commands::config::{load, read_secrets, sources};
 use crate::commands::target::owner_url;
 use crate::consent;
 use crate::process::env;
 use crate::remote::Remote;
 use crate::run;
-use config::Sources;
+use config::{Secrets, Sources};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -16,10 +16,12 @@ use tls::ClientTls;
 
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {
     let sources = Sources { listen: args.listen, ..sources(&args.config) };
-    let loaded = load(&sources, output)?;
+    let mut loaded = load(&sources, output)?;
     consent::obtain(&loaded, &mut ProcessTerminal, Some(args.yes), output)?;
-    consent::show_commands(&loaded.config, output);
-    run::serve(loaded, sources, output).await
+    consent::show_commands(&loaded, output);
+    let secrets = Secrets::default();
+    read_secrets(&mut loaded, &secrets, output)?;
+    run::serve(loaded, (sources, secrets), output).await
 }
 
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
@@ -36,9 +38,10 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
         remote.relay(&args.topic, tokio::io::stdin(), tokio::io::stdout()).await?;
         return Ok(Exit::Ok);
     }
-    let loaded = load(&sources, output)?;
+    let mut loaded = load(&sources, output)?;
     consent::obtain(&loaded, &mut ProcessTerminal, Some(gateway.yes), output)?;
-    consent::show_commands(&loaded.config, output);
+    consent::show_commands(&loaded, output);
+    read_secrets(&mut loaded, &Secrets::default(), output)?;
     output.message("serving this client with a gateway of its own");
     run::stdio(loaded, &args.topic).await
 }
