@@ -90,7 +90,7 @@ mcp_calls = "all"
       hint: write ${NAME}, or $${ for a literal ${
     `participants.scout.token`: a token must not be in the configuration file [config_token]
       at portmoot.toml:13
-      hint: use `token_env`, `token_file` or `token_sha256`
+      hint: use `token_env`, `token_file` or `token_sha256`, or name a secret: token = { command = [...] }
     `participants.scout.token_env`: the token has fewer than 16 characters [config_token]
       at portmoot.toml:14
       hint: issue one with: portmoot token new NAME
