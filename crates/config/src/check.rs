@@ -12,21 +12,27 @@ use upstream::config::ServerConfig;
 use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
-use crate::values::Env;
+use crate::secrets::Outside;
 use crate::{issuers, login, own_address, participants, profiles, servers, settings, tls_files, topics};
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that cannot start.
 ///
 /// # Errors
 /// All problems, in the order of the lines of each file.
-pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Result<Config, Vec<Problem>> {
+pub(crate) fn check(
+    tree: &Node,
+    outside: &Outside<'_>,
+    notices: &mut Vec<String>,
+) -> Result<Config, Vec<Problem>> {
+    let env = outside.env;
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
     let settings = settings::read(&root, env);
-    let (servers, auth) = servers::read(&root, env, notices);
+    let (servers, auth) = servers::read(&root, outside, notices);
     let profiles = profiles::read(&root);
-    let participants = participants::read(&root, env, &profiles);
-    let (issuers, scopes) = (issuers::read(&root, env, &profiles), issuers::scopes(&root, &profiles.sets));
+    let participants = participants::read(&root, outside, &profiles);
+    let (issuers, scopes) =
+        (issuers::read(&root, outside, &profiles), issuers::scopes(&root, &profiles.sets));
     let topics = topics::read(&root, &servers, &profiles);
     check_unique_names(tree, &servers, &participants, &problems);
     check_tokens_differ(tree, &participants, &problems);

@@ -17,8 +17,9 @@ use crate::expand::is_reference;
 use crate::node::{Node, TreeEntry, Value};
 use crate::problem::Problem;
 use crate::reader::{DURATION, Problems, Table, duration};
+use crate::secrets::Outside;
 use crate::tls_files;
-use crate::values::{Env, Unset, Variables, capabilities, participant_id};
+use crate::values::{Env, Unread, Unset, Variables, capabilities, participant_id};
 pub(crate) use auth::without_resource;
 use model::{Capabilities, GATEWAY, IdError, ParticipantId};
 use oauth::config::AuthConfig;
@@ -68,14 +69,14 @@ const TYPES: [(&str, Type); 8] = [
 /// Reads every server, in the order of the configuration. `notices` receives messages about those that cannot start.
 pub(crate) fn read(
     root: &Table<'_>,
-    env: Env<'_>,
+    outside: &Outside<'_>,
     notices: &mut Vec<String>,
 ) -> (Vec<ServerConfig>, Vec<(ParticipantId, AuthConfig)>) {
     let standard = Standard::read(root);
     let tables = root.tables("servers");
     let mut one = |(entry, table): (&TreeEntry, Table<'_>)| {
         let (problems, before) = (table.problems(), table.problems().count());
-        let server = server(entry, table, &standard, (env, notices));
+        let server = server(entry, table, &standard, (outside, notices));
         if !entry.location.layer.is_of_client {
             return server;
         }
@@ -157,24 +158,24 @@ fn server(
     entry: &TreeEntry,
     table: Table<'_>,
     standard: &Standard,
-    (env, notices): (Env<'_>, &mut Vec<String>),
+    (outside, notices): (&Outside<'_>, &mut Vec<String>),
 ) -> Option<(ServerConfig, AuthConfig)> {
     let enabled = table.flag("enabled").unwrap_or(true);
-    // A disabled server needs no variables.
+    // A disabled server needs no variables and no secrets.
     let written = |_: &str| Some(String::new());
-    let env: Env<'_> = if enabled { env } else { &written };
     let name = server_id(entry, table.problems(), notices);
-    let variables = Variables::of(env);
+    let variables = if enabled { Variables::of(outside) } else { Variables::of_disabled(&written) };
     let mut transport = transport(&table, &variables, enabled);
     let has_process = transport.as_ref().is_none_or(|transport| transport.child().is_some());
     let confinement = sandbox::read(&table, &variables, standard.sandbox, has_process);
     if let Some(child) = transport.as_mut().and_then(Transport::child_mut) {
         child.confinement = confinement;
         if enabled {
-            pass(child, &standard.env_pass, env);
+            pass(child, &standard.env_pass, outside.env);
         }
     }
-    let unset = variables.unset();
+    let auth = auth::read(&table, transport.as_ref(), &variables);
+    let (unset, unread) = (variables.unset(), variables.unread());
     for Unset { variable, key, location } in &unset {
         notices.push(format!(
             "{location}: `{key}`: the environment variable `{variable}` is not set, so the server `{}` cannot start: \
@@ -182,14 +183,13 @@ fn server(
             entry.key
         ));
     }
-    let transport = match unset.into_iter().map(|one| one.variable).next() {
-        Some(variable) => {
-            let why = format!("the environment variable `{variable}` is not set");
-            let fix = format!("set {variable}, or write a default: ${{{variable}:-...}}");
-            transport.map(|_| Transport::Unusable { why, fix })
-        }
-        None => transport,
-    };
+    for Unread { key, why, location } in &unread {
+        let server = &entry.key;
+        notices.push(format!(
+            "{location}: the secret `{key}` cannot be read, so the server `{server}` cannot start: {why}"
+        ));
+    }
+    let transport = transport.map(|usable| lacking(unset.first(), unread.first()).unwrap_or(usable));
     let prefix = prefix(&table, name.as_ref());
     let era = table.choice("era", &ERAS);
     let other_era = table.choice("protocolEra", &ERAS);
@@ -212,7 +212,6 @@ fn server(
     let capabilities =
         capabilities(&table, &Sets::new()).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
-    let auth = auth::read(&table, transport.as_ref(), env);
     let pins = pins(&table, standard.pins);
     let curation = curation::read(&table);
     table.finish();
@@ -262,6 +261,19 @@ fn pass(child: &mut StdioConfig, names: &[String], env: Env<'_>) {
         let value = env(name).map(|value| Secret::expanded(value, format!("${{{name}}}")));
         child.env.extend(value.map(|value| (name.clone(), value)));
     }
+}
+
+/// The transport of a server that lacks a variable or a secret; `None` if it lacks none.
+fn lacking(unset: Option<&Unset>, unread: Option<&Unread>) -> Option<Transport> {
+    if let Some(Unset { variable, .. }) = unset {
+        let why = format!("the environment variable `{variable}` is not set");
+        let fix = format!("set {variable}, or write a default: ${{{variable}:-...}}");
+        return Some(Transport::Unusable { why, fix });
+    }
+    let Unread { key, why, .. } = unread?;
+    let why = format!("the secret `{key}` cannot be read: {why}");
+    let fix = "correct it where it comes from; SIGHUP has the gateway read it again".to_owned();
+    Some(Transport::Unusable { why, fix })
 }
 
 /// What changes of a server's definitions lead to.

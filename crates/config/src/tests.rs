@@ -12,6 +12,7 @@ use upstream::config::{EraChoice, Secret, Sessions, Transport};
 use super::check::check;
 use super::client_file;
 use super::node::{DEFAULTS, Layer, Node, Origin};
+use super::secrets::{Outside, Secrets};
 use super::{json_file, to_toml, toml_file};
 
 const BASE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[topics.main]\n";
@@ -35,7 +36,7 @@ fn tree(toml: &str) -> Node {
 }
 
 fn good(toml: &str) -> Config {
-    match check(&tree(toml), &env, &mut Vec::new()) {
+    match check(&tree(toml), &Outside::unread(&env), &mut Vec::new()) {
         Ok(config) => config,
         Err(problems) => panic!("{toml}\n{problems:?}"),
     }
@@ -46,7 +47,7 @@ fn problems(toml: &str) -> String {
     if let Err(problem) = toml_file::read(&layer(toml)) {
         return problem.to_string();
     }
-    let problems = check(&tree(toml), &env, &mut Vec::new()).unwrap_err();
+    let problems = check(&tree(toml), &Outside::unread(&env), &mut Vec::new()).unwrap_err();
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
@@ -89,7 +90,7 @@ mcp_calls = "all"
       hint: write ${NAME}, or $${ for a literal ${
     `participants.scout.token`: a token must not be in the configuration file [config_token]
       at portmoot.toml:13
-      hint: use `token_env`, `token_file` or `token_sha256`
+      hint: use `token_env`, `token_file` or `token_sha256`, or name a secret: token = { command = [...] }
     `participants.scout.token_env`: the token has fewer than 16 characters [config_token]
       at portmoot.toml:14
       hint: issue one with: portmoot token new NAME
@@ -121,7 +122,7 @@ fn scopes_with_wildcards_are_refused() {
         let found = problems(&scope(name));
         assert!(found.contains("cannot be a scope [config_name]"), "{name}: {found}");
     }
-    check(&tree(&scope("mcp:all")), &env, &mut Vec::new()).unwrap();
+    check(&tree(&scope("mcp:all")), &Outside::unread(&env), &mut Vec::new()).unwrap();
 }
 
 #[test]
@@ -211,6 +212,31 @@ fn problems_have_messages() {
             "`participants.a.profile`: there is no profile `a` [config_unknown_profile]",
         ),
         ("[participants.anonymous-1]", "a participant cannot be called `anonymous-1` [config_name]"),
+        ("[servers.a]\ncommand = 'x'\nenv = { A = {} }", "`servers.a.env.A` names no secret [config_value]"),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { comand = ['x'] } }",
+            "unknown key `comand` in `servers.a.env.A` [config_unknown_key]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { command = 'op read x' } }",
+            "`servers.a.env.A.command` must be a list of a program and its arguments [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { command = ['x'], file = '/x' } }",
+            "`servers.a.env.A` has both `command` and `file` [config_twice]",
+        ),
+        (
+            "[servers.a]\nurl = 'http://x/'\nheaders = { A = { file = '/x', prefix = 1 } }",
+            "`servers.a.headers.A.prefix` must be a text [config_value]",
+        ),
+        (
+            "[servers.a]\nurl = 'http://x/'\nauth = { client_secret = 'x' }",
+            "`servers.a.auth.client_secret`: a secret must not be in the configuration file [config_token]",
+        ),
+        (
+            "[participants.a]\ntoken = { file = '~ann/x' }",
+            "`participants.a.token.file`: `~ann` is not expanded [config_value]",
+        ),
         ("[servers]\na = 1", "`servers` must be a table of tables, not 1 [config_value]"),
         (
             "[servers.a]\ncommand = 'x'\n[topics.main]\n[participants.a_b]\nserves = true",
@@ -454,17 +480,19 @@ fn client_files_are_converted() {
             "off": { "command": "x", "disabled": true } } }"#,
     )
     .unwrap();
-    let config = check(&tree, &env, &mut Vec::new()).unwrap();
+    let config = check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap();
     let found: Vec<_> = config.servers.iter().map(|server| (server.name.as_str(), server.enabled)).collect();
     assert_eq!(found, [("z", true), ("a", true), ("off", false)]);
     assert_eq!(notices, ["mcp.json:2: server `z`: `autoApprove`, `timeout` ignored"]);
     let (tree, _) =
         client_tree(r#"{ "inputs": [], "servers": { "a": { "type": "stdio", "command": "x" } } }"#).unwrap();
-    assert_eq!(check(&tree, &env, &mut Vec::new()).unwrap().servers.len(), 1);
+    assert_eq!(check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap().servers.len(), 1);
     let (tree, _) =
         client_tree(r#"{ "servers": { "a": { "command": "x", "args": ["${input:key}"] } } }"#).unwrap();
     assert!(
-        check(&tree, &env, &mut Vec::new()).unwrap_err()[0].to_string().contains("does not support inputs")
+        check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap_err()[0]
+            .to_string()
+            .contains("does not support inputs")
     );
     for (json, expect) in [
         ("{}", "has neither `mcpServers`"),
@@ -578,4 +606,116 @@ fn only_calls_of_tools_name_sets() {
         "[profiles.a]\ncapabilities = [\"mcp/request:prompts/get:@x\", \"mcp/request:tools/call:a:@x\"]\n",
     );
     assert!(config.sets.is_empty(), "another context is what it says");
+}
+
+/// A configuration with a secret of each kind, under each key that may name one.
+fn with_secrets(folder: &std::path::Path) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let file = folder.join("token");
+    std::fs::write(&file, "hush-hush-hush-hush\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    format!(
+        r#"
+[server]
+public_url = "https://gw.example"
+[servers.a]
+command = "x"
+env = {{ A = {{ command = ["printf", "hush-a"] }} }}
+[servers.b]
+url = "https://b.example/mcp"
+headers = {{ Authorization = {{ command = ["printf", "hush-b\\n"], prefix = "Bearer " }} }}
+[servers.c]
+url = "https://c.example/mcp"
+[servers.c.auth]
+client_id = "gateway"
+issuer = "https://idp.example"
+client_secret = {{ command = ["printf", "hush-c"] }}
+[servers.off]
+command = "x"
+enabled = false
+env = {{ A = {{ command = ["false"] }} }}
+[participants.p]
+token = {{ file = {file:?} }}
+[issuers.i]
+issuer = "https://idp.example"
+tokens = "introspect"
+client_id = "gateway"
+client_secret = {{ command = ["printf", "hush-i"] }}
+"#
+    )
+}
+
+#[test]
+fn secrets_are_named_and_read_when_the_operator_has_agreed() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = tree(&with_secrets(folder.path()));
+    let named = Outside::unread(&env);
+    let before = check(&tree, &named, &mut Vec::new()).unwrap();
+    let named = named.into_named();
+    let keys: Vec<&str> = named.iter().map(|one| one.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "servers.a.env.A",
+            "servers.b.headers.Authorization",
+            "servers.c.auth.client_secret",
+            "participants.p.token",
+            "issuers.i.client_secret"
+        ],
+        "a disabled server needs none"
+    );
+    let secrets = Secrets::default();
+    assert!(secrets.renew(&named).is_empty());
+    let mut notices = Vec::new();
+    let after = check(&tree, &Outside::with(&env, &secrets), &mut notices).unwrap();
+    assert_eq!(notices, [""; 0]);
+    let value = |config: &Config, server: usize| match &config.servers[server].transport {
+        Transport::Stdio(child) => child.env[0].1.expose().to_owned(),
+        Transport::Http(http) => http.headers[0].1.expose().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([value(&before, 0), value(&before, 1)], ["", ""]);
+    assert_eq!([value(&after, 0), value(&after, 1)], ["hush-a", "Bearer hush-b"]);
+    let (_, auth) = &after.auth[2];
+    assert_eq!(auth.client_secret.as_ref().map(|secret| secret.expose()), Some("hush-c"));
+    let hash = auth::TokenHash::of("hush-hush-hush-hush");
+    assert!(before.participants[0].credentials[0].hash != hash, "an unread token admits no one");
+    assert!(after.participants[0].credentials[0].hash == hash);
+    assert!(after.issuers != before.issuers);
+    assert!(!format!("{after:?}").contains("hush-"), "debug output has no secret");
+    let digested = format!("{:?}", after.servers.iter().map(|server| server.identity()).collect::<Vec<_>>());
+    assert!(!digested.contains("hush-"), "{digested}");
+    for shown in [to_toml(&tree, true), super::to_json(&tree).to_string()] {
+        assert!(
+            shown.contains("printf") && shown.contains("prefix") && !shown.contains("(hidden)\""),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_secret_that_cannot_be_read_keeps_its_server_down_and_no_token_open() {
+    let toml = "[servers.a]\ncommand = 'x'\nenv = { A = { command = ['false', 'hush'] } }\n[servers.b]\ntype = 'demo'\n";
+    let read = |toml: &str, notices: &mut Vec<String>| {
+        let (tree, secrets) = (tree(toml), Secrets::default());
+        let named = Outside::unread(&env);
+        check(&tree, &named, &mut Vec::new()).unwrap();
+        secrets.renew(&named.into_named());
+        check(&tree, &Outside::with(&env, &secrets), notices)
+    };
+    let mut notices = Vec::new();
+    let config = read(toml, &mut notices).unwrap();
+    let Transport::Unusable { why, .. } = &config.servers[0].transport else { panic!("it is unusable") };
+    let failed = "the command `false` failed: exit status: 1";
+    assert_eq!(*why, format!("the secret `servers.a.env.A` cannot be read: {failed}"));
+    assert!(matches!(config.servers[1].transport, Transport::Demo), "the others run");
+    let notice = "the secret `servers.a.env.A` cannot be read, so the server `a` cannot start";
+    assert_eq!(notices, [format!("portmoot.toml:3: {notice}: {failed}")]);
+    for (token, expect) in [
+        ("{ command = ['false'] }", "the secret `participants.p.token` cannot be read"),
+        ("{ command = ['printf', 'short'] }", "the token has fewer than 16 characters"),
+    ] {
+        let problems = read(&format!("[participants.p]\ntoken = {token}\n"), &mut Vec::new()).unwrap_err();
+        assert!(problems[0].to_string().contains(expect), "{problems:?}");
+    }
 }

@@ -12,6 +12,7 @@ use crate::expand::{ExpandError, expand, expand_home, expand_path};
 use crate::node::{Location, Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
+use crate::secrets::{FORMS, NamedValue, Outside};
 use crate::sets;
 
 /// Hint at a `~user`.
@@ -20,10 +21,14 @@ pub(crate) const FULL_PATH: &str = "write the full path: only `~` and `~/` mean 
 /// Lookup of environment variables; tests pass their own.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The environment for the texts of one server. A variable that is not set concerns this server alone.
+/// The environment and the secrets for the texts of one server. A variable that is not set, or a secret that cannot be read, concerns this
+/// server alone.
 pub(crate) struct Variables<'a> {
     env: Env<'a>,
+    /// `None` for a disabled server, which needs no secret.
+    outside: Option<&'a Outside<'a>>,
     unset: RefCell<Vec<Unset>>,
+    unread: RefCell<Vec<Unread>>,
 }
 
 /// A variable that a text needs and that is not set.
@@ -37,9 +42,26 @@ pub(crate) struct Unset {
     pub(crate) location: Location,
 }
 
+/// A secret that a server needs and that cannot be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Unread {
+    /// The full name of its key.
+    pub(crate) key: String,
+    /// Why, without anything of it.
+    pub(crate) why: String,
+    /// The location of the table that names it.
+    pub(crate) location: Location,
+}
+
 impl<'a> Variables<'a> {
-    pub(crate) fn of(env: Env<'a>) -> Variables<'a> {
-        Variables { env, unset: RefCell::default() }
+    /// Those of an enabled server.
+    pub(crate) fn of(outside: &'a Outside<'a>) -> Variables<'a> {
+        Variables { outside: Some(outside), ..Variables::of_disabled(outside.env) }
+    }
+
+    /// Those of a disabled server: no secret is read for it.
+    pub(crate) fn of_disabled(env: Env<'a>) -> Variables<'a> {
+        Variables { env, outside: None, unset: RefCell::default(), unread: RefCell::default() }
     }
 
     pub(crate) fn env(&self) -> Env<'a> {
@@ -49,6 +71,28 @@ impl<'a> Variables<'a> {
     /// The variables that the texts so far need and that are not set.
     pub(crate) fn unset(&self) -> Vec<Unset> {
         self.unset.borrow().clone()
+    }
+
+    /// The secrets that are needed so far and cannot be read.
+    pub(crate) fn unread(&self) -> Vec<Unread> {
+        self.unread.borrow().clone()
+    }
+
+    /// The secret that a table names, and the table as it is written. Until secrets are read, for a disabled server, and for one that cannot be
+    /// read, the text is empty.
+    pub(crate) fn named(&self, node: &Node, key: &str, problems: &Problems) -> Option<(String, String)> {
+        let Some(outside) = self.outside else { return Some((String::new(), String::new())) };
+        let NamedValue { written, text } = outside.secret(node, key, problems)?;
+        let text = match text {
+            None => String::new(),
+            Some(Ok(secret)) => secret.expose().to_owned(),
+            Some(Err(why)) => {
+                let location = node.location.clone();
+                self.unread.borrow_mut().push(Unread { key: key.to_owned(), why, location });
+                String::new()
+            }
+        };
+        Some((text, written))
     }
 
     /// Expands a text; it stays unexpanded if a variable is not set, or after a problem.
@@ -69,7 +113,7 @@ impl<'a> Variables<'a> {
         Some(self.expanded(expanded, text, table.full(key), table.place(key), table.problems()))
     }
 
-    /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling.
+    /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling; a table names a secret.
     pub(crate) fn secrets_at(&self, table: &Table<'_>, key: &'static str) -> Vec<(String, Secret)> {
         let one = |entry: &crate::node::TreeEntry| {
             let full = format!("{}.{}", table.full(key), entry.key);
@@ -78,9 +122,14 @@ impl<'a> Variables<'a> {
                 Value::Integer(number) => number.to_string(),
                 Value::Decimal(number) => number.to_string(),
                 Value::Flag(flag) => flag.to_string(),
-                Value::List(_) | Value::Table(_) => {
-                    let message = format!("`{full}` must be a text");
-                    table.problems().note(Problem::new("config_value", message).at(&entry.location));
+                Value::Table(_) => {
+                    let (text, written) = self.named(&entry.node, &full, table.problems())?;
+                    return Some((entry.key.clone(), Secret::expanded(text, written)));
+                }
+                Value::List(_) => {
+                    let message = format!("`{full}` must be a text, or name a secret");
+                    let problem = Problem::new("config_value", message).at(&entry.location);
+                    table.problems().note(problem.hint(FORMS));
                     return None;
                 }
             };

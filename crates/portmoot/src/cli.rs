@@ -231,7 +231,8 @@ pub(crate) enum Command {
     Audit(AuditCommand),
     /// Check the installation and suggest fixes
     ///
-    /// Starts nothing. If a gateway runs with the data directory, the states of its servers are checked too.
+    /// Starts no server. Secrets that the configuration names are read and not shown: their commands run, unless they are in a file that
+    /// you did not name. If a gateway runs with the data directory, the states of its servers are checked too.
     Doctor(CheckArgs),
     /// Check and show the configuration
     #[command(subcommand)]

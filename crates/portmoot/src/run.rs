@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use crate::consent;
 use crate::process::{env, program_name};
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
-use config::{Loaded, Sources};
+use config::{Loaded, Secrets, Sources};
 use terminal::address::url_of;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -37,11 +37,16 @@ use tls::ServerTls;
 /// The time between looks at the memory that the process no longer uses.
 const MEMORY_LOOK: Duration = Duration::from_secs(5);
 
-/// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
+/// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`, and reads
+/// `secrets` anew.
 ///
 /// # Errors
 /// When the gateway cannot start.
-pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn serve(
+    loaded: Loaded,
+    (sources, secrets): (Sources, Secrets),
+    output: Output,
+) -> Result<Exit, Failure> {
     survive_limits()?;
     tokio::spawn(give_back_memory());
     let terminal = StartTerminal::of_process();
@@ -62,7 +67,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     if loaded.config.data_dir.is_none() {
         output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
     }
-    let agreed = Arc::new(loaded.found);
+    let (agreed, secrets) = (Arc::new(loaded.found), Arc::new(secrets));
     let mut config = loaded.config;
     loop {
         let mut asked = None;
@@ -77,9 +82,11 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
             _ = interrupt.recv() => break,
         }
         // A file system that does not answer delays the reload, not the end.
-        let (read, before, agreed) = (sources.clone(), config.clone(), Arc::clone(&agreed));
+        let (read, before) = (sources.clone(), config.clone());
+        let (agreed, secrets) = (Arc::clone(&agreed), Arc::clone(&secrets));
         let is_open = !gateway.requires_token();
-        let read = move || reload::reload(&read, &before, agreed.as_ref().as_ref(), is_open, output);
+        let read =
+            move || reload::reload((&read, &secrets), &before, agreed.as_ref().as_ref(), is_open, output);
         let reloaded = tokio::select! {
             reloaded = tokio::task::spawn_blocking(read) => reloaded,
             _ = terminate.recv() => break,

@@ -9,7 +9,7 @@ use store::Journal;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::process::env;
-use config::{Loaded, Problem, Sources, mismatch, room_notes, to_json, to_toml, without_guests};
+use config::{Loaded, Problem, Secrets, Sources, mismatch, room_notes, to_json, to_toml, without_guests};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -38,6 +38,16 @@ pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure>
         }
     }
     Ok(loaded)
+}
+
+/// Reads the secrets that a configuration names, once the operator has agreed to it, and prints notes about those that could not be read.
+///
+/// # Errors
+/// When a token of a participant or a secret of an issuer cannot be read.
+pub(crate) fn read_secrets(loaded: &mut Loaded, secrets: &Secrets, output: Output) -> Result<(), Failure> {
+    let notices = loaded.read_secrets(&env, secrets).map_err(|problems| Failure::configuration(&problems))?;
+    notices.iter().for_each(|notice| note(notice, output));
+    Ok(())
 }
 
 /// Prints notes about capabilities that can match nothing.

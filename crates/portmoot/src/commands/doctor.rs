@@ -20,7 +20,7 @@ use crate::commands::view::{cell, texts};
 use crate::consent;
 use crate::process::env;
 use crate::remote::api;
-use config::{Loaded, Sources};
+use config::{Loaded, NamedSecret, Problem, Secrets, Sources, UNREAD};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -47,13 +47,8 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
     let sources = Sources { listen: args.listen.clone(), ..sources(&args.config) };
     let mut checks = vec![clock(unix_ms())];
     match sources.load(&env) {
-        Err(problems) => checks.extend(problems.into_iter().map(|problem| {
-            let location =
-                problem.location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
-            let fix = problem.hint.clone().unwrap_or_else(|| "correct that line".into());
-            failed("configuration", format!("{}{location}", problem.message), fix)
-        })),
-        Ok(loaded) => {
+        Err(problems) => checks.extend(problems.into_iter().map(problem_check)),
+        Ok(mut loaded) => {
             let files: Vec<String> = loaded.files.iter().map(|file| file.display().to_string()).collect();
             let files = if files.is_empty() {
                 "no files: the gateway uses the demo server".to_owned()
@@ -65,6 +60,7 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
             checks.extend(loaded.found.as_ref().map(|found| found_file(&found.name)));
             // Without consent, nothing of a found file is followed.
             let is_foreign = names_data_dir && args.config.data_dir.is_none();
+            checks.extend(secrets(&mut loaded));
             let live = if is_foreign { Live::Absent } else { Live::ask(&loaded.config).await };
             if !is_foreign {
                 checks.extend(other_files(&loaded));
@@ -76,6 +72,35 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
     let healthy = checks.iter().all(|check| check.severity != Severity::Error);
     report(&checks, healthy, output);
     Ok(if healthy { Exit::Ok } else { Exit::Failed })
+}
+
+/// Reads the secrets that the configuration names: a check of each, without anything of it.
+fn secrets(loaded: &mut Loaded) -> Vec<Check> {
+    let what = |secret: &NamedSecret| format!("secret {}", secret.key);
+    if loaded.found.is_some() {
+        let unread = |secret| passed(&what(secret), "not read: a file that you did not name asks for it");
+        return loaded.secrets.iter().map(unread).collect();
+    }
+    let read = Secrets::default();
+    let problems = loaded.read_secrets(&env, &read).err().unwrap_or_default();
+    let mut checks: Vec<Check> = Vec::new();
+    for secret in &loaded.secrets {
+        let fix = "correct it where it comes from; the gateway reads it with its configuration";
+        checks.push(match read.trouble(&secret.source) {
+            None => passed(&what(secret), format!("read from {}", secret.source)),
+            Some(why) => failed(&what(secret), format!("cannot be read: {why}"), fix),
+        });
+    }
+    // Those of what was read, such as a token that is too short.
+    let other = problems.into_iter().filter(|problem| problem.code != UNREAD);
+    checks.extend(other.map(problem_check));
+    checks
+}
+
+fn problem_check(problem: Problem) -> Check {
+    let location = problem.location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
+    let fix = problem.hint.unwrap_or_else(|| "correct that line".into());
+    failed("configuration", format!("{}{location}", problem.message), fix)
 }
 
 fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {

@@ -5,13 +5,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use crate::cli::{ServeArgs, StdioArgs};
-use crate::commands::config::{guest_problem, load, sources};
+use crate::commands::config::{guest_problem, load, read_secrets, sources};
 use crate::commands::target::owner_url;
 use crate::consent;
 use crate::process::env;
 use crate::remote::Remote;
 use crate::run;
-use config::Sources;
+use config::{Secrets, Sources};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -44,12 +44,15 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failu
     if let Some(trial) = &trial {
         sources.data_dir = Some(trial.0.clone());
     }
-    let loaded = load(&sources, output)?;
+    let mut loaded = load(&sources, output)?;
     consent::obtain(&loaded, &mut ProcessTerminal, Some(args.yes), output)?;
     if let Some(problem) = guest_problem(&loaded) {
         return Err(Failure::configuration(&[problem]));
     }
-    run::serve(loaded, sources, output).await
+    consent::show_secret_commands(&loaded, output);
+    let secrets = Secrets::default();
+    read_secrets(&mut loaded, &secrets, output)?;
+    run::serve(loaded, (sources, secrets), output).await
 }
 
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
@@ -66,9 +69,11 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
         remote.relay(&args.topic, tokio::io::stdin(), tokio::io::stdout()).await?;
         return Ok(Exit::Ok);
     }
-    let loaded = load(&sources, output)?;
+    let mut loaded = load(&sources, output)?;
     consent::obtain(&loaded, &mut ProcessTerminal, Some(gateway.yes), output)?;
+    consent::show_secret_commands(&loaded, output);
     consent::show_commands(&loaded.config, output);
+    read_secrets(&mut loaded, &Secrets::default(), output)?;
     output.message("serving this client with a gateway of its own");
     run::stdio(loaded, &args.topic).await
 }

@@ -7,12 +7,12 @@ use store::{Directory, DirectoryOwner};
 use tls::ClientTls;
 
 use crate::cli::{GatewayArgs, RunningArgs};
-use crate::commands::config::{load, sources};
+use crate::commands::config::{load, read_secrets, sources};
 use crate::consent;
 use crate::process::env;
 use crate::remote::{Endpoint, Remote};
 use crate::run;
-use config::Loaded;
+use config::{Loaded, Secrets};
 use terminal::address::url_of;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -119,9 +119,11 @@ pub(crate) fn resolve(args: &GatewayArgs, output: Output) -> Result<Box<dyn Endp
         Target::Running(running) => Ok(Box::new(running.endpoint()?)),
         // Servers that start anew every few seconds are of no use.
         Target::Own(_) if output.is_watched() => Err(no_gateway()),
-        Target::Own(loaded) => {
+        Target::Own(mut loaded) => {
             output.message("no gateway is running: the servers are started for this command only");
+            consent::show_secret_commands(&loaded, output);
             consent::show_commands(&loaded.config, output);
+            read_secrets(&mut loaded, &Secrets::default(), output)?;
             run::in_process(*loaded)
         }
     }

@@ -7,27 +7,31 @@ use access::config::Config;
 
 use crate::consent;
 use crate::process::env;
-use config::{FoundFile, Sources, without_guests};
+use config::{FoundFile, Secrets, Sources, without_guests};
+use json::visible;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
 /// Loads the configuration again, whole or not at all. `agreed` is the file that the operator did not name, as the operator
-/// consented to it; `is_open` is whether callers need no token. Settings that need a restart stay as they are. Returns the files to watch too.
+/// consented to it; `is_open` is whether callers need no token. Its secrets are read anew. Settings that need a restart stay as they are.
+/// Returns the files to watch too.
 ///
 /// # Errors
 /// The problems of the new configuration, or a change without consent; the gateway keeps the current configuration.
 pub(super) fn reload(
-    sources: &Sources,
+    (sources, secrets): (&Sources, &Secrets),
     before: &Config,
     agreed: Option<&FoundFile>,
     is_open: bool,
     output: Output,
 ) -> Result<(Config, Vec<PathBuf>), Failure> {
-    let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
+    let mut loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
     consent::carry_over(agreed, &loaded)?;
     if let Some(problem) = without_guests(&loaded).filter(|_| is_open) {
         return Err(Failure::configuration(&[problem]));
     }
+    let unread = loaded.read_secrets(&env, secrets).map_err(|problems| Failure::configuration(&problems))?;
+    unread.iter().for_each(|notice| output.warn(&visible::lines(notice)));
     let mut after = loaded.config.clone();
     for key in keep_fixed(before, &mut after) {
         output.warn(&format!("`{key}` has changed: this takes effect when the gateway is restarted"));
