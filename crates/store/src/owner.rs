@@ -1,4 +1,4 @@
-//! What the lock file of a data directory says of the process that owns it.
+//! Owner of a data directory: what the lock file says of the process that has it.
 
 use serde::{Deserialize, Serialize};
 
