@@ -50,6 +50,7 @@ pub(super) fn read(server: &Table<'_>, transport: Option<&Transport>, env: Env<'
         Some(
             Transport::Stdio(_)
             | Transport::Proto(_)
+            | Transport::OpenApi(_)
             | Transport::Demo
             | Transport::Participant
             | Transport::Unusable { .. },
