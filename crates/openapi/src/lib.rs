@@ -9,9 +9,11 @@
 mod answer;
 mod body;
 mod document;
+mod error;
 mod names;
 mod operation;
 mod parameter;
+mod path;
 mod refs;
 mod request;
 mod schema;
@@ -19,7 +21,8 @@ mod security;
 mod yaml;
 
 pub use answer::Answer;
-pub use document::{DEPTH_MAX, DOCUMENT_BYTES_MAX, DescriptionError, Document, VALUES_MAX};
+pub use document::Document;
+pub use error::{DEPTH_MAX, DOCUMENT_BYTES_MAX, DescriptionError, VALUES_MAX};
 pub use names::TOOL_NAME_CHARS_MAX;
 pub use operation::{
     Configured, DEFINITIONS_BYTES_MAX, LeftOut, OPERATIONS_MAX, Operation, Operations, TEXT_CHARS_MAX,

@@ -9,8 +9,8 @@ use crate::body::{self, Body, BodyForm, essence, is_json};
 use crate::document::{Document, resolved, servers};
 use crate::names::{self, Taken};
 use crate::parameter::{self, Parameter, Place};
+use crate::path::{Part, template, variables};
 use crate::refs::{self, Unusable};
-use crate::request::{Part, template};
 use crate::schema::{Direction, Schemas};
 use crate::security::{Credential, credentials};
 
@@ -275,7 +275,7 @@ impl<'d> Reader<'d> {
             reads.iter().any(|read| read.parameter.place == Place::Path && read.parameter.name == name)
         };
         // Many descriptions have variables in paths that no parameter declares.
-        for name in crate::request::variables(path)? {
+        for name in variables(path)? {
             if !declares(&reads, &name) {
                 reads.push(parameter::undeclared(name));
             }

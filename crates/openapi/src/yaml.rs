@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 use serde_json::{Map, Value};
 
-use crate::document::{DEPTH_MAX, DescriptionError, VALUES_MAX};
+use crate::error::{DEPTH_MAX, DescriptionError, VALUES_MAX};
 
 /// Reads the first document of a text.
 pub(crate) fn read(text: &str) -> Result<Value, DescriptionError> {
@@ -138,7 +138,7 @@ mod tests {
     use serde_json::json;
 
     use super::read;
-    use crate::document::DescriptionError;
+    use crate::error::DescriptionError;
 
     #[test]
     fn scalars_keys_and_aliases_are_read_as_json_has_them() {

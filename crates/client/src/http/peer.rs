@@ -16,7 +16,7 @@ use platform::Mutex;
 use tls::ClientTls;
 use tokio::time::timeout;
 
-use super::api::{ApiAnswer, ApiRequest};
+use super::api_message::{ApiAnswer, ApiRequest};
 use super::{connect::Connector, endpoint};
 use crate::authorize::{Authorize, Challenge, Grant};
 use crate::error::LinkError;

@@ -49,7 +49,7 @@ fn schema_of(path: &str, form: &ValueForm) -> Value {
                 "topics": texts(),
             },
         } }),
-        ("env" | "headers", ValueForm::Entries) => values(),
+        ("env" | "headers" | "query", ValueForm::Entries) => values(),
         ("tool_timeouts", ValueForm::Entries) => {
             json!({ "type": "object", "additionalProperties": { "type": "string", "pattern": DURATION } })
         }
