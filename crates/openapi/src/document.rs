@@ -151,7 +151,7 @@ mod tests {
     const SMALL: &str = r#"{"openapi":"3.1.0","paths":{},"x":"PAD"}"#;
 
     #[test]
-    fn versions_and_shapes_are_told_apart() {
+    fn versions_and_shapes_are_checked() {
         use DescriptionError as E;
         for (text, why) in [
             (r#"{"openapi":"3.0.3","paths":{}}"#, None),

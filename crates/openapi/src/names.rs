@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_one_name_are_told_apart_by_their_place() {
+    fn arguments_of_one_name_have_their_place_before_it() {
         let mut taken = Taken::default();
         let mut of = |name: &str, place: &str| of_argument(name, place, &mut taken);
         assert_eq!(of("id", "path"), "id");

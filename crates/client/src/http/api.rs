@@ -1,4 +1,4 @@
-//! Requests to an HTTP API that is no MCP server: any method, one origin, with the headers, certificates and accounts of a server.
+//! Client of an HTTP API that is no MCP server: any method, one origin, with the headers, certificates and accounts of a server.
 
 use super::api_message::{ApiAnswer, ApiRequest};
 use super::peer::{HttpSpec, Peer};

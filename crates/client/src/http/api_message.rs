@@ -1,4 +1,4 @@
-//! What is sent to an HTTP API, and what it answers.
+//! Requests to HTTP APIs, and their answers.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
