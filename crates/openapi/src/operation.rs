@@ -215,13 +215,9 @@ impl<'d> Reader<'d> {
         }
         let here = own.iter().filter_map(|server| resolved(server, Some(self.base)));
         let here = here.into_iter().find(|url| url.origin() == self.base.origin());
+        // Callers may read the words: they name no server.
         here.ok_or_else(|| {
-            let other = own.first().map(|server| server.chars().take(120).collect::<String>());
-            let (other, only) = (other.unwrap_or_default(), self.base.origin().ascii_serialization());
-            Unusable::Because(format!(
-                "it is at another server, `{}`; requests go to {only} only",
-                other.escape_debug()
-            ))
+            Unusable::because("it is at another origin than the API, to which all requests go")
         })
     }
 

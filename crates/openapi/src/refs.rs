@@ -37,10 +37,8 @@ fn shown(reference: &str) -> String {
 
 /// What a reference of this description leads to, one step.
 pub(crate) fn target<'d>(root: &'d Value, reference: &str) -> Result<&'d Value, Unusable> {
-    let Some(pointer) = reference.strip_prefix('#') else {
-        let why = format!("it refers to another document, `{}`, which is not followed", shown(reference));
-        return Err(Unusable::Because(why));
-    };
+    let pointer = reference.strip_prefix('#');
+    let pointer = pointer.ok_or(Unusable::because("it refers to another document, which is not followed"))?;
     if pointer.len() > REFERENCE_BYTES_MAX {
         return Err(Unusable::because("it has a reference that is too long"));
     }

@@ -111,10 +111,7 @@ async fn fetched(session: &Session, config: &OpenApiConfig, url: &str) -> Result
         let base = if is_configured { Some(base) } else { document.base(Some(&from)) };
         let base = base.ok_or_else(|| NO_SERVER.to_owned())?;
         if !is_configured && base.origin() != from.origin() {
-            let at = base.origin().ascii_serialization();
-            return Err(format!(
-                "its description is at another origin than its API, {at}: set `url` to the API's"
-            ));
+            return Err(OTHER_ORIGIN.to_owned());
         }
         Ok(document.operations(&base, &named))
     });
@@ -122,6 +119,9 @@ async fn fetched(session: &Session, config: &OpenApiConfig, url: &str) -> Result
         reading.await.map_err(|_| unusable("its description cannot be read".to_owned()))?;
     read.map_err(unusable)
 }
+
+/// Why a fetched description does not say where its API is. Operators read it; it names no server.
+const OTHER_ORIGIN: &str = "its description is at another origin than its API: set `url` to the API's";
 
 /// Why a description does not say where its API is.
 pub const NO_SERVER: &str =

@@ -159,9 +159,15 @@ fn operations_are_tools_and_calls_arrive_as_they_are_described() {
     let (home, api) = (Home::new(), api(other.origin()));
     let gateway = setup(&home, &api);
     let client = Client::plain(&gateway);
-    assert_eq!(client.names("tools"), ["shop_away", "shop_getItem", "shop_large", "shop_putItem"]);
+    let mut names = client.names("tools");
+    names.sort_unstable();
+    assert_eq!(names, ["shop_away", "shop_getItem", "shop_large", "shop_putItem"]);
     let listed = client.ask("tools/list", json!({}));
-    let tool = &listed["result"]["tools"][1];
+    let named = |name: &str| {
+        let mut tools = listed["result"]["tools"].as_array().unwrap().iter();
+        tools.find(|tool| tool["name"] == name).unwrap()
+    };
+    let tool = named("shop_getItem");
     assert_eq!(
         (&tool["title"], &tool["annotations"]),
         (&json!("Reads an item"), &json!({ "readOnlyHint": true }))
@@ -170,7 +176,7 @@ fn operations_are_tools_and_calls_arrive_as_they_are_described() {
     let names: Vec<&String> = tool["inputSchema"]["properties"].as_object().unwrap().keys().collect();
     assert_eq!(names, ["fields", "id"]);
     assert_eq!(
-        listed["result"]["tools"][3]["inputSchema"]["$defs"]["Item"]["properties"]["note"]["type"],
+        named("shop_putItem")["inputSchema"]["$defs"]["Item"]["properties"]["note"]["type"],
         json!(["string", "null"])
     );
 
@@ -211,7 +217,7 @@ fn operations_are_tools_and_calls_arrive_as_they_are_described() {
     assert_eq!(large["content"][0]["text"], "the API's answer is longer than 4194304 bytes: ask for less");
 
     let shown = home.run(&["servers", "show", "shop"]).expect(0).stdout;
-    for word in ["remote", "another document", "elsewhere", "requests go to http://127.0.0.1"] {
+    for word in ["remote", "another document", "elsewhere", "at another origin"] {
         assert!(shown.contains(word), "{word}: {shown}");
     }
     assert!(!shown.contains("secret-key") && !gateway.log().contains("secret-key"), "{shown}");
