@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use access::config::Config;
 use auth::PublicUrl;
 use hyper::Uri;
-use upstream::config::{ProtoConfig, ServerConfig, Transport};
+use upstream::config::{ServerConfig, Transport};
 
 use crate::node::Node;
 use crate::problem::Problem;
@@ -78,19 +78,11 @@ impl OwnAddress {
     }
 }
 
-/// The URL of a server that has one.
+/// The URL of a server that has one. That of an HTTP API leads to no lists: they are in its description.
 fn url(server: &ServerConfig) -> Option<&str> {
-    match &server.transport {
-        Transport::Http(at) | Transport::Sse(at) => Some(at.url.expose()),
-        Transport::Proto(ProtoConfig::Tcp(at) | ProtoConfig::WebSocket(at) | ProtoConfig::Grpc(at)) => {
-            Some(at.url.expose())
-        }
-        Transport::Proto(ProtoConfig::Child { .. })
-        | Transport::Stdio(_)
-        | Transport::Demo
-        | Transport::Participant
-        | Transport::Unusable { .. } => None,
-    }
+    let is_api = matches!(server.transport, Transport::OpenApi(_));
+    let at = server.transport.address().filter(|_| !is_api)?;
+    Some(at.url.expose())
 }
 
 /// Checks that no server is the gateway itself. One of a client's file is down and says why, and the others run.

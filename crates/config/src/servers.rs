@@ -2,6 +2,7 @@
 
 pub(crate) mod auth;
 mod curation;
+mod openapi;
 mod proto;
 pub(crate) mod sandbox;
 
@@ -52,10 +53,11 @@ enum Type {
     Sse,
     Proto,
     Grpc,
+    OpenApi,
     Demo,
 }
 
-const TYPES: [(&str, Type); 8] = [
+const TYPES: [(&str, Type); 9] = [
     ("stdio", Type::Stdio),
     ("http", Type::Http),
     ("streamable-http", Type::Http),
@@ -63,6 +65,7 @@ const TYPES: [(&str, Type); 8] = [
     ("sse", Type::Sse),
     ("proto", Type::Proto),
     ("grpc", Type::Grpc),
+    ("openapi", Type::OpenApi),
     ("demo", Type::Demo),
 ];
 
@@ -200,7 +203,12 @@ fn server(
     let era = era.or(other_era).unwrap_or_default();
     // A proto-mcp server has no modern era.
     let era = if matches!(transport, Some(Transport::Proto(_))) { EraChoice::Legacy } else { era };
-    let sessions = table.choice("sessions", &SESSIONS).unwrap_or(standard.sessions);
+    // An API has no sessions, and so nothing that callers could not share.
+    let usual = match (standard.sessions, &transport) {
+        (Sessions::Auto, Some(Transport::OpenApi(_))) => Sessions::Shared,
+        (usual, _) => usual,
+    };
+    let sessions = table.choice("sessions", &SESSIONS).unwrap_or(usual);
     let start = table.choice("start", &STARTS).unwrap_or(standard.start);
     let idle_stop = table.duration("idle_stop").unwrap_or(standard.idle_stop);
     if !has_process {
@@ -323,6 +331,8 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
     let cwd = variables.path_at(table, "cwd").map(|cwd| PathBuf::from(cwd.expose()));
     let url = variables.secret_at(table, "url");
     let headers = variables.secrets_at(table, "headers");
+    let description = variables.path_at(table, "openapi");
+    let query = variables.secrets_at(table, "query");
     let fallback = table.flag("fallback");
     let tls_files = tls_files::client_files(table, variables);
     // Where a variable is not set, the text is not the one that counts.
@@ -332,6 +342,7 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
     let typed_wrongly = kind.is_none() && table.get("type").is_some();
     let kind = match (kind, &command, &url) {
         (Some(kind), _, _) => kind,
+        (None, None, _) if description.is_some() => Type::OpenApi,
         (None, Some(_), None) => Type::Stdio,
         (None, None, Some(_)) => Type::Http,
         (None, None, None) if typed_wrongly => return None,
@@ -350,8 +361,28 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
         let message = format!("{} has no other protocol to fall back to", table.full("fallback"));
         table.note_value("fallback", message, "it is for a server with `type = \"proto\"` and a `command`");
     }
+    if !matches!(kind, Type::OpenApi) {
+        for key in ["openapi", "query"].into_iter().filter(|key| table.get(key).is_some()) {
+            let message = format!("`{}` is for servers that are HTTP APIs", table.full(key));
+            table.note_value(
+                key,
+                message,
+                "a server has a `command`, a `url`, or `openapi` (with or without `url`)",
+            );
+        }
+    }
     match kind {
         Type::Demo => Some(Transport::Demo),
+        Type::OpenApi => {
+            let description = needed(table, "openapi", description)?;
+            let is_good = |url: &Secret| !is_whole || check_url(table, url);
+            let good = url.as_ref().is_none_or(is_good) && check_headers(table, &headers);
+            let first = url.as_ref().unwrap_or(&description);
+            let is_encrypted = !first.expose().starts_with("http://");
+            let tls = tls_files::client(table, tls_files, Oldest::Tls12, is_encrypted)?;
+            let given = openapi::Given { url, headers, query, reads: enabled && is_whole };
+            good.then(|| openapi::read(table, &description, given, tls)).flatten()
+        }
         Type::Stdio => {
             let command = needed(table, "command", command)?;
             Some(Transport::Stdio(child(table, &command, (args, child_env, cwd), variables)))

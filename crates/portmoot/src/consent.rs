@@ -35,6 +35,19 @@ pub(crate) fn describe(server: &ServerConfig) -> String {
             }
             out
         }
+        Transport::OpenApi(api) => {
+            let names = api.http.headers.iter().chain(&api.query).map(|(name, _)| name.as_str());
+            let sent: Vec<&str> = names.collect();
+            let mut out = format!(
+                "server `{name}` calls the API at {}, as {} describes it",
+                visible::line(api.http.url.written()),
+                visible::line(&api.description.written())
+            );
+            if !sent.is_empty() {
+                let _ = write!(out, "\n    sent with each call: {}", visible::line(&sent.join(", ")));
+            }
+            out
+        }
         Transport::Unusable { why, .. } => format!("server `{name}` cannot start: {}", visible::line(why)),
         Transport::Demo => format!("server `{name}` is built in"),
         Transport::Participant => format!("server `{name}` is a participant with `serves = true`"),

@@ -19,6 +19,7 @@ use crate::{
     config::{ProtoConfig, StdioConfig, Transport},
     demo::DemoLink,
     fault::Fault,
+    openapi,
     proto::ProtoLink,
     session::inbox::SessionInbox,
     session_api::QUESTIONS,
@@ -68,6 +69,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         }
         Transport::Http(http) if !setup.http_sse => Link::http(&session.http(http)?, inbox())?,
         Transport::Http(http) | Transport::Sse(http) => Link::sse(&session.http(http)?, inbox()).await?,
+        Transport::OpenApi(api) => openapi::open(session, api, inbox()).await?,
         Transport::Demo => Link::custom(Arc::new(DemoLink(inbox()))),
         Transport::Participant => {
             let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
@@ -86,7 +88,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         None => match transport {
             Transport::Http(_) if setup.http_sse => initialize(session, None).await?,
             Transport::Sse(_) | Transport::Proto(_) => initialize(session, None).await?,
-            Transport::Stdio(_) | Transport::Demo => probe(session, true).await?,
+            Transport::Stdio(_) | Transport::OpenApi(_) | Transport::Demo => probe(session, true).await?,
             Transport::Http(_) | Transport::Participant | Transport::Unusable { .. } => {
                 probe(session, false).await?
             }

@@ -21,6 +21,7 @@ mod kept;
 mod listen_stream;
 mod lists;
 mod manifest;
+pub mod openapi;
 mod origin;
 mod pinning;
 mod proto;

@@ -108,6 +108,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                 add(&origin, &mut manifest, kind, list, verdicts);
                 if kind == ListKind::Tools {
                     manifest.quarantined.extend(bad);
+                    manifest.quarantined.extend(session.left_out.get().into_iter().flatten().cloned());
                 }
             }
             Err(fault) => {

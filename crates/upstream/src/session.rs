@@ -46,6 +46,7 @@ use crate::{
     question::Question,
     spec::UpstreamSpec,
     starts::Starts,
+    status::Quarantined,
     words,
 };
 use client_tasks::ClientTasks;
@@ -182,6 +183,8 @@ pub struct Session {
     pub(crate) sent_schemas: SentSchemas,
     /// Whether references of tools had no answer when they were listed last (proto-mcp).
     pub(crate) unresolved: AtomicBool,
+    /// Tools that its link does not list, each with a reason.
+    pub(crate) left_out: OnceLock<Vec<Quarantined>>,
     /// Held while lists are fetched.
     pub(crate) listing: tokio::sync::Mutex<()>,
     pending: Mutex<PendingTable>,
@@ -248,6 +251,7 @@ impl Session {
             written: Mutex::default(),
             sent_schemas: SentSchemas::default(),
             unresolved: AtomicBool::new(false),
+            left_out: OnceLock::new(),
             listing: tokio::sync::Mutex::default(),
             pending: Mutex::default(),
             // All together are bounded by the queue itself.

@@ -55,6 +55,7 @@ pub(super) fn read(
         Some(
             Transport::Stdio(_)
             | Transport::Proto(_)
+            | Transport::OpenApi(_)
             | Transport::Demo
             | Transport::Participant
             | Transport::Unusable { .. },

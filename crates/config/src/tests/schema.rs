@@ -51,9 +51,11 @@ fn schema_of(path: &str, form: &ValueForm) -> Value {
                 "topics": texts(),
             },
         } }),
-        ("env" | "headers", ValueForm::Entries) => json!({ "type": "object", "additionalProperties": {
+        ("env" | "headers" | "query", ValueForm::Entries) => {
+            json!({ "type": "object", "additionalProperties": {
             "anyOf": [{ "type": ["string", "number", "boolean"] }, secret()],
-        } }),
+        } })
+        }
         // Any JSON.
         ("annotations" | "preset", ValueForm::Entries) => json!({ "type": "object" }),
         ("tool_timeouts", ValueForm::Entries) => {

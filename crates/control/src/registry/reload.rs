@@ -8,7 +8,7 @@ use model::{ParticipantId, TopicName};
 use oauth::Configured;
 use platform::unix_ms;
 use tokio::sync::{Notify, watch};
-use upstream::config::{ServerConfig, Transport};
+use upstream::config::{OpenApiConfig, ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
@@ -158,8 +158,9 @@ impl Registry {
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;
-        let has_accounts =
-            |server: &&ServerConfig| matches!(server.transport, Transport::Http(_) | Transport::Sse(_));
+        let has_accounts = |server: &&ServerConfig| {
+            matches!(server.transport, Transport::Http(_) | Transport::Sse(_) | Transport::OpenApi(_))
+        };
         let names: Vec<&str> =
             config.servers.iter().filter(has_accounts).map(|server| server.name.as_str()).collect();
         self.accounts.retain(&names);
@@ -177,7 +178,10 @@ impl Registry {
     fn accounts_of(&self, config: &Config, server: &ServerConfig) -> (Option<Arc<oauth::Server>>, bool) {
         let auth = config.auth.iter().find(|(name, _)| *name == server.name);
         match (&server.transport, auth) {
-            (Transport::Http(http) | Transport::Sse(http), Some((name, auth))) => {
+            (
+                Transport::Http(http) | Transport::Sse(http) | Transport::OpenApi(OpenApiConfig { http, .. }),
+                Some((name, auth)),
+            ) => {
                 let (name, url, tls) = (name.as_str(), http.url.expose(), &http.tls);
                 self.accounts.configure(&Configured { name, url, tls, auth })
             }

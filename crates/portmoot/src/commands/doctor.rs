@@ -434,6 +434,7 @@ fn server(server: &ServerConfig) -> Check {
         Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_))
         | Transport::Http(_)
         | Transport::Sse(_)
+        | Transport::OpenApi(_)
         | Transport::Demo
         | Transport::Participant => passed(&what, consent::describe(server)),
     }

@@ -78,6 +78,7 @@ mod oauth_client;
 mod odd_lists;
 mod on_demand;
 mod one_path;
+mod openapi;
 mod operator;
 mod own_proposals;
 mod packages;
