@@ -5,15 +5,9 @@ use std::ops::Range;
 use json::{Span, visible};
 
 use crate::expand::is_reference;
+use crate::hidden::{HIDDEN, SECRET_KEYS, SECRET_TABLES, is_hidden};
 use crate::node::{Location, Node, Value};
-use crate::show::is_hidden;
 
-/// Tables whose texts are secrets unless they have a variable.
-pub(crate) const SECRET_TABLES: [&str; 2] = ["env", "headers"];
-/// Keys whose texts are secrets, which are refused.
-pub(crate) const SECRET_KEYS: [&str; 2] = ["token", "client_secret"];
-/// What is shown instead of a secret.
-pub(crate) const HIDDEN: &str = "(hidden)";
 /// Most characters of a line that are shown before, in and after the marked place.
 const PART_CHARS_MAX: usize = 80;
 const CUT: &str = "...";

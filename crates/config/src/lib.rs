@@ -6,6 +6,7 @@ mod client_file;
 mod excerpt;
 mod expand;
 mod found;
+mod hidden;
 mod issuers;
 mod json_file;
 pub mod jsonc;

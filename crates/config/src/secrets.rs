@@ -11,12 +11,12 @@ use oauth::Secret;
 use oauth::outside::{from_command, from_file};
 use platform::Mutex;
 
-use crate::expand::expand_home;
-use crate::node::{Location, Node, TreeEntry, Value};
+use crate::expand::{Env, FULL_PATH, expand_home};
+use crate::hidden::{COMMAND, FILE, PREFIX, SOURCES};
+use crate::node::{Location, Node, Value};
 use crate::problem::{Problem, suggestion};
 use crate::reader::{Problems, Table};
 use crate::show::inline_in_full;
-use crate::values::{Env, FULL_PATH};
 
 /// The longest secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
@@ -26,11 +26,6 @@ const READERS_MAX: usize = 8;
 /// Code of the problem that a secret cannot be read.
 pub const UNREAD: &str = "config_secret";
 
-const COMMAND: &str = "command";
-const FILE: &str = "file";
-const PREFIX: &str = "prefix";
-/// Keys of which a table that names a secret has one.
-const SOURCES: [&str; 2] = [COMMAND, FILE];
 /// How a secret is named.
 pub(crate) const FORMS: &str = "write { command = [\"op\", \"read\", \"op://...\"] } or { file = \"/path\" }";
 
@@ -197,16 +192,6 @@ impl<'a> Outside<'a> {
 pub(crate) fn note_unread(table: &Table<'_>, key: &str, why: &str) {
     let message = format!("the secret `{}` cannot be read: {why}", table.full(key));
     table.note_at(key, UNREAD, message, "correct it where it comes from");
-}
-
-/// Whether a value is a table that names a secret, so that its texts are none.
-pub(crate) fn names_secret(node: &Node) -> bool {
-    let has_form = |entry: &TreeEntry| match entry.key.as_str() {
-        COMMAND => matches!(entry.node.value, Value::List(_)),
-        FILE | PREFIX => entry.node.text().is_some(),
-        _ => false,
-    };
-    SOURCES.iter().any(|source| node.get(source).is_some()) && node.entries().iter().all(has_form)
 }
 
 /// Where the secret of this table comes from.

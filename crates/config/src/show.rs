@@ -4,10 +4,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json};
 
-use crate::excerpt::{HIDDEN, SECRET_KEYS, SECRET_TABLES};
 use crate::expand::is_reference;
+use crate::hidden::{HIDDEN, SECRET_KEYS, SECRET_TABLES, is_hidden, names_secret};
 use crate::node::{Node, TreeEntry, Value};
-use crate::secrets::names_secret;
 
 /// The tree as TOML; with `origins`, every value has a comment with its location.
 pub fn to_toml(tree: &Node, origins: bool) -> String {
@@ -100,13 +99,6 @@ fn json(node: &Node, secret: bool) -> Json {
             Json::Object(entries.iter().map(member).collect::<Map<_, _>>())
         }
     }
-}
-
-/// Whether the texts of an entry are secrets: it is a table of secrets, in one, or a key whose text is one, and names none.
-pub(crate) fn is_hidden(entry: &TreeEntry, in_secrets: bool) -> bool {
-    let key = entry.key.as_str();
-    let is_value = in_secrets || SECRET_KEYS.contains(&key);
-    if is_value { !names_secret(&entry.node) } else { SECRET_TABLES.contains(&key) }
 }
 
 fn shown(text: &str, secret: bool) -> &str {

@@ -8,18 +8,14 @@ use access::config::Sets;
 use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
 use upstream::config::Secret;
 
+pub use crate::expand::Env;
+pub(crate) use crate::expand::FULL_PATH;
 use crate::expand::{ExpandError, expand, expand_home, expand_path};
 use crate::node::{Location, Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::secrets::{FORMS, NamedValue, Outside};
 use crate::sets;
-
-/// Hint at a `~user`.
-pub(crate) const FULL_PATH: &str = "write the full path: only `~` and `~/` mean a home directory, your own";
-
-/// Lookup of environment variables; tests pass their own.
-pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The environment and the secrets for the texts of one server. A variable that is not set, or a secret that cannot be read, concerns this
 /// server alone.
