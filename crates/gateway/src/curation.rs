@@ -4,16 +4,14 @@
 
 use std::sync::Arc;
 
-use model::{ListKind, ParticipantId, Refusal, RefusalCode, Request};
+use model::{ParticipantId, Refusal, RefusalCode, Request};
 use store::OpenedProposal;
 use topic::{Cause, Target};
 use upstream::curation::{Author, Curation};
-use wire::mcp::list::{Hints, render};
 use wire::mcp::relay;
 
 use crate::call::Call;
 use crate::dispatch::Dispatch;
-use crate::incoming::Names;
 use crate::live::{ConfiguredServer, Server};
 
 /// A call as its server gets it, with the presets of its tool; `None` if it stays as it is. `own` is the server's own name of the tool if
@@ -60,23 +58,6 @@ pub(crate) fn is_hidden(
     let named = || call.request.target.as_ref().map(model::Target::as_str);
     let Some(own) = own.or_else(named) else { return false };
     !dispatch.with(|topic| topic.offers(&server.id, call.request.method.as_str(), own))
-}
-
-/// The tools of a server as a room sees them: under the server's own names, without the hidden ones. `None` for any other request, and
-/// where the server's own answer says it.
-pub(crate) fn list_in_room(dispatch: &Dispatch, server: &ConfiguredServer, call: &Call) -> Option<Vec<u8>> {
-    if call.names != Names::Own || call.request.method.as_str() != "tools/list" {
-        return None;
-    }
-    let offers = |own: &str| dispatch.with(|topic| topic.offers(&server.id, "tools/call", own));
-    let manifest = server.manifest_for(&call.link.participant.id, call.link.form);
-    let shown: Vec<_> = manifest.tools.items.iter().filter(|item| offers(&item.key)).collect();
-    let is_curated = server.upstream.spec().config.curation.is_some();
-    if !is_curated && shown.len() == manifest.tools.items.len() {
-        return None;
-    }
-    let items = shown.into_iter().map(|item| (item, None));
-    Some(render(ListKind::Tools, items, None, &[], Hints::Legacy))
 }
 
 /// The params of a proposed call with the presets of its tool; `None` if they stay as they are.

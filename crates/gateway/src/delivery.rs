@@ -127,9 +127,6 @@ fn send_by(
     if let Some(said) = accounts::is_connected_already(server, call, session, own.as_deref()) {
         return answer_body(dispatch, call, said);
     }
-    if let Some(list) = curation::list_in_room(dispatch, server, call) {
-        return answer_body(dispatch, call, list);
-    }
     match accounts::own_name(server, call, session, own) {
         Ok(_) if is_redefined(dispatch, server, call, session) => {
             fail(dispatch, call, *topic::request_refusal(Cause::ToolChanged, None));

@@ -7,6 +7,7 @@
 mod definition;
 #[cfg(test)]
 mod tests;
+mod tool;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,8 +15,11 @@ use std::sync::Arc;
 use model::{ListKind, NameFilter, Refusal, RefusalCode};
 use wire::mcp::list::Item;
 
-use crate::manifest::List;
+use crate::manifest::{Altered, List};
 use crate::status::Quarantined;
+
+pub use tool::CuratedTool;
+use tool::folded;
 
 /// The end of a refusal of an argument that callers do not see.
 const NOT_CALLED: &str = "so it was not called: the configuration of the gateway sets or hides it";
@@ -29,23 +33,6 @@ pub struct Curation {
     pub filter: NameFilter,
     /// Tools that callers see otherwise than their server lists them, by its own names.
     pub tools: BTreeMap<Arc<str>, CuratedTool>,
-}
-
-/// What the configuration changes about one tool.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CuratedTool {
-    /// Its name in place of the server's own, below the server's prefix.
-    pub name: Option<Arc<str>>,
-    /// Its title.
-    pub title: Option<String>,
-    /// Its description.
-    pub description: Option<String>,
-    /// Members of its annotations, in JSON: they replace those of the same names.
-    pub annotations: Vec<(String, String)>,
-    /// Arguments that every call of it has, in JSON, and that no caller passes.
-    pub preset: Vec<(String, String)>,
-    /// Arguments that no call of it has.
-    pub hidden_arguments: Vec<String>,
 }
 
 /// The author of arguments.
@@ -70,15 +57,6 @@ pub(crate) struct Curated {
     pub(crate) unusable: Vec<Quarantined>,
     /// Lines of the configuration that do not have the effect which they seem to have, for operators.
     pub(crate) notes: Vec<String>,
-}
-
-/// A tool that callers see otherwise than its server lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Altered {
-    /// The server's definition.
-    pub original: Item,
-    /// Whether some of its arguments are preset or hidden, so that its schema is another one.
-    pub is_cut: bool,
 }
 
 impl Curation {
@@ -190,21 +168,6 @@ impl Curation {
 }
 
 impl CuratedTool {
-    /// Whether some arguments are preset or hidden.
-    fn cuts(&self) -> bool {
-        !self.preset.is_empty() || !self.hidden_arguments.is_empty()
-    }
-
-    /// Whether callers cannot pass an argument, however it is spelled.
-    fn hides(&self, argument: &str) -> bool {
-        let argument = folded(argument);
-        self.withheld().any(|name| folded(name) == argument)
-    }
-
-    fn withheld(&self) -> impl Iterator<Item = &str> {
-        self.preset.iter().map(|(name, _)| name).chain(&self.hidden_arguments).map(String::as_str)
-    }
-
     /// The tool as callers see it, and whether arguments were cut from its schema; `None` if it stays as it is.
     fn alter(&self, item: &Item) -> Result<Option<(Item, bool)>, String> {
         let cut = match item.get("inputSchema").filter(|_| self.cuts()) {
@@ -271,10 +234,4 @@ impl CuratedTool {
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one == other
         || json::canonical(one).ok().zip(json::canonical(other).ok()).is_some_and(|(one, other)| one == other)
-}
-
-/// A name of an argument as servers may compare it: many read `userId`, `user_id` and `USERID` as one.
-fn folded(name: &str) -> String {
-    let letters = name.chars().filter(|c| !matches!(c, '_' | '-'));
-    letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }

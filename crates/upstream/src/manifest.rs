@@ -15,7 +15,6 @@ use wire::mcp::{ListKind, Params, Version};
 use wire::{mcp::list::Item, rpc::Message};
 
 use crate::arguments::{Checks, of_rules};
-use crate::curation::Altered;
 use crate::field_numbers::FieldNumbers;
 use crate::sent::SentTools;
 use crate::status::Quarantined;
@@ -134,6 +133,15 @@ impl Written {
             ListKind::Skills => *skills = list,
         }
     }
+}
+
+/// A tool that callers see otherwise than its server lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Altered {
+    /// The server's definition.
+    pub original: Item,
+    /// Whether some of its arguments are preset or hidden, so that its schema is another one.
+    pub is_cut: bool,
 }
 
 impl Manifest {

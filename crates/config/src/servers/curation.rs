@@ -58,13 +58,18 @@ fn tool(table: &Table<'_>) -> CuratedTool {
 /// A name of a tool: letters, digits, `_`, `-` and `.`.
 fn name(table: &Table<'_>) -> Option<Arc<str>> {
     let name = table.text("name")?;
-    if name.is_empty() || !name.chars().all(super::fits_prefix) {
+    if name.is_empty() || !name.chars().all(fits_name) {
         let message =
             format!("`{}`: `{}` cannot be the name of a tool", table.full("name"), name.escape_debug());
         table.note_value("name", message, "use letters, digits, `_`, `-` and `.`");
         return None;
     }
     Some(name.into())
+}
+
+/// Whether a character may be part of a tool's name.
+fn fits_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_-.".contains(c)
 }
 
 /// The values of a table, in JSON.

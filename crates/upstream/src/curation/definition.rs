@@ -4,10 +4,10 @@ use bytes::Bytes;
 use json::{JsonError, MemberChange, Span};
 use wire::mcp::list::Item;
 
-use super::CuratedTool;
+use super::tool::CuratedTool;
 
 /// The deepest nesting of `allOf`, `anyOf`, `oneOf`, `if`, `then` and `else` in which arguments are cut.
-const BRANCHES_DEPTH_MAX: usize = 16;
+pub(super) const BRANCHES_DEPTH_MAX: usize = 16;
 
 /// The arguments that are cut from a schema.
 #[derive(Clone, Copy)]

@@ -118,6 +118,21 @@ fn arguments_are_cut_wherever_a_schema_names_them() {
 }
 
 #[test]
+fn arguments_are_cut_in_branches_as_deep_as_the_limit() {
+    let tool = preset(&[("owner", "1")], &[]);
+    for (levels, is_cut) in
+        [(definition::BRANCHES_DEPTH_MAX, true), (definition::BRANCHES_DEPTH_MAX + 1, false)]
+    {
+        let leaf = json!({ "properties": { "owner": {} } });
+        let schema = (0..levels).fold(leaf, |inner, _| json!({ "allOf": [inner] }));
+        let tools = list(&[json!({ "name": "a", "inputSchema": schema })]);
+        let curated = with_tools([("a", tool.clone())]).curate("s", tools);
+        let shown = String::from_utf8(curated.tools.items[0].raw.to_vec()).unwrap();
+        assert_eq!(!shown.contains("owner"), is_cut, "{levels}");
+    }
+}
+
+#[test]
 fn a_name_that_is_given_to_a_tool_is_no_other_tools() {
     let curation =
         with_tools([("a", renamed("b")), ("x", renamed("y")), ("y", renamed("x")), ("gone", renamed("c"))]);
