@@ -327,6 +327,11 @@ fn set_up(stage: &mut Stage) {
     stage.show("import-list", &["import"], Both);
     stage.home.write("new.toml", "[servers.notes]\ncommand = \"npx\"\n");
     stage.show("rm", &["rm", "notes", "--config", "new.toml", "--dry-run"], Both);
+    let edit =
+        |args: [&'static str; 3]| [&["tools"], &args[..], &["--config", "new.toml", "--dry-run"]].concat();
+    stage.show("tools-disable", &edit(["disable", "notes", "delete_*"]), Both);
+    stage.show("tools-enable", &edit(["enable", "notes", "delete_*"]), Both);
+    stage.show("tools-rename", &[&edit(["rename", "notes", "read"])[..], &["read_note"]].concat(), Both);
     stage.show("rm-unknown", &["rm", "nothing", "--config", "new.toml"], Both);
     stage.show("connect", &["connect", "cursor", "--dry-run"], Both);
     stage.show("connect-list", &["connect"], Both);
