@@ -159,7 +159,10 @@ fn every_wire_adds_the_preset_and_passes_nothing_hidden() {
     assert!(run(&["tools", "call", "s_find", "q=y"], 0).contains("done"));
     assert_eq!(got(&peer, "search").last(), Some(&json!({ "q": "y", "owner": "acme" })));
     let calls = got(&peer, "search").len();
-    let refused = run(&["tools", "call", "s_find", "q=y", "force=true"], 1);
+    let refused = run(&["tools", "call", "s_find", "q=y", "force=true"], 2);
+    assert!(refused.contains("force"), "{refused}");
+    let whole = r#"{"q":"y","force":true}"#;
+    let refused = run(&["tools", "call", "s_find", "--args", whole], 1);
     assert!(refused.contains("force"), "{refused}");
     assert_eq!(got(&peer, "search").len(), calls);
 
@@ -343,18 +346,17 @@ fn a_reviewer_is_shown_the_preset_and_cannot_change_it() {
     reviewer.send("mcp/request:tools/call:search", "f3", &["s"], json!({ "correlation_id": "p3" }), &fulfils);
     let refused = reviewer.receive_until(|envelope| envelope["correlation_id"] == "f3");
     assert_eq!(refused["payload"]["error"], "schema_violation", "{refused}");
-    let calls = got(&peer, "search").len();
 
     // Another preset is another call than the one that was shown.
     home.write("portmoot.toml", &config.replace("owner = \"acme\"", "owner = \"other\""));
     gateway.signal("HUP");
+    let caller = Client::of(&gateway, &boss);
     until("the new preset counts", || {
-        let shown = gateway.get("/api/v1/tools/s_echo", Some(&boss)).json();
-        let body = json!({ "digest": pending["digest"] });
-        (shown["name"] == "s_echo").then_some(())?;
-        let refused = decide(&pending, &body);
-        (refused.status == 409).then_some(())
+        is_done(&caller.call("s_find", json!({ "q": "probe" })));
+        (got(&peer, "search").last() == Some(&json!({ "q": "probe", "owner": "other" }))).then_some(())
     });
+    let calls = got(&peer, "search").len();
+    assert_eq!(decide(&pending, &json!({ "digest": pending["digest"] })).status, 409);
     assert_eq!(got(&peer, "search").len(), calls);
 }
 
