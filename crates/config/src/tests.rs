@@ -146,6 +146,20 @@ fn problems_have_messages() {
             "[servers.a]\nurl = 'http://x/'\nheaders = { 'a b' = 'x' }",
             "`a b` is not a valid header [config_value]",
         ),
+        (
+            "[servers.a]\nurl = 'http://x/'\nquery = { key = 'x' }",
+            "`servers.a.query` is for servers that are HTTP APIs [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nopenapi = 'http://x/'",
+            "`servers.a.openapi` is for servers that are HTTP APIs [config_value]",
+        ),
+        ("[servers.a]\ntype = 'openapi'", "`[servers.a]` needs a `openapi` [config_missing]"),
+        (
+            "[servers.a]\nopenapi = 'http://x/'\nurl = '/v1'",
+            "`servers.a.url` is not an absolute http or https URL: `/v1` [config_value]",
+        ),
+        ("[servers.a]\nopenapi = '/no/such/file'", "/no/such/file cannot be read"),
         ("[servers.a]\ncommand = 'x'\nprefix = 'a/b'", "`a/b` cannot be part of a tool name [config_value]"),
         ("[servers.portmoot]\ncommand = 'x'", "a server cannot be called `portmoot` [config_name]"),
         (
