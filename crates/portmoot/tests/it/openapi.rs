@@ -188,7 +188,7 @@ fn operations_are_tools_and_calls_arrive_as_they_are_described() {
     let answer = modern(&gateway, None, "tools/call", params).json();
     assert_eq!(answer["result"]["structuredContent"], item, "{answer}");
     let text = arguments.to_string();
-    let called = home.run(&["tools", "call", "shop_getItem", &text, "--json"]).expect(0).stdout;
+    let called = home.run(&["tools", "call", "shop_getItem", "--args", &text, "--json"]).expect(0).stdout;
     let called: Value = serde_json::from_str(&called).unwrap();
     assert_eq!(called["structuredContent"], item, "{called}");
 
