@@ -120,15 +120,14 @@ fn steady(run: impl Fn() -> Ran) -> Ran {
     })
 }
 
-/// The attempts to start a server, and the time until the next one, as nines.
+/// The same without the attempts to start a server and the time until the next one: they are named from a number on.
 fn tireless(text: &str) -> String {
     let mut out = String::new();
     let mut parts = text.split(" tries");
     let mut before = parts.next().unwrap_or_default();
     for after in parts {
         let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-        out += before[..before.len() - digits].trim_end_matches(' ');
-        out += " 9 tries";
+        out += before[..before.len() - digits].trim_end_matches("; ");
         before = match after.strip_prefix(", the next in ").and_then(|rest| rest.split_once(" s")) {
             Some((seconds, rest)) if seconds.chars().all(|c| c.is_ascii_digit()) => rest,
             _ => after,
