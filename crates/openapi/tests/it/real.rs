@@ -1,17 +1,16 @@
 //! Five descriptions of public APIs: every operation is listed, its schemas are valid, and its requests are what it describes.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use openapi::{Configured, Document, Operations, TOOL_NAME_CHARS_MAX};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-/// The files, with the number of operations that their authors wrote.
-const FILES: [(&str, &[u8], usize); 5] = [
-    ("figma", include_bytes!("descriptions/figma.yaml"), 54),
-    ("blockfrost", include_bytes!("descriptions/blockfrost.yaml"), 129),
-    ("readme", include_bytes!("descriptions/readme.json"), 54),
-    ("readme-legacy", include_bytes!("descriptions/readme-legacy.json"), 36),
-    ("petstore", include_bytes!("descriptions/petstore.json"), 20),
+/// The files, with the number of operations that their authors wrote, and of those among them that are at another origin than the API.
+const FILES: [(&str, &[u8], usize, usize); 5] = [
+    ("figma", include_bytes!("../descriptions/figma.yaml"), 54, 0),
+    ("blockfrost", include_bytes!("../descriptions/blockfrost.yaml"), 129, 6),
+    ("readme", include_bytes!("../descriptions/readme.json"), 54, 0),
+    ("readme-legacy", include_bytes!("../descriptions/readme-legacy.json"), 36, 0),
+    ("petstore", include_bytes!("../descriptions/petstore.json"), 20, 0),
 ];
 
 fn read(text: &[u8]) -> Operations {
@@ -22,9 +21,12 @@ fn read(text: &[u8]) -> Operations {
 
 #[test]
 fn every_operation_of_five_public_apis_is_listed() {
-    for (name, text, count) in FILES {
-        let all = read(text);
-        assert_eq!((all.operations.len(), &all.left_out), (count, &Vec::new()), "{name}");
+    for (name, text, written, elsewhere) in FILES {
+        let (all, count) = (read(text), written - elsewhere);
+        assert_eq!((all.operations.len(), all.left_out.len()), (count, elsewhere), "{name}");
+        for one in &all.left_out {
+            assert!(one.reason.contains("another origin"), "{name}: {}: {}", one.name, one.reason);
+        }
         assert!(!all.title.is_empty() && !all.version.is_empty(), "{name}");
         let mut names: Vec<&str> = all.operations.iter().map(|one| one.name.as_str()).collect();
         names.sort_unstable();
@@ -77,7 +79,7 @@ fn sample(schema: &Value, root: &Value, depth: usize) -> Value {
 
 #[test]
 fn every_operation_of_five_public_apis_can_be_requested() {
-    for (name, text, _) in FILES {
+    for (name, text, ..) in FILES {
         let base = Document::read(text).unwrap().base(None).unwrap();
         for one in read(text).operations {
             let tool: Value = serde_json::from_str(&one.definition).unwrap();
@@ -106,7 +108,9 @@ fn every_operation_of_five_public_apis_can_be_requested() {
             }
             if schema["properties"].get("body").is_some() && method != "GET" {
                 let (media, bytes) = request.body.unwrap();
-                assert!(media.contains('/') && !bytes.is_empty(), "{name}: {line}");
+                // A form without fields has no bytes.
+                let is_blank = arguments["body"] == json!({});
+                assert!(media.contains('/') && (is_blank || !bytes.is_empty()), "{name}: {line}");
             }
         }
     }

@@ -1,5 +1,4 @@
 //! Descriptions as tools: names, schemas and requests, what is left out, and what hostile descriptions and arguments cannot do.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::sync::LazyLock;
 
