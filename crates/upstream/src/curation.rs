@@ -1,6 +1,6 @@
 //! Curation of a server's tools: the ones that callers see, their names and texts, and arguments that callers cannot pass.
 //!
-//! It is configuration, and changes no list of its own accord: [`Curation::curate`] is applied once to a list that was judged,
+//! It is configuration, and changes no list of its own accord: `Curation::curate` is applied once to a list that was judged,
 //! [`Curation::complete`] once to the arguments of each call. The server's original definition and own name stay what pins, checks, held
 //! calls and the audit log go by.
 

@@ -254,7 +254,7 @@ fn every_line_of_the_page_on_servers_works() {
     Gateway::start_with(&home, &["--mcp-config", &file]).ready("a");
     let described = "openapi: 3.1.0\ninfo: { title: Shop, version: '1' }\npaths: {}\n";
     home.write("shop.yaml", described);
-    for others in [api, curated, sets + "token_env = \"BOT\"\n"] {
+    for others in [api, curated.clone(), sets + "token_env = \"BOT\"\n"] {
         home.write("other.toml", &others);
         home.run(&["config", "check", "--config", "other.toml"]).expect(0);
     }
@@ -270,9 +270,15 @@ fn every_line_of_the_page_on_servers_works() {
         assert!(line.starts_with(command), "{line}");
         run_line(&home, line);
     }
-    assert_eq!(lines.next(), None);
     let log = gateway.stop().stderr;
     assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
+    home.write("portmoot.toml", &curated);
+    let edits: Vec<&str> = lines.map(|line| line.split(" #").next().unwrap().trim_end()).collect();
+    assert_eq!(edits.len(), 3, "{edits:?}");
+    for edit in edits {
+        assert!(edit.starts_with("portmoot tools "), "{edit}");
+        run_line(&home, &format!("{edit} --config portmoot.toml"));
+    }
 }
 
 #[test]
