@@ -6,7 +6,7 @@
     proto_client.py [--call TOOL TEXT] --ws URL [--ca FILE] [--cert FILE --key FILE] [--token TOKEN]
 
 With `--times N` after these, `--call` makes its call so many times on one connection. `--typed TOOL JSON` in place of `--call` makes
-it with the tool's own message. `--metadata JSON` gives the call metadata.
+it with the tool's own message, `--plain TOOL JSON` with any arguments in a Struct. `--metadata JSON` gives the call metadata.
 """
 
 import json
@@ -135,22 +135,22 @@ def answers_of(peer, tool, words, times, status=lambda: None):
     return [outcome(peer.ask(call_tool_request=call), status) for _ in range(times)]
 
 
-def one_call(peer, tool, words, is_typed, metadata):
+def one_call(peer, tool, words, kind, metadata):
     if refused := begin(peer):
         return refused
-    if is_typed:
+    if kind == "--typed":
         listed = peer.ask(list_tools_request={"include_schemas": True}).list_tools_response.tools
         arguments = typed(next(one for one in listed if one.name == tool), json.loads(words))
     else:
-        arguments = plain({"text": words})
+        arguments = plain(json.loads(words) if kind == "--plain" else {"text": words})
     answer = peer.ask(call_tool_request={"name": tool, "arguments": arguments, "metadata": metadata})
     return text(answer) if answer.HasField("call_tool_response") else error(answer)
 
 
 def main():
     arguments = sys.argv[1:]
-    prefix, call, is_typed = "", None, arguments[0] == "--typed"
-    if arguments[0] in ("--call", "--typed"):
+    prefix, call, kind = "", None, arguments[0]
+    if kind in ("--call", "--typed", "--plain"):
         call, arguments = arguments[1:3], arguments[3:]
     if arguments[0] == "--prefix":
         prefix, arguments = arguments[1], arguments[2:]
@@ -173,7 +173,7 @@ def main():
             print(json.dumps(report))
             return
         if call:
-            report["answer"] = one_call(peer, *call, is_typed, metadata)
+            report["answer"] = one_call(peer, *call, kind, metadata)
             print(json.dumps(report))
             return
         initialize(peer, report)

@@ -399,7 +399,12 @@ impl Bearers {
             return (steps, None);
         };
         note("its issuer is configured", None);
-        if !note("algorithm and type are the issuer's", jwt.check_head(&config.rules).err().and_then(text)) {
+        let fault = jwt.check_head(&config.rules).err();
+        let fault = fault.map(|fault| match fault {
+            TokenFault::Type => format!("{fault}{}", jwt.type_advice(&config.name, &config.rules)),
+            fault => fault.to_string(),
+        });
+        if !note("algorithm and type are the issuer's", fault) {
             return (steps, None);
         }
         if issuer.keys().is_none() || jwt.check_signature_by(issuer) == Err(TokenFault::UnknownKey) {

@@ -2,12 +2,12 @@
 //!
 //! The crate that reads the configuration's sources has checked names, prefixes, and references between tables.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::issuers::{IssuerConfig, ScopeConfig, Subject};
 use crate::login::LoginConfig;
 use auth::{CertificateId, Credential, Participant, PublicUrl};
-use model::{Capabilities, ParticipantId, RateLimit, TopicName};
+use model::{Capabilities, NameFilter, NamePattern, ParticipantId, RateLimit, TopicName};
 use oauth::{config::AuthConfig, key::KeySource};
 use platform::default_share;
 use registry::resolve::{Http, Settings};
@@ -65,7 +65,12 @@ pub struct Config {
     pub issuers: Vec<IssuerConfig>,
     /// The scopes of these tokens. If there are none, scopes are not looked at.
     pub scopes: Vec<ScopeConfig>,
+    /// The sets of tools: `[sets.NAME]`. Capabilities and topics have them in place already.
+    pub sets: Arc<Sets>,
 }
+
+/// Patterns of tools by the name of their set. They are compared with the servers' own names behind their prefixes.
+pub type Sets = BTreeMap<String, Vec<NamePattern>>;
 
 impl Config {
     /// The authorization servers that give out tokens for this gateway, in order. If there are none, nothing of OAuth is served.
@@ -168,6 +173,7 @@ impl ParticipantConfig {
             pins: upstream::config::Policy::default(),
             start: Start::Always,
             idle_stop: IDLE_STOP,
+            curation: None,
         })
     }
 }
@@ -191,6 +197,8 @@ pub struct TopicConfig {
     pub mcp_calls: McpCalls,
     /// Built-in tools that lists show.
     pub builtin: Vec<BuiltIn>,
+    /// The tools of servers that it offers, by their own names behind their prefixes; `None` if all.
+    pub tools: Option<Arc<NameFilter>>,
     /// What lists of tools show.
     pub tools_list: ToolsList,
     /// How long a first list waits for servers that are still starting.
@@ -331,6 +339,7 @@ impl Default for Config {
             topics: Vec::new(),
             issuers: Vec::new(),
             scopes: Vec::new(),
+            sets: Arc::default(),
         }
     }
 }

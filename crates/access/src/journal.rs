@@ -1,9 +1,11 @@
 //! Access journal: identities, issued tokens and grants that follow from the journal.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use auth::{Identities, TokenHash};
 use model::{Refusal, RefusalCode};
 use platform::Mutex;
-use store::{IssuedToken, JournalWriter, State, StoreError};
+use store::{DirectoryOwner, IssuedToken, JournalWriter, State, StoreError};
 
 use crate::{config::Config, grants::Grants, identities::identities, sign_ins::SignIns};
 
@@ -12,8 +14,8 @@ pub struct AccessJournal {
     journal: Option<JournalWriter>,
     /// Locked during a change, which first reads the state and then writes.
     changes: Mutex<()>,
-    /// Whether callers need a token. A gateway that requires one goes on requiring one until it stops.
-    pub requires_token: bool,
+    /// Whether callers need a token.
+    requires_token: AtomicBool,
     /// The hash of the operator key, if the gateway keeps one in its data directory.
     operator: Option<TokenHash>,
 }
@@ -21,6 +23,7 @@ pub struct AccessJournal {
 impl AccessJournal {
     /// Access over this journal, if the gateway keeps one. `requires_token` is whether callers need a token from the start.
     pub fn new(journal: Option<JournalWriter>, requires_token: bool) -> Self {
+        let requires_token = AtomicBool::new(requires_token);
         Self { journal, changes: Mutex::new(()), requires_token, operator: None }
     }
 
@@ -36,19 +39,25 @@ impl AccessJournal {
         self.operator.is_some_and(|known| known == TokenHash::of(key))
     }
 
-    /// Writes the address on which the gateway listens into the data directory, where commands look for it, and the SHA-256 of
-    /// the certificate that it shows there.
+    /// Writes into the data directory what commands must know of the gateway: where it listens, the certificate that it shows there, its
+    /// configuration files.
     ///
     /// # Errors
     /// If the data directory cannot be written.
-    pub fn announce(&self, address: &str, certificate: Option<[u8; 32]>) -> Result<(), StoreError> {
-        let certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
-        self.journal.as_ref().map_or(Ok(()), |journal| journal.announce(address, certificate.as_deref()))
+    pub fn announce(&self, gateway: DirectoryOwner) -> Result<(), StoreError> {
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.announce(gateway))
+    }
+
+    /// Whether callers need a token. A gateway that requires one goes on requiring one until it stops.
+    pub fn requires_token(&self) -> bool {
+        self.requires_token.load(Ordering::Acquire)
     }
 
     /// All participants that are known now, with their tokens.
     pub fn identities(&self, config: &Config) -> Identities {
-        self.state(|state| identities(config, state, self.requires_token, self.operator))
+        let known = self.state(|state| identities(config, state, self.requires_token(), self.operator));
+        self.requires_token.fetch_or(known.requires_token(), Ordering::AcqRel);
+        known
     }
 
     /// All changes of capabilities that apply to these participants.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use store::{IssuedToken, JournalWriter, Record, State};
 use utoipa::ToSchema;
 
-use crate::identities::{bearer, configured};
+use crate::identities::{bearer, configured, tokens_configured};
 use crate::{Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written};
 
 /// Digits of the hash of its first token that tell one bearer of a name from the next. The time of that token follows them.
@@ -66,6 +66,8 @@ pub struct TokenWithSecret {
     pub shown: Token,
     /// The secret: what the bearer sends.
     pub token: String,
+    /// Whether callers needed no token before: from now on they need one.
+    pub closes: bool,
 }
 
 /// What the revocation of a participant's tokens has ended.
@@ -94,7 +96,10 @@ pub fn issue(
     random: &[u8; 32],
     now_ms: u64,
 ) -> Result<TokenWithSecret, Refusal> {
-    journal.state(|state| check(state, config, authority, &request))?;
+    let closes = journal.state(|state| {
+        check(state, config, authority, &request)?;
+        Ok::<_, Refusal>(!tokens_configured(config, state))
+    })?;
     let token = encode_token(random);
     let sha256 = TokenHash::of(&token).to_string();
     let issued = IssuedToken {
@@ -114,7 +119,7 @@ pub fn issue(
     records.extend(ended_accounts(journal, config, &issued.name, now_ms));
     records.push(Record::TokenIssued(issued.clone()));
     journal.append(&records).map_err(|error| not_written(&error))?;
-    Ok(TokenWithSecret { shown: Token::of(&issued), token })
+    Ok(TokenWithSecret { shown: Token::of(&issued), token, closes })
 }
 
 /// Issues another token to a participant that has one, with what the newest one was issued with. That one stays valid for
@@ -152,7 +157,7 @@ pub fn rotate(
     records.extend((end > now_ms).then_some(Record::TokenIssued(before)));
     records.push(Record::TokenIssued(issued.clone()));
     journal.append(&records).map_err(|error| not_written(&error))?;
-    Ok(TokenWithSecret { shown: Token::of(&issued), token })
+    Ok(TokenWithSecret { shown: Token::of(&issued), token, closes: false })
 }
 
 fn no_token(name: &str) -> Refusal {

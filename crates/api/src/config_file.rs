@@ -99,7 +99,7 @@ fn plan(file: TextFile, name: &str, wish: Wish, of_client: bool) -> Result<(Chan
             return Err(conflict(why, "leave out `If-None-Match` to replace it").into());
         }
         Wish::Put { fields, .. } => setup::put(file, name, &fields)?,
-        Wish::Remove if was_there => setup::remove(file, name)?,
+        Wish::Remove if was_there => setup::remove(file, &[name.to_owned()])?,
         Wish::Remove => {
             let why = format!("there is no server `{name}` in the configuration file");
             return Err(Refusal::new(RefusalCode::UnknownTarget, why)

@@ -93,8 +93,8 @@ pub(crate) struct ConfiguredServer {
 /// A caller, and whether it has shown the operator key. To be the local user is not enough: where callers need no token every program
 /// of the machine is.
 pub(crate) struct Operator {
-    by: Arc<Participant>,
-    is_operator: bool,
+    pub(crate) by: Arc<Participant>,
+    pub(crate) is_operator: bool,
 }
 
 impl FromRequestParts<Api> for Operator {

@@ -17,7 +17,7 @@ const BEARER: &str = "bearer";
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-in, or of a configured issuer; or the operator key, \
                      which is the file `operator.key` in the gateway's data directory. Without participants and tokens callers need \
-                     none, except for changes of the configured servers, which need the operator key.";
+                     none, except for changes of the configured servers and for the first token, which need the operator key.";
 
 #[derive(OpenApi)]
 #[openapi(

@@ -1,12 +1,13 @@
 //! Participants and their capabilities: `/api/v1/participants`, and the endpoint of MCPx v0.1, section 11.3.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use store::Grant;
 use utoipa::ToSchema;
 
 use access::{GRANTS, grants::GrantRequest, is_guest};
-use auth::Participant;
+use auth::{Participant, Wire};
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::{Json, http::StatusCode, http::request::Parts};
 use gateway::{Dispatch, Topic};
@@ -90,12 +91,14 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
         let here = |grant: &&store::Grant| grant.topic.as_ref().is_none_or(|topic| topic == name.as_str());
         grants.of(id, now_ms).filter(|_| may_grant).filter(here).map(GrantEntry::of).collect()
     };
+    let clients = if may_grant { clients(dispatch) } else { BTreeMap::new() };
     let entry = |id: &ParticipantId, serves: bool, links: usize, capabilities: &Capabilities| {
         let entry = ParticipantEntry {
             id: id.to_string(),
             topic: name.to_string(),
             role: if serves { "server" } else { "caller" }.into(),
             links,
+            clients: clients.get(id).cloned().unwrap_or_default(),
             capabilities: texts(capabilities),
             grants: granted(id),
         };
@@ -115,6 +118,41 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
         }
     }
     entries
+}
+
+/// The most clients of a participant that are named.
+const CLIENTS_NAMED_MAX: usize = 16;
+/// The longest name of a client that is shown whole, in characters.
+const CLIENT_CHARS_MAX: usize = 64;
+
+/// What the clients of a topic's callers call themselves, by participant.
+fn clients(dispatch: &Dispatch) -> BTreeMap<ParticipantId, Vec<String>> {
+    let mut all: BTreeMap<ParticipantId, Vec<String>> = BTreeMap::new();
+    for (_, link, id) in dispatch.with(Topic::links) {
+        let client = match link.wire() {
+            Wire::Mcp => client(link.client.client_info.as_deref()),
+            Wire::Ws => Some("room".to_owned()),
+        };
+        all.entry(id).or_default().extend(client);
+    }
+    all.into_iter().map(|(id, names)| (id, named(names))).collect()
+}
+
+/// Name and version of a client, as its `Implementation` object has them.
+fn client(info: Option<&[u8]>) -> Option<String> {
+    let info: Value = serde_json::from_slice(info?).ok()?;
+    let text = |key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default();
+    let name = format!("{} {}", text("name"), text("version"));
+    let name: String = name.trim().chars().take(CLIENT_CHARS_MAX).collect();
+    (!name.is_empty()).then_some(name)
+}
+
+/// Each name once, and not too many of them.
+fn named(mut names: Vec<String>) -> Vec<String> {
+    names.sort_unstable();
+    names.dedup();
+    names.truncate(CLIENTS_NAMED_MAX);
+    names
 }
 
 /// Changes the capabilities of a participant. Needs `portmoot/grants`.
@@ -249,6 +287,9 @@ pub(crate) struct ParticipantEntry {
     pub role: String,
     /// Its connections and sessions in the topic; 0 if it is absent.
     pub links: usize,
+    /// What its clients call themselves, name and version, each once and at most 16; `room` is a connection to the room. For callers
+    /// with `portmoot/grants`.
+    pub clients: Vec<String>,
     /// Its capabilities in the topic.
     pub capabilities: Vec<String>,
     /// Changes of its configured capabilities, for callers with `portmoot/grants`.
@@ -330,4 +371,21 @@ pub(crate) struct CapabilityChanged {
     /// When the change expires, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_named_up_to_a_number_and_a_length() {
+        assert_eq!(client(Some(br#"{"name":"claude-code","version":"2.1"}"#)).unwrap(), "claude-code 2.1");
+        assert_eq!(client(Some(br#"{"name":"x"}"#)).unwrap(), "x");
+        assert_eq!((client(Some(b"{}")), client(Some(b"no JSON")), client(None)), (None, None, None));
+        let long = format!("{{\"name\":\"{}\"}}", "x".repeat(CLIENT_CHARS_MAX + 1));
+        assert_eq!(client(Some(long.as_bytes())).unwrap().len(), CLIENT_CHARS_MAX);
+        let many = (0..=CLIENTS_NAMED_MAX).map(|number| format!("{number:02}")).collect();
+        assert_eq!(named(many).len(), CLIENTS_NAMED_MAX);
+        assert_eq!(named(vec!["a".to_owned(), "a".to_owned()]), ["a"]);
+    }
 }

@@ -75,7 +75,8 @@ fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Ri
             if *server == ParticipantId::gateway() {
                 continue;
             }
-            let over_mcp = || admitted(held, method, &listing.public, server);
+            let ruled = listing.ruled.map_or(&*listing.public, |ruled| &**ruled);
+            let over_mcp = || admitted(held, method, ruled, server);
             let in_room = || admitted(held, method, listing.own, server);
             rights.push(Right {
                 topic: dispatch.name().to_string(),

@@ -255,6 +255,12 @@ pub(crate) struct Server {
     pub unlisted_tools: Vec<UnusableTool>,
     /// Tools whose arguments are any object, because the schemas that a server of proto-mcp sent cannot be used.
     pub untyped_tools: Vec<UnusableTool>,
+    /// Tools that its configuration hides, by its own names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hidden_tools: Vec<String>,
+    /// Lines of its configuration about tools that have another effect than they seem to have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// A text that may instruct models, or hide something from people.
@@ -370,6 +376,8 @@ impl Server {
             sandbox_gaps: config.transport.child().map(gaps).unwrap_or_default(),
             unlisted_tools: status.quarantined.into_iter().map(shown).collect(),
             untyped_tools: status.untyped.into_iter().map(shown).collect(),
+            hidden_tools: status.hidden,
+            notes: status.notes,
         }
     }
 }

@@ -9,6 +9,7 @@ use access::tokens::{RevokedTokens, Token, TokenRequest, TokenWithSecret};
 use axum::extract::{Path, State};
 use axum::{Json, http::StatusCode};
 
+use crate::configured::Operator;
 use crate::error::{ApiResult, Problem};
 use crate::state::{Api, Body, Caller, blocking};
 
@@ -24,6 +25,8 @@ pub(crate) async fn tokens(State(api): State<Api>, Caller(by): Caller) -> ApiRes
 }
 
 /// Issues a token, which is valid at once. Needs `portmoot/tokens`, and all that its bearer may do, for as long.
+///
+/// While callers need no token, it needs the operator key; from then on they need one.
 #[utoipa::path(
     post,
     path = "/api/v1/tokens",
@@ -32,13 +35,13 @@ pub(crate) async fn tokens(State(api): State<Api>, Caller(by): Caller) -> ApiRes
 )]
 pub(crate) async fn issue(
     State(api): State<Api>,
-    Caller(by): Caller,
+    Operator { by, is_operator }: Operator,
     body: ApiResult<Body<TokenRequest>>,
 ) -> ApiResult<(StatusCode, Json<TokenWithSecret>)> {
     api.authorize(&by, TOKENS, None)?;
     let Body(request) = body?;
     let admin = Arc::clone(&api.admin);
-    Ok((StatusCode::CREATED, Json(blocking(move || admin.issue_token(&by, request)).await?)))
+    Ok((StatusCode::CREATED, Json(blocking(move || admin.issue_token(&by, is_operator, request)).await?)))
 }
 
 /// Issues another token to a participant that has one. Needs `portmoot/tokens`, and all that their bearer may do, for as long.

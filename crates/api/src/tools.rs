@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::{collections::HashMap, sync::Arc};
 use utoipa::ToSchema;
 
+use access::SERVERS;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::{Json, http::request::Parts};
 use gateway::Dispatch;
@@ -25,7 +26,7 @@ pub(crate) const DEFAULT_TOPIC: &str = "main";
     params(("topic" = Option<String>, Query)),
     responses((status = 200, body = Tools), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn tools(Visitor { dispatch, caller }: Visitor) -> Json<Tools> {
+pub(crate) async fn tools(Visitor { dispatch, caller, .. }: Visitor) -> Json<Tools> {
     Json(Tools { tools: visible(&dispatch, &caller, None) })
 }
 
@@ -37,10 +38,13 @@ pub(crate) async fn tools(Visitor { dispatch, caller }: Visitor) -> Json<Tools> 
     responses((status = 200, body = Tool), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn tool(
-    Visitor { dispatch, caller }: Visitor,
+    Visitor { dispatch, caller, sees_servers }: Visitor,
     Path(name): Path<String>,
 ) -> ApiResult<Json<Tool>> {
-    let found = visible(&dispatch, &caller, Some(&name)).into_iter().next();
+    let mut found = visible(&dispatch, &caller, Some(&name)).into_iter().next();
+    if sees_servers && let Some(tool) = &mut found {
+        tool.original = original(&dispatch, &caller.0, tool);
+    }
     let unknown = || {
         Refusal::new(RefusalCode::UnknownTarget, format!("there is no tool `{name}`"))
             .hint("list them: portmoot tools ls")
@@ -53,6 +57,8 @@ pub(crate) struct Visitor {
     dispatch: Arc<Dispatch>,
     /// The caller, with what it may do there now.
     caller: (ParticipantId, Arc<Capabilities>),
+    /// Whether the caller sees servers, and so how they define what the configuration changes.
+    sees_servers: bool,
 }
 
 impl FromRequestParts<Api> for Visitor {
@@ -64,7 +70,8 @@ impl FromRequestParts<Api> for Visitor {
         let (dispatch, caller) = api.registry.member(presented(parts), topic, None)?;
         dispatch.wait_for_servers().await;
         let capabilities = api.registry.in_force(&caller, Some(dispatch.name()));
-        Ok(Self { dispatch, caller: (caller.id.clone(), capabilities) })
+        let sees_servers = api.authorize(&caller, SERVERS, None).is_ok();
+        Ok(Self { dispatch, caller: (caller.id.clone(), capabilities), sees_servers })
     }
 }
 
@@ -89,6 +96,24 @@ fn visible(
         Some(Tool::of(item, &listing.public, listing.upstream, listing.held))
     };
     wanted.filter_map(tool).collect()
+}
+
+/// How its server defines a tool that the configuration changes.
+fn original(dispatch: &Dispatch, who: &ParticipantId, tool: &Tool) -> Option<Original> {
+    let server = dispatch.server(&ParticipantId::new(&tool.server).ok()?)?;
+    let curation = server.upstream.spec().config.curation.as_deref()?;
+    let manifests = server.manifests_for(who);
+    let altered =
+        manifests.iter().flat_map(|manifest| manifest.tools.items.iter().map(move |item| (manifest, item)));
+    let public = |own: &str| topic::public_name(&server.upstream.spec().config.prefix, curation.name(own));
+    let mut found = altered.filter(|(_, item)| public(&item.key) == tool.name);
+    let (manifest, item) = found.next()?;
+    let is_changed = manifest.altered.contains_key(&item.key) || curation.name(&item.key) != item.key;
+    let definition = manifest.original(&item.key).filter(|_| is_changed)?;
+    let preset = curation.presets(&item.key).iter();
+    let preset = preset.filter_map(|(name, value)| Some((name.clone(), serde_json::from_str(value).ok()?)));
+    let definition = serde_json::from_slice(&definition.raw).ok()?;
+    Some(Original { definition, preset: preset.collect() })
 }
 
 /// What the servers of a topic list to a participant, in the order of the configuration; the gateway's own last.
@@ -134,6 +159,21 @@ pub(crate) struct Tool {
     /// Hints about its effects. The server writes them: untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
+    /// How its server defines it, if the configuration changes that. Only in answers about one tool, for callers with
+    /// `portmoot/servers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub original: Option<Original>,
+}
+
+/// A tool as its server defines it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Original {
+    /// The definition. The server writes it: untrusted.
+    pub definition: Value,
+    /// Arguments that every call of it has by configuration, with their values.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    #[schema(value_type = Object)]
+    pub preset: serde_json::Map<String, Value>,
 }
 
 impl Tool {
@@ -152,6 +192,7 @@ impl Tool {
             execution: raw("execution"),
             held,
             annotations: raw("annotations"),
+            original: None,
         }
     }
 }

@@ -123,6 +123,21 @@ impl<'t> Jwt<'t> {
         if is_other { Err(TokenFault::Type) } else { Ok(()) }
     }
 
+    /// What an operator does about [`TokenFault::Type`], as the rest of a sentence; `name` is the issuer's in the configuration.
+    #[must_use]
+    pub fn type_advice(&self, name: &str, rules: &Rules) -> String {
+        let kind = if self.kind.is_empty() { "jwt" } else { &self.kind };
+        if rules.types.iter().any(|known| known == kind) {
+            return ": it looks like an ID token; the client must send its access token".to_owned();
+        }
+        let types: Vec<String> =
+            rules.types.iter().map(String::as_str).chain([kind]).map(|one| format!("{one:?}")).collect();
+        format!(
+            ": its type is {kind:?}. If the issuer gives its access tokens that type, as Keycloak does, write types = [{}] in [issuers.{name}]",
+            types.join(", ")
+        )
+    }
+
     /// Whether its claims call it an ID token, or another one that is no access token.
     fn is_of_another_use(&self) -> bool {
         let named = ["token_use", "typ"].into_iter().filter_map(|name| self.claims.get(name)?.as_str());

@@ -11,6 +11,10 @@ use crate::clock::{Zone, relative};
 use crate::review::{Effects, marks};
 use crate::rows::{Row, wrap};
 
+/// Headings of what the server of the tool says.
+const TOOL: &str = "the tool, as its server describes it";
+const DEFINITION: &str = "its definition";
+
 /// What a part of a card is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -98,11 +102,11 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
     let must_see = all.len();
     let mut line = |part, text: String| all.push(Line { part, text });
     if let Some(tool) = &proposal.tool {
-        line(Part::Heading, "the tool, as its server describes it".to_owned());
+        line(Part::Heading, TOOL.to_owned());
         let read: Value = serde_json::from_str(tool.get()).unwrap_or_default();
         if let Some(description) = read.get("description").and_then(Value::as_str) {
             visible::lines(description).lines().for_each(|text| line(Part::Claimed, text.to_owned()));
-            line(Part::Heading, "its definition".to_owned());
+            line(Part::Heading, DEFINITION.to_owned());
         }
         pretty(tool.get()).lines().for_each(|text| line(Part::Claimed, text.to_owned()));
     }
@@ -117,6 +121,41 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
     );
     line(Part::Fact, format!("digest {}", visible::line(&proposal.digest)));
     (all, must_see)
+}
+
+/// Lines of a description that [`brief`] keeps.
+const DESCRIPTION_LINES: usize = 4;
+
+/// The lines of a card before a question: in place of the definition of the tool, and of what its description has beyond its first lines,
+/// `more` says where these are.
+#[must_use]
+pub fn brief(lines: Vec<Line>, more: &str) -> Vec<Line> {
+    let more = || Line { part: Part::Fact, text: more.to_owned() };
+    let (mut kept, mut is_cut, mut described) = (Vec::new(), false, 0);
+    for line in lines {
+        match line.part {
+            Part::Heading if line.text == DEFINITION => {
+                is_cut = true;
+                continue;
+            }
+            Part::Heading if line.text == TOOL => described = DESCRIPTION_LINES,
+            Part::Claimed if described > 0 && !is_cut => described -= 1,
+            // Of an answer all is kept: it is before the heading of the tool.
+            Part::Claimed
+                if kept.iter().any(|line: &Line| line.part == Part::Heading && line.text == TOOL) =>
+            {
+                is_cut = true;
+                continue;
+            }
+            _ if is_cut => {
+                kept.push(more());
+                is_cut = false;
+            }
+            _ => {}
+        }
+        kept.push(line);
+    }
+    kept
 }
 
 /// The arguments of a tool's call, and the members of its params besides them and the name, which the card has already. Of any other
@@ -198,6 +237,19 @@ mod tests {
         insta::assert_snapshot!("card", text(&lines, None));
         let of = |part| lines.iter().position(|line| line.part == part).unwrap();
         assert!(of(Part::Asked) < must_see && of(Part::Claimed) >= must_see);
+    }
+
+    #[test]
+    fn before_a_question_the_definition_is_left_out() {
+        let tool = json!({ "name": "echo", "description": "1\n2\n3\n4\n5", "inputSchema": { "x": 1 } });
+        let proposal = proposal("ab", &json!({ "tool": tool }));
+        let around = Around { now_ms: 1_785_241_862_000, zone: Zone::utc(), is_here: &|_| true };
+        let (lines, must_see) = lines("#3", &proposal, around);
+        let short = brief(lines.clone(), "more: here");
+        assert_eq!(short[..must_see], lines[..must_see], "all that must be seen");
+        let short = text(&short, None);
+        assert!(short.contains("  : 4\n  more: here\n") && !short.contains("inputSchema"), "{short}");
+        assert!(short.contains("digest "), "{short}");
     }
 
     fn shown(proposal: &Proposal, around: Around<'_>) -> String {

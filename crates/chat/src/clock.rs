@@ -34,6 +34,12 @@ impl Zone {
         self.shown(at_ms).get(11..16).unwrap_or_default().to_owned()
     }
 
+    /// The time of day to the second: `14:05:09`.
+    #[must_use]
+    pub fn second(self, at_ms: u64) -> String {
+        self.shown(at_ms).get(11..19).unwrap_or_default().to_owned()
+    }
+
     /// The day: `2026-07-28`.
     #[must_use]
     pub fn day(self, at_ms: u64) -> String {

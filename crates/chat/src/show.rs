@@ -217,14 +217,21 @@ pub(crate) fn people<'p>(
     std::iter::once(you).chain(others).map(person).collect()
 }
 
-/// The tools in a result of `tools/list`: name and text of each.
+/// Characters of a tool's description in a list of all tools.
+const TOOL_CHARS: usize = 80;
+
+/// The tools in a result of `tools/list`: name and text of each, with the beginning of its description.
 pub(crate) fn tools(owner: &str, result: &RawValue) -> Vec<(String, String)> {
     let parsed: Value = serde_json::from_str(result.get()).unwrap_or_default();
     let tools = parsed.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let line = |tool: &Value| {
         let text = |name: &str| tool.get(name).and_then(Value::as_str).unwrap_or_default();
         let first = text("description").lines().next().unwrap_or_default();
-        let shown = visible::line(&format!("{owner}  {}  {first}", text("name")));
+        let mut short: String = first.chars().take(TOOL_CHARS).collect();
+        if short.len() < first.len() {
+            short += "...";
+        }
+        let shown = visible::line(&format!("{owner}  {}  {short}", text("name")));
         (text("name").to_owned(), shown.trim_end().to_owned())
     };
     tools.iter().map(line).collect()
@@ -317,6 +324,16 @@ mod tests {
     fn chat(from: &str, to: &[&str], text: &str) -> Event {
         let envelope = envelope_from(from, to, "chat", &json!({ "text": text }));
         Event::Chat { from: from.into(), text: text.into(), envelope }
+    }
+
+    #[test]
+    fn a_tool_is_one_short_line_of_a_list() {
+        let tool = |text: String| json!({ "tools": [{ "name": "echo", "description": text }] });
+        let raw = |value: Value| serde_json::value::to_raw_value(&value).unwrap();
+        let long = tools("files", &raw(tool(format!("{}\nmore", "x".repeat(TOOL_CHARS + 1)))));
+        assert_eq!(long[0].1, format!("files  echo  {}...", "x".repeat(TOOL_CHARS)));
+        let whole = tools("files", &raw(tool("x".repeat(TOOL_CHARS))));
+        assert_eq!(whole[0].1, format!("files  echo  {}", "x".repeat(TOOL_CHARS)));
     }
 
     #[test]

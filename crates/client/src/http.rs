@@ -1,5 +1,7 @@
 //! HTTP transports: each message is a POST. Its answer is a JSON body or an event stream; over HTTP+SSE it comes on one stream.
 
+mod api;
+mod api_message;
 pub(crate) mod connect;
 pub(crate) mod endpoint;
 mod exchange;
@@ -21,6 +23,8 @@ use crate::transport::{Closing, Connecting, Inbox, LinkTransport, SendMeta};
 use peer::Peer;
 use requests::{LinkState, OutgoingRequest};
 
+pub use api::ApiClient;
+pub use api_message::{ApiAnswer, ApiRequest};
 pub use peer::{HttpLimits, HttpSpec};
 pub use post::{Post, Posted, post};
 

@@ -31,7 +31,7 @@ pub use account::AccountFault;
 pub use authorize::{AccountHolder, Accounts, Authorize, Authorizing, Challenge, Grant};
 pub use error::{LinkError, SendError};
 pub use guard::Guard;
-pub use http::{HttpLimits, HttpSpec, Post, Posted, post};
+pub use http::{ApiAnswer, ApiClient, ApiRequest, HttpLimits, HttpSpec, Post, Posted, post};
 /// Safe text for people: agents show strangers' texts, and need no other crate for it.
 pub use json::visible;
 pub use link::Link;

@@ -1,6 +1,7 @@
 //! Checks of the whole configuration: unique names, references to topics, distinct prefixes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use access::config::{Access, Config, ParticipantConfig, TopicConfig};
 use auth::TokenHash;
@@ -11,21 +12,27 @@ use upstream::config::ServerConfig;
 use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
-use crate::values::Env;
-use crate::{issuers, login, participants, profiles, servers, settings, tls_files, topics};
+use crate::secrets::Outside;
+use crate::{issuers, login, own_address, participants, profiles, servers, settings, tls_files, topics};
 
 /// Checks a tree and converts it to a configuration; `notices` receives messages about servers that cannot start.
 ///
 /// # Errors
 /// All problems, in the order of the lines of each file.
-pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Result<Config, Vec<Problem>> {
+pub(crate) fn check(
+    tree: &Node,
+    outside: &Outside<'_>,
+    notices: &mut Vec<String>,
+) -> Result<Config, Vec<Problem>> {
+    let env = outside.env;
     let problems = Problems::default();
     let root = Table::root(tree, &problems);
     let settings = settings::read(&root, env);
-    let (servers, auth) = servers::read(&root, env, notices);
+    let (servers, auth) = servers::read(&root, outside, notices);
     let profiles = profiles::read(&root);
-    let participants = participants::read(&root, env, &profiles);
-    let (issuers, scopes) = (issuers::read(&root, env, &profiles), issuers::scopes(&root));
+    let participants = participants::read(&root, outside, &profiles);
+    let (issuers, scopes) =
+        (issuers::read(&root, outside, &profiles), issuers::scopes(&root, &profiles.sets));
     let topics = topics::read(&root, &servers, &profiles);
     check_unique_names(tree, &servers, &participants, &problems);
     check_tokens_differ(tree, &participants, &problems);
@@ -33,9 +40,11 @@ pub(crate) fn check(tree: &Node, env: Env<'_>, notices: &mut Vec<String>) -> Res
     check_topics_exist(tree, &participants, &topics, &problems);
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
-    let config =
-        settings.map(|settings| Config { servers, auth, participants, topics, issuers, scopes, ..settings });
-    if let Some(config) = &config {
+    let sets = Arc::new(profiles.sets);
+    let whole = |settings| Config { servers, auth, participants, topics, issuers, scopes, sets, ..settings };
+    let mut config = settings.map(whole);
+    if let Some(config) = &mut config {
+        own_address::check_servers(tree, config, notices, &problems);
         issuers::check(tree, config, &problems);
         login::check(tree, config, &problems);
     }

@@ -5,14 +5,9 @@ use std::ops::Range;
 use json::{Span, visible};
 
 use crate::expand::is_reference;
+use crate::hidden::{HIDDEN, SECRET_KEYS, SECRET_TABLES, is_hidden};
 use crate::node::{Location, Node, Value};
 
-/// Tables whose texts are secrets unless they have a variable.
-pub(crate) const SECRET_TABLES: [&str; 2] = ["env", "headers"];
-/// A key whose text is a secret.
-const SECRET_KEY: &str = "token";
-/// What is shown instead of a secret.
-pub(crate) const HIDDEN: &str = "(hidden)";
 /// Most characters of a line that are shown before, in and after the marked place.
 const PART_CHARS_MAX: usize = 80;
 const CUT: &str = "...";
@@ -88,12 +83,7 @@ pub(crate) fn secrets(tree: &Node) -> Vec<Span> {
             Value::List(items) => items.iter().for_each(|item| collect(item, is_secret, found)),
             Value::Table(entries) => {
                 for entry in entries {
-                    let key = entry.key.as_str();
-                    collect(
-                        &entry.node,
-                        is_secret || SECRET_TABLES.contains(&key) || key == SECRET_KEY,
-                        found,
-                    );
+                    collect(&entry.node, is_hidden(entry, is_secret), found);
                 }
             }
         }
@@ -107,7 +97,7 @@ pub(crate) fn secrets(tree: &Node) -> Vec<Span> {
 /// Whether a line of a file that cannot be read may have a secret: it names a table of secrets, or follows such a name without
 /// the name of another table between them.
 fn may_hold_secret(text: &str, start: usize, end: usize) -> bool {
-    let names = SECRET_TABLES.iter().chain([&SECRET_KEY]);
+    let names = SECRET_TABLES.iter().chain(&SECRET_KEYS);
     let before = text.get(..start).unwrap_or_default();
     let line = text.get(start..end).unwrap_or_default();
     names.into_iter().any(|name| {
@@ -156,6 +146,9 @@ mod tests {
             "servers.a.env.K = 'hush' # here",
             "[participants.a]\ntoken = 'hush' # here",
             "[participants.a]\ntoken = ['hush'] # here",
+            "[participants.a]\ntoken = { value = 'hush' } # here",
+            "[servers.a]\nenv = { A = { command = 'hush' } } # here",
+            "[issuers.a]\nclient_secret = 'hush' # here",
             // Not TOML, so that no value is known.
             "[servers.a]\nenv = { A = 'hush } # here",
             "[servers.a.env]\nOTHER = 'x'\nK = hush # here",

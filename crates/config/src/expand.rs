@@ -1,5 +1,11 @@
 //! Expansion of `${VAR}`, `${VAR:-default}` and `${env:VAR}`, and of `~` in paths.
 
+/// Lookup of environment variables; tests pass their own.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Hint at a `~user`.
+pub(crate) const FULL_PATH: &str = "write the full path: only `~` and `~/` mean a home directory, your own";
+
 /// Error in a text to expand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ExpandError {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use access::config::{Config, ParticipantConfig};
+use access::config::{Config, ParticipantConfig, Sets};
 use access::issuers::{ISSUERS_MAX, IssuerConfig, MapRule, ScopeConfig, TokenAccess};
 use auth::jwt::{Algorithm, Rules};
 use model::TopicName;
@@ -15,7 +15,8 @@ use crate::participants::MAIN_TOPIC;
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::reader::{Problems, Table};
-use crate::values::{Env, capabilities, topic_name};
+use crate::secrets::{FORMS, Outside, note_unread};
+use crate::values::{capabilities, topic_name};
 
 const SKEW: Duration = Duration::from_secs(30);
 /// A clock that is off by more is wrong.
@@ -43,16 +44,21 @@ const AUDIENCE_FROM: [(&str, AudienceFrom); 2] =
     [("token", AudienceFrom::Token), ("client", AudienceFrom::Client)];
 
 /// Reads every issuer.
-pub(crate) fn read(root: &Table<'_>, env: Env<'_>, profiles: &Profiles) -> Vec<IssuerConfig> {
+pub(crate) fn read(root: &Table<'_>, outside: &Outside<'_>, profiles: &Profiles) -> Vec<IssuerConfig> {
     let tables = root.tables("issuers");
     if let Some((entry, _)) = tables.get(ISSUERS_MAX) {
         let message = format!("there are more than {ISSUERS_MAX} issuers");
         root.problems().note(Problem::new("config_value", message).at(&entry.location));
     }
-    tables.into_iter().filter_map(|(entry, table)| issuer(entry, &table, env, profiles)).collect()
+    tables.into_iter().filter_map(|(entry, table)| issuer(entry, &table, outside, profiles)).collect()
 }
 
-fn issuer(entry: &TreeEntry, table: &Table<'_>, env: Env<'_>, profiles: &Profiles) -> Option<IssuerConfig> {
+fn issuer(
+    entry: &TreeEntry,
+    table: &Table<'_>,
+    outside: &Outside<'_>,
+    profiles: &Profiles,
+) -> Option<IssuerConfig> {
     let is_word = |one: char| one.is_ascii_alphanumeric() || one == '-' || one == '_';
     if entry.key.is_empty()
         || entry.key.len() > 32
@@ -68,7 +74,7 @@ fn issuer(entry: &TreeEntry, table: &Table<'_>, env: Env<'_>, profiles: &Profile
         table.wrong("config_missing", format!("{} has no `issuer`", table.name()), "its URL, byte for byte");
     }
     check_url(table, "issuer");
-    let source = source(table, env);
+    let source = source(table, outside);
     let audiences = words(table, "audiences").unwrap_or_default();
     let audience_from = table.choice("audience_from", &AUDIENCE_FROM).unwrap_or(AudienceFrom::Token);
     let algorithms = algorithms(table);
@@ -135,34 +141,18 @@ fn check_url<'a>(table: &Table<'a>, key: &'static str) -> Option<&'a str> {
     Some(text)
 }
 
-fn source(table: &Table<'_>, env: Env<'_>) -> Option<TokenCheck> {
+fn source(table: &Table<'_>, outside: &Outside<'_>) -> Option<TokenCheck> {
     let tokens = table.choice("tokens", &TOKENS).unwrap_or(Tokens::Jwt);
     let keys = check_url(table, "jwks_url").map(str::to_owned);
     let about = check_url(table, "introspection_url").map(str::to_owned);
     let client_id = table.text("client_id").map(str::to_owned);
-    let variable = table.text("client_secret_env");
-    if table.get("client_secret").is_some() {
-        let message =
-            format!("`{}`: a secret must not be in the configuration file", table.full("client_secret"));
-        table.note_at("client_secret", "config_token", message, "use `client_secret_env`");
-    }
-    let secret = variable.map(|name| env(name).filter(|value| !value.is_empty()).ok_or(name));
-    if let Some(Err(name)) = secret {
-        let message =
-            format!("`{}`: the environment variable `{name}` is not set", table.full("client_secret_env"));
-        table.note_at(
-            "client_secret_env",
-            "config_token",
-            message,
-            "set it to the secret that the issuer gave you",
-        );
-    }
+    let secret = client_secret(table, outside);
     match (tokens, client_id, secret) {
         (Tokens::Jwt, _, _) => Some(TokenCheck::Keys(keys)),
         (Tokens::Introspect, Some(client_id), Some(Ok(client_secret))) => {
             Some(TokenCheck::Introspection(about, Credentials { client_id, client_secret }))
         }
-        (Tokens::Introspect, Some(_), Some(Err(_))) => None,
+        (Tokens::Introspect, Some(_), Some(Err(()))) => None,
         (Tokens::Introspect, _, _) => {
             let message =
                 format!("{} asks about tokens without `client_id` and `client_secret_env`", table.name());
@@ -170,6 +160,42 @@ fn source(table: &Table<'_>, env: Env<'_>) -> Option<TokenCheck> {
             None
         }
     }
+}
+
+/// The secret with which an issuer is asked; `Err` if one is configured and cannot be had, which is noted. It is empty as long as secrets are
+/// not read.
+fn client_secret(table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<String, ()>> {
+    let variable = table.text("client_secret_env");
+    let wrong = |key: &str, why: String, hint: &str| {
+        table.note_at(key, "config_token", format!("`{}`{why}", table.full(key)), hint);
+        Err(())
+    };
+    let Some(node) = table.get("client_secret") else {
+        let name = variable?;
+        let set = (outside.env)(name).filter(|value| !value.is_empty());
+        let why = || format!(": the environment variable `{name}` is not set");
+        let hint = "set it to the secret that the issuer gave you";
+        return Some(set.map_or_else(|| wrong("client_secret_env", why(), hint), Ok));
+    };
+    if variable.is_some() {
+        let message = format!("{} has both `client_secret` and `client_secret_env`", table.name());
+        table.wrong("config_twice", message, "keep one of them");
+    }
+    let Value::Table(_) = node.value else {
+        let why = ": a secret must not be in the configuration file".to_owned();
+        return Some(wrong("client_secret", why, FORMS));
+    };
+    let Some(named) = outside.secret(node, &table.full("client_secret"), table.problems()) else {
+        return Some(Err(()));
+    };
+    Some(match named.text {
+        None => Ok(String::new()),
+        Some(Ok(secret)) => Ok(secret.expose().to_owned()),
+        Some(Err(why)) => {
+            note_unread(table, "client_secret", &why);
+            Err(())
+        }
+    })
 }
 
 fn algorithms(table: &Table<'_>) -> Vec<Algorithm> {
@@ -227,7 +253,7 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
             "for example when = { groups = \"ops\" }; `unknown` is for the others",
         );
     }
-    let (chosen, written) = (profile(table, "profile", profiles), capabilities(table));
+    let (chosen, written) = (profile(table, "profile", profiles), capabilities(table, &profiles.sets));
     if chosen.is_none() && written.is_none() && table.get("profile").is_none() {
         table.wrong(
             "config_missing",
@@ -246,10 +272,10 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
 }
 
 /// Reads every scope.
-pub(crate) fn scopes(root: &Table<'_>) -> Vec<ScopeConfig> {
+pub(crate) fn scopes(root: &Table<'_>, sets: &Sets) -> Vec<ScopeConfig> {
     let tables = root.tables("scopes");
     let mut scopes: Vec<ScopeConfig> =
-        tables.iter().map(|(entry, table)| scope(entry, table, &tables)).collect();
+        tables.iter().map(|(entry, table)| scope(entry, table, &tables, sets)).collect();
     let direct: Vec<(String, Vec<String>)> =
         scopes.iter().map(|scope| (scope.name.clone(), scope.implies.clone())).collect();
     for scope in &mut scopes {
@@ -258,7 +284,7 @@ pub(crate) fn scopes(root: &Table<'_>) -> Vec<ScopeConfig> {
     scopes
 }
 
-fn scope(entry: &TreeEntry, table: &Table<'_>, all: &[(&TreeEntry, Table<'_>)]) -> ScopeConfig {
+fn scope(entry: &TreeEntry, table: &Table<'_>, all: &[(&TreeEntry, Table<'_>)], sets: &Sets) -> ScopeConfig {
     // RFC 6749, section 3.3. A scope for everything would be asked for by every client.
     let is_scope = |one: char| matches!(one, '!' | '#'..='[' | ']'..='~') && one != '*';
     if entry.key.is_empty() || entry.key.len() > 128 || !entry.key.chars().all(is_scope) {
@@ -275,7 +301,7 @@ fn scope(entry: &TreeEntry, table: &Table<'_>, all: &[(&TreeEntry, Table<'_>)]) 
             table.problems().note(problem.suggest(name, known, format!("add [scopes.\"{name}\"]")));
         }
     }
-    let held = capabilities(table);
+    let held = capabilities(table, sets);
     if held.is_none() && table.get("capabilities").is_none() && implies.is_empty() {
         let message = format!("{} has no `capabilities`", table.name());
         table.wrong("config_value", message, "list them; [] is a scope without capabilities");

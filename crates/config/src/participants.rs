@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use crate::expand::expand_home;
-use crate::node::TreeEntry;
+use crate::node::{Node, TreeEntry, Value};
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::read_file::read_file;
 use crate::reader::{Table, ValueForm};
+use crate::secrets::{NamedValue, Outside, note_unread};
 use crate::servers::timeouts;
 use crate::values::{Env, FULL_PATH, capabilities, participant_id, rate, topic_name};
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
 use access::issuers::Subject;
-use auth::{CertificateId, Credential, FingerprintError, Participant, TokenHash, Wires};
+use auth::{CertificateId, Credential, FingerprintError, Participant, TokenHash, Wires, encode_token};
 use model::{Capabilities, DeliveryMode, TopicName};
+use platform::random;
 
 /// Shortest accepted token, characters; a shorter one can be guessed.
 const TOKEN_CHARS_MIN: usize = 16;
@@ -29,15 +31,15 @@ const MODES: [(&str, DeliveryMode); 3] = [
 pub const MAIN_TOPIC: &str = "main";
 
 /// Reads every participant.
-pub(crate) fn read(root: &Table<'_>, env: Env<'_>, profiles: &Profiles) -> Vec<ParticipantConfig> {
+pub(crate) fn read(root: &Table<'_>, outside: &Outside<'_>, profiles: &Profiles) -> Vec<ParticipantConfig> {
     let tables = root.tables("participants");
-    tables.into_iter().filter_map(|(entry, table)| participant(entry, table, env, profiles)).collect()
+    tables.into_iter().filter_map(|(entry, table)| participant(entry, table, outside, profiles)).collect()
 }
 
 fn participant(
     entry: &TreeEntry,
     table: Table<'_>,
-    env: Env<'_>,
+    outside: &Outside<'_>,
     profiles: &Profiles,
 ) -> Option<ParticipantConfig> {
     let id = participant_id(&entry.key, &entry.location, table.problems());
@@ -46,10 +48,10 @@ fn participant(
         let problem = Problem::new("config_name", message).at(&entry.location);
         table.problems().note(problem.hint("the gateway uses that name itself: choose another"));
     }
-    let credentials = credentials(&table, env);
+    let credentials = credentials(&table, outside);
     let certificates = certificates(&table);
     let subject = subject(&table);
-    let written = union(profile(&table, "profile", profiles), capabilities(&table));
+    let written = union(profile(&table, "profile", profiles), capabilities(&table, &profiles.sets));
     let capabilities_written = written.is_some();
     let topics = topics(&table);
     let rate = rate(&table, "rate");
@@ -90,20 +92,17 @@ fn union(first: Option<Arc<Capabilities>>, more: Option<Arc<Capabilities>>) -> O
 /// What is wrong with a token, after its key, and a hint.
 type Wrong = (String, &'static str);
 
-fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
+fn credentials(table: &Table<'_>, outside: &Outside<'_>) -> Vec<Credential> {
+    let env = outside.env;
     let digits = |text: &str| {
         let hint = "compute it with: printf %s TOKEN | sha256sum";
         text.parse().map_err(|_| (" must be 64 hexadecimal digits".to_owned(), hint))
     };
-    let inside: Wrong = (
-        ": a token must not be in the configuration file".to_owned(),
-        "use `token_env`, `token_file` or `token_sha256`",
-    );
     let written = [
         ("token_env", table.text("token_env").map(|name| token_env(name, env).and_then(hash))),
         ("token_file", table.text("token_file").map(|path| token_file(path, env).and_then(hash))),
         ("token_sha256", table.text("token_sha256").map(digits)),
-        ("token", table.get("token").map(|_| Err(inside))),
+        ("token", table.get("token").and_then(|node| named_token(node, table, outside))),
     ];
     let credential = |(key, hash): (&str, Option<Result<TokenHash, Wrong>>)| match hash? {
         Ok(hash) => Some(Credential { hash, expires_ms: None }),
@@ -113,6 +112,24 @@ fn credentials(table: &Table<'_>, env: Env<'_>) -> Vec<Credential> {
         }
     };
     written.into_iter().filter_map(credential).collect()
+}
+
+/// The hash of the token that a table names. As long as secrets are not read, that of a token which is never given out: it admits no one.
+fn named_token(node: &Node, table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<TokenHash, Wrong>> {
+    let Value::Table(_) = node.value else {
+        let hint =
+            "use `token_env`, `token_file` or `token_sha256`, or name a secret: token = { command = [...] }";
+        return Some(Err((": a token must not be in the configuration file".to_owned(), hint)));
+    };
+    let NamedValue { text, .. } = outside.secret(node, &table.full("token"), table.problems())?;
+    match text {
+        None => Some(Ok(TokenHash::of(&encode_token(&random())))),
+        Some(Ok(token)) => Some(hash(token.expose().to_owned())),
+        Some(Err(why)) => {
+            note_unread(table, "token", &why);
+            None
+        }
+    }
 }
 
 /// The subject of an issuer that a participant is.

@@ -1,21 +1,29 @@
-//! Tables `[profiles.NAME]`: named sets of capabilities for participants and topics.
+//! Tables `[profiles.NAME]`: named sets of capabilities for participants and topics. Sets of tools are read with them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use access::config::Sets;
 use model::Capabilities;
 
 use crate::problem::Problem;
 use crate::reader::Table;
+use crate::sets;
 use crate::values::capabilities;
 
-/// The configured profiles, by name.
-pub(crate) type Profiles = BTreeMap<String, Arc<Capabilities>>;
+/// What capabilities are made of.
+pub(crate) struct Profiles {
+    /// The configured profiles, by name.
+    named: BTreeMap<String, Arc<Capabilities>>,
+    /// The configured sets of tools.
+    pub(crate) sets: Sets,
+}
 
-/// Reads every profile.
+/// Reads every profile, and every set of tools.
 pub(crate) fn read(root: &Table<'_>) -> Profiles {
+    let sets = sets::read(root);
     let one = |(entry, table): (&crate::node::TreeEntry, Table<'_>)| {
-        let held = capabilities(&table);
+        let held = capabilities(&table, &sets);
         if held.is_none() && table.get("capabilities").is_none() {
             let message = format!("{} has no `capabilities`", table.name());
             table.wrong("config_value", message, "list them; [] is a profile without capabilities");
@@ -23,7 +31,8 @@ pub(crate) fn read(root: &Table<'_>) -> Profiles {
         table.finish();
         (entry.key.clone(), held.unwrap_or_default())
     };
-    root.tables("profiles").into_iter().map(one).collect()
+    let named = root.tables("profiles").into_iter().map(one).collect();
+    Profiles { named, sets }
 }
 
 /// The profile that a key names; notes a problem if there is none.
@@ -33,11 +42,11 @@ pub(crate) fn profile(
     profiles: &Profiles,
 ) -> Option<Arc<Capabilities>> {
     let name = table.text(key)?;
-    let found = profiles.get(name).cloned();
+    let found = profiles.named.get(name).cloned();
     if found.is_none() {
         let message = format!("`{}`: there is no profile `{name}`", table.full(key));
         let problem = Problem::new("config_unknown_profile", message).at(table.place(key));
-        let known = profiles.keys().map(String::as_str);
+        let known = profiles.named.keys().map(String::as_str);
         table.problems().note(problem.suggest(name, known, format!("add [profiles.{name}]")));
     }
     found

@@ -1,6 +1,6 @@
 //! Typed reading of a tree. Reading continues after a problem, so that one run reports all of them.
 
-use crate::excerpt::SECRET_TABLES;
+use crate::hidden::SECRET_TABLES;
 use crate::node::{Location, Node, TreeEntry, Value};
 use crate::problem::{Problem, suggestion};
 use crate::show::toml_key;

@@ -1,6 +1,8 @@
 //! Tables `[servers.NAME]`, read as [`ServerConfig`].
 
 pub(crate) mod auth;
+mod curation;
+mod openapi;
 mod proto;
 pub(crate) mod sandbox;
 
@@ -9,14 +11,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::config::Sets;
 use access::is_gateways_name;
 
 use crate::expand::is_reference;
 use crate::node::{Node, TreeEntry, Value};
 use crate::problem::Problem;
 use crate::reader::{DURATION, Problems, Table, duration};
+use crate::secrets::Outside;
 use crate::tls_files;
-use crate::values::{Env, Unset, Variables, capabilities, participant_id};
+use crate::values::{Env, Unread, Unset, Variables, capabilities, participant_id};
 pub(crate) use auth::without_resource;
 use model::{Capabilities, GATEWAY, IdError, ParticipantId};
 use oauth::config::AuthConfig;
@@ -49,10 +53,11 @@ enum Type {
     Sse,
     Proto,
     Grpc,
+    OpenApi,
     Demo,
 }
 
-const TYPES: [(&str, Type); 8] = [
+const TYPES: [(&str, Type); 9] = [
     ("stdio", Type::Stdio),
     ("http", Type::Http),
     ("streamable-http", Type::Http),
@@ -60,20 +65,21 @@ const TYPES: [(&str, Type); 8] = [
     ("sse", Type::Sse),
     ("proto", Type::Proto),
     ("grpc", Type::Grpc),
+    ("openapi", Type::OpenApi),
     ("demo", Type::Demo),
 ];
 
 /// Reads every server, in the order of the configuration. `notices` receives messages about those that cannot start.
 pub(crate) fn read(
     root: &Table<'_>,
-    env: Env<'_>,
+    outside: &Outside<'_>,
     notices: &mut Vec<String>,
 ) -> (Vec<ServerConfig>, Vec<(ParticipantId, AuthConfig)>) {
     let standard = Standard::read(root);
     let tables = root.tables("servers");
     let mut one = |(entry, table): (&TreeEntry, Table<'_>)| {
         let (problems, before) = (table.problems(), table.problems().count());
-        let server = server(entry, table, standard, (env, notices));
+        let server = server(entry, table, &standard, (outside, notices));
         if !entry.location.layer.is_of_client {
             return server;
         }
@@ -113,13 +119,16 @@ fn unusable(
         pins: Policy::default(),
         start: Start::default(),
         idle_stop: IDLE_STOP,
+        curation: None,
     };
     Some((server, AuthConfig { kind: oauth::config::Kind::Headers, ..AuthConfig::default() }))
 }
 
 /// Keys of `[server]` that are the defaults of every server.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Standard {
+    /// The variables of the gateway's environment that its processes get.
+    env_pass: Vec<String>,
     sandbox: Sandbox,
     pins: Policy,
     sessions: Sessions,
@@ -136,7 +145,9 @@ impl Standard {
         let sessions = table.as_ref().and_then(|table| table.choice("sessions", &SESSIONS));
         let start = table.as_ref().and_then(|table| table.choice("start", &STARTS));
         let idle_stop = table.as_ref().and_then(|table| table.duration("idle_stop"));
+        let env_pass = table.as_ref().map(env_pass).unwrap_or_default();
         Self {
+            env_pass,
             sandbox: sandbox.unwrap_or(Sandbox::None),
             pins,
             sessions: sessions.unwrap_or_default(),
@@ -149,22 +160,25 @@ impl Standard {
 fn server(
     entry: &TreeEntry,
     table: Table<'_>,
-    standard: Standard,
-    (env, notices): (Env<'_>, &mut Vec<String>),
+    standard: &Standard,
+    (outside, notices): (&Outside<'_>, &mut Vec<String>),
 ) -> Option<(ServerConfig, AuthConfig)> {
     let enabled = table.flag("enabled").unwrap_or(true);
-    // A disabled server needs no variables.
+    // A disabled server needs no variables and no secrets.
     let written = |_: &str| Some(String::new());
-    let env: Env<'_> = if enabled { env } else { &written };
     let name = server_id(entry, table.problems(), notices);
-    let variables = Variables::of(env);
+    let variables = if enabled { Variables::of(outside) } else { Variables::of_disabled(&written) };
     let mut transport = transport(&table, &variables, enabled);
     let has_process = transport.as_ref().is_none_or(|transport| transport.child().is_some());
     let confinement = sandbox::read(&table, &variables, standard.sandbox, has_process);
     if let Some(child) = transport.as_mut().and_then(Transport::child_mut) {
         child.confinement = confinement;
+        if enabled {
+            pass(child, &standard.env_pass, outside.env);
+        }
     }
-    let unset = variables.unset();
+    let auth = auth::read(&table, transport.as_ref(), &variables);
+    let (unset, unread) = (variables.unset(), variables.unread());
     for Unset { variable, key, location } in &unset {
         notices.push(format!(
             "{location}: `{key}`: the environment variable `{variable}` is not set, so the server `{}` cannot start: \
@@ -172,14 +186,13 @@ fn server(
             entry.key
         ));
     }
-    let transport = match unset.into_iter().map(|one| one.variable).next() {
-        Some(variable) => {
-            let why = format!("the environment variable `{variable}` is not set");
-            let fix = format!("set {variable}, or write a default: ${{{variable}:-...}}");
-            transport.map(|_| Transport::Unusable { why, fix })
-        }
-        None => transport,
-    };
+    for Unread { key, why, location } in &unread {
+        let server = &entry.key;
+        notices.push(format!(
+            "{location}: the secret `{key}` cannot be read, so the server `{server}` cannot start: {why}"
+        ));
+    }
+    let transport = transport.map(|usable| lacking(unset.first(), unread.first()).unwrap_or(usable));
     let prefix = prefix(&table, name.as_ref());
     let era = table.choice("era", &ERAS);
     let other_era = table.choice("protocolEra", &ERAS);
@@ -190,7 +203,12 @@ fn server(
     let era = era.or(other_era).unwrap_or_default();
     // A proto-mcp server has no modern era.
     let era = if matches!(transport, Some(Transport::Proto(_))) { EraChoice::Legacy } else { era };
-    let sessions = table.choice("sessions", &SESSIONS).unwrap_or(standard.sessions);
+    // An API has no sessions, and so nothing that callers could not share.
+    let usual = match (standard.sessions, &transport) {
+        (Sessions::Auto, Some(Transport::OpenApi(_))) => Sessions::Shared,
+        (usual, _) => usual,
+    };
+    let sessions = table.choice("sessions", &SESSIONS).unwrap_or(usual);
     let start = table.choice("start", &STARTS).unwrap_or(standard.start);
     let idle_stop = table.duration("idle_stop").unwrap_or(standard.idle_stop);
     if !has_process {
@@ -199,10 +217,11 @@ fn server(
         }
     }
     let timeouts = timeouts(&table);
-    let capabilities = capabilities(&table).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
+    let capabilities =
+        capabilities(&table, &Sets::new()).unwrap_or_else(|| Arc::new(Capabilities::upstream()));
     let validate = table.flag("validate").unwrap_or_default();
-    let auth = auth::read(&table, transport.as_ref(), env);
     let pins = pins(&table, standard.pins);
+    let curation = curation::read(&table);
     table.finish();
     let server = ServerConfig {
         name: name?,
@@ -217,8 +236,52 @@ fn server(
         pins,
         start,
         idle_stop,
+        curation,
     };
     Some((server, auth))
+}
+
+/// The variables that all processes of servers get: `env_pass`.
+fn env_pass(table: &Table<'_>) -> Vec<String> {
+    let mut names = Vec::new();
+    for (name, location) in table.texts("env_pass").unwrap_or_default() {
+        if name.is_empty() || name.contains(['=', '\0', '*', '$']) {
+            let message = format!(
+                "`{}`: `{}` is not the name of an environment variable",
+                table.full("env_pass"),
+                name.escape_debug()
+            );
+            let hint = "write names such as \"SSL_CERT_FILE\", without values and patterns";
+            table.problems().note(Problem::new("config_value", message).hint(hint).at(location));
+        } else if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Gives a process the variables of the gateway's environment that are set, unless its own configuration sets them.
+fn pass(child: &mut StdioConfig, names: &[String], env: Env<'_>) {
+    for name in names {
+        if child.env.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        let value = env(name).map(|value| Secret::expanded(value, format!("${{{name}}}")));
+        child.env.extend(value.map(|value| (name.clone(), value)));
+    }
+}
+
+/// The transport of a server that lacks a variable or a secret; `None` if it lacks none.
+fn lacking(unset: Option<&Unset>, unread: Option<&Unread>) -> Option<Transport> {
+    if let Some(Unset { variable, .. }) = unset {
+        let why = format!("the environment variable `{variable}` is not set");
+        let fix = format!("set {variable}, or write a default: ${{{variable}:-...}}");
+        return Some(Transport::Unusable { why, fix });
+    }
+    let Unread { key, why, .. } = unread?;
+    let why = format!("the secret `{key}` cannot be read: {why}");
+    let fix = "correct it where it comes from; SIGHUP has the gateway read it again".to_owned();
+    Some(Transport::Unusable { why, fix })
 }
 
 /// What changes of a server's definitions lead to.
@@ -268,6 +331,8 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
     let cwd = variables.path_at(table, "cwd").map(|cwd| PathBuf::from(cwd.expose()));
     let url = variables.secret_at(table, "url");
     let headers = variables.secrets_at(table, "headers");
+    let description = variables.path_at(table, "openapi");
+    let query = variables.secrets_at(table, "query");
     let fallback = table.flag("fallback");
     let tls_files = tls_files::client_files(table, variables);
     // Where a variable is not set, the text is not the one that counts.
@@ -277,6 +342,7 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
     let typed_wrongly = kind.is_none() && table.get("type").is_some();
     let kind = match (kind, &command, &url) {
         (Some(kind), _, _) => kind,
+        (None, None, _) if description.is_some() => Type::OpenApi,
         (None, Some(_), None) => Type::Stdio,
         (None, None, Some(_)) => Type::Http,
         (None, None, None) if typed_wrongly => return None,
@@ -295,8 +361,28 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
         let message = format!("{} has no other protocol to fall back to", table.full("fallback"));
         table.note_value("fallback", message, "it is for a server with `type = \"proto\"` and a `command`");
     }
+    if !matches!(kind, Type::OpenApi) {
+        for key in ["openapi", "query"].into_iter().filter(|key| table.get(key).is_some()) {
+            let message = format!("`{}` is for servers that are HTTP APIs", table.full(key));
+            table.note_value(
+                key,
+                message,
+                "a server has a `command`, a `url`, or `openapi` (with or without `url`)",
+            );
+        }
+    }
     match kind {
         Type::Demo => Some(Transport::Demo),
+        Type::OpenApi => {
+            let description = needed(table, "openapi", description)?;
+            let is_good = |url: &Secret| !is_whole || check_url(table, url);
+            let good = url.as_ref().is_none_or(is_good) && check_headers(table, &headers);
+            let first = url.as_ref().unwrap_or(&description);
+            let is_encrypted = !first.expose().starts_with("http://");
+            let tls = tls_files::client(table, tls_files, Oldest::Tls12, is_encrypted)?;
+            let given = openapi::Given { url, headers, query, reads: enabled && is_whole };
+            good.then(|| openapi::read(table, &description, given, tls)).flatten()
+        }
         Type::Stdio => {
             let command = needed(table, "command", command)?;
             Some(Transport::Stdio(child(table, &command, (args, child_env, cwd), variables)))

@@ -39,7 +39,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
         above_zero(&table, "starts_at_once", Some(count("starts_at_once", STARTS_AT_ONCE)), 1);
     let probes_at_once = count("probes_at_once", PROBES_AT_ONCE);
     // The tables of servers read them.
-    for key in ["sandbox", "pins", "pins_first", "sessions", "start", "idle_stop"] {
+    for key in ["env_pass", "sandbox", "pins", "pins_first", "sessions", "start", "idle_stop"] {
         let _ = table.get(key);
     }
     let key = auth::key(&table, env);

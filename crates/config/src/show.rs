@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value as Json};
 
-use crate::excerpt::{HIDDEN, SECRET_TABLES};
 use crate::expand::is_reference;
+use crate::hidden::{HIDDEN, SECRET_KEYS, SECRET_TABLES, is_hidden, names_secret};
 use crate::node::{Node, TreeEntry, Value};
 
 /// The tree as TOML; with `origins`, every value has a comment with its location.
@@ -29,6 +29,11 @@ struct Style {
     hides: bool,
 }
 
+/// A value on one line, as it is written.
+pub(crate) fn inline_in_full(node: &Node) -> String {
+    inline(node, false)
+}
+
 /// The tree as JSON.
 pub fn to_json(tree: &Node) -> Json {
     json(tree, false)
@@ -42,9 +47,15 @@ fn table<'a>(out: &mut String, path: &[&'a str], node: &'a Node, style: Style) {
         let gap = if out.is_empty() { "" } else { "\n" };
         let _ = writeln!(out, "{gap}[{}]", name.join("."));
     }
-    let secret = style.hides && path.last().is_some_and(|key| SECRET_TABLES.contains(key));
+    let is_secret = match path {
+        // A table in `env` or `headers` of a server.
+        [_, _, .., parent, _] if SECRET_TABLES.contains(parent) => !names_secret(node),
+        [.., last] => SECRET_TABLES.contains(last),
+        [] => false,
+    };
     for entry in plain {
-        let _ = write!(out, "{} = {}", toml_key(&entry.key), inline(&entry.node, secret));
+        let hides = style.hides && (is_secret || SECRET_KEYS.contains(&entry.key.as_str()));
+        let _ = write!(out, "{} = {}", toml_key(&entry.key), inline(&entry.node, hides));
         if style.origins {
             let _ = write!(out, "  # {}", entry.node.location);
         }
@@ -84,10 +95,7 @@ fn json(node: &Node, secret: bool) -> Json {
         Value::Flag(flag) => Json::from(*flag),
         Value::List(items) => items.iter().map(|item| json(item, secret)).collect(),
         Value::Table(entries) => {
-            let member = |entry: &TreeEntry| {
-                let secret = secret || SECRET_TABLES.contains(&entry.key.as_str());
-                (entry.key.clone(), json(&entry.node, secret))
-            };
+            let member = |entry: &TreeEntry| (entry.key.clone(), json(&entry.node, is_hidden(entry, secret)));
             Json::Object(entries.iter().map(member).collect::<Map<_, _>>())
         }
     }

@@ -10,8 +10,10 @@ use crate::client_file;
 use crate::expand::expand_home;
 use crate::found::{FoundFile, keep_servers};
 use crate::node::{self, Layer, Node, Origin, Value};
+use crate::own_address::OwnAddress;
 use crate::problem::Problem;
 use crate::read_file::read_file;
+use crate::secrets::{NamedSecret, Outside, Secrets};
 use crate::unmatched::unmatched;
 use crate::values::Env;
 use crate::{json_file, servers, tls_files, toml_file};
@@ -44,14 +46,26 @@ pub struct Loaded {
     pub config: Config,
     /// The merged tree, variables unexpanded.
     pub tree: Node,
-    /// The files it was read from, and those of TLS, to watch for changes.
+    /// The secrets that it names. Until they are read, it has them without a value.
+    pub secrets: Vec<NamedSecret>,
+    /// The files it was read from, those of TLS and of secrets, to watch for changes.
     pub files: Vec<PathBuf>,
+    /// The user's configuration file if it is not there yet: it is read as soon as it is.
+    pub awaited: Option<PathBuf>,
     /// Messages about ignored keys of client files and settings without effect.
     pub notices: Vec<String>,
     /// Whether there is no configuration file, so that the demo server is used.
     pub demo: bool,
     /// The file that the operator did not name, if there is one: this configuration may be used only after consent to it.
     pub found: Option<FoundFile>,
+}
+
+impl Loaded {
+    /// The files of which a change is a change of the configuration, also one that is not there yet.
+    #[must_use]
+    pub fn watched(&self) -> Vec<PathBuf> {
+        self.files.iter().chain(&self.awaited).cloned().collect()
+    }
 }
 
 impl Sources {
@@ -61,12 +75,15 @@ impl Sources {
     /// All problems.
     pub fn load(&self, env: Env<'_>) -> Result<Loaded, Vec<Problem>> {
         let mut loaded = self.merge(env).map_err(|problem| vec![problem])?;
-        loaded.config = check(&loaded.tree, env, &mut loaded.notices)?;
+        let outside = Outside::unread(env);
+        loaded.config = check(&loaded.tree, &outside, &mut loaded.notices)?;
+        loaded.secrets = outside.into_named();
         loaded.notices.extend(servers::unexpanded(&loaded.tree));
         loaded.notices.extend(unmatched(&loaded.tree, &loaded.config));
         loaded.notices.extend(tls_files::warnings(&loaded.config));
         loaded.notices.extend(servers::without_resource(&loaded.tree));
         loaded.files.extend(tls_files::paths(&loaded.config));
+        loaded.files.extend(loaded.secrets.iter().filter_map(NamedSecret::file));
         if loaded.config.data_dir.is_none() && !self.keep_nothing {
             loaded.config.data_dir = state_dir(env);
         }
@@ -105,6 +122,14 @@ impl Sources {
         read.or_else(|| Some(config_dir(env)?.join(FILE_NAME)))
     }
 
+    /// The user's configuration file if no other one is read and it is not there.
+    fn awaited_file(&self, env: Env<'_>) -> Option<PathBuf> {
+        if self.main_file(env).is_some() {
+            return None;
+        }
+        Some(config_dir(env)?.join(FILE_NAME))
+    }
+
     fn merge(&self, env: Env<'_>) -> Result<Loaded, Problem> {
         let defaults = |text| Layer::file(node::DEFAULTS, Origin::Operator, text);
         let mut tree = toml_file::read(&defaults(DEFAULTS))?;
@@ -141,7 +166,8 @@ impl Sources {
         self.flags(&mut tree);
         // `load` replaces it after the check.
         let config = Config::default();
-        Ok(Loaded { config, tree, files, notices, demo, found })
+        let awaited = self.awaited_file(env);
+        Ok(Loaded { config, tree, secrets: Vec::new(), files, awaited, notices, demo, found })
     }
 
     fn read_client_file(&self, path: &Path) -> Result<Arc<Layer>, Problem> {
@@ -176,17 +202,60 @@ impl Sources {
     }
 }
 
+impl Loaded {
+    /// Reads the secrets that the configuration names, and gives it their values. Runs commands that its files name: the operator has agreed to
+    /// them. Blocks, for as long as the slowest commands take. `secrets` keeps the values for the next time, for what cannot be read then. Returns
+    /// messages about what could not be read now.
+    ///
+    /// # Errors
+    /// All problems: a token of a participant or a secret of an issuer that cannot be read.
+    pub fn read_secrets(&mut self, env: Env<'_>, secrets: &Secrets) -> Result<Vec<String>, Vec<Problem>> {
+        let mut notices = secrets.renew(&self.secrets);
+        if self.secrets.is_empty() {
+            return Ok(notices);
+        }
+        let config = check(&self.tree, &Outside::with(env, secrets), &mut notices)?;
+        let data_dir = self.config.data_dir.take();
+        self.config = Config { data_dir, ..config };
+        keep_from_servers(&mut self.config);
+        notices.retain(|notice| !self.notices.contains(notice));
+        Ok(notices)
+    }
+}
+
 /// The problems of a configuration file with this text, before it is written; `name` stands for it in messages.
 pub fn check_text(name: &str, text: &str, env: Env<'_>) -> Vec<Problem> {
-    let layer = |name: &str, text: &str| Layer::file(name, Origin::Operator, text);
-    let merged = toml_file::read(&layer(node::DEFAULTS, DEFAULTS)).and_then(|mut tree| {
-        tree.overlay(toml_file::read(&layer(name, text))?);
-        Ok(tree)
-    });
-    match merged {
-        Ok(tree) => check(&tree, env, &mut Vec::new()).err().unwrap_or_default(),
+    match text_tree(name, text) {
+        Ok(tree) => check(&tree, &Outside::unread(env), &mut Vec::new()).err().unwrap_or_default(),
         Err(problem) => vec![problem],
     }
+}
+
+/// Where the gateway of a configuration file with this text is reached; `None` while the file has problems.
+pub fn address_of_text(name: &str, text: &str, env: Env<'_>) -> Option<OwnAddress> {
+    let tree = text_tree(name, text).ok()?;
+    Some(OwnAddress::of(&check(&tree, &Outside::unread(env), &mut Vec::new()).ok()?))
+}
+
+/// The problem of a topic with `anonymous` while callers need no token: it limits nothing.
+#[must_use]
+pub fn without_guests(loaded: &Loaded) -> Option<Problem> {
+    let topic = loaded.config.topics.iter().find(|topic| topic.anonymous.is_some())?;
+    let name = topic.name.as_str();
+    let message = format!(
+        "`topics.{name}.anonymous` limits nothing: while callers need no token, every program on this machine is the local user and may do everything"
+    );
+    let hint = "add a participant ([participants.NAME]) or issue a token (portmoot token new NAME): then callers without a token are guests. Or remove `anonymous`";
+    let place = loaded.tree.place(&["topics", name, "anonymous"]);
+    Some(Problem::new("config_anonymous", message).hint(hint).at(place))
+}
+
+/// The tree of a configuration file with this text over the defaults.
+fn text_tree(name: &str, text: &str) -> Result<Node, Problem> {
+    let layer = |name: &str, text: &str| Layer::file(name, Origin::Operator, text);
+    let mut tree = toml_file::read(&layer(node::DEFAULTS, DEFAULTS))?;
+    tree.overlay(toml_file::read(&layer(name, text))?);
+    Ok(tree)
 }
 
 /// Keeps the gateway's own files from the servers in a sandbox, whatever their lists say.

@@ -12,6 +12,7 @@ use upstream::config::{EraChoice, Secret, Sessions, Transport};
 use super::check::check;
 use super::client_file;
 use super::node::{DEFAULTS, Layer, Node, Origin};
+use super::secrets::{Outside, Secrets};
 use super::{json_file, to_toml, toml_file};
 
 const BASE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[topics.main]\n";
@@ -35,7 +36,7 @@ fn tree(toml: &str) -> Node {
 }
 
 fn good(toml: &str) -> Config {
-    match check(&tree(toml), &env, &mut Vec::new()) {
+    match check(&tree(toml), &Outside::unread(&env), &mut Vec::new()) {
         Ok(config) => config,
         Err(problems) => panic!("{toml}\n{problems:?}"),
     }
@@ -46,7 +47,7 @@ fn problems(toml: &str) -> String {
     if let Err(problem) = toml_file::read(&layer(toml)) {
         return problem.to_string();
     }
-    let problems = check(&tree(toml), &env, &mut Vec::new()).unwrap_err();
+    let problems = check(&tree(toml), &Outside::unread(&env), &mut Vec::new()).unwrap_err();
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
@@ -89,7 +90,7 @@ mcp_calls = "all"
       hint: write ${NAME}, or $${ for a literal ${
     `participants.scout.token`: a token must not be in the configuration file [config_token]
       at portmoot.toml:13
-      hint: use `token_env`, `token_file` or `token_sha256`
+      hint: use `token_env`, `token_file` or `token_sha256`, or name a secret: token = { command = [...] }
     `participants.scout.token_env`: the token has fewer than 16 characters [config_token]
       at portmoot.toml:14
       hint: issue one with: portmoot token new NAME
@@ -121,7 +122,7 @@ fn scopes_with_wildcards_are_refused() {
         let found = problems(&scope(name));
         assert!(found.contains("cannot be a scope [config_name]"), "{name}: {found}");
     }
-    check(&tree(&scope("mcp:all")), &env, &mut Vec::new()).unwrap();
+    check(&tree(&scope("mcp:all")), &Outside::unread(&env), &mut Vec::new()).unwrap();
 }
 
 #[test]
@@ -145,6 +146,20 @@ fn problems_have_messages() {
             "[servers.a]\nurl = 'http://x/'\nheaders = { 'a b' = 'x' }",
             "`a b` is not a valid header [config_value]",
         ),
+        (
+            "[servers.a]\nurl = 'http://x/'\nquery = { key = 'x' }",
+            "`servers.a.query` is for servers that are HTTP APIs [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nopenapi = 'http://x/'",
+            "`servers.a.openapi` is for servers that are HTTP APIs [config_value]",
+        ),
+        ("[servers.a]\ntype = 'openapi'", "`[servers.a]` needs a `openapi` [config_missing]"),
+        (
+            "[servers.a]\nopenapi = 'http://x/'\nurl = '/v1'",
+            "`servers.a.url` is not an absolute http or https URL: `/v1` [config_value]",
+        ),
+        ("[servers.a]\nopenapi = '/no/such/file'", "/no/such/file cannot be read"),
         ("[servers.a]\ncommand = 'x'\nprefix = 'a/b'", "`a/b` cannot be part of a tool name [config_value]"),
         ("[servers.portmoot]\ncommand = 'x'", "a server cannot be called `portmoot` [config_name]"),
         (
@@ -154,6 +169,51 @@ fn problems_have_messages() {
         (
             "[servers.a]\ncommand = 'x'\nmax_timeout = '1s'",
             "`servers.a.max_timeout` is shorter than another timeout [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nhide = ['a**']",
+            "`servers.a.hide`: `a**` is no pattern: write one `*`: it matches any run of characters [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tools.x]\nname = 'y'",
+            "`servers.a.tools` is a list of patterns [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\nname = 'a b'",
+            "`servers.a.tool.x.name`: `a b` cannot be the name of a tool [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool]\nx = { name = 'z' }\ny = { name = 'z' }",
+            "`[servers.a.tool.y]`: `x` has this `name` too [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npreset = { a = 1 }\nhide_arguments = ['a']",
+            "`[servers.a.tool.x]`: `a` has a preset, so it is hidden already [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npreset = { a = [1, inf] }",
+            "JSON has no number inf [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\n[servers.a.tool.x]\npresets = { a = 1 }",
+            "unknown key `presets` in `[servers.a.tool.x]` [config_unknown_key]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\ntools = ['@read']",
+            "`servers.a.tools`: `@read` is a set, whose names have prefixes [config_value]",
+        ),
+        ("[sets.a]", "`[sets.a]` has no `tools` [config_value]"),
+        (
+            "[sets.a]\ntools = ['']",
+            "`sets.a.tools`: `` is no pattern: a pattern cannot be empty [config_value]",
+        ),
+        (
+            "[sets.read]\ntools = []\n[topics.a]\nhide = ['@raed']",
+            "`topics.a.hide`: there is no set `raed` [config_unknown_set]",
+        ),
+        (
+            "[profiles.a]\ncapabilities = ['mcp/proposal:tools/call:@b']",
+            "`profiles.a.capabilities`: there is no set `b` [config_unknown_set]",
         ),
         ("[profiles.a]", "`[profiles.a]` has no `capabilities` [config_value]"),
         ("[topics.a]\naccess = 'open'", "`open` is not a value of `topics.a.access` [config_value]"),
@@ -166,6 +226,31 @@ fn problems_have_messages() {
             "`participants.a.profile`: there is no profile `a` [config_unknown_profile]",
         ),
         ("[participants.anonymous-1]", "a participant cannot be called `anonymous-1` [config_name]"),
+        ("[servers.a]\ncommand = 'x'\nenv = { A = {} }", "`servers.a.env.A` names no secret [config_value]"),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { comand = ['x'] } }",
+            "unknown key `comand` in `servers.a.env.A` [config_unknown_key]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { command = 'op read x' } }",
+            "`servers.a.env.A.command` must be a list of a program and its arguments [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { command = ['x'], file = '/x' } }",
+            "`servers.a.env.A` has both `command` and `file` [config_twice]",
+        ),
+        (
+            "[servers.a]\nurl = 'http://x/'\nheaders = { A = { file = '/x', prefix = 1 } }",
+            "`servers.a.headers.A.prefix` must be a text [config_value]",
+        ),
+        (
+            "[servers.a]\nurl = 'http://x/'\nauth = { client_secret = 'x' }",
+            "`servers.a.auth.client_secret`: a secret must not be in the configuration file [config_token]",
+        ),
+        (
+            "[participants.a]\ntoken = { file = '~ann/x' }",
+            "`participants.a.token.file`: `~ann` is not expanded [config_value]",
+        ),
         ("[servers]\na = 1", "`servers` must be a table of tables, not 1 [config_value]"),
         (
             "[servers.a]\ncommand = 'x'\n[topics.main]\n[participants.a_b]\nserves = true",
@@ -409,17 +494,19 @@ fn client_files_are_converted() {
             "off": { "command": "x", "disabled": true } } }"#,
     )
     .unwrap();
-    let config = check(&tree, &env, &mut Vec::new()).unwrap();
+    let config = check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap();
     let found: Vec<_> = config.servers.iter().map(|server| (server.name.as_str(), server.enabled)).collect();
     assert_eq!(found, [("z", true), ("a", true), ("off", false)]);
     assert_eq!(notices, ["mcp.json:2: server `z`: `autoApprove`, `timeout` ignored"]);
     let (tree, _) =
         client_tree(r#"{ "inputs": [], "servers": { "a": { "type": "stdio", "command": "x" } } }"#).unwrap();
-    assert_eq!(check(&tree, &env, &mut Vec::new()).unwrap().servers.len(), 1);
+    assert_eq!(check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap().servers.len(), 1);
     let (tree, _) =
         client_tree(r#"{ "servers": { "a": { "command": "x", "args": ["${input:key}"] } } }"#).unwrap();
     assert!(
-        check(&tree, &env, &mut Vec::new()).unwrap_err()[0].to_string().contains("does not support inputs")
+        check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap_err()[0]
+            .to_string()
+            .contains("does not support inputs")
     );
     for (json, expect) in [
         ("{}", "has neither `mcpServers`"),
@@ -463,4 +550,186 @@ fn a_shown_configuration_can_be_read_again_and_has_no_secret() {
     let again = toml_file::read(&layer(&shown)).unwrap();
     assert_eq!(to_toml(&again, false), shown);
     assert!(to_toml(&tree(toml), true).contains("command = \"x\\U00000007\\\"\"  # portmoot.toml:2"));
+}
+
+#[test]
+fn a_server_has_what_is_said_about_its_tools() {
+    let config = good(
+        r#"
+[servers.a]
+command = "x"
+tools = ["get_*", "put"]
+hide = ["get_secret"]
+[servers.a.tool.get_issue]
+name = "issue"
+title = "Issue"
+description = "One issue."
+annotations = { readOnlyHint = true }
+preset = { owner = "acme", deep = { list = [1, 2.5, false] } }
+hide_arguments = ["token"]
+"#,
+    );
+    let curation = config.servers[0].curation.as_ref().unwrap();
+    let shown = ["get_issue", "put", "get_secret", "other"].map(|own| curation.shows(own));
+    assert_eq!((shown, curation.name("get_issue")), ([true, true, false, false], "issue"));
+    let tool = &curation.tools["get_issue"];
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(tool.annotations, [pair("readOnlyHint", "true")]);
+    assert_eq!(tool.preset, [pair("owner", "\"acme\""), pair("deep", r#"{"list":[1,2.5,false]}"#)]);
+    assert_eq!(
+        (tool.title.as_deref(), tool.hidden_arguments.as_slice()),
+        (Some("Issue"), &["token".to_owned()][..])
+    );
+}
+
+#[test]
+fn a_set_stands_for_its_patterns() {
+    let config = good(
+        r#"
+[sets.read]
+tools = ["gh_get_*", "fs_read"]
+[sets.none]
+tools = []
+[topics.main]
+tools = ["@read", "gh_list"]
+hide = ["@none", "gh_get_secret"]
+[topics.other]
+[participants.ann]
+token_env = "TOKEN"
+capabilities = ["chat", { kind = "mcp/request:tools/call:@read", to = ["gh", "fs"] }, "mcp/proposal:tools/call:@none"]
+"#,
+    );
+    let tools = config.topics[0].tools.as_ref().unwrap();
+    let shown = ["gh_get_x", "fs_read", "gh_list", "gh_get_secret", "gh_put"].map(|name| tools.admits(name));
+    assert_eq!((shown, &config.topics[1].tools), ([true, true, true, false, false], &None));
+    let held: Vec<String> =
+        config.participants[0].participant.capabilities.iter().map(ToString::to_string).collect();
+    assert_eq!(held, ["chat", "mcp/request:tools/call:gh_get_*", "mcp/request:tools/call:fs_read"]);
+    let to = config.participants[0]
+        .participant
+        .capabilities
+        .iter()
+        .nth(2)
+        .and_then(|one| Some(one.addressees()?.count()));
+    assert_eq!((to, config.sets.len()), (Some(2), 2));
+}
+
+#[test]
+fn only_calls_of_tools_name_sets() {
+    let config = good(
+        "[profiles.a]\ncapabilities = [\"mcp/request:prompts/get:@x\", \"mcp/request:tools/call:a:@x\"]\n",
+    );
+    assert!(config.sets.is_empty(), "another context is what it says");
+}
+
+/// A configuration with a secret of each kind, under each key that may name one.
+fn with_secrets(folder: &std::path::Path) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let file = folder.join("token");
+    std::fs::write(&file, "hush-hush-hush-hush\n").unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    format!(
+        r#"
+[server]
+public_url = "https://gw.example"
+[servers.a]
+command = "x"
+env = {{ A = {{ command = ["printf", "hush-a"] }} }}
+[servers.b]
+url = "https://b.example/mcp"
+headers = {{ Authorization = {{ command = ["printf", "hush-b\\n"], prefix = "Bearer " }} }}
+[servers.c]
+url = "https://c.example/mcp"
+[servers.c.auth]
+client_id = "gateway"
+issuer = "https://idp.example"
+client_secret = {{ command = ["printf", "hush-c"] }}
+[servers.off]
+command = "x"
+enabled = false
+env = {{ A = {{ command = ["false"] }} }}
+[participants.p]
+token = {{ file = {file:?} }}
+[issuers.i]
+issuer = "https://idp.example"
+tokens = "introspect"
+client_id = "gateway"
+client_secret = {{ command = ["printf", "hush-i"] }}
+"#
+    )
+}
+
+#[test]
+fn secrets_are_named_and_read_when_the_operator_has_agreed() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = tree(&with_secrets(folder.path()));
+    let named = Outside::unread(&env);
+    let before = check(&tree, &named, &mut Vec::new()).unwrap();
+    let named = named.into_named();
+    let keys: Vec<&str> = named.iter().map(|one| one.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "servers.a.env.A",
+            "servers.b.headers.Authorization",
+            "servers.c.auth.client_secret",
+            "participants.p.token",
+            "issuers.i.client_secret"
+        ],
+        "a disabled server needs none"
+    );
+    let secrets = Secrets::default();
+    assert!(secrets.renew(&named).is_empty());
+    let mut notices = Vec::new();
+    let after = check(&tree, &Outside::with(&env, &secrets), &mut notices).unwrap();
+    assert_eq!(notices, [""; 0]);
+    let value = |config: &Config, server: usize| match &config.servers[server].transport {
+        Transport::Stdio(child) => child.env[0].1.expose().to_owned(),
+        Transport::Http(http) => http.headers[0].1.expose().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([value(&before, 0), value(&before, 1)], ["", ""]);
+    assert_eq!([value(&after, 0), value(&after, 1)], ["hush-a", "Bearer hush-b"]);
+    let (_, auth) = &after.auth[2];
+    assert_eq!(auth.client_secret.as_ref().map(|secret| secret.expose()), Some("hush-c"));
+    let hash = auth::TokenHash::of("hush-hush-hush-hush");
+    assert!(before.participants[0].credentials[0].hash != hash, "an unread token admits no one");
+    assert!(after.participants[0].credentials[0].hash == hash);
+    assert!(after.issuers != before.issuers);
+    assert!(!format!("{after:?}").contains("hush-"), "debug output has no secret");
+    let digested = format!("{:?}", after.servers.iter().map(|server| server.identity()).collect::<Vec<_>>());
+    assert!(!digested.contains("hush-"), "{digested}");
+    for shown in [to_toml(&tree, true), super::to_json(&tree).to_string()] {
+        assert!(
+            shown.contains("printf") && shown.contains("prefix") && !shown.contains("(hidden)\""),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_secret_that_cannot_be_read_keeps_its_server_down_and_no_token_open() {
+    let toml = "[servers.a]\ncommand = 'x'\nenv = { A = { command = ['false', 'hush'] } }\n[servers.b]\ntype = 'demo'\n";
+    let read = |toml: &str, notices: &mut Vec<String>| {
+        let (tree, secrets) = (tree(toml), Secrets::default());
+        let named = Outside::unread(&env);
+        check(&tree, &named, &mut Vec::new()).unwrap();
+        secrets.renew(&named.into_named());
+        check(&tree, &Outside::with(&env, &secrets), notices)
+    };
+    let mut notices = Vec::new();
+    let config = read(toml, &mut notices).unwrap();
+    let Transport::Unusable { why, .. } = &config.servers[0].transport else { panic!("it is unusable") };
+    let failed = "the command `false` failed: exit status: 1";
+    assert_eq!(*why, format!("the secret `servers.a.env.A` cannot be read: {failed}"));
+    assert!(matches!(config.servers[1].transport, Transport::Demo), "the others run");
+    let notice = "the secret `servers.a.env.A` cannot be read, so the server `a` cannot start";
+    assert_eq!(notices, [format!("portmoot.toml:3: {notice}: {failed}")]);
+    for (token, expect) in [
+        ("{ command = ['false'] }", "the secret `participants.p.token` cannot be read"),
+        ("{ command = ['printf', 'short'] }", "the token has fewer than 16 characters"),
+    ] {
+        let problems = read(&format!("[participants.p]\ntoken = {token}\n"), &mut Vec::new()).unwrap_err();
+        assert!(problems[0].to_string().contains(expect), "{problems:?}");
+    }
 }

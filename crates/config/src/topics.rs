@@ -1,11 +1,13 @@
 //! Tables `[topics.NAME]`, read as [`TopicConfig`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::node::TreeEntry;
 use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::reader::{Table, ValueForm};
+use crate::sets::name_filter;
 use crate::values::{rate, topic_name};
 use access::GUEST_RATE;
 use access::config::{Access, BuiltIn, McpCalls, ToolsList, TopicConfig};
@@ -55,6 +57,7 @@ fn topic(
     let chosen = chosen_servers(&table, servers);
     let mcp_calls = table.choice("mcp_calls", &MCP_CALLS).unwrap_or_default();
     let builtin = builtin(&table);
+    let tools = name_filter(&table, Some(&profiles.sets));
     let tools_list = tools_list(&table, &builtin);
     let list_wait = table.duration("list_wait").unwrap_or(LIST_WAIT);
     let proposal_ttl = table.duration("proposal_ttl").unwrap_or(PROPOSAL_TTL);
@@ -69,6 +72,7 @@ fn topic(
         servers: chosen,
         mcp_calls,
         builtin,
+        tools: (!tools.is_all()).then(|| Arc::new(tools)),
         tools_list,
         list_wait,
         proposal_ttl,

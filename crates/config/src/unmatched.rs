@@ -7,6 +7,7 @@ use wire::mcp::method::{self, TargetKind};
 
 use crate::node::{Node, Value};
 use crate::problem::suggestion;
+use crate::sets;
 
 /// Acts of the gateway itself.
 const ACTS: [&str; 5] = [GRANTS, TOKENS, SERVERS, PINS, ACCOUNTS];
@@ -30,7 +31,8 @@ pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
             for item in items {
                 let at = format!("{}: `{table}.{}.capabilities`", item.location, entry.key);
                 let kind = item.text().or_else(|| item.get("kind")?.text()).unwrap_or_default();
-                let why = mismatch(kind).or_else(|| doubled(kind, &prefixes));
+                let is_set = sets::named(kind).is_some();
+                let why = if is_set { None } else { mismatch(kind).or_else(|| doubled(kind, &prefixes)) };
                 found.extend(why.map(|why| format!("{at}: {why}")));
                 found.extend(addressees(item, &names).map(|why| format!("{at}: {why}")));
             }
@@ -41,6 +43,11 @@ pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
 
 /// Why a valid capability can match nothing, as far as the gateway knows the kinds.
 pub fn mismatch(text: &str) -> Option<String> {
+    if let Some((_, set)) = sets::named(text) {
+        return Some(format!(
+            "`{text}` matches nothing: sets are for the configuration: write the patterns of `{set}`"
+        ));
+    }
     let (head, rest) = text.split_once(':').map_or((text, None), |(head, rest)| (head, Some(rest)));
     if text.starts_with(ACTS_BEGIN) {
         let known = Capability::parse(text).is_ok_and(|one| ACTS.iter().any(|act| one.admits_head(act)));
@@ -132,6 +139,8 @@ mod tests {
     fn capabilities_that_can_match_nothing_are_named_with_what_is_meant() {
         for (text, expect) in [
             ("mcp/request:tools/cal", Some("did you mean `tools/call`?")),
+            ("mcp/request:tools/call:@read", Some("write the patterns of `read`")),
+            ("mcp/request:prompts/get:@read", None),
             ("mcp/request:tools/cal:x", Some("did you mean `tools/call`?")),
             ("mcp/proposal:Tools/Call", Some("did you mean `tools/call`?")),
             ("mcp/request:tool/*", Some("did you mean `tools/*`?")),

@@ -4,24 +4,27 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use access::config::Sets;
 use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
 use upstream::config::Secret;
 
+pub use crate::expand::Env;
+pub(crate) use crate::expand::FULL_PATH;
 use crate::expand::{ExpandError, expand, expand_home, expand_path};
 use crate::node::{Location, Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
+use crate::secrets::{FORMS, NamedValue, Outside};
+use crate::sets;
 
-/// Hint at a `~user`.
-pub(crate) const FULL_PATH: &str = "write the full path: only `~` and `~/` mean a home directory, your own";
-
-/// Lookup of environment variables; tests pass their own.
-pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
-
-/// The environment for the texts of one server. A variable that is not set concerns this server alone.
+/// The environment and the secrets for the texts of one server. A variable that is not set, or a secret that cannot be read, concerns this
+/// server alone.
 pub(crate) struct Variables<'a> {
     env: Env<'a>,
+    /// `None` for a disabled server, which needs no secret.
+    outside: Option<&'a Outside<'a>>,
     unset: RefCell<Vec<Unset>>,
+    unread: RefCell<Vec<Unread>>,
 }
 
 /// A variable that a text needs and that is not set.
@@ -35,9 +38,26 @@ pub(crate) struct Unset {
     pub(crate) location: Location,
 }
 
+/// A secret that a server needs and that cannot be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Unread {
+    /// The full name of its key.
+    pub(crate) key: String,
+    /// Why, without anything of it.
+    pub(crate) why: String,
+    /// The location of the table that names it.
+    pub(crate) location: Location,
+}
+
 impl<'a> Variables<'a> {
-    pub(crate) fn of(env: Env<'a>) -> Variables<'a> {
-        Variables { env, unset: RefCell::default() }
+    /// Those of an enabled server.
+    pub(crate) fn of(outside: &'a Outside<'a>) -> Variables<'a> {
+        Variables { outside: Some(outside), ..Variables::of_disabled(outside.env) }
+    }
+
+    /// Those of a disabled server: no secret is read for it.
+    pub(crate) fn of_disabled(env: Env<'a>) -> Variables<'a> {
+        Variables { env, outside: None, unset: RefCell::default(), unread: RefCell::default() }
     }
 
     pub(crate) fn env(&self) -> Env<'a> {
@@ -47,6 +67,28 @@ impl<'a> Variables<'a> {
     /// The variables that the texts so far need and that are not set.
     pub(crate) fn unset(&self) -> Vec<Unset> {
         self.unset.borrow().clone()
+    }
+
+    /// The secrets that are needed so far and cannot be read.
+    pub(crate) fn unread(&self) -> Vec<Unread> {
+        self.unread.borrow().clone()
+    }
+
+    /// The secret that a table names, and the table as it is written. Until secrets are read, for a disabled server, and for one that cannot be
+    /// read, the text is empty.
+    pub(crate) fn named(&self, node: &Node, key: &str, problems: &Problems) -> Option<(String, String)> {
+        let Some(outside) = self.outside else { return Some((String::new(), String::new())) };
+        let NamedValue { written, text } = outside.secret(node, key, problems)?;
+        let text = match text {
+            None => String::new(),
+            Some(Ok(secret)) => secret.expose().to_owned(),
+            Some(Err(why)) => {
+                let location = node.location.clone();
+                self.unread.borrow_mut().push(Unread { key: key.to_owned(), why, location });
+                String::new()
+            }
+        };
+        Some((text, written))
     }
 
     /// Expands a text; it stays unexpanded if a variable is not set, or after a problem.
@@ -67,7 +109,7 @@ impl<'a> Variables<'a> {
         Some(self.expanded(expanded, text, table.full(key), table.place(key), table.problems()))
     }
 
-    /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling.
+    /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling; a table names a secret.
     pub(crate) fn secrets_at(&self, table: &Table<'_>, key: &'static str) -> Vec<(String, Secret)> {
         let one = |entry: &crate::node::TreeEntry| {
             let full = format!("{}.{}", table.full(key), entry.key);
@@ -76,9 +118,14 @@ impl<'a> Variables<'a> {
                 Value::Integer(number) => number.to_string(),
                 Value::Decimal(number) => number.to_string(),
                 Value::Flag(flag) => flag.to_string(),
-                Value::List(_) | Value::Table(_) => {
-                    let message = format!("`{full}` must be a text");
-                    table.problems().note(Problem::new("config_value", message).at(&entry.location));
+                Value::Table(_) => {
+                    let (text, written) = self.named(&entry.node, &full, table.problems())?;
+                    return Some((entry.key.clone(), Secret::expanded(text, written)));
+                }
+                Value::List(_) => {
+                    let message = format!("`{full}` must be a text, or name a secret");
+                    let problem = Problem::new("config_value", message).at(&entry.location);
+                    table.problems().note(problem.hint(FORMS));
                     return None;
                 }
             };
@@ -144,10 +191,11 @@ pub(crate) fn topic_name(name: &str, location: &Location, problems: &Problems) -
     noted(TopicName::new(name), name, location, problems)
 }
 
-/// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`.
-pub(crate) fn capabilities(table: &Table<'_>) -> Option<Arc<Capabilities>> {
+/// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`. One that names a set of tools is one for each pattern
+/// of the set.
+pub(crate) fn capabilities(table: &Table<'_>, sets: &Sets) -> Option<Arc<Capabilities>> {
     let items = table.list("capabilities")?;
-    Some(Arc::new(items.iter().filter_map(|item| capability(table, item)).collect()))
+    Some(Arc::new(items.iter().flat_map(|item| capability(table, item, sets)).collect()))
 }
 
 /// A rate: `"100/s"`, `"600/min"`, or `{ limit = "100/s", burst = 200 }`.
@@ -184,7 +232,8 @@ fn parse_rate(limit: &str, burst: Option<u64>) -> Option<RateLimit> {
     Some(RateLimit { per_minute, burst })
 }
 
-fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
+/// The capabilities that a value is: one, or those of a set.
+fn capability(table: &Table<'_>, item: &Node, sets: &Sets) -> Vec<Capability> {
     let wrong = |message: String| {
         let message = format!("`{}`: {message}", table.full("capabilities"));
         let problem = Problem::new("config_capability", message).at(&item.location);
@@ -196,24 +245,33 @@ fn capability(table: &Table<'_>, item: &Node) -> Option<Capability> {
             let unknown = entries.iter().find(|entry| entry.key != "kind" && entry.key != "to");
             if let Some(entry) = unknown {
                 wrong(format!("unknown key `{}` in a capability: it has `kind` and `to`", entry.key));
-                return None;
+                return Vec::new();
             }
             let Some(kind) = item.get("kind").and_then(Node::text) else {
                 wrong("a capability table needs a `kind`".into());
-                return None;
+                return Vec::new();
             };
             (kind, item.get("to"))
         }
         other => {
             wrong(format!("a capability is a text or {{ kind, to }}, not {}", other.what()));
-            return None;
+            return Vec::new();
         }
     };
-    let parsed = Capability::parse(kind).and_then(|capability| match to.map(addressees) {
-        None => Ok(capability),
-        Some(names) => capability.to(names),
-    });
-    parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
+    let parse = |kind: &str| {
+        let parsed = Capability::parse(kind).and_then(|capability| match to.map(addressees) {
+            None => Ok(capability),
+            Some(names) => capability.to(names),
+        });
+        parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
+    };
+    match sets::named(kind) {
+        None => parse(kind).into_iter().collect(),
+        Some((act, name)) => {
+            let patterns = sets::of(sets, name, table, ("capabilities", &item.location));
+            patterns.iter().filter_map(|pattern| parse(&format!("{act}{pattern}"))).collect()
+        }
+    }
 }
 
 /// The addressees. A value that is not a text or a list of texts gives an empty list, which is not valid.

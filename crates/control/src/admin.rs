@@ -84,18 +84,24 @@ impl Admin {
         tokens
     }
 
-    /// Issues a token. Returns it, for the only time.
+    /// Issues a token. Returns it, for the only time. While callers need no token, every program of the machine is the local user, so that
+    /// only one that has shown the operator key (`is_operator`) issues the first: from then on callers need one.
     ///
     /// # Errors
-    /// As [`tokens::issue`]; if the gateway was started without tokens or without a journal; if the audit log takes no entry.
-    pub fn issue_token(&self, by: &Participant, request: TokenRequest) -> Result<TokenWithSecret, Refusal> {
+    /// As [`tokens::issue`]; for the first one without the operator key; if the gateway keeps no journal; if the audit log takes no entry.
+    pub fn issue_token(
+        &self,
+        by: &Participant,
+        is_operator: bool,
+        request: TokenRequest,
+    ) -> Result<TokenWithSecret, Refusal> {
         let name = request.name.clone();
         self.recorded((TOKENS, &name, None), &by.id, "issued", None, || {
-            if !self.journal.requires_token {
-                return Err(Refusal::new(RefusalCode::Forbidden, "this gateway was started without tokens")
-                    .hint(
-                        "stop it, issue the token, and start it again: from then on every caller needs one",
-                    ));
+            if !is_operator && !self.journal.requires_token() {
+                let why = "the first token of a gateway whose callers need none takes the operator key";
+                return Err(Refusal::new(RefusalCode::Forbidden, why).hint(
+                    "as the user of the gateway, on its machine: portmoot token new NAME; or stop it, and issue the token then",
+                ));
             }
             self.journal.change(|journal| {
                 let config = self.registry.config();

@@ -123,8 +123,8 @@ impl<'l> ListedModules<'l> {
     pub fn schema(&self, tool: &str) -> Option<(ToolSchema, Option<String>)> {
         let found = Found::of(self.dispatch, self.asking, tool)?;
         let schema = found.schema()?;
-        let sent = &found.manifest.sent;
-        let reference = match (sent.get(&found.own), sent.reference(&found.own)) {
+        let manifest = &found.manifest;
+        let reference = match (manifest.sent_to_callers(&found.own), manifest.reference(&found.own)) {
             (_, Some(reference)) => Some(reference.to_owned()),
             (Some(_), None) => None,
             (None, None) => self.own_reference(&found, &schema),

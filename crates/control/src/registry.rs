@@ -95,6 +95,8 @@ pub struct Registry {
     guests: AtomicU64,
     /// Whether the local user is known beside the bearers of tokens.
     serves_pipe: AtomicBool,
+    /// Whether callers need a token now who needed none before, and have not been shut out yet.
+    closes: AtomicBool,
     /// Whether the configuration closes wires to some participant: if not, no link is looked at.
     limits_wires: AtomicBool,
     topics: RwLock<HashMap<TopicName, Arc<Dispatch>>>,
@@ -148,6 +150,7 @@ impl Registry {
             // No guest of another process has the same name.
             guests: AtomicU64::new(u64::from_le_bytes(random()) >> 16),
             serves_pipe: AtomicBool::new(false),
+            closes: AtomicBool::new(false),
             limits_wires: AtomicBool::new(false),
             topics: RwLock::default(),
             upstreams: RwLock::default(),

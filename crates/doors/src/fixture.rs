@@ -22,6 +22,7 @@ pub(crate) fn config(limits: Limits) -> Config {
         servers: Vec::new(),
         mcp_calls: McpCalls::Kinds,
         builtin: vec![BuiltIn::Room],
+        tools: None,
         tools_list: <_>::default(),
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(60),

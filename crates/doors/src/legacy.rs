@@ -56,7 +56,7 @@ pub(crate) async fn join(
     client: ClientProfile,
     (id, out): (&Id, &Arc<Stream>),
 ) -> Option<Arc<Link>> {
-    visitor.dispatch.wait_for_servers().await;
+    visitor.dispatch.wait_for_servers_before(&client).await;
     let joined = links.join_on(out, visitor, client);
     joined.map_err(|why| out.answer(refusal::encode(&why, Era::Legacy, "", None).answer(Some(id)))).ok()
 }

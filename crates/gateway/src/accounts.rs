@@ -37,12 +37,17 @@ pub(crate) fn own_name(
     // Names without a prefix are the server's, and it may have more than it lists.
     let is_own = prefix.is_empty() || call.names == Names::Own;
     let keys = || manifest.list(list).items.iter().map(|item| item.key.as_str());
-    let known = || own.as_deref().filter(|own| public_name(prefix, own) == name);
+    let curation = server.upstream.spec().config.curation.as_deref().filter(|_| list == ListKind::Tools);
+    let shown = |own: &str| curation.map_or(own, |curation| curation.name(own)).to_owned();
+    let public = |own: &str| public_name(prefix, &shown(own));
+    let known = || own.as_deref().filter(|own| public(own) == name);
     // Of two names that are the same in public the one that has the prefix itself counts.
-    let found = if is_own { Some(own.as_deref().unwrap_or(name)) } else { keys().find(|key| *key == name) };
+    let found = if is_own { own.as_deref() } else { keys().find(|key| shown(key) == name) };
     let found = found.or_else(|| known().filter(|own| keys().any(|key| key == *own)));
-    let found = found.or_else(|| keys().find(|key| public_name(prefix, key) == name));
-    let withheld = || manifest.withheld_of(list).any(|one| public_name(prefix, &one.name) == name);
+    let found =
+        found.or_else(|| keys().find(|key| public(key) == name).filter(|_| call.names == Names::Public));
+    let found = found.or(is_own.then_some(name));
+    let withheld = || manifest.withheld_of(list).any(|one| public(&one.name) == name);
     let target = match list {
         ListKind::Prompts => Target::Prompt(name),
         ListKind::Tools | ListKind::Resources | ListKind::Templates | ListKind::Skills => Target::Tool(name),

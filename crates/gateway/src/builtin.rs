@@ -12,7 +12,7 @@ mod tools;
 
 use std::sync::Arc;
 
-use model::{Form, Refusal};
+use model::{Form, ListKind, Refusal};
 use upstream::Manifest;
 use wire::mcp::list::{Hints, render};
 use wire::mcp::method;
@@ -63,7 +63,7 @@ fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "tools/call" if !tools::is_in_room(dispatch, call) => Err(tools::unknown()),
         "tools/call" => return tools::call(dispatch, call),
         "tools/list" => Ok(tools::list_in_room(dispatch, &call.link.participant.id)),
-        _ => for_server(model::GATEWAY, &Manifest::default(), call),
+        _ => for_server(model::GATEWAY, &Manifest::default(), call, &|_| true),
     };
     delivery::finish(dispatch, call, body);
 }
@@ -78,25 +78,39 @@ pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: 
         return false;
     }
     let manifest = server.manifest_for(&call.link.participant.id, Form::ENVELOPE);
-    delivery::finish(dispatch, call, for_server(server.id.as_str(), &manifest, call));
+    let offers = |own: &str| dispatch.with(|topic| topic.offers(&server.id, "tools/call", own));
+    delivery::finish(dispatch, call, for_server(server.id.as_str(), &manifest, call, &offers));
     true
 }
 
-/// What the gateway answers in the room for a server: handshake, ping, lists.
+/// What the gateway answers in the room for a server: handshake, ping, lists, with the tools that the topic offers.
 ///
 /// # Errors
 /// The refusal of a method that rooms do not have.
-fn for_server(server: &str, manifest: &Manifest, call: &Call) -> Result<Vec<u8>, Refusal> {
+fn for_server(
+    server: &str,
+    manifest: &Manifest,
+    call: &Call,
+    offers: &dyn Fn(&str) -> bool,
+) -> Result<Vec<u8>, Refusal> {
     let asked = json::at(call.request.payload.body_bytes(), &["protocolVersion"]).and_then(json::text);
-    answer_for(server, manifest, call.request.method.as_str(), &asked.unwrap_or_default())
+    answer_for(server, manifest, call.request.method.as_str(), &asked.unwrap_or_default(), offers)
 }
 
-fn answer_for(server: &str, manifest: &Manifest, name: &str, revision: &str) -> Result<Vec<u8>, Refusal> {
+fn answer_for(
+    server: &str,
+    manifest: &Manifest,
+    name: &str,
+    revision: &str,
+    offers: &dyn Fn(&str) -> bool,
+) -> Result<Vec<u8>, Refusal> {
     match (name, method::lookup(name).and_then(|known| known.list)) {
         ("initialize", _) => Ok(lists::handshake::of_server(server, &manifest.capabilities, revision)),
         ("ping", _) => Ok(b"{}".to_vec()),
         (_, Some(list)) => {
-            let items = manifest.list(list).items.iter().map(|item| (item, None));
+            let items = manifest.list(list).items.iter();
+            let items = items.filter(|item| list != ListKind::Tools || offers(&item.key));
+            let items = items.map(|item| (item, None));
             Ok(render(list, items, None, &[], Hints::Legacy))
         }
         (_, None) => Err(not_in_room(name)),
@@ -148,8 +162,9 @@ mod tests {
             ("no/such", None),
         ] {
             assert!(!CARRIED_OUT.contains(&method), "{method}");
-            let body =
-                answer_for("one", &manifest, method, "").ok().map(|body| String::from_utf8(body).unwrap());
+            let body = answer_for("one", &manifest, method, "", &|_| true)
+                .ok()
+                .map(|body| String::from_utf8(body).unwrap());
             assert_eq!(body.is_some(), expected.is_some(), "{method}");
             assert!(body.unwrap_or_default().contains(expected.unwrap_or_default()), "{method}");
         }

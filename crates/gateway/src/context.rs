@@ -15,6 +15,8 @@ pub struct Context {
     began: Instant,
     /// The seal of session ids, cursors and states.
     pub sealer: Sealer,
+    /// The random id of the running gateway, which its handshakes name.
+    pub instance: Arc<str>,
     /// Accounts at servers.
     pub(crate) accounts: Arc<Accounts>,
     /// The numbers of fields that tools' messages had.
@@ -33,7 +35,8 @@ impl Context {
     pub fn new(sealer: Sealer, fields: Arc<FieldNumbers>, accounts: Arc<Accounts>) -> Self {
         let (run, direct) = (u64::from_le_bytes(random()), u64::from_le_bytes(random()));
         let (links, numbers) = (AtomicU64::new(1), Arc::default());
-        Self { began: Instant::now(), sealer, accounts, fields, links, numbers, run, direct }
+        let instance = format!("{:032x}", u128::from_le_bytes(random())).into();
+        Self { began: Instant::now(), sealer, instance, accounts, fields, links, numbers, run, direct }
     }
 
     /// The time of a step of a topic with this deadline on the wall clock. Without one that clock is not read.

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use model::{
     Answer, Coding, Form, LinkId, LogLevel, Notice, Outcome, Payload, Refusal, RefusalCode, Request,
 };
-use topic::{Cause, End, Subject};
+use topic::{Cause, End, Subject, Target};
+use upstream::curation::Author;
 use upstream::tasks::LOST;
 use upstream::{CallEvents, Caller, Outgoing, Session, Subscription};
 use wire::mcp::task::{TaskWish, plain as plain_call};
@@ -18,7 +19,8 @@ use crate::live::{ConfiguredServer, Event, ProposalView, Server};
 use crate::proposals::open::is_redefined;
 use crate::tasks::{bridge, follow::Follower, journal, relay::Renamed};
 use crate::{
-    accounts, context::call_number, dispatch::Dispatch, record::Record, returns, tasks::relay as tasks, unfit,
+    accounts, context::call_number, curation, dispatch::Dispatch, record::Record, returns,
+    tasks::relay as tasks, unfit,
 };
 
 /// Notes where the topic delivers a call.
@@ -56,7 +58,10 @@ pub(crate) fn to_server(
     let edited = proposal.and_then(|proposal| proposal.ruling.as_ref()?.params.as_deref());
     // What was reviewed was shown in JSON, and runs as it was shown.
     let shown = proposal.and_then(|_| call.shown().ok());
-    let edited = edited.and_then(|edited| relay::with_arguments(shown?, edited));
+    let reviewed = proposal
+        .zip(shown)
+        .and_then(|(proposal, shown)| curation::reviewed(&proposal.content.opened, edited, shown));
+    let edited = reviewed.and_then(|reviewed| relay::with_arguments(shown?, reviewed));
     // A call that was held becomes no task of its server: its proposal is the task.
     let plain = proposal.filter(|_| call.wish != TaskWish::None);
     let plain = plain.and_then(|_| plain_call(edited.as_ref().unwrap_or(&call.request)));
@@ -126,6 +131,10 @@ fn send_by(
         Ok(_) if is_redefined(dispatch, server, call, session) => {
             fail(dispatch, call, *topic::request_refusal(Cause::ToolChanged, None));
         }
+        Ok(own) if curation::is_hidden(dispatch, server, call, own.as_deref()) => {
+            let target = call.request.target.as_ref().map(|named| Target::Tool(named.as_str()));
+            fail(dispatch, call, *topic::request_refusal(Cause::Unknown, target));
+        }
         Ok(own) => send(dispatch, call, session, own.as_deref(), request),
         Err(refusal) => fail(dispatch, call, refusal),
     }
@@ -162,6 +171,7 @@ fn send_now(
     own: Option<&str>,
     request: Option<&Request>,
 ) {
+    let written = request;
     let request = match request {
         None if !takes(session, call, own) => match call.shown() {
             Ok(shown) => Some(shown),
@@ -169,13 +179,18 @@ fn send_now(
         },
         request => request,
     };
+    let whole = match completed(call, session, own, request) {
+        Ok(whole) => whole,
+        Err(refusal) if refusal.code == RefusalCode::SchemaViolation => {
+            return unfit_end(dispatch, call, unfit::passed(call, refusal));
+        }
+        Err(refusal) => return fail(dispatch, call, refusal),
+    };
+    let request = whole.as_ref().or(request);
     if session.validates() && call.request.method.as_str() == "tools/call" {
-        let written = request.unwrap_or(&call.request);
-        if let Some(unfit) = unfit::end(call, written, &session.manifest(), own) {
-            if let Some(delivered) = call.delivered.get() {
-                Record::of(dispatch).unfit(call, &delivered.server);
-            }
-            return end(dispatch, call, unfit);
+        let checked = request.unwrap_or(&call.request);
+        if let Some(unfit) = unfit::end(call, checked, &session.manifest(), own) {
+            return unfit_end(dispatch, call, unfit);
         }
     }
     let fitted = match call.request.method.as_str() {
@@ -214,17 +229,44 @@ fn send_now(
         Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
         Ok(()) => move_unsent(dispatch, call, session),
         Err(refusal) if refusal.code == RefusalCode::UpstreamDown && call.may_go_again() => {
-            send_again(dispatch, call, session, own, request);
+            send_again(dispatch, call, session, own, written);
         }
         Err(refusal) => fail(dispatch, call, refusal),
     }
 }
 
+/// A call with the presets of its tool; `None` if it stays as it is. What was reviewed runs as it was shown, or not at all.
+fn completed(
+    call: &Call,
+    session: &Session,
+    own: Option<&str>,
+    request: Option<&Request>,
+) -> Result<Option<Request>, Refusal> {
+    let Some(curation) = session.curation() else { return Ok(None) };
+    let is_reviewed = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
+    let by = if is_reviewed { Author::Reviewer } else { Author::Caller };
+    match curation::completed(curation, request.unwrap_or(&call.request), own, by) {
+        Ok(None) => Ok(None),
+        _ if is_reviewed => Err(*topic::request_refusal(Cause::Redefined, None)),
+        whole => whole,
+    }
+}
+
+/// Ends a call whose arguments do not fit, and records it.
+fn unfit_end(dispatch: &Arc<Dispatch>, call: &Call, unfit: End<Answer>) {
+    if let Some(delivered) = call.delivered.get() {
+        Record::of(dispatch).unfit(call, &delivered.server);
+    }
+    end(dispatch, call, unfit);
+}
+
 /// Whether a session takes the request of a call as its caller wrote it: bytes of protobuf pass to a server that reads them, unless the
-/// answer has a URI that its caller knows by another name.
+/// answer has a URI that its caller knows by another name, or arguments of the tool are preset or hidden.
 fn takes(session: &Session, call: &Call, own: Option<&str>) -> bool {
     let renames = own.is_some() && call.request.method.as_str() == "resources/read";
-    call.request.payload.coding == Coding::Json || session.coding() == Coding::Proto && !renames
+    let rewrites = || session.curation().is_some_and(|curation| curation::rewrites(curation, call, own));
+    call.request.payload.coding == Coding::Json
+        || session.coding() == Coding::Proto && !renames && !rewrites()
 }
 
 /// Sends a call by the successor of a session that ended before it took the call.

@@ -16,15 +16,15 @@ use store::JournalWriter;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
 use topic::{Effects, Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
-use upstream::Manifest;
 
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
 use crate::manifests::Announcements;
+use crate::offer::OwnLists;
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};
-use access::config::{self, McpCalls, ToolsList};
+use access::config::{self, McpCalls};
 use lists::{IndexCache, PageCache};
 use upstream::tasks::Tasks;
 
@@ -70,8 +70,7 @@ pub struct Dispatch {
     pub room: Arc<Room>,
     /// The link of the gateway's own participant.
     pub(crate) own: Arc<Link>,
-    /// What the gateway's own participant lists, and what is shown of the lists of tools.
-    pub(crate) own_lists: RwLock<(Arc<Manifest>, ToolsList)>,
+    pub(crate) own_lists: RwLock<OwnLists>,
     /// Locked while a server's lists are read and the topic takes them, so that no older lists replace newer ones.
     pub(crate) listing: Mutex<()>,
     pub(crate) announcements: Announcements,

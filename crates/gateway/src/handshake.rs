@@ -9,12 +9,28 @@ use crate::dispatch::Dispatch;
 /// The result of `initialize`.
 pub fn initialize(dispatch: &Dispatch, version: Version) -> Vec<u8> {
     let extensions = extensions(dispatch, version.era());
-    handshake::initialize(instructions(dispatch).as_deref(), &extensions, version)
+    handshake::initialize(instructions(dispatch).as_deref(), &extensions, &gateways(dispatch), version)
 }
 
 /// The result of `server/discover`.
 pub fn discover(dispatch: &Dispatch) -> Vec<u8> {
-    handshake::discover(instructions(dispatch).as_deref(), &extensions(dispatch, Form::Modern))
+    handshake::discover(
+        instructions(dispatch).as_deref(),
+        &extensions(dispatch, Form::Modern),
+        &gateways(dispatch),
+    )
+}
+
+/// The ids of the gateways that the topic's lists come through: this one, then those of its servers that are gateways.
+pub(crate) fn gateways(dispatch: &Dispatch) -> Vec<String> {
+    let mut named = vec![dispatch.context.instance.to_string()];
+    for server in dispatch.servers() {
+        for manifest in server.upstream.manifests() {
+            let new: Vec<&String> = manifest.gateways.iter().filter(|id| !named.contains(id)).collect();
+            named.extend(new.into_iter().cloned().collect::<Vec<_>>());
+        }
+    }
+    named
 }
 
 /// What the servers declare to callers of this form, running or not.

@@ -99,6 +99,11 @@ impl ConfiguredServer {
         self.listed_to(participant, form).or_else(shown).unwrap_or_default()
     }
 
+    /// Whether some arguments of a tool are preset or hidden.
+    pub(crate) fn cuts(&self, tool: &str) -> bool {
+        self.upstream.spec().config.curation.as_ref().is_some_and(|curation| curation.cuts(tool))
+    }
+
     /// Whether the arguments of its calls are checked by its tools' schemas, as this manifest has them: always, if these are messages
     /// of proto-mcp.
     pub(crate) fn validates(&self, manifest: &Manifest) -> bool {

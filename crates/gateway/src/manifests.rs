@@ -13,16 +13,18 @@ use model::{Coding, Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use tokio::{task::JoinSet, time::timeout};
 use topic::{ListSnapshot, Target};
 use upstream::Manifest;
-use wire::mcp::{header::HeaderParam, relay, task};
+use wire::mcp::{gateways, header::HeaderParam, relay, task};
 
-use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, live::ConfiguredServer};
+use crate::{call::Call, delivery, dispatch::Dispatch, handshake, link::Link, live::ConfiguredServer};
 
 pub(crate) use announcements::{Announcement, Announcements};
 
 /// Answers a list request with one page. It waits only while the gateway itself starts, and where the caller has an account of its own at
-/// a server.
+/// a server. A caller that is a gateway waits for no start: two gateways that are servers of each other would wait for one another. It
+/// is notified of what comes.
 pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
-    if dispatch.settled.load(Ordering::Acquire)
+    let is_gateway = || gateways::read(call.request.payload.body_bytes()).is_some();
+    if (dispatch.settled.load(Ordering::Acquire) || is_gateway())
         && let Some(manifests) = known(dispatch, call)
     {
         return delivery::finish(dispatch, call, page(dispatch, call, list, &manifests));
@@ -106,6 +108,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         reader: reader(call, list),
         only: if list == ListKind::Tools { dispatch.tools_list() } else { ToolsList::Full },
         cursor: relay::param_text(&call.request, "cursor"),
+        gateways: gateways::read(call.request.payload.body_bytes()).map(|_| handshake::gateways(dispatch)),
     };
     asked.page(&dispatch.context.sealer, &dispatch.pages, snapshot, manifests)
 }
@@ -133,16 +136,20 @@ fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
 /// is the public name.
 pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
     let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else { return Vec::new() };
-    server.manifest_for(&link.participant.id, Form::Modern).annotations.get(&own).cloned().unwrap_or_default()
+    server.manifest_for(&link.participant.id, Form::Modern).mirrored_by_callers(&own)
 }
 
-/// How the server of a target spells payloads: what is protobuf already passes to it as it is.
+/// How the server of a target spells payloads: what is protobuf already passes to it as it is, unless arguments of its tool are preset
+/// or hidden.
 pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Coding {
     let target = match target {
         model::Target::Tool(name) => Target::Tool(name),
         model::Target::Uri(uri) => Target::Uri(uri),
         model::Target::Prompt(_) | model::Target::Task(_) => return Coding::Json,
     };
-    let route = dispatch.route(link.id, target);
-    route.map_or(Coding::Json, |(server, _)| server.manifest_for(&link.participant.id, Form::Legacy).coding)
+    let Some((server, own)) = dispatch.route(link.id, target) else { return Coding::Json };
+    match target {
+        Target::Tool(_) if server.cuts(&own) => Coding::Json,
+        _ => server.manifest_for(&link.participant.id, Form::Legacy).coding,
+    }
 }

@@ -7,11 +7,13 @@ use auth::Bearer;
 use model::{Capabilities, LinkId, ListKind, ParticipantId, Refusal, Request};
 use topic::{Ended, Join, Joining, ListScope, RingLimits, UpstreamNames};
 use upstream::{
-    Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig, dial_in::DialIn,
+    ClientProfile, Compiled, Environment, Manifest, Upstream, UpstreamSpec, config::ServerConfig,
+    dial_in::DialIn,
 };
 
 use crate::callers::Callers;
 use crate::live::{ConfiguredServer, Event, Server};
+use crate::offer::{Offer, OwnLists};
 use crate::servers::{Topics, listed};
 use crate::{
     builtin,
@@ -25,7 +27,7 @@ use crate::{
     tasks::relay as tasks,
 };
 use access::account;
-use access::config::{BuiltIn, Limits, ToolsList};
+use access::config::{BuiltIn, Limits, Sets, ToolsList};
 
 impl Dispatch {
     /// Lets a link join with these capabilities.
@@ -138,7 +140,7 @@ impl Dispatch {
         servers: &[Arc<Upstream>],
         serving: &[ServerConfig],
         limits: &Limits,
-        shown: (&[BuiltIn], ToolsList),
+        offer: Offer<'_>,
     ) {
         let old = self.seats();
         let held = self.announcements.hold();
@@ -148,7 +150,14 @@ impl Dispatch {
             let config = &upstream.spec().config;
             let (id, upstream) = (config.name.clone(), Arc::clone(upstream));
             let own_lists = upstream.has_callers_accounts();
-            names.push(UpstreamNames { own_lists, ..UpstreamNames::new(id.clone(), &*config.prefix) });
+            let renamed = config.curation.iter().flat_map(|curation| curation.renamed());
+            let renamed = Arc::new(renamed.collect());
+            names.push(UpstreamNames {
+                own_lists,
+                renamed,
+                offered: offer.tools.cloned(),
+                ..UpstreamNames::new(id.clone(), &*config.prefix)
+            });
             let known = old.iter().find(|(known, _)| Arc::ptr_eq(&known.upstream, &upstream));
             let accounts = || self.context.accounts.server(id.as_str()).filter(|_| own_lists);
             let callers = known.and_then(|(known, _)| known.callers.clone());
@@ -156,7 +165,11 @@ impl Dispatch {
             all.push(Arc::new(ConfiguredServer { id, upstream, dial_in: None, callers }));
         }
         for server in serving {
-            names.push(UpstreamNames::serving(server.name.clone(), &*server.prefix));
+            let offered = offer.tools.cloned();
+            names.push(UpstreamNames {
+                offered,
+                ..UpstreamNames::serving(server.name.clone(), &*server.prefix)
+            });
             all.push(self.serving(server, limits, &old));
         }
         self.take(Event::Configure { upstreams: &names });
@@ -173,7 +186,7 @@ impl Dispatch {
         }
         self.note_available();
         self.list_servers();
-        self.list_own(shown);
+        self.list_own(offer);
         self.announce_lists(held.release());
         self.meet(&all, &old);
         self.settled.store(false, Ordering::Release);
@@ -193,26 +206,34 @@ impl Dispatch {
     }
 
     /// Lists these built-in tools, and shows this of all tools. The room keeps what its readers may read if one of them reads it.
-    fn list_own(self: &Arc<Self>, (built_in, tools_list): (&[BuiltIn], ToolsList)) {
+    fn list_own(self: &Arc<Self>, offer: Offer<'_>) {
+        let Offer { builtin: built_in, tools_list, .. } = offer;
         let kept =
             RingLimits { history: self.settings.topic.history, readable: built_in.contains(&BuiltIn::Room) };
         self.take(Event::Keep { kept });
         let mut manifest = builtin::manifest(built_in);
         manifest.compiled = Compiled::with(&self.context.fields);
         let manifest = Arc::new(manifest);
-        let older = std::mem::replace(&mut *self.own_lists.write(), (Arc::clone(&manifest), tools_list));
-        let changed: &[ListKind] = if older.1 == tools_list { &[] } else { &[ListKind::Tools] };
+        let sets = offer.sets.cloned().unwrap_or_default();
+        let newer = OwnLists { manifest: Arc::clone(&manifest), tools_list, sets };
+        let older = std::mem::replace(&mut *self.own_lists.write(), newer);
+        let changed: &[ListKind] = if older.tools_list == tools_list { &[] } else { &[ListKind::Tools] };
         self.take(listed(&ParticipantId::gateway(), ListScope::Shared, &[manifest], changed));
     }
 
     /// What the gateway's own participant lists.
     pub fn own_manifest(&self) -> Arc<Manifest> {
-        Arc::clone(&self.own_lists.read().0)
+        Arc::clone(&self.own_lists.read().manifest)
     }
 
     /// What lists of tools show.
     pub(crate) fn tools_list(&self) -> ToolsList {
-        self.own_lists.read().1
+        self.own_lists.read().tools_list
+    }
+
+    /// The sets of tools in which callers may search.
+    pub(crate) fn sets(&self) -> Arc<Sets> {
+        Arc::clone(&self.own_lists.read().sets)
     }
 
     /// The server side of a participant that serves; the one that is there already if nothing about it has changed.
@@ -236,6 +257,7 @@ impl Dispatch {
             accounts: None,
             guard: None,
             identity: lists::handshake::identity(),
+            instance: Arc::clone(&self.context.instance),
             events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(&self.context.numbers),
@@ -281,6 +303,16 @@ impl Dispatch {
             return;
         }
         self.wait_for_starts(|_| Duration::from_millis(self.context.now_ms())).await;
+    }
+
+    /// The same before a handshake of this client. A gateway does not wait: two that are servers of each other would wait for one another.
+    /// It is notified of what comes.
+    pub async fn wait_for_servers_before(&self, client: &ClientProfile) {
+        let own = lists::handshake::identity();
+        let name = client.client_info.as_deref().and_then(|info| json::at(info, &["name"]));
+        if name.is_none() || name != json::at(&own, &["name"]) {
+            self.wait_for_servers().await;
+        }
     }
 
     /// Waits until every server has started, at most until it has this age.
@@ -372,11 +404,13 @@ mod tests {
             pins: Default::default(),
             start: upstream::config::Start::Always,
             idle_stop: upstream::config::IDLE_STOP,
+            curation: None,
         };
         let environment = Environment {
             accounts: None,
             guard: None,
             identity: lists::handshake::identity(),
+            instance: Arc::from("one"),
             events: Arc::new(Topics(Box::new(Vec::new))),
             dial_in: None,
             numbers: Arc::default(),
@@ -398,7 +432,7 @@ mod tests {
         let stage = Stage::new(&["mcp/*"]);
         let (dispatch, ann) = (&stage.dispatch, &stage.ann);
         let (one, other) = (demo("one").await, demo("other").await);
-        dispatch.configure(&[Arc::clone(&one)], &[], &Limits::default(), (&[], ToolsList::Full));
+        dispatch.configure(&[Arc::clone(&one)], &[], &Limits::default(), Offer::default());
         let (id, seen) = (dispatch.context.link(), Arc::default());
         let watcher = Watcher(Arc::downgrade(dispatch), id, Arc::clone(&seen));
         let link =
@@ -406,7 +440,7 @@ mod tests {
         let joining = Joining { notified: true, ..Joining::default() };
         dispatch.join(&link, &ann.participant.capabilities, joining).unwrap();
         for (now, prefix) in [(&other, "other_"), (&one, "one_")] {
-            dispatch.configure(&[Arc::clone(now)], &[], &Limits::default(), (&[], ToolsList::Full));
+            dispatch.configure(&[Arc::clone(now)], &[], &Limits::default(), Offer::default());
             let announced = std::mem::take(&mut *seen.lock());
             let [names] = announced.as_slice() else { panic!("{announced:?}") };
             assert!(!names.is_empty() && names.iter().all(|name| name.starts_with(prefix)), "{names:?}");

@@ -32,15 +32,31 @@ pub(crate) fn end(
             manifest.check_message(tool, &message, call.checked_by()).err()?
         }
     };
+    let between_peers = call.link.coding == Coding::Proto && manifest.coding == Coding::Proto;
+    if between_peers {
+        return Some(End::Failed(Box::new(refusal)));
+    }
+    Some(refused(call, refusal))
+}
+
+/// The end of a call whose arguments are refused for this reason.
+pub(crate) fn refused(call: &Call, refusal: Refusal) -> End<Answer> {
     let was_held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
     let gets_no_task = call.wish == TaskWish::Asks && !was_held;
-    let between_peers = call.link.coding == Coding::Proto && manifest.coding == Coding::Proto;
-    if refusal.code != RefusalCode::SchemaViolation || gets_no_task || between_peers {
-        return Some(End::Failed(Box::new(refusal)));
+    if refusal.code != RefusalCode::SchemaViolation || gets_no_task {
+        return End::Failed(Box::new(refusal));
     }
     let form = call.request.payload.form;
     let payload = Payload::body(form, result::words(&refusal.message, true, form));
-    Some(End::Answered { outcome: Outcome::Ok, answer: Answer { outcome: Outcome::Ok, payload } })
+    End::Answered { outcome: Outcome::Ok, answer: Answer { outcome: Outcome::Ok, payload } }
+}
+
+/// The end of a call that passes an argument which its tool does not take from callers. Clients of proto-mcp get a refusal.
+pub(crate) fn passed(call: &Call, refusal: Refusal) -> End<Answer> {
+    match call.link.coding {
+        Coding::Proto => End::Failed(Box::new(refusal)),
+        Coding::Json => refused(call, refusal),
+    }
 }
 
 /// The refusal of arguments in JSON that do not fit.

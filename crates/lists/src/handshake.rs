@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use json::Object;
-use wire::mcp::{Version, extensions::Merged, meta, task};
+use wire::mcp::{Version, extensions::Merged, gateways, meta, task};
 
 /// Longest instructions of a server that are passed on, in bytes.
 pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
@@ -23,10 +23,16 @@ pub fn identity() -> Bytes {
     Bytes::from_static(IMPLEMENTATION.as_bytes())
 }
 
-/// The result of `initialize` (MCP 2025-11-25, "Initialization").
+/// The result of `initialize` (MCP 2025-11-25, "Initialization"), which names the gateways that the lists come through.
 #[must_use]
-pub fn initialize(instructions: Option<&str>, extensions: &Merged, version: Version) -> Vec<u8> {
+pub fn initialize(
+    instructions: Option<&str>,
+    extensions: &Merged,
+    gateways: &[String],
+    version: Version,
+) -> Vec<u8> {
     json::object(|result| {
+        result.raw("_meta", &gateways::added(None, gateways));
         result.object("capabilities", |all| write_capabilities(all, extensions, version));
         result.optional_text("instructions", instructions);
         result.text("protocolVersion", version.as_str());
@@ -36,10 +42,11 @@ pub fn initialize(instructions: Option<&str>, extensions: &Merged, version: Vers
 
 /// The result of `server/discover` (MCP 2026-07-28, "Discovery").
 #[must_use]
-pub fn discover(instructions: Option<&str>, extensions: &Merged) -> Vec<u8> {
+pub fn discover(instructions: Option<&str>, extensions: &Merged, gateways: &[String]) -> Vec<u8> {
     json::object(|result| {
         result.object("_meta", |about| {
             about.raw(meta::SERVER_INFO, IMPLEMENTATION.as_bytes());
+            about.texts(gateways::KEY, gateways);
         });
         result.text("cacheScope", "private");
         result.object("capabilities", |all| write_capabilities(all, extensions, Version::NEWEST));

@@ -7,7 +7,7 @@ use auth::Sealer;
 use model::{Form, ListKind, ParticipantId, Refusal, RefusalCode};
 use platform::unix_ms;
 use topic::ListSnapshot;
-use wire::{mcp::ListNames, mcp::list::Hints};
+use wire::mcp::{ListNames, gateways, list::Hints};
 
 use crate::cache::{LIST_BYTES_MAX, ListInputs, PageCache};
 use crate::merged::{Manifests, Merged, Reader, Rendered};
@@ -32,6 +32,8 @@ pub struct PageRequest<'a> {
     pub only: ToolsList,
     /// The cursor of the page; `None` is the first page.
     pub cursor: Option<String>,
+    /// The ids of the gateways that the list came through, for a caller that is a gateway.
+    pub gateways: Option<Vec<String>>,
 }
 
 impl PageRequest<'_> {
@@ -86,7 +88,14 @@ impl PageRequest<'_> {
             Form::Modern => Hints::Modern { ttl_ms: 0, public: false },
         };
         let places = start..start.saturating_add(PAGE_ITEMS_MAX);
-        rendered.items.page(self.list, places, next.as_deref(), &rendered.extras, hints)
+        let mut extras = std::borrow::Cow::Borrowed(&rendered.extras);
+        if let Some(named) = &self.gateways {
+            let extras = extras.to_mut();
+            let at = extras.iter().position(|(key, _)| key == "_meta");
+            let meta = at.map(|at| extras.swap_remove(at).1);
+            extras.push(("_meta".to_owned(), gateways::added(meta.as_deref(), named).into()));
+        }
+        rendered.items.page(self.list, places, next.as_deref(), &extras, hints)
     }
 }
 

@@ -124,7 +124,8 @@ impl Stage {
         let list = ListKind::Tools;
         let tasks = if form == Form::Legacy { TaskListing::Offered } else { TaskListing::Hidden };
         let reader = Reader { tasks, ..Reader::PLAIN };
-        let asked = PageRequest { participant, list, form, reader, only: ToolsList::Full, cursor };
+        let asked =
+            PageRequest { participant, list, form, reader, only: ToolsList::Full, cursor, gateways: None };
         asked.page(&self.sealer, &self.pages, self.topic.list_snapshot(link, None).unwrap(), &self.manifests)
     }
 
@@ -264,7 +265,7 @@ fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
     let (ada, bob) = (id("ada"), id("bob"));
     let asked = |participant, list| {
         let (form, reader, cursor) = (Form::Legacy, Reader::PLAIN, None);
-        PageRequest { participant, list, form, reader, only: ToolsList::Full, cursor }
+        PageRequest { participant, list, form, reader, only: ToolsList::Full, cursor, gateways: None }
     };
     let cursor = asked(&ada, ListKind::Tools).cursor_at(&sealer, 5, 1000);
     let check = |who, list, now_ms, sealed: &str, expected| {

@@ -10,6 +10,7 @@
 //! - [`Latest`]: what is kept of many participants, none of which pushes out what others have.
 //! - [`ListKind`], [`ListenFilter`], [`LogLevel`], [`RateLimit`], [`DeliveryMode`]: types that several crates share.
 //! - [`ProposalState`], [`Digest`]: the states of a proposal, and the digest that a decision is bound to.
+//! - [`NameFilter`], [`NamePattern`]: names that a configuration chooses by patterns.
 //! - [`Refusal`], [`RefusalCode`]: a refusal, as participants may see it.
 
 mod capabilities;
@@ -21,6 +22,7 @@ mod kind;
 mod latest;
 mod list;
 mod log_level;
+mod name_filter;
 mod narrowing;
 mod pattern;
 mod proposal;
@@ -40,6 +42,7 @@ pub use kind::{KindError, KindRef, PROPOSAL, REQUEST};
 pub use latest::Latest;
 pub use list::{ListKind, ListenFilter};
 pub use log_level::LogLevel;
+pub use name_filter::{NAME_PATTERN_BYTES_MAX, NameFilter, NamePattern, NamePatternError};
 pub use narrowing::{Narrowing, Scope, Scopes};
 pub use pattern::overlap;
 pub use proposal::{Digest, NoDigest, ProposalState};

@@ -1,22 +1,15 @@
 //! The key that seals what is kept: 32 bytes from a file of the operator's, or printed by a command.
 
-use std::fs::OpenOptions;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use platform::open_regular;
 use zeroize::Zeroizing;
 
+use crate::outside::{OutsideError, from_command, from_file};
+
 /// The longest text of a key, bytes.
-const KEY_TEXT_BYTES_MAX: u64 = 1024;
-/// How long a command may take to print the key.
-const COMMAND_LIMIT: Duration = Duration::from_secs(30);
+const KEY_TEXT_BYTES_MAX: usize = 1024;
 
 /// Where the key comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,20 +23,9 @@ pub enum KeySource {
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The file cannot be read.
-    #[error("the key file {} cannot be read: {why}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        why: std::io::Error,
-    },
-    /// Others may read the file.
-    #[error("others may read the key file {}: chmod 600 it", .0.display())]
-    Open(PathBuf),
-    /// The command failed.
-    #[error("the key command failed: {0}")]
-    Command(String),
+    /// The text cannot be had.
+    #[error("the key that seals sign-ins: {0}")]
+    Outside(#[from] OutsideError),
     /// The text is no key.
     #[error(
         "the key from {0} is not 32 bytes, in hexadecimal, in base64, or as they are: openssl rand -hex 32"
@@ -57,47 +39,12 @@ pub enum KeyError {
 /// [`KeyError`]; no message has the text that was read.
 pub fn read(source: &KeySource) -> Result<Zeroizing<[u8; 32]>, KeyError> {
     let (text, name) = match source {
-        KeySource::File(path) => (from_file(path)?, path.display().to_string()),
-        KeySource::Command(words) => (from_command(words)?, words.first().cloned().unwrap_or_default()),
+        KeySource::File(path) => (from_file(path, KEY_TEXT_BYTES_MAX)?, path.display().to_string()),
+        KeySource::Command(words) => {
+            (from_command(words, KEY_TEXT_BYTES_MAX)?, words.first().cloned().unwrap_or_default())
+        }
     };
     key_of(&text).ok_or(KeyError::Form(name))
-}
-
-fn from_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-    let failed = |why| KeyError::File { path: path.to_owned(), why };
-    let file = open_regular(OpenOptions::new().read(true), path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(KeyError::Open(path.to_owned()));
-    }
-    let mut text = Zeroizing::new(Vec::new());
-    file.take(KEY_TEXT_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
-    Ok(text)
-}
-
-fn from_command(words: &[String]) -> Result<Zeroizing<Vec<u8>>, KeyError> {
-    let failed = |why: String| KeyError::Command(why);
-    let (program, arguments) = words.split_first().ok_or_else(|| failed("it is empty".to_owned()))?;
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    let output = child.stdout.take();
-    let (send, receive) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut text = Zeroizing::new(Vec::new());
-        let read = output.map(|output| output.take(KEY_TEXT_BYTES_MAX).read_to_end(&mut text));
-        let _ = send.send(read.is_some_and(|read| read.is_ok()).then_some(text));
-    });
-    let text = receive.recv_timeout(COMMAND_LIMIT);
-    if text.is_err() {
-        let _ = child.kill();
-    }
-    let status = child.wait().map_err(|error| failed(error.to_string()))?;
-    match text {
-        Ok(Some(text)) if status.success() => Ok(text),
-        Ok(_) => Err(failed(status.to_string())),
-        Err(_) => Err(failed(format!("no answer within {} s", COMMAND_LIMIT.as_secs()))),
-    }
 }
 
 /// 32 bytes as they are, 64 hexadecimal digits, or base64.
@@ -114,6 +61,8 @@ fn key_of(text: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

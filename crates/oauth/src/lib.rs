@@ -7,7 +7,7 @@
 //! - [`Account`](account::Account): the tokens of one participant at one server, which sessions ask for
 //!   ([`client::Authorize`]).
 //! - [`Accounts`]: those of all servers; [`logins::Logins`]: sign-ins under way; [`connect::Connects`]: callers that are to begin one.
-//! - [`vault::Vault`]: what is kept, sealed.
+//! - [`vault::Vault`]: what is kept, sealed; [`outside`]: texts of the operator's that no configuration has, such as its key.
 
 pub mod account;
 pub mod challenge;
@@ -20,6 +20,7 @@ pub mod jwt;
 pub mod key;
 pub mod logins;
 pub mod metadata;
+pub mod outside;
 mod pkce;
 pub mod registration;
 mod secret;

@@ -7,7 +7,7 @@ mod subcommands;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs, WatchArgs};
@@ -37,6 +37,40 @@ Results go to stdout, messages to stderr. NO_COLOR is honoured.
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 refused by policy, 4 needs authentication,
 5 not found, 6 held as a proposal.";
+
+/// The commands by what they are for, in the order of the help.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Set up", &["init", "add", "rm", "import", "connect", "disconnect", "search"]),
+    ("Run", &["serve", "start", "stop", "stdio", "status", "doctor", "config"]),
+    ("Servers", &["servers", "logs", "pins", "tools", "resources", "prompts", "tokens", "proto"]),
+    ("Agents and people", &["proposals", "chat", "participants", "token", "audit"]),
+    ("Sign-ins at this gateway", &["login", "clients", "consents", "auth"]),
+    ("This program", &["version", "completions", "man"]),
+];
+
+/// The whole grammar, with the commands in groups.
+pub(crate) fn command() -> clap::Command {
+    let command = Cli::command();
+    let groups = grouped(&command);
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\nOptions:\n{{options}}{{after-help}}"
+    ))
+}
+
+/// The commands in their groups, each with the first line of its help.
+fn grouped(command: &clap::Command) -> String {
+    let width = command.get_subcommands().map(|one| one.get_name().len()).max().unwrap_or_default();
+    let line = |name: &&str| {
+        let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+        let about = about.map(ToString::to_string).unwrap_or_default();
+        format!("  {name:width$}  {about}\n")
+    };
+    let group = |(title, names): &(&str, &[&str])| {
+        let lines: String = names.iter().map(line).collect();
+        format!("{title}:\n{lines}")
+    };
+    GROUPS.iter().map(group).collect::<Vec<_>>().join("\n")
+}
 
 /// Output options, accepted by every command.
 #[derive(Debug, Clone, Copy, Args)]
@@ -94,6 +128,14 @@ pub(crate) enum Command {
     ///
     /// Without any configuration, it listens on 127.0.0.1:7070 and offers a small demo server.
     Serve(ServeArgs),
+    /// Run the gateway in the background, until `portmoot stop`
+    ///
+    /// It is `portmoot serve` without a terminal; its log is the file gateway.log in the data directory.
+    Start(ServeArgs),
+    /// Stop the gateway that runs with the data directory
+    ///
+    /// Open calls may finish first, for a bounded time.
+    Stop(ConfigArgs),
     /// Serve one MCP client on stdin and stdout
     ///
     /// It connects the client to the gateway of --url, else to the one that is running with the data directory. If none is
@@ -115,15 +157,16 @@ pub(crate) enum Command {
     /// What servers say about their tools: pinned, changed, approved
     #[command(subcommand)]
     Pins(PinsCommand),
-    /// Print what a server has written to stderr
+    /// Print what a server has written to stderr, and why it does not run
     ///
     /// The running gateway keeps the last 1,000 lines of each server, at most 256 KiB. Needs the capability portmoot/servers.
-    /// Control characters are printed as escapes; with --json, each line is one object.
+    /// What it prints to stdout and is no message is among them. Control characters are printed as escapes; with --json, each line
+    /// is one object. The gateway's own log is on its stderr.
     Logs {
-        /// Configured name of the server
-        server: String,
+        /// Configured name of the server; all servers without it
+        server: Option<String>,
         /// Wait for further lines until interrupted
-        #[arg(long, short)]
+        #[arg(long, short, requires = "server")]
         follow: bool,
         /// Number of earlier lines to print
         #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 100)]
@@ -188,7 +231,8 @@ pub(crate) enum Command {
     Audit(AuditCommand),
     /// Check the installation and suggest fixes
     ///
-    /// Starts nothing. If a gateway runs with the data directory, the states of its servers are checked too.
+    /// Starts no server. Secrets that the configuration names are read and not shown: their commands run, unless they are in a file that
+    /// you did not name. If a gateway runs with the data directory, the states of its servers are checked too.
     Doctor(CheckArgs),
     /// Check and show the configuration
     #[command(subcommand)]
@@ -207,12 +251,36 @@ pub(crate) enum Command {
         /// Shell
         shell: Shell,
     },
+    /// Print names of what a running gateway has, for the scripts of `completions`
+    #[command(hide = true)]
+    Names {
+        /// What is named
+        #[arg(value_enum)]
+        kind: NameKind,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
     /// Print the manual page, or write all manual pages to a directory
     Man {
         /// Write one page per command to this directory
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+}
+
+/// What `names` prints the names of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NameKind {
+    /// Servers of the gateway
+    Servers,
+    /// Tools of the main topic
+    Tools,
+    /// Proposals that wait
+    Proposals,
+    /// Participants
+    Participants,
+    /// Participants with issued tokens
+    Tokens,
 }
 
 /// `serve`.
@@ -224,6 +292,9 @@ pub(crate) struct ServeArgs {
     /// Consent without being asked to a portmoot.toml that was found in this directory
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Try something out: with a data directory of its own, without the tokens of earlier runs, which is removed at the end
+    #[arg(long = "try", conflicts_with = "data_dir")]
+    pub(crate) tries: bool,
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
 }
@@ -236,4 +307,20 @@ pub(crate) struct StdioArgs {
     pub(crate) topic: String,
     #[command(flatten)]
     pub(crate) gateway: GatewayArgs,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut named: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let command = Cli::command();
+        let mut all: Vec<&str> =
+            command.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name).collect();
+        named.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(named, all);
+    }
 }

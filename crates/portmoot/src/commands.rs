@@ -3,12 +3,14 @@
 mod accounts;
 mod audit;
 mod auth;
+mod background;
 mod chat;
 mod config;
 mod doctor;
 mod lists;
 mod logins;
 mod logs;
+mod names;
 mod participants;
 mod pins;
 mod proposals;
@@ -52,12 +54,14 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Disconnect(args) => setup::disconnect(&args, output),
         Command::Search(args) => setup::search(args, output).await,
         Command::Serve(args) => serve::serve(args, output).await,
+        Command::Start(args) => background::start(&args, output).await,
+        Command::Stop(args) => background::stop(&args, output).await,
         Command::Stdio(args) => serve::stdio(args, output).await,
         Command::Status { gateway, .. } => status::run(&gateway, output).await,
         Command::Servers(command) => servers::run(command, output).await,
         Command::Pins(command) => pins::run(command, output).await,
         Command::Logs { server, follow, lines, gateway } => {
-            logs::run(&server, follow, lines, &gateway, output).await
+            logs::run(server.as_deref(), follow, lines, &gateway, output).await
         }
         Command::Tools(command) => tools::run(command, output).await,
         Command::Resources(command) => lists::resources(command, output).await,
@@ -79,6 +83,7 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Proto(command) => proto::run(command, output).await,
         Command::Version => Ok(shell::version(output)),
         Command::Completions { shell } => Ok(shell::completions(shell, output)),
+        Command::Names { kind, gateway } => names::run(kind, &gateway, output).await,
         Command::Man { dir } => shell::man(dir.as_deref(), output),
     }
 }

@@ -9,7 +9,7 @@ use upstream::config::{
     Confinement, ProtoConfig, Secret, ServerConfig, StdioConfig, Support, Transport, support,
 };
 
-use config::{FoundFile, Loaded};
+use config::{FoundFile, Loaded, NamedSecret, SecretSource};
 use json::visible;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -32,6 +32,19 @@ pub(crate) fn describe(server: &ServerConfig) -> String {
             let mut out = format!("server `{name}` connects to {}", visible::line(http.url.written()));
             if !headers.is_empty() {
                 let _ = write!(out, "\n    headers: {}", visible::line(&headers.join(", ")));
+            }
+            out
+        }
+        Transport::OpenApi(api) => {
+            let names = api.http.headers.iter().chain(&api.query).map(|(name, _)| name.as_str());
+            let sent: Vec<&str> = names.collect();
+            let mut out = format!(
+                "server `{name}` calls the API at {}, as {} describes it",
+                visible::line(api.http.url.written()),
+                visible::line(&api.description.written())
+            );
+            if !sent.is_empty() {
+                let _ = write!(out, "\n    sent with each call: {}", visible::line(&sent.join(", ")));
             }
             out
         }
@@ -116,6 +129,29 @@ pub(crate) fn show_commands(config: &Config, output: Output) {
     started.for_each(|server| output.message(&describe(server)));
 }
 
+/// Shows the command of every secret that one prints.
+pub(crate) fn show_secret_commands(loaded: &Loaded, output: Output) {
+    loaded.secrets.iter().filter_map(describe_secret).for_each(|text| output.message(&text));
+}
+
+/// Describes the command that prints a secret, with warnings about it; `None` if the secret comes from elsewhere.
+pub(crate) fn describe_secret(secret: &NamedSecret) -> Option<String> {
+    let words = command_of(secret)?;
+    let line: Vec<String> = words.iter().map(|text| word(text)).collect();
+    let mut out = format!("secret `{}` is printed by: {}", visible::line(&secret.key), line.join(" "));
+    for danger in dangers_of(&words, std::iter::empty()) {
+        let _ = write!(out, "\n    DANGER: {danger}");
+    }
+    Some(out)
+}
+
+fn command_of(secret: &NamedSecret) -> Option<Vec<&str>> {
+    match &secret.source {
+        SecretSource::Command(words) => Some(words.iter().map(String::as_str).collect()),
+        SecretSource::File(_) => None,
+    }
+}
+
 /// Asks for consent to the file that the operator did not name, if there is one: everything that it sets is shown. `yes` is
 /// the consent of `--yes`; `None` stands for a command without that option.
 ///
@@ -129,7 +165,7 @@ pub(crate) fn obtain(
 ) -> Result<(), Failure> {
     let Some(found) = &loaded.found else { return Ok(()) };
     let name = visible::line(&found.name);
-    let text = prompt(found, &loaded.config);
+    let text = prompt(found, &loaded.config, &loaded.secrets);
     if yes == Some(true) {
         output.message(&format!("{text}\nconsent to `{name}`: --yes"));
         return Ok(());
@@ -152,7 +188,7 @@ pub(crate) fn obtain(
 }
 
 /// Everything that a found file sets, and warnings about what it starts.
-fn prompt(found: &FoundFile, config: &Config) -> String {
+fn prompt(found: &FoundFile, config: &Config, secrets: &[NamedSecret]) -> String {
     let mut out = format!(
         "`{}` was found in this directory, and you did not name it. It may come from another person. It says:\n\n",
         visible::line(&found.name)
@@ -169,6 +205,13 @@ fn prompt(found: &FoundFile, config: &Config) -> String {
         }
         for danger in dangers(child) {
             let _ = write!(out, "\nDANGER: server `{}` {danger}", visible::line(server.name.as_str()));
+        }
+    }
+    for (secret, words) in secrets.iter().filter_map(|secret| Some((secret, command_of(secret)?))) {
+        let key = visible::line(&secret.key);
+        let _ = write!(out, "\nDANGER: the gateway itself runs a command for the secret `{key}`");
+        for danger in dangers_of(&words, std::iter::empty()) {
+            let _ = write!(out, "\nDANGER: the command for the secret `{key}` {danger}");
         }
     }
     out

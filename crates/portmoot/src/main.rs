@@ -13,13 +13,17 @@ mod run;
 #[cfg(test)]
 mod scripted;
 
+use std::io::IsTerminal;
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use ::chat::Zone;
+use clap::FromArgMatches;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 
 use crate::cli::{Cli, Command};
 use terminal::exit::Exit;
@@ -40,10 +44,11 @@ fn main() -> ExitCode {
 #[inline(never)]
 fn program() -> ExitCode {
     process::hide_memory();
-    let cli = Cli::parse();
+    let matches = cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let output = Output::new(cli.output.json, cli.output.quiet, cli.output.no_color);
     let format = log_format(&cli);
-    log(&cli, format);
+    log(&cli, format, output);
     // Why the program ends is for people, unless they want each line as JSON.
     let (output, at_end) = match (&cli.command, format) {
         (Command::Serve(_), LogFormat::Text) => (output.to_log(format), output),
@@ -85,9 +90,18 @@ fn log_format(cli: &Cli) -> LogFormat {
     if wants_json || cli.output.json { LogFormat::Json } else { LogFormat::Text }
 }
 
+/// The time of day in the log at a terminal.
+struct TimeOfDay(Zone);
+
+impl FormatTime for TimeOfDay {
+    fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
+        writer.write_str(&self.0.second(platform::unix_ms()))
+    }
+}
+
 /// Sends logs to stderr. `PORTMOOT_LOG` is a filter such as `gateway=debug,upstream=debug`. `serve` logs the state changes of
 /// servers by default. Its own messages follow `--quiet` alone, unless the filter names their target.
-fn log(cli: &Cli, format: LogFormat) {
+fn log(cli: &Cli, format: LogFormat, output: Output) {
     let level = match (cli.output.quiet, cli.output.verbose) {
         (true, _) => "error",
         (false, 0) if matches!(cli.command, Command::Serve(_)) => "warn,portmoot::servers=info",
@@ -105,9 +119,16 @@ fn log(cli: &Cli, format: LogFormat) {
         }
     }
     let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+    // Where the terminal was closed, nothing can be said of a line that it does not take.
+    let lines = lines.log_internal_errors(false);
     // Setting a subscriber fails only if another one is set, and this is the only place that sets one.
     let _ = match format {
         LogFormat::Json => lines.json().try_init(),
+        // For a person who looks on: the time of day, colours, and no names of modules.
+        LogFormat::Text if std::io::stderr().is_terminal() => {
+            let lines = lines.with_timer(TimeOfDay(Zone::local())).with_target(false);
+            lines.with_ansi(output.is_colourful(true)).try_init()
+        }
         LogFormat::Text => lines.with_ansi(false).try_init(),
     };
 }

@@ -24,53 +24,69 @@ use tokio::io::DuplexStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::consent;
 use crate::process::{env, program_name};
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
-use config::{Loaded, Sources};
+use config::{Loaded, Secrets, Sources};
 use terminal::address::url_of;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
-use terminal::output::Output;
+use terminal::output::{LOG_TARGET, Output};
 use tls::ServerTls;
 
 /// The time between looks at the memory that the process no longer uses.
 const MEMORY_LOOK: Duration = Duration::from_secs(5);
 
-/// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`.
+/// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`, and reads
+/// `secrets` anew.
 ///
 /// # Errors
 /// When the gateway cannot start.
-pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn serve(
+    loaded: Loaded,
+    (sources, secrets): (Sources, Secrets),
+    output: Output,
+) -> Result<Exit, Failure> {
     survive_limits()?;
     tokio::spawn(give_back_memory());
+    let terminal = StartTerminal::of_process();
     let mut hangup = listen(SignalKind::hangup())?;
     let mut terminate = listen(SignalKind::terminate())?;
     let mut interrupt = listen(SignalKind::interrupt())?;
     // Before the banner: what changes once people see it is a change.
-    let mut files = watch::WatchedFiles::new(loaded.files.clone());
+    let watched = loaded.watched();
+    let mut files = watch::WatchedFiles::new(watched.clone());
     let (file, mut reloads) = config_file(&loaded, &sources);
     let gateway = Gateway::start(loaded.config.clone(), this_program(), file)?;
+    gateway.reads(&watched, None)?;
     let address = gateway.listen().await?;
+    consent::show_commands(&loaded.config, output);
     let url = url_of(&address.to_string(), loaded.config.tls.is_some());
-    let banner = banner(&loaded, &url, gateway.requires_token());
+    let banner = banner(&loaded, &url, gateway.requires_token(), &gateway.issued());
     output.banner(&banner, &format!("listening on {url}/mcp"));
     if loaded.config.data_dir.is_none() {
         output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
     }
-    let agreed = Arc::new(loaded.found);
+    let (agreed, secrets) = (Arc::new(loaded.found), Arc::new(secrets));
     let mut config = loaded.config;
     loop {
         let mut asked = None;
         tokio::select! {
             () = files.changed() => {}
-            _ = hangup.recv() => {}
+            _ = hangup.recv() => if terminal.is_gone() {
+                output.message("the terminal was closed; to go on without one: portmoot start");
+                break;
+            },
             Some(reload) = reloads.recv() => asked = Some(reload),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
         }
         // A file system that does not answer delays the reload, not the end.
-        let (read, before, agreed) = (sources.clone(), config.clone(), Arc::clone(&agreed));
-        let read = move || reload::reload(&read, &before, agreed.as_ref().as_ref(), output);
+        let (read, before) = (sources.clone(), config.clone());
+        let (agreed, secrets) = (Arc::clone(&agreed), Arc::clone(&secrets));
+        let is_open = !gateway.requires_token();
+        let read =
+            move || reload::reload((&read, &secrets), &before, agreed.as_ref().as_ref(), is_open, output);
         let reloaded = tokio::select! {
             reloaded = tokio::task::spawn_blocking(read) => reloaded,
             _ = terminate.recv() => break,
@@ -79,6 +95,7 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
         let Ok(reloaded) = reloaded else { continue };
         let end = match reloaded {
             Ok((after, paths)) => {
+                announce(&gateway, &paths, None);
                 files.watch(paths);
                 if after != config {
                     changes::log(&config, &after);
@@ -88,6 +105,10 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
                 Ok(())
             }
             Err(failure) => {
+                // What the API asked for is undone, and the files say again what they said.
+                if asked.is_none() {
+                    announce(&gateway, files.paths(), Some(&failure));
+                }
                 output.failure(&failure);
                 output.warn("the reload failed: the gateway keeps its current configuration");
                 Err(refused(&failure))
@@ -101,6 +122,37 @@ pub(crate) async fn serve(loaded: Loaded, sources: Sources, output: Output) -> R
     output.message("stopping");
     gateway.stop().await;
     Ok(Exit::Ok)
+}
+
+/// The terminal at which the gateway was started. Its end is a hangup too, and not meant as a wish to reload.
+struct StartTerminal {
+    is_controlled: bool,
+}
+
+impl StartTerminal {
+    /// That of this process; none if hangups are ignored (`nohup`).
+    fn of_process() -> Self {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        Self { is_controlled: ignored & 1 == 0 && Self::opens() }
+    }
+
+    /// Whether it was closed.
+    fn is_gone(&self) -> bool {
+        self.is_controlled && !Self::opens()
+    }
+
+    fn opens() -> bool {
+        File::open("/dev/tty").is_ok()
+    }
+}
+
+/// Writes for commands which files the gateway reads, and why it did not take over what they say now.
+fn announce(gateway: &Gateway, paths: &[PathBuf], failed: Option<&Failure>) {
+    if let Err(failure) = gateway.reads(paths, failed) {
+        tracing::warn!(target: LOG_TARGET, error = failure.message, "commands may not find this gateway");
+    }
 }
 
 /// The configuration file that the API may change, and its wishes that the gateway reads it again. A file that was found, and not named,
@@ -123,7 +175,7 @@ fn refused(failure: &Failure) -> Refusal {
 }
 
 /// The text printed at start: addresses, servers, next steps.
-fn banner(loaded: &Loaded, own_url: &str, tokens: bool) -> String {
+fn banner(loaded: &Loaded, own_url: &str, tokens: bool, issued: &[String]) -> String {
     let program = program_name();
     let names: Vec<&str> = loaded
         .config
@@ -138,10 +190,19 @@ fn banner(loaded: &Loaded, own_url: &str, tokens: bool) -> String {
         names => names.join(", "),
     };
     let asks_clients = loaded.config.tls.as_ref().is_some_and(ServerTls::asks_clients);
+    let issued = match issued {
+        [] => String::new(),
+        [one] => format!(" (1 is issued: {one})"),
+        all => format!(" ({} are issued: {})", all.len(), all.join(", ")),
+    };
+    let sign_in = match &loaded.config.login {
+        Some(_) => format!("; or sign in: {program} login code NAME"),
+        None => String::new(),
+    };
     let callers = if tokens && asks_clients {
-        format!("need a client certificate, or a token: {program} token new NAME")
+        format!("need a client certificate, or a token{issued}: {program} token new NAME{sign_in}")
     } else if tokens {
-        format!("need a token: {program} token new NAME")
+        format!("need a token{issued}: {program} token new NAME{sign_in}")
     } else {
         "need no token: connections from this machine act as the local user".to_owned()
     };
@@ -191,6 +252,7 @@ pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     let mut config = loaded.config;
     // The user of the command owns the configuration, and acts as the local user.
     config.participants.clear();
+    config.issuers.clear();
     config.data_dir = None;
     config.key = None;
     config.login = None;

@@ -30,6 +30,12 @@ impl Table {
     /// As [`Table::entries`], and when no edit keeps all else as it is.
     pub fn insert(&self, text: &str, name: &str, fields: &Fields) -> Result<String, EditError> {
         let there = self.entries(text)?.iter().any(|entry| entry.name == name);
+        if there
+            && self.format == Format::Toml
+            && let Some(replaced) = self.replaced(text, name, fields)
+        {
+            return Ok(replaced);
+        }
         let text = if there { self.remove(text, name)? } else { text.to_owned() };
         let edited = match self.format {
             Format::Json => jsonc::insert(self, &text, name, fields),
@@ -39,6 +45,14 @@ impl Table {
         let mut expected = self.value(&text)?;
         put(&mut expected, self, name, Some(object(fields)));
         self.verified(edited, expected)
+    }
+
+    /// The text with another entry of a name in its place: of two servers, the earlier one gets an equal URI.
+    fn replaced(&self, text: &str, name: &str, fields: &Fields) -> Option<String> {
+        let edited = toml::replace_section(self, text, name, fields)?;
+        let mut expected = self.value(text).ok()?;
+        put(&mut expected, self, name, Some(object(fields)));
+        self.verified(edited, expected).ok()
     }
 
     /// The text without an entry; unchanged if it has none of this name.
@@ -57,6 +71,31 @@ impl Table {
         let mut expected = self.value(text)?;
         put(&mut expected, self, name, None);
         self.verified(edited, expected)
+    }
+
+    /// The text with a key of an entry set, or without it. All other keys of the entry stay. Only TOML is edited so.
+    ///
+    /// # Errors
+    /// As [`Table::insert`], and when there is no such entry.
+    pub fn set(&self, text: &str, name: &str, key: &str, value: Option<&Value>) -> Result<String, EditError> {
+        if self.format != Format::Toml {
+            return Err(EditError::Unsafe);
+        }
+        let mut entries = self.entries(text)?.into_iter();
+        let mut entry = entries.find(|entry| entry.name == name).ok_or(EditError::Unsafe)?.value;
+        let fields = entry.as_object_mut().ok_or(EditError::Unsafe)?;
+        match value {
+            Some(value) => drop(fields.insert(key.to_owned(), value.clone())),
+            None => drop(fields.remove(key)),
+        }
+        let mut expected = self.value(text)?;
+        put(&mut expected, self, name, Some(entry));
+        let by_lines = toml::set_line(self, text, name, key, value)?;
+        let by_lines = by_lines.and_then(|edited| self.verified(edited, expected.clone()).ok());
+        match by_lines {
+            Some(edited) => Ok(edited),
+            None => self.verified(toml::set_item(self, text, name, key, value)?, expected),
+        }
     }
 
     /// The entry as the file would have it, to show what a file that cannot be edited needs.

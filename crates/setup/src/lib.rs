@@ -14,6 +14,7 @@ mod own;
 mod secret;
 mod server;
 mod shape;
+mod tools;
 
 pub use catalog::{Described, Offer, Page, REGISTRY, RegistryEntry};
 pub use change::{CLIENT_SERVERS_MAX, Change, Row, SetupError};
@@ -27,6 +28,7 @@ pub use own::{SCHEMA_FILE, add, check_name, entries, first, is_same, new_problem
 pub use secret::is_secret;
 pub use server::{Server, Transport};
 pub use shape::{ClientFormat, Gateway, endpoint};
+pub use tools::{ToolEdit, edit_tools};
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! Servers of `portmoot.toml`: put in, taken out; a first file.
 
 use config::{Problem, check_text};
-use model::{GATEWAY, ParticipantId};
+use model::{GATEWAY, IdError, ParticipantId};
 
 use crate::change::{Change, SetupError, edited};
 use crate::edit::{Fields, Format, Table, TableEntry};
@@ -46,6 +46,9 @@ pub fn check_name(name: &str) -> Result<(), String> {
     match ParticipantId::new(name) {
         Ok(_) if name == GATEWAY => Err("the gateway uses it itself".to_owned()),
         Ok(_) => Ok(()),
+        Err(IdError::Character) => {
+            Err(format!("{}: use letters, digits, `-`, `_` and `.`", IdError::Character))
+        }
         Err(error) => Err(error.to_string()),
     }
 }
@@ -86,12 +89,15 @@ pub fn add(file: TextFile, added: &[Server]) -> Result<Change, SetupError> {
     Ok(Change::text(file, &text))
 }
 
-/// Plans a file without a server.
+/// Plans a file without these servers.
 ///
 /// # Errors
 /// As [`add`].
-pub fn remove(file: TextFile, name: &str) -> Result<Change, SetupError> {
-    let text = edited(&file, servers().remove(&file.text, name), || None)?;
+pub fn remove(file: TextFile, names: &[String]) -> Result<Change, SetupError> {
+    let mut text = file.text.clone();
+    for name in names {
+        text = edited(&file, servers().remove(&text, name), || None)?;
+    }
     Ok(Change::text(file, &text))
 }
 

@@ -133,7 +133,7 @@ impl Connect {
     /// Whose browser it is, as far as it has shown that: by a code, or by having signed in at the gateway's own authorization server.
     /// While callers need no token, every browser that reaches the gateway on this machine is the local user's.
     fn who(&self, at: &At, browser: &Browser) -> Option<Person> {
-        if !self.access.requires_token {
+        if !self.access.requires_token() {
             return (!at.url.is_secure()).then(|| self.person(LOCAL_USER.to_owned(), at.now_ms));
         }
         let signed_in = || {
@@ -176,7 +176,7 @@ impl Connect {
         let Some(request) = self.accounts.connect_request(id) else { return void() };
         let site = &request.account.site;
         let page = match self.who(&at, browser) {
-            None if !self.access.requires_token => {
+            None if !self.access.requires_token() => {
                 let why = "This gateway has no participants, so it cannot know whose browser this is.";
                 pages::problem(
                     StatusCode::FORBIDDEN,

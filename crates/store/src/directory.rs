@@ -6,17 +6,21 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use platform::open_regular;
+use platform::{open_regular, unix_ms};
 use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
-use serde::{Deserialize, Serialize};
 
 use crate::disk::{private, readable};
 use crate::error::StoreError;
+use crate::owner::DirectoryOwner;
 
 const LOCK_FILE: &str = "lock";
-const LOCK_FILE_BYTES_MAX: u64 = 4096;
+const LOCK_FILE_BYTES_MAX: u64 = 64 << 10;
+/// The longest names of configuration files that are written together, in bytes, so that the lock file can be read.
+const FILES_BYTES_MAX: usize = 32 << 10;
+/// The longest reason of a failed reload that is written, in characters.
+const REASON_CHARS_MAX: usize = 2_000;
 const LOCK_TRIES: usize = 4;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -26,19 +30,8 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 pub struct Directory {
     path: PathBuf,
     lock: File,
-}
-
-/// Owner of a data directory, as its lock file names it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DirectoryOwner {
-    /// Process id.
-    pub pid: u32,
-    /// Address on which it listens, as `host:port`; `None` before it listens.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub listen: Option<String>,
-    /// SHA-256 of the certificate that it shows there, in hexadecimal digits; `None` without TLS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub certificate: Option<String>,
+    /// When it was taken, in Unix milliseconds.
+    since_ms: u64,
 }
 
 impl Directory {
@@ -59,17 +52,10 @@ impl Directory {
             .map_err(|cause| StoreError::io("open", &lock_path, cause))?;
         if !lock_exclusively(&lock) {
             let owner = read_owner(&lock).filter(|_| is_private(&lock));
-            return Err(StoreError::Locked {
-                dir: path.to_owned(),
-                owner: owner
-                    .as_ref()
-                    .map_or_else(|| "another process".into(), |owner| format!("process {}", owner.pid)),
-                tls: owner.as_ref().is_some_and(|owner| owner.certificate.is_some()),
-                listen: owner.and_then(|owner| owner.listen),
-            });
+            return Err(StoreError::Locked { dir: path.to_owned(), owner: owner.map(Box::new) });
         }
-        let directory = Directory { path: path.to_owned(), lock };
-        directory.announce(None, None)?;
+        let directory = Directory { path: path.to_owned(), lock, since_ms: unix_ms() };
+        directory.announce(DirectoryOwner::default())?;
         Ok(directory)
     }
 
@@ -104,14 +90,19 @@ impl Directory {
         files.try_for_each(|file| may(&path.join(file), Access::READ_OK | Access::WRITE_OK))
     }
 
-    /// Writes the address on which this process listens into the lock file, and the SHA-256 of the certificate that it shows
-    /// there, for commands that connect to it.
+    /// Writes into the lock file what commands must know of this process: its address and the certificate that it shows there, and
+    /// its configuration files. Process id and time are the directory's own.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the lock file cannot be written.
-    pub fn announce(&self, listen: Option<&str>, certificate: Option<&str>) -> Result<(), StoreError> {
-        let (listen, certificate) = (listen.map(str::to_owned), certificate.map(str::to_owned));
-        let owner = DirectoryOwner { pid: std::process::id(), listen, certificate };
+    pub fn announce(&self, mut owner: DirectoryOwner) -> Result<(), StoreError> {
+        (owner.pid, owner.since_ms) = (std::process::id(), self.since_ms);
+        let mut bytes = 0;
+        owner.files.retain(|file| {
+            bytes += file.len();
+            bytes <= FILES_BYTES_MAX
+        });
+        owner.reload_failed = owner.reload_failed.map(|why| why.chars().take(REASON_CHARS_MAX).collect());
         let path = self.path.join(LOCK_FILE);
         let line =
             serde_json::to_string(&owner).map_err(|cause| StoreError::io("write", &path, cause.into()))?;

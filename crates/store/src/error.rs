@@ -2,20 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::owner::DirectoryOwner;
+
 /// Error of the data directory, the journal or the audit log.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another living process owns this data directory.
-    #[error("the data directory `{}` is in use by {owner}", dir.display())]
+    #[error("{}", locked(dir, owner.as_deref()))]
     Locked {
         /// The directory.
         dir: PathBuf,
         /// The owning process, as its lock file names it.
-        owner: String,
-        /// Address on which that process listens, if its lock file has one.
-        listen: Option<String>,
-        /// Whether it speaks TLS there.
-        tls: bool,
+        owner: Option<Box<DirectoryOwner>>,
     },
     /// The lock file of the data directory is not private to the user of this process.
     #[error("the data directory `{}` may belong to another user, so the address in its lock file is not used", dir.display())]
@@ -75,6 +73,20 @@ pub enum StoreError {
     /// The queue for the disk is full.
     #[error("the disk is too slow: the write queue is full")]
     Busy,
+}
+
+/// That another process has a data directory.
+fn locked(dir: &Path, owner: Option<&DirectoryOwner>) -> String {
+    let dir = dir.display();
+    match owner {
+        None => format!("the data directory `{dir}` is in use by another process"),
+        Some(DirectoryOwner { pid, listen: None, .. }) => {
+            format!("the data directory `{dir}` is in use by process {pid}")
+        }
+        Some(DirectoryOwner { pid, listen: Some(listen), .. }) => {
+            format!("a gateway runs already with the data directory `{dir}`: process {pid}, on {listen}")
+        }
+    }
 }
 
 impl StoreError {

@@ -10,6 +10,7 @@ mod error;
 mod group;
 mod journal;
 mod operator_key;
+mod owner;
 mod record;
 pub mod recorder;
 mod state;
@@ -17,10 +18,11 @@ mod state;
 mod tests;
 mod writer;
 
-pub use directory::{Directory, DirectoryOwner};
+pub use directory::Directory;
 pub use error::StoreError;
 pub use journal::Journal;
 pub use operator_key::{operator_key, remove_operator_key, write_operator_key};
+pub use owner::DirectoryOwner;
 pub use record::{
     ClosedProposals, Consent, CreatedTask, DecidedProposal, Decision, EndedProposal, EndedSessions, Family,
     GrantChange, IssuedToken, OpenedProposal, PinnedDefinition, Record, RenewedFamily, SealingKey,

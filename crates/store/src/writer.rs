@@ -8,7 +8,7 @@ use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
 use crate::journal::{Journal, JournalFile, lines};
-use crate::{directory::Directory, error::StoreError, record::Record, state::State};
+use crate::{directory::Directory, error::StoreError, owner::DirectoryOwner, record::Record, state::State};
 
 /// Submissions that wait for the disk at most, reserved permits included.
 pub const WRITER_PERMITS_MAX: usize = 4096;
@@ -177,13 +177,12 @@ impl JournalWriter {
         let _ = self.0.compaction.report.set(Box::new(report));
     }
 
-    /// Writes the address on which this process listens into the lock file, and the SHA-256 of the certificate that it shows
-    /// there, for commands that connect to it.
+    /// Writes into the lock file what commands must know of this process.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the lock file cannot be written.
-    pub fn announce(&self, listen: &str, certificate: Option<&str>) -> Result<(), StoreError> {
-        self.0.directory.as_ref().map_or(Ok(()), |directory| directory.announce(Some(listen), certificate))
+    pub fn announce(&self, owner: DirectoryOwner) -> Result<(), StoreError> {
+        self.0.directory.as_ref().map_or(Ok(()), |directory| directory.announce(owner))
     }
 
     /// The data directory.

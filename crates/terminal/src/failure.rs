@@ -4,7 +4,8 @@ use std::path::Path;
 
 use model::{Refusal, RefusalCode};
 use serde_json::{Value, json};
-use store::StoreError;
+use store::{DirectoryOwner, StoreError};
+use wire::time::rfc3339;
 
 use crate::address::url_of;
 use crate::exit::Exit;
@@ -50,9 +51,13 @@ impl Failure {
 
     /// The failure as JSON, with the members that the REST API uses.
     pub fn to_json(&self) -> Value {
-        let texts: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
-        let message = std::iter::once(self.message.clone()).chain(texts).collect::<Vec<_>>().join("\n");
-        json!({ "code": self.code, "message": message, "hint": self.hint })
+        json!({ "code": self.code, "message": self.lines(), "hint": self.hint })
+    }
+
+    /// The message and the problems that it sums up, a line each.
+    pub fn lines(&self) -> String {
+        let texts = self.problems.iter().map(ToString::to_string);
+        std::iter::once(self.message.clone()).chain(texts).collect::<Vec<_>>().join("\n")
     }
 
     /// Combines all problems of a configuration into one failure.
@@ -74,17 +79,29 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
+/// What to do about a data directory that another process has.
+fn running(owner: Option<&DirectoryOwner>) -> String {
+    const ELSE: &str = "or choose another directory with --data-dir DIR";
+    let Some((owner, listen)) = owner.and_then(|owner| Some((owner, owner.listen.as_deref()?))) else {
+        return format!("stop that process, {ELSE}");
+    };
+    let (url, pid) = (url_of(listen, owner.certificate.is_some()), owner.pid);
+    let since = match owner.since_ms {
+        0 => String::new(),
+        since => format!(" since {}", rfc3339(since)),
+    };
+    let files = match owner.files.as_slice() {
+        [] => String::new(),
+        files => format!(" with {}", files.join(", ")),
+    };
+    format!("it runs{since}{files}: use it with --url {url}, stop it (kill {pid}), {ELSE}")
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         let failure = Failure::new(Exit::Failed, error.code(), error.to_string());
         match &error {
-            StoreError::Locked { listen: Some(listen), tls, .. } => failure.hint(format!(
-                "a gateway is running with this data directory: connect to it with --url {}",
-                url_of(listen, *tls)
-            )),
-            StoreError::Locked { listen: None, .. } => {
-                failure.hint("stop that process, or choose another directory with --data-dir DIR")
-            }
+            StoreError::Locked { owner, .. } => failure.hint(running(owner.as_deref())),
             StoreError::Foreign { .. } => failure.hint(
                 "if you trust the gateway that uses it, name its address with --url http://HOST:PORT; else choose another directory with --data-dir DIR",
             ),

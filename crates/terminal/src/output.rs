@@ -126,13 +126,51 @@ impl Output {
         if self.json {
             return self.result_json(answer);
         }
-        let items = answer.get(member).and_then(Value::as_array).into_iter().flatten();
-        self.table(columns, items.map(row));
+        self.listing_or(answer, member, (columns, "none"), row);
     }
 
-    /// Prints a table whose cells have hidden characters made visible.
+    /// The same; without entries, `none` says so and what is next.
+    pub fn listing_or(
+        self,
+        answer: &Value,
+        member: &str,
+        (columns, none): (&[&str], &str),
+        row: impl Fn(&Value) -> Vec<String>,
+    ) {
+        if self.json {
+            return self.result_json(answer);
+        }
+        let items = answer.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        self.table(columns, items.iter().map(row));
+        if items.is_empty() {
+            self.message(none);
+        }
+    }
+
+    /// Prints a table whose cells have hidden characters made visible. On a terminal it is as wide as that: cells are wrapped.
     pub fn table(self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
-        self.result(&table(columns, rows, self.result_color));
+        self.result(&table(columns, rows, self.result_color, self.result_columns()));
+    }
+
+    /// Prints a result of lines; on a terminal each is wrapped, and its further rows begin after so many blanks.
+    pub fn indented(self, text: &str, indent: usize) {
+        let Some(columns) = self.result_columns() else { return self.result(text) };
+        let rows = text.lines().flat_map(|line| indented(line, indent, columns)).collect::<Vec<_>>();
+        self.result(&rows.join("\n"));
+    }
+
+    /// The same for a text that begins with `plain`, which is printed as `painted`.
+    pub fn indented_with(self, text: &str, indent: usize, (plain, painted): (&str, &str)) {
+        let Some(columns) = self.result_columns() else {
+            return self.result(&text.replacen(plain, painted, 1));
+        };
+        let rows = text.lines().flat_map(|line| indented(line, indent, columns)).collect::<Vec<_>>();
+        self.result(&rows.join("\n").replacen(plain, painted, 1));
+    }
+
+    /// The columns of the terminal to which results go, if they go to one.
+    pub fn result_columns(self) -> Option<usize> {
+        if self.json || self.is_watched() { None } else { chat::rows::columns() }
     }
 
     /// Prints one more row of a table, without padding.
@@ -223,25 +261,121 @@ fn error_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>, has_color: bool) -> String {
+/// The blanks between two columns of a table.
+const GAP: usize = 2;
+/// The narrowest column whose cells are wrapped.
+const NARROWEST: usize = 8;
+/// The narrowest last column that stands beside the others: with less room, its cells stand below their rows.
+const LAST_LEAST: usize = 24;
+/// The blanks before a cell that stands below its row.
+const BELOW_INDENT: usize = 4;
+
+fn table(
+    columns: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+    has_color: bool,
+    room: Option<usize>,
+) -> String {
     let head = columns.iter().map(|column| (*column).to_owned()).collect();
     let all: Vec<Vec<String>> = std::iter::once(head)
         .chain(rows.map(|row| row.iter().map(|cell| visible::line(cell)).collect()))
         .collect();
     let width = |at: usize| all.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..columns.len()).map(|at| width(at).unwrap_or(0)).collect();
+    let mut widths: Vec<usize> = (0..columns.len()).map(|at| width(at).unwrap_or(0)).collect();
+    let below = room.filter(|room| is_squeezed(&widths, *room));
+    if below.is_some() {
+        widths.pop();
+    }
+    if let Some(room) = room {
+        fit(&mut widths, room);
+    }
     let line = |(at, row): (usize, &Vec<String>)| {
-        let cells = row.iter().zip(&widths).zip(columns).map(|((cell, width), column)| {
-            let padded = format!("{cell:width$}");
-            let code = if at == 0 { Some("1") } else { state_color(column, cell) };
-            match code.filter(|_| has_color) {
-                Some(code) => padded.replacen(cell.as_str(), &format!("\u{1b}[{code}m{cell}\u{1b}[0m"), 1),
-                None => padded,
-            }
+        let last = row.get(widths.len()).filter(|cell| at > 0 && !["", "-"].contains(&cell.as_str()));
+        let under = last.into_iter().zip(below).flat_map(|(cell, room)| {
+            let rows = wrapped(cell, room.saturating_sub(BELOW_INDENT).max(NARROWEST));
+            rows.into_iter().map(|row| format!("{:BELOW_INDENT$}{row}", ""))
         });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        let cells: Vec<Vec<String>> =
+            row.iter().zip(&widths).map(|(cell, width)| wrapped(cell, *width)).collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(1).max(1);
+        let rows = (0..height).map(|of| {
+            let texts =
+                cells.iter().zip(row).zip(&widths).zip(columns).map(|(((cell, whole), width), column)| {
+                    let text = cell.get(of).map(String::as_str).unwrap_or_default();
+                    let padded = format!("{text:width$}");
+                    let code = if at == 0 { Some("1") } else { state_color(column, whole) };
+                    match code.filter(|_| has_color && !text.is_empty()) {
+                        Some(code) => padded.replacen(text, &format!("\u{1b}[{code}m{text}\u{1b}[0m"), 1),
+                        None => padded,
+                    }
+                });
+            texts.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        });
+        rows.chain(under).collect::<Vec<_>>().join("\n")
     };
     all.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether the last of these columns has not its room beside the others.
+fn is_squeezed(widths: &[usize], room: usize) -> bool {
+    let Some((last, others)) = widths.split_last().filter(|(_, others)| !others.is_empty()) else {
+        return false;
+    };
+    let taken = others.iter().map(|width| width + GAP).sum::<usize>();
+    taken + (*last).min(LAST_LEAST) > room
+}
+
+/// Makes the widest columns narrower until all fit into the room, as far as that goes.
+fn fit(widths: &mut [usize], room: usize) {
+    let gaps = GAP * widths.len().saturating_sub(1);
+    loop {
+        let all: usize = widths.iter().sum::<usize>() + gaps;
+        let widest = widths.iter_mut().filter(|width| **width > NARROWEST).max();
+        match widest.filter(|_| all > room) {
+            Some(width) => *width -= 1,
+            None => return,
+        }
+    }
+}
+
+/// The rows of a text on so many columns, broken between words where there are some.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_inclusive(' ') {
+        let long = word.trim_end().chars().count();
+        if used > 0 && used + long > width {
+            rows.push(String::new());
+            used = 0;
+        }
+        for one in word.chars() {
+            if used >= width && one == ' ' {
+                continue;
+            }
+            if used >= width {
+                rows.push(String::new());
+                used = 0;
+            }
+            rows.last_mut().into_iter().for_each(|row| row.push(one));
+            used += 1;
+        }
+    }
+    rows.iter().map(|row| row.trim_end().to_owned()).collect()
+}
+
+/// The rows of a line of which all but the first begin after so many blanks, or after those of the line itself.
+fn indented(line: &str, indent: usize, columns: usize) -> Vec<String> {
+    let own = line.len() - line.trim_start_matches(' ').len();
+    if line.chars().count() <= columns || columns < 2 * indent {
+        return vec![line.to_owned()];
+    }
+    let blanks = " ".repeat(indent.max(own));
+    let (first, rest) = match line.char_indices().nth(indent.max(own)) {
+        Some((at, _)) => line.split_at(at),
+        None => (line, ""),
+    };
+    let rows = wrapped(rest, columns - indent.max(own)).into_iter().enumerate();
+    rows.map(|(at, row)| if at == 0 { format!("{first}{row}") } else { format!("{blanks}{row}") }).collect()
 }
 
 /// The colour of a state: green for what is well, red for what failed, yellow for what waits.
@@ -254,5 +388,43 @@ fn state_color(column: &str, cell: &str) -> Option<&'static str> {
         "down" | "failed" | "broken file" | "rejected" | "refused" => Some("31"),
         "pending" | "starting" | "held" | "running" => Some("33"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(room: Option<usize>) -> String {
+        let rows =
+            [["files", "down", "the program was not found, and a-word-that-is-longer-than-its-column"]];
+        let rows = rows.iter().map(|row| row.map(str::to_owned).to_vec());
+        table(&["NAME", "STATE", "REASON"], rows, false, room)
+    }
+
+    #[test]
+    fn a_table_is_as_wide_as_the_terminal() {
+        assert_eq!(shown(None).lines().count(), 2);
+        assert_eq!(shown(Some(200)), shown(None));
+        let narrow = shown(Some(40));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        let expect = "NAME   STATE  REASON\nfiles  down   the program was not found,\n              and\n              a-word-that-is-longer-than\n              -its-column";
+        assert_eq!(narrow, expect, "{narrow}");
+    }
+
+    #[test]
+    fn a_last_column_without_room_stands_below() {
+        let squeezed = shown(Some(37));
+        assert!(squeezed.lines().all(|line| line.chars().count() <= 37), "{squeezed}");
+        let expect = "NAME   STATE\nfiles  down\n    the program was not found, and\n    a-word-that-is-longer-than-its-co\n    lumn";
+        assert_eq!(squeezed, expect, "{squeezed}");
+        assert!(shown(Some(38)).starts_with("NAME   STATE  REASON\n"));
+    }
+
+    #[test]
+    fn further_rows_of_a_line_are_indented() {
+        let rows = indented("servers    0 of 3 ready and more words", 11, 24);
+        assert_eq!(rows, ["servers    0 of 3 ready", "           and more", "           words"]);
+        assert_eq!(indented("short", 11, 24), ["short"]);
     }
 }

@@ -43,9 +43,16 @@ pub struct Route<'a> {
     pub(crate) public: Option<&'a Arc<str>>,
     /// The own name as the catalog holds it, if it is listed and differs from the public one.
     pub(crate) renamed: Option<&'a Arc<str>>,
+    /// The name by which capabilities judge it, if that is not the one that was looked up.
+    pub(crate) ruled: Option<Cow<'a, str>>,
 }
 
 impl Route<'_> {
+    /// The context that capabilities judge, of a request that names this one.
+    pub(crate) fn ruled_context<'c>(&'c self, asked: Option<&'c str>) -> Option<&'c str> {
+        self.ruled.as_deref().or(asked)
+    }
+
     /// Whether it is listed under the name that was looked up; else it may be hidden, or a URI.
     pub fn is_listed(&self) -> bool {
         self.public.is_some()
@@ -131,7 +138,7 @@ impl Catalog {
         self.views.get(index.0)
     }
 
-    /// How MCP clients name an entry of a server, listed or not.
+    /// How MCP clients name an entry of a server, listed or not, as capabilities judge it.
     pub(crate) fn client_name(&self, server: &ParticipantId, method: &str, own: &str) -> ClientName {
         let Some(index) = self.index(server) else { return ClientName::None };
         let Some(names) = self.names(index).filter(|names| !names.builtin) else { return ClientName::None };
@@ -148,7 +155,10 @@ impl Catalog {
             // The entry is listed under no name; this one begins with the server's.
             return ClientName::Public(public_name(names.id.as_str(), own));
         }
-        self.public_name(names, list, own).map_or(ClientName::Hidden, ClientName::Public)
+        match self.has_public_name(names, list, own) {
+            true => ClientName::Public(names.ruled_name(own)),
+            false => ClientName::Hidden,
+        }
     }
 
     /// Whether requests of this method for a server's own name are refused, for a link with these views of its own.
@@ -296,12 +306,15 @@ impl Catalog {
         }
     }
 
-    /// The public name of a server's own name; `None` if another of its names has it.
-    fn public_name(&self, names: &UpstreamNames, list: ListKind, own: &str) -> Option<String> {
-        let public = public_name(&names.prefix, own);
-        let view = self.shared(self.index(&names.id)?)?;
-        let is_free = view.list(list).get(&public).is_none_or(|entry| *entry.own == *own);
-        is_free.then_some(public)
+    /// Whether a server's own name has its public name, and no other of its names.
+    fn has_public_name(&self, names: &UpstreamNames, list: ListKind, own: &str) -> bool {
+        let Some(view) = self.index(&names.id).and_then(|index| self.shared(index)) else { return false };
+        view.list(list).get(&names.public_name(list, own)).is_none_or(|entry| *entry.own == *own)
+    }
+
+    /// Whether the topic offers what a request of this method names at a server, by its own name.
+    pub(crate) fn offers(&self, server: &ParticipantId, method: &str, own: &str) -> bool {
+        method != "tools/call" || self.names_of(server).is_none_or(|names| names.offers(ListKind::Tools, own))
     }
 
     /// The route to the one server whose prefix is empty, if there is one.
@@ -310,7 +323,8 @@ impl Catalog {
     }
 
     fn route<'a>(&'a self, index: UpstreamIndex, own: impl Into<Cow<'a, str>>) -> Option<Route<'a>> {
-        Some(Route { upstream: self.id(index)?, index, own: own.into(), public: None, renamed: None })
+        let (upstream, own) = (self.id(index)?, own.into());
+        Some(Route { upstream, index, own, public: None, renamed: None, ruled: None })
     }
 
     fn resolve_name<'a>(
@@ -319,16 +333,23 @@ impl Catalog {
         list: ListKind,
         name: &'a str,
     ) -> Option<Route<'a>> {
-        if let Some((index, OfferedEntry { public, own, .. })) = self.listed(overrides, list, name) {
+        if let Some((index, OfferedEntry { public, own, ruled, .. })) = self.listed(overrides, list, name) {
             let (renamed, own) = ((public != own).then_some(own), Cow::Borrowed(&**own));
-            return Some(Route { upstream: self.id(index)?, index, own, public: Some(public), renamed });
+            let ruled = (!Arc::ptr_eq(ruled, public)).then(|| Cow::Borrowed(&**ruled));
+            let (upstream, public) = (self.id(index)?, Some(public));
+            return Some(Route { upstream, index, own, public, renamed, ruled });
         }
-        if let Some(route) = self.unlisted(overrides, name) {
+        if let Some(route) = self.unlisted(overrides, list, name) {
             return Some(route);
         }
         // No server lists it. The server without a prefix may have it and not list it.
         let bare = self.bare?;
-        if self.naming(bare)?.is_anothers(list, name) || name.len() > self.limits.name_bytes_max {
+        let naming = self.naming(bare)?;
+        if naming.is_anothers(list, name) || name.len() > self.limits.name_bytes_max {
+            return None;
+        }
+        // Of a tool with another name the server's own name leads nowhere.
+        if naming.own.renames(list, name) || !naming.own.offers(list, name) {
             return None;
         }
         self.route(bare, name)
@@ -340,7 +361,7 @@ impl Catalog {
     }
 
     /// The route of a name that no server lists to the server whose prefix it has, if the link's own lists there are not known.
-    fn unlisted<'a>(&'a self, overrides: &Overrides, name: &'a str) -> Option<Route<'a>> {
+    fn unlisted<'a>(&'a self, overrides: &Overrides, list: ListKind, name: &'a str) -> Option<Route<'a>> {
         if !self.has_own_lists || name.len() > self.limits.name_bytes_max {
             return None;
         }
@@ -350,10 +371,16 @@ impl Catalog {
         let all = self.upstreams.iter().enumerate();
         let under = all.filter(|(_, names)| !names.prefix.is_empty());
         let under = under.filter_map(|(at, names)| Some((at, names, own(names)?)));
-        let (at, names, own) = under.min_by_key(|(.., own)| own.len())?;
-        let index = UpstreamIndex(at);
+        let (at, names, given) = under.min_by_key(|(.., own)| own.len())?;
+        let (index, own) = (UpstreamIndex(at), names.original(list, given));
+        // Of a tool with another name the server's own name leads nowhere.
+        if own == given && names.renames(list, own) || !names.offers(list, own) {
+            return None;
+        }
         let is_unknown = names.own_lists && (own == AUTHORIZE || !overrides.contains_key(&index));
-        if is_unknown { self.route(index, own) } else { None }
+        let ruled = names.renames(list, own).then(|| names.ruled_name(own).into());
+        let route = || Some(Route { ruled, ..self.route(index, own)? });
+        if is_unknown { route() } else { None }
     }
 
     /// The public name of the tool that an app calls by its server's own name: that of the first of these servers that has such a

@@ -1,8 +1,10 @@
 //! Configuration of a topic: its name, its servers in order, and its limits.
 
-use model::{ParticipantId, TopicName};
+use std::{collections::BTreeMap, sync::Arc};
 
-use crate::RingLimits;
+use model::{ListKind, NameFilter, ParticipantId, TopicName};
+
+use crate::{RingLimits, names::public_name};
 
 /// How long a call waits for a caller that was answered for now with questions, milliseconds.
 pub const PAUSE_MS: u64 = 10 * 60 * 1000;
@@ -31,28 +33,63 @@ pub struct UpstreamNames {
     /// Whether each caller has lists of its own, which may not be known yet: then names under the prefix that are not listed lead to
     /// the server, too.
     pub own_lists: bool,
+    /// Names that the configuration gives to tools in place of the server's own, by these: the prefix stands before them.
+    pub renamed: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    /// The tools that the topic offers, by their [ruled names](UpstreamNames::ruled_name); `None` if all.
+    pub offered: Option<Arc<NameFilter>>,
 }
 
 impl UpstreamNames {
     /// A server with this prefix.
     pub fn new(id: ParticipantId, prefix: impl Into<String>) -> Self {
-        Self { id, prefix: prefix.into(), builtin: false, serves: false, own_lists: false }
+        let (renamed, offered) = (Arc::default(), None);
+        Self { id, prefix: prefix.into(), builtin: false, serves: false, own_lists: false, renamed, offered }
     }
 
     /// A participant that serves, with this prefix.
     pub fn serving(id: ParticipantId, prefix: impl Into<String>) -> Self {
-        Self { id, prefix: prefix.into(), builtin: false, serves: true, own_lists: false }
+        Self { serves: true, ..Self::new(id, prefix) }
     }
 
     /// The gateway's own participant, `portmoot`, with its own names.
     pub fn gateway() -> Self {
-        Self {
-            id: ParticipantId::gateway(),
-            prefix: String::new(),
-            builtin: true,
-            serves: false,
-            own_lists: false,
-        }
+        Self { builtin: true, ..Self::new(ParticipantId::gateway(), "") }
+    }
+
+    /// The name of an entry of a list before it has the prefix.
+    pub(crate) fn name<'a>(&'a self, list: ListKind, own: &'a str) -> &'a str {
+        let renamed = if list == ListKind::Tools { self.renamed.get(own) } else { None };
+        renamed.map_or(own, |name| &**name)
+    }
+
+    /// Whether the configuration gives an entry of a list another name.
+    pub(crate) fn renames(&self, list: ListKind, own: &str) -> bool {
+        list == ListKind::Tools && self.renamed.contains_key(own)
+    }
+
+    /// The server's own name of the entry that has this name before the prefix.
+    pub(crate) fn original<'a>(&'a self, list: ListKind, name: &'a str) -> &'a str {
+        let given = || self.renamed.iter().find(|(_, given)| ***given == *name).map(|(own, _)| &**own);
+        if list == ListKind::Tools { given().unwrap_or(name) } else { name }
+    }
+
+    /// The name by which capabilities, sets and the filter of a topic go: the server's own one behind the prefix ([`public_name`]),
+    /// whatever name the configuration gives it.
+    #[must_use]
+    pub fn ruled_name(&self, own: &str) -> String {
+        public_name(&self.prefix, own)
+    }
+
+    /// Whether the topic offers an entry of a list.
+    #[must_use]
+    pub fn offers(&self, list: ListKind, own: &str) -> bool {
+        let Some(offered) = self.offered.as_ref().filter(|_| list == ListKind::Tools) else { return true };
+        offered.admits(&self.ruled_name(own))
+    }
+
+    /// The public name of a server's tool or prompt ([`public_name`]), with the name that the configuration gives it.
+    pub fn public_name(&self, list: ListKind, own: &str) -> String {
+        public_name(&self.prefix, self.name(list, own))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::{
     admission::{admits_kind, judge_kind},
     catalog::Overrides,
     effect::{Cause, Effect},
+    event::Target,
     members::{Member, Seat},
     operations::{Handle, Operation, State},
     proposals::{Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpublished},
@@ -187,6 +188,15 @@ impl<H: Handles> Topic<H> {
         }
         let RoomRequests { tag, method, context, .. } = requests;
         let link = self.link_of(requests.link, proposal);
+        let named = context.as_deref();
+        if let Some(own) = named.filter(|own| !self.catalog.offers(&server, method.as_str(), own)) {
+            let refusal = refusals::of_request(Cause::Unknown, Some(Target::Tool(own)));
+            self.refuse(call, refusal, Cause::Unknown);
+            if let Some(proposal) = proposal {
+                self.not_carried_out(proposal, Cause::Unknown);
+            }
+            return;
+        }
         let withheld = self.withholds(&server, method.as_str(), context.as_deref());
         let seat = match self.room_for(link, &server).and_then(|seat| match withheld {
             true => Err(Cause::ToolChanged),

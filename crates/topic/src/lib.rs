@@ -36,6 +36,7 @@ mod operations;
 mod parking;
 mod pausing;
 mod pending;
+mod prefixes;
 mod proposals;
 mod propose;
 mod refusals;
@@ -69,10 +70,10 @@ pub use interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
 pub use members::APPS_PER_LINK_MAX;
 pub use names::{
-    NAME_CHARS_MAX, PREFIX_CHARS_MAX, PrefixError, REWRITTEN, check_prefixes, may_be_narrow, narrow_name,
-    public_name, public_uri,
+    NAME_CHARS_MAX, PREFIX_CHARS_MAX, REWRITTEN, may_be_narrow, narrow_name, public_name, public_uri,
 };
 pub use pausing::{MISSED_BYTES_MAX, MISSED_NOTICES_MAX};
+pub use prefixes::{PrefixError, check_prefixes};
 pub use proposals::{
     CLOSED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX, ENDED_PROPOSALS_MAX, REJECTED_PROPOSALS_MAX,
 };

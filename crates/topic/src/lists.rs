@@ -12,7 +12,7 @@ use crate::{
     config::UpstreamNames,
     event::ListScope,
     names::narrow_name,
-    view::method,
+    view::{is_named, method},
 };
 
 /// One entry of a list as a caller sees it.
@@ -24,6 +24,8 @@ pub struct Listing<'a> {
     pub own: &'a Arc<str>,
     /// Its public spelling.
     pub public: Cow<'a, str>,
+    /// The name by which capabilities judge it, if that is not the public one.
+    pub ruled: Option<&'a Arc<str>>,
     /// Whether a call of it is held as a proposal instead of running at once.
     pub held: bool,
 }
@@ -94,6 +96,7 @@ impl ListSnapshot {
                     None => Cow::Borrowed(&*entry.public),
                 };
                 let holds = match (&entry.template, &public) {
+                    (None, _) if is_named(list) => looker.holds(method, &entry.ruled, at),
                     (None, _) => looker.holds(method, &public, at),
                     (Some(template), Cow::Borrowed(_)) => looker.holds_some(method, &template.shape, at),
                     (Some(template), Cow::Owned(text)) => {
@@ -104,7 +107,8 @@ impl ListSnapshot {
                     }
                 };
                 let own = &entry.own;
-                listings.extend(holds.map(|held| Listing { upstream, own, public, held }));
+                let ruled = (!Arc::ptr_eq(&entry.ruled, &entry.public)).then_some(&entry.ruled);
+                listings.extend(holds.map(|held| Listing { upstream, own, public, ruled, held }));
             }
         }
         listings

@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 use model::ParticipantId;
 
-use crate::config::UpstreamNames;
-
 /// The longest public name under a prefix, in characters. Hosts refuse longer ones.
 pub const NAME_CHARS_MAX: usize = 64;
 /// The longest prefix, in characters, so that a shortened name stays readable.
@@ -103,62 +101,6 @@ fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
-}
-
-/// An error in a configuration of prefixes.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PrefixError {
-    /// Two servers with one name.
-    #[error("two servers are named `{0}`")]
-    SameId(String),
-    /// Two servers without a prefix.
-    #[error("`{0}` and `{1}` both have an empty prefix: give one of them a `prefix`")]
-    TwoEmpty(String, String),
-    /// One prefix and `_` begins the other, or they are equal.
-    #[error("names of `{0}` and `{1}` could shadow each other: give one of them another `prefix`")]
-    Shadows(String, String),
-    /// Longer than [`PREFIX_CHARS_MAX`].
-    #[error("the prefix of `{0}` is longer than {PREFIX_CHARS_MAX} characters: set a shorter `prefix`")]
-    TooLong(String),
-}
-
-/// Refuses configurations in which names of one server could be taken for another's.
-///
-/// # Errors
-/// The first pair, in configuration order, that could be confused.
-pub fn check_prefixes(upstreams: &[UpstreamNames]) -> Result<(), PrefixError> {
-    for (at, later) in upstreams.iter().enumerate() {
-        let name = |upstream: &UpstreamNames| upstream.id.to_string();
-        if later.prefix.chars().count() > PREFIX_CHARS_MAX {
-            return Err(PrefixError::TooLong(name(later)));
-        }
-        for earlier in upstreams.iter().take(at) {
-            if earlier.id == later.id {
-                return Err(PrefixError::SameId(name(later)));
-            }
-            if earlier.builtin || later.builtin {
-                continue;
-            }
-            match (earlier.prefix.is_empty(), later.prefix.is_empty()) {
-                (true, true) => return Err(PrefixError::TwoEmpty(name(earlier), name(later))),
-                (false, false) if shadows(&earlier.prefix, &later.prefix) => {
-                    return Err(PrefixError::Shadows(name(earlier), name(later)));
-                }
-                (true, false) | (false, true | false) => {}
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Whether a name can begin with both prefixes and their `_`.
-fn shadows(left: &str, right: &str) -> bool {
-    begins(left, right) || begins(right, left)
-}
-
-/// Whether `name` with a `_` behind it begins with `prefix` and a `_`.
-fn begins(prefix: &str, name: &str) -> bool {
-    name.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
 /// Whether a public name lies in the space of this (non-empty) prefix.

@@ -120,7 +120,7 @@ pub(crate) struct Operation<H: Handles> {
     /// The server: it has the call, or asks.
     pub(crate) server: Seat,
     pub(crate) method: Method,
-    /// The public name or URI.
+    /// The public name or URI, as capabilities judge it: a name is the server's own behind the prefix.
     pub(crate) context: Option<Arc<str>>,
     /// The server's own name or URI, if it differs.
     pub(crate) own: Option<Arc<str>>,

@@ -51,7 +51,11 @@ impl<H: Handles> Topic<H> {
             return self.refuse_request(call, refusals::of_interest(&interest), Cause::Limit);
         }
         let asked = target.and_then(Target::context);
-        let context = asked.map(|asked| route.public.cloned().unwrap_or_else(|| asked.into()));
+        let context = asked.map(|asked| match (&route.ruled, route.public) {
+            (Some(ruled), _) => Arc::from(&**ruled),
+            (None, Some(public)) => Arc::clone(public),
+            (None, None) => asked.into(),
+        });
         let respelled = || Catalog::respelled_own(&route, asked).map(Arc::from);
         let own = route.renamed.cloned().or_else(respelled);
         let (to, named) = (route.upstream.clone(), own.clone());
@@ -81,7 +85,7 @@ impl<H: Handles> Topic<H> {
         let (own, member) = self.members.linked(link).filter(|(_, member)| member.is_caller())?;
         let looker = Looker { capabilities: own.granted(member), promotes: own.promotes };
         let sees = |server: &ParticipantId, entry: &OfferedEntry| {
-            looker.holds("tools/call", &entry.public, server.as_str()).is_some()
+            looker.holds("tools/call", &entry.ruled, server.as_str()).is_some()
         };
         let read = own.own.as_ref().map_or(&[][..], |own| &own.apps);
         self.catalog.named_by_app(own.overrides(), read, name, &sees).cloned()
@@ -104,7 +108,7 @@ impl<H: Handles> Topic<H> {
         // Only a call that can be carried out later is held.
         let promotes =
             own.promotes && *interest == Interest::None && Some(route.index) != self.catalog.builtin();
-        let (method, context) = (method.as_str(), target.and_then(Target::context));
+        let (method, context) = (method.as_str(), route.ruled_context(target.and_then(Target::context)));
         let (granted, at) = (own.granted(member), route.upstream.as_str());
         let rule = match judge(granted, method, context, at) {
             Ok(at) => Some(Rule { capabilities: Arc::clone(granted), at }),

@@ -20,7 +20,8 @@ impl<H: Handles> Topic<H> {
         let (own, member) = self.members.linked(link)?;
         let scopes = own.stepping_up()?;
         let route = self.catalog.resolve(own.overrides(), target)?;
-        let (context, at) = (target.and_then(Target::context), route.upstream.as_str());
+        let context = route.ruled_context(target.and_then(Target::context));
+        let at = route.upstream.as_str();
         let may = |capabilities: &Capabilities| match admits(capabilities, method, context, at) {
             true => Some(REQUEST),
             false => proposes(capabilities, method, context, at).then_some(PROPOSAL),

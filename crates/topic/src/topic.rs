@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use model::{Capabilities, LinkId, LogLevel, Narrowing, OperationId, ParticipantId, TopicName};
+use model::{Capabilities, LinkId, ListKind, LogLevel, Narrowing, OperationId, ParticipantId, TopicName};
 
 use crate::{
     Handles,
@@ -115,7 +115,7 @@ impl<H: Handles> Topic<H> {
     pub fn admits(&self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
         let Some((own, member)) = self.members.linked(link) else { return false };
         self.catalog.resolve(own.overrides(), target).is_some_and(|route| {
-            let context = target.and_then(Target::context);
+            let context = route.ruled_context(target.and_then(Target::context));
             admits(own.granted(member), method, context, route.upstream.as_str())
         })
     }
@@ -127,7 +127,27 @@ impl<H: Handles> Topic<H> {
         let capabilities = &*own.granted_with(member, narrowing);
         let looker = Looker { capabilities, promotes: true };
         let route = self.catalog.resolve(own.overrides(), Some(Target::Tool(tool)));
-        route.is_some_and(|route| looker.holds("tools/call", tool, route.upstream.as_str()).is_some())
+        route.is_some_and(|route| {
+            let context = route.ruled_context(Some(tool)).unwrap_or_default();
+            looker.holds("tools/call", context, route.upstream.as_str()).is_some()
+        })
+    }
+
+    /// Whether the topic offers what a request of this method names at a server, by the server's own name.
+    pub fn offers(&self, server: &ParticipantId, method: &str, own: &str) -> bool {
+        self.catalog.offers(server, method, own)
+    }
+
+    /// The name of a server's tool by which capabilities and sets go ([`UpstreamNames::ruled_name`]).
+    pub fn ruled_name(&self, server: &ParticipantId, own: &str) -> Option<String> {
+        Some(self.catalog.names_of(server)?.ruled_name(own))
+    }
+
+    /// The same of a public name that the configuration gives to a tool; `None` if it is no such name.
+    pub fn ruled_of_public(&self, server: &ParticipantId, public: &str) -> Option<String> {
+        let names = self.catalog.names_of(server)?;
+        let given = |(own, _): &(&Arc<str>, _)| names.public_name(ListKind::Tools, own) == public;
+        names.renamed.iter().find(given).map(|(own, _)| names.ruled_name(own))
     }
 
     /// Whether a participant may call a tool of a server, under the name by which a call of it was judged; or, of a `held` call,

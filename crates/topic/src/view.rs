@@ -9,7 +9,7 @@ use model::ListKind;
 
 use crate::{
     config::{Limits, UpstreamNames},
-    names::{lies_under, public_name, whole_name},
+    names::{lies_under, whole_name},
     template::Template,
 };
 
@@ -54,6 +54,8 @@ pub(crate) struct OfferedEntry {
     /// The public name; of a resource or template, the server's own spelling.
     pub(crate) public: Arc<str>,
     pub(crate) own: Arc<str>,
+    /// The name or URI by which capabilities judge it: the public one itself, unless the configuration gives it its name.
+    pub(crate) ruled: Arc<str>,
     pub(crate) digest: u64,
     /// The compiled template, if it is one.
     pub(crate) template: Option<Template>,
@@ -112,7 +114,9 @@ impl UpstreamView {
             let items = manifest.list(list).iter().filter(|item| item.withheld != Withholding::None);
             items.map(|item| item.own.clone()).collect()
         });
+        let offers = |item: &&ListItem| naming.own.offers(ListKind::Tools, &item.own);
         let shown = manifest.tools.iter().filter(|item| item.withheld != Withholding::Unlisted);
+        let shown = shown.filter(offers);
         let apps = shown.filter_map(|item| item.app.clone());
         let apps = apps.filter(|uri| uri.len() <= naming.limits.uri_bytes_max).collect();
         Self { manifest, lists, quarantined, withheld, apps }
@@ -155,15 +159,17 @@ impl Naming<'_> {
         let mut set_aside =
             |item: &ListItem, why| quarantined.push(Quarantined { list, own: item.own.clone(), why });
         let prefix = self.own.prefix.as_str();
-        let has_prefix = |item: &&ListItem| is_named(list) && lies_under(prefix, &item.own);
-        let with_prefix: HashSet<&str> = items.iter().filter(has_prefix).map(|item| &*item.own).collect();
+        let offered = || items.iter().filter(|item| self.own.offers(list, &item.own));
+        let names = offered().filter(|_| is_named(list)).map(|item| self.own.name(list, &item.own));
+        let with_prefix: HashSet<&str> = names.filter(|name| lies_under(prefix, name)).collect();
         // A name that has the prefix itself wins over one that receives it, whatever their order.
         let is_taken = |item: &ListItem| {
+            let name = self.own.name(list, &item.own);
             !with_prefix.is_empty()
-                && !lies_under(prefix, &item.own)
-                && with_prefix.contains(&*whole_name(prefix, &item.own))
+                && !lies_under(prefix, name)
+                && with_prefix.contains(&*whole_name(prefix, name))
         };
-        let shown = items.iter().filter(|item| item.withheld != Withholding::Unlisted);
+        let shown = offered().filter(|item| item.withheld != Withholding::Unlisted);
         for (at, item) in shown.enumerate() {
             if at >= entries_max {
                 set_aside(item, Quarantine::TooMany);
@@ -195,18 +201,23 @@ impl Naming<'_> {
         if own.len() > bytes_max {
             return Err(Quarantine::TooLong);
         }
-        let public = match self.own.prefix.as_str() {
-            prefix if is_named(list) && !prefix.is_empty() => public_name(prefix, &own).into(),
+        let public: Arc<str> = match self.own.prefix.as_str() {
+            "" if !self.own.renames(list, &own) => own.clone(),
+            _ if is_named(list) => self.own.public_name(list, &own).into(),
             _ => own.clone(),
         };
-        if self.is_anothers(list, &public) {
+        let ruled = match self.own.renames(list, &own) {
+            true => self.own.ruled_name(&own).into(),
+            false => Arc::clone(&public),
+        };
+        if self.is_anothers(list, &public) || self.is_anothers(list, &ruled) {
             return Err(Quarantine::Shadows);
         }
         let template = match list {
             ListKind::Templates => Some(Template::parse(&own).ok_or(Quarantine::NoTemplate)?),
             ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Skills => None,
         };
-        Ok(OfferedEntry { public, own, digest, template })
+        Ok(OfferedEntry { public, own, ruled, digest, template })
     }
 
     /// Whether a public name belongs to another server, listed or not. Only names under an empty prefix can.

@@ -8,8 +8,11 @@ pub use client::guard::support;
 pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support};
 pub use vetting::{FirstUse, Mode, Policy};
 
+use ::openapi::Operations;
 use model::{Capabilities, ParticipantId};
 use tls::ClientTls;
+
+use crate::curation::Curation;
 
 /// One server: `[servers.NAME]`, or an entry of `mcpServers`.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +43,8 @@ pub struct ServerConfig {
     pub validate: bool,
     /// What changes of its definitions lead to.
     pub pins: Policy,
+    /// Which of its tools callers see, and how; `None` if as it lists them.
+    pub curation: Option<Arc<Curation>>,
 }
 
 /// The transport of a server.
@@ -54,6 +59,9 @@ pub enum Transport {
     Sse(HttpConfig),
     /// proto-mcp over a pipe, a socket or a WebSocket.
     Proto(ProtoConfig),
+    /// An HTTP API whose operations are the tools.
+    #[strum(serialize = "openapi")]
+    OpenApi(OpenApiConfig),
     /// The built-in demo server.
     Demo,
     /// A participant that dials in and serves (`serves = true`).
@@ -93,6 +101,44 @@ pub struct HttpConfig {
     pub tls: ClientTls,
 }
 
+/// An HTTP API that an OpenAPI description describes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenApiConfig {
+    /// The description.
+    pub description: Description,
+    /// Where the API is. All requests go to the origin of its URL.
+    pub http: HttpConfig,
+    /// Whether that URL is the API's; else it is where the description is fetched from, on whose origin the API is.
+    pub is_base: bool,
+    /// Parameters of the query of every request.
+    pub query: Vec<(String, Secret)>,
+}
+
+/// An OpenAPI description.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Description {
+    /// A file, as it was when the configuration was read.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        operations: Arc<Operations>,
+    },
+    /// An `http` or `https` URL; it is fetched when a session opens.
+    Url(Secret),
+}
+
+impl Description {
+    /// Where it is, as it is written.
+    #[must_use]
+    pub fn written(&self) -> String {
+        match self {
+            Self::File { path, .. } => path.display().to_string(),
+            Self::Url(url) => url.written().to_owned(),
+        }
+    }
+}
+
 /// A proto-mcp server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProtoConfig {
@@ -111,6 +157,18 @@ pub enum ProtoConfig {
     Grpc(HttpConfig),
 }
 
+impl Transport {
+    /// Host and port of its URL, if it has one and they are not made of variables.
+    #[must_use]
+    pub fn authority(&self) -> Option<String> {
+        let url = &self.address()?.url;
+        let (_, rest) = url.written().split_once("://")?;
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let place = authority.rsplit('@').next()?;
+        (!place.is_empty() && !authority.contains('$')).then(|| place.to_owned())
+    }
+}
+
 impl ServerConfig {
     /// Whether it runs on demand: it is a process, and its configuration does not want it to run always.
     #[must_use]
@@ -121,6 +179,9 @@ impl ServerConfig {
     /// Whether its sessions may be lost while its process or connection goes on, so that calls are kept to be sent again: it is reached over
     /// HTTP, or it is a process that may pass messages on to another server, for its command line or environment has a URL.
     pub(crate) fn may_lose_sessions(&self) -> bool {
+        if matches!(self.transport, Transport::OpenApi(_)) {
+            return false;
+        }
         let Some(child) = self.transport.child() else { return true };
         let mut texts = child.args.iter().chain(child.env.iter().map(|(_, value)| value));
         texts.any(|text| text.expose().contains("://"))
@@ -148,6 +209,11 @@ impl ServerConfig {
             parts.extend(child.cwd.as_ref().and_then(|cwd| cwd.to_str()));
         }
         parts.extend(self.transport.address().map(|address| address.url.written()));
+        let description = match &self.transport {
+            Transport::OpenApi(api) => Some(api.description.written()),
+            _ => None,
+        };
+        parts.extend(description.as_deref());
         parts.join("\0")
     }
 }
@@ -159,7 +225,8 @@ impl Transport {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
             Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,
-            Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unusable { .. } => None,
+            Self::Http(_) | Self::Sse(_) | Self::OpenApi(_) => None,
+            Self::Demo | Self::Participant | Self::Unusable { .. } => None,
         }
     }
 
@@ -168,7 +235,8 @@ impl Transport {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
             Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,
-            Self::Http(_) | Self::Sse(_) | Self::Demo | Self::Participant | Self::Unusable { .. } => None,
+            Self::Http(_) | Self::Sse(_) | Self::OpenApi(_) => None,
+            Self::Demo | Self::Participant | Self::Unusable { .. } => None,
         }
     }
 
@@ -177,6 +245,7 @@ impl Transport {
     pub fn address(&self) -> Option<&HttpConfig> {
         match self {
             Self::Http(http) | Self::Sse(http) => Some(http),
+            Self::OpenApi(api) => Some(&api.http),
             Self::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http) | ProtoConfig::Grpc(http)) => {
                 Some(http)
             }

@@ -28,6 +28,9 @@ pub(crate) enum Fault {
     /// The configuration of the server cannot be used.
     #[error("{0}")]
     Unusable(String),
+    /// The server is this gateway, or lists what this gateway lists.
+    #[error("{0}")]
+    Itself(&'static str),
 }
 
 impl Fault {
@@ -52,6 +55,9 @@ impl Fault {
             Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
             Self::Answer(_) | Self::Version(_) => (UpstreamFailed, "gave an unusable answer", ""),
             Self::Unusable(_) => (UpstreamDown, "cannot start as it is configured", "tell the operator"),
+            Self::Itself(_) => {
+                (UpstreamDown, "leads back to this gateway", "tell the operator: it must be removed")
+            }
         };
         let refusal = Refusal::new(code, format!("the server `{server}` {what}"));
         match self {
@@ -64,16 +70,25 @@ impl Fault {
 }
 
 impl Fault {
+    /// The fault of a server that names these gateways, itself first, if this gateway is among them.
+    pub(crate) fn of_gateways(named: &[String], own: &str) -> Option<Self> {
+        match named.iter().position(|id| id == own)? {
+            0 => Some(Self::Itself("this is the gateway itself")),
+            _ => Some(Self::Itself("this is the gateway itself, through other gateways")),
+        }
+    }
+
     /// Whether the server runs, and may not have understood what it read or not speak this version of it.
     pub(crate) fn is_of_protocol(&self) -> bool {
         match self {
             Self::Timeout | Self::Version(_) | Self::Ended(_) => true,
             Self::Link(LinkError::Exited { .. } | LinkError::Broken(_) | LinkError::Malformed(_)) => true,
-            Self::Link(_) | Self::Unsent(_) | Self::Answer(_) | Self::Unusable(_) => false,
+            Self::Link(_) | Self::Unsent(_) | Self::Answer(_) | Self::Unusable(_) | Self::Itself(_) => false,
         }
     }
 
-    /// The cause, for operators: it may contain an exit code, an HTTP status or the server's words, but no command, path or URL.
+    /// The cause, for operators: it may contain an exit code, an HTTP status, the name of a program or the server's words, but no
+    /// arguments, path or URL.
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Link(LinkError::Unreachable(why)) => why.clone(),
@@ -83,7 +98,8 @@ impl Fault {
             | Self::Timeout
             | Self::Answer(_)
             | Self::Version(_)
-            | Self::Unusable(_) => self.to_string(),
+            | Self::Unusable(_)
+            | Self::Itself(_) => self.to_string(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Handshake with a server: dialing, era detection, `initialize` and `server/discover`.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::{
     config::{ProtoConfig, StdioConfig, Transport},
     demo::DemoLink,
     fault::Fault,
+    openapi,
     proto::ProtoLink,
     session::inbox::SessionInbox,
     session_api::QUESTIONS,
@@ -67,6 +69,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         }
         Transport::Http(http) if !setup.http_sse => Link::http(&session.http(http)?, inbox())?,
         Transport::Http(http) | Transport::Sse(http) => Link::sse(&session.http(http)?, inbox()).await?,
+        Transport::OpenApi(api) => openapi::open(session, api, inbox()).await?,
         Transport::Demo => Link::custom(Arc::new(DemoLink(inbox()))),
         Transport::Participant => {
             let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
@@ -85,7 +88,7 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         None => match transport {
             Transport::Http(_) if setup.http_sse => initialize(session, None).await?,
             Transport::Sse(_) | Transport::Proto(_) => initialize(session, None).await?,
-            Transport::Stdio(_) | Transport::Demo => probe(session, true).await?,
+            Transport::Stdio(_) | Transport::OpenApi(_) | Transport::Demo => probe(session, true).await?,
             Transport::Http(_) | Transport::Participant | Transport::Unusable { .. } => {
                 probe(session, false).await?
             }
@@ -94,15 +97,19 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
     Ok(())
 }
 
-/// Why a child cannot be started. Names neither the program nor its arguments.
+/// Why a child cannot be started. Names the program without its directory, and no arguments.
 fn not_started(stdio: &StdioConfig, error: &std::io::Error) -> String {
     let absent = error.kind() == std::io::ErrorKind::NotFound;
     let what = match stdio.cwd.as_ref().is_some_and(|dir| !dir.is_dir()) {
         true if absent => "the working directory does not exist",
-        _ if absent => "the program was not found",
-        _ => "the program cannot be started",
+        _ if absent => "was not found",
+        _ => "cannot be started",
     };
-    format!("{what}: {error}")
+    if what.starts_with("the ") {
+        return format!("{what}: {error}");
+    }
+    let name = Path::new(&stdio.command).file_name().unwrap_or_default().to_string_lossy();
+    format!("the program `{}` {what}: {error}", name.escape_debug())
 }
 
 /// Probes a server for the modern era; after a short wait, or an error, initializes it as a legacy server. A late success of the

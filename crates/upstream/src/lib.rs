@@ -8,6 +8,7 @@
 
 mod arguments;
 pub mod config;
+pub mod curation;
 mod declared;
 mod demo;
 pub mod dial_in;
@@ -20,6 +21,7 @@ mod kept;
 mod listen_stream;
 mod lists;
 mod manifest;
+pub mod openapi;
 mod origin;
 mod pinning;
 mod proto;
@@ -36,6 +38,7 @@ mod supervisor;
 pub mod tasks;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use arguments::Checks;
 pub use client::processes::{Root, Usage, usage};
@@ -56,3 +59,4 @@ pub use spec::UpstreamSpec;
 pub use starts::{PROBES_AT_ONCE, STARTS_AT_ONCE, Starts};
 pub use status::{Quarantined, State, Status};
 pub use supervisor::Upstream;
+pub use words::telling;

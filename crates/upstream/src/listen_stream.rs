@@ -87,7 +87,8 @@ async fn open(session: &Session) -> Option<PendingAnswer> {
             | Fault::Timeout
             | Fault::Answer(_)
             | Fault::Version(_)
-            | Fault::Unusable(_),
+            | Fault::Unusable(_)
+            | Fault::Itself(_),
         ) => return None,
     };
     let number = stream.number;

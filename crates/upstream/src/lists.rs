@@ -8,12 +8,14 @@ use json::quote;
 use model::Coding;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use vetting::Part;
 use wire::mcp::list::{BadItem, Item, split};
-use wire::mcp::{Era, extensions, header::annotations, task};
+use wire::mcp::{Era, extensions, gateways, header::annotations, task};
 use wire::mcp::{ListKind, ListNames};
 use wire::rpc::code;
 
 use crate::arguments::{Arguments, Checks};
+use crate::curation::Curated;
 use crate::judged::{judge_instructions, judge_list};
 use crate::manifest::{Compiled, List, Manifest, Written};
 use crate::origin::Origin;
@@ -75,7 +77,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             continue;
         }
         if !extensions::lists(&handshake.capabilities, kind) {
-            manifest.set(kind, List::default());
+            add(&origin, &mut manifest, kind, List::default(), Verdicts::default());
             session.written.lock().set(kind, List::default());
             if kind == ListKind::Tools && stale == ALL {
                 manifest.quarantined = undeclared(session, handshake).await;
@@ -84,6 +86,12 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         }
         match fetch(session, kind).await {
             Ok((mut list, bad)) => {
+                if let Some(named) = named_gateways(&mut list) {
+                    if let Some(fault) = Fault::of_gateways(&named, &origin.environment.instance) {
+                        return Err(fault);
+                    }
+                    manifest.gateways = named;
+                }
                 if kind == ListKind::Tools && session.coding() == Coding::Proto {
                     let sent = session.sent_schemas.take();
                     let server = (session.upstream(), session.setup.environment.resolve.as_ref());
@@ -100,6 +108,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                 add(&origin, &mut manifest, kind, list, verdicts);
                 if kind == ListKind::Tools {
                     manifest.quarantined.extend(bad);
+                    manifest.quarantined.extend(session.left_out.get().into_iter().flatten().cloned());
                 }
             }
             Err(fault) => {
@@ -111,7 +120,9 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             }
         }
     }
-    if before.tools != manifest.tools || before.sent != manifest.sent {
+    let is_same_tool =
+        |one: &Manifest, other: &Manifest| one.tools == other.tools && one.altered == other.altered;
+    if !is_same_tool(&before, &manifest) || before.sent != manifest.sent {
         manifest.compiled = Compiled::with(&session.setup.environment.fields);
         manifest.checks = Checks::default();
     }
@@ -119,6 +130,18 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
         *session.manifest.lock() = Arc::new(manifest);
     }
     outcome
+}
+
+/// Takes out of a list which gateways it came through, if its server is one.
+fn named_gateways(list: &mut List) -> Option<Vec<String>> {
+    let at = list.extras.iter().position(|(key, _)| key == "_meta")?;
+    let (_, meta) = list.extras.get_mut(at)?;
+    let named = gateways::read_in(meta)?;
+    match gateways::removed(meta).filter(|rest| rest.as_slice() != b"{}") {
+        Some(rest) => *meta = rest.into(),
+        None => drop(list.extras.remove(at)),
+    }
+    Some(named)
 }
 
 /// The tools of a server that declares no list at all, and yet may have some: nothing of it is offered, and operators see why.
@@ -208,8 +231,19 @@ fn add(origin: &Origin<'_>, manifest: &mut Manifest, kind: ListKind, mut list: L
         let tools = list.items.iter().filter(|_| serves).map(|tool| (tool, task::support_of(&tool.raw)));
         let able = tools.filter(|(_, support)| *support != task::Support::None);
         manifest.tasks = able.map(|(tool, support)| (tool.key.clone(), support)).collect();
+        list = curate(origin, manifest, list);
     }
     manifest.set(kind, list);
+}
+
+/// The tools as callers see them. What is withheld and hidden is hidden.
+fn curate(origin: &Origin<'_>, manifest: &mut Manifest, tools: List) -> List {
+    let Some(curation) = &origin.spec.config.curation else { return tools };
+    let Curated { tools, altered, hidden, unusable, notes } = curation.curate(origin.server(), tools);
+    manifest.withheld.retain(|one| one.part != Part::Tool || curation.shows(&one.name));
+    manifest.quarantined.extend(unusable);
+    (manifest.altered, manifest.hidden, manifest.notes) = (altered, hidden, notes);
+    tools
 }
 
 /// Verdicts on schemas by their raw text: many tools of a server have the same schema.
@@ -309,7 +343,9 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
             ListKind::ALL.into_iter().filter(|kind| announced & bit(*kind) != 0).collect();
         let before = session.manifest();
         // `refresh` logs what it cannot fetch.
-        let _ = refresh(&session, &handshake, stale).await;
+        if let Err(fault @ Fault::Itself(_)) = refresh(&session, &handshake, stale).await {
+            return session.end_as_itself(fault).await;
+        }
         let after = session.manifest();
         let is_changed = |kind: ListKind| before.list(kind) != after.list(kind);
         let passed_on = quiet.refreshed(&announced, is_changed);

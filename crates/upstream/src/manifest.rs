@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use model::{Coding, Refusal, RefusalCode};
 use schema::{Module, Tool, ToolSchema};
+use transcode::server::schemas::SentTool;
 use vetting::{Definition, Part, Withheld};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::task::Support;
@@ -28,8 +29,14 @@ pub struct Manifest {
     pub capabilities: Bytes,
     /// The raw result of `initialize` (legacy) or `server/discover` (modern); empty before the handshake.
     pub handshake: Bytes,
-    /// Its tools, without the quarantined ones.
+    /// Its tools as callers see them, under its own names, without the quarantined and the hidden ones.
     pub tools: List,
+    /// The tools that callers see otherwise than the server lists them, by its own names.
+    pub altered: HashMap<String, Altered>,
+    /// The tools that the configuration hides, by the server's own names.
+    pub hidden: Vec<String>,
+    /// Lines of the configuration about its tools that have another effect than they seem to have.
+    pub notes: Vec<String>,
     /// Its resources.
     pub resources: List,
     /// Its resource templates.
@@ -56,6 +63,8 @@ pub struct Manifest {
     pub compiled: Compiled,
     /// The input schemas by which arguments were checked.
     pub checks: Checks,
+    /// The gateways that its lists came through, the nearest first; empty if its server is no gateway.
+    pub gateways: Vec<String>,
     /// Definitions that callers do not get as the server writes them now: requests for these tools and prompts are refused.
     pub withheld: Vec<Withheld>,
 }
@@ -126,6 +135,15 @@ impl Written {
     }
 }
 
+/// A tool that callers see otherwise than its server lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Altered {
+    /// The server's definition.
+    pub original: Item,
+    /// Whether some of its arguments are preset or hidden, so that its schema is another one.
+    pub is_cut: bool,
+}
+
 impl Manifest {
     /// One of the lists.
     #[must_use]
@@ -139,10 +157,45 @@ impl Manifest {
         }
     }
 
-    /// The schema of a tool in protobuf: what its server sent, else its JSON Schema as a message in the package of the server with
-    /// this name.
+    /// A tool as its server defines it: what pins, checks and reviewers go by.
+    #[must_use]
+    pub fn original(&self, tool: &str) -> Option<&Item> {
+        let listed = || self.tools.items.iter().find(|item| item.key == tool);
+        self.altered.get(tool).map(|altered| &altered.original).or_else(listed)
+    }
+
+    /// The messages that the server sent with a tool, unless callers see fewer arguments than these have.
+    #[must_use]
+    pub fn sent_to_callers(&self, tool: &str) -> Option<&SentTool> {
+        self.sent.get(tool).filter(|_| !self.is_cut(tool))
+    }
+
+    /// The reference to a tool's schema as the server wrote it, unless callers see fewer arguments.
+    #[must_use]
+    pub fn reference(&self, tool: &str) -> Option<&str> {
+        self.sent.reference(tool).filter(|_| !self.is_cut(tool))
+    }
+
+    /// Whether callers cannot pass some arguments of a tool.
+    #[must_use]
+    pub fn is_cut(&self, tool: &str) -> bool {
+        self.altered.get(tool).is_some_and(|altered| altered.is_cut)
+    }
+
+    /// The arguments that callers of a tool mirror in HTTP headers.
+    #[must_use]
+    pub fn mirrored_by_callers(&self, tool: &str) -> Vec<HeaderParam> {
+        let schema = || self.tools.items.iter().find(|item| item.key == tool)?.get("inputSchema");
+        match self.is_cut(tool) {
+            true => schema().and_then(|schema| header::annotations(&schema).ok()).unwrap_or_default(),
+            false => self.annotations.get(tool).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The schema in protobuf that callers of a tool use: what its server sent, else the JSON Schema that they see as a message in the
+    /// package of the server with this name.
     pub fn tool_schema(&self, server: &str, tool: &str) -> Option<ToolSchema> {
-        match self.sent.get(tool) {
+        match self.sent_to_callers(tool) {
             Some(sent) => Some(sent.schema.clone()),
             None => self.module(server).tool(tool).cloned(),
         }
@@ -187,7 +240,7 @@ impl Manifest {
         if let Some(unusable) = self.quarantined.iter().find(|one| one.name == tool) {
             return Err(format!("- {}", unusable.reason));
         }
-        let Some(item) = self.tools.items.iter().find(|item| item.key == tool) else { return Ok(()) };
+        let Some(item) = self.original(tool) else { return Ok(()) };
         let schema = || item.get("inputSchema").unwrap_or_default();
         self.checks.of(tool, schema).map_err(|why| format!("- {why}"))?.check(arguments)
     }
@@ -196,7 +249,7 @@ impl Manifest {
     /// microseconds a tool.
     pub fn module(&self, server: &str) -> &Module {
         self.compiled.module.get_or_init(|| {
-            let items = self.tools.items.iter().filter(|item| self.sent.get(&item.key).is_none());
+            let items = self.tools.items.iter().filter(|item| self.sent_to_callers(&item.key).is_none());
             let read = |item: &Item| {
                 let description =
                     item.get("description").and_then(|raw| Some(json::text(&raw)?.into_owned()));
@@ -218,8 +271,7 @@ impl Manifest {
     #[must_use]
     pub fn defines(&self, tool: &str, definition: &[u8]) -> bool {
         let of = |raw: &[u8]| Definition::of(Part::Tool, tool, raw);
-        let found = self.tools.items.iter().find(|item| item.key == tool);
-        found.is_some_and(|item| *item.raw == *definition || of(&item.raw) == of(definition))
+        self.original(tool).is_some_and(|item| *item.raw == *definition || of(&item.raw) == of(definition))
     }
 
     /// Whether requests for an entry of this list are refused, whatever the caller may do.

@@ -50,5 +50,6 @@ impl<'a> Origin<'a> {
         manifest.handshake = handshake.result.clone();
         manifest.is_legacy = self.era == Era::Legacy;
         manifest.coding = self.coding;
+        manifest.gateways = handshake.gateways.clone().unwrap_or_default();
     }
 }

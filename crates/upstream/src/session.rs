@@ -30,6 +30,7 @@ use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version, extensions};
 use wire::{mcp::Era, rpc::Id};
 
+use crate::curation::Curation;
 use crate::field_numbers::FieldNumbers;
 use crate::pinning::Pinning;
 use crate::sent::{Resolve, SentSchemas};
@@ -45,6 +46,8 @@ use crate::{
     question::Question,
     spec::UpstreamSpec,
     starts::Starts,
+    status::Quarantined,
+    words,
 };
 use client_tasks::ClientTasks;
 pub use client_tasks::{CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX};
@@ -56,6 +59,8 @@ pub use tasks::TaskHold;
 
 /// Lines on stderr that a failure is shown with.
 const LAST_WORDS_MAX: usize = 5;
+/// Lines of it that are searched for an error.
+const SEARCHED_WORDS_MAX: usize = 200;
 
 /// An event of a session that concerns no single call.
 #[derive(Debug)]
@@ -96,6 +101,8 @@ pub struct Environment {
     pub guard: Option<Guard>,
     /// The gateway's `Implementation` object, raw JSON.
     pub identity: Bytes,
+    /// The random id of the running gateway: a server that names it leads back to the gateway.
+    pub instance: Arc<str>,
     /// Receives everything that concerns no single call.
     pub events: Arc<dyn SessionEvents>,
     /// The participant that serves, for a server that dials in.
@@ -176,6 +183,8 @@ pub struct Session {
     pub(crate) sent_schemas: SentSchemas,
     /// Whether references of tools had no answer when they were listed last (proto-mcp).
     pub(crate) unresolved: AtomicBool,
+    /// Tools that its link does not list, each with a reason.
+    pub(crate) left_out: OnceLock<Vec<Quarantined>>,
     /// Held while lists are fetched.
     pub(crate) listing: tokio::sync::Mutex<()>,
     pending: Mutex<PendingTable>,
@@ -201,8 +210,9 @@ pub struct Session {
     pub(crate) ended: watch::Sender<bool>,
     health: Health,
     doubts: Doubts,
-    /// Messages that could not be parsed.
+    /// Messages that could not be parsed, and the first one's beginning.
     unreadable: AtomicU64,
+    noise: Mutex<Option<String>>,
     opened_at: Instant,
     /// The time of the last call, in milliseconds since `opened_at`.
     last_call_ms: AtomicU64,
@@ -241,6 +251,7 @@ impl Session {
             written: Mutex::default(),
             sent_schemas: SentSchemas::default(),
             unresolved: AtomicBool::new(false),
+            left_out: OnceLock::new(),
             listing: tokio::sync::Mutex::default(),
             pending: Mutex::default(),
             // All together are bounded by the queue itself.
@@ -257,6 +268,7 @@ impl Session {
             health: Health::default(),
             doubts: Doubts::default(),
             unreadable: AtomicU64::new(0),
+            noise: Mutex::default(),
             opened_at: Instant::now(),
             last_call_ms: AtomicU64::new(0),
             instance: u64::from_le_bytes(platform::random()),
@@ -316,6 +328,12 @@ impl Session {
             Transport::Proto(_) if !self.setup.proto_fallback => Coding::Proto,
             _ => Coding::Json,
         }
+    }
+
+    /// What the configuration makes of its server's tools; `None` if callers see them as they are.
+    #[must_use]
+    pub fn curation(&self) -> Option<&Curation> {
+        self.setup.spec.config.curation.as_deref()
     }
 
     /// Whether the arguments of its calls are checked by its tools' schemas: always, if these are messages of proto-mcp.
@@ -390,6 +408,20 @@ impl Session {
         self.handshake.lock().clone()
     }
 
+    /// The fault with which the session ended; `None` while it is open.
+    pub(crate) fn end_fault(&self) -> Option<Fault> {
+        self.pending.lock().ended.clone()
+    }
+
+    /// Ends the session of a server that leads back to this gateway: what it listed is the gateway's own, and is listed no more.
+    pub(crate) async fn end_as_itself(&self, fault: Fault) {
+        *self.manifest.lock() = Arc::default();
+        *self.written.lock() = Written::default();
+        self.emit(SessionEvent::Changed(&[]));
+        self.end(fault);
+        self.close().await;
+    }
+
     /// Why the session ended, for operators; `None` while it is open.
     pub(crate) fn end_cause(&self) -> Option<String> {
         self.pending.lock().ended.as_ref().map(Fault::cause)
@@ -400,10 +432,29 @@ impl Session {
         self.link.get()?.process()
     }
 
-    /// The last lines of its process on stderr.
+    /// The last lines of its process on stderr, from the one on that names an error.
     pub(crate) fn last_words(&self) -> Vec<Arc<str>> {
-        let last_of = |root: Root| self.setup.environment.stderr.last_of(root.started, LAST_WORDS_MAX);
+        let mut lines = self.all_words();
+        let last = lines.len().saturating_sub(LAST_WORDS_MAX);
+        lines.drain(..words::telling(&lines).unwrap_or(last).min(last));
+        lines.truncate(LAST_WORDS_MAX);
+        lines
+    }
+
+    /// What an operator does about what its process wrote, if that is known.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        words::advice(&self.all_words())
+    }
+
+    fn all_words(&self) -> Vec<Arc<str>> {
+        let last_of = |root: Root| self.setup.environment.stderr.last_of(root.started, SEARCHED_WORDS_MAX);
         self.process().map(last_of).unwrap_or_default()
+    }
+
+    /// What its process printed first where only messages may be, for operators.
+    pub(crate) fn noise(&self) -> Option<String> {
+        let noise = self.noise.lock().clone()?;
+        Some(format!("its stdout has what is no message, which belongs on stderr: {noise}"))
     }
 
     pub(crate) fn set_handshake(&self, handshake: Handshake) {

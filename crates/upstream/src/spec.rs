@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use client::{Framing, HttpLimits, HttpSpec, StdioSpec};
+use client::{Framing, HttpLimits, HttpSpec, LinkError, StdioSpec};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::{HttpConfig, ServerConfig, ServerLimits, StdioConfig};
@@ -32,6 +32,20 @@ impl UpstreamSpec {
     pub fn timeout(&self, tool: Option<&str>) -> Duration {
         let times = &self.config.timeouts;
         tool.and_then(|tool| times.tools.get(tool)).copied().unwrap_or(times.request).min(times.max)
+    }
+
+    /// The cause of a fault for operators, with the place of a server that could not be reached: host and port of its URL, unless
+    /// they come from variables, which may be secrets.
+    pub(crate) fn placed(&self, fault: &Fault) -> String {
+        let cause = fault.cause();
+        let is_of_place = matches!(
+            fault,
+            Fault::Link(LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::Http { .. })
+        );
+        match self.config.transport.authority().filter(|_| is_of_place) {
+            Some(place) if !cause.contains(&place) => format!("{place}: {cause}"),
+            Some(_) | None => cause,
+        }
     }
 
     /// The time that a start may take.

@@ -1,4 +1,4 @@
-//! Status of a server: state, reason, counts. Contains no command, path or URL; the server's own words are marked.
+//! Status of a server: state, reason, counts. Contains no arguments, path or secret; the server's own words are marked.
 
 use std::sync::Arc;
 
@@ -82,6 +82,10 @@ pub struct Status {
     pub quarantined: Vec<Quarantined>,
     /// Tools of which the server sent a schema in protobuf that cannot be used: their arguments are any object.
     pub untyped: Vec<Quarantined>,
+    /// Tools that the configuration hides.
+    pub hidden: Vec<String>,
+    /// Lines of the configuration about its tools that have another effect than they seem to have.
+    pub notes: Vec<String>,
     /// Restarts after an unexpected end.
     pub restarts: u64,
     /// Milliseconds until the next attempt, during a back-off.

@@ -241,9 +241,14 @@ impl Upstream {
             return self.log_status();
         }
         self.restarts.fetch_add(1, Ordering::Relaxed);
-        let reason = format!("the server `{}` ended unexpectedly", self.spec.name());
+        let reason = match session.end_fault() {
+            Some(fault @ Fault::Itself(_)) => fault.refusal(self.spec.name()).message.into_owned(),
+            Some(_) | None => format!("the server `{}` ended unexpectedly", self.spec.name()),
+        };
         if !session.key().is_own() {
-            book.cause = session.end_cause().unwrap_or_default();
+            let cause = session.end_cause().unwrap_or_default();
+            let note = session.noise().or_else(|| session.advice().map(str::to_owned));
+            book.cause = note.map_or(cause.clone(), |note| format!("{cause}; {note}"));
             book.last_words = session.last_words();
         }
         // A caller whose own session crashes delays only itself.

@@ -124,6 +124,7 @@ pub(crate) fn config(args: &[&str]) -> ServerConfig {
         pins: Default::default(),
         start: Start::Always,
         idle_stop: IDLE_STOP,
+        curation: None,
     }
 }
 
@@ -152,6 +153,7 @@ fn start_in(
         accounts: None,
         guard: None,
         identity: Bytes::from_static(br#"{"name":"portmoot","version":"0"}"#),
+        instance: Arc::from("one"),
         events: Arc::clone(&log) as Arc<dyn SessionEvents>,
         dial_in: None,
         numbers: Arc::default(),

@@ -3,6 +3,7 @@
 mod body;
 pub mod code;
 pub mod extensions;
+pub mod gateways;
 pub mod header;
 pub mod input;
 pub mod list;

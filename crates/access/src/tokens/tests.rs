@@ -19,6 +19,7 @@ fn config(participants: Vec<ParticipantConfig>) -> Config {
         servers: Vec::new(),
         mcp_calls: crate::config::McpCalls::Kinds,
         builtin: Vec::new(),
+        tools: None,
         tools_list: <_>::default(),
         list_wait: std::time::Duration::from_secs(1),
         proposal_ttl: std::time::Duration::from_secs(300),
@@ -59,8 +60,9 @@ fn a_token_works_until_it_expires_or_is_revoked_and_survives_a_restart() {
     let journal = JournalWriter::open(dir.path()).unwrap();
     assert!(!journal.state(|state| identities(&config, state, false, None)).requires_token());
     let request = TokenRequest { lifetime_ms: Some(100), ..request("ci", Some(&["chat"])) };
-    let TokenWithSecret { token, shown: issued } =
+    let TokenWithSecret { token, shown: issued, closes } =
         issue(&journal, &config, Authority::Operator, request, &[1; 32], 1_000).unwrap();
+    assert!(closes, "callers needed none before");
     assert!(token.starts_with("pm_") && issued.expires_ms == Some(1_100));
     drop(journal);
     let journal = JournalWriter::open(dir.path()).unwrap();

@@ -16,6 +16,7 @@ use platform::Mutex;
 use tls::ClientTls;
 use tokio::time::timeout;
 
+use super::api_message::{ApiAnswer, ApiRequest};
 use super::{connect::Connector, endpoint};
 use crate::authorize::{Authorize, Challenge, Grant};
 use crate::error::LinkError;
@@ -84,6 +85,17 @@ impl HttpReply {
             media.eq_ignore_ascii_case(EVENT_STREAM.as_bytes())
                 && matches!(rest, [] | [b';' | b' ' | b'\t', ..])
         })
+    }
+
+    /// Where it leads on the same origin; with `reads` also by a status that may change the method to GET.
+    fn redirect(&self, reads: bool) -> Option<Uri> {
+        let leads_on = match self.status {
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => reads,
+            _ => false,
+        };
+        leads_on.then_some(())?;
+        endpoint::join(&self.at, self.headers.get(LOCATION)?.to_str().ok()?)
     }
 }
 
@@ -191,6 +203,41 @@ impl Peer {
             if !self.is_authorized_again(stamp, &mut refusals, &reply).await? {
                 return self.success(reply).await;
             }
+        }
+    }
+
+    /// Sends one request to the origin of the configured URL, and returns its answer whatever the status. Redirects are followed on
+    /// that origin, where the status keeps the method or the request only reads.
+    pub(crate) async fn ask(&self, request: &ApiRequest, bytes_max: usize) -> Result<ApiAnswer, LinkError> {
+        let unusable = || LinkError::Unreachable("the path cannot be read".to_owned());
+        let mut parts = self.url.clone().into_parts();
+        parts.path_and_query = Some(request.target.parse().map_err(|_| unusable())?);
+        let mut at = Arc::new(Uri::from_parts(parts).map_err(|_| unusable())?);
+        let (mut redirects, mut refusals) = (0, 0);
+        loop {
+            let stamp = self.authorized().await?;
+            let mut outgoing = self.request(request.method.clone(), request.body.clone());
+            *outgoing.uri_mut() = self.uri_of(&at);
+            let headers = outgoing.headers_mut();
+            headers.remove(CONTENT_TYPE);
+            headers.remove(ACCEPT);
+            headers.extend(request.headers.clone());
+            let response = self.client.request(outgoing).await.map_err(|error| link_error(&error))?;
+            let (head, body) = response.into_parts();
+            let (status, headers) = (head.status, head.headers);
+            let reply = HttpReply { body, at: Arc::clone(&at), status, headers, session: None };
+            if redirects < REDIRECTS_MAX
+                && let Some(endpoint) = reply.redirect(request.method.is_safe())
+            {
+                redirects += 1;
+                at = Arc::new(endpoint);
+                continue;
+            }
+            if self.is_authorized_again(stamp, &mut refusals, &reply).await? {
+                continue;
+            }
+            let body = collected(reply.body, bytes_max).await?;
+            return Ok(ApiAnswer { status: reply.status, headers: reply.headers, body });
         }
     }
 
@@ -326,26 +373,29 @@ impl Peer {
 
     /// Reads a whole body. One that is one chunk, as most are, is not copied.
     pub(crate) async fn collect(&self, body: Incoming) -> Result<Bytes, LinkError> {
-        let max = self.limits.frame_bytes_max;
-        if body.size_hint().lower() > max as u64 {
-            return Err(LinkError::TooLarge);
-        }
-        let collected = Limited::new(body, max).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                LinkError::TooLarge
-            } else {
-                LinkError::Broken(error.to_string())
-            }
-        })?;
-        Ok(collected.to_bytes())
+        collected(body, self.limits.frame_bytes_max).await
     }
+}
+
+/// Reads a whole body of at most this many bytes.
+async fn collected(body: Incoming, max: usize) -> Result<Bytes, LinkError> {
+    if body.size_hint().lower() > max as u64 {
+        return Err(LinkError::TooLarge);
+    }
+    let collected = Limited::new(body, max).collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            LinkError::TooLarge
+        } else {
+            LinkError::Broken(error.to_string())
+        }
+    })?;
+    Ok(collected.to_bytes())
 }
 
 /// Where a request is to be repeated: only where the status keeps method and body, and only on the same origin, because the configured
 /// credentials go with it.
 fn redirected(reply: &HttpReply) -> Option<Uri> {
-    matches!(reply.status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT).then_some(())?;
-    endpoint::join(&reply.at, reply.headers.get(LOCATION)?.to_str().ok()?)
+    reply.redirect(false)
 }
 
 /// Why a request got no response: the connector's reason, or the connection's. hyper's client adds only its own step.

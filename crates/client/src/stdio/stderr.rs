@@ -1,4 +1,4 @@
-//! Log of a server's stderr: the last lines of its processes, bounded in lines and bytes.
+//! Log of a server's stderr, and of what on its stdout is no message: the last lines of its processes, bounded in lines and bytes.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -21,6 +21,8 @@ pub struct StderrLine {
     pub pid: u32,
     /// The text as the process wrote it: untrusted, with control characters.
     pub text: Arc<str>,
+    /// Whether it is of stdout, where only messages may be.
+    is_of_stdout: bool,
 }
 
 /// The last lines that the processes of one server wrote to stderr.
@@ -45,10 +47,19 @@ impl Default for StderrLog {
 impl StderrLog {
     /// Adds a line, and drops the oldest beyond the limits.
     pub fn push(&self, pid: u32, text: &str) {
+        self.add(pid, text, false);
+    }
+
+    /// Adds the beginning of what a process printed to stdout and is no message.
+    pub fn push_of_stdout(&self, pid: u32, text: &str) {
+        self.add(pid, &format!("on stdout, no message: {text}"), true);
+    }
+
+    fn add(&self, pid: u32, text: &str, is_of_stdout: bool) {
         let mut ring = self.ring.lock();
         let number = *self.newest.borrow() + 1;
         ring.bytes += text.len();
-        ring.lines.push_back(StderrLine { number, at_ms: unix_ms(), pid, text: text.into() });
+        ring.lines.push_back(StderrLine { number, at_ms: unix_ms(), pid, text: text.into(), is_of_stdout });
         while ring.lines.len() > STDERR_LINES_MAX || ring.bytes > STDERR_BYTES_MAX {
             let dropped = ring.lines.pop_front().map_or(0, |line| line.text.len());
             ring.bytes = ring.bytes.saturating_sub(dropped);
@@ -72,10 +83,11 @@ impl StderrLog {
         last
     }
 
-    /// When a process wrote its newest line, in Unix milliseconds.
+    /// When a process wrote its newest line to stderr, in Unix milliseconds.
     pub fn newest_ms(&self, pid: u32) -> Option<u64> {
         let ring = self.ring.lock();
-        ring.lines.iter().rev().find(|line| line.pid == pid).map(|line| line.at_ms)
+        let of_stderr = |line: &&StderrLine| line.pid == pid && !line.is_of_stdout;
+        ring.lines.iter().rev().find(of_stderr).map(|line| line.at_ms)
     }
 
     /// Waits for a line after the one with this number.

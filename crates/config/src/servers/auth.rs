@@ -16,7 +16,8 @@ use upstream::config::Transport;
 use crate::expand::expand_home;
 use crate::node::{Node, Value};
 use crate::reader::Table;
-use crate::values::{Env, plain_path_at};
+use crate::secrets::FORMS;
+use crate::values::{Env, Variables, plain_path_at};
 
 const KINDS: [(&str, Kind); 5] = [
     ("oauth", Kind::OAuth),
@@ -44,12 +45,17 @@ const KEY_BYTES_MAX: u64 = 16 * 1024;
 
 /// Reads the table of a server. Without one, a server over HTTP is signed in to once it asks for it, unless its headers
 /// authorize the requests.
-pub(super) fn read(server: &Table<'_>, transport: Option<&Transport>, env: Env<'_>) -> AuthConfig {
+pub(super) fn read(
+    server: &Table<'_>,
+    transport: Option<&Transport>,
+    variables: &Variables<'_>,
+) -> AuthConfig {
     let http = match transport {
         Some(Transport::Http(http) | Transport::Sse(http)) => Some(http),
         Some(
             Transport::Stdio(_)
             | Transport::Proto(_)
+            | Transport::OpenApi(_)
             | Transport::Demo
             | Transport::Participant
             | Transport::Unusable { .. },
@@ -70,8 +76,8 @@ pub(super) fn read(server: &Table<'_>, transport: Option<&Transport>, env: Env<'
         list: table.choice("list", &LISTS).unwrap_or_default(),
         issuer: url(&table, "issuer"),
         client_id: table.text("client_id").map(str::to_owned),
-        client_secret: client_secret(&table, env),
-        private_key: private_key(&table, env),
+        client_secret: client_secret(&table, variables),
+        private_key: private_key(&table, variables.env()),
         callback_port: callback_port(&table),
         client_metadata_url: url(&table, "client_metadata_url"),
         scopes: scopes(&table),
@@ -175,9 +181,24 @@ fn callback_port(table: &Table<'_>) -> Option<u16> {
     port
 }
 
-fn client_secret(table: &Table<'_>, env: Env<'_>) -> Option<Secret> {
-    let name = table.text("client_secret_env")?;
-    match env(name) {
+fn client_secret(table: &Table<'_>, variables: &Variables<'_>) -> Option<Secret> {
+    let variable = table.text("client_secret_env");
+    if let Some(node) = table.get("client_secret") {
+        if variable.is_some() {
+            let message = format!("{} has both `client_secret` and `client_secret_env`", table.name());
+            table.wrong("config_twice", message, "keep one of them");
+        }
+        let Value::Table(_) = node.value else {
+            let message =
+                format!("`{}`: a secret must not be in the configuration file", table.full("client_secret"));
+            table.note_at("client_secret", "config_token", message, FORMS);
+            return None;
+        };
+        let named = variables.named(node, &table.full("client_secret"), table.problems())?;
+        return Some(Secret::new(named.0));
+    }
+    let name = variable?;
+    match (variables.env())(name) {
         Some(value) => Some(Secret::new(value)),
         None => {
             let message = format!(

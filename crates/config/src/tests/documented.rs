@@ -7,21 +7,17 @@ use access::config::Config;
 
 use crate::node::{Layer, Node, Origin};
 use crate::reader::{Problems, Table};
+use crate::secrets::Outside;
 use crate::sources::DEFAULTS;
 use crate::{issuers, participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
-const NOT_KEYS: [&str; 6] = [
-    "login.client",
-    "participants.NAME.token",
-    "issuers.NAME.client_secret",
-    "server.limits",
-    "server.tls",
-    "servers.NAME.auth",
-];
+const NOT_KEYS: [&str; 5] =
+    ["login.client", "server.limits", "server.tls", "servers.NAME.auth", "servers.NAME.tool"];
 pub(super) const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\npublic_url = \"https://gw.example\"\n[server.limits]\n[audit]\n[registry]\n\
      [servers.NAME]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.NAME.auth]\n\
-     [profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
+     [servers.NAME.tool.NAME]\n\
+     [sets.NAME]\ntools = []\n[profiles.NAME]\ncapabilities = []\n[participants.NAME]\n[topics.NAME]\n\
      [issuers.NAME]\nissuer = \"https://idp.example\"\n[scopes.NAME]\ncapabilities = []\n\
      [login]\nenabled = true\n[login.client.NAME]\nredirect_uris = [\"http://127.0.0.1/callback\"]\n";
 
@@ -38,12 +34,13 @@ pub(super) fn reading(sample: &str) -> Problems {
     let tree = tree(&sample.replace("[audit]\n", "[server.tls]\n[audit]\n"));
     let problems = Problems::default();
     let root = Table::root(&tree, &problems);
+    let outside = Outside::unread(&env);
     settings::read(&root, &env);
-    let (found, _) = servers::read(&root, &env, &mut Vec::new());
+    let (found, _) = servers::read(&root, &outside, &mut Vec::new());
     let profiles = profiles::read(&root);
-    participants::read(&root, &env, &profiles);
-    issuers::read(&root, &env, &profiles);
-    issuers::scopes(&root);
+    participants::read(&root, &outside, &profiles);
+    issuers::read(&root, &outside, &profiles);
+    issuers::scopes(&root, &profiles.sets);
     topics::read(&root, &found, &profiles);
     problems
 }
@@ -81,7 +78,7 @@ pub(super) fn rows() -> BTreeMap<String, [String; 2]> {
 /// Checks a sample. A server and a participant cannot share a name, and participants join `main`.
 fn checked(toml: &str) -> Config {
     let toml = toml.replace("[participants.NAME]", "[topics.main]\n[participants.WHO]");
-    crate::check::check(&tree(&toml), &env, &mut Vec::new())
+    crate::check::check(&tree(&toml), &Outside::unread(&env), &mut Vec::new())
         .unwrap_or_else(|problems| panic!("{toml}\n{problems:?}"))
 }
 

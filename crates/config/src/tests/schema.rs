@@ -13,11 +13,13 @@ use crate::{SCHEMA, to_json};
 /// Spans of time and numbers of bytes, as the readers accept them.
 const DURATION: &str = r"^[0-9]+\s*(ms|s|m|min|h|d)$";
 const BYTES: &str = r"^[0-9]+\s*(B|KiB|MiB|GiB)?$";
-/// Read only to reject them.
-const REJECTED: [&str; 2] = ["participants.NAME.token", "issuers.NAME.client_secret"];
 /// The two keys without which their tables are not valid.
-const REQUIRED: [(&str, &str); 3] =
-    [("server.tls", "cert"), ("server.tls", "key"), ("profiles.NAME", "capabilities")];
+const REQUIRED: [(&str, &str); 4] = [
+    ("server.tls", "cert"),
+    ("server.tls", "key"),
+    ("profiles.NAME", "capabilities"),
+    ("sets.NAME", "tools"),
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -49,7 +51,13 @@ fn schema_of(path: &str, form: &ValueForm) -> Value {
                 "topics": texts(),
             },
         } }),
-        ("env" | "headers", ValueForm::Entries) => values(),
+        ("env" | "headers" | "query", ValueForm::Entries) => {
+            json!({ "type": "object", "additionalProperties": {
+            "anyOf": [{ "type": ["string", "number", "boolean"] }, secret()],
+        } })
+        }
+        // Any JSON.
+        ("annotations" | "preset", ValueForm::Entries) => json!({ "type": "object" }),
         ("tool_timeouts", ValueForm::Entries) => {
             json!({ "type": "object", "additionalProperties": { "type": "string", "pattern": DURATION } })
         }
@@ -77,12 +85,25 @@ fn rate() -> Value {
         "properties": { "limit": limit, "burst": { "type": "integer", "minimum": 1 } } }] })
 }
 
+/// A table that names a secret.
+fn secret() -> Value {
+    let words = json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
+    let prefix = json!({ "type": "string" });
+    json!({ "anyOf": [
+        { "type": "object", "additionalProperties": false, "required": ["command"],
+          "properties": { "command": words, "prefix": prefix } },
+        { "type": "object", "additionalProperties": false, "required": ["file"],
+          "properties": { "file": { "type": "string" }, "prefix": prefix } },
+    ] })
+}
+
 /// The schema of a value that the readers look at themselves.
 fn own_schema_of(path: &str) -> Value {
     let text = || json!({ "type": "string" });
     match path.rsplit('.').next().unwrap() {
         "rate" | "anonymous_rate" => rate(),
         "grace" => json!({ "type": "string", "pattern": DURATION }),
+        "token" | "client_secret" => secret(),
         "resource" => json!({ "type": ["boolean", "string"] }),
         "subject" => json!({ "type": "object", "additionalProperties": false,
             "required": ["issuer", "sub"], "properties": { "issuer": text(), "sub": text() } }),
@@ -123,7 +144,7 @@ fn made() -> String {
     let problems = reading(&SAMPLE.replace("[servers.NAME]\n", "[servers.NAME]\nlimits = {}\n"));
     let forms = problems.forms.borrow();
     let pages = rows();
-    for path in problems.read_keys.borrow().iter().filter(|path| !REJECTED.contains(&path.as_str())) {
+    for path in problems.read_keys.borrow().iter() {
         let form = forms.get(path);
         if matches!(form, Some(ValueForm::Table | ValueForm::Tables)) {
             object(&mut schema, path);
@@ -205,6 +226,17 @@ fn what_the_check_refuses_is_refused() {
         assert_eq!(read.is_empty(), expect, "{text}: {read:?}");
     };
     check("[servers.a]\ncommand = \"x\"\nenv = { A = 1, B = true }\nrequest_timeout = \"30s\"\n", true);
+    check("[servers.a]\ncommand = \"x\"\nenv = { A = { command = [\"op\", \"read\"] } }\n", true);
+    check(
+        "[servers.a]\nurl = \"https://x.example\"\nheaders = { A = { file = \"/x\", prefix = \"Bearer \" } }\n",
+        true,
+    );
+    check("[servers.a]\ncommand = \"x\"\nenv = { A = { file = \"/x\", command = [\"op\"] } }\n", false);
+    check("[servers.a]\ncommand = \"x\"\nenv = { A = { command = \"op read\" } }\n", false);
+    check("[servers.a]\ncommand = \"x\"\nenv = { A = { command = [] } }\n", false);
+    check("[servers.a]\ncommand = \"x\"\nenv = { A = { text = \"hush\" } }\n", false);
+    check("[participants.a]\ntoken = { file = \"/x\" }\n", true);
+    check("[participants.a]\ntoken = \"hush\"\n", false);
     check("[login]\ngrace = \"0s\"\n", true);
     check("[servers.a]\nurl = \"https://x.example\"\nauth = { resource = false }\n", true);
     check("[servers.a]\ntype = \"demo\"\ntool_timeouts = { x = \"5m\" }\n", true);

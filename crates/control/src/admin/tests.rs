@@ -43,6 +43,7 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
         servers: Vec::new(),
         mcp_calls: McpCalls::None,
         builtin: Vec::new(),
+        tools: None,
         tools_list: <_>::default(),
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(600),
@@ -71,7 +72,7 @@ async fn what_follows_from_a_change_delays_no_other_change() {
     let admin = Admin::new(Arc::clone(&access), Arc::clone(&registry));
     let boss = local_user(&registry.config());
     let request = TokenRequest { name: "scout".to_owned(), ..TokenRequest::default() };
-    let token = admin.issue_token(&boss, request).unwrap().token;
+    let token = admin.issue_token(&boss, false, request).unwrap().token;
     let (dispatch, scout) = registry.member(Some(token.as_str()), "main", None).unwrap();
     let (changed, changes) = channel();
     let outlet = Arc::new(Chain(access, changed));
@@ -93,7 +94,7 @@ async fn a_change_takes_of_its_authors_share_of_the_log() {
     let boss = local_user(&registry.config());
     let issue = |by: &Participant, name: &str| {
         let request = TokenRequest { name: name.to_owned(), ..TokenRequest::default() };
-        admin.issue_token(by, request).map_err(|refusal| refusal.code)
+        admin.issue_token(by, false, request).map_err(|refusal| refusal.code)
     };
     let of_boss = registry.audit.account(&boss.id).unwrap();
     let full = of_boss.take(PARTICIPANT_AUDIT_BYTES_MAX).unwrap();

@@ -8,15 +8,16 @@ use model::{ParticipantId, TopicName};
 use oauth::Configured;
 use platform::unix_ms;
 use tokio::sync::{Notify, watch};
-use upstream::config::{ServerConfig, Transport};
+use upstream::config::{OpenApiConfig, ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
 
 use super::Registry;
 use access::Pins;
-use access::config::{Access, Config, Limits, ParticipantConfig, ToolsList, TopicConfig};
+use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use access::grants::Grants;
+use access::identities::local_user;
 use access::sign_ins::SignIns;
-use gateway::{Dispatch, Settings, Topic, Topics};
+use gateway::{Dispatch, Offer, Settings, Topic, Topics};
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -39,7 +40,11 @@ impl Registry {
     /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
     pub fn set_identities(&self, identities: Identities) {
         self.context.sealer.incarnations().set(identities.incarnations().clone());
-        *self.identities.write() = Arc::new(identities);
+        let needs_token = identities.requires_token();
+        let before = std::mem::replace(&mut *self.identities.write(), Arc::new(identities));
+        if needs_token && !before.requires_token() {
+            self.closes.store(true, Ordering::Release);
+        }
     }
 
     /// Takes over other sign-ins. [`Registry::refresh`] must follow, and [`Registry::end_links_of`] if one has ended before its time.
@@ -63,9 +68,13 @@ impl Registry {
     }
 
     /// Puts in force what was taken over, in every topic: gives one participant or all what they may do now, whether they are
-    /// present or have left proposals behind.
+    /// present or have left proposals behind. What callers without a token have open ends if they need one now.
     pub fn refresh(&self, changed: Option<&ParticipantId>) {
         self.moved();
+        // The user of a pipe has started this process, and stays.
+        if self.closes.swap(false, Ordering::AcqRel) && !self.serves_pipe.load(Ordering::Relaxed) {
+            self.end_links_of(&local_user(&self.config()).id);
+        }
         for dispatch in self.topics() {
             let concerned = changed.map_or_else(|| callers(&dispatch), |changed| vec![changed.clone()]);
             concerned.iter().for_each(|participant| dispatch.refresh(participant));
@@ -134,6 +143,7 @@ impl Registry {
                 accounts: accounts.map(|accounts| accounts as Arc<dyn client::Accounts>),
                 guard: self.guard.clone(),
                 identity: lists::handshake::identity(),
+                instance: Arc::clone(&self.context.instance),
                 events: Arc::clone(&events),
                 dial_in: None,
                 numbers: Arc::clone(&self.context.numbers),
@@ -148,8 +158,9 @@ impl Registry {
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;
-        let has_accounts =
-            |server: &&ServerConfig| matches!(server.transport, Transport::Http(_) | Transport::Sse(_));
+        let has_accounts = |server: &&ServerConfig| {
+            matches!(server.transport, Transport::Http(_) | Transport::Sse(_) | Transport::OpenApi(_))
+        };
         let names: Vec<&str> =
             config.servers.iter().filter(has_accounts).map(|server| server.name.as_str()).collect();
         self.accounts.retain(&names);
@@ -167,7 +178,10 @@ impl Registry {
     fn accounts_of(&self, config: &Config, server: &ServerConfig) -> (Option<Arc<oauth::Server>>, bool) {
         let auth = config.auth.iter().find(|(name, _)| *name == server.name);
         match (&server.transport, auth) {
-            (Transport::Http(http) | Transport::Sse(http), Some((name, auth))) => {
+            (
+                Transport::Http(http) | Transport::Sse(http) | Transport::OpenApi(OpenApiConfig { http, .. }),
+                Some((name, auth)),
+            ) => {
                 let (name, url, tls) = (name.as_str(), http.url.expose(), &http.tls);
                 self.accounts.configure(&Configured { name, url, tls, auth })
             }
@@ -200,7 +214,7 @@ impl Registry {
         }
         for dispatch in gone {
             // First its servers leave, so that callers learn why their calls end.
-            dispatch.configure(&[], &[], &config.limits, (&[], ToolsList::Full));
+            dispatch.configure(&[], &[], &config.limits, Offer::default());
             callers(&dispatch).iter().for_each(|participant| dispatch.revoke(participant));
         }
     }
@@ -221,7 +235,13 @@ impl Registry {
         let enters = |one: &&ParticipantConfig| public || one.participant.may_enter(&topic.name);
         let serving: Vec<_> =
             config.participants.iter().filter(enters).filter_map(ParticipantConfig::server).collect();
-        dispatch.configure(&servers, &serving, &config.limits, (&topic.builtin, topic.tools_list));
+        let offer = Offer {
+            builtin: &topic.builtin,
+            tools_list: topic.tools_list,
+            tools: topic.tools.as_ref(),
+            sets: Some(&config.sets),
+        };
+        dispatch.configure(&servers, &serving, &config.limits, offer);
     }
 }
 

@@ -120,7 +120,14 @@ impl Registry {
     /// # Errors
     /// The refusal to send.
     pub async fn admit(&self, token: &str, from: Option<IpAddr>) -> Result<(), Refusal> {
-        if self.is_of_issuer(token) { self.bearers.admit(token, from).await } else { Ok(()) }
+        if !self.is_of_issuer(token) {
+            return Ok(());
+        }
+        self.bearers.admit(token, from).await.map_err(|refusal| {
+            // Its message names the issuer, and the subject of a token that is good.
+            let what = format!("with an access token: {}", refusal.message);
+            self.denied((refusal, None), &what)
+        })
     }
 
     fn entered(&self, presented: Presented<'_>, topic: &str, wire: Option<Wire>) -> Result<Visitor, Denied> {

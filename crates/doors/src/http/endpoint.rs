@@ -172,7 +172,7 @@ impl Exchange<'_> {
             legacy::initialize(message).map_err(|body| Box::new(response::json(StatusCode::OK, body)))?;
         let (visitor, version) = (&self.visit.visitor, client.version);
         // What is listed by then is no change for this client.
-        visitor.dispatch.wait_for_servers().await;
+        visitor.dispatch.wait_for_servers_before(&client).await;
         let session_id = self.connection.links.open_session(visitor, client);
         let session_id = session_id.map_err(|refusal| Box::new(refused(&refusal)))?;
         let result = handshake::initialize(&visitor.dispatch, version);

@@ -33,6 +33,7 @@ fn echo() -> ServerConfig {
         pins: Default::default(),
         start: upstream::config::Start::Always,
         idle_stop: upstream::config::IDLE_STOP,
+        curation: None,
     }
 }
 

@@ -38,6 +38,7 @@ impl Stage {
             servers: Vec::new(),
             mcp_calls: McpCalls::None,
             builtin: Vec::new(),
+            tools: None,
             tools_list: <_>::default(),
             list_wait: Duration::ZERO,
             proposal_ttl: Duration::from_secs(600),
@@ -53,7 +54,7 @@ impl Stage {
         ));
         let standing = Box::new(move |_: &_| Some(Arc::clone(&granted)));
         let dispatch = Dispatch::new(settings, context, Recorder::default(), None, standing, run);
-        dispatch.configure(&[], &[], &Limits::default(), (&[], <_>::default()));
+        dispatch.configure(&[], &[], &Limits::default(), <_>::default());
         let start = dispatch.with(topic::Topic::next_message);
         let participant = Participant::new(
             ParticipantId::new("ann").unwrap(),

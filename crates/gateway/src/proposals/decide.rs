@@ -5,6 +5,7 @@ use std::sync::Arc;
 use model::{Capabilities, Digest, OperationId, ParticipantId, Refusal, RefusalCode};
 use store::OpenedProposal;
 use topic::{Decision, RefusedDecision};
+use upstream::curation::Author;
 use wire::mcpx::{Envelope, check};
 use wire::{digest::call_params, mcp::relay};
 
@@ -12,7 +13,7 @@ use super::content::{Proposed, Ruling};
 use super::describe;
 use super::open::current_digest;
 use crate::live::{Event, Live};
-use crate::{dispatch::Dispatch, link::Link, record::Record};
+use crate::{curation, dispatch::Dispatch, link::Link, record::Record};
 
 /// A participant's decision.
 #[derive(Debug, Clone)]
@@ -72,7 +73,11 @@ impl Dispatch {
         if let Choice::Approve { arguments, .. } = &choice {
             let edited =
                 arguments.as_ref().map(|arguments| edit(content.opened.params.as_deref(), arguments));
-            params = edited.transpose().inspect_err(not_decided)?;
+            let edited = edited.transpose().inspect_err(not_decided)?;
+            params = edited
+                .map(|edited| completed(self, &content.opened, edited))
+                .transpose()
+                .inspect_err(not_decided)?;
             // After a restart servers list their tools a little later.
             self.wait_for_servers().await;
             self.refresh_proposer(&content.opened);
@@ -154,6 +159,7 @@ pub(crate) fn ruling_of(
     let opened = &content.opened;
     dispatch.refresh_proposer(opened);
     let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());
+    let params = params.map(|params| completed(dispatch, opened, params)).transpose()?;
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
     let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve_on(link.audit())?);
     ruling.envelope = Some(envelope.id().to_owned());
@@ -190,6 +196,14 @@ pub fn digest(text: &str) -> Result<Digest, Refusal> {
 
 fn canonical(params: Option<&str>) -> Option<Vec<u8>> {
     call_params(params.unwrap_or("{}").as_bytes()).ok()
+}
+
+/// What a reviewer wrote, with the presets that a proposal has been shown with.
+fn completed(dispatch: &Dispatch, opened: &OpenedProposal, params: String) -> Result<String, Refusal> {
+    let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+    let act = (opened.method.as_str(), opened.context.as_deref());
+    let whole = curation::completed_params(dispatch, &to, act, Some(&params), Author::Reviewer)?;
+    Ok(whole.unwrap_or(params))
 }
 
 /// Params with other arguments.

@@ -8,7 +8,7 @@ use model::{
 use platform::{millis, random, unix_ms};
 use store::OpenedProposal;
 use topic::{End, Terms};
-use upstream::{Manifest, Session};
+use upstream::{Manifest, Session, curation::Author};
 use wire::digest::ReviewedCall;
 use wire::mcp::{relay, task};
 use wire::mcpx::{Envelope, NESTING_MAX, check};
@@ -19,7 +19,7 @@ use crate::live::{ConfiguredServer, Event, Server};
 use store::recorder::Permit;
 
 use crate::accounts;
-use crate::{call::Call, dispatch::Dispatch, incoming::Parks, link::Link, record::Record, unfit};
+use crate::{call::Call, curation, dispatch::Dispatch, incoming::Parks, link::Link, record::Record, unfit};
 
 /// The objects that lie around params in an envelope: itself, and its payload.
 const AROUND: usize = 2;
@@ -118,6 +118,15 @@ fn hold(
             return;
         }
     };
+    let whole = match completed(shown, server, own.as_deref()) {
+        Ok(whole) => whole,
+        Err(refusal) => {
+            Record::of(dispatch).unfit(call, to);
+            dispatch.take(Event::Unproposable { held: call.id, end: unfit::passed(call, refusal) });
+            return;
+        }
+    };
+    let shown = whole.as_ref().unwrap_or(shown);
     if let Some(end) = unfit_of(call, shown, server, own.as_deref()) {
         Record::of(dispatch).unfit(call, to);
         dispatch.take(Event::Unproposable { held: call.id, end });
@@ -151,6 +160,12 @@ fn hold(
     }
 }
 
+/// A held call with the presets of its tool: what a reviewer is shown, and what runs. `None` if it stays as it is.
+fn completed(shown: &Request, server: &Server, own: Option<&str>) -> Result<Option<Request>, Refusal> {
+    let curation = server.upstream().and_then(|server| server.upstream.spec().config.curation.as_deref());
+    curation.map_or(Ok(None), |curation| curation::completed(curation, shown, own, Author::Caller))
+}
+
 /// The end of a held call whose arguments do not fit.
 fn unfit_of(call: &Call, shown: &Request, server: &Server, own: Option<&str>) -> Option<End<Answer>> {
     let server = server.upstream().filter(|_| call.request.method.as_str() == "tools/call")?;
@@ -170,7 +185,7 @@ pub(crate) fn of_envelope(
     envelope: &Envelope,
     call: &check::Call,
 ) -> Result<Opening, Refusal> {
-    let wanted = Wanted {
+    let mut wanted = Wanted {
         by: &link.participant.id,
         to: envelope.to().filter_map(|to| ParticipantId::new(to).ok()).collect(),
         method: call.method(),
@@ -180,8 +195,14 @@ pub(crate) fn of_envelope(
         call: None,
         envelope_bytes: envelope.frame().len(),
     };
+    let act = (wanted.method, wanted.context);
+    let params = wanted.params.as_deref();
+    let whole = curation::completed_params(dispatch, &wanted.to, act, params, Author::Caller);
+    let whole = whole.inspect_err(|_| {
+        Record::of(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
+    })?;
+    wanted.params = whole.or(wanted.params);
     if let Some(refusal) = unfit_at(dispatch, &wanted) {
-        let act = (wanted.method, wanted.context);
         Record::of(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
         return Err(refusal);
     }
@@ -282,6 +303,9 @@ pub(crate) fn current_digest(dispatch: &Dispatch, opened: &OpenedProposal) -> Op
     let OpenedProposal { method, context, params, .. } = opened;
     let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
     let by = ParticipantId::new(&opened.by).ok()?;
+    if !curation::is_as_shown(dispatch, opened) {
+        return None;
+    }
     if let Some(server) = addressee(dispatch, &to).as_ref().and_then(|server| server.upstream())
         && server.callers.is_some()
         && server.listed_to(&by, Form::ENVELOPE).is_none_or(|listed| is_as_shown(opened, &listed))
@@ -340,7 +364,7 @@ fn tool_of(server: &Server, by: &ParticipantId, method: &str, context: Option<&s
         return None;
     }
     let manifest = server.upstream()?.listed_to(by, Form::ENVELOPE)?;
-    let tool = manifest.tools.items.iter().find(|tool| Some(tool.key.as_str()) == context)?;
+    let tool = manifest.original(context?)?;
     Some(String::from_utf8_lossy(&tool.raw).into_owned())
 }
 

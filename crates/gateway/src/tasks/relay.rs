@@ -1,7 +1,7 @@
 //! Relay of servers' tasks: ids in answers, notifications and questions, and the session that knows a task.
 
 use access::TaskId;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use model::{Answer, Form, OperationId, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
 use platform::unix_ms;
@@ -69,15 +69,15 @@ pub(crate) fn fit(
     request: Option<&Request>,
 ) -> Result<Fitted, Refusal> {
     let tool = own.or_else(|| call.request.target.as_ref().map(model::Target::as_str)).unwrap_or_default();
-    let wish = if request.is_some() { TaskWish::None } else { call.wish };
+    // The caller of a held call follows its proposal.
+    let held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
+    let wish = if held && request.is_some() { TaskWish::None } else { call.wish };
     let support = match (wish, session.era()) {
         (TaskWish::None, Form::Legacy) if session.requires_task(tool) => Support::Required,
         (TaskWish::None, _) => Support::None,
         (TaskWish::Asks | TaskWish::Declares, _) => session.task_support(tool),
     };
     let taker = Taker { form: session.era(), support };
-    // The caller of a held call follows its proposal.
-    let held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
     let knows = call.link.has_tasks && task::is_offered(call.client().version);
     let offered = !held && call.names == Names::Public && knows;
     let mut place = None;
@@ -179,7 +179,7 @@ fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer
         instance: session.instance(),
         form: Form::Legacy,
         held: false,
-        tool: call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default(),
+        tool: &judged_tool(dispatch, call, session),
         own: &own,
     };
     let public = id.seal(&dispatch.context.sealer, holder, now_ms);
@@ -192,6 +192,16 @@ fn keep(dispatch: &Arc<Dispatch>, call: &Call, session: &Session, answer: Answer
         task.kept.as_ref().map(|kept| task.kept_view(kept, |view| task::created(view, Form::Legacy, None)));
     let payload = Payload::body(Form::Legacy, made.unwrap_or_default());
     Ok(Answer { outcome: Outcome::Ok, payload })
+}
+
+/// The name by which a call of a tool is judged: the one that its caller knows, unless the configuration gives it that name.
+fn judged_tool<'c>(dispatch: &Dispatch, call: &'c Call, session: &Session) -> Cow<'c, str> {
+    let named = call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default();
+    let ruled = || {
+        let (_, delivered) = (session.curation()?, call.delivered.get()?);
+        dispatch.with(|topic| topic.ruled_of_public(&delivered.server, named))
+    };
+    ruled().map_or(Cow::Borrowed(named), Cow::Owned)
 }
 
 /// Enters the task that a call has become.
@@ -208,7 +218,7 @@ pub(super) fn create(
         return Err(Refusal::new(RefusalCode::UpstreamFailed, what));
     };
     let (holder, now_ms) = (&call.link.participant.id, unix_ms());
-    let tool = call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default();
+    let tool = &judged_tool(dispatch, call, session);
     let id = TaskId {
         topic: dispatch.name().as_str(),
         server: delivered.server.as_str(),

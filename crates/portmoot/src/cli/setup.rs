@@ -40,6 +40,9 @@ pub(crate) struct AddArgs {
     /// URL of the server
     #[arg(conflicts_with_all = ["command", "from_registry"])]
     pub(crate) url: Option<String>,
+    /// What stands behind a URL: a command without the `--` before it
+    #[arg(hide = true)]
+    pub(crate) surplus: Vec<String>,
     /// Command that starts the server
     #[arg(last = true, conflicts_with = "from_registry")]
     pub(crate) command: Vec<String>,
@@ -81,8 +84,9 @@ pub(crate) struct AddArgs {
 /// `rm`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RmArgs {
-    /// Name of the server
-    pub(crate) name: String,
+    /// Names of the servers
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
     /// Show what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

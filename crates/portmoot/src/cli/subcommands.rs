@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, WatchArgs};
+use super::setup::OwnFileArgs;
 
 /// `auth ...`.
 #[derive(Debug, Clone, Subcommand)]
@@ -208,6 +209,9 @@ pub(crate) enum ToolsCommand {
         /// the server
         #[arg(long)]
         no_input: bool,
+        /// Write the first image, audio or file of the result to this file
+        #[arg(long = "out", short = 'o', value_name = "FILE")]
+        file: Option<PathBuf>,
         /// How long to wait for the decision about a call that needs approval
         #[arg(long, value_name = "TIME", default_value = "50s")]
         wait: String,
@@ -217,6 +221,43 @@ pub(crate) enum ToolsCommand {
         #[command(flatten)]
         gateway: GatewayArgs,
     },
+    /// Hide tools of a server, in your configuration file
+    ///
+    /// Callers neither see nor call them. A running gateway takes the change over.
+    Disable(ToolsOfServerArgs),
+    /// Show tools of a server again, in your configuration file
+    Enable(ToolsOfServerArgs),
+    /// Give a tool of a server another name, in your configuration file
+    ///
+    /// The prefix of the server stands before it. Its own name takes the change back.
+    Rename {
+        /// Configured name of the server
+        server: String,
+        /// The server's own name of the tool
+        tool: String,
+        /// The new name
+        name: String,
+        /// Show what would change, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        file: OwnFileArgs,
+    },
+}
+
+/// Tools of a server in the configuration file.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ToolsOfServerArgs {
+    /// Configured name of the server
+    pub(crate) server: String,
+    /// The server's own names of the tools, or patterns such as delete_*
+    #[arg(value_name = "TOOL", required = true)]
+    pub(crate) tools: Vec<String>,
+    /// Show what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) file: OwnFileArgs,
 }
 
 /// `proto ...`.
@@ -362,6 +403,28 @@ pub(crate) enum ParticipantsCommand {
         /// Reason
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
+        #[command(flatten)]
+        gateway: RunningArgs,
+    },
+    /// Let a participant call tools, by the names that `tools ls` shows
+    ///
+    /// It grants what a call of each tool needs over MCP, and in rooms, where servers' own names count, as far as that name is of
+    /// no other server's tool there. Needs the capability portmoot/grants; you can grant only capabilities that you hold.
+    Allow {
+        /// Participant id
+        id: String,
+        /// Public name of a tool, such as demo_add
+        #[arg(value_name = "TOOL", required = true)]
+        tools: Vec<String>,
+        /// Only in this topic
+        #[arg(long, value_name = "TOPIC")]
+        topic: Option<String>,
+        /// Lifetime of the grant, such as 30m or 2h [default: permanent]
+        #[arg(long = "for", value_name = "TIME")]
+        time: Option<String>,
+        /// Let it only propose the calls, which wait for an approval
+        #[arg(long)]
+        propose: bool,
         #[command(flatten)]
         gateway: RunningArgs,
     },
@@ -517,6 +580,9 @@ pub(crate) enum AuditCommand {
         /// Only the last COUNT entries
         #[arg(long, value_name = "COUNT")]
         last: Option<usize>,
+        /// Print each entry as a line of JSON, as it is in the log, for programs that read line by line
+        #[arg(long)]
+        jsonl: bool,
         #[command(flatten)]
         watch: WatchArgs,
         #[command(flatten)]

@@ -34,6 +34,7 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             since,
             until,
             last,
+            jsonl,
             config,
             ..
         } => {
@@ -41,7 +42,8 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             let since_ms = since.as_deref().map(|text| time_of("--since", text)).transpose()?;
             let until_ms = until.as_deref().map(|text| time_of("--until", text)).transpose()?;
             let filter = EntryFilter { kinds, participant, topic, verdict, operation, since_ms, until_ms };
-            list(&directory(&config, output)?, &filter, last, output)
+            let dir = directory(&config, output)?;
+            if jsonl { lines(&dir, &filter, last, output) } else { list(&dir, &filter, last, output) }
         }
         AuditCommand::Verify { head, config } => {
             let head = head.as_deref().map(parse_head).transpose()?;
@@ -87,6 +89,23 @@ fn list(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -
     } else {
         output.table(&COLUMNS, rows.into_iter());
     }
+    Ok(Exit::Ok)
+}
+
+/// Prints the entries that match as lines of the log, the last `last` of them; without that number each as it is read.
+fn lines(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -> Result<Exit, Failure> {
+    let mut kept = VecDeque::new();
+    query(dir, filter, |_, line| {
+        match last {
+            None => output.result_json_text(line),
+            Some(count) => {
+                kept.push_back(line.to_owned());
+                kept.drain(..kept.len().saturating_sub(count));
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    kept.iter().for_each(|line| output.result_json_text(line));
     Ok(Exit::Ok)
 }
 

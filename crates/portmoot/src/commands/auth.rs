@@ -12,18 +12,25 @@ use json::visible;
 use serde_json::{Value, json};
 
 use crate::cli::AuthCommand;
-use crate::commands::config::{load, sources};
+use crate::commands::config::{load, read_secrets, sources};
+use crate::consent;
+use config::Secrets;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
+use terminal::prompt::ProcessTerminal;
 
 pub(crate) async fn run(command: AuthCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         AuthCommand::Check { topic, config } => {
-            let loaded = load(&sources(&config), output)?;
+            let mut loaded = load(&sources(&config), output)?;
             if loaded.config.issuers.is_empty() {
                 let failure = Failure::new(Exit::Usage, "no_issuers", "no issuer is configured");
                 return Err(failure.hint("add [issuers.NAME]; docs/authorization.md shows how"));
+            }
+            if !loaded.secrets.is_empty() {
+                consent::obtain(&loaded, &mut ProcessTerminal, None, output)?;
+                read_secrets(&mut loaded, &Secrets::default(), output)?;
             }
             let token = read_token()?;
             let bearers = Bearers::new(Arc::default());

@@ -9,10 +9,13 @@ use store::Journal;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::process::env;
-use config::{Loaded, Problem, Sources, mismatch, room_notes, to_json, to_toml};
+use config::{Loaded, Problem, Secrets, Sources, mismatch, room_notes, to_json, to_toml, without_guests};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
+
+/// Words of a notice about a server that stays down.
+const CANNOT_START: &str = " cannot start";
 
 /// The configuration sources that these flags name.
 pub(crate) fn sources(args: &ConfigArgs) -> Sources {
@@ -27,8 +30,24 @@ pub(crate) fn sources(args: &ConfigArgs) -> Sources {
 /// Loads and checks the configuration, and prints notes about ignored settings.
 pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure> {
     let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
-    loaded.notices.iter().for_each(|notice| note(notice, output));
+    for notice in &loaded.notices {
+        // What keeps a server down is no aside.
+        match notice.contains(CANNOT_START) {
+            true => output.warn(&visible::lines(notice)),
+            false => note(notice, output),
+        }
+    }
     Ok(loaded)
+}
+
+/// Reads the secrets that a configuration names, once the operator has agreed to it, and prints notes about those that could not be read.
+///
+/// # Errors
+/// When a token of a participant or a secret of an issuer cannot be read.
+pub(crate) fn read_secrets(loaded: &mut Loaded, secrets: &Secrets, output: Output) -> Result<(), Failure> {
+    let notices = loaded.read_secrets(&env, secrets).map_err(|problems| Failure::configuration(&problems))?;
+    notices.iter().for_each(|notice| note(notice, output));
+    Ok(())
 }
 
 /// Prints notes about capabilities that can match nothing.
@@ -68,7 +87,8 @@ fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
             let mut notes = std::mem::take(&mut loaded.notices);
             notes.extend(room_notes(&loaded.tree, &loaded.config));
             notes.extend(consent_note(&loaded));
-            (listen_problem(&loaded).into_iter().collect(), notes, summary(&loaded))
+            let problems = listen_problem(&loaded).into_iter().chain(guest_problem(&loaded)).collect();
+            (problems, notes, summary(&loaded))
         }
         Err(problems) => (problems, Vec::new(), String::new()),
     };
@@ -108,6 +128,16 @@ fn listen_problem(loaded: &Loaded) -> Option<Problem> {
         auth::check_listen_address(loaded.config.listen, tokens_configured(&loaded.config, &state)).err()?;
     let problem = Problem::new("config_listen", refusal.message).at(loaded.tree.place(&["server", "listen"]));
     Some(problem.hint(refusal.hint.unwrap_or_default()))
+}
+
+/// What `serve` refuses of a valid configuration: guests of a topic are limited by `anonymous`, and nothing makes callers guests.
+pub(crate) fn guest_problem(loaded: &Loaded) -> Option<Problem> {
+    let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
+    let dir = loaded.config.data_dir.as_deref().filter(|_| !names_data_dir);
+    // A journal that cannot be read is another problem.
+    let state = dir.map(Journal::peek).transpose().ok()?.unwrap_or_default();
+    let is_closed = tokens_configured(&loaded.config, &state);
+    if is_closed { None } else { without_guests(loaded) }
 }
 
 /// A message about a found file, which is only used after consent.

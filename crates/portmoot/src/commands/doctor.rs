@@ -16,11 +16,11 @@ use crate::cli::CheckArgs;
 use crate::commands::config::sources;
 use crate::commands::servers::why;
 use crate::commands::target::Running;
-use crate::commands::view::cell;
+use crate::commands::view::{cell, texts};
 use crate::consent;
 use crate::process::env;
 use crate::remote::api;
-use config::Sources;
+use config::{Loaded, NamedSecret, Problem, Secrets, Sources, UNREAD};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -47,13 +47,8 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
     let sources = Sources { listen: args.listen.clone(), ..sources(&args.config) };
     let mut checks = vec![clock(unix_ms())];
     match sources.load(&env) {
-        Err(problems) => checks.extend(problems.into_iter().map(|problem| {
-            let location =
-                problem.location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
-            let fix = problem.hint.clone().unwrap_or_else(|| "correct that line".into());
-            failed("configuration", format!("{}{location}", problem.message), fix)
-        })),
-        Ok(loaded) => {
+        Err(problems) => checks.extend(problems.into_iter().map(problem_check)),
+        Ok(mut loaded) => {
             let files: Vec<String> = loaded.files.iter().map(|file| file.display().to_string()).collect();
             let files = if files.is_empty() {
                 "no files: the gateway uses the demo server".to_owned()
@@ -65,13 +60,47 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
             checks.extend(loaded.found.as_ref().map(|found| found_file(&found.name)));
             // Without consent, nothing of a found file is followed.
             let is_foreign = names_data_dir && args.config.data_dir.is_none();
+            checks.extend(secrets(&mut loaded));
             let live = if is_foreign { Live::Absent } else { Live::ask(&loaded.config).await };
+            if !is_foreign {
+                checks.extend(other_files(&loaded));
+            }
             checks.extend(examine(&loaded.config, is_foreign, &live));
+            checks.extend(passed_on(&loaded.config));
         }
     }
     let healthy = checks.iter().all(|check| check.severity != Severity::Error);
     report(&checks, healthy, output);
     Ok(if healthy { Exit::Ok } else { Exit::Failed })
+}
+
+/// Reads the secrets that the configuration names: a check of each, without anything of it.
+fn secrets(loaded: &mut Loaded) -> Vec<Check> {
+    let what = |secret: &NamedSecret| format!("secret {}", secret.key);
+    if loaded.found.is_some() {
+        let unread = |secret| passed(&what(secret), "not read: a file that you did not name asks for it");
+        return loaded.secrets.iter().map(unread).collect();
+    }
+    let read = Secrets::default();
+    let problems = loaded.read_secrets(&env, &read).err().unwrap_or_default();
+    let mut checks: Vec<Check> = Vec::new();
+    for secret in &loaded.secrets {
+        let fix = "correct it where it comes from; the gateway reads it with its configuration";
+        checks.push(match read.trouble(&secret.source) {
+            None => passed(&what(secret), format!("read from {}", secret.source)),
+            Some(why) => failed(&what(secret), format!("cannot be read: {why}"), fix),
+        });
+    }
+    // Those of what was read, such as a token that is too short.
+    let other = problems.into_iter().filter(|problem| problem.code != UNREAD);
+    checks.extend(other.map(problem_check));
+    checks
+}
+
+fn problem_check(problem: Problem) -> Check {
+    let location = problem.location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
+    let fix = problem.hint.unwrap_or_else(|| "correct that line".into());
+    failed("configuration", format!("{}{location}", problem.message), fix)
 }
 
 fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
@@ -87,7 +116,72 @@ fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
     };
     checks.extend(live.check());
     checks.extend(config.servers.iter().map(|one| live.judge(one, server(one))));
+    checks.extend(live.beside(config));
     checks
+}
+
+/// A warning if the running gateway reads other files than the ones that were checked, or did not take over what they say now.
+fn other_files(loaded: &Loaded) -> Option<Check> {
+    let owner = Directory::owner(loaded.config.data_dir.as_deref()?).ok().flatten()?;
+    let warning = |found: String, fix: &str| {
+        Some(Check { severity: Severity::Warning, ..failed("configuration", found, fix) })
+    };
+    if let Some(why) = &owner.reload_failed {
+        let found = format!("the running gateway did not take over its files as they are now: {why}");
+        return warning(found, "correct the file; the gateway reads it again by itself");
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let watched: Vec<String> =
+        loaded.watched().iter().map(|file| here.join(file).display().to_string()).collect();
+    if owner.files.is_empty() || owner.files == watched {
+        return None;
+    }
+    let found = format!("the running gateway reads other files: {}", owner.files.join(", "));
+    warning(found, "to check those, name them as for `serve`: portmoot doctor --config FILE")
+}
+
+/// Variables about certificates, proxies and package registries that programs of servers read.
+const OFTEN_NEEDED: [&str; 19] = [
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "all_proxy",
+    "no_proxy",
+    "NPM_CONFIG_REGISTRY",
+    "npm_config_registry",
+    "PIP_INDEX_URL",
+    "UV_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "UV_NATIVE_TLS",
+];
+
+/// A warning if such variables are set here, and the programs of servers do not get them.
+fn passed_on(config: &Config) -> Option<Check> {
+    let mut children =
+        config.servers.iter().filter(|one| one.enabled).filter_map(|one| one.transport.child()).peekable();
+    children.peek()?;
+    let children: Vec<&StdioConfig> = children.collect();
+    let lacks = |name: &&&str| {
+        let gets = |child: &&StdioConfig| child.env.iter().any(|(known, _)| known == **name);
+        env(name).is_some_and(|value| !value.is_empty()) && !children.iter().all(gets)
+    };
+    let names: Vec<&str> = OFTEN_NEEDED.iter().filter(lacks).copied().collect();
+    if names.is_empty() {
+        return None;
+    }
+    let found = format!("set here, and not passed on to all servers: {}", names.join(", "));
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    let fix =
+        format!("if servers need them to reach the network: [server] env_pass = [{}]", quoted.join(", "));
+    Some(Check { severity: Severity::Warning, ..failed("environment", found, fix) })
 }
 
 /// A warning if a client's own session at a running server did not open last.
@@ -186,11 +280,48 @@ impl Live {
         if check.severity != Severity::Ok {
             return check;
         }
+        if !fails && cell(one, "state") == "starting" {
+            let found = format!("still starting in the running gateway; {}", check.found);
+            let fix = format!("wait, or see what it says: portmoot logs {}", server.name);
+            return Check { severity: Severity::Warning, ..failed(&check.what, found, fix) };
+        }
         if !fails {
             return own_sessions(one, &check).or_else(|| tools_beyond_use(one, &check)).unwrap_or(check);
         }
         let found = format!("{} in the running gateway: {}", cell(one, "state"), why(one));
-        failed(&check.what, found, format!("see what it says: portmoot logs {}", server.name))
+        failed(&check.what, found, fix_of(one, server.transport.child().is_some()))
+    }
+
+    /// The servers that the running gateway has and the checked configuration does not.
+    fn beside(&self, config: &Config) -> Vec<Check> {
+        let Self::Known(servers) = self else { return Vec::new() };
+        let is_known = |one: &Value| {
+            let name = cell(one, "name");
+            config.servers.iter().any(|known| known.name.as_str() == name)
+                || config.participants.iter().any(|known| known.participant.id.as_str() == name)
+        };
+        let check = |one: &Value| {
+            let (name, state) = (cell(one, "name"), cell(one, "state"));
+            let what = format!("server {name}");
+            if ["ready", "idle"].contains(&state.as_str()) {
+                return passed(&what, format!("{state} in the running gateway"));
+            }
+            let found = format!("{state} in the running gateway: {}", why(one));
+            failed(&what, found, fix_of(one, cell(one, "sandbox") != "-"))
+        };
+        servers.iter().filter(|one| !is_known(one)).map(check).collect()
+    }
+}
+
+/// What to do about a server that fails in the running gateway.
+fn fix_of(server: &Value, has_process: bool) -> String {
+    let name = cell(server, "name");
+    if !texts(server, "stderr").is_empty() {
+        return format!("see what it says: portmoot logs {name}");
+    }
+    match has_process {
+        true => format!("correct its `command`, or see what it says: portmoot logs {name}"),
+        false => "start what is to listen there, or correct its `url`".to_owned(),
     }
 }
 
@@ -303,6 +434,7 @@ fn server(server: &ServerConfig) -> Check {
         Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_))
         | Transport::Http(_)
         | Transport::Sse(_)
+        | Transport::OpenApi(_)
         | Transport::Demo
         | Transport::Participant => passed(&what, consent::describe(server)),
     }
@@ -333,15 +465,29 @@ fn report(checks: &[Check], healthy: bool, output: Output) {
     }
     for check in checks {
         let found = json::visible::lines(&check.found);
-        output.result(&format!("{:7} {}: {found}", check.severity.word(), check.what));
+        // Further lines of a text stand under the first.
+        let found: Vec<&str> = found.lines().map(str::trim_start).collect();
+        let padded = format!("{:7}", check.severity.word());
+        let word = output.painted_result(&padded, check.severity.color());
+        let text = format!("{padded} {}: {}", check.what, found.join("\n        "));
+        output.indented_with(&text, 8, (&padded, &word));
         if let Some(fix) = &check.fix {
-            output.result(&format!("        fix: {}", json::visible::lines(fix)));
+            output.indented(&format!("        fix: {}", json::visible::lines(fix)), 13);
         }
     }
     output.message(if healthy { "all checks passed" } else { "some checks failed; each has a `fix` above" });
 }
 
 impl Severity {
+    /// Its colour, a code of ECMA-48.
+    fn color(self) -> &'static str {
+        match self {
+            Self::Ok => "32",
+            Self::Warning => "33",
+            Self::Error => "31",
+        }
+    }
+
     fn word(self) -> &'static str {
         match self {
             Severity::Ok => "ok",

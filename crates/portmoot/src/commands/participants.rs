@@ -1,5 +1,9 @@
 //! Commands `participants ls`, `participants can`, `participants grant` and `participants revoke`, with a running gateway.
 
+use std::time::Duration;
+
+use json::visible;
+use platform::unix_ms;
 use serde_json::{Value, json};
 
 use crate::cli::{ParticipantsCommand, RunningArgs};
@@ -11,7 +15,7 @@ use crate::remote::api;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
-use terminal::timestamp::duration_of;
+use terminal::timestamp::{duration_of, minute};
 
 const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "CONNECTIONS", "CAPABILITIES", "GRANTS"];
 
@@ -32,6 +36,16 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             let seconds = time.map(|time| time.as_secs().max(1));
             let body = json!({ "add": capabilities, "expires_in_seconds": seconds, "reason": reason });
             change(&id, &body, topic.as_deref(), &gateway, output).await?;
+            say_end(time, output);
+        }
+        ParticipantsCommand::Allow { id, tools, topic, time, propose, gateway } => {
+            let head = if propose { "mcp/proposal" } else { "mcp/request" };
+            let capabilities = needed(&id, &tools, topic.as_deref(), head, &gateway, output).await?;
+            let time = time.as_deref().map(|text| duration_of("--for", text)).transpose()?;
+            let seconds = time.map(|time| time.as_secs().max(1));
+            let body = json!({ "add": capabilities, "expires_in_seconds": seconds });
+            change(&id, &body, topic.as_deref(), &gateway, output).await?;
+            say_end(time, output);
         }
         ParticipantsCommand::Revoke { id, capabilities, topic, reason, gateway } => {
             let body = json!({ "remove": capabilities, "reason": reason });
@@ -39,6 +53,51 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Says until when a grant is.
+fn say_end(time: Option<Duration>, output: Output) {
+    if let Some(time) = time {
+        output.message(&format!("until {}", minute(unix_ms().saturating_add(platform::millis(time)))));
+    }
+}
+
+/// The capabilities that calls of these tools need: over MCP under their public names, in rooms under the servers' own, unless another
+/// server there has a tool of that name too.
+async fn needed(
+    id: &str,
+    tools: &[String],
+    topic: Option<&str>,
+    head: &str,
+    gateway: &RunningArgs,
+    output: Output,
+) -> Result<Vec<String>, Failure> {
+    let remote = running_endpoint(gateway, output)?;
+    let answer: Value = api::get(&remote, &["participants", id, "can"], &topic_query(topic)).await?.read()?;
+    let all = answer.get("entries").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let listed: Vec<&Value> = all.iter().filter(|one| cell(one, "method") == "tools/call").collect();
+    let enters_rooms = texts(&answer, "wires").contains(&"ws");
+    let mut capabilities = Vec::new();
+    for tool in tools {
+        let Some(found) = listed.iter().find(|one| cell(one, "name") == *tool) else {
+            let message = format!("`{id}` has no tool `{}` in its topics", visible::line(tool));
+            return Err(Failure::new(Exit::NotFound, "unknown_target", message).hint(
+                "list the tools with: portmoot tools ls; patterns are for: portmoot participants grant",
+            ));
+        };
+        capabilities.push(format!("{head}:tools/call:{tool}"));
+        let (own, server) = (cell(found, "own"), cell(found, "server"));
+        let is_of_others = listed.iter().any(|one| cell(one, "own") == own && cell(one, "server") != server);
+        if is_of_others && enters_rooms {
+            output.message(&format!(
+                "note: over MCP only: in rooms `{tool}` is `{own}`, as is a tool of another server; to allow it there too, write \
+                 {{ kind = \"{head}:tools/call:{own}\", to = [\"{server}\"] }} in the configuration"
+            ));
+        } else if own != *tool {
+            capabilities.push(format!("{head}:tools/call:{own}"));
+        }
+    }
+    Ok(capabilities)
 }
 
 async fn change(
@@ -69,7 +128,10 @@ fn row(row: &Value) -> Vec<String> {
     let grants: Vec<String> = grants.map(grant).collect();
     let grants = if grants.is_empty() { "-".to_owned() } else { grants.join(", ") };
     let capabilities = texts(row, "capabilities").join(", ");
-    vec![cell(row, "topic"), cell(row, "id"), cell(row, "role"), cell(row, "links"), capabilities, grants]
+    let clients = texts(row, "clients").join(", ");
+    let links = cell(row, "links");
+    let links = if clients.is_empty() { links } else { format!("{links} ({clients})") };
+    vec![cell(row, "topic"), cell(row, "id"), cell(row, "role"), links, capabilities, grants]
 }
 
 /// A grant as a cell: `+chat by admin until 2026-07-28T12:30:00.000Z`.

@@ -22,7 +22,8 @@ pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Fa
         PinsCommand::Ls(gateway) => {
             let endpoint = running_endpoint(&gateway, output)?;
             let answer: Value = api::get(&endpoint, &["pins"], &[]).await?.read()?;
-            output.listing(&answer, "pins", &COLUMNS, row);
+            let none = "nothing is pinned: servers are watched with pins = \"warn\" or \"block\" in their table or in [server]";
+            output.listing_or(&answer, "pins", (&COLUMNS, none), row);
         }
         PinsCommand::Show { server, gateway } => {
             let answer = pins_of(&server, &gateway, output).await?;

@@ -114,7 +114,7 @@ async fn looked_at(
         );
         return Err(Failure::new(Exit::Refused, "consent_needed", message).hint(hint));
     }
-    terminal.show(&shown(&proposal));
+    terminal.show(&review::asked(&proposal));
     let arguments = if edit { Some(review::edited(&proposal)?) } else { arguments };
     if let Some(arguments) = &arguments {
         terminal.show(&review::replacement(arguments));

@@ -1,25 +1,58 @@
 //! Commands `serve` and `stdio`.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
 use crate::cli::{ServeArgs, StdioArgs};
-use crate::commands::config::{load, sources};
+use crate::commands::config::{guest_problem, load, read_secrets, sources};
 use crate::commands::target::owner_url;
 use crate::consent;
 use crate::process::env;
 use crate::remote::Remote;
 use crate::run;
-use config::Sources;
+use config::{Secrets, Sources};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 use terminal::prompt::ProcessTerminal;
 use tls::ClientTls;
 
+/// A data directory for one run, which is removed with the value.
+struct TrialDirectory(PathBuf);
+
+impl TrialDirectory {
+    fn new() -> Result<Self, Failure> {
+        let name = format!("portmoot-try-{:016x}", u64::from_le_bytes(platform::random()));
+        let dir = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&dir).map_err(|error| {
+            Failure::new(Exit::Failed, "unwritable", format!("cannot create {}: {error}", dir.display()))
+        })?;
+        Ok(Self(dir))
+    }
+}
+
+impl Drop for TrialDirectory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {
-    let sources = Sources { listen: args.listen, ..sources(&args.config) };
-    let loaded = load(&sources, output)?;
+    let trial = args.tries.then(TrialDirectory::new).transpose()?;
+    let mut sources = Sources { listen: args.listen, ..sources(&args.config) };
+    if let Some(trial) = &trial {
+        sources.data_dir = Some(trial.0.clone());
+    }
+    let mut loaded = load(&sources, output)?;
     consent::obtain(&loaded, &mut ProcessTerminal, Some(args.yes), output)?;
-    consent::show_commands(&loaded.config, output);
-    run::serve(loaded, sources, output).await
+    if let Some(problem) = guest_problem(&loaded) {
+        return Err(Failure::configuration(&[problem]));
+    }
+    consent::show_secret_commands(&loaded, output);
+    let secrets = Secrets::default();
+    read_secrets(&mut loaded, &secrets, output)?;
+    run::serve(loaded, (sources, secrets), output).await
 }
 
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
@@ -36,9 +69,11 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
         remote.relay(&args.topic, tokio::io::stdin(), tokio::io::stdout()).await?;
         return Ok(Exit::Ok);
     }
-    let loaded = load(&sources, output)?;
+    let mut loaded = load(&sources, output)?;
     consent::obtain(&loaded, &mut ProcessTerminal, Some(gateway.yes), output)?;
+    consent::show_secret_commands(&loaded, output);
     consent::show_commands(&loaded.config, output);
+    read_secrets(&mut loaded, &Secrets::default(), output)?;
     output.message("serving this client with a gateway of its own");
     run::stdio(loaded, &args.topic).await
 }

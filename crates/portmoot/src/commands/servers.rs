@@ -113,10 +113,18 @@ async fn switch(
     Ok(())
 }
 
-/// Why a server is not ready: the reason, the cause of the last failure, the last line on stderr; a dash if it is ready.
+/// How lines of a log begin that a process printed to stdout.
+const ON_STDOUT: &str = "on stdout, no message: ";
+
+/// Why a server is not ready: the reason, the cause of the last failure, the line on stderr that names an error, or the last one; a
+/// dash if it is ready.
 pub(crate) fn why(server: &Value) -> String {
     let reason = cell(server, "reason");
     let cause = server.get("cause").and_then(Value::as_str).map(|cause| format!(": {cause}"));
-    let last = texts(server, "stderr").last().map(|line| format!(", stderr: {line}"));
+    // What is no message on stdout is a cause of its own.
+    let mut lines = texts(server, "stderr");
+    lines.retain(|line| !line.starts_with(ON_STDOUT));
+    let shown = upstream::telling(&lines).or_else(|| lines.len().checked_sub(1)).and_then(|at| lines.get(at));
+    let last = shown.map(|line| format!(", stderr: {}", line.trim()));
     format!("{reason}{}{}", cause.unwrap_or_default(), last.unwrap_or_default())
 }

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use setup::{Change, ClientServers, FileError, Os, Row, Server, Surroundings, TextFile, Transport};
+use store::{Directory, DirectoryOwner};
 use upstream::config::{Support, support};
 
 use crate::cli::{ChangeArgs, OwnFileArgs};
 use crate::consent::dangers_of;
 use crate::process::env;
-use config::Sources;
+use config::{OwnAddress, Sources, address_of_text};
 use json::visible;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -22,7 +23,7 @@ use terminal::output::Output;
 use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
 pub(crate) use clients::{connect, disconnect, import};
-pub(crate) use own::{add, init, rm};
+pub(crate) use own::{add, edit_tools, init, rm};
 pub(crate) use search::search;
 
 /// Calls `then` with what the places of clients' files depend on.
@@ -56,6 +57,34 @@ fn own_file(args: &OwnFileArgs) -> Result<TextFile, Failure> {
         Failure::new(Exit::Usage, "no_home", message).hint("name a file with --config")
     })?;
     Ok(TextFile::read(&path)?)
+}
+
+/// The gateway that runs with the data directory of this configuration file, or with the default one, and that directory.
+fn running(file: &Path) -> Option<DirectoryOwner> {
+    let of_file = Sources { config: Some(file.to_owned()), ..Sources::default() };
+    let dirs = [of_file.data_dir(&env), Sources::default().data_dir(&env)];
+    dirs.into_iter().flatten().find_map(|dir| Directory::owner(&dir).ok().flatten())
+}
+
+/// The addresses of the gateway that a configuration file is for: as the file has it, and of the one that runs.
+fn own_addresses(file: &TextFile) -> Vec<OwnAddress> {
+    let written = address_of_text(&file.path.display().to_string(), &file.text, &env);
+    let standard = || address_of_text("", "", &env);
+    let listens = running(&file.path).and_then(|owner| owner.listen?.parse().ok());
+    written.or_else(standard).into_iter().chain(listens.map(OwnAddress::listening)).collect()
+}
+
+/// Whether a server is the gateway itself.
+fn is_itself(server: &Server, own: &[OwnAddress]) -> bool {
+    matches!(&server.transport, Transport::Url { url, .. } if own.iter().any(|own| own.has(url)))
+}
+
+/// Leaves out servers that are the gateway itself, and notes it.
+fn leave_out_itself(found: &mut ClientServers, own: &[OwnAddress]) {
+    let itself = |server: &mut Server| is_itself(server, own);
+    for server in found.servers.extract_if(.., itself) {
+        found.notes.push(format!("`{}` is this gateway itself: left out", server.name));
+    }
 }
 
 /// Writes a changed configuration file.

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 use serde_json::json;
 use wire::mcp::Version;
 
-use crate::cli::Cli;
+use crate::cli::command;
+use crate::commands::names;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -15,8 +15,8 @@ use terminal::output::Output;
 /// Prints a completion script.
 pub(crate) fn completions(shell: Shell, output: Output) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "portmoot", &mut script);
-    output.result(&String::from_utf8_lossy(&script));
+    clap_complete::generate(shell, &mut command(), "portmoot", &mut script);
+    output.result(&names::with_names(shell, &String::from_utf8_lossy(&script)));
     Exit::Ok
 }
 
@@ -38,13 +38,11 @@ pub(crate) fn man(dir: Option<&Path>, output: Output) -> Result<Exit, Failure> {
         |error: std::io::Error| Failure::new(Exit::Failed, "unwritable", format!("cannot write: {error}"));
     let Some(dir) = dir else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(failed)?;
+        clap_mangen::Man::new(command()).render(&mut page).map_err(failed)?;
         output.result(&String::from_utf8_lossy(&page));
         return Ok(Exit::Ok);
     };
-    std::fs::create_dir_all(dir)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), dir))
-        .map_err(failed)?;
+    std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(command(), dir)).map_err(failed)?;
     output.message(&format!("wrote the manual pages to {}", dir.display()));
     Ok(Exit::Ok)
 }
@@ -63,7 +61,7 @@ mod tests {
             "# Command line\n\nA test generates this page from the help texts; \
              `UPDATE=1 cargo nextest run -p portmoot reference` updates it.\n",
         );
-        let mut root = Cli::command();
+        let mut root = command();
         root.build();
         section(&mut out, &mut root, "portmoot");
         out
@@ -75,8 +73,8 @@ mod tests {
         let help = shown.render_long_help().to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
         let _ = write!(out, "\n## {path}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
-        let names: Vec<String> =
-            command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let names: Vec<String> = shown.map(|command| command.get_name().to_owned()).collect();
         for name in names.iter().filter(|name| *name != "help") {
             if let Some(command) = command.find_subcommand_mut(name) {
                 section(out, command, &format!("{path} {name}"));
@@ -99,6 +97,6 @@ mod tests {
 
     #[test]
     fn the_grammar_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 }

@@ -15,6 +15,7 @@ use terminal::output::Output;
 /// Prints the state of the running gateway. Exit code 1 if it is not ready.
 pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, Failure> {
     let running = running(gateway, output)?;
+    let failed = running.owner.as_ref().and_then(|owner| owner.reload_failed.clone());
     let (url, endpoint) = (running.url.clone(), running.endpoint()?);
     let health = api::probe(&endpoint, "/healthz").await?;
     let ready = api::probe(&endpoint, "/readyz").await?;
@@ -29,13 +30,24 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
             "audit": ready.get("audit"),
             "servers": servers,
             "open_proposals": proposals.as_ref().map(Vec::len),
+            "reload_failed": failed,
         });
         output.result_json(&status);
         return Ok(if is_ready { Exit::Ok } else { Exit::Failed });
     }
+    let none_up = servers.as_ref().is_some_and(|all| !all.is_empty() && !all.iter().any(is_up));
     let mut lines = vec![
         format!("gateway    {url}, portmoot {}", visible::line(&cell(&health, "version"))),
-        format!("ready      {}", if is_ready { "yes" } else { "no" }),
+        format!(
+            "ready      {}",
+            if !is_ready {
+                "no"
+            } else if none_up {
+                "yes, without any of its servers"
+            } else {
+                "yes"
+            }
+        ),
     ];
     if ready.get("audit").is_some_and(|audit| !audit.is_null()) {
         lines.push("audit log  cannot be written: acts that must be recorded are refused".to_owned());
@@ -46,9 +58,7 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
             cell(&ready, "servers_not_ready")
         )),
         Some(servers) => {
-            let is = |server: &Value, state| server.get("state").is_some_and(|found| found == state);
-            let is_up = |server: &&Value| is(server, "ready") || is(server, "idle");
-            let up = servers.iter().filter(is_up).count();
+            let up = servers.iter().filter(|server| is_up(server)).count();
             let idle = servers.iter().filter(|server| is(server, "idle")).count();
             let idle =
                 if idle == 0 { String::new() } else { format!(", {idle} of them idle until they are used") };
@@ -77,8 +87,24 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
         Some(0) => lines.push("proposals  none open".to_owned()),
         Some(open) => lines.push(format!("proposals  {open} open: portmoot proposals ls")),
     }
-    output.result(&lines.join("\n"));
+    if let Some(failed) = &failed {
+        lines.push(
+            "reload     failed: the gateway goes on with the configuration before; fix the file:".to_owned(),
+        );
+        lines.extend(failed.lines().map(|line| format!("           {}", visible::line(line))));
+    }
+    output.indented(&lines.join("\n"), 11);
     Ok(if is_ready { Exit::Ok } else { Exit::Failed })
+}
+
+/// Whether a server has a state.
+fn is(server: &Value, state: &str) -> bool {
+    server.get("state").is_some_and(|found| found == state)
+}
+
+/// Whether a call of a server is served.
+fn is_up(server: &Value) -> bool {
+    is(server, "ready") || is(server, "idle")
 }
 
 /// A list of an answer; `None` if the caller may not see it.

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use model::Digest;
-use store::Directory;
+use store::{Directory, DirectoryOwner};
 use tls::ClientTls;
 
 use crate::cli::{GatewayArgs, RunningArgs};
-use crate::commands::config::{load, sources};
+use crate::commands::config::{load, read_secrets, sources};
 use crate::consent;
 use crate::process::env;
 use crate::remote::{Endpoint, Remote};
 use crate::run;
-use config::Loaded;
+use config::{Loaded, Secrets};
 use terminal::address::url_of;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -22,7 +22,7 @@ use terminal::prompt::ProcessTerminal;
 /// The gateway for a command.
 pub(crate) enum Target {
     /// A running one.
-    Running(Running),
+    Running(Box<Running>),
     /// None is running: the configuration for one in this process.
     Own(Box<Loaded>),
 }
@@ -35,6 +35,8 @@ pub(crate) struct Running {
     pub(crate) token: Option<String>,
     /// What is trusted and shown if the URL begins with `https`.
     pub(crate) tls: ClientTls,
+    /// What it says of itself in the data directory, if it was found there.
+    pub(crate) owner: Option<DirectoryOwner>,
 }
 
 impl Running {
@@ -50,7 +52,8 @@ impl Running {
         let Some(dir) = dir else { return Ok(None) };
         let Some((url, tls)) = owner_url(Some(dir.clone()), tls)? else { return Ok(None) };
         let token = token.map(str::to_owned).or_else(|| store::operator_key(&dir));
-        Ok(Some(Running { url, token, tls }))
+        let owner = Directory::owner(&dir)?;
+        Ok(Some(Running { url, token, tls, owner }))
     }
 
     /// Its endpoint.
@@ -72,11 +75,12 @@ impl Target {
     pub(crate) fn of(args: &RunningArgs, yes: Option<bool>, output: Output) -> Result<Target, Failure> {
         let (token, tls) = (args.token.as_deref(), args.tls()?);
         if let Some(url) = args.url.clone() {
-            return Ok(Target::Running(Running { url, token: args.token.clone(), tls }));
+            let running = Running { url, token: args.token.clone(), tls, owner: None };
+            return Ok(Target::Running(Box::new(running)));
         }
         let sources = sources(&args.config);
         if let Some(running) = Running::of_directory(sources.data_dir(&env), token, &tls)? {
-            return Ok(Target::Running(running));
+            return Ok(Target::Running(Box::new(running)));
         }
         let loaded = load(&sources, output)?;
         let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
@@ -84,7 +88,7 @@ impl Target {
             consent::obtain(&loaded, &mut ProcessTerminal, yes, output)?;
         }
         Ok(match Running::of_directory(loaded.config.data_dir.clone(), token, &tls)? {
-            Some(running) => Target::Running(running),
+            Some(running) => Target::Running(Box::new(running)),
             None => Target::Own(Box::new(loaded)),
         })
     }
@@ -115,9 +119,11 @@ pub(crate) fn resolve(args: &GatewayArgs, output: Output) -> Result<Box<dyn Endp
         Target::Running(running) => Ok(Box::new(running.endpoint()?)),
         // Servers that start anew every few seconds are of no use.
         Target::Own(_) if output.is_watched() => Err(no_gateway()),
-        Target::Own(loaded) => {
+        Target::Own(mut loaded) => {
             output.message("no gateway is running: the servers are started for this command only");
+            consent::show_secret_commands(&loaded, output);
             consent::show_commands(&loaded.config, output);
+            read_secrets(&mut loaded, &Secrets::default(), output)?;
             run::in_process(*loaded)
         }
     }
@@ -129,7 +135,7 @@ pub(crate) fn resolve(args: &GatewayArgs, output: Output) -> Result<Box<dyn Endp
 /// When the configuration is not valid, or no gateway is running.
 pub(crate) fn running(args: &RunningArgs, output: Output) -> Result<Running, Failure> {
     match Target::of(args, None, output)? {
-        Target::Running(running) => Ok(running),
+        Target::Running(running) => Ok(*running),
         Target::Own(_) => Err(no_gateway()),
     }
 }

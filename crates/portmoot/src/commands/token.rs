@@ -48,16 +48,32 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
         }
         TokenCommand::Ls { gateway, .. } => {
             let answer = ls(token_store(&gateway, output)?).await?;
-            output.listing(&answer, "tokens", &COLUMNS, row);
+            let none = "no token is issued; to issue one: portmoot token new NAME";
+            output.listing_or(&answer, "tokens", (&COLUMNS, none), row);
+            let is_any = answer.get("tokens").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+            if is_any && !output.json {
+                output.message("when one was last used: portmoot audit query --participant NAME --last 1");
+            }
         }
         TokenCommand::Revoke { name, gateway } => {
             let answer = revoke_tokens(token_store(&gateway, output)?, &name).await?;
+            let left = match token_store(&gateway, output) {
+                Ok(store) => ls(store).await.ok(),
+                Err(_) => None,
+            };
+            let is_last =
+                left.and_then(|left| Some(left.get("tokens")?.as_array()?.is_empty())).unwrap_or_default();
             let count = |member: &str| answer.get(member).and_then(Value::as_u64).unwrap_or_default();
             let (ended, kept) = (count("grants_ended"), count("grants_kept"));
             if output.json {
                 output.result_json(&json!({ "revoked": name, "grants_ended": ended, "grants_kept": kept }));
             } else {
                 output.message(&format!("all tokens of `{name}` are revoked"));
+                if is_last {
+                    output.message(
+                        "it was the last token that was issued: callers need a token until the gateway starts again, if it runs",
+                    );
+                }
                 if ended > 0 {
                     output.message(&format!(
                         "{ended} changes of its capabilities have ended: the next `{name}` does not get them"
@@ -127,6 +143,9 @@ fn print(answer: &Value, output: Output) {
     }
     output.message(&format!("token for `{}`; it cannot be shown again:", cell(answer, "name")));
     output.result(&cell(answer, "token"));
+    if answer.get("closes").and_then(Value::as_bool).unwrap_or_default() {
+        output.message("from now on callers need a token: clients without one are refused");
+    }
 }
 
 async fn ls(token_store: TokenStore) -> Result<Value, Failure> {

@@ -101,7 +101,7 @@ fn text(tool: &[u8], key: &str) -> String {
 }
 
 /// A tool's name with its arguments in the order of the schema: `name(a: string, b?: integer)`.
-fn signature(tool: &[u8]) -> String {
+pub(super) fn signature(tool: &[u8]) -> String {
     let value = |path: &[&str]| -> Value {
         json::at(tool, path).and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default()
     };

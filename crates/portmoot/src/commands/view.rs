@@ -8,7 +8,7 @@ use crate::remote::api::Answer;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-/// Characters of a description in a table.
+/// Characters of a description in a table; as many as a wider terminal has columns.
 const DESCRIPTION_CHARS: usize = 80;
 
 /// Prints an object: JSON with `--json`, else its details.
@@ -50,13 +50,44 @@ pub(crate) fn is_named(name: &str, pattern: &str) -> bool {
 /// The beginning of the first line of a description.
 pub(crate) fn short(description: &str) -> String {
     let line = description.lines().next().unwrap_or_default();
-    let short: String = line.chars().take(DESCRIPTION_CHARS).collect();
+    let room = chat::rows::columns().unwrap_or_default().max(DESCRIPTION_CHARS);
+    let short: String = line.chars().take(room).collect();
     format!("{short}{}", if short.len() < line.len() { "..." } else { "" })
 }
 
-/// An object as lines of `name: value`, with hidden characters made visible.
+/// Members that stand first among details, in this order.
+const FIRST: [&str; 12] = [
+    "name",
+    "state",
+    "reason",
+    "cause",
+    "stderr",
+    "server",
+    "description",
+    "transport",
+    "version",
+    "tools",
+    "resources",
+    "prompts",
+];
+
+/// Whether a value says nothing.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// An object as lines of `name: value`, what matters first, with hidden characters made visible and without what says nothing.
 fn details(object: &Value) -> String {
-    let lines = object.as_object().into_iter().flatten().map(|(name, value)| match value {
+    let members = object.as_object().into_iter().flatten().filter(|(_, value)| !is_blank(value));
+    let mut members: Vec<(&String, &Value)> = members.collect();
+    members.sort_by_key(|(name, _)| FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()));
+    let lines = members.into_iter().map(|(name, value)| match value {
         Value::String(text) => format!("{name}: {}", visible::line(text)),
         Value::Array(items) if name == "stderr" => {
             let lines =

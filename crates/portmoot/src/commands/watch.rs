@@ -45,6 +45,8 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Disconnect(_)
         | Command::Search(_)
         | Command::Serve(_)
+        | Command::Start(_)
+        | Command::Stop(_)
         | Command::Stdio(_)
         | Command::Auth(_)
         | Command::Pins(_)
@@ -62,12 +64,20 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
             | ServersCommand::Auth { .. },
         )
         | Command::Logs { .. }
-        | Command::Tools(ToolsCommand::Show { .. } | ToolsCommand::Call { .. })
+        | Command::Names { .. }
+        | Command::Tools(
+            ToolsCommand::Show { .. }
+            | ToolsCommand::Call { .. }
+            | ToolsCommand::Disable(_)
+            | ToolsCommand::Enable(_)
+            | ToolsCommand::Rename { .. },
+        )
         | Command::Resources(ResourcesCommand::Read { .. })
         | Command::Prompts(PromptsCommand::Get { .. })
         | Command::Chat { .. }
         | Command::Participants(
             ParticipantsCommand::Can { .. }
+            | ParticipantsCommand::Allow { .. }
             | ParticipantsCommand::Grant { .. }
             | ParticipantsCommand::Revoke { .. },
         )

@@ -23,6 +23,7 @@ fn server(transport: Transport) -> ServerConfig {
         pins: Default::default(),
         start: upstream::config::Start::Always,
         idle_stop: upstream::config::IDLE_STOP,
+        curation: None,
     }
 }
 
@@ -68,11 +69,24 @@ fn loaded(text: &str, found: bool) -> Loaded {
     Loaded {
         config,
         tree: Node::empty(&Layer::new("x", Origin::Operator)),
+        secrets: vec![NamedSecret {
+            key: "servers.github.env.A".into(),
+            source: SecretSource::Command(vec!["sh".into(), "-c".into(), "cat a".into()]),
+        }],
         files: vec![],
+        awaited: None,
         notices: vec![],
         demo: false,
         found,
     }
+}
+
+#[test]
+fn the_command_of_a_secret_is_shown() {
+    let text = describe_secret(&loaded("", false).secrets[0]).unwrap();
+    let expect = "secret `servers.github.env.A` is printed by: sh -c 'cat a'\n    \
+                  DANGER: runs a shell script from its arguments (-c)";
+    assert_eq!(text, expect);
 }
 
 #[test]
@@ -102,6 +116,8 @@ fn only_a_found_file_needs_consent() {
                 "    [server]\n    listen = \"x\"\n",
                 "server `github` runs with",
                 "which code it runs (Path)",
+                "the gateway itself runs a command for the secret `servers.github.env.A`",
+                "the command for the secret `servers.github.env.A` runs a shell script",
             ] {
                 assert!(shown.contains(part), "{case}: {part}\n{shown}");
             }

@@ -13,6 +13,8 @@ use terminal::failure::Failure;
 
 const BASE: &str = "/api/v1";
 
+/// Longest refusal in plain words that is shown, bytes.
+const PLAIN_BYTES_MAX: usize = 1 << 10;
 /// Largest response body, bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
@@ -106,7 +108,7 @@ async fn request(
 ) -> Result<Answer, Failure> {
     let (status, body) = exchange(gateway, method, path(segments, query), body).await?;
     if !status.is_success() {
-        return Err(failure(status, &body));
+        return Err(failure(status, &body, gateway.token().is_some()));
     }
     Ok(Answer { text: String::from_utf8(body.into()).map_err(|_| not_portmoot())? })
 }
@@ -141,18 +143,38 @@ async fn exchange(
 }
 
 /// Maps an error status to a failure, with the gateway's own message and hint if the body has them.
-fn failure(status: StatusCode, body: &[u8]) -> Failure {
+fn failure(status: StatusCode, body: &[u8], sent: bool) -> Failure {
     let exit = match status.as_u16() {
         401 => Exit::Unauthenticated,
         403 | 409 | 429 => Exit::Refused,
         404 => Exit::NotFound,
         _ => Exit::Failed,
     };
+    let plain = body;
     let body: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    let text = |name: &str| Some(body.as_ref()?.get(name)?.as_str()?.to_owned());
-    let message = text("message").unwrap_or_else(|| format!("the gateway answered with status {status}"));
+    // A door refuses before the request reaches the API: as JSON-RPC, or in plain words.
+    let error = body.as_ref().and_then(|body| body.get("error"));
+    let text = |name: &str| {
+        let data = || error?.get("data")?.get(name);
+        let found = body
+            .as_ref()
+            .and_then(|body| body.get(name))
+            .or_else(|| error?.get(name))
+            .filter(|one| one.is_string());
+        Some(found.or_else(data)?.as_str()?.to_owned())
+    };
+    let words = || {
+        let plain = std::str::from_utf8(plain).ok()?.trim();
+        let is_short = !plain.is_empty() && plain.len() <= PLAIN_BYTES_MAX && !plain.contains('<');
+        is_short.then(|| plain.to_owned())
+    };
+    let message = text("message")
+        .or_else(words)
+        .unwrap_or_else(|| format!("the gateway answered with status {status}"));
     let failure = Failure::new(exit, &text("code").unwrap_or_else(|| "gateway_status".into()), message);
     match text("hint") {
+        // The gateway's own answer says more about a token that was sent.
+        Some(hint) if exit == Exit::Unauthenticated && sent => failure.hint(hint),
         _ if exit == Exit::Unauthenticated => failure.needs_token(),
         Some(hint) => failure.hint(hint),
         None => failure,

@@ -23,6 +23,14 @@ pub(super) fn log(before: &Config, after: &Config) {
 fn changes(before: &Config, after: &Config) -> Changes {
     let mut changes = Changes::default();
     changes.compare("server", &before.servers, &after.servers, |one| one.name.to_string());
+    // How the gateway authorizes its requests to a server is set in the server's table.
+    for (name, auth) in &after.auth {
+        let text = format!("server {name}");
+        let differs = before.auth.iter().any(|(known, old)| known == name && old != auth);
+        if differs && !changes.changed.contains(&text) {
+            changes.changed.push(text);
+        }
+    }
     changes.compare("participant", &before.participants, &after.participants, |one| {
         one.participant.id.to_string()
     });
@@ -31,6 +39,7 @@ fn changes(before: &Config, after: &Config) -> Changes {
         servers: Vec::new(),
         participants: Vec::new(),
         topics: Vec::new(),
+        auth: Vec::new(),
         ..config.clone()
     };
     if settings(before) != settings(after) {

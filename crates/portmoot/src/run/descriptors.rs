@@ -80,7 +80,9 @@ fn reserve(config: &Config) -> usize {
                 config.limits.upstream_sessions_max.saturating_add(SHARED_SESSIONS).saturating_mul(CHILD)
             }
             // Each call may have a connection of its own.
-            Transport::Http(_) | Transport::Sse(_) => config.limits.upstream_calls_max,
+            Transport::Http(_) | Transport::Sse(_) | Transport::OpenApi(_) => {
+                config.limits.upstream_calls_max
+            }
             // One connection for each session.
             Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => {
                 config.limits.upstream_sessions_max.saturating_add(SHARED_SESSIONS)

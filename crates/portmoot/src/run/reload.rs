@@ -7,30 +7,39 @@ use access::config::Config;
 
 use crate::consent;
 use crate::process::env;
-use config::{FoundFile, Sources};
+use config::{FoundFile, Secrets, Sources, without_guests};
+use json::visible;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
 /// Loads the configuration again, whole or not at all. `agreed` is the file that the operator did not name, as the operator
-/// consented to it. Settings that need a restart stay as they are. Returns its files too.
+/// consented to it; `is_open` is whether callers need no token. Its secrets are read anew. Settings that need a restart stay as they are.
+/// Returns the files to watch too.
 ///
 /// # Errors
 /// The problems of the new configuration, or a change without consent; the gateway keeps the current configuration.
 pub(super) fn reload(
-    sources: &Sources,
+    (sources, secrets): (&Sources, &Secrets),
     before: &Config,
     agreed: Option<&FoundFile>,
+    is_open: bool,
     output: Output,
 ) -> Result<(Config, Vec<PathBuf>), Failure> {
-    let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
+    let mut loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
     consent::carry_over(agreed, &loaded)?;
-    let mut after = loaded.config;
+    if let Some(problem) = without_guests(&loaded).filter(|_| is_open) {
+        return Err(Failure::configuration(&[problem]));
+    }
+    let unread = loaded.read_secrets(&env, secrets).map_err(|problems| Failure::configuration(&problems))?;
+    unread.iter().for_each(|notice| output.warn(&visible::lines(notice)));
+    let mut after = loaded.config.clone();
     for key in keep_fixed(before, &mut after) {
         output.warn(&format!("`{key}` has changed: this takes effect when the gateway is restarted"));
     }
     let started = after.servers.iter().filter(|server| server.enabled && !before.servers.contains(server));
     started.for_each(|server| output.message(&consent::describe(server)));
-    Ok((after, loaded.files))
+    let watched = loaded.watched();
+    Ok((after, watched))
 }
 
 /// Puts back the settings that a running gateway cannot change. Returns the keys of those that differ.

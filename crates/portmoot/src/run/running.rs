@@ -16,9 +16,9 @@ use control::{Registry, Start};
 use doors::Doors;
 use model::{RefusalCode, TopicName};
 use oauth::{Accounts, vault::Vault};
-use platform::{random, unix_ms};
+use platform::{Mutex, random, unix_ms};
 use store::recorder::Recorder;
-use store::{Journal, JournalWriter, State};
+use store::{DirectoryOwner, Journal, JournalWriter, State};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -38,6 +38,8 @@ pub(crate) struct Gateway {
     descriptors: Descriptors,
     /// Where it listens, if it does.
     bound: OnceLock<SocketAddr>,
+    /// What commands read of it in the data directory.
+    announced: Mutex<DirectoryOwner>,
 }
 
 /// A new operator key, written into the data directory; its hash.
@@ -129,7 +131,7 @@ impl Gateway {
         let pages = pages.merge(signin::connect_router(connect));
         let pages = sign_in.into_iter().fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
         let doors = Doors::new(Arc::clone(&registry), pages);
-        Ok(Self { registry, doors, access, descriptors, bound: OnceLock::new() })
+        Ok(Self { registry, doors, access, descriptors, bound: OnceLock::new(), announced: Mutex::default() })
     }
 
     /// Listens on the configured address and serves until [`Gateway::stop`]. Returns the bound address.
@@ -138,7 +140,7 @@ impl Gateway {
     /// When listening there is refused or impossible.
     pub(crate) async fn listen(&self) -> Result<SocketAddr, Failure> {
         let address = self.registry.config().listen;
-        auth::check_listen_address(address, self.access.requires_token)
+        auth::check_listen_address(address, self.access.requires_token())
             .map_err(|refusal| Failure { exit: Exit::Refused, ..Failure::from(refusal) })?;
         let bound = self.doors.listen(address).map_err(|error| {
             Failure::new(Exit::Failed, "cannot_listen", format!("cannot listen on {address}: {error}"))
@@ -152,11 +154,27 @@ impl Gateway {
         Ok(bound)
     }
 
-    /// Writes where it listens into the data directory, for commands.
+    /// Writes what commands must know of it into the data directory.
     fn announce(&self) -> Result<(), Failure> {
         let certificate = self.registry.config().tls.as_ref().map(ServerTls::fingerprint);
-        let Some(bound) = self.bound.get() else { return Ok(()) };
-        Ok(self.access.announce(&bound.to_string(), certificate)?)
+        let mut announced = self.announced.lock();
+        announced.certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
+        announced.listen = self.bound.get().map(ToString::to_string);
+        Ok(self.access.announce(announced.clone())?)
+    }
+
+    /// Writes for commands which configuration files it reads, and why it did not take over what they say now.
+    ///
+    /// # Errors
+    /// When the data directory cannot be written.
+    pub(crate) fn reads(&self, files: &[PathBuf], failed: Option<&Failure>) -> Result<(), Failure> {
+        let here = std::env::current_dir().unwrap_or_default();
+        let files = files.iter().map(|file| here.join(file).display().to_string()).collect();
+        {
+            let mut announced = self.announced.lock();
+            (announced.files, announced.reload_failed) = (files, failed.map(Failure::lines));
+        }
+        self.announce()
     }
 
     /// Serves HTTP on one connection. Does not wait for a stream or WebSocket that the connection becomes.
@@ -200,9 +218,18 @@ impl Gateway {
         }
     }
 
+    /// The participants to which tokens were issued, each once.
+    pub(crate) fn issued(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.access.issued_tokens().into_iter().map(|token| token.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Whether callers need a token.
     pub(crate) fn requires_token(&self) -> bool {
-        self.access.requires_token
+        self.access.requires_token()
     }
 
     /// Stops listening, and lets open calls finish for a bounded time; then refuses them.

@@ -18,6 +18,11 @@ impl WatchedFiles {
         Self { paths, known }
     }
 
+    /// The files.
+    pub(super) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
     /// Watches these files from now on. Those that were watched before stay as they were known.
     pub(super) fn watch(&mut self, paths: Vec<PathBuf>) {
         let now = stamps(&paths);

@@ -173,7 +173,7 @@ fn every_line_of_the_readme_works() {
         assert!(line.starts_with(command), "{line}");
         run_line(&home, line);
     }
-    assert_eq!(lines.next().unwrap(), "portmoot serve");
+    assert_eq!(lines.next().unwrap().split_once(" #").unwrap().0.trim_end(), "portmoot serve");
     let gateway = Gateway::start_with(&home, &[]);
     ["files", "a"].iter().for_each(|name| gateway.ready(name));
     gateway.stop().expect(0);
@@ -238,10 +238,11 @@ fn run_with_proposals(home: &Home, lines: &[String]) -> Vec<String> {
 #[test]
 fn every_line_of_the_page_on_servers_works() {
     let page = std::fs::read_to_string(harness::repository().join("docs/servers.md")).unwrap();
-    let [servers] = blocks_of(&page, "toml").try_into().unwrap();
+    let [servers, api, curated, sets] = blocks_of(&page, "toml").try_into().unwrap();
     let lines = lines_of("servers.md");
     let mut lines = lines.iter();
-    let home = equipped().env("GITHUB_TOKEN", "x").env("SEARCH_TOKEN", "x");
+    let home = equipped().env("GITHUB_TOKEN", "x").env("SEARCH_TOKEN", "x").env("SHOP_KEY", "x");
+    let home = home.env("BOT", "a-token-of-the-bot-0123456789");
     home.write(CLIENT_FILE, CLIENT);
     for command in ["portmoot add files -- npx", "portmoot import claude-desktop"] {
         let line = lines.next().unwrap();
@@ -251,6 +252,12 @@ fn every_line_of_the_page_on_servers_works() {
     let (_, file) = lines.next().unwrap().split_once("portmoot serve --mcp-config ").unwrap();
     let file = file.replace('~', &home.path().display().to_string());
     Gateway::start_with(&home, &["--mcp-config", &file]).ready("a");
+    let described = "openapi: 3.1.0\ninfo: { title: Shop, version: '1' }\npaths: {}\n";
+    home.write("shop.yaml", described);
+    for others in [api, curated.clone(), sets + "token_env = \"BOT\"\n"] {
+        home.write("other.toml", &others);
+        home.run(&["config", "check", "--config", "other.toml"]).expect(0);
+    }
     home.write("portmoot.toml", &servers);
     let check = lines.next().unwrap();
     assert!(check.starts_with("portmoot config check --config portmoot.toml"), "{check}");
@@ -263,9 +270,15 @@ fn every_line_of_the_page_on_servers_works() {
         assert!(line.starts_with(command), "{line}");
         run_line(&home, line);
     }
-    assert_eq!(lines.next(), None);
     let log = gateway.stop().stderr;
     assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
+    home.write("portmoot.toml", &curated);
+    let edits: Vec<&str> = lines.map(|line| line.split(" #").next().unwrap().trim_end()).collect();
+    assert_eq!(edits.len(), 3, "{edits:?}");
+    for edit in edits {
+        assert!(edit.starts_with("portmoot tools "), "{edit}");
+        run_line(&home, &format!("{edit} --config portmoot.toml"));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Home directories for tests: runs of the binary with their own directory and environment.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -42,6 +43,13 @@ impl Home {
         let path = self.dir.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Writes a file that its owner alone may read, and returns its path.
+    pub(crate) fn secret(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.write(name, text);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         path
     }
 

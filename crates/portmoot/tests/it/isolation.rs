@@ -137,17 +137,24 @@ fn a_server_that_never_starts_is_down_and_reveals_nothing_internal() {
     let gateway = Gateway::start(&home, &config);
     let client = Client::plain(&gateway);
     assert!(own(&client.names("tools"), "fine") > 10);
-    let mut shown = String::new();
+    // Operators see which program and which host, and nothing that may be a secret: no path, arguments or URL.
+    let mut operators = String::new();
     for name in ["gone", "quits", "nowhere", "mute"] {
         let seen = gateway.wait_for(name, "down");
         assert!(seen["reason"].as_str().is_some_and(|reason| reason.contains(name)), "{seen}");
-        shown += &seen.to_string();
+        operators += &seen.to_string();
     }
-    shown += &gateway.get("/readyz", None).body;
-    shown += &home.run(&["servers", "ls", "--url", &gateway.url()]).expect(0).stdout;
-    shown += &client.ask("tools/call", json!({ "name": "gone_echo" })).to_string();
+    operators += &gateway.get("/readyz", None).body;
+    operators += &home.run(&["servers", "ls", "--url", &gateway.url()]).expect(0).stdout;
+    let all = client.ask("tools/call", json!({ "name": "gone_echo" })).to_string();
+    for secret in ["secret-place", "hush"] {
+        assert!(!operators.contains(secret), "{secret} is revealed: {operators}");
+    }
+    for place in ["no-such-program", "127.0.0.1:9"] {
+        assert!(operators.contains(place), "{place} is not named: {operators}");
+    }
     for secret in ["secret-place", "no-such-program", "hush", "127.0.0.1", "sleep"] {
-        assert!(!shown.contains(secret), "{secret} is revealed: {shown}");
+        assert!(!all.contains(secret), "{secret} is revealed: {all}");
     }
 }
 

@@ -62,6 +62,53 @@ fn changed_servers_restart_and_unchanged_ones_keep_running() {
 }
 
 #[test]
+fn a_changed_secret_restarts_exactly_the_servers_that_use_it() {
+    let home = Home::new();
+    let [one, two] = ["one", "two"].map(|name| home.secret(name, "hush-first"));
+    let with =
+        |name: &str, env: &str| format!("{}start = \"always\"\n{env}\n", fixture(name, &["--era", "legacy"]));
+    let config = [
+        with("a", &format!("env = {{ KEY = {{ file = {one:?} }} }}")),
+        with("b", &format!("env = {{ KEY = {{ command = [\"cat\", {two:?}] }} }}")),
+        with("c", ""),
+    ];
+    let gateway = Gateway::start(&home, &config.concat());
+    let pids = || ["a", "b", "c"].map(|name| pid(&gateway, name));
+    let client = Client::plain(&gateway);
+    let key = |server: &str| client.record(server)["environment"]["KEY"].clone();
+    let before = pids();
+    assert_eq!([key("a"), key("b"), key("c")], [json!("hush-first"), json!("hush-first"), json!(null)]);
+    let restarted = |server: &str, before: u64| {
+        until("it is restarted", || {
+            let now = gateway.server(server);
+            (now["state"] == "ready" && now["pid"] != before).then_some(())
+        });
+    };
+
+    // The gateway notices the other file by itself.
+    home.secret("one", "hush-second");
+    restarted("a", before[0]);
+    assert_eq!(key("a"), "hush-second");
+    assert_eq!(pids()[1..], before[1..]);
+    // A command is run again at each reload.
+    let after_one = pids();
+    home.secret("two", "hush-third");
+    gateway.signal("HUP");
+    restarted("b", after_one[1]);
+    assert_eq!([key("a"), key("b")], ["hush-second", "hush-third"]);
+    let after_two = pids();
+    assert_eq!([after_two[0], after_two[2]], [after_one[0], after_one[2]]);
+    // What cannot be read any more stays as it was.
+    std::fs::remove_file(&two).unwrap();
+    gateway.signal("HUP");
+    gateway.receive("`servers.b.env.KEY` stays as it was: the command `cat` failed: exit status: 1");
+    assert_eq!((key("b"), pids()), (json!("hush-third"), after_two));
+    let log = gateway.stop().expect(0).stderr;
+    assert!(log.contains("secret `servers.b.env.KEY` is printed by: cat "), "{log}");
+    assert!(!log.contains("hush-"), "{log}");
+}
+
+#[test]
 fn an_invalid_file_is_reported_and_changes_nothing() {
     let home = Home::new();
     let a = fixture("a", &["--era", "legacy"]);

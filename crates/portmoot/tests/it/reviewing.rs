@@ -114,7 +114,7 @@ fn only_yes_approves() {
         format!("id {id}"),
         "| \"text\": \"please\"".replace("| ", "|   "),
         "the tool, as its server describes it".to_owned(),
-        "inputSchema".to_owned(),
+        format!("its definition: portmoot proposals show {id}"),
         "digest ".to_owned(),
     ] {
         assert!(ran.stderr.contains(&line), "{line}: {}", ran.stderr);
@@ -170,7 +170,7 @@ fn deceptive_characters_are_shown_to_the_reviewer() {
     let plain = |shown: &str| shown.chars().all(|c| c == '\n' || !client::visible::is_hidden(c));
     let ran = stage.run_at_terminal("boss", &["approve", &hostile], &[(QUESTION, "n")]).expect(3);
     assert!(plain(&ran.stderr), "{:?}", ran.stderr);
-    for said in [r"\u{202e}", r"\u001b[1A"] {
+    for said in [r"\u{202e}", r"\u{1b}[1A"] {
         assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
     }
     // The text imitates the question; the real question follows the digest.

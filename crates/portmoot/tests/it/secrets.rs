@@ -136,7 +136,7 @@ fn nothing_internal_is_revealed_to_callers() {
         texts.push(session.post(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#)).text());
         texts.push(gateway.modern(method, None, "").text());
     }
-    for path in ["GET /healthz", "GET /readyz", "GET /metrics", "GET /nothing", "POST /mcp"] {
+    for path in ["GET /healthz", "GET /metrics", "GET /nothing", "POST /mcp"] {
         texts.push(gateway.request(path, &[], b"").text());
     }
     let mut broken = gateway.connect();
@@ -157,6 +157,11 @@ fn nothing_internal_is_revealed_to_callers() {
         ] {
             assert!(!text.contains(word), "{word} is revealed: {text}");
         }
+    }
+    // Operators, as whom programs on this machine count here, see programs, hosts and what was printed in place of messages.
+    let ready = gateway.request("GET /readyz", &[], b"").text();
+    for word in ["SECRET-", "key=SECRET", "/SECRET", fixture.as_str(), "/etc/passwd", "/tmp/", "os error"] {
+        assert!(!ready.contains(word), "{word} is revealed: {ready}");
     }
     // The operator's log has the reason.
     assert!(gateway.log().contains("absent"), "{}", gateway.log());

@@ -20,7 +20,7 @@ const CONFIG: &str = "[servers.demo]\ntype = \"demo\"\n\
     [participants.agent]\ncapabilities = [\"mcp/request:*/list\", \"mcp/proposal:*\", \"mcp/response:*\", \"chat\"]\n";
 
 /// Commands whose output another test has, or that print what a library generates.
-const ELSEWHERE: [&str; 4] = ["stdio", "completions", "man", "config schema"];
+const ELSEWHERE: [&str; 6] = ["stdio", "start", "stop", "completions", "man", "config schema"];
 
 /// How a command is shown.
 #[derive(Clone, Copy, PartialEq)]
@@ -90,7 +90,7 @@ impl Stage {
         let home = self.home.path().display().to_string();
         let text = text.replace(self.gateway.address(), "127.0.0.1:7070").replace(&home, "HOME");
         let text = text.replace(env!("CARGO_BIN_EXE_portmoot"), "portmoot").replace('\u{1b}', "\\e");
-        let text = weightless(&ageless(&text));
+        let text = tireless(&weightless(&ageless(&text)));
         let (mut out, mut word) = (String::new(), String::new());
         for c in text.chars().chain(['\n']) {
             if c.is_ascii_alphanumeric() || "_:.-".contains(c) {
@@ -102,7 +102,8 @@ impl Stage {
                 || out.ends_with("pid: ")
                 || out.ends_with("pid\": ")
                 || out.ends_with("process id ")
-                || out.ends_with("process ");
+                || out.ends_with("process ")
+                || out.ends_with("kill ");
             out += &plain(&word, is_pid || uncounted);
             word.clear();
             out.push(c);
@@ -117,6 +118,22 @@ fn steady(run: impl Fn() -> Ran) -> Ran {
     until("no server is starting", || {
         Some(run()).filter(|ran| !format!("{}{}", ran.stdout, ran.stderr).contains("starting"))
     })
+}
+
+/// The same without the attempts to start a server and the time until the next one: they are named from a number on.
+fn tireless(text: &str) -> String {
+    let mut out = String::new();
+    let mut parts = text.split(" tries");
+    let mut before = parts.next().unwrap_or_default();
+    for after in parts {
+        let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        out += before[..before.len() - digits].trim_end_matches("; ");
+        before = match after.strip_prefix(", the next in ").and_then(|rest| rest.split_once(" s")) {
+            Some((seconds, rest)) if seconds.chars().all(|c| c.is_ascii_digit()) => rest,
+            _ => after,
+        };
+    }
+    out + before
 }
 
 /// The memory of processes, which differs from run to run, as tens.
@@ -210,6 +227,7 @@ fn every_command_prints_its_snapshot() {
     stage.show("participants-can", &["participants", "can", "ci"], Both);
     stage.show("participants-can-act", &["participants", "can", "ci", "ask_env"], Both);
     stage.show("participants-grant", &["participants", "grant", "ci", "chat", "--for", "1h"], Plain);
+    stage.show("participants-allow", &["participants", "allow", "ci", "demo_add"], Plain);
     stage.show("participants-revoke", &["participants", "revoke", "ci", "chat"], Plain);
     stage.show("token-new", &["token", "new", "ci", "--expires", "90d"], Plain);
     stage.show("token-new-again", &["token", "new", "ci"], Both);
@@ -308,6 +326,11 @@ fn set_up(stage: &mut Stage) {
     stage.show("import-list", &["import"], Both);
     stage.home.write("new.toml", "[servers.notes]\ncommand = \"npx\"\n");
     stage.show("rm", &["rm", "notes", "--config", "new.toml", "--dry-run"], Both);
+    let edit =
+        |args: [&'static str; 3]| [&["tools"], &args[..], &["--config", "new.toml", "--dry-run"]].concat();
+    stage.show("tools-disable", &edit(["disable", "notes", "delete_*"]), Both);
+    stage.show("tools-enable", &edit(["enable", "notes", "delete_*"]), Both);
+    stage.show("tools-rename", &[&edit(["rename", "notes", "read"])[..], &["read_note"]].concat(), Both);
     stage.show("rm-unknown", &["rm", "nothing", "--config", "new.toml"], Both);
     stage.show("connect", &["connect", "cursor", "--dry-run"], Both);
     stage.show("connect-list", &["connect"], Both);

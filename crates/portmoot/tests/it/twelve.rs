@@ -101,7 +101,7 @@ fn nine_of_twelve_servers_work_and_the_causes_of_the_others_are_named() {
         assert!(result.to_string().contains(words), "{tool}: {result}");
     }
     let causes = [
-        ("sqlite", "the program was not found"),
+        ("sqlite", "was not found"),
         ("brave", "BRAVE_API_KEY environment variable is required"),
         ("tavily", "`TAVILY_API_KEY` is not set"),
     ];

@@ -114,11 +114,38 @@ pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Res
     insert_item(of, document, name, fields)
 }
 
+/// Puts a section in the place of the entry's own ones, if these follow each other.
+pub(super) fn replace_section(of: &Table, text: &str, name: &str, fields: &Fields) -> Option<String> {
+    let all = lines(text);
+    let keys: Vec<String> = of.path.iter().cloned().chain([name.to_owned()]).collect();
+    let sections = sections(&all);
+    let is_own = |section: &Section| section.keys.starts_with(&keys);
+    let first = sections.iter().position(is_own)?;
+    let own = sections.get(first..)?.iter().take_while(|section| is_own(section)).count();
+    let last = sections.get(first + own - 1)?;
+    if sections.iter().filter(|section| is_own(section)).count() != own {
+        return None;
+    }
+    let start = all.get(sections.get(first)?.first)?.start;
+    let end = all.get(last.end.checked_sub(1)?)?.end();
+    let section = section_text(of, name, fields).replace('\n', line_end(text));
+    let has_end = text.get(start..end)?.ends_with('\n');
+    let section = if has_end { section.as_str() } else { section.trim_end_matches(['\r', '\n']) };
+    Some(spliced(text, start..end, section))
+}
+
 /// Puts a section behind the last one of the table, else at the end.
 fn insert_section(of: &Table, text: &str, name: &str, fields: &Fields) -> String {
     let all = lines(text);
-    let of_table = |section: &&Section| section.keys.starts_with(&of.path);
-    let after = sections(&all).iter().rfind(of_table).map_or(all.len(), |section| section.end);
+    let sections = sections(&all);
+    // Without one of the table, behind those of the table around it.
+    let around = |depth: &usize| {
+        sections
+            .iter()
+            .rfind(|section| of.path.get(..*depth).is_some_and(|path| section.keys.starts_with(path)))
+    };
+    let depths = (1..=of.path.len()).rev().take_while(|depth| *depth == of.path.len() || *depth > 1);
+    let after = depths.collect::<Vec<_>>().iter().find_map(around).map_or(all.len(), |section| section.end);
     let end = line_end(text);
     let section = section_text(of, name, fields).replace('\n', end);
     let at = after.checked_sub(1).and_then(|at| all.get(at)).map_or(0, Line::end);
@@ -188,6 +215,84 @@ fn insert_item(
     let fields: Map<String, Value> = fields.iter().cloned().collect();
     let value = toml_value(&Value::Object(fields)).ok_or(EditError::Unsafe)?;
     at.insert(name, Item::Value(value));
+    Ok(document.to_string())
+}
+
+/// The text with a key of an entry set or taken out in its own lines; `None` if the entry is no section that has them.
+pub(super) fn set_line(
+    of: &Table,
+    text: &str,
+    name: &str,
+    key: &str,
+    value: Option<&Value>,
+) -> Result<Option<String>, EditError> {
+    // It knows the places of keys and values.
+    let document = Document::parse(text.to_owned()).map_err(|_| EditError::Unsafe)?;
+    let mut at: &dyn TableLike = document.as_table();
+    for outer in of.path.iter().map(String::as_str).chain([name]) {
+        at = at.get(outer).and_then(Item::as_table_like).ok_or(EditError::Unsafe)?;
+    }
+    let written = value.and_then(toml_value).map(|value| value.to_string());
+    let Some((place, item)) = at.get_key_value(key) else {
+        if value.is_none() {
+            return Ok(Some(text.to_owned()));
+        }
+        return Ok(
+            written.and_then(|value| with_line(of, text, name, &format!("{} = {value}", Key::new(key))))
+        );
+    };
+    let (Some(key), Some(value)) = (place.span(), item.span()) else { return Ok(None) };
+    Ok(match written {
+        Some(written) => Some(spliced(text, value, &written)),
+        None => without_line(text, key.start, value.end),
+    })
+}
+
+/// The text with one more line behind the last key of a section; `None` if the entry is no section.
+fn with_line(of: &Table, text: &str, name: &str, line: &str) -> Option<String> {
+    let all = lines(text);
+    let is_it = |section: &&Section| {
+        section.keys.len() == of.path.len() + 1
+            && section.keys.starts_with(&of.path)
+            && section.keys.last().is_some_and(|last| last == name)
+    };
+    let section = sections(&all).into_iter().find(|section| is_it(&section))?;
+    let body = all.get(section.first..section.end)?;
+    let last = body.iter().rfind(|line| !line.is_blank() && !line.is_comment())?;
+    let (at, end) = (last.end(), line_end(text));
+    Some(match last.text.ends_with('\n') {
+        true => spliced(text, at..at, &format!("{line}{end}")),
+        false => spliced(text, at..at, &format!("{end}{line}")),
+    })
+}
+
+/// The text without the lines of a key and its value; `None` if something else is in them.
+fn without_line(text: &str, start: usize, end: usize) -> Option<String> {
+    let line_start = text.get(..start)?.rfind('\n').map_or(0, |end| end + 1);
+    let rest = text.get(end..)?;
+    let line_end = rest.find('\n').map_or(text.len(), |at| end + at + 1);
+    let (before, after) = (text.get(line_start..start)?, text.get(end..line_end)?.trim());
+    let is_alone = before.trim().is_empty() && (after.is_empty() || after.starts_with('#'));
+    is_alone.then(|| spliced(text, line_start..line_end, ""))
+}
+
+/// The text with a key of an entry set or taken out, if the entry is written in another way.
+pub(super) fn set_item(
+    of: &Table,
+    text: &str,
+    name: &str,
+    key: &str,
+    value: Option<&Value>,
+) -> Result<String, EditError> {
+    let mut document = parse(text)?;
+    let mut at: &mut dyn TableLike = document.as_table_mut();
+    for outer in of.path.iter().map(String::as_str).chain([name]) {
+        at = at.get_mut(outer).and_then(Item::as_table_like_mut).ok_or(EditError::Unsafe)?;
+    }
+    match value.and_then(toml_value) {
+        Some(value) => drop(at.insert(key, Item::Value(value))),
+        None => drop(at.remove(key)),
+    }
     Ok(document.to_string())
 }
 

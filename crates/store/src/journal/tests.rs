@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::head::HEAD_FILE;
 use super::*;
+use crate::DirectoryOwner;
 use crate::record::{IssuedToken, SealingKey};
 
 fn token(name: &str) -> Record {
@@ -77,13 +78,15 @@ fn a_locked_directory_names_the_address_of_its_owner() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(Directory::owner(dir.path()).unwrap(), None);
     let first = Journal::open(dir.path()).unwrap();
-    first.directory().announce(Some("127.0.0.1:7070"), None).unwrap();
-    let StoreError::Locked { owner, listen, .. } = Journal::open(dir.path()).unwrap_err() else {
-        panic!("locked")
-    };
-    assert_eq!(owner, format!("process {}", std::process::id()));
-    assert_eq!(listen.as_deref(), Some("127.0.0.1:7070"));
-    assert_eq!(Directory::owner(dir.path()).unwrap().unwrap().listen, listen);
+    let files = vec!["/etc/a.toml".to_owned(), "x".repeat(64 << 10)];
+    let listen = Some("127.0.0.1:7070".to_owned());
+    first.directory().announce(DirectoryOwner { listen, files, ..DirectoryOwner::default() }).unwrap();
+    let StoreError::Locked { owner, .. } = Journal::open(dir.path()).unwrap_err() else { panic!("locked") };
+    let owner = owner.unwrap();
+    assert_eq!((owner.pid, owner.listen.as_deref()), (std::process::id(), Some("127.0.0.1:7070")));
+    assert_eq!(owner.files, ["/etc/a.toml"], "what makes the file too long is left out");
+    assert!(owner.since_ms > 0);
+    assert_eq!(Directory::owner(dir.path()).unwrap().as_ref(), Some(&*owner));
     drop(first);
     assert_eq!(Directory::owner(dir.path()).unwrap(), None);
     Journal::open(dir.path()).unwrap();

@@ -50,29 +50,3 @@ fn long_names_are_shortened_at_the_limit() {
     assert_eq!(longer, public_name("gh", &format!("{fits}y")), "the same every time");
     assert_eq!(public_name("gh", &"é".repeat(80)).chars().count(), NAME_CHARS_MAX);
 }
-
-#[test]
-fn prefixes_that_could_shadow_are_refused() {
-    let check = |pairs: &[(&str, &str)], expected: Result<(), PrefixError>| {
-        let upstreams: Vec<UpstreamNames> = pairs
-            .iter()
-            .map(|(id, prefix)| UpstreamNames::new(ParticipantId::new(id).unwrap(), *prefix))
-            .collect();
-        assert_eq!(check_prefixes(&upstreams), expected, "{pairs:?}");
-    };
-    let pair = |left: &str, right: &str| (left.to_owned(), right.to_owned());
-    let ((a, b), (a2, b2)) = (pair("a", "b"), pair("a", "b"));
-    check(&[("a", "gh"), ("b", "git")], Ok(()));
-    check(&[("a", "gh"), ("b", "gh2")], Ok(()));
-    check(&[("a", ""), ("b", "gh")], Ok(()));
-    check(&[("a", "gh"), ("b", "gh_x")], Err(PrefixError::Shadows(a, b)));
-    check(&[("a", "gh_x"), ("b", "gh")], Err(PrefixError::Shadows(a2, b2)));
-    check(&[("a", "gh"), ("b", "gh")], Err(PrefixError::Shadows("a".into(), "b".into())));
-    check(&[("a", ""), ("b", "")], Err(PrefixError::TwoEmpty("a".into(), "b".into())));
-    check(&[("a", "x"), ("a", "y")], Err(PrefixError::SameId("a".into())));
-    let limit = "p".repeat(PREFIX_CHARS_MAX);
-    check(&[("a", &limit)], Ok(()));
-    check(&[("a", &format!("{limit}p"))], Err(PrefixError::TooLong("a".into())));
-    let with_gateway = [UpstreamNames::gateway(), UpstreamNames::new(ParticipantId::new("a").unwrap(), "")];
-    assert_eq!(check_prefixes(&with_gateway), Ok(()));
-}

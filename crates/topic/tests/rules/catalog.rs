@@ -1,11 +1,13 @@
 //! Names, URIs, templates, views and quarantined entries.
 
-use model::ListKind;
+use std::{collections::BTreeMap, sync::Arc};
+
+use model::{ListKind, NameFilter, NamePattern};
 use topic::{Cause, Event, Limits, ListScope, Manifest, Quarantine, Target, UpstreamNames};
 
 use crate::{
     shown::{delivered, notified, refused},
-    stage::{ANN, BOB, OWN, Stage, caps, configured, id, items, tools},
+    stage::{ANN, BOB, OWN, Stage, caps, configured, id, items, op, tools},
 };
 
 #[test]
@@ -240,4 +242,109 @@ fn a_new_configuration_keeps_the_servers_that_stay() {
     assert!(!stage.topic.has_participant(&id("one")));
     assert_eq!(stage.sees(ANN, ListKind::Tools), ["second_mine"]);
     assert_eq!(delivered(&stage.call(ANN, 1, "second_mine")), ("two".into(), Some("mine".into())));
+}
+
+#[test]
+fn a_name_that_is_given_to_a_tool_stands_for_its_own_one() {
+    let mut stage = Stage::new();
+    let mut next = configured();
+    let given = |names: &[(&str, &str)]| {
+        let names = names.iter().map(|(own, name)| (Arc::from(*own), Arc::from(*name)));
+        Arc::new(names.collect::<BTreeMap<_, _>>())
+    };
+    next[1].renamed = given(&[("search", "find"), ("create", "one_make"), ("x", "y"), ("y", "x")]);
+    next[3].renamed = given(&[("search", "find"), ("unlisted", "given")]);
+    stage.step(Event::Configure { upstreams: &next });
+    stage.lists("one", ListScope::Shared, tools(&["search", "create", "make", "x", "y"]));
+    stage.lists("bare", ListScope::Shared, tools(&["search", "one_b"]));
+    // `make` would have the public name of `create`, whose name has the prefix itself.
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_find", "one_make", "one_y", "one_x", "find"]);
+    for (call, (name, server, own)) in [
+        ("one_find", "one", "search"),
+        ("one_make", "one", "create"),
+        ("one_x", "one", "y"),
+        ("one_y", "one", "x"),
+        ("find", "bare", "search"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let call = u128::try_from(call).unwrap() + 1;
+        assert_eq!(delivered(&stage.call(ANN, call, name)), (server.into(), Some(own.into())), "{name}");
+    }
+    // Its own name leads nowhere, also to a server that is asked for what it does not list.
+    for (call, name) in [(10, "one_search"), (11, "search"), (12, "unlisted")] {
+        assert_eq!(refused(&stage.call(ANN, call, name)), Cause::Unknown, "{name}");
+    }
+    assert_eq!(delivered(&stage.call(ANN, 13, "other")), ("bare".into(), None));
+}
+
+/// The configured servers, of which `one` has a tool with another name.
+fn with_a_given_name() -> Vec<UpstreamNames> {
+    let mut next = configured();
+    next[1].renamed = Arc::new(BTreeMap::from([(Arc::from("delete"), Arc::from("read_x"))]));
+    next
+}
+
+#[test]
+fn capabilities_judge_a_tool_by_its_servers_own_name() {
+    let mut stage = Stage::new();
+    stage.step(Event::Configure { upstreams: &with_a_given_name() });
+    stage.lists("one", ListScope::Shared, tools(&["delete", "read_y"]));
+    stage.regrant("ann", &["mcp/request:tools/call:one_read_*"]);
+    stage.caller(BOB, "bob", &["mcp/request:tools/call:one_delete"]);
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_read_y"]);
+    assert_eq!(stage.sees(BOB, ListKind::Tools), ["one_read_x"]);
+    assert_eq!(refused(&stage.call(ANN, 1, "one_read_x")), Cause::NotAdmitted);
+    assert_eq!(delivered(&stage.call(BOB, 2, "one_read_x")), ("one".into(), Some("delete".into())));
+    // An open call lives as long as its capability, by the same name.
+    stage.regrant("bob", &["mcp/request:tools/call:one_read_x"]);
+    assert_eq!(refused(&stage.call(BOB, 3, "one_read_x")), Cause::NotAdmitted);
+    assert!(!stage.topic.is_open(op(2)));
+    assert_eq!(stage.topic.ruled_of_public(&id("one"), "one_read_x").as_deref(), Some("one_delete"));
+    assert_eq!(stage.topic.ruled_of_public(&id("one"), "one_read_y"), None);
+}
+
+#[test]
+fn a_given_name_of_lists_that_are_not_known_is_judged_by_its_own_name() {
+    let mut stage = Stage::new();
+    let mut next = with_a_given_name();
+    next[1].own_lists = true;
+    next[1].offered = Some(filter(None, &["one_secret"]));
+    stage.step(Event::Configure { upstreams: &next });
+    stage.lists("one", ListScope::Shared, tools(&[topic::AUTHORIZE]));
+    stage.regrant("ann", &["mcp/request:tools/call:one_delete", "mcp/request:tools/call:one_secret"]);
+    assert_eq!(delivered(&stage.call(ANN, 1, "one_read_x")), ("one".into(), Some("delete".into())));
+    for (call, name) in [(2, "one_delete"), (3, "one_secret")] {
+        assert_eq!(refused(&stage.call(ANN, call, name)), Cause::Unknown, "{name}");
+    }
+    stage.regrant("ann", &["mcp/request:tools/call:one_read_x"]);
+    assert_eq!(refused(&stage.call(ANN, 4, "one_read_x")), Cause::NotAdmitted);
+}
+
+/// The filter of a topic.
+fn filter(only: Option<&[&str]>, hide: &[&str]) -> Arc<NameFilter> {
+    let parse = |texts: &[&str]| texts.iter().map(|text| NamePattern::parse(text).unwrap()).collect();
+    Arc::new(NameFilter { only: only.map(parse), hide: parse(hide) })
+}
+
+#[test]
+fn a_topic_offers_the_tools_that_it_names() {
+    let mut stage = Stage::new();
+    let mut next = with_a_given_name();
+    let offered = filter(Some(&["one_delete", "one_get_*", "search"]), &["one_get_secret"]);
+    next.iter_mut().for_each(|names| names.offered = Some(Arc::clone(&offered)));
+    stage.step(Event::Configure { upstreams: &next });
+    let listed = Manifest { prompts: items(&["plan"]), ..tools(&["delete", "get_x", "get_secret", "put"]) };
+    stage.lists("one", ListScope::Shared, listed);
+    stage.lists("two", ListScope::Shared, tools(&["a"]));
+    stage.lists("bare", ListScope::Shared, tools(&["search", "other"]));
+    assert_eq!(stage.sees(ANN, ListKind::Tools), ["one_read_x", "one_get_x", "search"]);
+    assert_eq!(stage.sees(ANN, ListKind::Prompts), ["one_plan"], "it is about tools alone");
+    assert_eq!(delivered(&stage.call(ANN, 1, "one_get_x")).0, "one");
+    for (call, name) in [(2, "one_get_secret"), (3, "one_put"), (4, "two_a"), (5, "other"), (6, "unlisted")] {
+        assert_eq!(refused(&stage.call(ANN, call, name)), Cause::Unknown, "{name}");
+    }
+    let offers = |own: &str| stage.topic.offers(&id("one"), "tools/call", own);
+    assert_eq!(["delete", "get_x", "get_secret", "put"].map(offers), [true, true, false, false]);
 }

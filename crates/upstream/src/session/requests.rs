@@ -7,7 +7,7 @@ use client::SendMeta;
 use http::HeaderMap;
 use tokio::sync::oneshot;
 use wire::mcp::Era;
-use wire::mcp::{Version, meta};
+use wire::mcp::{Version, gateways, meta};
 use wire::rpc::{Id, Message, MessageKind, request};
 
 use super::Session;
@@ -87,7 +87,7 @@ impl Session {
             return Err(fault.clone());
         }
         let number = self.setup.environment.numbers.next();
-        let frame = request(&Id::number(number), method, Some(&self.params(era, params)));
+        let frame = request(&Id::number(number), method, Some(&self.params(era, method, params)));
         let headers = self.headers_of(era, &frame, (method, target), Version::NEWEST);
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
@@ -143,11 +143,18 @@ impl Session {
         }
     }
 
-    /// The params of a request; a modern request carries version, capabilities and identity in `_meta`.
-    fn params(&self, era: Era, params: &[(&str, &[u8])]) -> Vec<u8> {
+    /// The params of a request; a modern request carries version, capabilities and identity in `_meta`. A gateway is asked which
+    /// gateways its lists came through.
+    fn params(&self, era: Era, method: &str, params: &[(&str, &[u8])]) -> Vec<u8> {
+        let is_of_gateway =
+            method.ends_with("/list") && self.handshake().is_some_and(|shaken| shaken.gateways.is_some());
+        let own = is_of_gateway.then_some(&*self.setup.environment.instance);
         json::object(|object| {
             for (key, raw) in params {
                 object.raw(key, raw);
+            }
+            if era == Era::Legacy && is_of_gateway {
+                object.raw("_meta", &gateways::added(None, own));
             }
             if era == Era::Modern {
                 object.object("_meta", |meta| {
@@ -157,6 +164,9 @@ impl Session {
                         able.raw("extensions", &self.extensions);
                     });
                     meta.raw(meta::CLIENT_INFO, &self.setup.environment.identity);
+                    if is_of_gateway {
+                        meta.texts(gateways::KEY, own);
+                    }
                 });
             }
         })

@@ -4,7 +4,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, sync::Weak};
 
 use model::{Coding, LinkId, ParticipantId};
 use platform::Taken;
@@ -42,13 +42,18 @@ pub(super) struct Book {
     /// How long the next start may take, if the last one took too long.
     pub(super) patience: Option<Duration>,
     pub(super) backoff: Backoff,
-    /// Attempts that are running.
+    /// Attempts that are running, and the session that the last one of them opens for all callers.
     pub(super) starting: usize,
+    pub(super) opening: Weak<Session>,
+    /// How long the last attempt waited that ended without an answer.
+    pub(super) waited: Duration,
     /// Why the lists are incomplete, in words for callers.
     pub(super) incomplete: Option<String>,
     /// Why the last start failed or the last session ended, for operators, and the last lines of the process on stderr.
     pub(super) cause: String,
     pub(super) last_words: Vec<Arc<str>>,
+    /// What operators should know about the attempt that failed last, beside its cause.
+    pub(super) note: Option<String>,
     /// Whether a server that is configured to speak proto-mcp speaks JSON-RPC instead.
     pub(super) proto_fallback: bool,
     /// Whether the server only speaks HTTP+SSE (2024-11-05).
@@ -374,6 +379,11 @@ impl Backoff {
         self.total += 1;
         self.until = Some(now + wait);
         self.reason = Some(reason);
+    }
+
+    /// Failures in a row.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
     }
 
     /// Records a successful start. The count of failures stays until the session lasts.

@@ -234,7 +234,7 @@ impl Upstream {
             outcome = if second.is_ok() { second } else { outcome };
         }
         if let Err(fault) = &outcome
-            && !matches!(fault, Fault::Link(LinkError::Unreachable(_) | LinkError::Closed))
+            && !matches!(fault, Fault::Link(LinkError::Unreachable(_) | LinkError::Closed) | Fault::Itself(_))
             && matches!(self.spec.config.transport, Transport::Stdio(_))
             && era.is_none()
         {
@@ -289,7 +289,8 @@ impl Upstream {
             Some(
                 Fault::Link(Unreachable(_) | Untrusted(_) | Unauthorized | Account(_) | Closed)
                 | Fault::Unsent(_)
-                | Fault::Unusable(_),
+                | Fault::Unusable(_)
+                | Fault::Itself(_),
             ) => {}
             Some(_) => book.legacy = Some(false),
         }
@@ -323,7 +324,19 @@ impl Upstream {
                     return;
                 }
                 tracing::debug!(server = self.spec.name(), %fault, "could not start the server");
-                book.cause = fault.cause();
+                book.cause = match fault {
+                    Fault::Timeout => {
+                        format!("no answer in {} s (`start_timeout`)", book.waited.as_secs())
+                    }
+                    fault => self.spec.placed(fault),
+                };
+                if let Some(note) = book.note.take() {
+                    book.cause = format!("{}; {note}", book.cause);
+                }
+                if matches!(fault, Fault::Itself(_)) {
+                    // What it listed was the gateway's own.
+                    book.listed.clear();
+                }
                 let reason = fault.refusal(self.spec.name()).message.into_owned();
                 book.backoff.failed(Instant::now(), reason);
                 // The detected era may be wrong, or the operator has replaced the server.
@@ -358,6 +371,10 @@ impl Upstream {
             proto_fallback,
             calls: Arc::clone(&self.calls),
         });
+        if owner.is_none() {
+            self.book.lock().opening = Arc::downgrade(&session);
+        }
+        let began = Instant::now();
         let slow = |work: startup::Work, waited| {
             // It does not start up with others any more: it waits.
             *place = None;
@@ -377,8 +394,10 @@ impl Upstream {
             let mut book = self.book.lock();
             if owner.is_none() {
                 book.last_words = session.last_words();
+                book.note = session.noise().or_else(|| session.advice().map(str::to_owned));
             }
             if fault == Fault::Timeout {
+                book.waited = began.elapsed();
                 // The next attempt gets more time.
                 book.patience = Some((patience * 2).min(START_MAX));
             }
@@ -388,8 +407,17 @@ impl Upstream {
         let Some(handshake) = session.handshake() else {
             return Err(Fault::Answer("no handshake".to_owned()));
         };
+        let named = handshake.gateways.as_deref().unwrap_or_default();
+        if let Some(fault) = Fault::of_gateways(named, &self.environment.instance) {
+            session.close().await;
+            return Err(fault);
+        }
         self.book.lock().pass_on(&session, era.is_none() && !handshake.both);
         let listed = timeout(start, lists::refresh(&session, &handshake, lists::ALL)).await;
+        if let Ok(Err(fault @ Fault::Itself(_))) = &listed {
+            session.close().await;
+            return Err(fault.clone());
+        }
         let complete = matches!(listed, Ok(Ok(())));
         if !session.is_open() {
             return Err(Fault::Ended(session.era()));

@@ -5,11 +5,16 @@ use std::{sync::Arc, sync::atomic::Ordering, time::Instant};
 use platform::millis;
 
 use super::{TARGET, Upstream};
+use crate::config::Transport;
 use crate::status::{State, Status};
+
+/// Failures in a row after which a server that is being started again is down.
+const FAILING: u32 = 2;
 
 /// A cause without the operating system's number of the error, which the log has.
 fn without_number(cause: &str) -> String {
-    cause.split(" (os error").next().unwrap_or_default().to_owned()
+    let Some((before, after)) = cause.split_once(" (os error") else { return cause.to_owned() };
+    format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest))
 }
 
 impl Upstream {
@@ -24,6 +29,7 @@ impl Upstream {
             .filter(|session| !session.key().is_own())
             .max_by_key(|session| book.eras.first() == Some(&session.era()));
         let failure = shared.and_then(|session| session.failure()).or_else(|| book.incomplete.clone());
+        let noise = book.opening.upgrade().filter(|_| book.starting > 0).and_then(|opening| opening.noise());
         let blocked = (!book.closed).then(|| self.blocked(None)).flatten();
         let (state, reason) = match (shared, failure) {
             _ if blocked.is_some() => {
@@ -36,8 +42,13 @@ impl Upstream {
             // A caller's own session shows that it runs.
             (None, _) if !sessions.is_empty() => (State::Ready, None),
             (None, _) if self.is_away() => (State::Down, Some(self.away_refusal().message.into_owned())),
+            // One that fails again and again is not about to run.
+            (None, _) if book.starting > 0 && !book.closed && book.backoff.failures() >= FAILING => {
+                (State::Down, book.backoff.reason.clone())
+            }
             (None, _) if book.starting > 0 => {
-                (State::Starting, book.slow.clone().or_else(|| book.backoff.reason.clone()))
+                let noisy = noise.as_ref().map(|_| "it has not answered yet".to_owned());
+                (State::Starting, book.slow.clone().or_else(|| book.backoff.reason.clone()).or(noisy))
             }
             (None, _) if book.closed => (State::Down, Some("stopped".to_owned())),
             (None, _) if book.backoff.reason.is_some() => (State::Down, book.backoff.reason.clone()),
@@ -46,10 +57,17 @@ impl Upstream {
         };
         let manifest = book.manifest();
         let failed = !state.is_ready() && !book.cause.is_empty();
+        let remaining = book.backoff.remaining(Instant::now());
+        let tries = match (book.backoff.failures(), remaining.map(|left| left.as_secs())) {
+            _ if matches!(self.spec.config.transport, Transport::Unusable { .. }) => String::new(),
+            (tries, _) if tries < FAILING || state != State::Down => String::new(),
+            (tries, Some(left)) if left > 0 => format!("; {tries} tries, the next in {left} s"),
+            (tries, _) => format!("; {tries} tries"),
+        };
         Status {
             cause: match &blocked {
                 Some(fault) => Some(fault.cause()),
-                None => failed.then(|| without_number(&book.cause)),
+                None => failed.then(|| without_number(&book.cause) + &tries).or(noise),
             },
             last_words: if failed { book.last_words.clone() } else { Vec::new() },
             name: Arc::from(self.spec.name()),
@@ -70,8 +88,10 @@ impl Upstream {
                 .map(|list| list.items.len()),
             quarantined: manifest.quarantined.clone(),
             untyped: manifest.untyped.clone(),
+            hidden: manifest.hidden.clone(),
+            notes: manifest.notes.clone(),
             restarts: self.restarts.load(Ordering::Relaxed),
-            retry_after_ms: book.backoff.remaining(Instant::now()).map(millis),
+            retry_after_ms: remaining.map(millis),
         }
     }
 

@@ -127,7 +127,7 @@ async fn the_status_says_why_a_server_failed() {
     assert!(done(&mut call(&session, "crash", &json!({}))).await.is_err());
     let cause = fixture.upstream.status().cause.unwrap();
     let causes = [3, 1].map(|code| format!("process ended (exit code {code})"));
-    assert!(causes.contains(&cause), "{cause}");
+    assert!(causes.iter().any(|known| cause.starts_with(known)), "{cause}");
     fixture.upstream.close().await;
     std::fs::remove_dir(&marker).unwrap();
     let absent = |command: &str, cwd: Option<&str>| {
@@ -142,8 +142,8 @@ async fn the_status_says_why_a_server_failed() {
         start_with(config, |_| {})
     };
     for (fixture, cause) in [
-        (absent("/no/such/program", None), "the program was not found"),
-        (absent("/etc/passwd", None), "the program cannot be started"),
+        (absent("/no/such/program", None), "the program `program` was not found"),
+        (absent("/etc/passwd", None), "the program `passwd` cannot be started"),
         (absent("sh", Some("/no/such/directory")), "the working directory does not exist"),
     ] {
         fixture.upstream.settled().await;

@@ -20,8 +20,8 @@ pub use notice::{decode_notice, encode_notice, log_level, updated_uri, with_prog
 pub use outgoing::Outgoing;
 pub(crate) use request::whole;
 pub use request::{
-    decode_request, encode_question, encode_request, legacy_params, method, param_text, set_arguments,
-    with_arguments, with_tool,
+    decode_request, encode_question, encode_request, legacy_params, method, param_text, replace_arguments,
+    set_arguments, with_arguments, with_tool,
 };
 
 /// A message as a payload, with its marks. `params` are those of a request or notification.

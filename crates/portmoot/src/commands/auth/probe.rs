@@ -70,7 +70,10 @@ impl Probe {
             }
         };
         if answer.status != StatusCode::UNAUTHORIZED {
-            let text = format!("it answers without a token: {}", answer.status);
+            let mut text = format!("it answers without a token: {}", answer.status);
+            if answer.status == StatusCode::NOT_FOUND && url.path().len() <= 1 {
+                text += &format!("; did you mean {}/mcp?", &url[..Position::BeforePath]);
+            }
             self.note("the server asks for a token", answer.status.is_success(), text);
             return;
         }

@@ -1,6 +1,6 @@
 //! Review at the terminal: one proposal after the other, a letter and Enter each.
 
-use ::chat::card::{Around, lines, text};
+use ::chat::card::{Around, brief, lines, text};
 use ::chat::rows::columns;
 use ::chat::{Effects, Proposal, Zone, edit_text};
 use json::visible;
@@ -22,6 +22,14 @@ pub(super) fn shown(proposal: &Proposal) -> String {
     let around = Around { now_ms: unix_ms(), zone: Zone::local(), is_here: &|_| true };
     let (lines, _) = lines("proposal", proposal, around);
     text(&lines, columns())
+}
+
+/// The same before a question: without the definition of the tool, so that it does not scroll away what is asked.
+pub(super) fn asked(proposal: &Proposal) -> String {
+    let around = Around { now_ms: unix_ms(), zone: Zone::local(), is_here: &|_| true };
+    let (lines, _) = lines("proposal", proposal, around);
+    let more = format!("its definition: portmoot proposals show {}", visible::line(&proposal.id));
+    text(&brief(lines, &more), columns())
 }
 
 /// Replacement arguments as they will run.
@@ -73,7 +81,7 @@ pub(super) async fn all(remote: &Remote, topic: Option<&str>, output: Output) ->
     let count = pending.len();
     for (at, listed) in (1..).zip(pending) {
         terminal.show(&format!("\n{at} of {count}"));
-        terminal.show(&shown(&listed));
+        terminal.show(&asked(&listed));
         terminal.discard_input();
         let typed = terminal.ask(QUESTION).unwrap_or_else(|| "q".to_owned());
         let done = match typed.trim() {

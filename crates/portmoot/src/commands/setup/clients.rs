@@ -8,7 +8,8 @@ use setup::{
 };
 
 use super::{
-    absolute, carry_out, checked, confine, own_file, place, report, shown, surrounded, warn_of, write,
+    absolute, carry_out, checked, confine, leave_out_itself, own_addresses, own_file, place, report, shown,
+    surrounded, warn_of, write,
 };
 use crate::cli::{ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, OwnFileArgs};
 use crate::process::{env, program_name};
@@ -112,15 +113,29 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Result<Exit, Failure>
             client.id
         ));
     } else if change.is_none() {
-        output.message("nothing to import");
+        let found = shown(&from);
+        output.message(&match (from.exists(), merged.there.is_empty()) {
+            (false, _) => {
+                format!("nothing to import: there is no file {found}; name another one with --file FILE")
+            }
+            (true, true) => format!("nothing to import: {found} has no servers that the gateway could have"),
+            (true, false) => format!("nothing to import: all servers of {found} are there already"),
+        });
     }
     Ok(Exit::Ok)
 }
 
 /// The configuration file with a client's servers, checked.
-fn merged(found: ClientServers, own: &OwnFileArgs, how: Merge, output: Output) -> Result<Merged, Failure> {
+fn merged(
+    mut found: ClientServers,
+    own: &OwnFileArgs,
+    how: Merge,
+    output: Output,
+) -> Result<Merged, Failure> {
+    let file = own_file(own)?;
+    leave_out_itself(&mut found, &own_addresses(&file));
     let servers = found.servers.clone();
-    let merged = setup::merge(found, own_file(own)?, how)?;
+    let merged = setup::merge(found, file, how)?;
     checked(&merged.change)?;
     let is_new = |server: &&Server| merged.names.contains(&server.name);
     warn_of(&servers.iter().filter(is_new).cloned().collect::<Vec<_>>(), output);

@@ -1,13 +1,16 @@
-//! Commands `init`, `add` and `rm`: servers of `portmoot.toml`.
+//! Commands `init`, `add` and `rm`, and those that edit tools: servers of `portmoot.toml`.
 
 use std::path::Path;
 
 use serde_json::json;
-use setup::{CLIENTS, Change, ClientServers, Scope, Server, Transport};
+use setup::{CLIENTS, Change, ClientServers, Scope, Server, TextFile, ToolEdit, Transport};
 
 use super::arguments::pairs;
-use super::{carry_out, checked, own_file, report, search, shown, surrounded, warn_of, write};
-use crate::cli::{AddArgs, InitArgs, RmArgs};
+use super::{
+    carry_out, checked, is_itself, leave_out_itself, own_addresses, own_file, report, running, search, shown,
+    surrounded, warn_of, write,
+};
+use crate::cli::{AddArgs, InitArgs, OwnFileArgs, RmArgs};
 use crate::process::program_name;
 use json::visible;
 use terminal::exit::Exit;
@@ -20,9 +23,32 @@ fn next(file: &Path, output: Output) {
     let program = program_name();
     let is_default = config::Sources::default().edited_file(&crate::process::env).as_deref() == Some(file);
     let named = if is_default { String::new() } else { format!(" --config {}", file.display()) };
-    output.message(&format!(
-        "next: {program} serve{named}    (a running gateway takes the change over within seconds)\n      {program} connect    which clients are there"
-    ));
+    let clients = format!("      {program} connect    which clients are there");
+    let Some(owner) = running(file) else {
+        return output.message(&format!("next: {program} serve{named}\n{clients}"));
+    };
+    let gateway = match &owner.listen {
+        Some(listen) => format!("the gateway that runs on {listen} (process {})", owner.pid),
+        None => format!("the gateway that runs (process {})", owner.pid),
+    };
+    let is_read = owner.files.iter().any(|read| is_same_file(Path::new(read), file));
+    if is_read {
+        return output.message(&format!(
+            "{gateway} reads this file, and takes the change over within seconds\nnext: {program} servers ls\n{clients}"
+        ));
+    }
+    let reads = match owner.files.as_slice() {
+        [] => "no file".to_owned(),
+        files => visible::line(&files.join(", ")),
+    };
+    output.warn(&format!("{gateway} does not read this file, but {reads}: it does not have the change"));
+    output.message(&format!("next: stop it (kill {}), then: {program} serve{named}\n{clients}", owner.pid));
+}
+
+/// Whether two paths name one file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(one) == real(other)
 }
 
 pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
@@ -42,7 +68,9 @@ pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
     }
     let mut servers: Vec<Server> = Vec::new();
     let mut notes = Vec::new();
-    for found in found_clients(output)? {
+    let own = own_addresses(&file);
+    for mut found in found_clients(output)? {
+        leave_out_itself(&mut found, &own);
         let new = found.servers.iter().filter(|one| !servers.iter().any(|known| known.name == one.name));
         let new: Vec<Server> = new.cloned().collect();
         if new.is_empty() {
@@ -99,6 +127,7 @@ fn finish(change: &Change, changed: bool, servers: &[Server], output: Output) {
 pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> {
     let file = own_file(&args.file)?;
     check_name(&args.name)?;
+    without_dashes(&args)?;
     let known = setup::entries(&file)?.into_iter().find(|entry| entry.name == args.name);
     let (server, asks) = match &args.from_registry {
         Some(name) => {
@@ -108,6 +137,11 @@ pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> 
         }
         None => (typed(&args)?, None),
     };
+    if is_itself(&server, &own_addresses(&file)) {
+        let message = format!("`{}` would be this gateway itself: the URL is its own address", args.name);
+        return Err(Failure::new(Exit::Refused, "config_itself", message)
+            .hint("nothing was changed; clients of the gateway reach all its servers without it"));
+    }
     if known.as_ref().is_some_and(|entry| !setup::is_same(entry, &server)) && !args.replace {
         let message = format!("{} has a server `{}`", shown(&file.path), args.name);
         return Err(Failure::new(Exit::Failed, "server_exists", message)
@@ -128,6 +162,24 @@ pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> 
     }
     finish(&change, changed, &[server], output);
     Ok(Exit::Ok)
+}
+
+/// Refuses a command that stands where a URL may be.
+fn without_dashes(args: &AddArgs) -> Result<(), Failure> {
+    let Some(first) = args.url.as_ref().filter(|url| !args.surplus.is_empty() || !url.contains("://")) else {
+        return Ok(());
+    };
+    let words: Vec<&str> = std::iter::once(first).chain(&args.surplus).map(String::as_str).collect();
+    let message = match args.surplus.is_empty() {
+        true => format!("`{}` is not a URL", visible::line(first)),
+        false => "a command needs `--` before it".to_owned(),
+    };
+    Err(Failure::bad_argument(message).hint(format!(
+        "{} add {} -- {}",
+        program_name(),
+        args.name,
+        visible::line(&words.join(" "))
+    )))
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {
@@ -167,26 +219,62 @@ fn typed(args: &AddArgs) -> Result<Server, Failure> {
     Ok(Server { prefix: args.prefix.clone(), ..Server::new(&args.name, transport) })
 }
 
+/// Checks that a configuration file has a server of this name.
+fn check_known(file: &TextFile, name: &str) -> Result<(), Failure> {
+    let entries = setup::entries(file)?;
+    if entries.iter().any(|entry| entry.name == name) {
+        return Ok(());
+    }
+    let message = format!("{} has no server `{}`", shown(&file.path), name.escape_debug());
+    let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+    let hint = match names.is_empty() {
+        true => "it has none".to_owned(),
+        false => format!("it has: {}", names.join(", ")),
+    };
+    Err(Failure::new(Exit::NotFound, "unknown_server", message).hint(hint))
+}
+
+/// Commands `tools disable`, `enable` and `rename`.
+pub(crate) fn edit_tools(
+    file: &OwnFileArgs,
+    server: &str,
+    edit: ToolEdit<'_>,
+    dry_run: bool,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let file = own_file(file)?;
+    check_known(&file, server)?;
+    let change = setup::edit_tools(file, server, edit)?;
+    checked(&change)?;
+    let how = crate::cli::ChangeArgs { dry_run, yes: true };
+    let changed = carry_out(&[&change], how, None, output, || write(&change))?;
+    if output.json {
+        output.result_json(&report(&change.file.path, changed, &json!({ "server": server })));
+    } else if changed {
+        output.message(&format!("wrote {}", shown(&change.file.path)));
+        let program = program_name();
+        output
+            .message(&format!("a running gateway takes the change over within seconds: {program} tools ls"));
+    } else if !dry_run {
+        output.message(&format!("{} says so already", shown(&change.file.path)));
+    }
+    Ok(Exit::Ok)
+}
+
 pub(crate) fn rm(args: &RmArgs, output: Output) -> Result<Exit, Failure> {
     let file = own_file(&args.file)?;
-    let entries = setup::entries(&file)?;
-    if !entries.iter().any(|entry| entry.name == args.name) {
-        let message = format!("{} has no server `{}`", shown(&file.path), args.name.escape_debug());
-        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-        let hint = match names.is_empty() {
-            true => "it has none".to_owned(),
-            false => format!("it has: {}", names.join(", ")),
-        };
-        return Err(Failure::new(Exit::NotFound, "unknown_server", message).hint(hint));
+    for name in &args.names {
+        check_known(&file, name)?;
     }
-    let change = setup::remove(file, &args.name)?;
+    let change = setup::remove(file, &args.names)?;
     checked(&change)?;
     let how = crate::cli::ChangeArgs { dry_run: args.dry_run, yes: true };
     let changed = carry_out(&[&change], how, None, output, || change.make())?;
     if output.json {
-        output.result_json(&report(&change.file.path, changed, &json!({ "removed": args.name })));
+        output.result_json(&report(&change.file.path, changed, &json!({ "removed": args.names })));
     } else if changed {
-        output.message(&format!("removed `{}` from {}", visible::line(&args.name), shown(&change.file.path)));
+        let names = visible::line(&args.names.join("`, `"));
+        output.message(&format!("removed `{names}` from {}", shown(&change.file.path)));
     }
     Ok(Exit::Ok)
 }

@@ -12,6 +12,10 @@ use terminal::failure::Failure;
 
 /// Largest file of an argument, bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+/// Keywords of schemas that may allow further keys: what these are, the gateway or the server checks.
+const MORE_KEYS: [&str; 4] = ["patternProperties", "allOf", "anyOf", "oneOf"];
+/// Least similarity of a key that is meant, from 0 to 1.
+const NEAR: f64 = 0.75;
 const FORMS: &str = "write key=text, key:=json, key=@FILE, or --args JSON";
 
 /// The value of an argument.
@@ -25,7 +29,11 @@ enum Given {
 
 /// The arguments of one call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Arguments(Vec<(String, Given)>);
+pub(crate) struct Arguments {
+    all: Vec<(String, Given)>,
+    /// The keys that were typed one by one.
+    typed: Vec<String>,
+}
 
 impl Arguments {
     /// Reads one JSON object: `whole`, with the members of `single` added or replaced.
@@ -51,21 +59,51 @@ impl Arguments {
         let text = |raw| Given::Json(String::from_utf8_lossy(raw).into_owned());
         let mut all: Vec<(String, Given)> =
             given.iter().map(|(key, value)| (key.to_owned(), text(value.raw))).collect();
+        let mut typed = Vec::new();
         for argument in single {
             let (key, value) = one(argument)?;
+            typed.push(key.to_owned());
             match all.iter_mut().find(|(known, _)| known == key) {
                 Some(member) => member.1 = value,
                 None => all.push((key.to_owned(), value)),
             }
         }
-        Ok(Arguments(all))
+        Ok(Arguments { all, typed })
+    }
+
+    /// Refuses a typed key that a tool with this `inputSchema` does not have.
+    ///
+    /// # Errors
+    /// The key, with the most similar one of the tool.
+    pub(crate) fn check(&self, schema: &Value) -> Result<(), Failure> {
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
+        let takes_more = match schema.get("additionalProperties") {
+            None | Some(Value::Bool(false)) => false,
+            Some(_) => true,
+        };
+        if takes_more || MORE_KEYS.iter().any(|key| schema.get(key).is_some()) {
+            return Ok(());
+        }
+        let Some(unknown) = self.typed.iter().find(|key| !properties.contains_key(*key)) else {
+            return Ok(());
+        };
+        let score = |known: &&String| strsim::jaro_winkler(unknown, known);
+        let nearest = properties.keys().max_by(|one, other| score(one).total_cmp(&score(other)));
+        let all = properties.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let hint = match nearest.filter(|known| score(known) > NEAR) {
+            Some(known) => format!("did you mean `{known}`?"),
+            None if all.is_empty() => "it takes no arguments".to_owned(),
+            None => format!("it has: {}", json::visible::line(&all)),
+        };
+        let message = format!("the tool has no argument `{}`", json::visible::line(unknown));
+        Err(wrong(message, &format!("{hint} To send it all the same: --args JSON")))
     }
 
     /// The object to send to a tool with this `inputSchema`.
     pub(crate) fn object(&self, schema: &Value) -> String {
         let properties = schema.get("properties");
         let written = json::object(|object| {
-            for (key, given) in &self.0 {
+            for (key, given) in &self.all {
                 let wanted = properties.and_then(|properties| properties.get(key));
                 let is_spelled = |text: &str| wanted.is_some_and(|schema| spells(schema, text));
                 match given {
@@ -185,6 +223,24 @@ mod tests {
             let object = read.map(|arguments| arguments.object(&Value::Null));
             assert_eq!(object.as_deref(), expect, "{whole:?} {single:?}");
         }
+    }
+
+    #[test]
+    fn a_key_that_the_tool_does_not_have_is_refused() {
+        let schema = json!({ "type": "object", "properties": { "path": {}, "depth": {} } });
+        let check = |argument: &str, schema: &Value| {
+            let failure = Arguments::read(None, &[argument.to_owned()]).unwrap().check(schema).err()?;
+            Some((failure.message, failure.hint.unwrap()))
+        };
+        assert_eq!(check("path=x", &schema), None);
+        let (message, hint) = check("pth=x", &schema).unwrap();
+        assert!(message.contains("`pth`") && hint.starts_with("did you mean `path`?"), "{message} {hint}");
+        assert!(check("zzz=1", &schema).unwrap().1.starts_with("it has: depth, path"));
+        let open = json!({ "properties": { "path": {} }, "additionalProperties": true });
+        assert_eq!(check("pth=x", &open), None);
+        assert_eq!(check("pth=x", &json!({})), None);
+        let whole = Arguments::read(Some(r#"{"pth":1}"#), &[]).unwrap();
+        assert!(whole.check(&schema).is_ok(), "an object is sent as it is");
     }
 
     #[test]

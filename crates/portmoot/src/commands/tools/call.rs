@@ -1,7 +1,10 @@
 //! Command `tools call`: a call in an MCP session, as a task where the tool or an approval needs one.
 
+use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use json::visible;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -28,6 +31,8 @@ pub(super) struct CallOptions<'a> {
     pub(super) no_input: bool,
     /// How long to wait for the decision about a call that needs approval.
     pub(super) wait: Duration,
+    /// The file for the first image, audio or file of the result.
+    pub(super) file: Option<&'a Path>,
 }
 
 /// Calls a tool in an MCP session, so that requests of the server reach this terminal.
@@ -37,10 +42,12 @@ pub(super) async fn call(
     place: CallOptions<'_>,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let CallOptions { topic, gateway, no_input, wait } = place;
+    let CallOptions { topic, gateway, no_input, wait, file } = place;
     let endpoint = resolve(gateway, output)?;
     let tool = tool(&*endpoint, name, topic).await;
-    let arguments = arguments.object(tool.get("inputSchema").unwrap_or(&Value::Null));
+    let schema = tool.get("inputSchema").unwrap_or(&Value::Null);
+    arguments.check(schema)?;
+    let arguments = arguments.object(schema);
     let held = tool.get("held").is_some_and(|held| *held == Value::Bool(true));
     let requires_task = tool.pointer("/execution/taskSupport").is_some_and(|support| support == "required");
     // Without a person to ask, the session declares nothing, and shares the gateway's session with the server.
@@ -68,6 +75,12 @@ pub(super) async fn call(
     } else {
         output.result(&content::text(&parsed));
     }
+    match (file, blob(&parsed)) {
+        (Some(file), Some(blob)) => write(file, &blob, output)?,
+        (Some(_), None) => output.warn("the result has no image, audio or file: nothing was written"),
+        (None, Some(_)) if !output.json => output.message("to write it to a file: -o FILE"),
+        (None, _) => {}
+    }
     let failed = parsed.get("isError").and_then(Value::as_bool).unwrap_or(false);
     // Also a call whose tool is not listed may need approval: its result names the proposal.
     let proposal = parsed.get("_meta").is_some_and(|meta| meta.get("portmoot/proposal").is_some());
@@ -76,6 +89,25 @@ pub(super) async fn call(
         (true, false) => Exit::Failed,
         (false, false) => Exit::Ok,
     })
+}
+
+/// The first image, audio or file of a result, in base64.
+fn blob(result: &Value) -> Option<String> {
+    let mut blocks = result.get("content")?.as_array()?.iter();
+    blocks.find_map(|block| {
+        let data = block.get("data").or_else(|| block.get("resource")?.get("blob"))?;
+        data.as_str().map(str::to_owned)
+    })
+}
+
+fn write(file: &Path, blob: &str, output: Output) -> Result<(), Failure> {
+    let wrong = |_| Failure::new(Exit::Failed, "malformed", "what the tool returned is not base64");
+    let bytes = STANDARD.decode(blob).map_err(wrong)?;
+    std::fs::write(file, &bytes).map_err(|error| {
+        Failure::new(Exit::Failed, "unwritable", format!("cannot write {}: {error}", file.display()))
+    })?;
+    output.message(&format!("wrote {} bytes to {}", bytes.len(), visible::line(&file.display().to_string())));
+    Ok(())
 }
 
 /// The result of a call, after its task, if it became one; true if it waits for a decision still.

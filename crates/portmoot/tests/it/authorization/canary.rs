@@ -3,7 +3,8 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
@@ -28,6 +29,14 @@ const SCOUT: &str = "canary-of-scout-who-may-only-propose";
 const AT_PLAIN: &str = "canary-at-plain-which-is-configured";
 const AT_ECHOING: &str = "canary-at-echoing-which-says-it-again";
 const AT_REFUSING: &str = "canary-at-refusing-which-says-it-again";
+/// The same, printed by a command, and in a file.
+const AT_COMMANDED: &str = "canary-at-commanded-which-is-printed";
+const AT_FILED: &str = "canary-at-filed-which-is-in-a-file";
+/// Secrets of servers that are processes: printed by a command, and in a file.
+const IN_PROTO: &str = "canary-in-proto-which-is-printed";
+const IN_PIPE: &str = "canary-in-pipe-which-is-in-a-file";
+/// The token of a caller, in a file.
+const FILER: &str = "canary-of-filer-whose-token-is-in-a-file";
 /// The secret of the gateway as a client of the provider.
 const CLIENT_SECRET: &str = "gateway-secret";
 
@@ -35,6 +44,8 @@ const CLIENT_SECRET: &str = "gateway-secret";
 const ANSWERING: [&str; 4] = ["plain", "machine", "pipe", "proto"];
 /// Servers that say the token that they got, in an error after a call and in a challenge.
 const TELLING: [&str; 2] = ["echoing", "refusing"];
+/// Servers whose tokens are named and not configured.
+const NAMED: [&str; 2] = ["commanded", "filed"];
 
 /// A server over HTTP: `call` has what it answers to calls, with the end of the status line. With `wants_token` it refuses its first
 /// request.
@@ -69,12 +80,81 @@ struct Stage {
     machine: Peer,
     pipe: Peer,
     telling: [Peer; 2],
+    /// Servers whose tokens are named: printed by a command, in a file.
+    named: [Peer; 2],
+    /// The files of secrets, outside of the home directory.
+    outside: tempfile::TempDir,
     answers: Vec<String>,
 }
 
 /// The URL of a server; the harness takes the first one with `/mcp` in the log for the gateway's.
 fn url(peer: &Peer) -> String {
     peer.url().replace("/mcp", "/rpc")
+}
+
+/// A file that its owner alone may read.
+fn private(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+/// A process of the gateway: its id, its command line and its environment.
+#[cfg(target_os = "linux")]
+struct Process {
+    pid: u64,
+    command_line: String,
+    environment: String,
+}
+
+/// The gateway and all processes below it.
+#[cfg(target_os = "linux")]
+fn processes(gateway: &Gateway) -> Vec<Process> {
+    let text = |pid: u64, name: &str| {
+        let bytes = std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\0', " ")
+    };
+    let parent = |pid: u64| -> Option<u64> {
+        text(pid, "stat").rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let all: Vec<u64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let top = u64::from(gateway.pid());
+    let is_below = |pid: u64| std::iter::successors(Some(pid), |pid| parent(*pid)).any(|one| one == top);
+    let below = all.into_iter().filter(|pid| is_below(*pid));
+    below
+        .map(|pid| Process { pid, command_line: text(pid, "cmdline"), environment: text(pid, "environ") })
+        .collect()
+}
+
+/// Each process of a server has its own secret in its environment, no other has it, and no list of processes shows any.
+#[cfg(target_os = "linux")]
+fn processes_have_their_own(stage: &Stage) {
+    let all = processes(&stage.gateway);
+    let of = |server: &str| {
+        let shown = stage.gateway.get(&format!("/api/v1/servers/{server}"), Some(ANN)).json();
+        shown["pid"].as_u64().unwrap()
+    };
+    for (server, own, in_gateway) in [("pipe", IN_PIPE, false), ("proto", IN_PROTO, true)] {
+        let pid = of(server);
+        let its = all.iter().find(|process| process.pid == pid).unwrap();
+        assert!(its.environment.contains(own), "{server}: {}", its.environment);
+        // The server's process and what it has started; the program itself got that variable from its operator.
+        let is_portmoot = |process: &Process| process.command_line.contains("portmoot");
+        let others = all.iter().filter(|process| !process.environment.contains(&format!("OWN={own}")));
+        for other in others.filter(|process| !(in_gateway && is_portmoot(process))) {
+            absent(own, &format!("process {}", other.command_line), [&other.environment]);
+        }
+    }
+    let is_child = |process: &&Process| process.environment.contains("OWN=");
+    assert!(all.iter().filter(is_child).count() >= 2 && all.len() > 4, "{}", all.len());
+    for secret in [ANN, SCOUT, FILER, AT_PLAIN, AT_COMMANDED, AT_FILED, IN_PIPE, IN_PROTO, CLIENT_SECRET] {
+        absent(secret, "a list of processes", all.iter().map(|process| &process.command_line));
+        if ![IN_PIPE, IN_PROTO].contains(&secret) {
+            absent(secret, "a server", all.iter().filter(is_child).map(|process| &process.environment));
+        }
+    }
 }
 
 /// A caller: its name and its token.
@@ -84,6 +164,9 @@ impl Stage {
     fn start() -> Stage {
         let [plain, machine] =
             [false, true].map(|wants| over_http(wants, |message| ("200 OK", done(message))));
+        let named = [(); 2].map(|()| over_http(false, |message| ("200 OK", done(message))));
+        let outside = tempfile::tempdir().unwrap();
+        let file = |name: &str, secret: &str| private(outside.path(), name, secret);
         let telling = [
             over_http(false, |_| ("500 Oops", format!("{{\"why\":\"I got Bearer {AT_ECHOING}\"}}"))),
             over_http(false, |_| {
@@ -100,6 +183,7 @@ impl Stage {
         let provider = Provider::of(&[resource("/mcp"), resource("/sse"), url(&machine)], 600);
         let home = Home::new().env("ANN", ANN).env("SCOUT", SCOUT).env("CLIENT_SECRET", CLIENT_SECRET);
         let home = home.env("AT_PLAIN", AT_PLAIN).env("AT_ECHOING", AT_ECHOING);
+        let home = home.env("AT_COMMANDED", AT_COMMANDED).env("IN_PROTO", IN_PROTO);
         // All that any part of the program would ever log.
         let home = home.env("AT_REFUSING", AT_REFUSING).env("PORTMOOT_LOG", "trace");
         let with_token = |name: &str, peer: &Peer, variable: &str| {
@@ -116,22 +200,39 @@ impl Stage {
             format!("[issuers.corp]\nissuer = \"{}\"\n", provider.issuer()),
             "[[issuers.corp.map]]\nwhen = { groups = \"ops\" }\nprofile = \"ops\"\n".to_owned(),
             "[participants.ann]\ntoken_env = \"ANN\"\nprofile = \"ops\"\n".to_owned(),
-            "[participants.scout]\ntoken_env = \"SCOUT\"\ncapabilities = [\"mcp/proposal:*\"]\n".to_owned(),
+            "[participants.scout]\ntoken = { command = [\"printenv\", \"SCOUT\"] }\ncapabilities = [\"mcp/proposal:*\"]\n".to_owned(),
+            format!(
+                "[participants.filer]\ntoken = {{ file = {:?} }}\nprofile = \"ops\"\n",
+                file("filer", FILER)
+            ),
+            format!(
+                "[servers.commanded]\nurl = \"{}\"\n\
+                 headers = {{ Authorization = {{ command = [\"printenv\", \"AT_COMMANDED\"], prefix = \"Bearer \" }} }}\n",
+                url(&named[0])
+            ),
+            format!(
+                "[servers.filed]\nurl = \"{}\"\nheaders = {{ X-Api-Key = {{ file = {:?} }} }}\n\
+                 [servers.filed.auth]\nkind = \"headers\"\n",
+                url(&named[1]),
+                file("filed", AT_FILED)
+            ),
             with_token("plain", &plain, "AT_PLAIN"),
             with_token("echoing", &telling[0], "AT_ECHOING"),
             with_token("refusing", &telling[1], "AT_REFUSING"),
             format!(
                 "[servers.machine]\nurl = \"{}\"\n[servers.machine.auth]\nkind = \"client_credentials\"\nissuer = \"{}\"\n\
-                 client_id = \"gateway\"\nclient_secret_env = \"CLIENT_SECRET\"\n",
+                 client_id = \"gateway\"\nclient_secret = {{ command = [\"printenv\", \"CLIENT_SECRET\"] }}\n",
                 url(&machine),
                 provider.issuer()
             ),
             pipe.child("pipe", "pipe"),
+            format!("env = {{ OWN = {{ file = {:?} }} }}\n", file("pipe", IN_PIPE)),
             child("proto", &["--record", record.to_str().unwrap()]),
+            "env = { OWN = { command = [\"printenv\", \"IN_PROTO\"] } }\n".to_owned(),
         ];
         let gateway = Gateway::start(&home, &config.concat());
-        ANSWERING.iter().chain(&TELLING).for_each(|name| gateway.ready(name));
-        Stage { provider, home, gateway, plain, machine, pipe, telling, answers: Vec::new() }
+        ANSWERING.iter().chain(&TELLING).chain(&NAMED).for_each(|name| gateway.ready(name));
+        Stage { provider, home, gateway, plain, machine, pipe, telling, named, outside, answers: Vec::new() }
     }
 
     fn keep(&mut self, answer: impl ToString) -> String {
@@ -357,7 +458,8 @@ fn shown(stage: &mut Stage) {
         if methods.get("get").is_none() {
             continue;
         }
-        for name in ["plain", "machine", "echoing", "refusing", "ann", "corp:ann", "plain_echo"] {
+        for name in ["plain", "machine", "echoing", "refusing", "commanded", "ann", "corp:ann", "plain_echo"]
+        {
             let filled = path.replace("{name}", name).replace("{server}", name).replace("{id}", name);
             let reply = stage.gateway.get(&filled, Some(ANN));
             stage.keep_reply(&reply);
@@ -453,6 +555,12 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
         }
         refused(&mut stage, caller.1);
     }
+    for (server, peer) in NAMED.iter().zip([0, 1]) {
+        by_session(&mut stage, ("filer", FILER), server);
+        assert_eq!(stage.named[peer].calls("echo"), 1, "{server}");
+    }
+    #[cfg(target_os = "linux")]
+    processes_have_their_own(&stage);
     shown(&mut stage);
 
     let of_machine = stage.machine.received().into_iter().find_map(|request| {
@@ -465,6 +573,8 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
         ("machine", stage.machine.received(), Some(of_machine.as_str())),
         ("echoing", stage.telling[0].received(), Some(AT_ECHOING)),
         ("refusing", stage.telling[1].received(), Some(AT_REFUSING)),
+        ("commanded", stage.named[0].received(), Some(AT_COMMANDED)),
+        ("filed", stage.named[1].received(), Some(AT_FILED)),
         ("pipe", stage.pipe.received(), None),
         ("proto", vec![stage.recorded()], None),
     ];
@@ -472,7 +582,7 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
         let has = |own: &str| received.iter().any(|request| request.contains(own));
         assert!(own.is_none_or(has), "{name} gets its own token");
     }
-    let Stage { home, gateway, answers, .. } = stage;
+    let Stage { home, gateway, answers, outside: _outside, .. } = stage;
     let ended = gateway.stop().expect(0);
     let mut written = Vec::new();
     files(home.path(), &mut written);
@@ -493,6 +603,11 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
         &of_machine,
         of_machine_signed,
         CLIENT_SECRET,
+        FILER,
+        AT_COMMANDED,
+        AT_FILED,
+        IN_PROTO,
+        IN_PIPE,
     ] {
         for (name, received, own) in &servers {
             if !own.is_some_and(|own| own.contains(secret)) {

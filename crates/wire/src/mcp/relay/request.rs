@@ -158,7 +158,12 @@ pub fn with_tool(request: &Request, name: &str) -> Option<Request> {
 /// A call with the arguments of a reviewer's edited params, which have the legacy form.
 #[must_use]
 pub fn with_arguments(request: &Request, edited: &str) -> Option<Request> {
-    let arguments = json::at(edited.as_bytes(), &["arguments"])?;
+    replace_arguments(request, json::at(edited.as_bytes(), &["arguments"])?)
+}
+
+/// A call with other arguments, which are JSON; `None` if its params cannot be read.
+#[must_use]
+pub fn replace_arguments(request: &Request, arguments: &[u8]) -> Option<Request> {
     let body = match request.payload.body_bytes() {
         b"" => b"{}",
         body => body,

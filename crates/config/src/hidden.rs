@@ -1,0 +1,34 @@
+//! Which texts of a tree are secrets, and are hidden where it is shown.
+
+use crate::node::{Node, TreeEntry, Value};
+
+/// Tables whose texts are secrets unless they have a variable.
+pub(crate) const SECRET_TABLES: [&str; 2] = ["env", "headers"];
+/// Keys whose texts are secrets, which are refused.
+pub(crate) const SECRET_KEYS: [&str; 2] = ["token", "client_secret"];
+/// What is shown instead of a secret.
+pub(crate) const HIDDEN: &str = "(hidden)";
+
+/// The keys of a table that names a secret: a command that prints it, a file that has it, a text before it.
+pub(crate) const COMMAND: &str = "command";
+pub(crate) const FILE: &str = "file";
+pub(crate) const PREFIX: &str = "prefix";
+/// Keys of which a table that names a secret has one.
+pub(crate) const SOURCES: [&str; 2] = [COMMAND, FILE];
+
+/// Whether a value is a table that names a secret, so that its texts are none.
+pub(crate) fn names_secret(node: &Node) -> bool {
+    let has_form = |entry: &TreeEntry| match entry.key.as_str() {
+        COMMAND => matches!(entry.node.value, Value::List(_)),
+        FILE | PREFIX => entry.node.text().is_some(),
+        _ => false,
+    };
+    SOURCES.iter().any(|source| node.get(source).is_some()) && node.entries().iter().all(has_form)
+}
+
+/// Whether the texts of an entry are secrets: it is a table of secrets, in one, or a key whose text is one, and names none.
+pub(crate) fn is_hidden(entry: &TreeEntry, in_secrets: bool) -> bool {
+    let key = entry.key.as_str();
+    let is_value = in_secrets || SECRET_KEYS.contains(&key);
+    if is_value { !names_secret(&entry.node) } else { SECRET_TABLES.contains(&key) }
+}

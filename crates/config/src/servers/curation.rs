@@ -1,0 +1,105 @@
+//! Keys of a server about its tools: `tools`, `hide`, and the tables `[servers.NAME.tool.TOOL]`.
+
+use std::sync::Arc;
+
+use model::NameFilter;
+use upstream::curation::{CuratedTool, Curation};
+
+use crate::node::{Node, TreeEntry, Value};
+use crate::problem::Problem;
+use crate::reader::{Problems, Table};
+use crate::sets::name_filter;
+
+/// What a server's table makes of its tools; `None` if it says nothing about them.
+pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
+    let is_table = table.get("tools").is_some_and(|node| matches!(node.value, Value::Table(_)));
+    if is_table {
+        let message = format!("`{}` is a list of patterns", table.full("tools"));
+        table.note_value(
+            "tools",
+            message,
+            format!("tables of single tools are [{}.NAME]", table.full("tool")),
+        );
+    }
+    let filter = if is_table { NameFilter::default() } else { name_filter(table, None) };
+    let mut curation = Curation { filter, ..Curation::default() };
+    for (entry, inner) in table.tables("tool") {
+        let tool = tool(&inner);
+        let twin = tool.name.as_ref().and_then(|name| {
+            curation.tools.iter().find(|(_, other)| other.name.as_ref() == Some(name)).map(|(own, _)| own)
+        });
+        if let Some(twin) = twin {
+            let message = format!("{}: `{twin}` has this `name` too", inner.name());
+            inner.note_at("name", "config_twice", message, "give each tool a name of its own");
+        }
+        inner.finish();
+        curation.tools.insert(Arc::from(&*entry.key), tool);
+    }
+    (curation != Curation::default()).then(|| Arc::new(curation))
+}
+
+fn tool(table: &Table<'_>) -> CuratedTool {
+    let texts = |key| table.texts(key).unwrap_or_default().into_iter().map(|(text, _)| text.to_owned());
+    let tool = CuratedTool {
+        name: name(table),
+        title: table.text("title").map(str::to_owned),
+        description: table.text("description").map(str::to_owned),
+        annotations: values(table, "annotations"),
+        preset: values(table, "preset"),
+        hidden_arguments: texts("hide_arguments").collect(),
+    };
+    if let Some((name, _)) = tool.preset.iter().find(|(name, _)| tool.hidden_arguments.contains(name)) {
+        let message = format!("{}: `{name}` has a preset, so it is hidden already", table.name());
+        table.note_at("hide_arguments", "config_twice", message, "keep one of them");
+    }
+    tool
+}
+
+/// A name of a tool: letters, digits, `_`, `-` and `.`.
+fn name(table: &Table<'_>) -> Option<Arc<str>> {
+    let name = table.text("name")?;
+    if name.is_empty() || !name.chars().all(fits_name) {
+        let message =
+            format!("`{}`: `{}` cannot be the name of a tool", table.full("name"), name.escape_debug());
+        table.note_value("name", message, "use letters, digits, `_`, `-` and `.`");
+        return None;
+    }
+    Some(name.into())
+}
+
+/// Whether a character may be part of a tool's name.
+fn fits_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_-.".contains(c)
+}
+
+/// The values of a table, in JSON.
+fn values(table: &Table<'_>, key: &'static str) -> Vec<(String, String)> {
+    let json = |entry: &TreeEntry| {
+        let value = to_json(&entry.node, table.problems())?;
+        Some((entry.key.clone(), value.to_string()))
+    };
+    table.entries(key).iter().filter_map(json).collect()
+}
+
+fn to_json(node: &Node, problems: &Problems) -> Option<serde_json::Value> {
+    Some(match &node.value {
+        Value::Text(text) => text.as_str().into(),
+        Value::Integer(number) => (*number).into(),
+        Value::Flag(flag) => (*flag).into(),
+        Value::Decimal(number) => match serde_json::Number::from_f64(*number) {
+            Some(number) => number.into(),
+            None => {
+                let problem = Problem::new("config_value", format!("JSON has no number {number}"));
+                problems.note(problem.at(&node.location));
+                return None;
+            }
+        },
+        Value::List(items) => {
+            items.iter().map(|item| to_json(item, problems)).collect::<Option<Vec<_>>>()?.into()
+        }
+        Value::Table(entries) => {
+            let entry = |entry: &TreeEntry| Some((entry.key.clone(), to_json(&entry.node, problems)?));
+            serde_json::Value::Object(entries.iter().map(entry).collect::<Option<_>>()?)
+        }
+    })
+}

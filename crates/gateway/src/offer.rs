@@ -1,0 +1,28 @@
+//! Offer of a topic: the tools of its servers and of the gateway that callers find there.
+
+use std::sync::Arc;
+
+use access::config::{BuiltIn, Sets, ToolsList};
+use model::NameFilter;
+use upstream::Manifest;
+
+/// What a topic offers of the tools that there are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Offer<'o> {
+    /// The built-in tools that are listed.
+    pub builtin: &'o [BuiltIn],
+    /// What lists of tools show.
+    pub tools_list: ToolsList,
+    /// The tools of servers; `None` offers all.
+    pub tools: Option<&'o Arc<NameFilter>>,
+    /// The sets of tools in which callers may search.
+    pub sets: Option<&'o Arc<Sets>>,
+}
+
+/// What the gateway's own participant lists, and how the others' tools are shown.
+#[derive(Debug, Default)]
+pub(crate) struct OwnLists {
+    pub(crate) manifest: Arc<Manifest>,
+    pub(crate) tools_list: ToolsList,
+    pub(crate) sets: Arc<Sets>,
+}

@@ -1,0 +1,229 @@
+//! Answers of APIs as results of tools.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::body::{essence, is_json};
+use crate::operation::{Operation, Operations};
+
+/// The longest text of an answer that is an error, in bytes; what follows is left out.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+
+/// An answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer<'a> {
+    /// The status code.
+    pub status: u16,
+    /// `Content-Type`.
+    pub media: Option<&'a str>,
+    /// `Location`.
+    pub location: Option<&'a str>,
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl Answer<'_> {
+    /// The result of the call: JSON objects are structured content and text, texts are text, images and sounds are what they are,
+    /// other bytes a resource. A status that is no success is an error, with its text.
+    #[must_use]
+    pub fn result(&self, operation: &Operation, operations: &Operations) -> Value {
+        let media = self.media.map(essence).filter(|media| is_media(media));
+        if !(200..300).contains(&self.status) {
+            return self.error(operations);
+        }
+        let structured: Option<Value> = match &media {
+            Some(media) if !is_json(media) => None,
+            _ => serde_json::from_slice(self.body).ok().filter(Value::is_object),
+        };
+        if operation.promises_object && structured.is_none() {
+            let what = match &media {
+                _ if self.body.is_empty() => "nothing",
+                Some(media) => media,
+                None => "something else",
+            };
+            let why = format!(
+                "HTTP {}: the API answered with {what}, and its description promises a JSON object.",
+                self.status
+            );
+            return json!({ "content": [{ "type": "text", "text": with_text(why, self.body) }], "isError": true });
+        }
+        let mut result = json!({ "content": [self.content(operation, media.as_deref())] });
+        if let (Some(structured), Some(members)) = (structured, result.as_object_mut()) {
+            members.insert("structuredContent".to_owned(), structured);
+        }
+        result
+    }
+
+    fn content(&self, operation: &Operation, media: Option<&str>) -> Value {
+        if self.body.is_empty() {
+            let location = self.location.map(|at| format!(", Location: {at}")).unwrap_or_default();
+            let text = format!("HTTP {}, without content{location}", self.status);
+            return json!({ "type": "text", "text": text });
+        }
+        let encoded = || STANDARD.encode(self.body);
+        let text = std::str::from_utf8(self.body).ok();
+        match (media, text) {
+            (Some(media), _) if media.starts_with("image/") && media != "image/svg+xml" => {
+                json!({ "type": "image", "data": encoded(), "mimeType": media })
+            }
+            (Some(media), _) if media.starts_with("audio/") => {
+                json!({ "type": "audio", "data": encoded(), "mimeType": media })
+            }
+            (Some(media), _) if is_text(media) => {
+                json!({ "type": "text", "text": String::from_utf8_lossy(self.body) })
+            }
+            (None, Some(text)) => json!({ "type": "text", "text": text }),
+            (media, _) => {
+                let media = media.unwrap_or("application/octet-stream");
+                let uri = format!("response:{}", operation.name);
+                json!({ "type": "resource", "resource": { "uri": uri, "mimeType": media, "blob": encoded() } })
+            }
+        }
+    }
+
+    fn error(&self, operations: &Operations) -> Value {
+        let mut text = format!("HTTP {}", self.status);
+        if (300..400).contains(&self.status) {
+            text.push_str(": the API redirects the request, and it was not followed");
+        }
+        if matches!(self.status, 401 | 403) && !operations.credentials.is_empty() {
+            let advice: Vec<String> = operations.credentials.iter().map(|one| one.advice()).collect();
+            text.push_str(&format!(": the API asks for {}", advice.join(", or ")));
+        }
+        json!({ "content": [{ "type": "text", "text": with_text(text, self.body) }], "isError": true })
+    }
+}
+
+/// These words, and the text of a body below them, not longer than the bound.
+fn with_text(mut words: String, body: &[u8]) -> String {
+    let shown = body.get(..ERROR_BYTES_MAX).unwrap_or(body);
+    if !shown.is_empty() {
+        words.push('\n');
+        words.push_str(&String::from_utf8_lossy(shown));
+    }
+    if shown.len() < body.len() {
+        words.push_str(&format!("\n(cut after {ERROR_BYTES_MAX} of {} bytes)", body.len()));
+    }
+    words
+}
+
+fn is_text(media: &str) -> bool {
+    media.starts_with("text/")
+        || is_json(media)
+        || media.ends_with("+xml")
+        || media.ends_with("+yaml")
+        || matches!(
+            media,
+            "application/xml"
+                | "application/yaml"
+                | "application/x-yaml"
+                | "application/javascript"
+                | "application/x-ndjson"
+                | "application/graphql"
+                | "application/x-www-form-urlencoded"
+        )
+}
+
+/// Whether a text can be a media type.
+fn is_media(text: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+/".contains(&byte);
+    text.len() <= 128 && text.contains('/') && text.bytes().all(is_token)
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+    use crate::{Configured, Document};
+
+    fn operations() -> Operations {
+        let text = json!({ "openapi": "3.1.0", "components": { "securitySchemes": {
+                "k": { "type": "apiKey", "in": "header", "name": "X-Key" } } },
+            "paths": { "/a": { "get": { "operationId": "any" }, "put": { "operationId": "object", "responses": {
+                "200": { "content": { "application/json": { "schema": { "type": "object" } } } } } } } } });
+        let document = Document::read(text.to_string().as_bytes()).unwrap();
+        document.operations(&Url::parse("https://api.test/").unwrap(), &Configured::default())
+    }
+
+    fn result(tool: &str, status: u16, media: Option<&str>, body: &[u8]) -> Value {
+        let operations = operations();
+        let answer = Answer { status, media, location: None, body };
+        answer.result(operations.get(tool).unwrap(), &operations)
+    }
+
+    #[test]
+    fn answers_become_contents_by_their_media_type() {
+        for (media, body, expected) in [
+            (
+                Some("application/json; charset=utf-8"),
+                &br#"{"a":1}"#[..],
+                json!({ "content": [{ "type": "text", "text": "{\"a\":1}" }], "structuredContent": { "a": 1 } }),
+            ),
+            (
+                Some("application/problem+json"),
+                b"[1]",
+                json!({ "content": [{ "type": "text", "text": "[1]" }] }),
+            ),
+            (Some("text/csv"), b"a,\xff", json!({ "content": [{ "type": "text", "text": "a,\u{fffd}" }] })),
+            (
+                Some("image/png"),
+                b"PNG",
+                json!({ "content": [{ "type": "image", "data": "UE5H", "mimeType": "image/png" }] }),
+            ),
+            (
+                Some("audio/wav"),
+                b"PNG",
+                json!({ "content": [{ "type": "audio", "data": "UE5H", "mimeType": "audio/wav" }] }),
+            ),
+            (
+                Some("application/zip"),
+                b"PNG",
+                json!({ "content": [{ "type": "resource", "resource": {
+                    "uri": "response:any", "mimeType": "application/zip", "blob": "UE5H" } }] }),
+            ),
+            (None, b"plain", json!({ "content": [{ "type": "text", "text": "plain" }] })),
+            (
+                Some("not a media\r\ntype"),
+                b"\xff",
+                json!({ "content": [{ "type": "resource", "resource": {
+                    "uri": "response:any", "mimeType": "application/octet-stream", "blob": "/w==" } }] }),
+            ),
+            (None, b"", json!({ "content": [{ "type": "text", "text": "HTTP 200, without content" }] })),
+        ] {
+            assert_eq!(result("any", 200, media, body), expected, "{media:?}");
+        }
+    }
+
+    #[test]
+    fn errors_have_their_status_and_text() {
+        let text = |result: &Value| result["content"][0]["text"].as_str().unwrap().to_owned();
+        let gone = result("any", 404, Some("application/json"), br#"{"m":"no"}"#);
+        assert_eq!(
+            (gone["isError"].clone(), text(&gone)),
+            (true.into(), "HTTP 404\n{\"m\":\"no\"}".to_owned())
+        );
+        assert!(text(&result("any", 401, None, b"")).contains("asks for the header `X-Key`"));
+        assert!(text(&result("any", 302, None, b"")).contains("redirects"));
+        let long = "x".repeat(ERROR_BYTES_MAX + 1);
+        let whole = text(&result("any", 500, None, &long.as_bytes()[1..]));
+        assert_eq!(whole.len(), "HTTP 500\n".len() + ERROR_BYTES_MAX);
+        assert!(
+            text(&result("any", 500, None, long.as_bytes())).ends_with("(cut after 65536 of 65537 bytes)")
+        );
+    }
+
+    #[test]
+    fn a_promised_object_that_does_not_come_is_an_error() {
+        assert!(operations().get("object").unwrap().promises_object);
+        assert!(result("object", 200, Some("application/json"), b"{}").get("isError").is_none());
+        for (media, body) in
+            [(Some("application/json"), &b"[]"[..]), (Some("text/plain"), b"{}"), (None, b"")]
+        {
+            let result = result("object", 200, media, body);
+            assert_eq!(result["isError"], true, "{result}");
+            assert!(result["content"][0]["text"].as_str().unwrap().contains("promises a JSON object"));
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Bodies of requests: which of the described media types is sent, and the bytes of an argument in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use utoipa::openapi::path::ParameterStyle;
+
+use crate::document::Document;
+use crate::parameter::{Style, pairs, plain};
+use crate::refs::{self, Unusable};
+use crate::schema::is_binary;
+
+/// The most parts of a form whose encoding the description gives.
+const ENCODINGS_MAX: usize = 256;
+
+/// How a body is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BodyForm {
+    Json,
+    /// `application/x-www-form-urlencoded`; how single members are written, where the description says it.
+    Form(BTreeMap<String, (Style, bool)>),
+    /// `multipart/form-data`; the members whose texts are bytes as base64.
+    Multipart(BTreeSet<String>),
+    /// A text as it is.
+    Text,
+    /// Bytes, which the argument has as base64.
+    Bytes,
+}
+
+/// A body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Body {
+    /// The argument that has its value.
+    pub(crate) argument: String,
+    pub(crate) required: bool,
+    /// The media type, without parameters.
+    pub(crate) media: String,
+    pub(crate) form: BodyForm,
+}
+
+/// A body as the description has it.
+pub(crate) struct Read<'d> {
+    pub(crate) body: Body,
+    pub(crate) description: Option<&'d str>,
+    pub(crate) schema: Option<&'d Value>,
+}
+
+/// Reads the body of an operation, if it has one.
+pub(crate) fn read<'d>(document: &'d Document, operation: &'d Value) -> Result<Option<Read<'d>>, Unusable> {
+    let Some(body) = operation.get("requestBody") else { return Ok(None) };
+    let body = refs::object(&document.root, body)?;
+    let content = body.get("content").and_then(Value::as_object).filter(|content| !content.is_empty());
+    let Some(content) = content else { return Ok(None) };
+    let rank = |media: &str| match media {
+        "application/json" => 0,
+        _ if is_json(media) => 1,
+        "application/x-www-form-urlencoded" => 2,
+        "multipart/form-data" => 3,
+        _ if media.starts_with("text/") => 4,
+        "*/*" | "application/*" => 5,
+        _ => 6,
+    };
+    let best = content.iter().min_by_key(|(media, _)| rank(&essence(media)));
+    let Some((media, described)) = best else { return Ok(None) };
+    let media = essence(media);
+    let schema = described.get("schema");
+    let form = match rank(&media) {
+        0 | 1 | 5 => BodyForm::Json,
+        2 => BodyForm::Form(encodings(described)),
+        3 => BodyForm::Multipart(binaries(document, schema)?),
+        4 => BodyForm::Text,
+        _ if media.ends_with("/xml") || media.ends_with("+xml") || media.contains("yaml") => BodyForm::Text,
+        _ => BodyForm::Bytes,
+    };
+    let media = match &form {
+        BodyForm::Json if media.contains('*') => "application/json".to_owned(),
+        BodyForm::Text if media == "text/*" => "text/plain".to_owned(),
+        BodyForm::Bytes if media.contains('*') => "application/octet-stream".to_owned(),
+        _ => media,
+    };
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+/".contains(&byte);
+    if !media.bytes().all(is_token) {
+        return Err(Unusable::because("the media type of its body is not valid"));
+    }
+    let required = body.get("required") == Some(&Value::Bool(true));
+    let description = body.get("description").and_then(Value::as_str);
+    let body = Body { argument: String::new(), required, media, form };
+    Ok(Some(Read { body, description, schema }))
+}
+
+/// A media type without its parameters, in lower case.
+pub(crate) fn essence(media: &str) -> String {
+    media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// Whether a media type, without parameters, is JSON.
+pub(crate) fn is_json(media: &str) -> bool {
+    media == "application/json" || media == "text/json" || media.ends_with("+json")
+}
+
+fn encodings(media: &Value) -> BTreeMap<String, (Style, bool)> {
+    let all = media.get("encoding").and_then(Value::as_object);
+    let read = all.into_iter().flatten().take(ENCODINGS_MAX).filter_map(|(name, value)| {
+        let media = value.get("contentType").and_then(Value::as_str);
+        let style = match value.get("style").and_then(|style| ParameterStyle::deserialize(style).ok()) {
+            Some(ParameterStyle::DeepObject) => Style::Deep,
+            Some(ParameterStyle::SpaceDelimited) => Style::Space,
+            Some(ParameterStyle::PipeDelimited) => Style::Pipe,
+            Some(_) => Style::Form,
+            None if media.is_some_and(|media| is_json(&essence(media))) => Style::Json,
+            None => return None,
+        };
+        let explode = value.get("explode").and_then(Value::as_bool);
+        Some((name.clone(), (style, explode.unwrap_or(style == Style::Form))))
+    });
+    read.collect()
+}
+
+fn binaries(document: &Document, schema: Option<&Value>) -> Result<BTreeSet<String>, Unusable> {
+    let Some(schema) = schema else { return Ok(BTreeSet::new()) };
+    let schema = refs::object(&document.root, schema)?;
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let is_bytes = |schema: &Value| {
+        let schema = refs::object(&document.root, schema).ok();
+        let schema =
+            schema.and_then(|schema| schema.get("items").or(Some(schema))).and_then(Value::as_object);
+        schema.is_some_and(|schema| {
+            let media = schema.get("contentMediaType").is_some();
+            is_binary(schema) || media && !schema.contains_key("contentEncoding")
+        })
+    };
+    let named = properties.into_iter().flatten().take(ENCODINGS_MAX);
+    Ok(named.filter(|(_, schema)| is_bytes(schema)).map(|(name, _)| name.clone()).collect())
+}
+
+impl Body {
+    /// The content type and the bytes of a value.
+    ///
+    /// # Errors
+    /// Why the value cannot be the body, in words for the caller.
+    pub(crate) fn written(&self, value: &Value) -> Result<(String, Vec<u8>), String> {
+        let media = self.media.clone();
+        let object = || value.as_object().ok_or_else(|| format!("`{}` must be an object", self.argument));
+        Ok(match &self.form {
+            BodyForm::Json => (media, value.to_string().into_bytes()),
+            BodyForm::Text => (format!("{media}; charset=utf-8"), plain(value).into_bytes()),
+            BodyForm::Bytes => (media, bytes(&self.argument, value)?),
+            BodyForm::Form(encodings) => {
+                let mut all = Vec::new();
+                for (name, value) in object()?.iter().filter(|(_, value)| !value.is_null()) {
+                    let standard = match value {
+                        Value::Object(_) => (Style::Json, false),
+                        _ => (Style::Form, true),
+                    };
+                    let (style, explode) = encodings.get(name).copied().unwrap_or(standard);
+                    all.extend(pairs(name, value, style, explode));
+                }
+                let all: Vec<_> = all.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+                (media, all.join("&").into_bytes())
+            }
+            BodyForm::Multipart(binaries) => multipart(object()?, binaries)?,
+        })
+    }
+}
+
+fn bytes(argument: &str, value: &Value) -> Result<Vec<u8>, String> {
+    let text = value.as_str().and_then(|text| STANDARD.decode(text).ok());
+    text.ok_or_else(|| format!("`{argument}` must be bytes in base64"))
+}
+
+/// A part of a form.
+struct Part<'v> {
+    name: &'v str,
+    /// What its head says beside its name.
+    head: String,
+    bytes: Vec<u8>,
+}
+
+fn multipart(members: &Map<String, Value>, binaries: &BTreeSet<String>) -> Result<(String, Vec<u8>), String> {
+    let mut parts = Vec::new();
+    for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+        if name.contains(['"', '\\']) || name.contains(char::is_control) {
+            return Err(format!("`{}` cannot be the name of a part", name.escape_debug()));
+        }
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        for value in values {
+            parts.push(if binaries.contains(name) {
+                let head = format!("; filename=\"{name}\"\r\nContent-Type: application/octet-stream\r\n\r\n");
+                Part { name, head, bytes: bytes(name, value)? }
+            } else if value.is_object() || value.is_array() {
+                let head = "\r\nContent-Type: application/json\r\n\r\n".to_owned();
+                Part { name, head, bytes: value.to_string().into_bytes() }
+            } else {
+                Part { name, head: "\r\n\r\n".to_owned(), bytes: plain(value).into_bytes() }
+            });
+        }
+    }
+    let boundary = boundary(&parts);
+    let mut body = Vec::new();
+    for part in &parts {
+        let head =
+            format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"{}", part.name, part.head);
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(&part.bytes);
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    Ok((format!("multipart/form-data; boundary={boundary}"), body))
+}
+
+/// A line that is in none of the parts. Each number that is in one takes bytes of it, so this ends.
+fn boundary(parts: &[Part<'_>]) -> String {
+    const START: &[u8] = b"portmoot-part-";
+    let mut numbers = BTreeSet::new();
+    for part in parts {
+        for at in part.bytes.windows(START.len()).enumerate().filter(|(_, text)| *text == START) {
+            let digits = part.bytes.iter().skip(at.0 + START.len()).take_while(|byte| byte.is_ascii_digit());
+            let number = digits.take(20).fold(0_u64, |number, digit| {
+                number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+            });
+            numbers.insert(number);
+        }
+    }
+    // A longer number in a part begins with a shorter one: the boundary has an end.
+    let free = (0..).find(|number| !numbers.contains(number)).unwrap_or_default();
+    format!("portmoot-part-{free}-end")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn body(content: &Value) -> Body {
+        let document = Document::read(br#"{"openapi":"3.1.0","paths":{}}"#).unwrap();
+        let operation = json!({ "requestBody": { "content": content } });
+        let mut body = read(&document, &operation).unwrap().unwrap().body;
+        body.argument = "body".to_owned();
+        body
+    }
+
+    fn written(content: &Value, value: &Value) -> (String, String) {
+        let (media, bytes) = body(content).written(value).unwrap();
+        (media, String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn json_comes_first_then_forms_then_texts_then_bytes() {
+        let value = json!({ "a": "x y" });
+        for (content, media, text) in [
+            (
+                json!({ "text/plain": {}, "application/json; charset=utf-8": {} }),
+                "application/json",
+                r#"{"a":"x y"}"#,
+            ),
+            (
+                json!({ "application/xml": {}, "application/vnd.a+json": {} }),
+                "application/vnd.a+json",
+                r#"{"a":"x y"}"#,
+            ),
+            (json!({ "*/*": {} }), "application/json", r#"{"a":"x y"}"#),
+            (
+                json!({ "multipart/form-data": {}, "application/x-www-form-urlencoded": {} }),
+                "application/x-www-form-urlencoded",
+                "a=x%20y",
+            ),
+        ] {
+            assert_eq!(written(&content, &value), (media.to_owned(), text.to_owned()), "{content}");
+        }
+        let xml = written(&json!({ "application/xml": {} }), &json!("<a/>"));
+        assert_eq!(xml, ("application/xml; charset=utf-8".to_owned(), "<a/>".to_owned()));
+        let bytes = written(&json!({ "image/png": {} }), &json!("UE5H"));
+        assert_eq!(bytes, ("image/png".to_owned(), "PNG".to_owned()));
+        assert!(body(&json!({ "image/*": {} })).written(&json!("no base64!")).is_err());
+        assert!(body(&json!({ "application/x-www-form-urlencoded": {} })).written(&json!([])).is_err());
+    }
+
+    #[test]
+    fn members_of_forms_are_written_as_the_description_has_it() {
+        let content = json!({ "application/x-www-form-urlencoded": { "encoding": {
+            "deep": { "style": "deepObject", "explode": true }, "pipe": { "style": "pipeDelimited" },
+            "json": { "contentType": "application/json" } } } });
+        let value = json!({ "deep": { "a": 1 }, "pipe": [1, 2], "json": [1], "list": ["x", "&="], "object": { "b": 2 }, "none": null });
+        let text = written(&content, &value).1;
+        let expected = "deep%5Ba%5D=1&json=%5B1%5D&list=x&list=%26%3D&object=%7B%22b%22%3A2%7D&pipe=1%7C2";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn parts_of_a_form_cannot_end_it() {
+        let content = json!({ "multipart/form-data": { "schema": { "properties": {
+            "file": { "type": "string", "format": "binary" }, "files": { "items": { "format": "binary" } } } } } });
+        let hostile = "\r\n--portmoot-part-0-end--\r\n--portmoot-part-1-end";
+        let value = json!({ "file": "UE5H", "files": ["QQ=="], "note": hostile, "meta": { "a": 1 } });
+        let (media, text) = written(&content, &value);
+        assert_eq!(media, "multipart/form-data; boundary=portmoot-part-2-end");
+        let parts: Vec<&str> = text.split("--portmoot-part-2-end").collect();
+        assert_eq!(parts.len(), 6, "{text}");
+        assert!(
+            parts[1].contains("name=\"file\"; filename=\"file\"") && parts[1].ends_with("\r\n\r\nPNG\r\n")
+        );
+        assert!(parts[2].ends_with("\r\n\r\nA\r\n"));
+        assert!(parts[3].ends_with("Content-Type: application/json\r\n\r\n{\"a\":1}\r\n"));
+        assert!(parts[4].ends_with(&format!("\r\n\r\n{hostile}\r\n")));
+        assert_eq!(parts[5], "--\r\n");
+        assert!(body(&content).written(&json!({ "a\"; x=\"": "1" })).is_err());
+        assert!(body(&content).written(&json!({ "a\r\nb": "1" })).is_err());
+    }
+}

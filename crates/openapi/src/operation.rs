@@ -1,0 +1,434 @@
+//! Operations of a description as tools: names, schemas and annotations, and what is needed to build their requests.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use crate::body::{self, Body, BodyForm, essence, is_json};
+use crate::document::{Document, resolved, servers};
+use crate::names::{self, Taken};
+use crate::parameter::{self, Parameter, Place};
+use crate::path::{Part, template, variables};
+use crate::refs::{self, Unusable};
+use crate::schema::{Direction, Schemas};
+use crate::security::{Credential, credentials};
+
+/// The most operations of one description.
+pub const OPERATIONS_MAX: usize = 10_000;
+/// The most bytes of all definitions of tools together.
+pub const DEFINITIONS_BYTES_MAX: usize = 32 << 20;
+/// The longest title or description that a tool has, in characters.
+pub const TEXT_CHARS_MAX: usize = 4096;
+
+/// The most bytes of schemas that are written for one description, those that are given up included.
+const WORK_BYTES_MAX: usize = 256 << 20;
+/// The most parameters of one operation.
+const PARAMETERS_MAX: usize = 256;
+/// The longest title of a tool, in characters.
+const TITLE_CHARS_MAX: usize = 120;
+/// The methods of operations. `trace` is none of a tool: its answer repeats the credentials of the request.
+const METHODS: [(&str, &str); 7] = [
+    ("get", "GET"),
+    ("head", "HEAD"),
+    ("options", "OPTIONS"),
+    ("post", "POST"),
+    ("put", "PUT"),
+    ("patch", "PATCH"),
+    ("delete", "DELETE"),
+];
+
+/// What the operator has configured for every request. Parameters of these names are no arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Configured {
+    /// Names of headers, in any case.
+    pub headers: Vec<String>,
+    /// Names of parameters of the query.
+    pub query: Vec<String>,
+}
+
+/// An operation that is no tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its name, had it been one; else its method and path.
+    pub name: String,
+    /// Why, for operators.
+    pub reason: String,
+}
+
+/// An operation as a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// The name of the tool, at most [`TOOL_NAME_CHARS_MAX`](crate::TOOL_NAME_CHARS_MAX) characters.
+    pub name: String,
+    /// The tool as `tools/list` has it: a JSON object.
+    pub definition: String,
+    /// Whether it has an output schema: then its successful answers are objects.
+    pub promises_object: bool,
+    pub(crate) method: &'static str,
+    /// The path, that of the base before it.
+    pub(crate) path: Vec<Part>,
+    /// The query that the base has.
+    pub(crate) query: Option<String>,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) body: Option<Body>,
+}
+
+/// The operations of a description.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Operations {
+    /// The title of the API.
+    pub title: String,
+    /// The version of the API.
+    pub version: String,
+    /// Those that are tools, in the order of their paths.
+    pub operations: Vec<Operation>,
+    /// Those that are none.
+    pub left_out: Vec<LeftOut>,
+    /// What the API asks for.
+    pub credentials: Vec<Credential>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Operations {
+    /// The operation of a tool.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Operation> {
+        self.by_name.get(name).and_then(|at| self.operations.get(*at))
+    }
+}
+
+impl Document {
+    /// The operations, with the API at `base`. All requests go to its origin; operations at another one are left out.
+    #[must_use]
+    pub fn operations(&self, base: &Url, configured: &Configured) -> Operations {
+        let mut reader = Reader {
+            document: self,
+            base,
+            configured,
+            servers: servers(&self.root),
+            taken: Taken::default(),
+            written: 0,
+            work: 0,
+        };
+        let mut all = Operations {
+            title: self.title().chars().take(TITLE_CHARS_MAX).collect(),
+            version: self.version().chars().take(TITLE_CHARS_MAX).collect(),
+            credentials: credentials(self),
+            ..Operations::default()
+        };
+        let paths = self.root.get("paths").and_then(Value::as_object);
+        for (path, item) in paths.into_iter().flatten().filter(|(path, _)| path.starts_with('/')) {
+            reader.path(path, item, &mut all);
+        }
+        all.by_name =
+            all.operations.iter().enumerate().map(|(at, operation)| (operation.name.clone(), at)).collect();
+        all
+    }
+}
+
+struct Reader<'d> {
+    document: &'d Document,
+    base: &'d Url,
+    configured: &'d Configured,
+    /// The servers of the whole description.
+    servers: Vec<String>,
+    taken: Taken,
+    /// Bytes of the definitions so far.
+    written: usize,
+    /// Bytes of schemas so far, those that were given up included.
+    work: usize,
+}
+
+impl<'d> Reader<'d> {
+    fn path(&mut self, path: &str, item: &'d Value, all: &mut Operations) {
+        let shown = || path.chars().take(200).collect::<String>().escape_debug().to_string();
+        let item = match refs::object(&self.document.root, item) {
+            Ok(item) => item,
+            Err(why) => return leave_out(all, shown(), why.why()),
+        };
+        if item.get("trace").is_some() {
+            leave_out(all, format!("TRACE {}", shown()), "its method is not offered".to_owned());
+        }
+        for (key, method) in METHODS {
+            let Some(operation) = item.get(key).filter(|operation| operation.is_object()) else { continue };
+            if all.operations.len() >= OPERATIONS_MAX {
+                return leave_out(
+                    all,
+                    shown(),
+                    format!("the description has more than {OPERATIONS_MAX} operations"),
+                );
+            }
+            if self.written > DEFINITIONS_BYTES_MAX || self.work > WORK_BYTES_MAX {
+                return leave_out(all, shown(), "the schemas of the description are too large".to_owned());
+            }
+            let id = operation.get("operationId").and_then(Value::as_str);
+            let name = names::of_tool(id, key, path, &mut self.taken);
+            match self.operation(&name, method, path, (item, operation)) {
+                Ok(operation) => {
+                    self.written += operation.definition.len();
+                    all.operations.push(operation);
+                }
+                Err(why) => leave_out(all, name, why.why()),
+            }
+        }
+    }
+
+    fn operation(
+        &mut self,
+        name: &str,
+        method: &'static str,
+        path: &str,
+        (item, operation): (&'d Value, &'d Value),
+    ) -> Result<Operation, Unusable> {
+        let at = self.place(item, operation)?;
+        let reads = self.parameters(item, operation)?;
+        let body = body::read(self.document, operation)?;
+        let mut schemas = Schemas::new(self.document, Direction::Input);
+        let input = self.input(&mut schemas, path, reads, body);
+        self.work += schemas.spent();
+        let Input { schema, parameters, body } = input?;
+        let path_parameters = parameters.iter().enumerate().filter(|(_, one)| one.place == Place::Path);
+        let path_parameters = path_parameters.map(|(at, one)| (one.name.as_str(), at)).collect();
+        let parts = template(at.path(), path, &path_parameters)?;
+        let output = self.output(operation);
+        let promises_object = output.is_some();
+        let definition = definition(name, method, path, operation, schema, output);
+        Ok(Operation {
+            name: name.to_owned(),
+            definition: definition.to_string(),
+            promises_object,
+            method,
+            path: parts,
+            query: at.query().map(str::to_owned),
+            parameters,
+            body,
+        })
+    }
+
+    /// Where an operation is: at the base, or at a server of its own on the base's origin.
+    fn place(&self, item: &Value, operation: &Value) -> Result<Url, Unusable> {
+        let own = [operation, item].map(servers).into_iter().find(|own| !own.is_empty());
+        let Some(own) = own else { return Ok(self.base.clone()) };
+        if own.iter().any(|server| self.servers.contains(server)) {
+            return Ok(self.base.clone());
+        }
+        let here = own.iter().filter_map(|server| resolved(server, Some(self.base)));
+        let here = here.into_iter().find(|url| url.origin() == self.base.origin());
+        // Callers may read the words: they name no server.
+        here.ok_or_else(|| {
+            Unusable::because("it is at another origin than the API, to which all requests go")
+        })
+    }
+
+    /// The parameters of an operation and its path; those of the operation count where both have one.
+    fn parameters(
+        &self,
+        item: &'d Value,
+        operation: &'d Value,
+    ) -> Result<Vec<parameter::Read<'d>>, Unusable> {
+        let list =
+            |of: &'d Value| of.get("parameters").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let (own, shared) = (list(operation), list(item));
+        if own.len() + shared.len() > PARAMETERS_MAX {
+            return Err(Unusable::Because(format!("it has more than {PARAMETERS_MAX} parameters")));
+        }
+        let mut all: Vec<parameter::Read<'d>> = Vec::new();
+        for value in own.iter().chain(shared) {
+            let Some(read) = parameter::read(self.document, value)? else { continue };
+            let parameter = &read.parameter;
+            let is_same = |one: &parameter::Read<'_>| {
+                one.parameter.name == parameter.name && one.parameter.place == parameter.place
+            };
+            if !all.iter().any(is_same) && !self.is_configured(parameter) {
+                all.push(read);
+            }
+        }
+        Ok(all)
+    }
+
+    fn is_configured(&self, parameter: &Parameter) -> bool {
+        match parameter.place {
+            Place::Header => {
+                self.configured.headers.iter().any(|name| name.eq_ignore_ascii_case(&parameter.name))
+            }
+            Place::Query => self.configured.query.contains(&parameter.name),
+            // All cookies are one header.
+            Place::Cookie => self.configured.headers.iter().any(|name| name.eq_ignore_ascii_case("cookie")),
+            Place::Path => false,
+        }
+    }
+
+    /// The input schema, with parameters and body as they become arguments.
+    fn input(
+        &self,
+        schemas: &mut Schemas<'d>,
+        path: &str,
+        mut reads: Vec<parameter::Read<'d>>,
+        body: Option<body::Read<'d>>,
+    ) -> Result<Input, Unusable> {
+        let declares = |reads: &[parameter::Read<'_>], name: &str| {
+            reads.iter().any(|read| read.parameter.place == Place::Path && read.parameter.name == name)
+        };
+        // Many descriptions have variables in paths that no parameter declares.
+        for name in variables(path)? {
+            if !declares(&reads, &name) {
+                reads.push(parameter::undeclared(name));
+            }
+        }
+        let (mut taken, mut properties, mut required) = (Taken::default(), Map::new(), Vec::new());
+        let mut parameters = Vec::new();
+        for read in reads {
+            let mut parameter = read.parameter;
+            parameter.argument = names::of_argument(&parameter.name, parameter.place.name(), &mut taken);
+            let mut schema = read.schema.map_or(Ok(json!({})), |schema| schemas.convert(schema))?;
+            let mut words = read.description.unwrap_or_default();
+            if parameter.argument != parameter.name {
+                note(&mut words, &format!("Sent as `{}` ({}).", parameter.name, parameter.place.name()));
+            }
+            if read.deprecated {
+                note(&mut words, "Deprecated.");
+            }
+            schemas.describe(&mut schema, words)?;
+            if parameter.required {
+                required.push(parameter.argument.clone());
+            }
+            properties.insert(parameter.argument.clone(), schema);
+            parameters.push(parameter);
+        }
+        let body = match body {
+            None => None,
+            Some(read) => {
+                let mut body = read.body;
+                body.argument = names::of_argument("body", "request", &mut taken);
+                let mut schema = match body.form {
+                    BodyForm::Bytes => json!({ "type": "string", "contentEncoding": "base64" }),
+                    _ => read.schema.map_or(Ok(json!({})), |schema| schemas.convert(schema))?,
+                };
+                let mut words: String =
+                    read.description.unwrap_or_default().chars().take(TEXT_CHARS_MAX).collect();
+                if body.media != "application/json" {
+                    note(&mut words, &format!("Sent as {}.", body.media));
+                }
+                schemas.describe(&mut schema, words)?;
+                if body.required {
+                    required.push(body.argument.clone());
+                }
+                properties.insert(body.argument.clone(), schema);
+                Some(body)
+            }
+        };
+        let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+        if let Some(members) = schema.as_object_mut() {
+            if !required.is_empty() {
+                members.insert("required".to_owned(), json!(required));
+            }
+            let definitions = schemas.definitions()?;
+            if !definitions.is_empty() {
+                members.insert("$defs".to_owned(), definitions.into());
+            }
+        }
+        Ok(Input { schema, parameters, body })
+    }
+
+    /// The output schema, if all successful answers are one JSON object. A description that does not serve for that is no fault.
+    fn output(&mut self, operation: &'d Value) -> Option<Value> {
+        let responses = operation.get("responses")?.as_object()?;
+        let mut good = responses.iter().filter(|(status, _)| status.starts_with('2'));
+        let ((_, response), None) = (good.next()?, good.next()) else { return None };
+        let content = refs::object(&self.document.root, response).ok()?.get("content")?.as_object()?;
+        let ((media, described), 1) = (content.iter().next()?, content.len()) else { return None };
+        if !is_json(&essence(media)) {
+            return None;
+        }
+        let schema = refs::object(&self.document.root, described.get("schema")?).ok()?;
+        let is_object = schema.get("type").and_then(Value::as_str) == Some("object")
+            || schema.get("type").is_none() && schema.get("properties").is_some();
+        let is_nullable = schema.get("nullable") == Some(&Value::Bool(true));
+        if !is_object || is_nullable {
+            return None;
+        }
+        let mut schemas = Schemas::new(self.document, Direction::Output);
+        let output = schemas.convert(schema).and_then(|mut output| {
+            let definitions = schemas.definitions()?;
+            if let Some(members) = output.as_object_mut() {
+                members.insert("type".to_owned(), "object".into());
+                if !definitions.is_empty() {
+                    members.insert("$defs".to_owned(), definitions.into());
+                }
+            }
+            Ok(output)
+        });
+        self.work += schemas.spent();
+        output.ok()
+    }
+}
+
+/// What a caller writes, and how it is sent.
+struct Input {
+    schema: Value,
+    parameters: Vec<Parameter>,
+    body: Option<Body>,
+}
+
+fn leave_out(all: &mut Operations, name: String, reason: String) {
+    if all.left_out.len() < OPERATIONS_MAX {
+        all.left_out.push(LeftOut { name, reason });
+    }
+}
+
+/// Adds a sentence to a description.
+fn note(words: &mut String, sentence: &str) {
+    if !words.is_empty() {
+        words.push(' ');
+    }
+    words.push_str(sentence);
+}
+
+/// The tool as it is listed.
+fn definition(
+    name: &str,
+    method: &str,
+    path: &str,
+    operation: &Value,
+    input: Value,
+    output: Option<Value>,
+) -> Value {
+    let text = |key: &str| operation.get(key).and_then(Value::as_str).map(str::trim).unwrap_or_default();
+    let cut = |text: &str, max: usize| text.chars().take(max).collect::<String>();
+    let (summary, described) = (text("summary"), text("description"));
+    let mut words: Vec<String> = Vec::new();
+    for part in [summary, described] {
+        if !part.is_empty() && !words.iter().any(|word| word == part) {
+            words.push(cut(part, TEXT_CHARS_MAX));
+        }
+    }
+    words.push(format!("{method} {}", cut(path, TITLE_CHARS_MAX)));
+    if operation.get("deprecated") == Some(&Value::Bool(true)) {
+        words.push("Deprecated.".to_owned());
+    }
+    let mut annotations = Map::new();
+    let mut hint = |name: &str| _ = annotations.insert(name.to_owned(), true.into());
+    match method {
+        "GET" | "HEAD" | "OPTIONS" => hint("readOnlyHint"),
+        "PUT" => hint("idempotentHint"),
+        "DELETE" => {
+            hint("destructiveHint");
+            hint("idempotentHint");
+        }
+        _ => {}
+    }
+    let mut tool = json!({ "name": name, "description": cut(&words.join("\n\n"), TEXT_CHARS_MAX), "inputSchema": input });
+    if let Some(members) = tool.as_object_mut() {
+        if !summary.is_empty() {
+            members.insert("title".to_owned(), cut(summary, TITLE_CHARS_MAX).into());
+        }
+        if !annotations.is_empty() {
+            members.insert("annotations".to_owned(), annotations.into());
+        }
+        if let Some(output) = output {
+            members.insert("outputSchema".to_owned(), output);
+        }
+    }
+    tool
+}

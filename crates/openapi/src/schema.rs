@@ -1,0 +1,473 @@
+//! Schemas of a description as JSON Schema 2020-12: those of 3.0 upgraded, references gathered in `$defs`, sizes bounded.
+//!
+//! What a schema of arguments says is kept. A schema of answers only describes them: APIs deviate from what they promise, and
+//! clients that check answers would lose good ones. So it names types and members, and demands nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde_json::{Map, Value, json};
+
+use crate::document::{Dialect, Document};
+use crate::names::{self, Taken};
+use crate::refs::{self, Unusable};
+
+/// The longest input schema, in bytes. Definitions beyond it accept everything: the API checks its input itself.
+pub const INPUT_SCHEMA_BYTES_MAX: usize = 64 << 10;
+/// The longest output schema, in bytes. A tool whose answers would need more has none.
+pub const OUTPUT_SCHEMA_BYTES_MAX: usize = 24 << 10;
+
+/// What a value costs beside its texts, in bytes as JSON writes it.
+const VALUE_BYTES: usize = 6;
+
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+
+/// What a schema describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Input,
+    Output,
+}
+
+/// The schemas of one tool, with the definitions that they share.
+pub(crate) struct Schemas<'d> {
+    document: &'d Document,
+    direction: Direction,
+    /// The definitions' names, by reference.
+    named: BTreeMap<String, String>,
+    taken: Taken,
+    /// References whose definitions are not written yet.
+    waiting: VecDeque<String>,
+    /// Bytes that may still be written.
+    left: usize,
+}
+
+impl<'d> Schemas<'d> {
+    pub(crate) fn new(document: &'d Document, direction: Direction) -> Self {
+        let left = match direction {
+            Direction::Input => INPUT_SCHEMA_BYTES_MAX,
+            Direction::Output => OUTPUT_SCHEMA_BYTES_MAX,
+        };
+        let (named, taken, waiting) = (BTreeMap::new(), Taken::default(), VecDeque::new());
+        Self { document, direction, named, taken, waiting, left }
+    }
+
+    fn is_input(&self) -> bool {
+        self.direction == Direction::Input
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), Unusable> {
+        self.left = self.left.checked_sub(bytes + VALUE_BYTES).ok_or(Unusable::TooLarge)?;
+        Ok(())
+    }
+
+    /// Converts one schema. References in it become references into [`Schemas::definitions`].
+    pub(crate) fn convert(&mut self, schema: &Value) -> Result<Value, Unusable> {
+        self.spend(0)?;
+        let members = match schema {
+            Value::Object(members) => members,
+            Value::Bool(accepts) => return Ok(Value::Bool(*accepts)),
+            _ => return Ok(json!({})),
+        };
+        let mut out = Map::new();
+        if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
+            let name = self.name_of(reference)?;
+            out.insert("$ref".to_owned(), format!("#/$defs/{name}").into());
+            if self.document.dialect == Dialect::V30 {
+                return Ok(out.into());
+            }
+        }
+        if members.contains_key("$dynamicRef") || members.contains_key("$recursiveRef") {
+            return Err(Unusable::because("its schema has a `$dynamicRef`, which is not supported"));
+        }
+        for (key, value) in members {
+            if let Some(value) = self.member(key, value)? {
+                self.spend(key.len())?;
+                out.insert(
+                    if key == "items" && value.is_array() { "prefixItems" } else { key }.to_owned(),
+                    value,
+                );
+            }
+        }
+        self.upgrade(members, &mut out)?;
+        Ok(out.into())
+    }
+
+    /// The value of one keyword; `None` for one that says nothing here, or that is not what JSON Schema has under its name.
+    fn member(&mut self, key: &str, value: &Value) -> Result<Option<Value>, Unusable> {
+        Ok(match key {
+            "properties" | "patternProperties" | "dependentSchemas" => {
+                let Value::Object(schemas) = value else { return Ok(None) };
+                let mut out = Map::new();
+                for (name, schema) in schemas {
+                    if self.is_of_other_way(schema) {
+                        continue;
+                    }
+                    self.spend(name.len())?;
+                    out.insert(name.clone(), self.convert(schema)?);
+                }
+                Some(out.into())
+            }
+            "items" if value.is_array() => self.list(value)?,
+            "items" | "contentSchema" => Some(self.convert(value)?),
+            "additionalProperties" if self.is_input() || value.is_object() => Some(self.convert(value)?),
+            "allOf" | "anyOf" | "prefixItems" => self.list(value)?,
+            "type" => types(value),
+            "title" | "description" => self.text(value)?,
+            _ if !self.is_input() => None,
+            "not"
+            | "contains"
+            | "propertyNames"
+            | "if"
+            | "then"
+            | "else"
+            | "unevaluatedItems"
+            | "unevaluatedProperties" => Some(self.convert(value)?),
+            "oneOf" => self.list(value)?,
+            "format" | "pattern" | "contentEncoding" | "contentMediaType" => self.text(value)?,
+            "enum" => match value {
+                Value::Array(values) if !values.is_empty() => Some(self.whole(value)?),
+                _ => None,
+            },
+            "const" | "default" => Some(self.whole(value)?),
+            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
+                value.is_number().then(|| value.clone())
+            }
+            "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0).then(|| value.clone()),
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
+            | "minContains" | "maxContains" => value.is_u64().then(|| value.clone()),
+            "uniqueItems" | "deprecated" => value.is_boolean().then(|| value.clone()),
+            "dependentRequired" => Some(self.whole(value)?).filter(is_dependent_required),
+            _ => None,
+        })
+    }
+
+    fn list(&mut self, value: &Value) -> Result<Option<Value>, Unusable> {
+        let Some(schemas) = value.as_array().filter(|schemas| !schemas.is_empty()) else { return Ok(None) };
+        let converted: Result<Vec<_>, _> = schemas.iter().map(|schema| self.convert(schema)).collect();
+        Ok(Some(converted?.into()))
+    }
+
+    fn text(&mut self, value: &Value) -> Result<Option<Value>, Unusable> {
+        let Some(text) = value.as_str() else { return Ok(None) };
+        self.spend(text.len())?;
+        Ok(Some(text.into()))
+    }
+
+    /// A value that is no schema, as it is.
+    fn whole(&mut self, value: &Value) -> Result<Value, Unusable> {
+        self.spend(0)?;
+        match value {
+            Value::String(text) => self.spend(text.len())?,
+            Value::Array(values) => {
+                for value in values {
+                    self.whole(value)?;
+                }
+            }
+            Value::Object(members) => {
+                for (key, value) in members {
+                    self.spend(key.len())?;
+                    self.whole(value)?;
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+        // Bounded by what was spent.
+        Ok(value.clone())
+    }
+
+    /// What 3.0 writes in another way, and what depends on several keywords.
+    fn upgrade(&mut self, from: &Map<String, Value>, out: &mut Map<String, Value>) -> Result<(), Unusable> {
+        let is = |key: &str| from.get(key) == Some(&Value::Bool(true));
+        if !self.is_input() {
+            // Alternatives need not exclude each other.
+            if let Some(alternatives) = from.get("oneOf").filter(|_| !out.contains_key("anyOf")) {
+                out.extend(self.list(alternatives)?.map(|list| ("anyOf".to_owned(), list)));
+            }
+            if out.contains_key("type") {
+                admit_null(out);
+            }
+            return Ok(());
+        }
+        if let Some(Value::Array(names)) = from.get("required") {
+            self.spend(names.len())?;
+            let hidden = |name: &str| {
+                let property = from.get("properties").and_then(|properties| properties.get(name));
+                property.is_some_and(|property| self.is_of_other_way(property))
+            };
+            let mut needed: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+            needed.retain(|name| !hidden(name));
+            needed.sort_unstable();
+            needed.dedup();
+            if !needed.is_empty() {
+                out.insert("required".to_owned(), json!(needed));
+                self.spend(needed.iter().map(|name| name.len() + 4).sum())?;
+            }
+        }
+        for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+            if is(exclusive)
+                && let Some(value) = out.remove(bound)
+            {
+                out.insert(exclusive.to_owned(), value);
+            }
+        }
+        if let Some(example) =
+            from.get("example").filter(|example| !example.is_object() && !example.is_array())
+        {
+            let example = self.whole(example)?;
+            out.insert("examples".to_owned(), json!([example]));
+        }
+        if is_binary(from) {
+            out.remove("format");
+            out.insert("contentEncoding".to_owned(), "base64".into());
+        }
+        if self.document.dialect == Dialect::V30 && is("nullable") {
+            admit_null(out);
+        }
+        Ok(())
+    }
+
+    /// Whether a property is only for the other way: `readOnly` ones are in answers, `writeOnly` ones in requests.
+    fn is_of_other_way(&self, property: &Value) -> bool {
+        let flag = if self.is_input() { "readOnly" } else { "writeOnly" };
+        property.get(flag) == Some(&Value::Bool(true))
+    }
+
+    /// Puts words about an argument into its schema, before those that it has.
+    pub(crate) fn describe(&mut self, schema: &mut Value, mut words: String) -> Result<(), Unusable> {
+        if words.is_empty() {
+            return Ok(());
+        }
+        self.spend(words.len())?;
+        if let Value::Bool(_) = schema {
+            *schema = json!({});
+        }
+        let Some(members) = schema.as_object_mut() else { return Ok(()) };
+        if let Some(Value::String(own)) = members.get("description").filter(|own| **own != words) {
+            words = format!("{words} {own}");
+        }
+        members.insert("description".to_owned(), words.into());
+        Ok(())
+    }
+
+    /// The name of the definition that a reference leads to.
+    fn name_of(&mut self, reference: &str) -> Result<String, Unusable> {
+        if let Some(name) = self.named.get(reference).cloned() {
+            self.spend(name.len() + 16)?;
+            return Ok(name);
+        }
+        // A definition that is nothing but a way back to itself would be an endless one.
+        refs::object(&self.document.root, refs::target(&self.document.root, reference)?)?;
+        let name = names::of_definition(reference, &mut self.taken);
+        self.spend(2 * name.len() + 32)?;
+        self.named.insert(reference.to_owned(), name.clone());
+        self.waiting.push_back(reference.to_owned());
+        Ok(name)
+    }
+
+    /// The bytes that were written, those of what was given up included.
+    pub(crate) fn spent(&self) -> usize {
+        let all = if self.is_input() { INPUT_SCHEMA_BYTES_MAX } else { OUTPUT_SCHEMA_BYTES_MAX };
+        all - self.left
+    }
+
+    /// The definitions that the converted schemas need, those of definitions included: the nearest first. In a schema of arguments
+    /// those beyond the bound accept everything.
+    pub(crate) fn definitions(&mut self) -> Result<Map<String, Value>, Unusable> {
+        let mut out = Map::new();
+        while let Some(reference) = self.waiting.pop_front() {
+            let target = refs::target(&self.document.root, &reference)?;
+            let converted = match self.convert(target) {
+                Err(Unusable::TooLarge) if self.is_input() => {
+                    self.left = 0;
+                    json!({})
+                }
+                converted => converted?,
+            };
+            if let Some(name) = self.named.get(&reference) {
+                out.insert(name.clone(), converted);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Whether a schema is one of bytes, which JSON has no text for.
+pub(crate) fn is_binary(schema: &Map<String, Value>) -> bool {
+    schema.get("format").and_then(Value::as_str) == Some("binary")
+        || schema.get("contentMediaType").and_then(Value::as_str) == Some("application/octet-stream")
+}
+
+/// The types that JSON Schema has.
+fn types(value: &Value) -> Option<Value> {
+    let known = |name: &&str| TYPES.contains(name);
+    match value {
+        Value::String(name) => known(&name.as_str()).then(|| value.clone()),
+        Value::Array(names) if names.len() <= TYPES.len() => {
+            let mut names: Vec<&str> = names.iter().filter_map(Value::as_str).filter(known).collect();
+            names.sort_unstable();
+            names.dedup();
+            (!names.is_empty()).then(|| json!(names))
+        }
+        _ => None,
+    }
+}
+
+fn is_dependent_required(value: &Value) -> bool {
+    let is_list = |value: &Value| {
+        let names = value.as_array().map(|names| names.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+        names.flatten().is_some_and(|mut names| {
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            names.len() == count
+        })
+    };
+    value.as_object().is_some_and(|members| members.values().all(is_list))
+}
+
+/// Has a schema accept `null` too.
+fn admit_null(schema: &mut Map<String, Value>) {
+    match schema.get_mut("type") {
+        Some(Value::String(name)) if name != "null" => {
+            let both = json!([name, "null"]);
+            schema.insert("type".to_owned(), both);
+        }
+        Some(Value::Array(names)) if !names.contains(&"null".into()) => names.push("null".into()),
+        Some(_) => {}
+        None => {
+            let rest = std::mem::take(schema);
+            schema.insert("anyOf".to_owned(), json!([rest, { "type": "null" }]));
+            return;
+        }
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(version: &str, schemas: &Value) -> Document {
+        let text = json!({ "openapi": version, "paths": {}, "components": { "schemas": schemas } });
+        Document::read(text.to_string().as_bytes()).unwrap()
+    }
+
+    fn converted(version: &str, direction: Direction, schema: &Value) -> Value {
+        let document = document(version, &json!({}));
+        Schemas::new(&document, direction).convert(schema).unwrap()
+    }
+
+    #[test]
+    fn schemas_of_3_0_become_2020_12() {
+        for (from, to) in [
+            (json!({ "type": "string", "nullable": true }), json!({ "type": ["string", "null"] })),
+            (
+                json!({ "type": "string", "nullable": true, "enum": ["a"] }),
+                json!({ "type": ["string", "null"], "enum": ["a", null] }),
+            ),
+            (
+                json!({ "nullable": true, "allOf": [{ "type": "object" }] }),
+                json!({ "anyOf": [{ "allOf": [{ "type": "object" }] }, { "type": "null" }] }),
+            ),
+            (
+                json!({ "type": "number", "minimum": 0, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false }),
+                json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 9 }),
+            ),
+            (json!({ "type": "string", "example": "x" }), json!({ "type": "string", "examples": ["x"] })),
+            (
+                json!({ "type": "string", "format": "binary" }),
+                json!({ "type": "string", "contentEncoding": "base64" }),
+            ),
+            (
+                json!({ "type": "object", "required": ["id", "name"], "properties": {
+                    "id": { "type": "integer", "readOnly": true }, "name": { "type": "string" } } }),
+                json!({ "type": "object", "required": ["name"], "properties": { "name": { "type": "string" } } }),
+            ),
+            // What is no JSON Schema is left out.
+            (
+                json!({ "type": "file", "required": true, "minLength": "3", "enum": [], "xml": {}, "discriminator": {}, "x-a": 1, "$id": "a" }),
+                json!({}),
+            ),
+            (json!({ "items": [{ "type": "string" }] }), json!({ "prefixItems": [{ "type": "string" }] })),
+            (json!(7), json!({})),
+        ] {
+            assert_eq!(converted("3.0.3", Direction::Input, &from), to, "{from}");
+        }
+    }
+
+    #[test]
+    fn schemas_of_3_1_keep_their_keywords() {
+        let schema = json!({ "type": ["null", "string"], "const": "a", "exclusiveMinimum": 3, "if": true, "then": { "minLength": 2 },
+            "unevaluatedProperties": false, "prefixItems": [true], "dependentRequired": { "a": ["b"] } });
+        assert_eq!(converted("3.1.0", Direction::Input, &schema), schema);
+    }
+
+    #[test]
+    fn schemas_of_answers_demand_nothing() {
+        let schema = json!({ "type": "object", "required": ["a"], "additionalProperties": false, "properties": {
+            "a": { "type": "string", "enum": ["x"], "pattern": "^x$", "description": "A." }, "b": { "writeOnly": true } } });
+        let lenient = json!({ "type": ["object", "null"], "properties": {
+            "a": { "type": ["string", "null"], "description": "A." } } });
+        assert_eq!(converted("3.1.0", Direction::Output, &schema), lenient);
+        let either = json!({ "oneOf": [{ "type": "string" }] });
+        let any = json!({ "anyOf": [{ "type": ["string", "null"] }] });
+        assert_eq!(converted("3.1.0", Direction::Output, &either), any);
+    }
+
+    #[test]
+    fn references_and_cycles_become_definitions() {
+        let document = document(
+            "3.1.0",
+            &json!({ "Node": { "type": "object", "properties": { "next": { "$ref": "#/components/schemas/Node" },
+                     "of": { "$ref": "#/components/schemas/a~1Node" } } },
+                     "a/Node": { "type": "string" }, "Unused": { "type": "null" },
+                     "Loop": { "$ref": "#/components/schemas/Pool" }, "Pool": { "$ref": "#/components/schemas/Loop" } }),
+        );
+        let mut schemas = Schemas::new(&document, Direction::Input);
+        let node = json!({ "$ref": "#/components/schemas/Node", "description": "Here." });
+        assert_eq!(schemas.convert(&node), Ok(json!({ "$ref": "#/$defs/Node", "description": "Here." })));
+        let all = json!({ "Node": { "type": "object", "properties": {
+            "next": { "$ref": "#/$defs/Node" }, "of": { "$ref": "#/$defs/a_1Node" } } },
+            "a_1Node": { "type": "string" } });
+        assert_eq!(Value::from(schemas.definitions().unwrap()), all);
+        for (reference, why) in [
+            ("https://other.test/schema.json", "another document"),
+            ("file:///etc/passwd", "another document"),
+            ("../common.yaml#/A", "another document"),
+            ("#/components/schemas/Nowhere", "leads to nothing"),
+            ("#anchor", "leads to nothing"),
+            ("#/components/schemas/Loop", "circle"),
+        ] {
+            let mut schemas = Schemas::new(&document, Direction::Input);
+            let refused = schemas.convert(&json!({ "items": { "$ref": reference } })).unwrap_err().why();
+            assert!(refused.contains(why), "{reference}: {refused}");
+        }
+    }
+
+    #[test]
+    fn schemas_are_bounded() {
+        let choice = |bytes: usize| json!({ "enum": ["x".repeat(bytes)] });
+        let size = |direction, bytes| {
+            let document = document("3.1.0", &json!({ "Big": choice(bytes) }));
+            let mut schemas = Schemas::new(&document, direction);
+            let of = schemas.convert(&json!({ "$ref": "#/components/schemas/Big" })).unwrap();
+            assert_eq!(of, json!({ "$ref": "#/$defs/Big" }));
+            schemas.definitions().map(|all: Map<String, Value>| Value::from(all).to_string().len())
+        };
+        assert!(size(Direction::Input, INPUT_SCHEMA_BYTES_MAX - 200).unwrap() > INPUT_SCHEMA_BYTES_MAX - 200);
+        // Beyond the bound it accepts everything.
+        assert_eq!(size(Direction::Input, INPUT_SCHEMA_BYTES_MAX), Ok(r#"{"Big":{}}"#.len()));
+        let document = document("3.1.0", &json!({}));
+        let inline = |direction, bytes| Schemas::new(&document, direction).convert(&choice(bytes));
+        assert_eq!(inline(Direction::Input, INPUT_SCHEMA_BYTES_MAX), Err(Unusable::TooLarge));
+        let described = |bytes: usize| json!({ "description": "x".repeat(bytes) });
+        let mut schemas = Schemas::new(&document, Direction::Output);
+        assert!(schemas.convert(&described(OUTPUT_SCHEMA_BYTES_MAX - 200)).is_ok());
+        assert_eq!(schemas.convert(&described(200)), Err(Unusable::TooLarge));
+    }
+}

@@ -1,0 +1,586 @@
+//! Curation of tools: chosen and hidden ones, other names and texts, presets and hidden arguments, on every wire.
+
+use std::slice;
+
+use harness::{grpc_client, proto_client};
+use serde_json::{Value, json};
+
+use crate::audit_log::AuditLog;
+use crate::home::Home;
+use crate::http::Connection;
+use crate::listed_server::ListedServer;
+use crate::peer::{Peer, answer, small};
+use crate::proto_clients::websocket;
+use crate::proto_servers::child;
+use crate::stage::api;
+use crate::support::{Client, Gateway, modern, until};
+use crate::ws::{Socket, people, token};
+
+/// The tables that follow the one of the server `s`.
+const TABLES: &str = r#"hide = ["secret_*"]
+[servers.s.tool.search]
+name = "find"
+title = "Find"
+description = "Finds what Acme has."
+annotations = { readOnlyHint = true }
+preset = { owner = "acme" }
+hide_arguments = ["force"]
+"#;
+const WHY: &str = "so it was not called: the configuration of the gateway sets or hides it";
+
+fn tools() -> Value {
+    let text = json!({ "type": "string" });
+    let properties = json!({ "owner": text, "q": text, "force": { "type": "boolean" } });
+    let schema = json!({ "type": "object", "properties": properties, "required": ["owner", "q"] });
+    let search = json!({ "name": "search", "description": "Searches.", "annotations": { "title": "S" }, "inputSchema": schema });
+    let plain = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+    json!([search, plain("echo"), plain("secret_wipe")])
+}
+
+/// The schema of `search` that callers see.
+fn shown_schema() -> Value {
+    json!({ "type": "object", "properties": { "q": { "type": "string" } }, "required": ["q"] })
+}
+
+fn serving() -> Peer {
+    Peer::stdio(|message| {
+        let said = match message["method"] == "tools/call" {
+            true => Some(answer(message, r#"{"content":[{"type":"text","text":"done"}]}"#)),
+            false => small(message, &tools().to_string()),
+        };
+        said.into_iter().map(String::into_bytes).collect()
+    })
+}
+
+/// The arguments of the calls of a tool that the server has got.
+fn got(peer: &Peer, tool: &str) -> Vec<Value> {
+    let calls = peer.received().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+    let calls = calls.filter(|call| call["method"] == "tools/call" && call["params"]["name"] == tool);
+    calls.map(|call| call["params"]["arguments"].clone()).collect()
+}
+
+#[track_caller]
+fn is_done(result: &Value) {
+    assert_eq!(result["content"][0]["text"], "done", "{result}");
+}
+
+#[track_caller]
+fn is_refused(result: &Value) {
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(result["isError"] == true && text.ends_with(WHY), "{result}");
+}
+
+#[test]
+fn every_wire_adds_the_preset_and_passes_nothing_hidden() {
+    let peer = serving();
+    let (home, config) = people(&[("ann", &["mcp/*", "portmoot/servers"]), ("eve", &["mcp/*"])]);
+    let topic = "[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n";
+    let gateway = Gateway::start(&home, &(config + topic + &peer.child("s", "s") + TABLES));
+    gateway.ready("s");
+    let (url, ann) = (gateway.url(), token("ann"));
+    let client = Client::of(&gateway, &ann);
+    let (right, wrong) = (json!({ "q": "x" }), json!({ "q": "x", "owner": "acme" }));
+    let whole = json!({ "q": "x", "owner": "acme" });
+
+    // Lists of both eras, of the proxy, of a search, of the API and of a room.
+    let find = |list: &Value, name: &str| {
+        let tools = list["tools"].as_array().unwrap_or_else(|| panic!("{list}"));
+        tools.iter().find(|tool| tool["name"] == name).cloned()
+    };
+    let listed = client.ask("tools/list", json!({}))["result"].clone();
+    let newer = modern(&gateway, Some(&ann), "tools/list", json!({})).json()["result"].clone();
+    let over_api = gateway.get("/api/v1/tools", Some(&ann)).json();
+    let (mut room, _) = Socket::welcomed(&gateway, "ann", "?echo=false");
+    let asks = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    room.send("mcp/request:tools/list", "l1", &["s"], json!({}), &asks);
+    let in_room =
+        room.receive_until(|envelope| envelope["correlation_id"] == "l1")["payload"]["result"].clone();
+    let sought =
+        client.call("search_tools", json!({ "query": "what Acme has" }))["structuredContent"].clone();
+    for (list, name) in [
+        (&listed, "s_find"),
+        (&newer, "s_find"),
+        (&over_api, "s_find"),
+        (&sought, "s_find"),
+        (&in_room, "search"),
+    ] {
+        let tool = find(list, name).unwrap_or_else(|| panic!("{name}: {list}"));
+        assert_eq!(tool["description"], "Finds what Acme has.", "{tool}");
+        assert_eq!(tool["inputSchema"], shown_schema(), "{tool}");
+        assert!(!list.to_string().contains("secret_wipe"), "{list}");
+    }
+    let tool = find(&listed, "s_find").unwrap();
+    assert_eq!(
+        (&tool["title"], &tool["annotations"]),
+        (&json!("Find"), &json!({ "title": "S", "readOnlyHint": true }))
+    );
+    let info = json!({ "action": "info", "type": "tool", "path": "s_find" });
+    assert!(!client.call("proxy", info).to_string().contains("owner"));
+
+    // Calls: what fits has the preset, what is hidden is refused.
+    let by_proxy = |arguments: &Value| {
+        let call = json!({ "action": "call", "type": "tool", "path": "s_find", "args": arguments });
+        client.call("proxy", call)
+    };
+    let by_modern = |arguments: &Value| {
+        let call = json!({ "name": "s_find", "arguments": arguments });
+        modern(&gateway, Some(&ann), "tools/call", call).json()["result"].clone()
+    };
+    for call in [&|arguments: &Value| client.call("s_find", arguments.clone()), &by_modern, &by_proxy]
+        as [&dyn Fn(&Value) -> Value; 3]
+    {
+        let before = got(&peer, "search").len();
+        is_done(&call(&right));
+        assert_eq!(&got(&peer, "search")[before..], slice::from_ref(&whole));
+        for wrong in [wrong.clone(), json!({ "q": "x", "Force": true }), json!({ "OWNER": 1 })] {
+            is_refused(&call(&wrong));
+        }
+        assert_eq!(got(&peer, "search").len(), before + 1);
+    }
+    let mut asked = 0;
+    let mut in_room = |tool: &str, arguments: &Value| {
+        asked += 1;
+        let id = format!("c{asked}");
+        room.call(&id, &["s"], tool, arguments.clone());
+        room.receive_until(|envelope| envelope["correlation_id"] == *id)["payload"].clone()
+    };
+    is_done(&in_room("search", &right)["result"]);
+    is_refused(&in_room("search", &wrong)["result"]);
+    let hidden = in_room("secret_wipe", &json!({}));
+    assert_eq!(hidden["error"]["data"]["code"], "unknown_target", "{hidden}");
+    assert_eq!(got(&peer, "search").last(), Some(&whole));
+
+    // The command line.
+    let run = |words: &[&str], code| {
+        let words = [words, &["--url", &url, "--token", &ann]].concat();
+        let ran = home.run(&words).expect(code);
+        ran.stdout + &ran.stderr
+    };
+    assert!(run(&["tools", "call", "s_find", "q=y"], 0).contains("done"));
+    assert_eq!(got(&peer, "search").last(), Some(&json!({ "q": "y", "owner": "acme" })));
+    let calls = got(&peer, "search").len();
+    let refused = run(&["tools", "call", "s_find", "q=y", "force=true"], 2);
+    assert!(refused.contains("force"), "{refused}");
+    let whole = r#"{"q":"y","force":true}"#;
+    let refused = run(&["tools", "call", "s_find", "--args", whole], 1);
+    assert!(refused.contains("force"), "{refused}");
+    assert_eq!(got(&peer, "search").len(), calls);
+
+    // Operators see both definitions, others one.
+    let show: Value = serde_json::from_str(&run(&["tools", "show", "s_find", "--json"], 0)).unwrap();
+    assert_eq!(show["inputSchema"], shown_schema(), "{show}");
+    assert_eq!(
+        show["original"],
+        json!({ "definition": tools()[0], "preset": { "owner": "acme" } }),
+        "{show}"
+    );
+    let of_eve = gateway.get("/api/v1/tools/s_find", Some(&token("eve"))).json();
+    assert_eq!(of_eve["original"], Value::Null, "{of_eve}");
+    let plain = gateway.get("/api/v1/tools/s_echo", Some(&ann)).json();
+    assert!(plain["name"] == "s_echo" && plain["original"] == Value::Null, "{plain}");
+    let server: Value = serde_json::from_str(&run(&["servers", "show", "s", "--json"], 0)).unwrap();
+    assert_eq!(
+        (&server["hidden_tools"], &server["notes"]),
+        (&json!(["secret_wipe"]), &Value::Null),
+        "{server}"
+    );
+
+    // Names of what is hidden or renamed lead nowhere.
+    for name in ["s_secret_wipe", "s_search"] {
+        let refused = client.ask("tools/call", json!({ "name": name, "arguments": {} }));
+        assert_eq!(refused["error"]["data"]["code"], "unknown_target", "{refused}");
+    }
+    is_done(&client.call("s_echo", json!({ "owner": "mine" })));
+    assert_eq!(got(&peer, "echo"), [json!({ "owner": "mine" })]);
+    assert_eq!(peer.calls("secret_wipe"), 0);
+    let log = AuditLog(&home);
+    log.comes_to(10, "ann", "mcp/request:tools/call:s_find", "refused", "unfit");
+    let mut admitted = log.entries(&["--participant", "ann", "--verdict", "admitted"]);
+    admitted.retain(|entry| entry["kind"] == "mcp/request:tools/call:s_find");
+    assert!(!admitted.is_empty() && admitted.iter().all(|entry| entry["own"] == "search"), "{admitted:?}");
+}
+
+#[test]
+fn clients_of_proto_mcp_have_the_schema_that_is_left() {
+    let peer = serving();
+    let home = Home::new();
+    let gateway = Gateway::start(&home, &(peer.child("s", "s") + TABLES));
+    gateway.ready("s");
+    let url = websocket(&gateway);
+    let typed = |words: &str| proto_client(&["--typed", "s_find", words, "--ws", &url])["answer"].clone();
+    assert_eq!(typed(r#"{"q":"x"}"#), json!(["done"]));
+    assert_eq!(got(&peer, "search"), [json!({ "q": "x", "owner": "acme" })]);
+    // A Struct may name anything: what is hidden does not pass, however it is spelled.
+    let plain = |words: &str, way: [&str; 2]| {
+        proto_client(&["--plain", "s_find", words, way[0], way[1]])["answer"].clone()
+    };
+    for way in [["--ws", &*url], ["--tcp", gateway.address()]] {
+        assert_eq!(plain(r#"{"q":"x"}"#, way), json!(["done"]));
+        let calls = got(&peer, "search").len();
+        for wrong in
+            [r#"{"q":"x","owner":"acme"}"#, r#"{"q":"x","Owner":null}"#, r#"{"q":"x","for-ce":true}"#]
+        {
+            let refused = plain(wrong, way);
+            assert_eq!(refused[0], -32602, "{wrong}: {refused}");
+        }
+        assert_eq!(got(&peer, "search").len(), calls);
+    }
+    let report = grpc_client(&[gateway.address(), "", "--call", "s_find", "y"]);
+    assert!(!report.to_string().contains("owner"), "{report}");
+    assert!(got(&peer, "search").iter().all(|arguments| arguments["owner"] == "acme"));
+}
+
+#[test]
+fn servers_of_proto_mcp_get_the_preset_in_their_message() {
+    let home = Home::new();
+    let tables = "[servers.p.tool.find]\npreset = { tags = [\"acme\"] }\nhide_arguments = [\"limit\"]\n\
+                  [servers.p.tool.echo]\npreset = { owner = \"acme\" }\n";
+    let gateway = Gateway::start(&home, &(child("p", &[]) + tables));
+    gateway.ready("p");
+    let client = Client::plain(&gateway);
+    let listed = client.ask("tools/list", json!({}))["result"]["tools"].clone();
+    let find = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "p_find").unwrap();
+    let shown = &find["inputSchema"]["properties"];
+    assert!(shown["query"].is_object() && shown["tags"].is_null() && shown["limit"].is_null(), "{find}");
+    let found = json!({ "query": "ab", "count": 0, "tags": ["acme"], "filter": {} });
+    assert_eq!(client.call("p_find", json!({ "query": "ab" }))["structuredContent"], found);
+    for wrong in [json!({ "query": "ab", "tags": ["x"] }), json!({ "query": "ab", "Limit": 5 })] {
+        is_refused(&client.call("p_find", wrong));
+    }
+    assert_eq!(
+        client.call("p_echo", json!({ "q": 1 }))["structuredContent"],
+        json!({ "q": 1, "owner": "acme" })
+    );
+    // A client of proto-mcp has a message of its own for what is left, and its bytes do not pass as they are.
+    let url = websocket(&gateway);
+    let typed =
+        |tool: &str, words: &str| proto_client(&["--typed", tool, words, "--ws", &url])["answer"].clone();
+    assert_eq!(typed("p_find", r#"{"query":"cd"}"#), json!(["found cd"]));
+    let named = proto_client(&["--call", "p_echo", "hello", "--ws", &url])["answer"].clone();
+    let said: Value = serde_json::from_str(named[0].as_str().unwrap()).unwrap();
+    assert_eq!(said, json!({ "text": "hello", "owner": "acme" }), "{named}");
+}
+
+#[test]
+fn a_reviewer_is_shown_the_preset_and_cannot_change_it() {
+    let peer = serving();
+    let (home, config) = people(&[("boss", &["mcp/*"]), ("scout", &["mcp/proposal:*"])]);
+    let config = config + &peer.child("s", "s") + TABLES;
+    let gateway = Gateway::start(&home, &config);
+    gateway.ready("s");
+    let (scout, boss) = (Client::of(&gateway, &token("scout")), token("boss"));
+    let whole = json!({ "q": "x", "owner": "acme" });
+    let decide = |proposal: &Value, body: &Value| {
+        let path = format!("/{}/approve", proposal["id"].as_str().unwrap());
+        api(gateway.address(), "boss", "POST", &path, body)
+    };
+
+    // A held call.
+    is_refused(&scout.call("s_find", json!({ "q": "x", "owner": "other" })));
+    let unknown = scout.ask("tools/call", json!({ "name": "s_secret_wipe", "arguments": {} }));
+    assert_eq!(unknown["error"]["data"]["code"], "unknown_target", "{unknown}");
+    let open = scout.begin_call("s_find", json!({ "q": "x" }));
+    let pending = gateway.pending(&home, &boss);
+    assert_eq!(pending["params"]["arguments"], whole, "{pending}");
+    assert_eq!(pending["context"], "search", "{pending}");
+    let definition: Value = match &pending["tool"] {
+        Value::String(text) => serde_json::from_str(text).unwrap(),
+        tool => tool.clone(),
+    };
+    assert_eq!(definition, tools()[0], "the original: {pending}");
+    for wrong in [json!({ "q": "y", "owner": "other" }), json!({ "q": "y", "force": true, "owner": "acme" })]
+    {
+        let refused = decide(&pending, &json!({ "digest": pending["digest"], "arguments": wrong }));
+        assert_eq!(refused.json()["code"], "schema_violation", "{}", refused.json());
+    }
+    assert_eq!(decide(&pending, &json!({ "digest": pending["digest"] })).status, 200);
+    is_done(&open.rest().last().unwrap()["result"]);
+    assert_eq!(got(&peer, "search"), slice::from_ref(&whole));
+
+    // Edits with the preset, and without it.
+    for edited in [json!({ "q": "e", "owner": "acme" }), json!({ "q": "e" })] {
+        let open = scout.begin_call("s_find", json!({ "q": "z" }));
+        let pending = gateway.pending(&home, &boss);
+        let approved = decide(&pending, &json!({ "digest": pending["digest"], "arguments": edited }));
+        assert_eq!(approved.status, 200, "{}", approved.json());
+        is_done(&open.rest().last().unwrap()["result"]);
+        assert_eq!(got(&peer, "search").last(), Some(&json!({ "q": "e", "owner": "acme" })));
+    }
+
+    // Proposals of a room: what a reviewer sends to fulfil one need not repeat the preset.
+    let (mut agent, _) = Socket::welcomed(&gateway, "scout", "?echo=false");
+    let (mut reviewer, _) = Socket::welcomed(&gateway, "boss", "?echo=false");
+    let propose = |agent: &mut Socket, id: &str, arguments: Value| {
+        let payload =
+            json!({ "method": "tools/call", "params": { "name": "search", "arguments": arguments } });
+        agent.send("mcp/proposal:tools/call:search", id, &["s"], json!({}), &payload);
+    };
+    propose(&mut agent, "wrong", json!({ "q": "r", "owner": "other" }));
+    let state = agent.receive_until(|envelope| envelope["correlation_id"] == "wrong");
+    assert_eq!(state["payload"]["state"], "rejected", "{state}");
+    assert!(state["payload"]["reason"].as_str().unwrap().contains("takes no argument `owner`"), "{state}");
+    let secret = json!({ "method": "tools/call", "params": { "name": "secret_wipe", "arguments": {} } });
+    agent.send("mcp/proposal:tools/call:secret_wipe", "secret", &["s"], json!({}), &secret);
+    let state = agent.receive_until(|envelope| envelope["correlation_id"] == "secret");
+    assert_eq!(state["payload"]["state"], "rejected", "{state}");
+    for (id, words) in [("p1", json!({ "q": "r" })), ("p2", json!({ "q": "r", "owner": "acme" }))] {
+        propose(&mut agent, id, json!({ "q": "r" }));
+        let pending = gateway.pending(&home, &boss);
+        assert_eq!(pending["params"]["arguments"], json!({ "q": "r", "owner": "acme" }), "{pending}");
+        let fulfils = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": "search", "arguments": words } });
+        let named = json!({ "correlation_id": id });
+        reviewer.send("mcp/request:tools/call:search", &format!("f{id}"), &["s"], named, &fulfils);
+        let done = agent.receive_until(|envelope| envelope["payload"]["state"] == "completed");
+        assert_eq!(
+            (&done["correlation_id"], &done["payload"]["edited"]),
+            (&json!(id), &Value::Null),
+            "{done}"
+        );
+        assert_eq!(got(&peer, "search").last(), Some(&json!({ "q": "r", "owner": "acme" })));
+    }
+    propose(&mut agent, "p3", json!({ "q": "r" }));
+    let pending = gateway.pending(&home, &boss);
+    let fulfils = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call",
+        "params": { "name": "search", "arguments": { "q": "r", "owner": "other" } } });
+    reviewer.send("mcp/request:tools/call:search", "f3", &["s"], json!({ "correlation_id": "p3" }), &fulfils);
+    let refused = reviewer.receive_until(|envelope| envelope["correlation_id"] == "f3");
+    assert_eq!(refused["payload"]["error"], "schema_violation", "{refused}");
+
+    // Another preset is another call than the one that was shown.
+    home.write("portmoot.toml", &config.replace("owner = \"acme\"", "owner = \"other\""));
+    gateway.signal("HUP");
+    let caller = Client::of(&gateway, &boss);
+    until("the new preset counts", || {
+        is_done(&caller.call("s_find", json!({ "q": "probe" })));
+        (got(&peer, "search").last() == Some(&json!({ "q": "probe", "owner": "other" }))).then_some(())
+    });
+    let calls = got(&peer, "search").len();
+    assert_eq!(decide(&pending, &json!({ "digest": pending["digest"] })).status, 409);
+    assert_eq!(got(&peer, "search").len(), calls);
+}
+
+#[test]
+fn lines_that_change_nothing_are_noted_and_a_reload_takes_changes_over() {
+    let home = Home::new();
+    let listed = ListedServer::new(&home, "s", &[("a", "first"), ("b", "second"), ("c", "third")]);
+    let more = "hide = [\"x*\"]\n[servers.s.tool.a]\nname = \"b\"\n[servers.s.tool.gone]\ntitle = \"Gone\"\n";
+    let gateway = Gateway::start(&home, &(listed.table() + more));
+    gateway.ready("s");
+    let client = Client::plain(&gateway);
+    assert_eq!(client.names("tools"), ["s_b", "s_c"]);
+    assert_eq!(client.call("s_b", json!({}))["content"][0]["text"], "a of the server");
+    let notes = gateway.server("s")["notes"].clone();
+    assert_eq!(
+        notes,
+        json!([
+            "no tool of the server matches `x*` in `tools` or `hide`",
+            "[servers.s.tool.gone]: the server has no tool `gone`",
+            "`b` is not offered: [servers.s.tool.a] has its name",
+        ])
+    );
+    home.write("portmoot.toml", &(listed.table() + "tools = [\"c\"]\nprefix = \"\"\n"));
+    gateway.signal("HUP");
+    until("the reload counts", || (client.names("tools") == ["c"]).then_some(()));
+    // Without a prefix the server is asked for what it does not list, and not for what is hidden.
+    for name in ["a", "b", "unlisted"] {
+        let refused = client.ask("tools/call", json!({ "name": name, "arguments": {} }));
+        assert_eq!(refused["error"]["data"]["code"], "unknown_target", "{name}: {refused}");
+    }
+    until("the server answers", || {
+        let answer = client.ask("tools/call", json!({ "name": "c", "arguments": {} }));
+        (answer["result"]["content"][0]["text"] == "c of the server").then_some(())
+    });
+    assert!(!listed.calls().contains("unlisted"), "{}", listed.calls());
+}
+
+#[test]
+fn tools_are_disabled_enabled_and_renamed_on_the_command_line() {
+    let home = Home::new();
+    let listed = ListedServer::new(&home, "s", &[("a", "first"), ("b", "second"), ("put_x", "third")]);
+    let gateway = Gateway::start(&home, &listed.table());
+    gateway.ready("s");
+    let client = Client::plain(&gateway);
+    let comes_to = |names: &[&str]| {
+        until("the gateway takes it over", || (client.names("tools") == names).then_some(()))
+    };
+    let run = |words: &[&str], code| {
+        let words = [&["tools"], words, &["--config", "portmoot.toml"]].concat();
+        home.run(&words).expect(code)
+    };
+    let shown = run(&["disable", "s", "b", "put_*", "--dry-run"], 0).stdout;
+    assert!(shown.contains(r#"+ hide = ["b", "put_*"]"#), "{shown}");
+    run(&["disable", "s", "b", "put_*"], 0);
+    comes_to(&["s_a"]);
+    run(&["rename", "s", "a", "first"], 0);
+    comes_to(&["s_first"]);
+    run(&["enable", "s", "b"], 0);
+    comes_to(&["s_first", "s_b"]);
+    assert_eq!(client.call("s_first", json!({}))["content"][0]["text"], "a of the server");
+    let refused = run(&["enable", "s", "put_x"], 2).stderr;
+    assert!(refused.contains("`put_*` in `hide` of the server hides `put_x`"), "{refused}");
+    let refused = home.run(&["tools", "rename", "s", "b", "no name", "--config", "portmoot.toml"]).stderr;
+    assert!(refused.contains("cannot be the name of a tool"), "{refused}");
+    assert!(run(&["disable", "x", "b"], 5).stderr.contains("[unknown_server]"));
+    run(&["rename", "s", "a", "a"], 0);
+    run(&["enable", "s", "put_*"], 0);
+    comes_to(&["s_a", "s_b", "s_put_x"]);
+    assert_eq!(std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap(), listed.table());
+}
+
+/// Arguments that hide what no caller may pass, as they are written, and some that pass nothing hidden.
+const SPELLINGS: [&str; 17] = [
+    r#"{"q":"x","owner":"mine"}"#,
+    r#"{"q":"x","owner":"acme"}"#,
+    r#"{"q":"x","own\u0065r":"mine"}"#,
+    r#"{"q":"x","\u006f\u0077\u006e\u0065\u0072":null}"#,
+    r#"{"q":"x","OWNER":"mine"}"#,
+    r#"{"q":"x","o_w-ner":"mine"}"#,
+    r#"{"q":"x","q":"y","owner":"mine"}"#,
+    r#"{"owner":"acme","owner":"mine"}"#,
+    r#"{"owner":"acme","own\u0065r":"mine"}"#,
+    r#"{"q":"x","force":true}"#,
+    r#"{"q":"x","Fo_Rce":true,"force":false}"#,
+    r#"{"q":"x","f\u006frce":true}"#,
+    r#"{"q":"x","\ud83d":1,"force":true}"#,
+    r#"[{"owner":"mine"}]"#,
+    r#""owner""#,
+    r#"{"q":"x","more":{"owner":"mine","force":true}}"#,
+    r#"{"q":"x"}"#,
+];
+
+#[test]
+fn no_spelling_of_a_hidden_argument_reaches_a_server() {
+    let peer = serving();
+    let (home, config) = people(&[("ann", &["mcp/*"])]);
+    let topic = "[topics.main]\nbuiltin = [\"proxy\"]\n";
+    let gateway = Gateway::start(&home, &(config + topic + &peer.child("s", "s") + TABLES));
+    gateway.ready("s");
+    let ann = token("ann");
+    let client = Client::of(&gateway, &ann);
+    let old = Client::of_revision(&gateway, &ann, "2025-03-26");
+    let (mut room, _) = Socket::welcomed(&gateway, "ann", "?echo=false");
+    let mut sent = 0;
+    for arguments in SPELLINGS {
+        for params in [
+            format!(r#"{{"name":"s_find","arguments":{arguments}}}"#),
+            format!(r#"{{"name":"s_find","argum\u0065nts":{arguments}}}"#),
+            format!(r#"{{"name":"s_find","arguments":{{"q":"x"}},"arguments":{arguments}}}"#),
+            format!(r#"{{"name":"s_find","arguments":{arguments},"task":{{}}}}"#),
+            format!(
+                r#"{{"name":"proxy","arguments":{{"action":"call","type":"tool","path":"s_find","args":{arguments}}}}}"#
+            ),
+            format!(
+                r#"{{"name":"proxy","arguments":{{"action":"call","type":"tool","path":"s_find","args":{{"q":"x"}},"args":{arguments}}}}}"#
+            ),
+        ] {
+            sent += 1;
+            client.post_text(&format!(
+                r#"{{"jsonrpc":"2.0","id":"r{sent}","method":"tools/call","params":{params}}}"#
+            ));
+        }
+        if let Ok(arguments) = serde_json::from_str::<Value>(arguments) {
+            let one =
+                || old.request("tools/call", json!({ "name": "s_find", "arguments": arguments.clone() }));
+            old.begin(&Value::from(vec![one(), one()])).rest();
+        }
+        let bearer = format!("Bearer {ann}");
+        let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+        let body = format!(r#"{{"arguments":{arguments}}}"#);
+        Connection::open(gateway.address()).exchange("POST", "/api/v1/tools/s_find/call", &headers, &body);
+        sent += 1;
+        let id = format!("w{sent}");
+        room.text(format!(
+            r#"{{"protocol":"mcpx/v0.1","id":"{id}","from":"ann","kind":"mcp/request:tools/call:search","to":["s"],"payload":{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"search","arguments":{arguments}}}}}}}"#
+        ));
+        // The room is read in order.
+        let after = format!("{id}-after");
+        room.call(&after, &["s"], "search", json!({ "q": "x" }));
+        room.receive_until(|envelope| envelope["correlation_id"] == *after);
+    }
+    // What passes nothing hidden has arrived on each wire, and nothing else.
+    let lines: Vec<String> = peer.received().into_iter().filter(|line| line.contains("tools/call")).collect();
+    let calls = got(&peer, "search");
+    assert!(calls.len() >= 2 * 8, "{calls:?}");
+    for (line, arguments) in lines.iter().zip(&calls) {
+        let mut names: Vec<&str> = arguments.as_object().unwrap().keys().map(String::as_str).collect();
+        names.sort_unstable();
+        assert!(names == ["more", "owner", "q"] || names == ["owner", "q"], "{line}");
+        assert_eq!((&arguments["owner"], &arguments["q"]), (&json!("acme"), &json!("x")), "{line}");
+        let nested = usize::from(arguments["more"].is_object());
+        assert_eq!(line.matches("\"owner\"").count(), 1 + nested, "{line}");
+    }
+}
+
+#[test]
+fn topics_capabilities_and_searches_take_sets() {
+    let (home, of_people) =
+        people(&[("ann", &["mcp/*"]), ("bob", &["mcp/request:tools/call:@read", "mcp/request:*/list"])]);
+    let listed = ListedServer::new(
+        &home,
+        "s",
+        &[("get_a", "gets a"), ("get_b", "gets b"), ("put_a", "puts a"), ("drop", "drops a")],
+    );
+    let given = "[servers.s.tool.drop]\nname = \"get_z\"\n";
+    let sets = "[sets.read]\ntools = [\"s_get_*\"]\n[sets.one]\ntools = [\"s_get_a\"]\n";
+    let topics = "[topics.main]\nbuiltin = [\"search_tools\"]\n[topics.readers]\ntools = [\"@read\"]\nhide = [\"@one\"]\n";
+    let of_ann = "[participants.ann]\ntopics = [\"main\", \"readers\"]";
+    let of_people = of_people.replace("[participants.ann]", of_ann);
+    let config = of_people + &listed.table() + given + sets + topics;
+    let gateway = Gateway::start(&home, &config);
+    gateway.ready("s");
+    let (ann, bob) = (Client::of(&gateway, &token("ann")), Client::of(&gateway, &token("bob")));
+    let unknown = |answer: Value| assert_eq!(answer["error"]["data"]["code"], "unknown_target", "{answer}");
+
+    // A capability: by the server's own names, whatever name a tool is given.
+    assert_eq!(bob.names("tools"), ["search_tools", "s_get_a", "s_get_b"]);
+    assert_eq!(bob.call("s_get_a", json!({}))["content"][0]["text"], "get_a of the server");
+    for name in ["s_get_z", "s_put_a"] {
+        unknown(bob.ask("tools/call", json!({ "name": name, "arguments": {} })));
+    }
+    assert_eq!(ann.call("s_get_z", json!({}))["content"][0]["text"], "drop of the server");
+
+    // A search.
+    let found = |set: Option<&str>| -> Vec<String> {
+        let mut asked = json!({ "query": "a gets puts drops" });
+        asked["set"] = json!(set);
+        let found = ann.call("search_tools", asked)["structuredContent"]["tools"].clone();
+        let mut names: Vec<String> =
+            found.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(found(None), ["s_get_a", "s_get_b", "s_get_z", "s_put_a"]);
+    assert_eq!(found(Some("read")), ["s_get_a", "s_get_b"]);
+    let params = json!({ "name": "search_tools", "arguments": { "query": "gets", "set": "raed" } });
+    let refused = ann.ask("tools/call", params).to_string();
+    assert!(refused.contains("there is no set `raed`"), "{refused}");
+
+    // A topic: lists, calls, the API and the room.
+    let reader = Client::open(&gateway, Some(&token("ann")), "/mcp/readers", json!({}));
+    assert_eq!(reader.names("tools"), ["s_get_b"]);
+    assert_eq!(reader.call("s_get_b", json!({}))["content"][0]["text"], "get_b of the server");
+    for name in ["s_get_a", "s_put_a", "s_get_z"] {
+        unknown(reader.ask("tools/call", json!({ "name": name, "arguments": {} })));
+    }
+    let over_api = gateway.get("/api/v1/tools?topic=readers", Some(&token("ann"))).json();
+    let over_api: Vec<&Value> =
+        over_api["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(over_api, ["s_get_b"]);
+    let (mut room, _) = Socket::welcomed(&gateway, "ann", "?echo=false&topic=readers");
+    let asks = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    room.send("mcp/request:tools/list", "l1", &["s"], json!({}), &asks);
+    let list = room.receive_until(|envelope| envelope["correlation_id"] == "l1")["payload"]["result"].clone();
+    let names: Vec<&Value> = list["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["get_b"]);
+    room.call("c1", &["s"], "get_b", json!({}));
+    let done = room.receive_until(|envelope| envelope["correlation_id"] == "c1");
+    assert_eq!(done["payload"]["result"]["content"][0]["text"], "get_b of the server", "{done}");
+    room.call("c2", &["s"], "put_a", json!({}));
+    unknown(room.receive_until(|envelope| envelope["correlation_id"] == "c2")["payload"].clone());
+    let payload = json!({ "method": "tools/call", "params": { "name": "put_a", "arguments": {} } });
+    room.send("mcp/proposal:tools/call:put_a", "p1", &["s"], json!({}), &payload);
+    let state = room.receive_until(|envelope| envelope["correlation_id"] == "p1");
+    assert_eq!(state["payload"]["state"], "rejected", "{state}");
+    assert!(!listed.calls().contains("put_a"), "{}", listed.calls());
+}

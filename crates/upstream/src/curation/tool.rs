@@ -1,0 +1,44 @@
+//! Curated tool: what the configuration changes about it, and the arguments that callers cannot pass.
+
+use std::sync::Arc;
+
+/// What the configuration changes about one tool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CuratedTool {
+    /// Its name in place of the server's own, below the server's prefix.
+    pub name: Option<Arc<str>>,
+    /// Its title.
+    pub title: Option<String>,
+    /// Its description.
+    pub description: Option<String>,
+    /// Members of its annotations, in JSON: they replace those of the same names.
+    pub annotations: Vec<(String, String)>,
+    /// Arguments that every call of it has, in JSON, and that no caller passes.
+    pub preset: Vec<(String, String)>,
+    /// Arguments that no call of it has.
+    pub hidden_arguments: Vec<String>,
+}
+
+impl CuratedTool {
+    /// Whether some arguments are preset or hidden.
+    pub(super) fn cuts(&self) -> bool {
+        !self.preset.is_empty() || !self.hidden_arguments.is_empty()
+    }
+
+    /// Whether callers cannot pass an argument, however it is spelled.
+    pub(super) fn hides(&self, argument: &str) -> bool {
+        let argument = folded(argument);
+        self.withheld().any(|name| folded(name) == argument)
+    }
+
+    /// The names of the arguments that callers cannot pass.
+    pub(super) fn withheld(&self) -> impl Iterator<Item = &str> {
+        self.preset.iter().map(|(name, _)| name).chain(&self.hidden_arguments).map(String::as_str)
+    }
+}
+
+/// A name of an argument as servers may compare it: many read `userId`, `user_id` and `USERID` as one.
+pub(super) fn folded(name: &str) -> String {
+    let letters = name.chars().filter(|c| !matches!(c, '_' | '-'));
+    letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+}

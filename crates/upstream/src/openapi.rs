@@ -1,0 +1,347 @@
+//! HTTP APIs as servers: a link that answers as an MCP server whose tools are the operations of an OpenAPI description.
+//!
+//! A call becomes one request to the API's origin, with the headers, certificates and accounts of the server. The description is
+//! part of the configuration, or is fetched when a session opens.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ::openapi::{Answer, Configured, DOCUMENT_BYTES_MAX, Document, Operation, Operations};
+use bytes::Bytes;
+use client::{
+    ApiAnswer, ApiClient, ApiRequest, Closing, Inbox, Link, LinkError, LinkTransport, SendError, SendMeta,
+};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, LOCATION};
+use http::{HeaderMap, HeaderValue, Method};
+use platform::Mutex;
+use serde_json::{Map, Value, json};
+use tokio::task::AbortHandle;
+use url::Url;
+use wire::mcp::{Params, Version};
+use wire::rpc::{self, Message, MessageKind};
+
+use crate::config::{Description, HttpConfig, OpenApiConfig};
+use crate::fault::Fault;
+use crate::session::Session;
+use crate::status::Quarantined;
+
+/// The longest answer of an API, in bytes.
+pub const API_ANSWER_BYTES_MAX: usize = 4 << 20;
+/// The length at which a page of the list of tools ends, in bytes.
+const PAGE_BYTES: usize = 1 << 20;
+/// How long clients may keep the list of tools.
+const LIST_TTL_MS: u64 = 3_600_000;
+const JSON_FIRST: HeaderValue = HeaderValue::from_static("application/json, */*;q=0.5");
+/// What is accepted when the description itself is fetched.
+const DESCRIPTION: HeaderValue = HeaderValue::from_static("application/json, application/yaml, */*;q=0.5");
+
+/// A JSON-RPC error: code and message.
+type RpcError = (i64, String);
+
+/// Opens the link to an API. The operations that are no tools are noted in the session.
+pub(crate) async fn open(
+    session: &Session,
+    config: &OpenApiConfig,
+    inbox: Arc<dyn Inbox>,
+) -> Result<Link, Fault> {
+    let operations = match &config.description {
+        Description::File { operations, .. } => Arc::clone(operations),
+        Description::Url(url) => Arc::new(fetched(session, config, url.expose()).await?),
+    };
+    let left_out = operations
+        .left_out
+        .iter()
+        .map(|one| Quarantined { name: one.name.clone(), reason: one.reason.clone() });
+    let _ = session.left_out.set(left_out.collect());
+    let spec = session.http(&config.http)?;
+    let accept = spec.headers.get(ACCEPT).cloned().unwrap_or(JSON_FIRST);
+    let query = config.query.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let calls_max = spec.limits.requests_max;
+    let client = ApiClient::new(&spec)?;
+    let state = State { inbox, operations, client, accept, query, calls_max, calls: Mutex::default() };
+    Ok(Link::custom(Arc::new(OpenApiLink(Arc::new(state)))))
+}
+
+/// The names that the configuration of a server gives to every request.
+#[must_use]
+pub fn configured(http: &HttpConfig, query: &[(String, crate::config::Secret)]) -> Configured {
+    Configured {
+        headers: http.headers.iter().map(|(name, _)| name.clone()).collect(),
+        query: query.iter().map(|(name, _)| name.clone()).collect(),
+    }
+}
+
+/// Fetches a description. Headers and accounts of the server go with the request only if it is on the server's origin, and so
+/// does the API that it describes: a description does not choose who gets credentials.
+async fn fetched(session: &Session, config: &OpenApiConfig, url: &str) -> Result<Operations, Fault> {
+    let unusable = |why: String| Fault::Unusable(why);
+    let from =
+        Url::parse(url).map_err(|_| unusable("the URL of its description cannot be read".to_owned()))?;
+    let base = Url::parse(config.http.url.expose());
+    let base = base.map_err(|_| unusable("its URL cannot be read".to_owned()))?;
+    let mut http = HttpConfig { url: crate::config::Secret::new(url), ..config.http.clone() };
+    let is_same_origin = from.origin() == base.origin();
+    if !is_same_origin {
+        http.headers.clear();
+    }
+    let mut spec = session.http(&http)?;
+    if !is_same_origin {
+        spec.authorize = None;
+    }
+    let target = match from.query() {
+        Some(query) => format!("{}?{query}", from.path()),
+        None => from.path().to_owned(),
+    };
+    let headers = HeaderMap::from_iter([(ACCEPT, DESCRIPTION)]);
+    let request = ApiRequest { method: Method::GET, target, headers, body: Bytes::new() };
+    let answer = match ApiClient::new(&spec)?.ask(&request, DOCUMENT_BYTES_MAX).await {
+        Err(LinkError::TooLarge) => return Err(unusable(::openapi::DescriptionError::TooLarge.to_string())),
+        answer => answer?,
+    };
+    if !answer.status.is_success() {
+        return Err(unusable(format!(
+            "its description was answered with HTTP status {}",
+            answer.status.as_u16()
+        )));
+    }
+    let (named, is_configured) = (configured(&config.http, &config.query), config.is_base);
+    // Large ones take a while to read.
+    let reading = tokio::task::spawn_blocking(move || {
+        let document = Document::read(&answer.body).map_err(|why| why.to_string())?;
+        let base = if is_configured { Some(base) } else { document.base(Some(&from)) };
+        let base = base.ok_or_else(|| NO_SERVER.to_owned())?;
+        if !is_configured && base.origin() != from.origin() {
+            return Err(OTHER_ORIGIN.to_owned());
+        }
+        Ok(document.operations(&base, &named))
+    });
+    let read: Result<Operations, String> =
+        reading.await.map_err(|_| unusable("its description cannot be read".to_owned()))?;
+    read.map_err(unusable)
+}
+
+/// Why a fetched description does not say where its API is. Operators read it; it names no server.
+const OTHER_ORIGIN: &str = "its description is at another origin than its API: set `url` to the API's";
+
+/// Why a description does not say where its API is.
+pub const NO_SERVER: &str =
+    "its description names no server with an http or https URL: set `url` to the API's";
+
+/// What the link and its calls share.
+struct State {
+    inbox: Arc<dyn Inbox>,
+    operations: Arc<Operations>,
+    client: ApiClient,
+    accept: HeaderValue,
+    /// Parameters of the query of every request.
+    query: Vec<(String, String)>,
+    calls_max: usize,
+    /// The tasks of open calls, by request.
+    calls: Mutex<HashMap<u64, AbortHandle>>,
+}
+
+/// The link to an API.
+struct OpenApiLink(Arc<State>);
+
+impl LinkTransport for OpenApiLink {
+    fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+        let state = &self.0;
+        // Notifications need no answer, and what cannot be read was never sent by a session.
+        let Ok(message) = Message::read(frame) else { return Ok(()) };
+        let is_request = message.shape() == MessageKind::Request;
+        let (true, Some(id), Some(number)) = (is_request, message.id(), meta.request) else { return Ok(()) };
+        let modern = Params::read(&message).is_ok_and(|params| params.is_modern());
+        let params: Value =
+            message.params().and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
+        if message.method() == "tools/call" && state.names(&params).is_some() {
+            let mut calls = state.calls.lock();
+            if calls.len() >= state.calls_max {
+                return Err(SendError::Busy);
+            }
+            let (state, id) = (Arc::clone(state), id.clone());
+            let task = tokio::spawn(async move {
+                let outcome = state.call(&params).await;
+                state.calls.lock().remove(&number);
+                match outcome {
+                    Ok(result) => {
+                        _ = state.inbox.frame(rpc::result(&id, &finished(result, modern)), Some(number))
+                    }
+                    Err(failure) => state.inbox.failed(number, failure),
+                }
+            });
+            calls.insert(number, task.abort_handle());
+            return Ok(());
+        }
+        let answer = match state.answer(message.method(), &params, modern) {
+            Ok(result) => rpc::result(id, &result),
+            Err((code, why)) => rpc::error(Some(id), code, &why, None),
+        };
+        state.inbox.frame(answer, Some(number));
+        Ok(())
+    }
+
+    fn cancel(&self, request: u64) {
+        if let Some(call) = self.0.calls.lock().remove(&request) {
+            call.abort();
+        }
+    }
+
+    fn has_request_streams(&self) -> bool {
+        true
+    }
+
+    fn is_void(&self) -> bool {
+        self.0.client.is_void()
+    }
+
+    fn close(&self) -> Closing<'_> {
+        self.0.end();
+        Box::pin(async {})
+    }
+}
+
+impl Drop for OpenApiLink {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl State {
+    /// Ends all calls.
+    fn end(&self) {
+        for (_, call) in self.calls.lock().drain() {
+            call.abort();
+        }
+    }
+
+    /// The operation that a call names.
+    fn names(&self, params: &Value) -> Option<&Operation> {
+        params.get("name").and_then(Value::as_str).and_then(|name| self.operations.get(name))
+    }
+
+    /// The result of every request but calls, as JSON.
+    fn answer(&self, method: &str, params: &Value, modern: bool) -> Result<Vec<u8>, RpcError> {
+        let result = match method {
+            "initialize" if !modern => self.initialize(params),
+            "server/discover" if modern => discover(),
+            "ping" if !modern => json!({}),
+            "tools/list" => return self.page(params, modern),
+            "tools/call" => return Err((-32602, "unknown tool".to_owned())),
+            _ => return Err((-32601, format!("method not found: {method}"))),
+        };
+        Ok(match result {
+            Value::Object(members) if modern => {
+                let mut members = members;
+                members.insert("ttlMs".into(), LIST_TTL_MS.into());
+                members.insert("cacheScope".into(), "public".into());
+                members.insert("_meta".into(), json!({ "io.modelcontextprotocol/serverInfo": self.info() }));
+                finished(members.into(), modern)
+            }
+            result => finished(result, modern),
+        })
+    }
+
+    fn info(&self) -> Value {
+        let named =
+            |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+        let Operations { title, version, .. } = &*self.operations;
+        json!({ "name": named(title, "openapi"), "version": named(version, "0") })
+    }
+
+    fn initialize(&self, params: &Value) -> Value {
+        let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        let version = Version::answer_to(asked).as_str();
+        json!({ "protocolVersion": version, "capabilities": { "tools": {} }, "serverInfo": self.info() })
+    }
+
+    /// A page of tools. Its cursor is the place of the first one.
+    fn page(&self, params: &Value, modern: bool) -> Result<Vec<u8>, RpcError> {
+        let first = match params.get("cursor").and_then(Value::as_str) {
+            None => 0,
+            Some(cursor) => cursor.parse::<usize>().map_err(|_| (-32602, "unknown cursor".to_owned()))?,
+        };
+        let rest = self.operations.operations.get(first..).ok_or((-32602, "unknown cursor".to_owned()))?;
+        let (mut tools, mut count) = (String::new(), 0);
+        for operation in rest {
+            if count > 0 && tools.len() + operation.definition.len() > PAGE_BYTES {
+                break;
+            }
+            if count > 0 {
+                tools.push(',');
+            }
+            tools.push_str(&operation.definition);
+            count += 1;
+        }
+        let next = (count < rest.len()).then(|| format!(r#","nextCursor":"{}""#, first + count));
+        let modern = if modern {
+            let meta = json!({ "io.modelcontextprotocol/serverInfo": self.info() });
+            format!(r#","resultType":"complete","ttlMs":{LIST_TTL_MS},"cacheScope":"public","_meta":{meta}"#)
+        } else {
+            String::new()
+        };
+        Ok(format!(r#"{{"tools":[{tools}]{}{modern}}}"#, next.unwrap_or_default()).into_bytes())
+    }
+
+    /// Makes the request of a call. What is wrong with its arguments, and what the API answers, is a result.
+    async fn call(&self, params: &Value) -> Result<Value, LinkError> {
+        let unknown = || failed("unknown tool");
+        let Some(operation) = self.names(params) else { return Ok(unknown()) };
+        let none = Map::new();
+        let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&none);
+        let request = match operation.request(arguments) {
+            Ok(request) => request,
+            Err(why) => return Ok(failed(&format!("wrong arguments: {why}"))),
+        };
+        let Some(request) = self.request(request) else { return Ok(failed("the request cannot be written")) };
+        match self.client.ask(&request, API_ANSWER_BYTES_MAX).await {
+            Ok(answer) => Ok(self.result(operation, &answer)),
+            Err(LinkError::TooLarge) => Ok(failed(&format!(
+                "the API's answer is longer than {API_ANSWER_BYTES_MAX} bytes: ask for less"
+            ))),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn request(&self, mut request: ::openapi::Request) -> Option<ApiRequest> {
+        for (name, value) in &self.query {
+            request.add_query(name, value);
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, self.accept.clone());
+        for (name, value) in &request.headers {
+            headers.insert(HeaderName::try_from(name.as_str()).ok()?, HeaderValue::from_str(value).ok()?);
+        }
+        let mut body = Bytes::new();
+        if let Some((media, bytes)) = request.body {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_str(&media).ok()?);
+            body = bytes.into();
+        }
+        let method = Method::from_bytes(request.method.as_bytes()).ok()?;
+        Some(ApiRequest { method, target: request.target, headers, body })
+    }
+
+    fn result(&self, operation: &Operation, answer: &ApiAnswer) -> Value {
+        let text = |name: HeaderName| answer.headers.get(name).and_then(|value| value.to_str().ok());
+        let status = answer.status.as_u16();
+        Answer { status, media: text(CONTENT_TYPE), location: text(LOCATION), body: &answer.body }
+            .result(operation, &self.operations)
+    }
+}
+
+fn discover() -> Value {
+    let versions: Vec<&str> = Version::ALL.iter().map(|version| version.as_str()).collect();
+    json!({ "supportedVersions": versions, "capabilities": { "tools": {} } })
+}
+
+/// The result of a call that made no request, or got no answer that can be shown.
+fn failed(why: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": why }], "isError": true })
+}
+
+/// A result as it is sent in its era.
+fn finished(mut result: Value, modern: bool) -> Vec<u8> {
+    if let (true, Some(members)) = (modern, result.as_object_mut()) {
+        members.insert("resultType".into(), "complete".into());
+    }
+    result.to_string().into_bytes()
+}
