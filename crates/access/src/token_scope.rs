@@ -25,7 +25,7 @@ struct Latest {
 }
 
 impl Latest {
-    /// What the link was narrowed to.
+    /// The scopes to which the link was narrowed last.
     fn narrowing(&self) -> Option<&Narrowing> {
         narrowing_of(self.bearer.as_ref()).filter(|_| self.is_narrowed)
     }

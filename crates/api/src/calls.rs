@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
 use control::{CallerLinks, Visitor};
-use gateway::{Call, Dispatch, Incoming, Link, Parks, Reply, Respell};
+use gateway::{AwaitedCall, Call, Incoming, Link, Parks, Reply, Respell};
 use model::{Answer, Form, OperationId, Refusal, RefusalCode};
 use platform::Mutex;
 use serde::{Deserialize, Serialize};
@@ -60,11 +60,9 @@ pub(crate) async fn call(
     let (answered, answer) = oneshot::channel();
     let reply = Arc::new(HttpReply(Mutex::new(Some(answered))));
     let call = dispatch.as_bearer(link, participant, || dispatch.request(link, incoming, reply));
-    let mut open = Open { dispatch, call: Some(call) };
-    let answer = answer.await;
-    open.call = None;
+    let answer = AwaitedCall::new(dispatch, call).answer(answer).await;
     let cancelled = || Refusal::new(RefusalCode::Cancelled, "the call was cancelled");
-    let result = answer.unwrap_or_else(|_| Err(cancelled()))?;
+    let result = answer.unwrap_or_else(|| Err(cancelled()))?;
     if let Some(proposal) = site.waits(&result) {
         let place = format!("/api/v1/proposals/{proposal}");
         let message = format!("the call waits for a decision: GET {place}");
@@ -88,7 +86,7 @@ pub(crate) struct ToolCall {
 pub(crate) struct HeldCall {
     /// The id of its proposal.
     pub proposal: String,
-    /// What to do next, in words.
+    /// A sentence that says where the decision and the answer will be.
     pub message: String,
 }
 
@@ -140,20 +138,6 @@ fn incoming(name: &str, arguments: &str) -> Result<Incoming, Refusal> {
     let client = ClientProfile { version: Version::NEWEST, ..gateway::plain_client() };
     let plain = Incoming::plain(request, None);
     Ok(Incoming { client: Some(client), logs: Logs::None, parks: Parks::Task, ..plain })
-}
-
-/// A call that is cancelled when its caller leaves.
-struct Open<'c> {
-    dispatch: &'c Arc<Dispatch>,
-    call: Option<Arc<Call>>,
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        if let Some(call) = self.call.take() {
-            self.dispatch.abandon(&call);
-        }
-    }
 }
 
 /// The reply of a call: its result, or why there is none.

@@ -30,7 +30,7 @@ pub(crate) enum Wish {
     Remove,
 }
 
-/// What was done with the file.
+/// A change of the file that has been made.
 pub(crate) struct Done {
     /// Whether the server was there before.
     pub(crate) was_there: bool,

@@ -85,7 +85,7 @@ pub(crate) struct ConfiguredServer {
     pub file: String,
     /// Whether the file was changed; false if it said the same before.
     pub changed: bool,
-    /// What the operator should know.
+    /// Sentences for the operator about keys that have no effect, or a surprising one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

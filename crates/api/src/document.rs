@@ -84,7 +84,7 @@ pub fn document() -> String {
     text
 }
 
-/// What the document has beside paths and schemas: the address, the token, and a description of each response.
+/// Writer of the document's other parts: the address, the token, and a description of each response.
 struct Rest;
 
 impl Modify for Rest {

@@ -125,7 +125,7 @@ const CLIENTS_NAMED_MAX: usize = 16;
 /// The longest name of a client that is shown whole, in characters.
 const CLIENT_CHARS_MAX: usize = 64;
 
-/// What the clients of a topic's callers call themselves, by participant.
+/// The names that the clients of a topic's callers give themselves, by participant.
 fn clients(dispatch: &Dispatch) -> BTreeMap<ParticipantId, Vec<String>> {
     let mut all: BTreeMap<ParticipantId, Vec<String>> = BTreeMap::new();
     for (_, link, id) in dispatch.with(Topic::links) {

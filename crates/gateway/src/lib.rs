@@ -5,6 +5,7 @@
 
 mod accounts;
 mod apps;
+mod awaited;
 mod builtin;
 mod call;
 mod callers;
@@ -39,6 +40,7 @@ mod tasks;
 mod unfit;
 mod violations;
 
+pub use awaited::AwaitedCall;
 pub use builtin::manifest as built_in_manifest;
 pub use call::{Call, Reply};
 pub use context::{Context, number_of};

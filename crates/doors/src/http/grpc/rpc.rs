@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Call, Dispatch, Reply, Respell};
+use gateway::{AwaitedCall, Call, Reply, Respell};
 use http::HeaderMap;
 use model::{Answer, Refusal, RefusalCode};
 use platform::{Mutex, Share};
@@ -90,30 +90,14 @@ impl Rpc {
                 let call = dispatch.as_bearer(&client.link, participant, || {
                     dispatch.request(&client.link, *incoming, Arc::new(reply))
                 });
-                let mut open = Open { dispatch, call: Some(call) };
-                let answer = answer.await;
-                open.call = None;
-                answer.unwrap_or_else(|_| Err(Status::cancelled("the call was cancelled")))?
+                let answer = AwaitedCall::new(dispatch, call).answer(answer).await;
+                answer.unwrap_or_else(|| Err(Status::cancelled("the call was cancelled")))?
             }
         };
         match Kind::split(&field) {
             Some((Kind::ErrorResponse, error)) => Err(status::of_error(&error)),
             Some((_, message)) => Ok(message),
             None => Err(Status::internal("the answer cannot be read")),
-        }
-    }
-}
-
-/// A call that is cancelled when its caller leaves.
-struct Open<'c> {
-    dispatch: &'c Arc<Dispatch>,
-    call: Option<Arc<Call>>,
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        if let Some(call) = self.call.take() {
-            self.dispatch.abandon(&call);
         }
     }
 }
