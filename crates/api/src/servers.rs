@@ -201,6 +201,9 @@ pub(crate) struct Server {
     /// The cause of its last failure, such as an exit code or an HTTP status, while it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// What an operator does about that failure, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<&'static str>,
     /// The last lines that the process which failed wrote to stderr. The server writes them: untrusted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
@@ -352,6 +355,7 @@ impl Server {
             version: status.version,
             reason: status.reason,
             cause: status.cause,
+            hint: status.hint,
             stderr: status.last_words.iter().map(|line| line.to_string()).collect(),
             prefix: config.prefix.to_string(),
             tools,

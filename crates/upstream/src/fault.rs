@@ -87,6 +87,16 @@ impl Fault {
         }
     }
 
+    /// What an operator does about it, if it says that.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Link(LinkError::Untrusted(_)) => Some(
+                "if its authority is one of your own, name the file of that: ca = \"FILE.pem\" in the server's table",
+            ),
+            _ => None,
+        }
+    }
+
     /// The cause, for operators: it may contain an exit code, an HTTP status, the name of a program or the server's words, but no
     /// arguments, path or URL.
     pub(crate) fn cause(&self) -> String {

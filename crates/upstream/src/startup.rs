@@ -1,7 +1,7 @@
 //! Start-up of a session: how long its handshake may take, and whether a process that has not answered yet still works.
 
 use std::path::Path;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
 use client::processes::{self, Usage};
@@ -15,6 +15,9 @@ use crate::session::Session;
 pub(crate) const START_MAX: Duration = Duration::from_secs(600);
 /// How long a process is looked at whose patience is over: at most this, and a quarter of the patience.
 const LOOK: Duration = Duration::from_secs(2);
+/// When a process is looked at that has not answered, long before its patience is over: after this, and at most a quarter of the
+/// patience.
+const FIRST_LOOK: Duration = Duration::from_secs(4);
 /// A process that uses less than this part of the time meanwhile does not work.
 const BUSY_PART: u32 = 20;
 /// Programs that install a server before they start it as a child of their own.
@@ -31,6 +34,23 @@ pub(crate) enum Work {
     Computes,
 }
 
+/// What is seen of a process that has not answered yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// It does nothing: others may start beside it.
+    Idles,
+    /// Its patience is over, but it still works, so that the wait goes on.
+    Works(Work),
+}
+
+/// What a look at a process has found.
+enum Look {
+    /// The handshake has ended meanwhile.
+    Ended(Result<(), Fault>),
+    /// It has not: what the process does, if it does anything, and whether it runs.
+    Waits { work: Option<Work>, runs: bool },
+}
+
 impl Work {
     /// Why a server is still starting, in words for callers.
     pub(crate) fn reason(self, waited: Duration) -> String {
@@ -44,39 +64,63 @@ impl Work {
 }
 
 /// Waits for the end of a handshake: for as long as `patience`, and while the session's process still works for longer, at most
-/// [`START_MAX`]. `slow` is called each time that the patience is over and the wait goes on.
+/// [`START_MAX`]. `watch` is called with what is seen of the process, and for how long it has been starting.
 pub(crate) async fn bounded(
     session: &Session,
     patience: Duration,
     handshake: impl Future<Output = Result<(), Fault>>,
-    mut slow: impl FnMut(Work, Duration),
+    mut watch: impl FnMut(Sight, Duration),
 ) -> Result<(), Fault> {
     let mut handshake = pin!(handshake);
     let began = Instant::now();
+    let first = FIRST_LOOK.min(patience / 4);
+    if let Ok(done) = timeout(first, &mut handshake).await {
+        return done;
+    }
+    match look(session, handshake.as_mut(), LOOK.min(patience / 8), first).await {
+        Look::Ended(done) => return done,
+        Look::Waits { work: None, .. } => watch(Sight::Idles, began.elapsed()),
+        Look::Waits { .. } => {}
+    }
+    let mut rest = patience.saturating_sub(began.elapsed());
     loop {
-        if let Ok(done) = timeout(patience, &mut handshake).await {
+        if let Ok(done) = timeout(rest, &mut handshake).await {
             return done;
         }
-        let look = LOOK.min(patience / 4);
-        let before = usage(session).await;
-        if let Ok(done) = timeout(look, &mut handshake).await {
-            return done;
-        }
-        let now = usage(session).await;
-        let worked = now.processor_time.saturating_sub(before.processor_time);
+        rest = patience;
+        let seen = look(session, handshake.as_mut(), LOOK.min(patience / 4), patience / 2).await;
         let waited = began.elapsed();
-        let work = if writes(session, patience / 2) {
-            Some(Work::Writes)
-        } else if is_installing(session, &now) {
-            Some(Work::Installs)
-        } else {
-            (worked >= look / BUSY_PART).then_some(Work::Computes)
-        };
-        match work.filter(|_| waited < START_MAX && now.processes > 0) {
-            Some(work) => slow(work, waited),
-            None => return Err(Fault::Timeout),
+        match seen {
+            Look::Ended(done) => return done,
+            Look::Waits { work: Some(work), runs: true } if waited < START_MAX => {
+                watch(Sight::Works(work), waited);
+            }
+            Look::Waits { .. } => return Err(Fault::Timeout),
         }
     }
+}
+
+/// Looks at the process of a session for this long. It writes if it has written to stderr within `lately`.
+async fn look(
+    session: &Session,
+    handshake: Pin<&mut impl Future<Output = Result<(), Fault>>>,
+    length: Duration,
+    lately: Duration,
+) -> Look {
+    let before = usage(session).await;
+    if let Ok(done) = timeout(length, handshake).await {
+        return Look::Ended(done);
+    }
+    let now = usage(session).await;
+    let worked = now.processor_time.saturating_sub(before.processor_time);
+    let work = if writes(session, lately) {
+        Some(Work::Writes)
+    } else if is_installing(session, &now) {
+        Some(Work::Installs)
+    } else {
+        (worked >= length / BUSY_PART).then_some(Work::Computes)
+    };
+    Look::Waits { work, runs: now.processes > 0 }
 }
 
 /// What the processes of a session take now.

@@ -171,12 +171,12 @@ impl Upstream {
         sessions.iter().for_each(|session| session.refuse_calls());
     }
 
-    /// Closes every session and stops restarts.
+    /// Closes every session, also those that have yet to open, and stops restarts.
     pub async fn close(&self) {
         let sessions: Vec<Arc<Session>> = {
             let mut book = self.book.lock();
             book.closed = true;
-            let all = book.sessions().cloned().collect();
+            let all = book.all();
             book.single_call.clear();
             book.slots.clear();
             all
@@ -247,8 +247,8 @@ impl Upstream {
         };
         if !session.key().is_own() {
             let cause = session.end_cause().unwrap_or_default();
-            let note = session.noise().or_else(|| session.advice().map(str::to_owned));
-            book.cause = note.map_or(cause.clone(), |note| format!("{cause}; {note}"));
+            book.cause = session.noise().map_or(cause.clone(), |noise| format!("{cause}; {noise}"));
+            book.hint = session.advice().unwrap_or_default();
             book.last_words = session.last_words();
         }
         // A caller whose own session crashes delays only itself.

@@ -18,9 +18,24 @@ const UNTRUSTED: [&str; 8] = [
 const PASS_ON: &str = "a certificate is not trusted: if your network has an authority of its own, pass on what names it, in [server]: \
                        env_pass = [\"SSL_CERT_FILE\", \"NODE_EXTRA_CA_CERTS\"]";
 
-/// The place of the first line that names an error, in these last lines of a process, oldest first.
+/// How a traceback of Python begins. Its frames are indented; the line after them names the error.
+const TRACEBACK: &str = "Traceback (most recent call last):";
+
+/// The place of the first line that names an error, in these last lines of a process, oldest first. The code that a traceback quotes
+/// names none.
 pub fn telling<T: AsRef<str>>(lines: &[T]) -> Option<usize> {
-    lines.iter().position(|line| names_error(line.as_ref()))
+    let mut in_traceback = false;
+    lines.iter().map(AsRef::as_ref).position(|line| {
+        if line.trim_start().starts_with(TRACEBACK) {
+            in_traceback = true;
+            return false;
+        }
+        if in_traceback && line.starts_with(char::is_whitespace) {
+            return false;
+        }
+        in_traceback = false;
+        names_error(line)
+    })
 }
 
 /// What an operator does about what a process wrote, if that is known.
@@ -68,11 +83,18 @@ mod tests {
             "  File \"/srv/errors.py\", line 3, in <module>",
             "ModuleNotFoundError: No module named 'x'",
         ];
+        let raised = [
+            "Traceback (most recent call last):",
+            "  File \"/srv/main.py\", line 7, in <module>",
+            "    raise RuntimeError(\"the key `database` is missing\")",
+            "RuntimeError: the key `database` is missing",
+        ];
         let node =
             ["node:internal/errors:496", "    throw err;", "", "Error: Cannot find module 'x'", "    at x"];
         assert_eq!(telling(&uvx), Some(0));
         assert_eq!(telling(&npm), Some(1));
         assert_eq!(telling(&python), Some(2));
+        assert_eq!(telling(&raised), Some(3));
         assert_eq!(telling(&node), Some(3));
         assert_eq!(telling(&["sh: 1: nope: not found"]), Some(0));
         assert_eq!(telling(&["first", "second"]), None);

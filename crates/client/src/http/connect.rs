@@ -15,7 +15,7 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use tls::ClientTls;
 use tokio::{net::TcpStream, time::timeout};
-use tokio_rustls::rustls::{ClientConfig, Error as TlsError};
+use tokio_rustls::rustls::{CertificateError, ClientConfig, Error as TlsError};
 use tower::{Service, ServiceExt};
 
 use crate::error::LinkError;
@@ -178,12 +178,22 @@ fn secure<C>(tls: &ClientTls, http2: bool, over: C) -> Result<HttpsConnector<C>,
     })
 }
 
+/// Why a certificate is not trusted.
+fn untrusted(why: &CertificateError) -> String {
+    let written = why.to_string();
+    // The verifier has no name of its own for this one.
+    match written.contains("CaUsedAsEndEntity") {
+        true => "it was signed with itself, by no authority that this machine knows".to_owned(),
+        false => written,
+    }
+}
+
 /// The innermost cause of a failed connection. The errors around it say only which step failed.
 fn link_error(error: &(dyn Error + 'static)) -> LinkError {
     let mut cause = error;
     loop {
-        if let Some(TlsError::InvalidCertificate(_)) = cause.downcast_ref() {
-            return LinkError::Untrusted(cause.to_string());
+        if let Some(TlsError::InvalidCertificate(why)) = cause.downcast_ref() {
+            return LinkError::Untrusted(untrusted(why));
         }
         // The source of an I/O error is the source of the error inside it.
         let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);

@@ -316,6 +316,9 @@ impl Live {
 /// What to do about a server that fails in the running gateway.
 fn fix_of(server: &Value, has_process: bool) -> String {
     let name = cell(server, "name");
+    if let Some(hint) = server.get("hint").and_then(Value::as_str) {
+        return hint.to_owned();
+    }
     if !texts(server, "stderr").is_empty() {
         return format!("see what it says: portmoot logs {name}");
     }

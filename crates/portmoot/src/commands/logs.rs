@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cli::RunningArgs;
-use crate::commands::servers::why;
+use crate::commands::servers::why_and_what_to_do;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::cell;
 use crate::remote::{Remote, api};
@@ -97,7 +97,7 @@ fn silent(server: &Value, has_process: bool) -> String {
         true => "has written nothing to stderr",
         false => "has no process here, so that there are no lines of it",
     };
-    let why = why(server);
+    let why = why_and_what_to_do(server);
     let why = if why == "-" { String::new() } else { format!(": {why}") };
     visible::line(&format!("`{name}` {what}; it is {state}{why}"))
 }

@@ -42,7 +42,7 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
             };
             let member = |row: &Value, column: &str| match column {
                 "PROTOCOL" => cell(row, protocol(row)),
-                "REASON" => why(row),
+                "REASON" => why_and_what_to_do(row),
                 "MEMORY" => memory(row.get("memory_bytes").and_then(Value::as_u64)),
                 "USED BY" => used_by(row),
                 _ => cell(row, &column.to_lowercase()),
@@ -115,6 +115,14 @@ async fn switch(
 
 /// How lines of a log begin that a process printed to stdout.
 const ON_STDOUT: &str = "on stdout, no message: ";
+
+/// Why a server is not ready, and what to do about it if that is known.
+pub(crate) fn why_and_what_to_do(server: &Value) -> String {
+    match server.get("hint").and_then(Value::as_str) {
+        Some(hint) => format!("{}; {hint}", why(server)),
+        None => why(server),
+    }
+}
 
 /// Why a server is not ready: the reason, the cause of the last failure, the line on stderr that names an error, or the last one; a
 /// dash if it is ready.

@@ -49,37 +49,170 @@ pub(crate) fn man(dir: Option<&Path>, output: Output) -> Result<Exit, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
     use std::fmt::Write as _;
 
     use clap::Command;
 
     use super::*;
 
-    /// The help of all commands as a Markdown page.
+    /// An option is described once for all commands when at least this many describe it in the same words.
+    const SHARED_BY: usize = 20;
+
+    /// A part of a help text.
+    #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+    enum Part {
+        /// Text and arguments, kept as they are.
+        Lines(String),
+        /// A heading of options.
+        Heading(String),
+        /// An option with its description, under this heading.
+        Described { heading: String, option: String },
+    }
+
+    /// The help of a command with its path, such as `portmoot tools call`.
+    struct Page {
+        path: String,
+        parts: Vec<Part>,
+    }
+
+    /// The help of all commands as a Markdown page. Options that many commands share are described once, after the first command.
     fn reference() -> String {
+        let mut root = command();
+        root.build();
+        let mut pages = Vec::new();
+        collect(&mut pages, &mut root, "portmoot");
+        let shared = shared_options(&pages);
         let mut out = String::from(
             "# Command line\n\nA test generates this page from the help texts; \
              `UPDATE=1 cargo nextest run -p portmoot reference` updates it.\n",
         );
-        let mut root = command();
-        root.build();
-        section(&mut out, &mut root, "portmoot");
+        for page in &pages {
+            let _ = write!(out, "\n## {}\n\n```text\n{}\n```\n", page.path, printed(page, &shared));
+            if page.path == "portmoot" {
+                let _ =
+                    write!(out, "\n## Options of many commands\n\n```text\n{}\n```\n", described(&shared));
+            }
+        }
         out
     }
 
-    fn section(out: &mut String, command: &mut Command, path: &str) {
+    /// Adds the pages of a command and of all commands beneath it.
+    fn collect(pages: &mut Vec<Page>, command: &mut Command, path: &str) {
         // Help of a fixed width, independent of the environment.
         let mut shown = command.clone().term_width(100).display_name(path).bin_name(path);
-        let help = shown.render_long_help().to_string();
-        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-        let _ = write!(out, "\n## {path}\n\n```text\n{}\n```\n", help.join("\n").trim_end());
+        let help = shown.render_long_help().to_string().replace(" (see a summary with '-h')", "");
+        pages.push(Page { path: path.to_owned(), parts: parts(&help) });
         let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
         let names: Vec<String> = shown.map(|command| command.get_name().to_owned()).collect();
         for name in names.iter().filter(|name| *name != "help") {
             if let Some(command) = command.find_subcommand_mut(name) {
-                section(out, command, &format!("{path} {name}"));
+                collect(pages, command, &format!("{path} {name}"));
             }
         }
+    }
+
+    fn parts(help: &str) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut heading = String::new();
+        for line in help.trim_end().lines().map(str::trim_end) {
+            let is_indented = line.starts_with(' ');
+            if !is_indented && !line.is_empty() {
+                heading = line.to_owned();
+            }
+            let is_option = is_indented && line.trim_start().starts_with('-') && heading.ends_with(':');
+            match parts.last_mut() {
+                _ if is_option => {
+                    // Between two options no line is left empty.
+                    let option = line.to_owned();
+                    parts.push(Part::Described { heading: heading.clone(), option });
+                }
+                Some(Part::Described { option, .. }) if is_indented || line.is_empty() => {
+                    let _ = write!(option, "\n{line}");
+                }
+                _ if is_heading_of_options(line) => parts.push(Part::Heading(line.to_owned())),
+                Some(Part::Lines(lines)) => {
+                    let _ = write!(lines, "\n{line}");
+                }
+                // A list of something else, such as commands.
+                Some(Part::Heading(listed)) => {
+                    let lines = format!("{listed}\n{line}");
+                    parts.pop();
+                    parts.push(Part::Lines(lines));
+                }
+                _ => parts.push(Part::Lines(line.to_owned())),
+            }
+        }
+        for part in &mut parts {
+            if let Part::Described { option: text, .. } | Part::Lines(text) = part {
+                text.truncate(text.trim_end().len());
+            }
+        }
+        parts
+    }
+
+    fn is_heading_of_options(line: &str) -> bool {
+        !line.starts_with(' ') && line.ends_with(':') && !["Arguments:", "Commands:"].contains(&line)
+    }
+
+    fn shared_options(pages: &[Page]) -> BTreeSet<Part> {
+        let mut commands = BTreeMap::new();
+        for part in pages.iter().flat_map(|page| &page.parts) {
+            if let Part::Described { .. } = part {
+                *commands.entry(part.clone()).or_insert(0) += 1;
+            }
+        }
+        commands.retain(|_, count| *count >= SHARED_BY);
+        commands.into_keys().collect()
+    }
+
+    /// What a page shows: all but the shared options, and the headings under which those are found.
+    fn printed(page: &Page, shared: &BTreeSet<Part>) -> String {
+        let mut out = String::new();
+        let mut pending_heading = None;
+        let mut elsewhere: Vec<&str> = Vec::new();
+        for part in &page.parts {
+            match part {
+                Part::Heading(heading) => pending_heading = Some(heading),
+                Part::Described { heading, .. } if shared.contains(part) => {
+                    let heading = heading.trim_end_matches(':');
+                    if heading != "Options" && !elsewhere.contains(&heading) {
+                        elsewhere.push(heading);
+                    }
+                }
+                Part::Described { option, .. } => {
+                    if let Some(heading) = pending_heading.take() {
+                        let _ = write!(out, "\n\n{heading}");
+                    }
+                    let _ = write!(out, "\n{option}");
+                }
+                Part::Lines(lines) => {
+                    let gap = if out.is_empty() { "" } else { "\n\n" };
+                    let _ = write!(out, "{gap}{}", lines.trim_start_matches('\n'));
+                }
+            }
+        }
+        if !elsewhere.is_empty() {
+            let _ = write!(out, "\n\nOptions of many commands: {}", elsewhere.join(", "));
+        }
+        out
+    }
+
+    /// The shared options under their headings.
+    fn described(shared: &BTreeSet<Part>) -> String {
+        let mut out = String::new();
+        let mut under = "";
+        for part in shared {
+            if let Part::Described { heading, option } = part {
+                if heading != under {
+                    let gap = if out.is_empty() { "" } else { "\n\n" };
+                    let _ = write!(out, "{gap}{heading}");
+                    under = heading;
+                }
+                let _ = write!(out, "\n{option}");
+            }
+        }
+        out
     }
 
     /// Fails when docs/cli.md is stale.

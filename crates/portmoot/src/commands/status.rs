@@ -4,7 +4,7 @@ use json::visible;
 use serde_json::{Value, json};
 
 use crate::cli::RunningArgs;
-use crate::commands::servers::{memory, why};
+use crate::commands::servers::{memory, why_and_what_to_do};
 use crate::commands::target::running;
 use crate::commands::view::cell;
 use crate::remote::api;
@@ -66,7 +66,10 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
             let down = servers.iter().filter(|server| !is_up(server));
             lines.extend(down.map(|server| {
                 let (name, state) = (cell(server, "name"), cell(server, "state"));
-                format!("           {}", visible::line(&format!("{name} is {state}: {}", why(server))))
+                format!(
+                    "           {}",
+                    visible::line(&format!("{name} is {state}: {}", why_and_what_to_do(server)))
+                )
             }));
             let sum = |member| servers.iter().filter_map(|server| server.get(member)?.as_u64()).sum::<u64>();
             let (sessions, processes, bytes) = (sum("sessions"), sum("processes"), sum("memory_bytes"));

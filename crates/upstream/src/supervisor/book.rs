@@ -6,10 +6,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 use std::{collections::HashMap, sync::Arc, sync::Weak};
 
+use client::LinkError;
 use model::{Coding, LinkId, ParticipantId};
 use platform::Taken;
 use wire::mcp::Era;
 
+use crate::fault::Fault;
 use crate::kept::{Kept, KeptLists};
 use crate::session_api::{Caller, SessionKey};
 use crate::{interest::Interest, manifest::Manifest, session::Session, status::State};
@@ -42,9 +44,13 @@ pub(super) struct Book {
     /// How long the next start may take, if the last one took too long.
     pub(super) patience: Option<Duration>,
     pub(super) backoff: Backoff,
+    /// Starts that wait for a place in the gate of starts.
+    pub(super) queued: usize,
     /// Attempts that are running, and the session that the last one of them opens for all callers.
     pub(super) starting: usize,
     pub(super) opening: Weak<Session>,
+    /// Every session that an attempt has begun to open, for the end of the server.
+    pub(super) begun: Vec<Weak<Session>>,
     /// How long the last attempt waited that ended without an answer.
     pub(super) waited: Duration,
     /// Why the lists are incomplete, in words for callers.
@@ -54,6 +60,8 @@ pub(super) struct Book {
     pub(super) last_words: Vec<Arc<str>>,
     /// What operators should know about the attempt that failed last, beside its cause.
     pub(super) note: Option<String>,
+    /// What an operator does about that failure, if it is known; else empty.
+    pub(super) hint: &'static str,
     /// Whether a server that is configured to speak proto-mcp speaks JSON-RPC instead.
     pub(super) proto_fallback: bool,
     /// Whether the server only speaks HTTP+SSE (2024-11-05).
@@ -165,6 +173,34 @@ impl Book {
             .values()
             .filter_map(|slot| slot.session.as_ref())
             .chain(self.single_call.iter().map(|(session, _)| session))
+    }
+
+    /// Takes that an attempt begins to open a session.
+    ///
+    /// # Errors
+    /// When the server has been closed: no process is to start for it.
+    pub(super) fn begin(&mut self, session: &Arc<Session>) -> Result<(), Fault> {
+        if self.closed {
+            return Err(Fault::Link(LinkError::Closed));
+        }
+        if !session.key().is_own() {
+            self.opening = Arc::downgrade(session);
+        }
+        self.begun.retain(|other| other.strong_count() > 0);
+        self.begun.push(Arc::downgrade(session));
+        Ok(())
+    }
+
+    /// Every session, also those that have yet to open, for the end of the server.
+    pub(super) fn all(&mut self) -> Vec<Arc<Session>> {
+        let begun = self.begun.drain(..).filter_map(|session| session.upgrade());
+        let mut all: Vec<Arc<Session>> = begun.collect();
+        for session in self.sessions() {
+            if !all.iter().any(|other| Arc::ptr_eq(other, session)) {
+                all.push(Arc::clone(session));
+            }
+        }
+        all
     }
 
     /// Removes callers' sessions that have been idle for as long as `idle`, and slots without one.

@@ -17,7 +17,7 @@ use crate::config::{EraChoice, ProtoConfig, Sessions, Transport};
 use crate::session::{Session, SessionEvent, SessionSetup};
 use crate::session_api::{Caller, SessionKey};
 use crate::starts::{Entry, Place};
-use crate::startup::{self, START_MAX};
+use crate::startup::{self, START_MAX, Sight};
 use crate::{fault::Fault, handshake, interest::Interest, listen_stream, lists};
 
 /// Longest back-off that a call waits for; with a longer one it is refused.
@@ -210,7 +210,9 @@ impl Upstream {
     ) -> Result<Arc<Session>, Refusal> {
         let mut place = None;
         if self.spec.config.transport.child().is_some() {
+            self.book.lock().queued += 1;
             place = Some(self.environment.starts.enter(entry).await);
+            self.book.lock().queued -= 1;
         }
         let place = &mut place;
         let (asks, remembered) = {
@@ -371,21 +373,21 @@ impl Upstream {
             proto_fallback,
             calls: Arc::clone(&self.calls),
         });
-        if owner.is_none() {
-            self.book.lock().opening = Arc::downgrade(&session);
-        }
+        self.book.lock().begin(&session)?;
         let began = Instant::now();
-        let slow = |work: startup::Work, waited| {
+        let watch = |sight: Sight, waited| {
             // It does not start up with others any more: it waits.
             *place = None;
-            self.book.lock().slow = Some(work.reason(waited));
-            self.log_status();
+            if let Sight::Works(work) = sight {
+                self.book.lock().slow = Some(work.reason(waited));
+                self.log_status();
+            }
         };
         // Where another process runs, its program is installed, and what keeps a second one may be the first.
         let runs = self.book.lock().sessions().any(|session| session.is_open());
         let opening = handshake::open(&session, era);
         let opened = match runs {
-            false => startup::bounded(&session, patience, opening, slow).await,
+            false => startup::bounded(&session, patience, opening, watch).await,
             true => timeout(start, opening).await.unwrap_or(Err(Fault::Timeout)),
         };
         self.book.lock().slow = None;
@@ -394,7 +396,8 @@ impl Upstream {
             let mut book = self.book.lock();
             if owner.is_none() {
                 book.last_words = session.last_words();
-                book.note = session.noise().or_else(|| session.advice().map(str::to_owned));
+                book.note = session.noise();
+                book.hint = session.advice().or_else(|| fault.advice()).unwrap_or_default();
             }
             if fault == Fault::Timeout {
                 book.waited = began.elapsed();

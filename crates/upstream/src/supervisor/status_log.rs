@@ -10,6 +10,8 @@ use crate::status::{State, Status};
 
 /// Failures in a row after which a server that is being started again is down.
 const FAILING: u32 = 2;
+/// Why a server has not been started yet.
+const QUEUED: &str = "waits for its turn: other servers are being started (`starts_at_once`)";
 
 /// A cause without the operating system's number of the error, which the log has.
 fn without_number(cause: &str) -> String {
@@ -46,6 +48,9 @@ impl Upstream {
             (None, _) if book.starting > 0 && !book.closed && book.backoff.failures() >= FAILING => {
                 (State::Down, book.backoff.reason.clone())
             }
+            (None, _) if book.starting == 0 && book.queued > 0 && book.backoff.reason.is_none() => {
+                (State::Starting, Some(QUEUED.to_owned()))
+            }
             (None, _) if book.starting > 0 => {
                 let noisy = noise.as_ref().map(|_| "it has not answered yet".to_owned());
                 (State::Starting, book.slow.clone().or_else(|| book.backoff.reason.clone()).or(noisy))
@@ -69,6 +74,7 @@ impl Upstream {
                 Some(fault) => Some(fault.cause()),
                 None => failed.then(|| without_number(&book.cause) + &tries).or(noise),
             },
+            hint: (failed && !book.hint.is_empty()).then_some(book.hint),
             last_words: if failed { book.last_words.clone() } else { Vec::new() },
             name: Arc::from(self.spec.name()),
             state,
@@ -157,7 +163,8 @@ impl Upstream {
             State::Down => {
                 let cause = self.book.lock().cause.clone();
                 // What it wrote before it ended is not for every log.
-                let hint = status.last_words.first().map(|_| format!("see: portmoot logs {server}"));
+                let logs = status.last_words.first().map(|_| format!("see: portmoot logs {server}"));
+                let hint = status.hint.map(str::to_owned).or(logs);
                 tracing::warn!(target: TARGET, server, reason, cause, hint, "down");
             }
         }

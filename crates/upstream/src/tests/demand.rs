@@ -196,8 +196,9 @@ async fn a_server_of_which_one_process_can_run_is_shared() {
 #[tokio::test]
 async fn a_process_that_still_works_is_not_killed_at_the_start_timeout() {
     let dir = tempfile::tempdir().unwrap();
-    let mut config = on_demand(&["legacy", "writes-slowly", "2"]);
-    config.timeouts.start = Duration::from_millis(400);
+    // Its patience is over once while it writes, also where the machine does not let it write for half a second.
+    let mut config = on_demand(&["legacy", "writes-slowly", "4"]);
+    config.timeouts.start = Duration::from_secs(2);
     let fixture =
         start_in(config, |_| {}, |environment| environment.kept = KeptManifests::open(Some(dir.path())));
     let is_slow = || {
@@ -212,7 +213,55 @@ async fn a_process_that_still_works_is_not_killed_at_the_start_timeout() {
     let mut config = on_demand(&["legacy", "slow-start", "1"]);
     config.timeouts.start = Duration::from_millis(400);
     let fixture = start_in(config, |_| {}, |_| {});
-    until("it has started", || fixture.upstream.status().state == State::Ready).await;
+    // It is ready for a moment only: once it is listed, its idle limit is over.
+    until("it has started", || fixture.upstream.status().listed[0] == 12).await;
     assert!(fixture.starts() >= 2, "{}", fixture.starts());
     fixture.upstream.close().await;
+}
+
+/// The process of a server that has not answered yet.
+async fn opening(fixture: &Fixture) -> u64 {
+    until("its process runs", || fixture.starts() > 0).await;
+    u64::from(fixture.upstream.stderr().after(0).0[0].pid)
+}
+
+fn waits_for_its_turn(fixture: &Fixture) -> bool {
+    fixture.upstream.status().reason.is_some_and(|why| why.starts_with("waits for its turn"))
+}
+
+/// A server that has its place in a gate of one place.
+fn start_behind(gate: &Arc<Starts>, args: &[&str], patience: Duration) -> Fixture {
+    let mut config = on_demand(args);
+    config.timeouts.start = patience;
+    start_in(config, |_| {}, |environment| environment.starts = Arc::clone(gate))
+}
+
+#[tokio::test]
+async fn a_server_that_does_nothing_does_not_keep_others_from_their_start() {
+    // Of the two places one is for callers.
+    let gate = Arc::new(Starts::new(2, 0));
+    let silent = start_behind(&gate, &["legacy", "hang"], Duration::from_secs(12));
+    opening(&silent).await;
+    let other = start_behind(&gate, &["legacy"], Duration::from_secs(20));
+    until("it waits for its turn, and says so", || waits_for_its_turn(&other)).await;
+    until("it has started", || other.upstream.status().state == State::Ready).await;
+    assert_eq!(silent.upstream.status().state, State::Starting);
+    silent.upstream.close().await;
+    other.upstream.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_closed_while_it_starts_ends_at_once() {
+    let gate = Arc::new(Starts::new(2, 0));
+    let silent = start_behind(&gate, &["legacy", "hang"], Duration::from_secs(600));
+    let pid = opening(&silent).await;
+    let queued = start_behind(&gate, &["legacy"], Duration::from_secs(600));
+    until("another waits", || waits_for_its_turn(&queued)).await;
+    queued.upstream.close().await;
+    silent.upstream.close().await;
+    until("its process has ended", || !alive(pid)).await;
+    let third = start_behind(&gate, &["legacy"], Duration::from_secs(600));
+    until("the place is free", || third.upstream.status().state == State::Ready).await;
+    assert_eq!((silent.starts(), queued.starts()), (1, 0));
+    third.upstream.close().await;
 }

@@ -41,7 +41,9 @@ fn the_error_is_shown_and_not_the_last_line() {
     }
     let uvx = until("the cause", || Some(listed(&home, "uvx")).filter(|line| line.contains("stderr")));
     assert!(uvx.contains("stderr: error: Failed to fetch"), "{uvx}");
-    assert!(uvx.contains("a certificate is not trusted") && uvx.contains("env_pass"), "{uvx}");
+    assert!(uvx.contains("; a certificate is not trusted") && uvx.contains("env_pass"), "{uvx}");
+    let doctor = home.run(&["doctor"]).stdout;
+    assert!(doctor.contains("fix: a certificate is not trusted"), "{doctor}");
     let npm = until("the cause", || Some(listed(&home, "npm")).filter(|line| line.contains("stderr")));
     assert!(npm.contains("stderr: npm error 404 Not Found"), "{npm}");
     // It fails again and again, and says so.

@@ -1,11 +1,13 @@
 //! The official conformance suite against the authorization server; a scripted browser plays its person.
 
 use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
 use std::process::Stdio;
 
 use harness::suite_command;
 
 use super::{Browser, Site, free_port};
+use crate::support::until;
 
 #[test]
 fn both_scenarios_for_authorization_servers_pass() {
@@ -31,6 +33,8 @@ fn both_scenarios_for_authorization_servers_pass() {
         let back = browser.submit(&site, &consent, &[("decision", "allow")]);
         let location = back.location().to_owned();
         let (address, path) = location.strip_prefix("http://").unwrap().split_once('/').unwrap();
+        // The suite prints the link before it listens.
+        until("the suite listens", || TcpStream::connect(address).ok());
         let called = crate::http::Connection::open(address).exchange("GET", &format!("/{path}"), &[], "");
         assert_eq!(called.status, 200, "{called:?}");
     }
