@@ -75,7 +75,7 @@ impl Authority<'_> {
             self.holds(&servers, None, (until_ms, now_ms), "a token of a participant that serves")?;
         }
         if !author.wires.includes(bearer.wires) {
-            let message = format!("`{}` may come in on wires on which you may not", bearer.id);
+            let message = format!("`{}` may come in over protocols over which you may not", bearer.id);
             let refusal = Refusal::new(RefusalCode::CapabilityViolation, message);
             return Err(refusal.hint("the operator configures `wires` of the participant first"));
         }

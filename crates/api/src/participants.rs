@@ -129,8 +129,8 @@ const CLIENT_CHARS_MAX: usize = 64;
 fn clients(dispatch: &Dispatch) -> BTreeMap<ParticipantId, Vec<String>> {
     let mut all: BTreeMap<ParticipantId, Vec<String>> = BTreeMap::new();
     for (_, link, id) in dispatch.with(Topic::links) {
-        let client = match link.wire() {
-            Wire::Mcp => client(link.client.client_info.as_deref()),
+        let client = match link.wire {
+            Wire::Mcp | Wire::Proto => client(link.client.client_info.as_deref()),
             Wire::Ws => Some("room".to_owned()),
         };
         all.entry(id).or_default().extend(client);

@@ -1,7 +1,7 @@
 //! Rights of a participant, entry by entry, on each wire: `/api/v1/participants/{id}/can`.
 
 use access::GRANTS;
-use auth::Participant;
+use auth::{Participant, Wire};
 use axum::Json;
 use axum::extract::{Path, State};
 use gateway::Dispatch;
@@ -55,8 +55,8 @@ pub(crate) async fn can(
         let capabilities = capabilities.iter().map(shown).collect();
         in_topics.push(TopicRights { topic: dispatch.name().to_string(), capabilities });
     }
-    let wires = [("mcp", participant.wires.mcp), ("ws", participant.wires.ws)];
-    let wires = wires.into_iter().filter(|(_, open)| *open).map(|(name, _)| name.to_owned()).collect();
+    let open = Wire::ALL.into_iter().filter(|(_, wire)| participant.wires.contains(*wire));
+    let wires = open.map(|(name, _)| name.to_owned()).collect();
     Ok(Json(Rights { participant: participant.id.to_string(), wires, topics: in_topics, entries }))
 }
 
@@ -84,7 +84,7 @@ fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Ri
                 method: method.to_owned(),
                 name: listing.public.to_string(),
                 own: listing.own.to_string(),
-                mcp: who.wires.mcp.then(over_mcp).flatten(),
+                mcp: (who.wires.mcp || who.wires.proto).then(over_mcp).flatten(),
                 ws: who.wires.ws.then(in_room).flatten(),
             });
         }

@@ -249,6 +249,13 @@ pub enum Wire {
     Mcp,
     /// MCPx over WebSocket.
     Ws,
+    /// proto-mcp: framed protobuf, over WebSocket or gRPC.
+    Proto,
+}
+
+impl Wire {
+    /// Every wire, with the word by which the configuration knows it.
+    pub const ALL: [(&'static str, Wire); 3] = [("mcp", Wire::Mcp), ("ws", Wire::Ws), ("proto", Wire::Proto)];
 }
 
 /// A set of wires.
@@ -258,11 +265,13 @@ pub struct Wires {
     pub mcp: bool,
     /// MCPx over WebSocket.
     pub ws: bool,
+    /// proto-mcp: framed protobuf, over WebSocket or gRPC.
+    pub proto: bool,
 }
 
 impl Wires {
     /// All wires.
-    pub const ALL: Wires = Wires { mcp: true, ws: true };
+    pub const ALL: Wires = Wires { mcp: true, ws: true, proto: true };
 
     /// Whether a wire is among them.
     #[must_use]
@@ -270,13 +279,14 @@ impl Wires {
         match wire {
             Wire::Mcp => self.mcp,
             Wire::Ws => self.ws,
+            Wire::Proto => self.proto,
         }
     }
 
     /// Whether all these others are among them.
     #[must_use]
     pub fn includes(self, others: Wires) -> bool {
-        (self.mcp || !others.mcp) && (self.ws || !others.ws)
+        Wire::ALL.iter().all(|(_, wire)| self.contains(*wire) || !others.contains(*wire))
     }
 }
 

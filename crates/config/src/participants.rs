@@ -187,17 +187,16 @@ fn wires(table: &Table<'_>) -> Wires {
     let written = table.texts("wires");
     table.form("wires", ValueForm::Choices(vec!["mcp", "ws", "proto"]));
     let Some(written) = written else { return Wires::ALL };
-    let mut wires = Wires { mcp: false, ws: false };
-    // `proto` is not implemented yet, so there is nothing to open.
-    if written.iter().all(|(name, _)| *name == "proto") {
+    let mut wires = Wires { mcp: false, ws: false, proto: false };
+    if written.is_empty() {
         let message = format!("`{}` opens no wire: the participant could not come in", table.full("wires"));
-        table.note_value("wires", message, "list `mcp` or `ws`, or remove the key for all wires");
+        table.note_value("wires", message, "list `mcp`, `ws` or `proto`, or remove the key for all wires");
     }
     for (name, location) in written {
         match name {
             "mcp" => wires.mcp = true,
             "ws" => wires.ws = true,
-            "proto" => {}
+            "proto" => wires.proto = true,
             _ => {
                 let message = format!("`{}`: there is no wire `{name}`", table.full("wires"));
                 let problem = Problem::new("config_value", message).at(location);

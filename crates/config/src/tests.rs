@@ -307,7 +307,7 @@ fn problems_have_messages() {
             "unknown key `from` in a capability: it has `kind` and `to` [config_capability]",
         ),
         (
-            "[participants.a]\nwires = ['proto']",
+            "[participants.a]\nwires = []",
             "`participants.a.wires` opens no wire: the participant could not come in [config_value]",
         ),
         (

@@ -35,7 +35,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use auth::{Participant, Peer, PublicUrl};
+use auth::{Participant, Peer, PublicUrl, Wire};
 use axum::Router;
 use bytes::Bytes;
 use control::CallerLinks;
@@ -381,7 +381,8 @@ async fn route(
     };
     let presented = head.bearer().is_some();
     if let Some(topic) = topic {
-        let visited = admitted.and_then(|()| visit.map_or_else(|| connection.visit(&head, topic), Ok));
+        let visited =
+            admitted.and_then(|()| visit.map_or_else(|| connection.visit(&head, topic, Wire::Mcp), Ok));
         let visit = match visited {
             Ok(visit) => visit,
             Err(refusal) => {

@@ -24,8 +24,8 @@ pub struct Link {
     pub coding: Coding,
     /// What its client declared in the handshake. A modern client declares it with each request.
     pub client: ClientProfile,
-    /// Whether its client's protocol has tasks. proto-mcp 1.0 has no message for them.
-    pub(crate) has_tasks: bool,
+    /// The wire on which its participant came in.
+    pub wire: Wire,
     /// Its sending side.
     pub outlet: Arc<dyn Outlet>,
     /// Why the topic did not let it join. A link joins once.
@@ -124,19 +124,20 @@ impl Link {
         client: ClientProfile,
         outlet: Arc<dyn Outlet>,
     ) -> Arc<Self> {
-        Arc::new(Self::with(id, participant, (form, client, true), outlet))
+        let wire = if outlet.socket().is_some() { Wire::Ws } else { Wire::Mcp };
+        Arc::new(Self::with(id, participant, (form, client, wire), outlet))
     }
 
     /// A link that has yet to join, of a client of proto-mcp: nothing of it is known but what its calls say.
     pub fn of_proto(id: LinkId, participant: Arc<Participant>, outlet: Arc<dyn Outlet>) -> Arc<Self> {
-        let link = Self::with(id, participant, (Form::Legacy, plain_client(), false), outlet);
+        let link = Self::with(id, participant, (Form::Legacy, plain_client(), Wire::Proto), outlet);
         Arc::new(Self { coding: Coding::Proto, ..link })
     }
 
     fn with(
         id: LinkId,
         participant: Arc<Participant>,
-        (form, client, has_tasks): (Form, ClientProfile, bool),
+        (form, client, wire): (Form, ClientProfile, Wire),
         outlet: Arc<dyn Outlet>,
     ) -> Self {
         let (rejected, held, written) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
@@ -147,7 +148,7 @@ impl Link {
             form,
             coding: Coding::Json,
             client,
-            has_tasks,
+            wire,
             outlet,
             rejected,
             scope,
@@ -166,9 +167,9 @@ impl Link {
         self.written.get()?.audit.as_ref()
     }
 
-    /// The wire on which its participant came in.
-    pub fn wire(&self) -> Wire {
-        if self.outlet.socket().is_some() { Wire::Ws } else { Wire::Mcp }
+    /// Whether its client's protocol has tasks. proto-mcp 1.0 has no message for them.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.wire != Wire::Proto
     }
 
     /// This link as a server's session knows its callers, with its latest token.

@@ -89,7 +89,7 @@ impl Registry {
         }
         for (_, link, participant) in dispatch.with(Topic::links) {
             let is_meant = changed.is_none_or(|changed| *changed == participant);
-            if is_meant && !self.may_use(&participant, link.wire()) {
+            if is_meant && !self.may_use(&participant, link.wire) {
                 dispatch.end_link(&link);
             }
         }

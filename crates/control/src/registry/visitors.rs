@@ -272,7 +272,7 @@ impl Registry {
         // Much time may have passed since the participant was identified: a client may send its request slowly.
         let standing = self.standing(participant, dispatch.name()).filter(|_| self.is_open(dispatch));
         let capabilities = standing.ok_or_else(no_topic)?;
-        if !self.may_use(participant, link.wire()) {
+        if !self.may_use(participant, link.wire) {
             return Err(closed_wire());
         }
         dispatch.join(link, &capabilities, joining)?;
@@ -323,7 +323,7 @@ fn no_topic() -> Refusal {
 
 /// The refusal of a wire that is closed to a participant.
 fn closed_wire() -> Refusal {
-    Refusal::new(RefusalCode::Forbidden, "you may not come in on this wire")
+    Refusal::new(RefusalCode::Forbidden, "you may not come in over this protocol")
         .hint("the operator limits it with `wires` of the participant")
 }
 

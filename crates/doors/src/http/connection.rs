@@ -183,18 +183,18 @@ impl Connection {
         }
     }
 
-    /// The participant of a request, and its topic.
+    /// The participant of a request on this wire, and its topic.
     ///
     /// # Errors
     /// The refusal to send.
-    pub(crate) fn visit(&self, head: &Head<'_>, topic: &str) -> Result<Arc<Visit>, Refusal> {
+    pub(crate) fn visit(&self, head: &Head<'_>, topic: &str, wire: Wire) -> Result<Arc<Visit>, Refusal> {
         let registry = &self.links.registry;
         let epoch = registry.epoch();
         let (bearer, session_id) = (head.bearer(), head.session_id());
         let of_session = session_id.filter(|_| bearer.is_none());
         let guest = of_session.and_then(|id| self.links.sessions.guest(id));
         let (dispatch, participant) =
-            registry.visitor(self.presented(bearer), topic, Wire::Mcp, guest, &self.client.guests)?;
+            registry.visitor(self.presented(bearer), topic, wire, guest, &self.client.guests)?;
         self.belongs_to(&participant.id)?;
         let visit = Arc::new(Visit {
             bearer: bearer.map(Box::from),
@@ -205,7 +205,10 @@ impl Connection {
             session: OnceLock::new(),
             modern: OnceLock::new(),
         });
-        if let Some(known) = self.known.lock().as_mut().filter(|known| known.epoch == epoch) {
+        // Only requests of MCP look for it: a participant may come in on one wire and not on the other.
+        if wire == Wire::Mcp
+            && let Some(known) = self.known.lock().as_mut().filter(|known| known.epoch == epoch)
+        {
             known.visit = Some(Arc::clone(&visit));
         }
         Ok(visit)

@@ -161,7 +161,7 @@ fn enter(connection: &Connection, first: &FirstReply) -> Result<Visitor, Refusal
     let presented = connection.presented(first.token.as_deref());
     let topic = first.topic.as_deref().unwrap_or("main");
     let (dispatch, participant) =
-        registry.visitor(presented, topic, Wire::Mcp, None, &connection.client.guests)?;
+        registry.visitor(presented, topic, Wire::Proto, None, &connection.client.guests)?;
     connection.belongs_to(&participant.id)?;
     Ok(Visitor { dispatch, participant })
 }

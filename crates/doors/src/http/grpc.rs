@@ -12,6 +12,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use access::config::Config;
+use auth::Wire;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -142,7 +143,7 @@ async fn asked(
 ) -> Result<(Arc<Visit>, Bytes), Status> {
     let refused = |refusal: Refusal| status::of_refusal(&refusal, "");
     let topic = topic_of(&parts.headers)?;
-    let visit = connection.visit(&Head::read(&parts.headers), topic).map_err(refused)?;
+    let visit = connection.visit(&Head::read(&parts.headers), topic, Wire::Proto).map_err(refused)?;
     let limit = config.limits.body_bytes_max.saturating_add(FRAMING_BYTES);
     let body = read_body(limit, &visit.held, body).await.map_err(|refused| match refused.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {

@@ -58,7 +58,7 @@ pub(crate) fn serve(
     }
     let presented = connection.presented(bearer(request.headers()));
     let registry = &connection.links.registry;
-    let entered = registry.visitor(presented, topic, Wire::Mcp, None, &connection.client.guests);
+    let entered = registry.visitor(presented, topic, Wire::Proto, None, &connection.client.guests);
     let entered = entered.and_then(|(dispatch, participant)| {
         connection.belongs_to(&participant.id).map(|()| Visitor { dispatch, participant })
     });

@@ -78,7 +78,7 @@ pub(crate) fn fit(
         (TaskWish::Asks | TaskWish::Declares, _) => session.task_support(tool),
     };
     let taker = Taker { form: session.era(), support };
-    let knows = call.link.has_tasks && task::is_offered(call.client().version);
+    let knows = call.link.has_tasks() && task::is_offered(call.client().version);
     let offered = !held && call.names == Names::Public && knows;
     let mut place = None;
     let mut reserve = || {

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;
 use crate::home::Home;
+use crate::http::Connection;
 use crate::peer::{Peer, small, tool};
 use crate::proto_clients::websocket;
 use crate::socket::{Gateway, fixture_server};
 use crate::support::{self, until};
-use crate::ws::{people, token};
+use crate::ws::{answer as upgrade, people, token};
 
 #[test]
 fn a_grpc_client_reaches_what_the_gateway_has() {
@@ -137,6 +138,42 @@ fn over_frames(way: [&str; 2], name: &str, times: &str) -> Value {
     let token = token(name);
     let more = ["--token", &token, "--times", times];
     proto_client(&[&["--call", "a_echo", "hello"], &way[..], &more].concat())
+}
+
+#[test]
+fn a_participant_comes_in_over_protobuf_only_where_its_wires_say_so() {
+    let (home, config) = people(&[("ann", &["mcp/request:*"]), ("bob", &["mcp/request:*"])]);
+    let limited = |config: String, name: &str, wire: &str| {
+        let head = format!("[participants.{name}]\n");
+        config.replace(&head, &format!("{head}wires = [{wire:?}]\n"))
+    };
+    let config = limited(limited(config, "ann", "mcp"), "bob", "proto") + &support::fixture("a", &[]);
+    let gateway = support::Gateway::start(&home, &config);
+    gateway.ready("a");
+    let over_http = |name: &str| {
+        let bearer = format!("Bearer {}", token(name));
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+        ];
+        let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } } });
+        let mut connection = Connection::open(gateway.address());
+        connection.exchange("POST", "/mcp", &headers, &initialize.to_string()).status
+    };
+    assert_eq!((over_http("ann"), over_http("bob")), (200, 403));
+    let socket = websocket(&gateway);
+    for way in [["--tcp", gateway.address()], ["--ws", &socket]] {
+        assert_eq!(over_frames(way, "bob", "1")["answers"][0], json!(["hello"]), "{way:?}");
+    }
+    let refused = over_frames(["--tcp", gateway.address()], "ann", "1");
+    assert_eq!(refused["answers"][2], "forbidden", "{refused}");
+    let bearer = format!("Bearer {}", token("ann"));
+    assert_eq!(upgrade(&gateway, "/proto", &[("authorization", &bearer)]).status, 403);
+    assert_eq!(over_grpc(&gateway, "bob", "1")["answers"][0], json!(["hello"]));
+    let refused = over_grpc(&gateway, "ann", "1");
+    assert_eq!(refused["answers"][0][0], "PERMISSION_DENIED", "{refused}");
 }
 
 #[test]
