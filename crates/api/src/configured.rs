@@ -173,9 +173,9 @@ fn ordered(keys: Map<String, Value>) -> Fields {
     fields
 }
 
-/// Says which variables and headers are in the file as they were sent though they look like secrets.
+/// Says which variables, headers and parameters are in the file as they were sent though they look like secrets.
 fn notes(fields: &Fields) -> Vec<String> {
-    let pairs = fields.iter().filter(|(key, _)| key == "env" || key == "headers");
+    let pairs = fields.iter().filter(|(key, _)| ["env", "headers", "query"].contains(&key.as_str()));
     let pairs = pairs.filter_map(|(_, value)| value.as_object()).flatten();
     let secret =
         pairs.filter(|(name, value)| value.as_str().is_some_and(|value| setup::is_secret(name, value)));

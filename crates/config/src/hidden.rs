@@ -3,7 +3,7 @@
 use crate::node::{Node, TreeEntry, Value};
 
 /// Tables whose texts are secrets unless they have a variable.
-pub(crate) const SECRET_TABLES: [&str; 2] = ["env", "headers"];
+pub(crate) const SECRET_TABLES: [&str; 3] = ["env", "headers", "query"];
 /// Keys whose texts are secrets, which are refused.
 pub(crate) const SECRET_KEYS: [&str; 2] = ["token", "client_secret"];
 /// What is shown instead of a secret.

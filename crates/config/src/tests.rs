@@ -526,6 +526,7 @@ fn client_files_are_converted() {
 #[test]
 fn a_shown_configuration_can_be_read_again_and_has_no_secret() {
     let toml = "[servers.\"a b\"]\ncommand = \"x\\u0007\\\"\"\nenv = { KEY = \"bare\", OTHER = \"${TOKEN}\" }\ntool_timeouts = { t = '1s' }\n\
+                [servers.api]\nopenapi = 'https://x.example/o.json'\nquery = { api_key = 'bare', more = '${TOKEN}' }\n\
                 [participants.p]\ncapabilities = ['chat', { kind = 'chat', to = ['x'] }]\n";
     let shown = to_toml(&tree(toml), false);
     insta::assert_snapshot!(shown, @r#"
@@ -543,6 +544,13 @@ fn a_shown_configuration_can_be_read_again_and_has_no_secret() {
 
     [servers."a b".tool_timeouts]
     t = "1s"
+
+    [servers.api]
+    openapi = "https://x.example/o.json"
+
+    [servers.api.query]
+    api_key = "(hidden)"
+    more = "${TOKEN}"
 
     [participants.p]
     capabilities = ["chat", { kind = "chat", to = ["x"] }]

@@ -3,13 +3,14 @@
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use platform::open_regular;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use zeroize::Zeroizing;
 
 /// How long a command may take to print a text and to end.
@@ -44,7 +45,15 @@ pub enum OutsideError {
     Long(usize),
 }
 
-/// Reads a regular file that its owner alone may read, at most so many bytes.
+/// The variable in which systemd names the folder of a service's credentials.
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
+/// The rights of others, and of a group, to a file.
+const OTHERS: u32 = 0o077;
+/// The right of its group to read a file: credentials of systemd have it, for the service's user alone.
+const GROUP_READS: u32 = 0o040;
+
+/// Reads a regular file that its owner alone may read, at most so many bytes. A credential of systemd is its service's alone whatever its
+/// mode says.
 ///
 /// # Errors
 /// [`OutsideError`].
@@ -52,10 +61,18 @@ pub fn from_file(path: &Path, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, Ou
     let failed = |why| OutsideError::File { path: path.to_owned(), why };
     let file = open_regular(OpenOptions::new().read(true), path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode();
-    if mode & 0o077 != 0 {
+    let is_credential = std::env::var_os(CREDENTIALS).is_some_and(|folder| is_in(path, Path::new(&folder)));
+    let allowed = if is_credential { GROUP_READS } else { 0 };
+    if mode & OTHERS & !allowed != 0 {
         return Err(OutsideError::Open(path.to_owned()));
     }
     bounded(file, bytes_max).map_err(failed)?.ok_or(OutsideError::Long(bytes_max))
+}
+
+/// Whether a path is beneath a folder, without a step out of it.
+fn is_in(path: &Path, folder: &Path) -> bool {
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    folder.is_absolute() && !climbs && path.starts_with(folder)
 }
 
 /// Runs a command, a program and its arguments, without a shell and without input, and takes what it prints, at most so many bytes. What it
@@ -79,24 +96,54 @@ fn from_command_within(
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let deadline = Instant::now() + limit;
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    let output = child.stdout.take();
-    let (send, receive) = mpsc::channel();
-    thread::spawn(move || {
-        let read = output.map(|output| bounded(output, bytes_max));
-        let _ = send.send(read);
-    });
-    let read = receive.recv_timeout(limit);
+    let read = child.stdout.take().map(|output| printed(output, bytes_max, deadline));
     // One that prints too much, or for too long, is not waited for.
-    let is_read = matches!(read, Ok(Some(Ok(Some(_)))));
+    let is_read = matches!(read, Some(Ok(Printed::Whole(_))));
     let status = ended(&mut child, if is_read { deadline } else { Instant::now() });
     let status = status.map_err(|error| failed(error.to_string()))?;
     let late = || failed(format!("it did not end within {} s", limit.as_secs_f32()));
     match (read, status) {
-        (Ok(Some(Ok(None))), _) => Err(OutsideError::Long(bytes_max)),
-        (Ok(Some(Ok(Some(text)))), Some(status)) if status.success() => Ok(text),
-        (Ok(Some(Ok(Some(_)))), Some(status)) => Err(failed(status.to_string())),
-        (Ok(Some(Err(error))), _) => Err(failed(error.to_string())),
-        (Ok(_) | Err(_), _) => Err(late()),
+        (Some(Ok(Printed::TooLong)), _) => Err(OutsideError::Long(bytes_max)),
+        (Some(Ok(Printed::Whole(text))), Some(status)) if status.success() => Ok(text),
+        (Some(Ok(Printed::Whole(_))), Some(status)) => Err(failed(status.to_string())),
+        (Some(Err(error)), _) => Err(failed(error.to_string())),
+        (Some(Ok(Printed::Whole(_) | Printed::Late)) | None, _) => Err(late()),
+    }
+}
+
+/// What a command prints.
+enum Printed {
+    Whole(Zeroizing<Vec<u8>>),
+    TooLong,
+    /// Its end has not come in time.
+    Late,
+}
+
+/// The output of a command to its end. A child of the command may hold the pipe open for ever, so that no read waits longer than until
+/// the deadline.
+fn printed(mut output: ChildStdout, bytes_max: usize, deadline: Instant) -> io::Result<Printed> {
+    // With room for all: no copy that a growing buffer leaves behind.
+    let mut text = Zeroizing::new(vec![0; bytes_max + 1]);
+    let mut length = 0;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut ready = [PollFd::new(&output, PollFlags::IN)];
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut ready, Some(&left)) {
+            Ok(0) => return Ok(Printed::Late),
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let room = text.get_mut(length..).unwrap_or_default();
+        match output.read(room)? {
+            0 if length > bytes_max => return Ok(Printed::TooLong),
+            0 => {
+                text.truncate(length);
+                return Ok(Printed::Whole(text));
+            }
+            more => length += more,
+        }
     }
 }
 
@@ -140,7 +187,12 @@ mod tests {
         assert_eq!(run(&["printf", "hush!"], 4, 30_000), Err("it has more than 4 bytes".to_owned()));
         // Output without end, a wait without end, and a wait after the text.
         assert_eq!(run(&["yes"], 4, 30_000), Err("it has more than 4 bytes".to_owned()));
-        for words in [&["sleep", "1000"][..], &["sh", "-c", "printf hush; exec >&-; sleep 1000"]] {
+        for words in [
+            &["sleep", "1000"][..],
+            &["sh", "-c", "printf hush; exec >&-; sleep 1000"],
+            // A child of its own holds the pipe open.
+            &["sh", "-c", "printf hush; sleep 3 & exit 0"],
+        ] {
             let error = run(words, 4, 200).unwrap_err();
             assert_eq!(error, format!("the command `{}` failed: it did not end within 0.2 s", words[0]));
         }
@@ -170,5 +222,19 @@ mod tests {
         }
         assert!(from_file(&folder.path().join("none"), 4).is_err());
         assert!(from_file(folder.path(), 4).is_err(), "a directory is no file");
+    }
+
+    #[test]
+    fn a_credential_is_beneath_its_folder_and_nowhere_else() {
+        let folder = Path::new("/run/credentials/x");
+        assert!(is_in(Path::new("/run/credentials/x/key"), folder));
+        for (path, folder) in [
+            ("/run/credentials/y/key", folder),
+            ("/run/credentials/xy", folder),
+            ("/run/credentials/x/../y/key", folder),
+            ("key", Path::new("")),
+        ] {
+            assert!(!is_in(Path::new(path), folder), "{path}");
+        }
     }
 }

@@ -198,6 +198,9 @@ fn prompt(found: &FoundFile, config: &Config, secrets: &[NamedSecret]) -> String
     }
     let servers = config.servers.iter().filter(|server| server.enabled);
     for server in servers.filter(|server| found.servers.iter().any(|name| name == server.name.as_str())) {
+        if let Transport::OpenApi(_) = server.transport {
+            let _ = write!(out, "\n{}", describe(server));
+        }
         let Some(child) = server.transport.child() else { continue };
         if child.confinement.files.is_none() {
             let name = visible::line(server.name.as_str());

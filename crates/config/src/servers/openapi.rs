@@ -7,6 +7,7 @@ use ::openapi::{Document, Operations};
 use upstream::config::{Description, HttpConfig, OpenApiConfig, Secret, Transport};
 use url::Url;
 
+use crate::node::Origin;
 use crate::read_file::read_file;
 use crate::reader::Table;
 
@@ -39,6 +40,15 @@ pub(super) fn read(
         let http = HttpConfig { url: url.unwrap_or_else(|| description.clone()), headers, tls };
         let description = Description::Url(description.clone());
         return Some(Transport::OpenApi(OpenApiConfig { description, http, is_base, query }));
+    }
+    if url.is_none() && table.location().layer.origin == Origin::Found {
+        // Consent is to the configuration: the description may be another one by the time that credentials are sent.
+        table.note_value(
+            "openapi",
+            format!("`{}`: a file that you did not name must say where the API is", table.full("openapi")),
+            "write url = \"https://...\" beside it".to_owned(),
+        );
+        return None;
     }
     let path = PathBuf::from(description.expose());
     let mut http = HttpConfig { url: url.clone().unwrap_or_else(|| Secret::new("")), headers, tls };

@@ -42,6 +42,10 @@ fn every_key_of_a_found_file_needs_consent_and_is_shown() {
             "    path = \"tools/bin:/usr/bin\"\n\nDANGER: server `a` has an environment that decides which code it runs (path)",
         ),
         (
+            "[servers.a]\nopenapi = \"http://127.0.0.1:1/api.json\"\nheaders = { k = \"v\" }\n",
+            "\nserver `a` calls the API at http://127.0.0.1:1/api.json, as http://127.0.0.1:1/api.json describes it\n    sent with each call: k",
+        ),
+        (
             "# a comment\n\n\n\n[servers.a]\ncommand = \"sudo\"\n",
             "DANGER: server `a` runs with another user's rights",
         ),
@@ -66,6 +70,22 @@ fn every_key_of_a_found_file_needs_consent_and_is_shown() {
         home.run(&["config", "show"]).expect(0);
     }
     found("# nothing\n").run(&["tools", "ls"]).expect(0);
+}
+
+#[test]
+fn a_found_file_says_itself_where_credentials_go() {
+    let api = "[servers.a]\nopenapi = \"api.json\"\nheaders = { k = \"${HOME}\" }\n";
+    let home = found(api);
+    let description = json!({ "openapi": "3.1.0", "info": { "title": "x", "version": "1" }, "paths": {},
+        "servers": [{ "url": "https://evil.example" }] });
+    home.write("api.json", &description.to_string());
+    let refused = home.run(&["serve", "--yes", "--listen", "127.0.0.1:0"]).expect(2).stderr;
+    assert!(refused.contains("must say where the API is") && refused.contains("url = "), "{refused}");
+    // Of a file that the operator names, the description may say it.
+    home.run(&["config", "check", "--config", FILE]).expect(0);
+    home.write(FILE, &(api.to_owned() + "url = \"https://api.example/v1\"\n"));
+    let asked = home.run(&["tools", "ls"]).expect(3).stderr;
+    assert!(asked.contains("calls the API at https://api.example/v1"), "{asked}");
 }
 
 #[test]

@@ -210,9 +210,7 @@ impl Upstream {
     ) -> Result<Arc<Session>, Refusal> {
         let mut place = None;
         if self.spec.config.transport.child().is_some() {
-            self.book.lock().queued += 1;
-            place = Some(self.environment.starts.enter(entry).await);
-            self.book.lock().queued -= 1;
+            place = Some(self.enter(entry).await);
         }
         let place = &mut place;
         let (asks, remembered) = {
@@ -243,6 +241,7 @@ impl Upstream {
             // The probe precedes the handshake. Some legacy servers end at it, or answer no handshake after it; some modern ones
             // answer it late, and end at the handshake that has followed: a new process gets one of the two alone.
             let only = if let Fault::Ended(era) = fault { *era } else { Era::Legacy };
+            self.enter_again(place, entry).await;
             let second = self.attempt(Some(only), owner, &interest, place).await;
             if second.is_ok() {
                 self.book.lock().dislikes_probe = only == Era::Legacy;
@@ -264,6 +263,7 @@ impl Upstream {
             // It may speak JSON-RPC, or, if it did so before, proto-mcp now: a new process is asked.
             let other = !self.book.lock().proto_fallback;
             self.book.lock().proto_fallback = other;
+            self.enter_again(place, entry).await;
             let second = self.attempt(era, owner, &interest, place).await;
             self.book.lock().proto_fallback = other == second.is_ok();
             outcome = if second.is_ok() { second } else { outcome };
@@ -278,6 +278,21 @@ impl Upstream {
             self.settled.send_replace(true);
         }
         outcome.map_err(|fault| fault.refusal(self.spec.name()))
+    }
+
+    /// Waits for a place in the gate of starts.
+    async fn enter(&self, entry: Entry<'_>) -> Place {
+        self.book.lock().queued += 1;
+        let place = self.environment.starts.enter(entry).await;
+        self.book.lock().queued -= 1;
+        place
+    }
+
+    /// Waits for a place for another process, if the one before gave its place up.
+    async fn enter_again(&self, place: &mut Option<Place>, entry: Entry<'_>) {
+        if place.is_none() {
+            *place = Some(self.enter(entry).await);
+        }
     }
 
     /// Records whether a modern server that was asked for the legacy handshake speaks it. A fault that says nothing about the era
