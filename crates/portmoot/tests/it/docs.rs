@@ -150,13 +150,12 @@ fn every_test_named_in_the_documents_exists() {
     tests_in(&root.join("crates"), &mut tests);
     let mut pages = conformance_pages();
     // The table of attacks is in the module docs; the code below it is left out.
-    pages.extend(["crates/portmoot/tests/it/attacks.rs", "ARCHITECTURE.md"].map(PathBuf::from));
+    pages.push(PathBuf::from("crates/portmoot/tests/it/attacks.rs"));
     let mut total = 0;
     for page in pages {
         let (text, name) = (std::fs::read_to_string(root.join(&page)).unwrap(), page.display());
         let prose: String = match page.extension().and_then(|end| end.to_str()) {
             Some("rs") => text.lines().take_while(|line| line.starts_with("//!")).collect(),
-            _ if page.ends_with("ARCHITECTURE.md") => section(&text, "Invariants").to_owned(),
             // Its text names tests between the tables too.
             _ if page.ends_with("mcpx.md") => text.replace("`correlation_id`", ""),
             // The last cell of a row names tests; the others name keys and codes.
@@ -212,6 +211,7 @@ fn no_guide_names_a_test() {
 fn every_requirement_in_the_documents_names_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for (page, rows_min) in [
+        ("docs/conformance/architecture.md", 30),
         ("docs/conformance/guides.md", 15),
         ("docs/conformance/limits.md", 40),
         ("docs/conformance/mcp.md", 60),
@@ -266,33 +266,105 @@ fn the_page_on_proto_shows_what_convert_prints() {
     assert!(home.path().join("module/buf.yaml").exists());
 }
 
-/// A section of a page, by its title.
-fn section<'a>(page: &'a str, title: &str) -> &'a str {
-    page.split("\n## ").find(|section| section.starts_with(title)).unwrap()
+/// Whether a word in a page about the sources is a path.
+fn is_path(word: &str) -> bool {
+    let is_file = [".rs", ".md", ".json"].iter().any(|end| word.ends_with(end));
+    let is_place = is_file || word.contains("/src") || word.contains("/tests");
+    is_place && !word.contains(char::is_whitespace)
 }
 
-/// Paths in the map begin at the root or at `crates/`; a shorter one is in the folder of the path before it.
+/// A place that such a page names: its path begins at the root or at `crates/`.
+fn place(path: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    [root.join(path), root.join("crates").join(path)].into_iter().find(|path| path.exists())
+}
+
 #[test]
 fn every_file_named_in_the_map_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
-    let is_path = |word: &&str| {
-        let file = [".rs", ".md", ".json"].iter().any(|end| word.ends_with(end));
-        (file || word.contains("/src") || word.contains("/tests")) && !word.contains(char::is_whitespace)
-    };
+    for (page, paths_min) in [("ARCHITECTURE.md", 5), ("docs/where.md", 400)] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        let mut named = 0;
+        for line in text.lines() {
+            for word in line.split('`').skip(1).step_by(2).filter(|word| is_path(word)) {
+                assert!(place(word).is_some(), "{page} names `{word}`: {line}");
+                named += 1;
+            }
+        }
+        assert!(named >= paths_min, "{page} names {named} paths");
+    }
+}
+
+/// A line of the index is one place: its path, in brackets what to look for in that file, and what is there.
+#[test]
+fn every_place_of_the_index_has_what_to_look_for() {
+    let page = std::fs::read_to_string(openapi().with_file_name("where.md")).unwrap();
+    let mut places = 0;
+    for line in page.lines().filter(|line| line.starts_with("- `")) {
+        let (named, about) = line.split_once(": ").unwrap_or((line, ""));
+        assert!(!about.is_empty(), "the index does not say what is there: {line}");
+        let mut words = named.split('`').skip(1).step_by(2);
+        let path = words.next().and_then(place);
+        let path = path.unwrap_or_else(|| panic!("the index names a place that does not exist: {line}"));
+        for word in words {
+            let code = std::fs::read_to_string(&path).unwrap();
+            assert!(code.contains(word), "`{word}` is not in the file: {line}");
+        }
+        let is_second = about.split('`').skip(1).step_by(2).any(is_path);
+        assert!(!is_second, "the index has two places in a line: {line}");
+        places += 1;
+    }
+    assert!(places > 400, "{places}");
+}
+
+/// The text of all sources below a folder.
+fn sources_below(folder: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources_below(&path, text);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            text.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// An item that is named with its crate (`topic::Effect`) is in the sources of that crate.
+#[test]
+fn every_item_named_in_the_map_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut named = 0;
-    for line in page.lines() {
-        let mut folders = vec![root.clone(), root.join("crates")];
-        for word in line.split('`').skip(1).step_by(2).filter(is_path) {
-            let found = folders.iter().map(|folder| folder.join(word)).find(|path| path.exists());
-            let found = found.unwrap_or_else(|| panic!("ARCHITECTURE.md names `{word}`: {line}"));
-            let folder = if found.is_dir() { found.as_path() } else { found.parent().unwrap() };
-            folders.truncate(2);
-            folders.push(folder.to_owned());
+    for page in ["ARCHITECTURE.md", "docs/where.md"] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        for word in text.split('`').skip(1).step_by(2) {
+            let Some((name, item)) = word.split_once("::") else { continue };
+            let folder = root.join("crates").join(name).join("src");
+            if !folder.is_dir() {
+                continue;
+            }
+            let item = item.rsplit("::").next().unwrap_or(item);
+            let mut code = String::new();
+            sources_below(&folder, &mut code);
+            assert!(code.contains(item), "{page} names `{word}`, which the crate does not have");
             named += 1;
         }
     }
-    assert!(named > 100, "{named}");
+    assert!(named > 50, "{named}");
+}
+
+/// An invariant is an item of a list, in bold; the page of their tests has the same ones.
+#[test]
+fn every_invariant_of_the_map_names_its_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let tests = std::fs::read_to_string(root.join("docs/conformance/architecture.md")).unwrap();
+    let items = map.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**"));
+    let stated: BTreeSet<&str> = items.map(|(invariant, _)| invariant).collect();
+    let rows = tests.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let mut tested: BTreeSet<&str> = rows.map(|(invariant, _)| invariant).collect();
+    assert!(tested.remove("invariant"), "the table has a head");
+    assert_eq!(stated, tested);
+    assert!(stated.len() > 30, "{}", stated.len());
 }
 
 /// The map quotes lines of the path; two spaces and a comment may follow each.
