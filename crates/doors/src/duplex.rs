@@ -26,7 +26,7 @@ const LINGER: Duration = Duration::from_secs(3);
 /// Bytes of such a message that are read at once.
 const DISCARDED_BYTES: usize = 8 * 1024;
 
-/// Where one message ends and the next begins.
+/// Boundary between two messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Each ends with its line.

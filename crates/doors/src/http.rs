@@ -78,7 +78,7 @@ const BACKLOG_LEN_MAX: u32 = 4096;
 /// Seconds that open connections have to finish when the gateway closes them.
 const DRAIN_SECS: u64 = 3;
 
-/// What all connections share.
+/// Parts of the gateway that all connections share.
 pub(crate) struct Endpoints {
     links: Arc<ClientLinks>,
     pairs: Arc<Pairs>,
@@ -455,7 +455,7 @@ fn endpoint_at(uri: &Uri) -> String {
     endpoint_of(topic_of(uri.path(), "/proto").or(named).unwrap_or("main"))
 }
 
-/// The same address without the prefix of the public URL, if a proxy has left it there.
+/// A request's address without the prefix of the public URL, if a proxy has left it there.
 fn below(url: &PublicUrl, uri: &Uri) -> Option<Uri> {
     let path = url.within(uri.path());
     if path == uri.path() {

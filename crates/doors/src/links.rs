@@ -29,7 +29,7 @@ const RECORD_MARKS_MAX: usize = 1024;
 
 /// The links of all MCP clients.
 pub(crate) struct ClientLinks {
-    /// What is in force.
+    /// Configuration, tokens and topics in force.
     pub(crate) registry: Arc<Registry>,
     /// The sessions over HTTP.
     pub(crate) sessions: Sessions,

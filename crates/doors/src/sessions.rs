@@ -107,7 +107,7 @@ impl Sessions {
         self.lock().ended.has(Mark::of(id))
     }
 
-    /// Those that have ended for good and are not in the journal yet, by account, each once.
+    /// Ended sessions that the journal does not have yet, by account, each once.
     pub(crate) fn take_unwritten(&self) -> BTreeMap<Box<str>, Vec<Mark>> {
         self.lock().ended.take_unwritten()
     }

@@ -26,7 +26,7 @@ pub(crate) enum Opener {
     Modern(Bounds),
 }
 
-/// What a slot gives first.
+/// First reply of a slot.
 pub(crate) enum FirstReply {
     /// The answer, and the code if it is an error.
     Answer(Bytes, Option<i64>),
@@ -70,7 +70,7 @@ impl Slot {
         self.lacking.get().map(|refusal| &**refusal)
     }
 
-    /// What comes first.
+    /// The slot's first reply, once there is one.
     pub(crate) fn poll_first(&self, cx: &mut Context<'_>) -> Poll<FirstReply> {
         self.waker.register(cx.waker());
         if !self.came.load(Ordering::Acquire) {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use platform::{Mutex, MutexGuard};
 use silence::Silence;
 
-/// How long a stream lasts.
+/// Lifetime of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
     /// It outlasts its reader, and a later reader resumes it (legacy HTTP).
@@ -361,7 +361,7 @@ impl Reader {
         Poll::Pending
     }
 
-    /// What ends this reader, and no later one.
+    /// Function that ends this reader, and no later one.
     pub(crate) fn leaving(&self) -> impl FnOnce() + Send + use<> {
         let (stream, generation) = (Arc::downgrade(&self.stream), self.generation);
         move || {

@@ -20,7 +20,7 @@ use wire::time::rfc3339;
 use crate::live::{Event, Live};
 use crate::{dispatch::Dispatch, link::Link, record::Record, violations::Violation};
 
-/// How the kinds of requests and of their answers begin.
+/// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
 const RESPONSE: &str = "mcp/response:";
 
@@ -127,7 +127,7 @@ impl Dispatch {
         id
     }
 
-    /// The same under an id that is known already.
+    /// Publishes an envelope under an id that is known already.
     pub(crate) fn publish(self: &Arc<Self>, draft: &Draft<'_>, audience: Option<Audience>) {
         let message = mcpx::envelope(draft);
         let audience =

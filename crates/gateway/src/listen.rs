@@ -18,7 +18,8 @@ use wire::mcp::{listen, relay};
 use crate::live::{Event, Server};
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, tasks::relay as tasks};
 
-/// How long the acknowledgement of a listen request waits for the servers of its resources, and then for those of its tasks.
+/// Time that the acknowledgement of a listen request waits for the servers of its resources, and then for
+/// those of its tasks.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
 /// The interest that a request announces.

@@ -7,14 +7,14 @@ use wire::mcp::input;
 
 use crate::{call::Call, dispatch::Dispatch, incoming::named, link::Link};
 
-/// How long a state may be used, in milliseconds: a day.
+/// Time that a state may be used, in milliseconds: a day.
 const STATE_MS: u64 = 24 * 3600 * 1000;
 /// Longest state of the gateway, in bytes.
 const STATE_BYTES_MAX: usize = 1024;
-/// How each state of the gateway begins, so that a changed one is refused and not taken for a server's.
+/// Beginning of each state of the gateway, so that a changed one is refused and not taken for a server's.
 const PREFIX: &str = "portmoot.";
 const STATE: Purpose = Purpose { name: "state", valid_ms: STATE_MS };
-/// How each state of a server begins that the gateway has sealed: none is given on to a caller as it is.
+/// Beginning of each state of a server that the gateway has sealed: none is given on to a caller as it is.
 const SERVER_PREFIX: &str = "portmoot-server.";
 const SERVER_STATE: Purpose = Purpose { name: "server state", valid_ms: STATE_MS };
 
@@ -29,7 +29,7 @@ pub(crate) enum Why {
     Connect,
 }
 
-/// What a request comes back to.
+/// Purpose for which a request comes back.
 #[derive(Debug)]
 pub(crate) enum Return {
     /// To nothing: it has no state.

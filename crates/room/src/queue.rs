@@ -16,7 +16,7 @@ pub const SENDER_QUEUE_BYTES_MAX: usize = ROOM_QUEUE_BYTES_MAX / SHARE_OF_POOL;
 struct Queue {
     events: Vec<RoomEvent>,
     bytes: usize,
-    /// What senders have in it, on their accounts.
+    /// Bytes of queued messages on the accounts of their senders.
     counted: Vec<Taken>,
 }
 

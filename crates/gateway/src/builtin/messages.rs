@@ -27,7 +27,7 @@ pub const PAGE_MESSAGES_MAX: usize = 200;
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Longest payload that is returned whole, in bytes. Of a longer one the beginning is returned.
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
-/// How long a cursor is valid, in seconds.
+/// Time that a cursor is valid, in seconds.
 pub const CURSOR_SECS: u64 = 24 * 3600;
 const CURSOR: Purpose = Purpose { name: "messages", valid_ms: CURSOR_SECS * 1000 };
 
@@ -173,7 +173,8 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
     }
 }
 
-/// Where a caller without a cursor begins: where its link joined, or where the topic began to keep messages after that.
+/// Cursor of a caller that names none: where its link joined, or where the topic began to keep messages after
+/// that.
 fn beginning(dispatch: &Dispatch, call: &Call) -> Cursor {
     dispatch.with(|topic| {
         let next = topic.next_message();
@@ -206,7 +207,7 @@ fn open(dispatch: &Dispatch, who: &ParticipantId, cursor: &str) -> Result<Cursor
     })
 }
 
-/// What a reader wants.
+/// The messages that a reader wants.
 struct Reader<'r> {
     me: &'r str,
     pattern: Option<&'r Capability>,

@@ -25,7 +25,7 @@ struct SearchArguments {
     set: Option<String>,
 }
 
-/// What was found.
+/// Result of a search: the tools that it found.
 #[derive(Serialize)]
 pub(super) struct FoundTools {
     tools: Vec<Box<RawValue>>,

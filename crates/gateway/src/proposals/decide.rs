@@ -133,11 +133,11 @@ impl Dispatch {
     }
 }
 
-/// What comes with an envelope that may fulfil a proposal, and the digest of the proposal under what its server lists now; `None`
-/// if the proposal cannot be shown any more.
+/// Digest of a proposal under what its server lists now, and the ruling on it, of an envelope that may fulfil
+/// the proposal; no digest if the proposal cannot be shown any more.
 pub(crate) type Fulfilling = (Option<Digest>, Arc<Ruling>);
 
-/// What comes with an envelope that may fulfil a proposal of another participant, beside the digest of the proposal under what
+/// Digest and ruling of an envelope that may fulfil a proposal of another participant, the digest under what
 /// its server lists now. `None` if the envelope names no such proposal.
 ///
 /// # Errors
@@ -198,7 +198,7 @@ fn canonical(params: Option<&str>) -> Option<Vec<u8>> {
     call_params(params.unwrap_or("{}").as_bytes()).ok()
 }
 
-/// What a reviewer wrote, with the presets that a proposal has been shown with.
+/// Params that a reviewer wrote, with the presets that the proposal has been shown with.
 fn completed(dispatch: &Dispatch, opened: &OpenedProposal, params: String) -> Result<String, Refusal> {
     let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
     let act = (opened.method.as_str(), opened.context.as_deref());

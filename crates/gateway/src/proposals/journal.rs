@@ -216,7 +216,7 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Pr
     }
 }
 
-/// How a proposal in the journal ended, if it did.
+/// End of a proposal in the journal, if it has ended.
 fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
     let decided = proposal.decided.as_ref();
     let (state, reason) = match (&proposal.ended, decided) {

@@ -60,7 +60,7 @@ fn terms_of(
     Terms { by, method, context, to, envelope, digest, expires_ms, expires_wall_ms, bytes }
 }
 
-/// What a participant proposes.
+/// Proposal that a participant wants to make.
 struct Wanted<'w> {
     by: &'w ParticipantId,
     to: Vec<ParticipantId>,
