@@ -12,7 +12,7 @@ use crate::identities::configured;
 
 /// The capability to grant and revoke capabilities, and the kind under which that is recorded.
 pub const GRANTS: &str = "portmoot/grants";
-/// The same for tokens that are issued and revoked.
+/// The capability to issue and revoke tokens, and the kind under which that is recorded.
 pub const TOKENS: &str = "portmoot/tokens";
 /// The capability about servers: their states and logs, and tokens of participants that serve.
 pub const SERVERS: &str = "portmoot/servers";

@@ -24,7 +24,7 @@ const SKEW_MAX: Duration = Duration::from_secs(300);
 const NAME: &str = "{preferred_username}";
 const GROUPS: &str = "groups";
 
-/// How tokens are checked, as the configuration names it.
+/// Way in which tokens are checked, as the configuration names it.
 #[derive(Clone, Copy)]
 enum Tokens {
     Jwt,

@@ -61,7 +61,7 @@ impl Found {
     }
 }
 
-/// What each server of a topic lists to a participant's clients of proto-mcp, the gateway's own last.
+/// Lists of each server of a topic to a participant's clients of proto-mcp, the gateway's own last.
 fn manifests(dispatch: &Dispatch, who: &ParticipantId) -> Manifests {
     let servers = dispatch.servers();
     let listed = servers.iter().map(|server| (server.id.clone(), server.manifest_for(who, Form::Legacy)));

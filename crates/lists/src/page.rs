@@ -26,9 +26,9 @@ pub struct PageRequest<'a> {
     pub list: ListKind,
     /// The form of the request, and of the page.
     pub form: Form,
-    /// What the caller's client reads of it.
+    /// Reading of the list by the caller's client.
     pub reader: Reader,
-    /// What the topic shows of the list.
+    /// Part of the list that the topic shows.
     pub only: ToolsList,
     /// The cursor of the page; `None` is the first page.
     pub cursor: Option<String>,

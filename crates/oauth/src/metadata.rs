@@ -40,7 +40,7 @@ pub struct AuthorizationServer {
     /// The methods of PKCE.
     #[serde(default)]
     pub code_challenge_methods_supported: Vec<String>,
-    /// How clients may authenticate; without the member `client_secret_basic`.
+    /// Methods by which clients may authenticate; without the member `client_secret_basic`.
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// Whether its authorization responses have `iss` (RFC 9207).
     #[serde(default)]

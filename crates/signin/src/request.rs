@@ -22,11 +22,11 @@ pub struct AuthRequest {
     pub client_id: String,
     /// The client's name, made safe.
     pub client_name: String,
-    /// How much is known of the client.
+    /// Trust in the client.
     pub standing: ClientTrust,
     /// Where the answer goes, as it was requested or as the only registered one.
     pub redirect_uri: String,
-    /// What the client wants back.
+    /// State that the client wants back.
     pub state: Option<String>,
     /// The challenge by the method `S256`.
     pub challenge: String,
@@ -36,7 +36,7 @@ pub struct AuthRequest {
     pub scopes: Vec<String>,
 }
 
-/// What the server is and has.
+/// Address and scopes of the authorization server, by which requests are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'t> {
     /// Its address, which is its issuer.
@@ -65,7 +65,7 @@ pub struct ClientFault {
     pub description: &'static str,
     /// Where the answer goes.
     pub redirect_uri: String,
-    /// What the client wants back.
+    /// State that the client wants back.
     pub state: Option<String>,
 }
 
@@ -138,7 +138,7 @@ fn is_challenge(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// The one resource of a request: that of the main endpoint if it names none, as clients of 2025-03-26 do.
+/// The only resource of a request: that of the main endpoint if it names none, as clients of 2025-03-26 do.
 pub(crate) fn resource(params: &Params, public_url: &PublicUrl) -> Option<String> {
     let mut topics = params.all("resource").map(|resource| topic_of_resource(public_url, resource));
     let first = topics.next().unwrap_or(Some("main"))?;

@@ -24,7 +24,7 @@ pub const PARTICIPANT_SUBSCRIPTIONS_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Interest {
     table: Mutex<Table>,
-    /// What is subscribed and what is being subscribed, by account.
+    /// Resources that are subscribed or being subscribed, by account.
     accounts: Arc<Shares>,
     /// Held during a subscription, so that the second of two requests for one URI sees the outcome of the first.
     pub(crate) turn: tokio::sync::Mutex<()>,

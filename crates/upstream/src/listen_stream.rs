@@ -13,7 +13,8 @@ use crate::{fault::Fault, interest::Subscription, lists, session::requests::Pend
 
 /// Longest wait for the acknowledgement of a new stream before the old one is closed.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
-/// How long the old stream stays open beside its successor: notifications that are on their way still arrive, some twice.
+/// Time that the old stream stays open beside its successor: notifications that are on their way still
+/// arrive, some twice.
 const OVERLAP: Duration = Duration::from_secs(1);
 /// Wait before a lost stream is opened again; doubled with every loss in a row.
 const REOPEN: Duration = Duration::from_millis(250);

@@ -33,7 +33,7 @@ const JSON_OR_STREAM: HeaderValue = HeaderValue::from_static("application/json, 
 
 /// Redirects on the same origin that are followed; some servers answer `/mcp` with 307 to `/mcp/`.
 const REDIRECTS_MAX: usize = 2;
-/// How often one request is sent again with another token.
+/// Number of times that one request is sent again with another token.
 const AUTHORIZATIONS_MAX: usize = 2;
 /// An idle connection is not used again after this long: common servers close theirs after 5 s, and a request that
 /// meets a closing connection could not be repeated safely.
@@ -416,9 +416,9 @@ pub struct HttpSpec {
     pub url: String,
     /// Headers of every request, credentials among them.
     pub headers: HeaderMap,
-    /// What is trusted and shown if the URL begins with `https`.
+    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with `https`.
     pub tls: ClientTls,
-    /// What authorizes the requests, in addition to the headers.
+    /// Authorization of the requests, in addition to the headers.
     pub authorize: Option<Arc<dyn Authorize>>,
     /// Limits of the link.
     pub limits: HttpLimits,

@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf, absolute};
 
 use super::FileAccess;
 
-/// What programs read of the system: programs, libraries, certificates, names of hosts and users, the clock's zone. Of `/etc` and
-/// `/proc` only what holds no secret and shows no other process.
+/// Places that programs read of the system: programs, libraries, certificates, names of hosts and users, the
+/// clock's zone. Of `/etc` and `/proc` only what holds no secret and shows no other process.
 const SYSTEM: [&str; 62] = [
     "/usr",
     "/bin",
@@ -99,7 +99,7 @@ const SECRETS: [&str; 20] = [
     ".bash_history",
 ];
 
-/// What a child may use, as paths without links.
+/// Places that a child may use, as paths without links.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Lists {
     pub(crate) read: Vec<PathBuf>,
@@ -117,7 +117,7 @@ pub(crate) struct Of<'a> {
     pub(crate) home: Option<&'a Path>,
 }
 
-/// What a child may use.
+/// Places that a child may use.
 ///
 /// # Errors
 /// What is wrong with the operator's lists, in words for the operator.
@@ -162,7 +162,7 @@ fn lexical(path: &Path) -> PathBuf {
     out
 }
 
-/// What is kept from children.
+/// Places that are kept from children.
 struct Guarded {
     never: Vec<PathBuf>,
     secrets: Vec<PathBuf>,

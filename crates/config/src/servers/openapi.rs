@@ -10,7 +10,7 @@ use url::Url;
 use crate::read_file::read_file;
 use crate::reader::Table;
 
-/// What the table of a server says beside its description.
+/// Settings in a server's table beside its description.
 pub(super) struct Given {
     /// Where the API is, if that is written.
     pub(super) url: Option<Secret>,

@@ -79,7 +79,7 @@ pub(crate) struct ConnectionEnds {
     pub(crate) peer: Option<IpAddr>,
 }
 
-/// Findings about the connection's caller in one epoch of the registry.
+/// Configuration and visit that the connection has found in one epoch of the registry.
 struct Known {
     epoch: u64,
     config: Arc<Config>,

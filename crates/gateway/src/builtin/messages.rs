@@ -207,7 +207,7 @@ fn open(dispatch: &Dispatch, who: &ParticipantId, cursor: &str) -> Result<Cursor
     })
 }
 
-/// The messages that a reader wants.
+/// Reader of the messages: its name, the kinds that it wants, and the number of messages.
 struct Reader<'r> {
     me: &'r str,
     pattern: Option<&'r Capability>,

@@ -85,7 +85,7 @@ pub(super) fn bytes_of(opened: &OpenedProposal) -> usize {
     [&opened.params, &opened.tool].into_iter().flatten().map(String::len).sum()
 }
 
-/// Params and reason that a reviewer gives with a decision.
+/// Attachments of a decision: edited params, the envelope that fulfils, the permit of its record.
 #[derive(Debug, Default)]
 pub struct Ruling {
     /// The params that run, if the reviewer has edited them.

@@ -60,7 +60,7 @@ impl Fetch {
         Self { url, redirects: Redirects::None, method, headers, body, bytes_max: BODY_BYTES_MAX }
     }
 
-    /// The same, following redirects of one origin. A `POST` follows none.
+    /// The fetch, following redirects of one origin. A `POST` follows none.
     #[must_use]
     pub fn redirects(mut self, redirects: Redirects) -> Self {
         if self.method == Method::GET {
@@ -69,14 +69,14 @@ impl Fetch {
         self
     }
 
-    /// The same with one more header.
+    /// The fetch with one more header.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// The same, for an answer of at most this many bytes.
+    /// The fetch, for an answer of at most this many bytes.
     #[must_use]
     pub fn bytes_max(mut self, bytes: usize) -> Self {
         self.bytes_max = bytes;

@@ -8,7 +8,7 @@ use super::error::IssuerError;
 use crate::dialer::{Dialer, Fetch, Reach, Redirects};
 use crate::metadata::read_json;
 
-/// What an issuer says of itself.
+/// Metadata that an issuer publishes about itself.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Metadata {
     issuer: String,

@@ -75,7 +75,7 @@ impl SentSchema {
         }
     }
 
-    /// The same schema with the set that its reference stands for.
+    /// The schema, with the set that its reference stands for.
     #[must_use]
     pub fn resolved(self, set: Bytes) -> Self {
         Self { source: DescriptorSource::Inline(set), ..self }

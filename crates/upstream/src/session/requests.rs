@@ -62,7 +62,7 @@ impl Session {
         self.open_request(era, (method, None), &[], (Some(patience), false))
     }
 
-    /// The same with the target that the params name.
+    /// Sends a request with the target that its params name.
     pub(super) fn request_about(
         &self,
         era: Era,

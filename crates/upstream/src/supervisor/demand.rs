@@ -146,7 +146,7 @@ impl Upstream {
     }
 }
 
-/// What lists say that were kept, judged by what is approved now.
+/// Manifest of kept lists, judged by what is approved now.
 fn listed(of: KeptLists, spec: &UpstreamSpec, environment: &Environment) -> Listed {
     let era = of.handshake.version.era();
     let (coding, over_http, is_shared) = (Coding::Json, false, true);

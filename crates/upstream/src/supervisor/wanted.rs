@@ -31,7 +31,7 @@ impl<'a> Wanted<'a> {
         Self { era, owner, user: Some(caller), purpose: Purpose::Use, urgency: Urgency::Caller }
     }
 
-    /// How its start passes the gate.
+    /// Entry of its start in the gate.
     pub(super) fn entry(&self) -> Entry<'a> {
         Entry { urgency: self.urgency, account: self.user.or(self.owner).map(|caller| caller.account) }
     }
