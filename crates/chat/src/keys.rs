@@ -15,7 +15,7 @@ pub enum KeyContext {
     Line,
 }
 
-/// What a key does.
+/// Act of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Deed {
@@ -40,7 +40,7 @@ pub enum Deed {
     Decide(Decide),
 }
 
-/// What a key does in a line that is typed.
+/// Act of a key in a line that is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Edit {
@@ -55,7 +55,7 @@ pub enum Edit {
     CutAfter,
 }
 
-/// What a key does about the proposal whose card is open.
+/// Act of a key on the proposal whose card is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Decide {
@@ -74,9 +74,9 @@ pub struct Binding {
     pub keys: &'static [&'static str],
     /// Where they work.
     pub place: KeyContext,
-    /// What they do.
+    /// Act of the keys.
     pub deed: Deed,
-    /// The same in words.
+    /// The act in words.
     pub words: &'static str,
 }
 
@@ -172,7 +172,7 @@ pub fn name(key: KeyEvent) -> String {
     if key.modifiers.contains(KeyModifiers::CONTROL) { format!("Ctrl-{plain}") } else { plain }
 }
 
-/// What a key does in a place.
+/// Act of a key in a place.
 #[must_use]
 pub fn deed(place: KeyContext, pressed: KeyEvent) -> Option<Deed> {
     let name = name(pressed);

@@ -7,7 +7,7 @@ const REFERENCES_MAX: usize = 16;
 /// Properties of one object; one with more is a `Struct`.
 const PROPERTIES_MAX: usize = 500;
 
-/// What values a schema allows.
+/// Values that a schema allows.
 pub(crate) struct ValueShape<'a> {
     pub(crate) kind: Kind<'a>,
     /// Whether `null` is allowed beside them.

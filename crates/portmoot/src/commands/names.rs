@@ -16,7 +16,7 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-/// How long a person waits for names at most.
+/// Time that a person waits for names at most.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Commands whose next argument is a name, by what it names.

@@ -38,7 +38,7 @@ pub(crate) struct Gateway {
     descriptors: Descriptors,
     /// Where it listens, if it does.
     bound: OnceLock<SocketAddr>,
-    /// What commands read of it in the data directory.
+    /// Entry in the data directory that commands read.
     announced: Mutex<DirectoryOwner>,
 }
 

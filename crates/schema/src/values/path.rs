@@ -11,7 +11,7 @@ use prost_reflect::{DynamicMessage, Kind, Value};
 pub struct ValueError {
     /// Where, such as `filter.tags[2]` or `labels["a"]`; empty for the whole value.
     pub field: String,
-    /// What is wrong there.
+    /// Fault of the value.
     pub why: String,
 }
 

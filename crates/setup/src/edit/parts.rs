@@ -49,7 +49,7 @@ pub enum EditError {
         line: usize,
         /// Column from 1, in characters.
         column: usize,
-        /// What is wrong.
+        /// Fault of the text.
         why: String,
     },
     /// The text has another shape than the client's files have.

@@ -29,7 +29,7 @@ pub(super) struct CallOptions<'a> {
     pub(super) gateway: &'a GatewayArgs,
     /// Whether requests of the server for input are not shown.
     pub(super) no_input: bool,
-    /// How long to wait for the decision about a call that needs approval.
+    /// Time to wait for the decision about a call that needs approval.
     pub(super) wait: Duration,
     /// The file for the first image, audio or file of the result.
     pub(super) file: Option<&'a Path>,
