@@ -69,7 +69,7 @@ pub(crate) fn writes(
 /// Serves a client until it closes its side.
 ///
 /// # Errors
-/// Those of the connection.
+/// Errors of the connection.
 pub(crate) async fn serve(
     mut client: impl Client,
     out: &Stream,

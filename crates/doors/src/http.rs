@@ -139,7 +139,7 @@ pub(crate) const SIGN_IN_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Listens on an address.
 ///
 /// # Errors
-/// Those of the socket.
+/// Errors of the socket.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(cfg!(unix))?;

@@ -105,6 +105,7 @@ impl Dispatch {
     ) -> Arc<Self> {
         let limits = topic::Limits {
             participants_max: settings.limits.topic_participants_max,
+            // A participant may make all its calls on one link.
             operations_per_link_max: settings.limits.participant_calls_max,
             operations_per_participant_max: settings.limits.participant_calls_max,
             pause_ms: millis(settings.limits.pause),
@@ -177,6 +178,7 @@ impl Dispatch {
         let before = effects.returned.take().map(|(call, by)| call.come_back(by));
         let deadline_ms = topic.next_deadline_ms();
         drop(topic);
+        // Not under the lock: it may be the last holder of that call.
         drop(before);
         if let Some(deadline_ms) = deadline_ms
             && deadline_ms < self.armed_ms.load(Ordering::Relaxed)

@@ -54,6 +54,7 @@ impl Dispatch {
         link: &Arc<Link>,
         envelope: &Envelope,
     ) -> Result<Effects<Live>, Box<Refusal>> {
+        // First: an envelope whose verdict cannot be recorded is not judged.
         let permit = self.audit.reserve_on(link.audit())?;
         let (id, from) = (&link.participant.id, link.participant.id.as_str());
         if envelope.from() != from {
@@ -285,6 +286,7 @@ fn tell_mismatch(
 
 /// The addressees of an envelope, each once.
 fn addressees(envelope: &Envelope) -> Vec<&str> {
+    // An envelope has at most 64 addressees: a search costs less than a set.
     let mut to: Vec<&str> = Vec::with_capacity(envelope.to().len());
     for one in envelope.to() {
         if !to.contains(&one) {

@@ -29,7 +29,7 @@ pub(crate) enum Why {
     Connect,
 }
 
-/// Purpose for which a request comes back.
+/// Destination of a request that comes back.
 #[derive(Debug)]
 pub(crate) enum Return {
     /// To nothing: it has no state.
@@ -64,6 +64,7 @@ pub(crate) fn with_sealed_state(dispatch: &Dispatch, call: &Call, answer: &Answe
     }
     let state = input::state_of(answer)?;
     let server = &call.delivered.get()?.server;
+    // Its own states are sealed already.
     if *server == ParticipantId::gateway() {
         return None;
     }
@@ -76,6 +77,7 @@ pub(crate) fn with_sealed_state(dispatch: &Dispatch, call: &Call, answer: &Answe
 /// The state of the server, if it was sealed for this participant, the server to which the request goes, and its target.
 fn open_servers(dispatch: &Dispatch, link: &Link, request: &Request, sealed: &str) -> Option<String> {
     let text = SERVER_STATE.open(&dispatch.context.sealer, &link.participant.id, unix_ms(), sealed)?;
+    // The server's state comes last: it may have blanks of its own.
     let mut parts = text.splitn(3, ' ');
     let (server, bound, state) = (parts.next()?, parts.next()?, parts.next()?);
     let routed = named(request).and_then(|target| dispatch.route(link.id, target));

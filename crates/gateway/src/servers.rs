@@ -94,6 +94,7 @@ impl Dispatch {
     /// called changed.
     pub(crate) fn list_shared(self: &Arc<Self>, server: &ConfiguredServer, announced: &[ListKind]) {
         let hidden = || self.with(|topic| topic.quarantined(&server.id).to_vec());
+        // Each is logged once, when it becomes hidden.
         let before = hidden();
         self.list(|| Some(listed(&server.id, ListScope::Shared, &server.manifests(), announced)));
         describe::of_server(self, &server.id);

@@ -83,7 +83,7 @@ impl Resolver {
     /// The resolver with a cache that is in this directory too: what was resolved before is there.
     ///
     /// # Errors
-    /// Those of the directory.
+    /// Errors of the directory.
     pub fn kept_in(self, dir: &Path) -> io::Result<Self> {
         let disk = Disk::open(dir)?;
         disk.read_into(&mut self.cache.lock())?;

@@ -18,7 +18,7 @@ pub struct Failure {
     pub exit: Exit,
     /// A stable code for scripts.
     pub code: String,
-    /// What happened.
+    /// Message about the failure.
     pub message: String,
     /// Advice on the next step.
     pub hint: Option<String>,

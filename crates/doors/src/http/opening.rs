@@ -30,7 +30,7 @@ impl Opening {
     /// Reads as HTTP wants it.
     ///
     /// # Errors
-    /// Those of `inner`, and one if the connection is no HTTP: then [`Opening::Frames`] has what was read.
+    /// Errors of `inner`, and one if the connection is no HTTP: then [`Opening::Frames`] has what was read.
     pub(super) fn poll_read(
         &mut self,
         mut inner: Pin<&mut impl AsyncRead>,

@@ -186,7 +186,7 @@ impl Drop for Pump {
 /// is passed on to the other. What waits in between is bounded by the buffers of the pair and the task.
 ///
 /// # Errors
-/// Those of the pair of sockets.
+/// Errors of the pair of sockets.
 pub(super) fn pump(mut secure: TlsStream<Counted>) -> io::Result<(TcpStream, Pump)> {
     let (near, far) = Pipe::pair()?;
     near.set_nonblocking(true)?;

@@ -88,6 +88,7 @@ pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent
     }
     // Arguments may contain line breaks, and some participants read line by line.
     let envelope = Envelope::read(one_line(frame)).map_err(|breach| breach.refusal())?;
+    // As a WebSocket does: a sender that is too fast waits, and the others do not.
     dispatch.room.wait_for_space(call.link.queued()).await;
     dispatch.room.count(call.link.queued(), bytes);
     dispatch.as_caller(&call, || dispatch.speak(&call.link, envelope)).map_err(|refusal| *refusal)?;
@@ -156,6 +157,7 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
     let (mut stopping, mut gap) = (dispatch.stopping.subscribe(), false);
     loop {
         let mut published = pin!(dispatch.room.published());
+        // Before the look: a message that comes after it wakes this reader.
         published.as_mut().enable();
         let since = dispatch.with(|topic| topic.kept().readable.then(|| topic.messages(me, from)));
         let since = since.ok_or_else(unreadable)?;

@@ -86,10 +86,12 @@ impl Dispatch {
             Choice::Approve { .. } => describe::one(self, proposal, content),
             Choice::Reject { .. } | Choice::Withdraw { .. } => Arc::clone(content),
         };
+        // Before the decision: one that cannot be recorded does not count.
         let permit = self.audit.reserve_of(by).inspect_err(not_decided)?;
         let mut fulfilment = None;
         let decision = match &choice {
             Choice::Approve { digest, .. } => {
+                // The id of the request that the room is shown in place of an envelope of the reviewer.
                 fulfilment = Some(self.context.operation().to_string());
                 Decision::Approve { shown: *digest, current: current_digest(self, &content.opened) }
             }
@@ -160,6 +162,7 @@ pub(crate) fn ruling_of(
     dispatch.refresh_proposer(opened);
     let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());
     let params = params.map(|params| completed(dispatch, opened, params)).transpose()?;
+    // Another spelling, or another progress token, is no edit.
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
     let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve_on(link.audit())?);
     ruling.envelope = Some(envelope.id().to_owned());
