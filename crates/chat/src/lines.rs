@@ -26,7 +26,7 @@ use crate::view::Look;
 use input::Input;
 use printer::Printer;
 
-/// Interval at which is looked whether the inbox is old.
+/// Interval of the looks whether the inbox is old.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Form in which lines are printed.

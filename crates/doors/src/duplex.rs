@@ -101,6 +101,7 @@ pub(crate) async fn serve(
         }
     };
     client.end().await;
+    // After that, so that the answers to its last requests are written.
     out.end();
     let written = match written {
         Some(written) => written,

@@ -115,6 +115,7 @@ impl Sessions {
     /// Takes out the sessions whose links have ended, and those whose clients were not seen for longer than `idle`. The links
     /// of the latter have yet to leave.
     pub(crate) fn sweep(&self, now_ms: u64, idle: Duration) -> Vec<Arc<Session>> {
+        // Requests look sessions up meanwhile: the lock is held for the copy alone.
         let sessions: Vec<Arc<Session>> = self.lock().all.iter().map(|one| Arc::clone(&one.0)).collect();
         let mut expired = Vec::new();
         for session in sessions {

@@ -72,6 +72,7 @@ impl Slot {
 
     /// The slot's first reply, once there is one.
     pub(crate) fn poll_first(&self, cx: &mut Context<'_>) -> Poll<FirstReply> {
+        // Before the look, so that what comes after it wakes the task.
         self.waker.register(cx.waker());
         if !self.came.load(Ordering::Acquire) {
             return Poll::Pending;
@@ -122,6 +123,7 @@ impl Slot {
     fn come(&self, mut state: MutexGuard<'_, State>, what: State) {
         *state = what;
         drop(state);
+        // After the state, which a poll that sees this reads.
         self.came.store(true, Ordering::Release);
         self.waker.wake();
     }

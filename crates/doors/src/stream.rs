@@ -318,6 +318,7 @@ impl State {
             self.first += 1;
         }
         if self.queue.is_empty() {
+            // A silent stream keeps no memory of its messages.
             self.queue.shrink_to(0);
         }
     }
@@ -402,6 +403,7 @@ impl Drop for Reader {
             return;
         }
         state.attached = false;
+        // It would keep the memory of a task that has ended.
         state.waker = None;
         state.recover();
         if self.stream.lifetime == Lifetime::Reader {

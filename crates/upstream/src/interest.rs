@@ -101,6 +101,7 @@ impl Interest {
 
     /// Takes the interest of a session that has no successor of its own.
     pub(crate) fn absorb(&self, other: &Self) {
+        // One after the other: no two tables are locked at once.
         let other = std::mem::take(&mut *other.table.lock());
         let mut table = self.table.lock();
         for (subscription, links) in other.links {

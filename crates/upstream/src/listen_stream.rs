@@ -29,6 +29,7 @@ pub(crate) async fn keep(session: Weak<Session>, wake: Arc<Notify>) {
         let Some(strong) = session.upgrade().filter(|session| session.is_open()) else { return };
         let revision = strong.setup.interest.revision();
         if requested != Some(revision) {
+            // Before it is opened: a change that comes meanwhile opens the next one.
             requested = Some(revision);
             let next = open(&strong).await;
             strong.covered.send_replace(revision);

@@ -102,6 +102,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                         session.upkeep.notify_one();
                     }
                 }
+                // As the server wrote it: what is withheld is judged anew for each process.
                 session.written.lock().set(kind, list.clone());
                 judge_list(&origin, &mut manifest, kind, &mut list);
                 let verdicts = Verdicts::of_all(&origin, kind, &list).await;
@@ -329,6 +330,7 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
         tokio::time::sleep(COALESCE).await;
         quiet.wait(&session, &upkeep).await;
         let Some(session) = session.upgrade().filter(|session| session.is_open()) else { return };
+        // Before the fetch, so that what changes meanwhile is fetched again.
         let stale = session.stale.swap(0, Ordering::SeqCst);
         let is_unresolved = session.unresolved.load(Ordering::SeqCst);
         if stale == 0 && (next.is_none() || !is_unresolved) {

@@ -489,6 +489,7 @@ impl Session {
         };
         self.ended.send_replace(true);
         self.wake_tasks();
+        // Not under the lock: the receiver of an end may send its next request at once.
         for (request, unsent) in open {
             let fault = if unsent { Fault::Unsent(client::SendError::Closed) } else { fault.clone() };
             self.deliver(request, Err(fault));

@@ -30,7 +30,7 @@ const DRAIN: Duration = Duration::from_millis(200);
 const CLOSED: Duration = Duration::from_millis(1500);
 /// Time that a group may live after SIGTERM.
 const GRACE: Duration = Duration::from_millis(500);
-/// Interval at which is checked whether the rest of a group is gone.
+/// Interval of the checks whether the rest of a group is gone.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The process groups of a child: its own, and its keeper's if it has one.

@@ -91,7 +91,7 @@ pub(crate) struct Visit {
     bearer: Option<Box<str>>,
     topic: Box<str>,
     session_id: Option<Box<str>>,
-    /// Both.
+    /// The participant, and its topic.
     pub(crate) visitor: Visitor,
     /// The participant's share of the bytes that wait.
     pub(crate) held: Arc<Share>,
@@ -191,6 +191,7 @@ impl Connection {
     /// The refusal to send.
     pub(crate) fn visit(&self, head: &Head<'_>, topic: &str, wire: Wire) -> Result<Arc<Visit>, Refusal> {
         let registry = &self.links.registry;
+        // Before the look-up, so that a change in between makes the visit stale at once.
         let epoch = registry.epoch();
         let (bearer, session_id) = (head.bearer(), head.session_id());
         let of_session = session_id.filter(|_| bearer.is_none());

@@ -97,6 +97,7 @@ pub(super) async fn serve(
     let kept_alive = async {
         loop {
             sleep(limits.keep_alive).await;
+            // As an answer, for which there is always room.
             out.answer(KEEP_ALIVE);
         }
     };

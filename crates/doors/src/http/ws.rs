@@ -306,6 +306,7 @@ impl Listening {
             () = socket.closed() => {}
             how = self.read() => departure = how,
         }
+        // Before the last bytes are written, which may take long.
         self.dispatch.leave(&self.link);
         self.record(departure);
         // Boxed: its memory is needed only now.

@@ -21,11 +21,11 @@ use crate::outlet::Visitor;
 pub(crate) struct Client {
     /// Its topic, and who it is.
     pub(crate) visitor: Visitor,
-    /// Bearers of the tokens, by which a client's token is checked.
+    /// Its link.
     pub(crate) link: Arc<Link>,
-    /// Host of the gateway as the client names it: the schema registry is there for it.
+    /// Bearers of the tokens, by which a client's token is checked.
     pub(crate) registry: Arc<Registry>,
-    /// The gateway as it names it: where the schema registry is for it. Not known on a pipe.
+    /// Host of the gateway as the client names it: the schema registry is there for it. Not known on a pipe.
     pub(crate) host: Option<Arc<str>>,
     /// Declaration of the client.
     pub(crate) declared: Declared,
@@ -88,6 +88,7 @@ impl Client {
         match kind {
             Kind::InitializeRequest => {
                 let (mut declared, version) = hello::read(&message)?;
+                // Without a host no reference leads to the gateway's registry.
                 declared.references &= self.host.is_some();
                 if !self.sessionless {
                     self.declared = declared;

@@ -58,6 +58,7 @@ impl Upstream {
             return;
         }
         let idle_stop = self.spec.config.idle_stop;
+        // Not under the lock: the gateway looks into its topics for each of them.
         let users = self.book.lock().quiet_users(idle_stop);
         let gone: Vec<LinkId> =
             users.into_iter().filter(|link| !self.environment.events.is_here(*link)).collect();

@@ -79,6 +79,7 @@ impl Tasks {
     pub(super) fn insert(&self, task: &Arc<Task>, place: Option<TaskPlace>) -> bool {
         // A server that gives an id again means the new task by it.
         self.table().remove(&task.key());
+        // `reserve` locks the table too.
         let Some(place) = place.or_else(|| self.reserve(&task.origin.holder)) else { return false };
         let mut table = self.table();
         if let Some(call) = task.origin.call {

@@ -105,6 +105,7 @@ impl Task {
     /// A task that a session has just created, or that is known by its id alone.
     pub fn new(public: String, origin: Origin, link: LinkId, session: Option<&Arc<Session>>) -> Self {
         let state = State {
+            // A task that any session knows needs none to stay open.
             hold: session.filter(|_| origin.instance != 0).map(Session::hold),
             session: session.map(Arc::downgrade).unwrap_or_default(),
             status: Status::Working,

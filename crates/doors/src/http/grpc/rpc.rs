@@ -57,6 +57,7 @@ impl Rpc {
         let mut response = Response::new(answer);
         let len = response.get_ref().len();
         if len > UNCOUNTED_BYTES_MAX {
+            // Given back with the response.
             let taken = self.visit.held.take(len).map_err(|_| status::of_refusal(&unread(), ""))?;
             response.extensions_mut().insert(Arc::new(taken));
         }
