@@ -76,6 +76,7 @@ impl Room {
     /// Waits while the queue, or this sender's share of it, is full.
     pub async fn wait_for_space(&self, own: Option<&Arc<Share>>) {
         loop {
+            // Before the look, so that what the writer takes after it is not missed.
             let taken = self.taken.notified();
             if !self.is_full(own) {
                 return;

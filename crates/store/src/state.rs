@@ -75,7 +75,7 @@ impl State {
     }
 
     /// Number of tokens, sign-ins and consents of a participant that were revoked since this process has read
-    /// the journal. It tells states of before a revocation from later ones, within the process.
+    /// the journal. It distinguishes states of before a revocation from later ones, within the process.
     #[must_use]
     pub fn revocations(&self, participant: &str) -> u64 {
         self.revocations.0.get(participant).copied().unwrap_or_default()

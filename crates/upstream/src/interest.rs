@@ -24,7 +24,7 @@ pub const PARTICIPANT_SUBSCRIPTIONS_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Interest {
     table: Mutex<Table>,
-    /// Resources that are subscribed or being subscribed, by account.
+    /// Places of subscriptions that are made or being made, by account.
     accounts: Arc<Shares>,
     /// Held during a subscription, so that the second of two requests for one URI sees the outcome of the first.
     pub(crate) turn: tokio::sync::Mutex<()>,

@@ -102,7 +102,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                         session.upkeep.notify_one();
                     }
                 }
-                // As the server wrote it: what is withheld is judged anew for each process.
+                // As the server wrote it, before it is judged: the operator may decide otherwise later.
                 session.written.lock().set(kind, list.clone());
                 judge_list(&origin, &mut manifest, kind, &mut list);
                 let verdicts = Verdicts::of_all(&origin, kind, &list).await;
