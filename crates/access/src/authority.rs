@@ -135,7 +135,7 @@ impl Authority<'_> {
         }
     }
 
-    /// Where a participant may act: in this topic, or outside of topics and in each that it may enter.
+    /// Places where a participant may act: this topic, or outside of topics and each that it may enter.
     fn places<'c>(
         &self,
         config: &'c Config,

@@ -36,8 +36,8 @@ pub struct Config {
     /// Whether the data directory has an operator key, with which commands on this machine act as the local user. A change takes
     /// effect at a restart.
     pub operator_key: bool,
-    /// Where the key comes from with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A change takes effect
-    /// at a restart.
+    /// Source of the key with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A
+    /// change takes effect at a restart.
     pub key: Option<KeySource>,
     /// The gateway's own authorization server: `[login]`; `None` unless it is enabled, which takes effect at a restart.
     pub login: Option<LoginConfig>,
@@ -51,7 +51,7 @@ pub struct Config {
     pub limits: Arc<Limits>,
     /// The audit log. A change takes effect at a restart.
     pub audit: AuditConfig,
-    /// Where the schemas of servers' tools are resolved; `None` resolves none. A change takes effect at a restart.
+    /// Registries of the schemas of servers' tools; `None` resolves none. A change takes effect at a restart.
     pub references: Option<References>,
     /// The servers, in the order of the configuration. If two have one name or URI, the earlier one gets it.
     pub servers: Vec<ServerConfig>,

@@ -29,7 +29,7 @@ pub struct Identities {
     local: Option<Arc<Participant>>,
     /// The operator on the gateway's machine, who has the operator key.
     operator: Option<Arc<Entry>>,
-    /// Which bearers issued names have.
+    /// Incarnations of issued names.
     incarnations: HashMap<String, String>,
 }
 
@@ -220,7 +220,7 @@ pub struct Bearer {
     pub ends_ms: u64,
     /// Until when requests need not have it checked again, in Unix milliseconds: its end at the latest.
     pub checked_until_ms: u64,
-    /// Where it is good.
+    /// Audience for which it is good.
     pub audience: TokenAudience,
 }
 

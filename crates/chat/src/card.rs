@@ -18,7 +18,7 @@ const DEFINITION: &str = "its definition";
 /// Kind of a part of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Who asks for what.
+    /// The participant that asks, and its request.
     Head,
     /// Facts of the gateway.
     Fact,

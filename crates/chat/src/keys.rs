@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Where a key works.
+/// Context in which a key works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyContext {
     /// Everywhere.
@@ -72,7 +72,7 @@ pub enum Decide {
 pub struct Binding {
     /// The names of the keys.
     pub keys: &'static [&'static str],
-    /// Where they work.
+    /// Context in which the keys work.
     pub place: KeyContext,
     /// Act of the keys.
     pub deed: Deed,

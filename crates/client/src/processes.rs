@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
-/// Where the processes of one child begin.
+/// Root of the processes of one child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Root {
     /// The process that the gateway started: the child, or its keeper. Its lines in the log of stderr have this number.

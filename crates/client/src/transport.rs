@@ -88,7 +88,7 @@ pub trait LinkTransport: Send + Sync + 'static {
         None
     }
 
-    /// Where the processes of the child begin, if there is one.
+    /// Root of the processes of the child, if there is one.
     fn process(&self) -> Option<Root> {
         None
     }

@@ -33,7 +33,7 @@ enum Tokens {
 
 const TOKENS: [(&str, Tokens); 2] = [("jwt", Tokens::Jwt), ("introspect", Tokens::Introspect)];
 
-/// Where an audience comes from if a token has none.
+/// Source of the audience if a token has none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AudienceFrom {
     Token,

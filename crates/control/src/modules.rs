@@ -84,7 +84,7 @@ fn names(registry: &Registry) -> ModuleNames {
     ModuleNames::of(servers.chain([ParticipantId::gateway()]).collect())
 }
 
-/// Where the tools of a caller's list have their schemas.
+/// Modules in which the tools of a caller's list have their schemas.
 pub struct ListedModules<'l> {
     registry: &'l Registry,
     dispatch: &'l Dispatch,

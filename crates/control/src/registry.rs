@@ -54,7 +54,7 @@ pub struct Start {
     pub sealer: Sealer,
     /// Ends child processes if the gateway is killed.
     pub guard: Option<Guard>,
-    /// Where proposals are written down.
+    /// Journal of the gateway, if it keeps one.
     pub journal: Option<JournalWriter>,
     /// The audit log.
     pub audit: Recorder,

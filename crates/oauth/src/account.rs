@@ -180,7 +180,7 @@ impl Account {
         self.book.lock().held().is_none()
     }
 
-    /// Where it is kept.
+    /// Place of its record.
     #[must_use]
     pub fn place(&self) -> AccountPlace {
         self.site.place(self.participant.as_deref())

@@ -23,7 +23,7 @@ pub enum Kind {
     Exchange,
 }
 
-/// Whose accounts are used at a server.
+/// Owner of the accounts that are used at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Account {
     /// One for all callers: the operator signs in.

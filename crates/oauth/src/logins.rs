@@ -110,7 +110,7 @@ impl LoginError {
 
 /// Settings of one sign-in.
 pub struct SignInRequest {
-    /// Where the answer comes back.
+    /// Address to which the answer comes back.
     pub redirect_uri: String,
     /// Registration of the client that it uses.
     pub usage: Use,

@@ -24,15 +24,15 @@ pub struct ProtectedResource {
 pub struct AuthorizationServer {
     /// Its issuer identifier.
     pub issuer: String,
-    /// Where a person signs in.
+    /// Endpoint at which a person signs in.
     pub authorization_endpoint: Option<String>,
-    /// Where tokens are asked for.
+    /// Endpoint at which tokens are asked for.
     pub token_endpoint: Option<String>,
-    /// Where clients register (RFC 7591).
+    /// Endpoint at which clients register (RFC 7591).
     pub registration_endpoint: Option<String>,
-    /// Where tokens are revoked (RFC 7009).
+    /// Endpoint at which tokens are revoked (RFC 7009).
     pub revocation_endpoint: Option<String>,
-    /// Where a sign-in on another device begins (RFC 8628).
+    /// Endpoint at which a sign-in on another device begins (RFC 8628).
     pub device_authorization_endpoint: Option<String>,
     /// Its scopes.
     #[serde(default)]

@@ -93,7 +93,7 @@ pub struct Site {
     dialer: Dialer,
     reach: Reach,
     found: Mutex<Option<Arc<Discovery>>>,
-    /// Where the last challenge said that its metadata is.
+    /// Address of its metadata by the last challenge.
     named: Mutex<Option<String>>,
     clients: Mutex<Vec<(String, Use, Registered)>>,
     /// One registration at a time.

@@ -30,7 +30,7 @@ pub enum VaultError {
     Journal(String),
 }
 
-/// Whose record it is.
+/// Owner of a record: server, URL and participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountPlace {
     /// The server's name.
@@ -44,7 +44,7 @@ pub struct AccountPlace {
 /// An account as it is kept.
 #[derive(Clone)]
 pub struct Saved {
-    /// Who issued the tokens.
+    /// Issuer of the tokens.
     pub issuer: String,
     /// The client to which they were issued.
     pub client: Client,
@@ -52,7 +52,7 @@ pub struct Saved {
     pub usage: Use,
     /// Endpoint at which they are renewed.
     pub token_endpoint: String,
-    /// Where they are revoked.
+    /// Endpoint at which they are revoked.
     pub revocation_endpoint: Option<String>,
     /// The resource that they are for.
     pub resource: Option<String>,

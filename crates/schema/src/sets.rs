@@ -44,7 +44,7 @@ impl Descriptors {
 /// Text for sets beyond [`SEPARATE_SETS_MAX`].
 const SEPARATE: &str = "sets that contradict each other";
 
-/// Where the files of a set are.
+/// Place of the files of a set.
 enum Place {
     /// Among those of all, under these names.
     Shared(HashSet<String>),

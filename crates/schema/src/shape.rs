@@ -12,7 +12,7 @@ pub(crate) struct ValueShape<'a> {
     pub(crate) kind: Kind<'a>,
     /// Whether `null` is allowed beside them.
     pub(crate) nullable: bool,
-    /// Where the rules are.
+    /// Node with the rules.
     pub(crate) node: Node<'a>,
 }
 

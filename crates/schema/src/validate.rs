@@ -179,7 +179,7 @@ struct Sizes {
     patterns: usize,
     expressions: usize,
     costs: Costs,
-    /// Whose rules are read; `None` for those that may be in any message.
+    /// Message whose rules are read; `None` for those that may be in any message.
     message: Option<String>,
 }
 

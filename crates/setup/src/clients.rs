@@ -27,7 +27,7 @@ pub struct Surroundings<'a> {
     pub env: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Which of a client's files.
+/// Scope of one of a client's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The user's, for all projects.
@@ -74,7 +74,7 @@ enum Kind {
 pub struct Spot {
     /// The file; it may not be there.
     pub file: PathBuf,
-    /// Where it has its servers.
+    /// Table in which it has its servers.
     pub table: Table,
     /// Further tables whose servers the client uses too; they are read only.
     pub others: Vec<Table>,

@@ -217,7 +217,7 @@ impl Plan {
         }
     }
 
-    /// Where the copy is.
+    /// Path of the copy.
     #[must_use]
     pub fn copy(&self) -> Option<PathBuf> {
         let (record, copy) = self.kept.as_ref()?;

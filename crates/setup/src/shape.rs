@@ -33,7 +33,7 @@ pub(crate) struct Http {
     pub(crate) in_options: bool,
 }
 
-/// Which variables a client expands in its file.
+/// Variables that a client expands in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variables {
     /// None: `${X}` is a text.

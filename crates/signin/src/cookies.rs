@@ -28,7 +28,7 @@ const MARK_BYTES: usize = 12;
 pub struct Session {
     /// Unguessable. Forms are sealed for it.
     pub browser: String,
-    /// Who has signed in.
+    /// The person that has signed in.
     pub person: Option<Person>,
 }
 

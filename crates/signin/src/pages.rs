@@ -225,7 +225,7 @@ pub(crate) fn consent(
     HtmlPage::new(StatusCode::OK, "Consent", body).leading_to(destination.form_action())
 }
 
-/// Which client asks, how much is known of it, and where the answer goes.
+/// Text about the client that asks, the trust in it, and the address to which the answer goes.
 fn about(request: &AuthRequest, destination: &Destination) -> String {
     let (known, is_warning) = match request.standing {
         ClientTrust::Configured => ("The operator of this gateway has registered this client.", false),

@@ -24,7 +24,7 @@ pub struct AuthRequest {
     pub client_name: String,
     /// Trust in the client.
     pub standing: ClientTrust,
-    /// Where the answer goes, as it was requested or as the only registered one.
+    /// URI to which the answer goes, as it was requested or as the only registered one.
     pub redirect_uri: String,
     /// State that the client wants back.
     pub state: Option<String>,
@@ -63,7 +63,7 @@ pub struct ClientFault {
     pub code: &'static str,
     /// A sentence of ASCII without quotes.
     pub description: &'static str,
-    /// Where the answer goes.
+    /// URI to which the answer goes.
     pub redirect_uri: String,
     /// State that the client wants back.
     pub state: Option<String>,
@@ -164,7 +164,7 @@ pub fn may_redirect_error(standing: ClientTrust, is_local: bool) -> bool {
 }
 
 impl ClientFault {
-    /// Where to redirect with this error.
+    /// Address of the redirect with this error.
     #[must_use]
     pub fn location(&self, issuer: &str) -> String {
         error_location(&self.redirect_uri, self.state.as_deref(), issuer, (self.code, self.description))
@@ -172,7 +172,7 @@ impl ClientFault {
 }
 
 impl AuthRequest {
-    /// Where to redirect with a code.
+    /// Address of the redirect with a code.
     #[must_use]
     pub fn code_location(&self, code: &str, issuer: &str) -> String {
         let mut parameters = vec![("code", code)];
@@ -181,7 +181,7 @@ impl AuthRequest {
         with_query(&self.redirect_uri, &parameters)
     }
 
-    /// Where to redirect with an error.
+    /// Address of the redirect with an error.
     #[must_use]
     pub fn error_location(&self, issuer: &str, error: (&str, &str)) -> String {
         error_location(&self.redirect_uri, self.state.as_deref(), issuer, error)

@@ -22,7 +22,7 @@ pub struct Output {
     color: bool,
     /// Whether results have colours.
     result_color: bool,
-    /// Where results go instead of stdout.
+    /// Buffer to which results go instead of stdout.
     watched: Option<&'static Mutex<String>>,
     /// Whether colours are unwanted everywhere.
     plain: bool,

@@ -49,7 +49,7 @@ pub(crate) struct Confined {
 pub(crate) struct Files {
     pub(crate) read: Vec<OsString>,
     pub(crate) write: Vec<OsString>,
-    /// Where the keeper makes a directory for temporary files.
+    /// Directory in which the keeper makes one for temporary files.
     pub(crate) temp: OsString,
 }
 

@@ -69,7 +69,7 @@ struct RequestTemplate {
 /// A response whose body is not read yet.
 pub(crate) struct HttpReply {
     pub(crate) body: Incoming,
-    /// Where it comes from: the endpoint of the request, or where redirects have led from it.
+    /// Origin of the reply: the endpoint of the request, or the address to which redirects have led from it.
     pub(crate) at: Arc<Uri>,
     status: StatusCode,
     headers: HeaderMap,
@@ -87,7 +87,8 @@ impl HttpReply {
         })
     }
 
-    /// Where it leads on the same origin; with `reads` also by a status that may change the method to GET.
+    /// Address on the same origin to which it leads; with `reads` also by a status that may change the method
+    /// to GET.
     fn redirect(&self, reads: bool) -> Option<Uri> {
         let leads_on = match self.status {
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -392,8 +393,8 @@ async fn collected(body: Incoming, max: usize) -> Result<Bytes, LinkError> {
     Ok(collected.to_bytes())
 }
 
-/// Where a request is to be repeated: only where the status keeps method and body, and only on the same origin, because the configured
-/// credentials go with it.
+/// Address at which a request is to be repeated: only if the status keeps method and body, and only on the
+/// same origin, because the configured credentials go with it.
 fn redirected(reply: &HttpReply) -> Option<Uri> {
     reply.redirect(false)
 }

@@ -75,7 +75,8 @@ const SYSTEM: [&str; 62] = [
 const INSTALLATION: [&str; 5] = ["bin", "lib", "lib64", "libexec", "pyvenv.cfg"];
 /// Devices without content of their own.
 const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
-/// Where people and programs keep keys, below the home directory. A list that names one of them means it; no wider one has it.
+/// Places below the home directory where people and programs keep keys. A list that names one of them means
+/// it; no wider one has it.
 const SECRETS: [&str; 20] = [
     ".ssh",
     ".gnupg",
@@ -106,7 +107,7 @@ pub(crate) struct Lists {
     pub(crate) write: Vec<PathBuf>,
 }
 
-/// Who is confined.
+/// The child that is confined.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Of<'a> {
     /// The absolute path of its program.

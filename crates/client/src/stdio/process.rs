@@ -48,7 +48,7 @@ impl Groups {
         Self { started, is_kept: kept, child: Arc::new(child) }
     }
 
-    /// Where the processes of the child begin.
+    /// Root of the processes of the child.
     pub(super) fn root(&self) -> Root {
         Root { started: self.started, is_keeper: self.is_kept }
     }

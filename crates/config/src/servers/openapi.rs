@@ -12,7 +12,7 @@ use crate::reader::Table;
 
 /// Settings in a server's table beside its description.
 pub(super) struct Given {
-    /// Where the API is, if that is written.
+    /// Address of the API, if it is written.
     pub(super) url: Option<Secret>,
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) query: Vec<(String, Secret)>,

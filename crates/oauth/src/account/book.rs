@@ -18,7 +18,7 @@ const EARLY_MS: u64 = 60_000;
 const WAIT_MS: u64 = 1_000;
 const WAIT_MS_MAX: u64 = 300_000;
 
-/// Where an account stands.
+/// Phase of an account.
 pub(super) enum Phase {
     /// The server has not asked for a token.
     Open,
@@ -42,7 +42,7 @@ pub struct AccountState {
     pub state: &'static str,
     /// Why, in a sentence.
     pub reason: Option<String>,
-    /// Who issued the tokens.
+    /// Issuer of the tokens.
     pub issuer: Option<String>,
     /// The client to which they were issued.
     pub client_id: Option<String>,

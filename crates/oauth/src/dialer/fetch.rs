@@ -13,7 +13,7 @@ use url::{Host, Position, Url};
 
 use super::target::{BODY_BYTES_MAX, DialError, host_of, parse_url};
 
-/// Which redirects are followed.
+/// Redirects that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
     /// None: tokens, registrations, keys and documents of clients are where they are said to be.
@@ -107,7 +107,7 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Where the answer points, if it is a redirect.
+    /// Address to which the answer points, if it is a redirect.
     pub(super) fn redirect(&self) -> Option<&str> {
         // 304 is no redirect: it answers `If-None-Match`.
         let redirects = matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308);

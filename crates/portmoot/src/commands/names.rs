@@ -109,7 +109,7 @@ pub(crate) fn with_names(shell: Shell, script: &str) -> String {
     }
 }
 
-/// Where the script for zsh begins to act, after its functions.
+/// Line from which on the script for zsh acts, after its functions.
 const ZSH_START: &str = "if [ \"$funcstack[1]\" = \"_portmoot\" ]; then";
 
 /// The kind for each command, as branches of a `case` of shells.

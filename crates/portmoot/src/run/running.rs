@@ -36,7 +36,7 @@ pub(crate) struct Gateway {
     doors: Doors,
     access: Arc<AccessJournal>,
     descriptors: Descriptors,
-    /// Where it listens, if it does.
+    /// Address on which it listens, if it does.
     bound: OnceLock<SocketAddr>,
     /// Entry in the data directory that commands read.
     announced: Mutex<DirectoryOwner>,

@@ -16,7 +16,7 @@ pub enum Format {
     Yaml,
 }
 
-/// Where a file has its entries.
+/// Table in which a file has its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// The syntax.

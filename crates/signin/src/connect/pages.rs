@@ -19,7 +19,7 @@ pub(super) struct ConsentTerms {
     pub(super) clients: Vec<String>,
     pub(super) scopes: Vec<String>,
     pub(super) issuer: String,
-    /// Where the person is sent.
+    /// Origin to which the person is sent.
     pub(super) origin: String,
 }
 

@@ -9,7 +9,7 @@ use crate::starts::{Entry, Urgency};
 /// A session that is wanted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// Its era; `None` is whatever the server speaks.
+    /// Caller that owns the session; `None` is the shared one.
     pub(super) era: Option<Era>,
     /// Whose own it is; `None` is the shared one.
     pub(super) owner: Option<&'a Caller<'a>>,

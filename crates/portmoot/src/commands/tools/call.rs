@@ -23,7 +23,7 @@ use terminal::prompt::{ProcessTerminal, Terminal, Unattended};
 /// The text of a task for the model that made the call (2025-11-25, "Model Immediate Response").
 const IMMEDIATE: &str = "/_meta/io.modelcontextprotocol~1model-immediate-response";
 
-/// Where and how a tool is called.
+/// Options of a tool's call.
 pub(super) struct CallOptions<'a> {
     pub(super) topic: &'a str,
     pub(super) gateway: &'a GatewayArgs,

@@ -47,9 +47,9 @@ pub enum ReadOperation {
 pub struct List {
     /// Of what.
     pub subject: Subject,
-    /// Which entries.
+    /// Filter of the entries.
     pub filter: Filter,
-    /// Which of these.
+    /// Page of the filtered entries.
     pub page: Page,
 }
 

@@ -39,7 +39,7 @@ pub fn is_offered(version: Version) -> bool {
 /// Statements of a client's lists about tools as tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskListing {
-    /// Which calls may become tasks (2025-11-25).
+    /// Statements of which calls may become tasks (2025-11-25).
     Offered,
     /// What the servers wrote: the client knows nothing of it.
     AsWritten,
