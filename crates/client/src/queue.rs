@@ -80,6 +80,7 @@ impl SendQueue {
         state.len += 1;
         let first = state.len == 1;
         drop(state);
+        // The writer takes all that wait, so that one wake is enough.
         if first {
             self.wake.notify_one();
         }

@@ -39,6 +39,7 @@ impl Liveness {
         if !is_idle() || self.expiring.swap(true, Ordering::SeqCst) {
             return false;
         }
+        // Again, against `touch`: one of the two sees the other.
         let expired = is_idle();
         if !expired {
             self.expiring.store(false, Ordering::SeqCst);

@@ -154,6 +154,7 @@ impl LinkTransport for OpenApiLink {
         let params: Value =
             message.params().and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
         if message.method() == "tools/call" && state.names(&params).is_some() {
+            // Held until the call is entered: its task may end at once.
             let mut calls = state.calls.lock();
             if calls.len() >= state.calls_max {
                 return Err(SendError::Busy);

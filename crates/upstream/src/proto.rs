@@ -84,6 +84,7 @@ impl LinkTransport for ProtoLink {
                 }
             }
         };
+        // Before it is sent: its answer may come at once.
         self.0.open.lock().insert(number, asked);
         let sent = self.frames().and_then(|frames| frames.send(written, meta));
         if sent.is_err() {

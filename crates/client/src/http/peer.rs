@@ -362,6 +362,7 @@ impl Peer {
             status if status.is_success() => Ok(reply),
             StatusCode::UNAUTHORIZED => Err(LinkError::Unauthorized),
             StatusCode::NOT_FOUND if reply.session.is_some() => {
+                // Another request may have opened a new session since this one was sent.
                 let is_current = self.next.lock().headers.get(SESSION) == reply.session.as_ref();
                 Err(if is_current { LinkError::SessionGone } else { LinkError::SessionReplaced })
             }
@@ -380,6 +381,7 @@ impl Peer {
 
 /// Reads a whole body of at most this many bytes.
 async fn collected(body: Incoming, max: usize) -> Result<Bytes, LinkError> {
+    // Before a byte of it is in memory.
     if body.size_hint().lower() > max as u64 {
         return Err(LinkError::TooLarge);
     }
