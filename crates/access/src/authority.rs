@@ -12,7 +12,7 @@ use crate::identities::configured;
 
 /// The capability to grant and revoke capabilities, and the kind under which that is recorded.
 pub const GRANTS: &str = "portmoot/grants";
-/// The same for tokens that are issued and revoked.
+/// The capability to issue and revoke tokens, and the kind under which that is recorded.
 pub const TOKENS: &str = "portmoot/tokens";
 /// The capability about servers: their states and logs, and tokens of participants that serve.
 pub const SERVERS: &str = "portmoot/servers";
@@ -135,7 +135,7 @@ impl Authority<'_> {
         }
     }
 
-    /// Where a participant may act: in this topic, or outside of topics and in each that it may enter.
+    /// Places where a participant may act: this topic, or outside of topics and each that it may enter.
     fn places<'c>(
         &self,
         config: &'c Config,

@@ -30,9 +30,9 @@ use refused::TokenRefused;
 
 /// Bad tokens of one address in a minute.
 pub const BAD_TOKENS_PER_MINUTE: u32 = 60;
-/// How long an issuer's answer about an opaque token counts, at most.
+/// Time that an issuer's answer about an opaque token counts, at most.
 const ANSWER_VALID: Duration = Duration::from_secs(60);
-/// How long a refused opaque token is refused without asking.
+/// Time that a refused opaque token is refused without asking.
 const REFUSAL_VALID: Duration = Duration::from_secs(10);
 
 /// The tokens of issuers, and what is known of their bearers.
@@ -42,13 +42,13 @@ pub struct Bearers {
     people: People,
     /// Bad tokens by source address.
     attempts: Limiter,
-    /// How many tokens were refused.
+    /// Number of tokens that were refused.
     refused: AtomicU64,
     /// The registry's: moves when tokens that were good may be so no more.
     epoch: Arc<AtomicU64>,
 }
 
-/// What tokens are checked with.
+/// Configuration and issuers by which tokens are checked.
 #[derive(Default, Clone)]
 struct Known {
     config: Arc<Config>,
@@ -60,7 +60,7 @@ struct Known {
 /// One step of a check, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What was checked.
+    /// Subject of the step.
     pub what: &'static str,
     /// The fault, if it has one.
     pub fault: Option<String>,
@@ -347,12 +347,12 @@ impl Bearers {
         known.issuers.iter().map(|(config, issuer)| (config.name.clone(), Arc::clone(issuer))).collect()
     }
 
-    /// How many tokens that were not known were refused since the start, whatever for.
+    /// Number of unknown tokens that were refused since the start, for any reason.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// How many checked tokens are kept.
+    /// Number of checked tokens that are kept.
     pub fn tokens_len(&self) -> usize {
         self.cache.len()
     }

@@ -36,8 +36,8 @@ pub struct Config {
     /// Whether the data directory has an operator key, with which commands on this machine act as the local user. A change takes
     /// effect at a restart.
     pub operator_key: bool,
-    /// Where the key comes from with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A change takes effect
-    /// at a restart.
+    /// Source of the key with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A
+    /// change takes effect at a restart.
     pub key: Option<KeySource>,
     /// The gateway's own authorization server: `[login]`; `None` unless it is enabled, which takes effect at a restart.
     pub login: Option<LoginConfig>,
@@ -51,11 +51,11 @@ pub struct Config {
     pub limits: Arc<Limits>,
     /// The audit log. A change takes effect at a restart.
     pub audit: AuditConfig,
-    /// Where the schemas of servers' tools are resolved; `None` resolves none. A change takes effect at a restart.
+    /// Registries of the schemas of servers' tools; `None` resolves none. A change takes effect at a restart.
     pub references: Option<References>,
     /// The servers, in the order of the configuration. If two have one name or URI, the earlier one gets it.
     pub servers: Vec<ServerConfig>,
-    /// How the gateway authorizes its requests to each of them.
+    /// Authorization of the gateway's requests to each server.
     pub auth: Vec<(ParticipantId, AuthConfig)>,
     /// The configured participants. If there is none, and no token was issued, every client on loopback is the local user.
     pub participants: Vec<ParticipantConfig>,
@@ -93,14 +93,14 @@ impl Config {
 pub struct AuditConfig {
     /// Whether a gateway with a data directory keeps a log.
     pub enabled: bool,
-    /// How payloads are recorded.
+    /// Form in which payloads are recorded.
     pub payloads: Payloads,
     /// Members whose values are never recorded, besides [`REDACTED`].
     pub redact: Vec<String>,
 }
 
 impl AuditConfig {
-    /// What the log of a gateway records; `None` if it keeps none.
+    /// Policy of a gateway's audit log; `None` if it keeps none.
     #[must_use]
     pub fn policy(&self) -> Option<Policy> {
         let more = self.redact.iter().map(String::as_str);
@@ -193,17 +193,17 @@ pub struct TopicConfig {
     pub history: usize,
     /// The servers that take part, `*` already resolved, in the order of the configuration.
     pub servers: Vec<ParticipantId>,
-    /// What watchers see of MCP clients' calls.
+    /// View of MCP clients' calls that watchers get.
     pub mcp_calls: McpCalls,
     /// Built-in tools that lists show.
     pub builtin: Vec<BuiltIn>,
     /// The tools of servers that it offers, by their own names behind their prefixes; `None` if all.
     pub tools: Option<Arc<NameFilter>>,
-    /// What lists of tools show.
+    /// Content of lists of tools.
     pub tools_list: ToolsList,
-    /// How long a first list waits for servers that are still starting.
+    /// Time that a first list waits for servers that are still starting.
     pub list_wait: Duration,
-    /// How long a proposal waits for a decision.
+    /// Time that a proposal waits for a decision.
     pub proposal_ttl: Duration,
 }
 
@@ -215,11 +215,11 @@ pub enum Access {
     /// Participants that list it among their topics.
     #[default]
     Restricted,
-    /// The same. For all others it does not exist.
+    /// Participants that list it among their topics. For all others it does not exist.
     Private,
 }
 
-/// What watchers of a topic see of an MCP client's call.
+/// View of an MCP client's call that watchers of a topic get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum McpCalls {
     /// Nothing.
@@ -231,7 +231,7 @@ pub enum McpCalls {
     Full,
 }
 
-/// What lists of tools show.
+/// Content of lists of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolsList {
     /// Every tool that the caller may use.
@@ -305,13 +305,14 @@ pub struct Limits {
     pub participant_proposal_bytes_max: usize,
     /// Participants in one topic.
     pub topic_participants_max: usize,
-    /// How long the tools of a participant that serves stay listed after it has left.
+    /// Time that the tools of a participant that serves stay listed after it has left.
     pub away: Duration,
     /// Interval of keep-alive comments on a silent stream.
     pub keep_alive: Duration,
-    /// How long a call that may only be proposed is held before its caller gets an interim answer.
+    /// Time that a call that may only be proposed is held before its caller gets an interim answer.
     pub hold: Duration,
-    /// How long a call of a modern client that was answered with questions waits for the client to come back with the answers.
+    /// Time that a call of a modern client that was answered with questions waits for the client to come back
+    /// with the answers.
     pub pause: Duration,
 }
 

@@ -10,7 +10,7 @@ use crate::config::Config;
 
 /// The longest reason, in characters.
 pub const REASON_CHARS_MAX: usize = 1_000;
-/// What is said of [`Grants::not_applied`].
+/// Text for operators about capabilities that [`Grants::not_applied`] finds.
 pub const NOT_APPLIED: &str =
     "changes of capabilities on record do not apply: they were made before the participant was configured";
 /// Changes on record for one participant.

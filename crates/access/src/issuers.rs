@@ -16,9 +16,9 @@ pub const ISSUERS_MAX: usize = 16;
 pub struct IssuerConfig {
     /// Its name here: participants that come with its tokens are called `NAME:...`.
     pub name: String,
-    /// What its tokens must be like.
+    /// Rules that its tokens must keep.
     pub rules: Rules,
-    /// How they are checked.
+    /// Way in which its tokens are checked.
     pub source: TokenCheck,
     /// Audiences of its tokens besides the address of the endpoint.
     pub audiences: Vec<String>,
@@ -45,11 +45,11 @@ pub struct IssuerConfig {
 pub struct MapRule {
     /// Claims with the value that each must have or contain. `groups` is the configured claim of groups.
     pub when: Vec<(String, String)>,
-    /// What they get.
+    /// Access of participants with these claims.
     pub place: TokenAccess,
 }
 
-/// What a participant that comes with an access token may do, and where.
+/// Capabilities and topics of a participant that comes with an access token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenAccess {
     /// Its capabilities.
@@ -76,7 +76,7 @@ pub struct ScopeConfig {
     pub baseline: bool,
     /// The scopes that it implies, in one or more steps, itself among them.
     pub implies: Vec<String>,
-    /// What it lets its bearer do, as far as the participant may.
+    /// Capabilities that it gives its bearer, as far as the participant has them.
     pub capabilities: Arc<Capabilities>,
 }
 
@@ -95,7 +95,7 @@ pub enum Placeless {
 }
 
 impl IssuerConfig {
-    /// What is asked of it.
+    /// Settings with which the issuer is asked.
     #[must_use]
     pub fn spec(&self) -> IssuerSpec {
         let (issuer, source, allowed) =

@@ -27,7 +27,7 @@ impl AccessJournal {
         Self { journal, changes: Mutex::new(()), requires_token, operator: None }
     }
 
-    /// The same with an operator key, whose bearer is the local user.
+    /// The journal with an operator key, whose bearer is the local user.
     #[must_use]
     pub fn with_operator(self, key: Option<TokenHash>) -> Self {
         Self { operator: key, ..self }

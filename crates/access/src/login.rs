@@ -11,13 +11,13 @@ pub struct LoginConfig {
     pub trusted_hosts: Vec<String>,
     /// Redirect URIs with schemes of applications that are accepted, byte for byte.
     pub private_redirects: Vec<String>,
-    /// How long an access token is valid.
+    /// Time that an access token is valid.
     pub access: Duration,
-    /// How long a refresh token is valid without use.
+    /// Time that a refresh token is valid without use.
     pub refresh: Duration,
-    /// How long a sign-in lasts however often it is renewed.
+    /// Time that a sign-in lasts, however often it is renewed.
     pub longest: Duration,
-    /// How long the refresh token before the newest one is answered with the newest one.
+    /// Time that the refresh token before the newest one is answered with the newest one.
     pub grace: Duration,
     /// Whether a call for which an access token is not good has its client ask for a wider one.
     pub step_up: bool,

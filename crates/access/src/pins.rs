@@ -29,7 +29,7 @@ const LOGGED_MAX: usize = 10;
 /// All pins and findings of a gateway.
 pub struct Pins {
     book: Mutex<Book>,
-    /// What was found in the lists of each server's shared sessions.
+    /// Findings in the lists of each server's shared sessions.
     seen: Mutex<HashMap<String, Seen>>,
     journal: Option<JournalWriter>,
     audit: Recorder,
@@ -37,7 +37,7 @@ pub struct Pins {
     builtin: Vec<&'static str>,
 }
 
-/// What was found in the lists of a server.
+/// Names and findings in the lists of one server.
 #[derive(Default)]
 struct Seen {
     prefix: String,
@@ -48,7 +48,7 @@ struct Seen {
 }
 
 impl Pins {
-    /// Those of the journal, if the gateway keeps one.
+    /// The pins of the journal, if the gateway keeps one.
     #[must_use]
     pub fn open(journal: Option<&JournalWriter>, audit: &Recorder, builtin: Vec<&'static str>) -> Self {
         let mut book = Book::default();
@@ -72,13 +72,13 @@ impl Pins {
         self.book.lock().servers().map(str::to_owned).collect()
     }
 
-    /// What is known of a server's definitions.
+    /// Definitions of a server, each with its state.
     #[must_use]
     pub fn rows(&self, server: &str) -> Vec<Row> {
         self.book.lock().rows(server)
     }
 
-    /// What was found in the texts of a server, names that imitate others too.
+    /// Findings in the texts of a server, names that imitate others too.
     #[must_use]
     pub fn findings(&self, server: &str) -> Vec<Finding> {
         let seen = self.seen.lock();

@@ -4,12 +4,12 @@ use auth::Sealer;
 use model::ParticipantId;
 use platform::random;
 
-/// What sealed texts are for, and how long they are valid.
+/// Purpose of sealed texts, and the time that they are valid.
 #[derive(Debug, Clone, Copy)]
 pub struct Purpose {
     /// Its name. A text opens only for the purpose for which it was sealed.
     pub name: &'static str,
-    /// How long a text is valid, in milliseconds.
+    /// Time that a text is valid, in milliseconds.
     pub valid_ms: u64,
 }
 

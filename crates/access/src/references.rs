@@ -13,7 +13,8 @@ use crate::config::References;
 /// Characters that are shown of a text that is no reference.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// What resolves references; `None` if no registry is allowed. Without its directory the cache is in memory alone.
+/// Resolver of references; `None` if no registry is allowed. Without its directory the cache is in memory
+/// alone.
 #[must_use]
 pub fn resolver(config: Option<&References>) -> Option<Arc<dyn Resolve>> {
     let References { settings, way, cache_dir, retry } = config?.clone();

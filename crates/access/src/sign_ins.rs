@@ -73,8 +73,8 @@ pub fn subject(config: &Config, state: &State, name: &str) -> Option<Arc<Partici
     bearer(config, newest)
 }
 
-/// What a participant is marked with in a session of a browser: another mark is another bearer of the name, or one of whom something was
-/// revoked since.
+/// Mark of a participant in a session of a browser: another mark is another bearer of the name, or one of
+/// whom something was revoked since.
 #[must_use]
 pub fn session_mark(config: &Config, state: &State, name: &str) -> String {
     let newest = state.tokens().iter().rfind(|token| token.name == name);

@@ -196,7 +196,7 @@ pub fn revoke(
     Ok(RevokedTokens { name: name.to_owned(), grants_ended, grants_kept })
 }
 
-/// How many changes of a participant's capabilities are in force.
+/// Number of a participant's changes of capabilities that are in force.
 fn changes(journal: &JournalWriter, config: &Config, name: &str, now_ms: u64) -> usize {
     let Ok(id) = ParticipantId::new(name) else { return 0 };
     journal.state(|state| Grants::read(state, config).of(&id, now_ms).count())

@@ -92,7 +92,7 @@ fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Ri
     rights
 }
 
-/// How an act is admitted, and by which capability.
+/// Admission of an act, and the capability by which it is admitted.
 fn admitted(held: &Capabilities, method: &str, name: &str, server: &ParticipantId) -> Option<Admitted> {
     let by = |head: &str| {
         let kind = format!("{head}:{method}:{name}");

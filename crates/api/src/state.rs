@@ -87,7 +87,7 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
-/// What the client of a request presents: its token, and the certificate of its connection, which the door adds.
+/// Credentials of a request's client: its token, and the certificate of its connection, which the door adds.
 pub(crate) fn presented(parts: &Parts) -> Presented<'_> {
     let certificate = parts.extensions.get::<Arc<ClientCertificate>>().map(|shown| &**shown);
     Presented { bearer: bearer(&parts.headers), certificate }

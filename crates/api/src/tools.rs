@@ -98,7 +98,7 @@ fn visible(
     wanted.filter_map(tool).collect()
 }
 
-/// How its server defines a tool that the configuration changes.
+/// Definition by its server of a tool that the configuration changes.
 fn original(dispatch: &Dispatch, who: &ParticipantId, tool: &Tool) -> Option<Original> {
     let server = dispatch.server(&ParticipantId::new(&tool.server).ok()?)?;
     let curation = server.upstream.spec().config.curation.as_deref()?;
@@ -116,7 +116,8 @@ fn original(dispatch: &Dispatch, who: &ParticipantId, tool: &Tool) -> Option<Ori
     Some(Original { definition, preset: preset.collect() })
 }
 
-/// What the servers of a topic list to a participant, in the order of the configuration; the gateway's own last.
+/// Lists of the servers of a topic to a participant, in the order of the configuration; the gateway's own
+/// last.
 fn manifests(dispatch: &Dispatch, who: &ParticipantId) -> Vec<(ParticipantId, Vec<Arc<Manifest>>)> {
     let servers = dispatch.servers();
     let listed = servers.iter().map(|server| (server.id.clone(), server.manifests_for(who)));

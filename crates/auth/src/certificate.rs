@@ -21,7 +21,7 @@ impl ClientCertificate {
     }
 }
 
-/// How the configuration names the certificate of a participant.
+/// Name of a participant's certificate in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CertificateId {
     /// By its SHA-256: this one certificate.
@@ -45,8 +45,8 @@ impl FromStr for CertificateId {
     }
 }
 
-/// What a client presents to be known. A token counts before a certificate: it is the more specific of the two where a proxy
-/// sends for others.
+/// Credentials of a client. A token counts before a certificate: it is the more specific of the two where a
+/// proxy sends for others.
 #[derive(Clone, Copy, Default)]
 pub struct Presented<'c> {
     /// The token, without `Bearer `.

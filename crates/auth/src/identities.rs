@@ -29,7 +29,7 @@ pub struct Identities {
     local: Option<Arc<Participant>>,
     /// The operator on the gateway's machine, who has the operator key.
     operator: Option<Arc<Entry>>,
-    /// Which bearers issued names have.
+    /// Incarnations of issued names.
     incarnations: HashMap<String, String>,
 }
 
@@ -68,19 +68,19 @@ impl Identities {
         Identities { by_prefix, by_certificate, local: None, operator: None, incarnations }
     }
 
-    /// The same, in which these names have these bearers.
+    /// The identities, with these incarnations of their names.
     #[must_use]
     pub fn with_incarnations(self, incarnations: HashMap<String, String>) -> Identities {
         Identities { incarnations, ..self }
     }
 
-    /// Which bearers issued names have: a name that was revoked and issued again has another.
+    /// Incarnations of issued names: a name that was revoked and issued again has another.
     #[must_use]
     pub fn incarnations(&self) -> &HashMap<String, String> {
         &self.incarnations
     }
 
-    /// The same, with these participants for the holders of these client certificates.
+    /// The identities, with these participants for the holders of these client certificates.
     #[must_use]
     pub fn with_certificates(
         self,
@@ -89,7 +89,8 @@ impl Identities {
         Identities { by_certificate: known.into_iter().collect(), ..self }
     }
 
-    /// The same, with the local user for the bearer of the operator key. It is no participant that lists show.
+    /// The identities, with the local user for the bearer of the operator key. It is no participant that
+    /// lists show.
     #[must_use]
     pub fn with_operator(self, key: TokenHash, user: Arc<Participant>) -> Identities {
         let credential = Credential { hash: key, expires_ms: None };
@@ -197,28 +198,29 @@ pub struct Participant {
     pub topics: Vec<TopicName>,
     /// Message rate of all its links together; `None` is no limit.
     pub rate: Option<RateLimit>,
-    /// What its WebSocket receives unless the address of the connection sets it.
+    /// Messages that its WebSocket receives unless the address of the connection sets it.
     pub mode: DeliveryMode,
     /// The wires on which it may come in.
     pub wires: Wires,
     /// When the token that it came with expires, in Unix milliseconds; `None` is never.
     pub expires_ms: Option<u64>,
-    /// What its access token adds, if it came with one of an issuer.
+    /// Bearer of its access token, if it came with one of an issuer.
     pub bearer: Option<Arc<Bearer>>,
 }
 
-/// What the access token of an issuer says beside whose it is.
+/// Content of an issuer's access token beside its subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bearer {
     /// Its SHA-256, if a server's authorization server may see the token in exchange for one of its own: it is an issuer's.
     pub token: Option<Digest>,
-    /// What it narrows the participant's capabilities to; `None` leaves them.
+    /// Narrowing of the participant's capabilities; `None` leaves them.
     pub narrowing: Option<Narrowing>,
-    /// When what was opened with it ends, in Unix milliseconds: at its expiry, and what clocks may differ.
+    /// End of what was opened with it, in Unix milliseconds: its expiry, and the time by which clocks may
+    /// differ.
     pub ends_ms: u64,
     /// Until when requests need not have it checked again, in Unix milliseconds: its end at the latest.
     pub checked_until_ms: u64,
-    /// Where it is good.
+    /// Audience for which it is good.
     pub audience: TokenAudience,
 }
 
@@ -298,7 +300,7 @@ impl Participant {
         Self { id, capabilities, topics, rate, mode, wires, expires_ms: None, bearer: None }
     }
 
-    /// What its access token narrows its capabilities to.
+    /// Narrowing of its capabilities by its access token.
     #[must_use]
     pub fn narrowing(&self) -> Option<&Narrowing> {
         self.bearer.as_ref()?.narrowing.as_ref()

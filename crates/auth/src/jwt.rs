@@ -29,7 +29,7 @@ const OTHER_USES: [&str; 5] = ["id", "refresh", "offline", "logout", "id_token"]
 /// Claims that say what an access token is good for, or which client has it. ID tokens have none of them.
 const OF_ACCESS_TOKENS: [&str; 6] = ["scope", "scp", "client_id", "cid", "roles", "permissions"];
 
-/// What an issuer's tokens must be like.
+/// Rules that an issuer's tokens must keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
     /// The issuer, byte for byte as its tokens name it.
@@ -38,13 +38,13 @@ pub struct Rules {
     pub algorithms: Vec<Algorithm>,
     /// The values of `typ` that its access tokens may have, in lower case, without `application/`.
     pub types: Vec<String>,
-    /// How far its clock may be off, in seconds.
+    /// Difference that its clock may have, in seconds.
     pub skew_secs: u64,
 }
 
 /// A token that was read, and of which nothing is known to be true yet.
 pub struct Jwt<'t> {
-    /// What is signed.
+    /// The signed part of the text.
     signed: &'t str,
     signature: Vec<u8>,
     algorithm: Algorithm,
@@ -123,7 +123,8 @@ impl<'t> Jwt<'t> {
         if is_other { Err(TokenFault::Type) } else { Ok(()) }
     }
 
-    /// What an operator does about [`TokenFault::Type`], as the rest of a sentence; `name` is the issuer's in the configuration.
+    /// Advice to an operator about [`TokenFault::Type`], as the rest of a sentence; `name` is the issuer's in
+    /// the configuration.
     #[must_use]
     pub fn type_advice(&self, name: &str, rules: &Rules) -> String {
         let kind = if self.kind.is_empty() { "jwt" } else { &self.kind };

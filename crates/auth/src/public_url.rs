@@ -56,7 +56,7 @@ pub enum PublicUrlError {
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicUrl {
     text: Box<str>,
-    /// Where the path begins.
+    /// Length of the origin; the path begins there.
     origin_len: usize,
 }
 

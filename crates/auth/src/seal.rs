@@ -29,7 +29,8 @@ pub struct Sealer {
     incarnations: Arc<Incarnations>,
 }
 
-/// Which bearers names have now. What was sealed for a name is sealed for its bearer: the next one cannot open it.
+/// Incarnations of names: the present bearer of each. What was sealed for a name is sealed for its bearer:
+/// the next one cannot open it.
 #[derive(Debug, Default)]
 pub struct Incarnations {
     by_name: RwLock<HashMap<String, String>>,
@@ -83,7 +84,7 @@ impl Sealer {
         Sealer { current: cipher(current), previous: previous.map(cipher), incarnations: Arc::default() }
     }
 
-    /// Which bearers names have, as this sealer and its copies know it.
+    /// Incarnations of names, as this sealer and its copies know them.
     #[must_use]
     pub fn incarnations(&self) -> &Incarnations {
         &self.incarnations

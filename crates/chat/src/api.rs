@@ -13,7 +13,7 @@ use wire::time::read_rfc3339;
 pub struct ApiRefusal {
     /// The cause.
     pub message: String,
-    /// What may help.
+    /// Advice that may help.
     pub hint: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl Proposal {
         !matches!(self.state.as_str(), "pending" | "running")
     }
 
-    /// What is asked for: the target, or the method if it has none.
+    /// Target of the request, or its method if it has none.
     #[must_use]
     pub fn what(&self) -> &str {
         self.context.as_deref().unwrap_or(&self.method)
@@ -125,7 +125,7 @@ struct ProposalList {
     proposals: Vec<Proposal>,
 }
 
-/// What a participant may do, as `GET participants/{id}/can` returns it.
+/// Rights of a participant, as `GET participants/{id}/can` returns them.
 #[derive(Deserialize)]
 struct Rights {
     entries: Vec<Right>,

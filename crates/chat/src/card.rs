@@ -15,10 +15,10 @@ use crate::rows::{Row, wrap};
 const TOOL: &str = "the tool, as its server describes it";
 const DEFINITION: &str = "its definition";
 
-/// What a part of a card is.
+/// Kind of a part of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Who asks for what.
+    /// The participant that asks, and its request.
     Head,
     /// Facts of the gateway.
     Fact,
@@ -35,13 +35,13 @@ pub enum Part {
 /// One line of a card, not yet wrapped. Its hidden characters are visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// What it is.
+    /// Part of the card to which it belongs.
     pub part: Part,
     /// The text.
     pub text: String,
 }
 
-/// What a card shows beside the proposal.
+/// Surroundings of the proposal that a card shows too.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     /// The time, in Unix milliseconds.

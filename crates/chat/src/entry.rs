@@ -3,7 +3,7 @@
 use crate::clock::Zone;
 use crate::rows::Rows;
 
-/// What an entry is, which decides its colour and where plain lines print it.
+/// Kind of an entry, which decides its colour and where plain lines print it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     /// Words of another participant to all.
@@ -42,7 +42,7 @@ impl Tone {
 pub struct Entry {
     /// When it happened, in Unix milliseconds.
     pub at_ms: u64,
-    /// What it is.
+    /// Kind of the entry.
     pub tone: Tone,
     /// The participant that speaks, if one does; every row names it.
     pub speaker: Option<String>,
@@ -63,7 +63,7 @@ impl Entry {
         Self { at_ms: 0, tone, speaker: None, text: text.into(), of_topic: false }
     }
 
-    /// The same, from the topic.
+    /// The entry, marked as one of the topic.
     pub(crate) fn of_topic(self) -> Self {
         Self { of_topic: true, ..self }
     }

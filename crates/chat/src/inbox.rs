@@ -6,7 +6,7 @@ use crate::api::Proposal;
 
 /// Decided proposals whose numbers are remembered; older ones are forgotten.
 pub const NUMBERS_MAX: usize = 1024;
-/// How long after a change that the person did not make no key decides, in milliseconds.
+/// Time after a change that the person did not make in which no key decides, in milliseconds.
 pub const SETTLE_MS: u64 = 400;
 
 /// A pending proposal with its number in this session.

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Where a key works.
+/// Context in which a key works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyContext {
     /// Everywhere.
@@ -15,7 +15,7 @@ pub enum KeyContext {
     Line,
 }
 
-/// What a key does.
+/// Act of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Deed {
@@ -40,7 +40,7 @@ pub enum Deed {
     Decide(Decide),
 }
 
-/// What a key does in a line that is typed.
+/// Act of a key in a line that is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Edit {
@@ -55,7 +55,7 @@ pub enum Edit {
     CutAfter,
 }
 
-/// What a key does about the proposal whose card is open.
+/// Act of a key on the proposal whose card is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Decide {
@@ -72,11 +72,11 @@ pub enum Decide {
 pub struct Binding {
     /// The names of the keys.
     pub keys: &'static [&'static str],
-    /// Where they work.
+    /// Context in which the keys work.
     pub place: KeyContext,
-    /// What they do.
+    /// Act of the keys.
     pub deed: Deed,
-    /// The same in words.
+    /// The act in words.
     pub words: &'static str,
 }
 
@@ -172,7 +172,7 @@ pub fn name(key: KeyEvent) -> String {
     if key.modifiers.contains(KeyModifiers::CONTROL) { format!("Ctrl-{plain}") } else { plain }
 }
 
-/// What a key does in a place.
+/// Act of a key in a place.
 #[must_use]
 pub fn deed(place: KeyContext, pressed: KeyEvent) -> Option<Deed> {
     let name = name(pressed);

@@ -22,7 +22,7 @@ pub struct Areas {
     pub main: Rect,
     /// The list of what waits; empty on a narrow screen when nothing does.
     pub list: Rect,
-    /// What the keys do, or the latest notice.
+    /// Line about the keys, or the latest notice.
     pub hint: Rect,
     /// The line that is typed.
     pub input: Rect,

@@ -26,10 +26,10 @@ use crate::view::Look;
 use input::Input;
 use printer::Printer;
 
-/// How often it is looked whether the inbox is old.
+/// Interval of the looks whether the inbox is old.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How lines are printed.
+/// Form in which lines are printed.
 pub(crate) struct Printing {
     pub(crate) output: Arc<dyn Output>,
     /// Envelopes as they arrived, in place of the topic's entries.

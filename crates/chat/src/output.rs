@@ -1,6 +1,6 @@
 //! The way of plain lines to stdout and stderr, which the program that runs the chat brings.
 
-/// What prints: results to stdout, messages to stderr.
+/// Printer of results to stdout, and of messages to stderr.
 pub trait Output: Send + Sync {
     /// Prints a message of the topic, or what a command was asked for.
     fn result(&self, text: &str);

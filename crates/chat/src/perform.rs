@@ -19,12 +19,12 @@ use crate::entry::{Entry, Tone};
 use crate::show;
 use crate::state::{Action, Approval, Event};
 
-/// How long `/tools` waits for the answer of each participant.
+/// Time that `/tools` waits for the answer of each participant.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 /// The first and the longest wait between two looks at a proposal that runs.
 const LOOKS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
 
-/// What the terminal does itself.
+/// Act of the terminal itself.
 #[derive(Debug)]
 pub(crate) enum LocalAct {
     /// Ring the bell.

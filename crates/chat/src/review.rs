@@ -11,7 +11,7 @@ pub const LONG_VALUE_CHARS: usize = 2_000;
 /// MCP's methods that only read, besides the lists.
 const READING_METHODS: [&str; 3] = ["resources/read", "prompts/get", "completion/complete"];
 
-/// What the annotations of a tool say about its effects. They are claims of its server.
+/// Effects of a tool, by its annotations. They are claims of its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effects {
     /// The method only reads, whatever is read.

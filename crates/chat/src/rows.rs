@@ -53,7 +53,7 @@ impl Rows {
         Self { time: None, speaker: None, text: text.into() }
     }
 
-    /// The same with a time before it.
+    /// The rows, with a time before them.
     #[must_use]
     pub fn at(self, time: String) -> Self {
         Self { time: Some(time), ..self }

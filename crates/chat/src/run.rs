@@ -15,13 +15,13 @@ use crate::screen;
 use crate::state::{Mode, State};
 use crate::view::Look;
 
-/// What a chat needs.
+/// Parts and settings of a chat.
 pub struct Chat {
     /// The participant.
     pub spec: ParticipantSpec,
     /// The REST API of the same gateway, with the same credentials.
     pub api: Arc<dyn Api>,
-    /// What prints without a full screen.
+    /// Printer of a chat without a full screen.
     pub output: Arc<dyn Output>,
     /// Print every envelope as it arrived; implies lines.
     pub json: bool,

@@ -26,7 +26,7 @@ use crate::view::{Look, view};
 
 /// Least time between two drawings.
 const FRAME: Duration = Duration::from_millis(16);
-/// How often the times on the screen are looked at.
+/// Interval at which the times on the screen are looked at.
 const TICK: Duration = Duration::from_millis(500);
 /// Least time between two bells.
 const BELL: Duration = Duration::from_secs(1);

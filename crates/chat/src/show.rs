@@ -19,7 +19,7 @@ const ID_COLUMNS: usize = 18;
 /// Methods whose calls are not shown: handshakes, lists, notifications.
 const QUIET_METHODS: [&str; 2] = ["initialize", "ping"];
 
-/// What is known beside an event.
+/// Circumstances of an event.
 pub(crate) struct EventContext<'k> {
     /// The person's id.
     pub(crate) me: &'k str,

@@ -17,7 +17,7 @@ use crate::rows::Row;
 use crate::talk::{Talk, cut, entry_rows};
 use crate::typing::Typing;
 
-/// How long a notice stays above the line, in milliseconds.
+/// Time that a notice stays above the line, in milliseconds.
 const NOTICE_MS: u64 = 8_000;
 /// Columns that the time and the indentation of a card take in plain lines.
 const LINES_GUTTER: usize = 10;
@@ -80,7 +80,7 @@ pub enum Event {
     },
 }
 
-/// What the chat asks for.
+/// Action that the chat asks for.
 #[derive(Debug)]
 pub enum Action {
     /// Send a message, to one participant or to all.
@@ -154,7 +154,7 @@ pub struct Approval {
     pub digest: String,
     /// Arguments in place of the proposed ones.
     pub arguments: Option<String>,
-    /// What is granted besides.
+    /// Grant that goes with it, if there is one.
     pub allow: Option<Allow>,
 }
 
@@ -171,7 +171,7 @@ pub struct Allow {
     pub seconds: u64,
 }
 
-/// How the chat is shown.
+/// Way in which the chat is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// On a full screen.
@@ -191,7 +191,7 @@ pub enum Connection {
     Over(String),
 }
 
-/// What the keys go to.
+/// Part of the screen to which the keys go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Focus {
     /// The line that is typed.
@@ -228,7 +228,7 @@ pub enum Prompt {
     Sure {
         /// The approval that follows.
         approval: Box<Approval>,
-        /// What is asked.
+        /// Lines of the question.
         question: Vec<Line>,
     },
 }
@@ -236,7 +236,7 @@ pub enum Prompt {
 /// The state of a chat.
 #[derive(Debug)]
 pub struct State {
-    /// How it is shown.
+    /// Way in which the chat is shown.
     pub mode: Mode,
     /// The topic.
     pub topic: String,
@@ -260,7 +260,7 @@ pub struct State {
     pub inbox_failure: Option<String>,
     /// The message that is typed.
     pub line: Typing,
-    /// What the keys go to.
+    /// Part of the screen to which the keys go.
     pub focus: Focus,
     /// The question that is open.
     pub prompt: Option<Prompt>,
@@ -284,7 +284,7 @@ pub struct State {
 pub(crate) struct Announced {
     pub(crate) by: String,
     pub(crate) envelope: String,
-    /// What is shown if it is for others to decide.
+    /// Entry that is shown if the proposal is for others to decide.
     pub(crate) entry: Entry,
     pub(crate) at_ms: u64,
     /// Whether the next look at the inbox tells whether it is there.

@@ -8,7 +8,8 @@ pub enum AccountFault {
     /// The operator, or the caller where accounts are theirs, has to sign in.
     #[error("the server wants a sign-in")]
     LoginNeeded,
-    /// The same, since the server's authorization server refused to renew the token.
+    /// The operator, or the caller where accounts are theirs, has to sign in again: the server's
+    /// authorization server refused to renew the token.
     #[error("the authorization server refused to renew the sign-in")]
     LoginLost,
     /// The token is good and its scopes are too narrow for this request.
@@ -20,7 +21,7 @@ pub enum AccountFault {
     /// The authorization server registers no clients by itself, and none is configured.
     #[error("{0} registers no clients by itself")]
     ClientNeeded(String),
-    /// What the server or its authorization server says about itself is not acceptable.
+    /// The metadata of the server or of its authorization server are not acceptable.
     #[error("{0}")]
     MetadataRefused(String),
     /// The authorization server refused a token to a machine.

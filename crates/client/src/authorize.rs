@@ -23,7 +23,7 @@ pub trait Authorize: Send + Sync + fmt::Debug {
     /// The header for the next requests; waits for a new token where one is needed.
     fn grant(&self) -> Authorizing<'_, Grant>;
 
-    /// The same if it needs no request to the authorization server; `None` otherwise.
+    /// The header for the next requests if it needs no request to the authorization server; `None` otherwise.
     fn at_hand(&self) -> Option<Grant>;
 
     /// Whether the sign-in that it stands for has ended or was replaced by another one. It stays so, and gives no header any more.
@@ -81,7 +81,7 @@ pub struct AccountHolder<'a> {
 
 /// The accounts at one server.
 pub trait Accounts: Send + Sync {
-    /// What authorizes the sessions of this caller; `None` is the session that callers share.
+    /// Authorization of this caller's sessions; `None` is the session that callers share.
     fn account(&self, caller: Option<AccountHolder<'_>>) -> Arc<dyn Authorize>;
 
     /// Why no session of this caller can open now, if that lasts until a person acts.

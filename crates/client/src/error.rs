@@ -68,7 +68,7 @@ pub enum SendError {
     /// The queue, or the number of open requests, is at its limit.
     #[error("queue is full")]
     Busy,
-    /// What the participant sent before fills its share of the queue.
+    /// Earlier messages of the participant fill its share of the queue.
     #[error("too much of one participant waits already")]
     Share,
     /// The link has ended.

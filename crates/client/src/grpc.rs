@@ -29,7 +29,7 @@ use crate::transport::{Closing, Inbox, LinkTransport, SendMeta};
 
 /// Time between two pings on the connection, and the time that the server has to answer one.
 const PING: Duration = Duration::from_secs(30);
-/// What a sign of life asks; a server without it says so, which is one too.
+/// Method that a sign of life calls; a server without it says so, which is one too.
 const HEALTH: &str = "/grpc.health.v1.Health/Check";
 /// Bytes of requests that may be open: what waits in the connection is not bounded otherwise.
 const OPEN_BYTES_MAX: usize = 16 << 20;
@@ -41,7 +41,7 @@ pub(crate) struct GrpcLink {
     ended: watch::Receiver<bool>,
 }
 
-/// What the calls of a link share.
+/// State that the calls of a link share.
 struct Calls {
     service: Http2,
     origin: Uri,
@@ -198,7 +198,7 @@ impl Calls {
         Ok(grpc.unary(request, path, Raw).await?.into_inner())
     }
 
-    /// What a status means: the server's own error, or that there is no answer.
+    /// End of a call with this status: the server's own error, or that there is no answer.
     fn failed(&self, status: &Status) -> Result<Bytes, LinkError> {
         let is_broken = std::error::Error::source(status).is_some();
         match status.code() {

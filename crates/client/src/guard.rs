@@ -64,7 +64,7 @@ impl Guard {
         Shared::start(exe).map(|shared| Self(Kind::Shared(shared)))
     }
 
-    /// What starts a child under a keeper, if children have keepers.
+    /// Starter of children under keepers, if children have keepers.
     #[cfg(target_os = "linux")]
     pub(crate) fn keepers(&self) -> Option<&keepers::Keepers> {
         match &self.0 {
@@ -114,7 +114,7 @@ pub fn run() -> io::Result<ExitCode> {
     shared::run().map(|()| ExitCode::SUCCESS)
 }
 
-/// What this system can confine of a child.
+/// Confinement of a child that this system supports.
 #[must_use]
 pub fn support() -> Support {
     #[cfg(target_os = "linux")]

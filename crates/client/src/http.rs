@@ -28,7 +28,7 @@ pub use api_message::{ApiAnswer, ApiRequest};
 pub use peer::{HttpLimits, HttpSpec};
 pub use post::{Post, Posted, post};
 
-/// How long closing waits for the answer to DELETE.
+/// Time that closing waits for the answer to DELETE.
 const DELETE: Duration = Duration::from_secs(2);
 
 /// A link to a server over HTTP.

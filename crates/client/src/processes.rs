@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sysinfo::{Pid, ProcessRefreshKind, ProcessesToUpdate, System};
 
-/// Where the processes of one child begin.
+/// Root of the processes of one child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Root {
     /// The process that the gateway started: the child, or its keeper. Its lines in the log of stderr have this number.
@@ -14,7 +14,7 @@ pub struct Root {
     pub is_keeper: bool,
 }
 
-/// What the processes of one child take at this moment.
+/// Use of the machine by the processes of one child at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// The child, its children, and so on.
@@ -25,7 +25,8 @@ pub struct Usage {
     pub processor_time: Duration,
 }
 
-/// What the processes below each root take. Reads the table of all processes once, which takes milliseconds.
+/// Use of the machine by the processes below each root. Reads the table of all processes once, which takes
+/// milliseconds.
 #[must_use]
 pub fn usage(roots: &[Root]) -> Vec<Usage> {
     if roots.is_empty() {

@@ -13,7 +13,7 @@ use crate::error::SendError;
 /// A buffer that grew beyond this is freed after the write.
 const KEEP_BYTES_MAX: usize = 64 << 10;
 
-/// How messages follow each other on a pipe or a socket.
+/// Framing of messages on a pipe or a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
     /// One JSON text on each line.
@@ -40,7 +40,7 @@ struct QueueState {
     /// Bytes and messages that the writer has taken but not yet written. They count towards the limits.
     writing: (usize, usize),
     closed: bool,
-    /// What they, and those that are being written, take of their participants' shares.
+    /// Parts of their participants' shares that the queued messages take.
     taken: Vec<Taken>,
     taken_writing: Vec<Taken>,
 }
@@ -80,6 +80,7 @@ impl SendQueue {
         state.len += 1;
         let first = state.len == 1;
         drop(state);
+        // The writer takes all that wait, so that one wake is enough.
         if first {
             self.wake.notify_one();
         }

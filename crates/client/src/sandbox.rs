@@ -13,7 +13,7 @@ use std::time::Duration;
 #[cfg(target_os = "linux")]
 pub(crate) use places::{Of, resolve};
 
-/// What confines a child process. The default is nothing.
+/// Confinement of a child process. The default is nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Confinement {
     /// The files that it may use; `None` leaves it all files of its user.
@@ -55,7 +55,7 @@ impl Confinement {
     }
 }
 
-/// What the kernel can confine.
+/// Confinement that the kernel supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Support {
     /// No files; why.

@@ -58,9 +58,9 @@ pub struct StdioSpec {
     pub env: Vec<(String, String)>,
     /// Its working directory; `None` is that of this process.
     pub cwd: Option<PathBuf>,
-    /// What confines it.
+    /// Confinement of the process.
     pub confinement: Confinement,
-    /// How messages follow each other on its pipes.
+    /// Framing of messages on its pipes.
     pub framing: Framing,
     /// Longest message of its stdout, in bytes.
     pub line_bytes_max: usize,

@@ -31,8 +31,8 @@ impl SendMeta {
     }
 }
 
-/// What carries the messages of a link: a pipe, HTTP, a server in this process, or what another crate has opened. What arrives it
-/// gives to the link's [`Inbox`]. Its functions never block.
+/// Carrier of a link's messages: a pipe, HTTP, a server in this process, or a connection that another crate
+/// has opened. What arrives it gives to the link's [`Inbox`]. Its functions never block.
 pub trait LinkTransport: Send + Sync + 'static {
     /// Takes one JSON-RPC message; never waits. The frame must be one JSON text. Over stdio, raw line breaks in it become spaces.
     ///
@@ -88,7 +88,7 @@ pub trait LinkTransport: Send + Sync + 'static {
         None
     }
 
-    /// Where the processes of the child begin, if there is one.
+    /// Root of the processes of the child, if there is one.
     fn process(&self) -> Option<Root> {
         None
     }

@@ -4,7 +4,7 @@ use crate::node::{Location, Node, TreeEntry, Value};
 use crate::servers::server_name;
 use crate::show::to_toml_in_full;
 
-/// The one table that is taken of a found file beside client files that the operator named.
+/// The only table that is taken of a found file beside client files that the operator named.
 const TAKEN: &str = "servers";
 
 /// A file that the operator did not name. It changes nothing without the operator's consent.
@@ -21,7 +21,7 @@ pub struct FoundFile {
 }
 
 impl FoundFile {
-    /// What this tree sets; `None` if it sets nothing.
+    /// Settings of this tree; `None` if it sets nothing.
     pub(crate) fn of(tree: &Node) -> Option<FoundFile> {
         let servers = tree.get(TAKEN).map(Node::entries).unwrap_or_default();
         let found = FoundFile {

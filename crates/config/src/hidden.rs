@@ -6,7 +6,7 @@ use crate::node::{Node, TreeEntry, Value};
 pub(crate) const SECRET_TABLES: [&str; 3] = ["env", "headers", "query"];
 /// Keys whose texts are secrets, which are refused.
 pub(crate) const SECRET_KEYS: [&str; 2] = ["token", "client_secret"];
-/// What is shown instead of a secret.
+/// Text that is shown instead of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
 /// The keys of a table that names a secret: a command that prints it, a file that has it, a text before it.

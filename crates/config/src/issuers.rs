@@ -24,7 +24,7 @@ const SKEW_MAX: Duration = Duration::from_secs(300);
 const NAME: &str = "{preferred_username}";
 const GROUPS: &str = "groups";
 
-/// How tokens are checked, as the configuration names it.
+/// Way in which tokens are checked, as the configuration names it.
 #[derive(Clone, Copy)]
 enum Tokens {
     Jwt,
@@ -33,7 +33,7 @@ enum Tokens {
 
 const TOKENS: [(&str, Tokens); 2] = [("jwt", Tokens::Jwt), ("introspect", Tokens::Introspect)];
 
-/// Where an audience comes from if a token has none.
+/// Source of the audience if a token has none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AudienceFrom {
     Token,

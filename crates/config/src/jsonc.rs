@@ -3,7 +3,8 @@
 use jsonc_parser::tokens::Token;
 use jsonc_parser::{ParseOptions, Scanner, ScannerOptions};
 
-/// What editors accept in their JSON files: comments and trailing commas, nothing else that JSON has not.
+/// Syntax that editors accept in their JSON files: comments and trailing commas, nothing else that JSON has
+/// not.
 pub const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -17,7 +18,7 @@ pub const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// The same for single tokens.
+/// Syntax of single tokens.
 const SCANNED: ScannerOptions = ScannerOptions {
     allow_single_quoted_strings: OPTIONS.allow_single_quoted_strings,
     allow_hexadecimal_numbers: OPTIONS.allow_hexadecimal_numbers,
@@ -27,7 +28,7 @@ const SCANNED: ScannerOptions = ScannerOptions {
     allow_extended_string_escapes: OPTIONS.allow_extended_string_escapes,
 };
 
-/// What a comma must follow to be a trailing one.
+/// Token before a comma, which decides whether the comma is a trailing one.
 #[derive(PartialEq)]
 enum Before {
     Value,

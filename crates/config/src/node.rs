@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use json::Span;
 
-/// Who chose a source of settings.
+/// Origin of a source of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The operator: a file or flag of the command line or the environment, or a file in the operator's configuration directory.

@@ -11,7 +11,7 @@ use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::Problems;
 
-/// Where a gateway is reached.
+/// Address at which a gateway is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnAddress {
     /// The address to listen on.

@@ -89,7 +89,7 @@ fn union(first: Option<Arc<Capabilities>>, more: Option<Arc<Capabilities>>) -> O
     Some(Arc::new(first.iter().chain(new).cloned().collect()))
 }
 
-/// What is wrong with a token, after its key, and a hint.
+/// Fault of a token, after its key, and a hint.
 type Wrong = (String, &'static str);
 
 fn credentials(table: &Table<'_>, outside: &Outside<'_>) -> Vec<Credential> {

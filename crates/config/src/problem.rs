@@ -17,7 +17,7 @@ pub struct Problem {
     pub message: String,
     /// Location of the value.
     pub location: Option<Location>,
-    /// What the user can do.
+    /// Advice to the user.
     pub hint: Option<String>,
 }
 

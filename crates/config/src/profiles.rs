@@ -11,7 +11,7 @@ use crate::reader::Table;
 use crate::sets;
 use crate::values::capabilities;
 
-/// What capabilities are made of.
+/// Profiles and sets of tools of which capabilities are made.
 pub(crate) struct Profiles {
     /// The configured profiles, by name.
     named: BTreeMap<String, Arc<Capabilities>>,

@@ -249,7 +249,7 @@ impl<'a> Table<'a> {
         self.finish_by_ref();
     }
 
-    /// The same for a table that is read further.
+    /// Notes a problem for every unknown key of a table that is read further.
     pub(crate) fn finish_by_ref(&self) {
         let read_keys = self.read_keys.borrow();
         for entry in self.node.entries() {

@@ -284,7 +284,7 @@ fn lacking(unset: Option<&Unset>, unread: Option<&Unread>) -> Option<Transport> 
     Some(Transport::Unusable { why, fix })
 }
 
-/// What changes of a server's definitions lead to.
+/// Policy on changes of a server's definitions.
 fn pins(table: &Table<'_>, standard: Policy) -> Policy {
     let mode = table.choice("pins", &PINS).unwrap_or(standard.mode);
     let first = table.choice("pins_first", &FIRST).unwrap_or(standard.first);

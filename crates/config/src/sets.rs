@@ -7,7 +7,7 @@ use crate::node::Location;
 use crate::problem::Problem;
 use crate::reader::Table;
 
-/// What stands before the name of a set.
+/// Sign before the name of a set.
 const SIGN: char = '@';
 
 /// Reads every set.

@@ -231,7 +231,7 @@ pub fn check_text(name: &str, text: &str, env: Env<'_>) -> Vec<Problem> {
     }
 }
 
-/// Where the gateway of a configuration file with this text is reached; `None` while the file has problems.
+/// Address of the gateway of a configuration file with this text; `None` while the file has problems.
 pub fn address_of_text(name: &str, text: &str, env: Env<'_>) -> Option<OwnAddress> {
     let tree = text_tree(name, text).ok()?;
     Some(OwnAddress::of(&check(&tree, &Outside::unread(env), &mut Vec::new()).ok()?))

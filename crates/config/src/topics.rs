@@ -112,7 +112,7 @@ fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
     wanted.into_iter().filter_map(known).collect()
 }
 
-/// What lists of tools show. A list without the tools that find the others would show nothing.
+/// Content of lists of tools. A list without the tools that find the others would show nothing.
 fn tools_list(table: &Table<'_>, builtin: &[BuiltIn]) -> ToolsList {
     let chosen = table.choice("tools_list", &TOOLS_LIST).unwrap_or_default();
     let finds = builtin.iter().any(|one| matches!(one, BuiltIn::Proxy | BuiltIn::SearchTools));

@@ -108,7 +108,7 @@ fn families() -> impl Iterator<Item = &'static str> {
     ["tools/*", "prompts/*", "resources/*", "notifications/*", "tasks/*"].into_iter()
 }
 
-/// Which addressees of a capability name no configured server or participant.
+/// Addressees of a capability that name no configured server or participant.
 fn addressees(item: &Node, names: &[&str]) -> impl Iterator<Item = String> {
     let written: Vec<&str> = match item.get("to") {
         Some(Node { value: Value::List(items), .. }) => items.iter().filter_map(Node::text).collect(),

@@ -50,12 +50,12 @@ pub(crate) struct Unread {
 }
 
 impl<'a> Variables<'a> {
-    /// Those of an enabled server.
+    /// Variables of an enabled server.
     pub(crate) fn of(outside: &'a Outside<'a>) -> Variables<'a> {
         Variables { outside: Some(outside), ..Variables::of_disabled(outside.env) }
     }
 
-    /// Those of a disabled server: no secret is read for it.
+    /// Variables of a disabled server: no secret is read for it.
     pub(crate) fn of_disabled(env: Env<'a>) -> Variables<'a> {
         Variables { env, outside: None, unset: RefCell::default(), unread: RefCell::default() }
     }

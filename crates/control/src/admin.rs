@@ -25,9 +25,9 @@ pub struct Admin {
 
 /// The result of a change of capabilities.
 pub struct Granted {
-    /// What the participant could do before, in the topic of the change or outside of topics.
+    /// Capabilities of the participant before, in the topic of the change or outside of topics.
     pub before: Arc<Capabilities>,
-    /// What it can do now.
+    /// Capabilities of the participant now.
     pub now: Arc<Capabilities>,
     /// When it was changed, in Unix milliseconds.
     pub at_ms: u64,

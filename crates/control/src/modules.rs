@@ -61,7 +61,7 @@ impl Found {
     }
 }
 
-/// What each server of a topic lists to a participant's clients of proto-mcp, the gateway's own last.
+/// Lists of each server of a topic to a participant's clients of proto-mcp, the gateway's own last.
 fn manifests(dispatch: &Dispatch, who: &ParticipantId) -> Manifests {
     let servers = dispatch.servers();
     let listed = servers.iter().map(|server| (server.id.clone(), server.manifest_for(who, Form::Legacy)));
@@ -84,7 +84,7 @@ fn names(registry: &Registry) -> ModuleNames {
     ModuleNames::of(servers.chain([ParticipantId::gateway()]).collect())
 }
 
-/// Where the tools of a caller's list have their schemas.
+/// Modules in which the tools of a caller's list have their schemas.
 pub struct ListedModules<'l> {
     registry: &'l Registry,
     dispatch: &'l Dispatch,

@@ -34,7 +34,7 @@ use access::{Bounds, Pins, account, bearers::Bearers, is_guest};
 use gateway::{Context, Dispatch, Topic};
 use topic::BuiltinTool;
 
-/// How long open calls may take to end when the gateway stops.
+/// Time that open calls may take to end when the gateway stops.
 pub const DRAIN: Duration = Duration::from_secs(5);
 /// Time between two looks for open calls meanwhile.
 const DRAIN_POLL: Duration = Duration::from_millis(20);
@@ -42,7 +42,7 @@ const DRAIN_POLL: Duration = Duration::from_millis(20);
 /// All guests together may have this part of a participant's share of the bytes that wait.
 const GUESTS_PART: usize = 4;
 
-/// What a registry starts with.
+/// Parts with which a registry starts.
 pub struct Start {
     /// The configuration.
     pub config: Config,
@@ -54,7 +54,7 @@ pub struct Start {
     pub sealer: Sealer,
     /// Ends child processes if the gateway is killed.
     pub guard: Option<Guard>,
-    /// Where proposals are written down.
+    /// Journal of the gateway, if it keeps one.
     pub journal: Option<JournalWriter>,
     /// The audit log.
     pub audit: Recorder,
@@ -71,7 +71,7 @@ pub struct Registry {
     guard: Option<Guard>,
     /// The gate of all starts of servers.
     starts: Arc<Starts>,
-    /// What servers listed when they last ran, and who used them.
+    /// Lists of servers when they last ran, and the participants that used them.
     kept: Arc<KeptManifests>,
     /// Resolves references of servers, if that is configured.
     references: Option<Arc<dyn Resolve>>,
@@ -81,7 +81,7 @@ pub struct Registry {
     pub audit: Recorder,
     /// Accounts at servers.
     pub accounts: Arc<Accounts>,
-    /// What of servers' definitions is trusted.
+    /// Trusted definitions of servers.
     pub pins: Arc<Pins>,
     config: RwLock<Arc<Config>>,
     identities: RwLock<Arc<Identities>>,
@@ -109,7 +109,7 @@ pub struct Registry {
     pub held: Arc<Shares>,
     /// The bytes of senders that are not known yet, with a share for each address.
     pub newcomers: Arc<Shares>,
-    /// How many legacy sessions are open over HTTP. The doors write it, for the metrics.
+    /// Number of legacy sessions that are open over HTTP. The doors write it, for the metrics.
     pub http_sessions: AtomicUsize,
     /// The commits of tool schemas that the schema registry or a list has answered with.
     pub shelf: Shelf,

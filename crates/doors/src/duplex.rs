@@ -26,7 +26,7 @@ const LINGER: Duration = Duration::from_secs(3);
 /// Bytes of such a message that are read at once.
 const DISCARDED_BYTES: usize = 8 * 1024;
 
-/// Where one message ends and the next begins.
+/// Boundary between two messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     /// Each ends with its line.
@@ -69,7 +69,7 @@ pub(crate) fn writes(
 /// Serves a client until it closes its side.
 ///
 /// # Errors
-/// Those of the connection.
+/// Errors of the connection.
 pub(crate) async fn serve(
     mut client: impl Client,
     out: &Stream,
@@ -101,6 +101,7 @@ pub(crate) async fn serve(
         }
     };
     client.end().await;
+    // After that, so that the answers to its last requests are written.
     out.end();
     let written = match written {
         Some(written) => written,

@@ -40,7 +40,7 @@ impl Doors {
     /// Listens on an address, and serves HTTP there until [`Doors::close`]. Returns the bound address.
     ///
     /// # Errors
-    /// Those of the socket.
+    /// Errors of the socket.
     pub fn listen(&self, address: SocketAddr) -> io::Result<SocketAddr> {
         let listener = http::bind(address)?;
         let bound = listener.local_addr()?;
@@ -70,7 +70,7 @@ impl Doors {
     /// Serves one client on a pipe, as this participant, until the client closes its side.
     ///
     /// # Errors
-    /// Those of the pipe.
+    /// Errors of the pipe.
     pub async fn stdio(
         &self,
         dispatch: &Arc<Dispatch>,

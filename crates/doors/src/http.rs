@@ -78,7 +78,7 @@ const BACKLOG_LEN_MAX: u32 = 4096;
 /// Seconds that open connections have to finish when the gateway closes them.
 const DRAIN_SECS: u64 = 3;
 
-/// What all connections share.
+/// Parts of the gateway that all connections share.
 pub(crate) struct Endpoints {
     links: Arc<ClientLinks>,
     pairs: Arc<Pairs>,
@@ -139,9 +139,10 @@ pub(crate) const SIGN_IN_BODY_BYTES_MAX: usize = 64 * 1024;
 /// Listens on an address.
 ///
 /// # Errors
-/// Those of the socket.
+/// Errors of the socket.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // On Windows the option lets another process take the address.
     socket.set_reuseaddr(cfg!(unix))?;
     socket.bind(address)?;
     socket.listen(BACKLOG_LEN_MAX)
@@ -165,11 +166,13 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((socket, peer)) => {
+                // Small messages must not wait for each other.
                 if let Err(error) = socket.set_nodelay(true) {
                     tracing::debug!(%error, "TCP_NODELAY refused");
                 }
                 let (endpoints, stop) = (Arc::clone(&endpoints), stop.clone());
                 let place = places.enter(peer.ip(), free);
+                // As it is in force now: a reload changes it for the connections that follow.
                 let tls = endpoints.links.registry.config().tls.clone();
                 tokio::spawn(serve_socket(socket, tls, endpoints, stop, place));
             }
@@ -180,6 +183,7 @@ pub(crate) async fn serve(
             }
         }
     }
+    // From here on nothing new comes, while open requests finish.
     drop(listener);
     let _ = closing.wait_for(|closing| *closing).await;
     let drained = tokio::time::timeout(Duration::from_secs(DRAIN_SECS), places.all_free()).await;
@@ -244,6 +248,7 @@ pub(crate) async fn connection(
     let service = service_fn(move |request| {
         let (endpoints, connection) = (Arc::clone(&endpoints_of), Arc::clone(&of_requests));
         async move {
+            // The head is whole by now, and the next one begins after the answer.
             connection.unfinished.end();
             let response = route(&endpoints, Arc::clone(&connection), request).await;
             connection.unfinished.begin();
@@ -270,6 +275,7 @@ pub(crate) async fn connection(
             Pin::new(&mut connection).graceful_shutdown();
         }
         let mut ended = Pin::new(&mut connection).poll(cx);
+        // `|`, not `||`: both are polled, so that either wakes this task.
         while ended.is_pending() && (head_alarm.poll(cx) | quiet_alarm.poll(cx)) {
             ended = Pin::new(&mut connection).poll(cx);
         }
@@ -340,6 +346,7 @@ async fn route(
         connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());
     if let Some(uri) = config.public_url.as_ref().and_then(|url| below(url, &parts.uri)) {
         parts.uri = uri;
+        // The path may name a topic only now.
         (config, visit) = connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());
     }
     let path = parts.uri.path();
@@ -455,7 +462,7 @@ fn endpoint_at(uri: &Uri) -> String {
     endpoint_of(topic_of(uri.path(), "/proto").or(named).unwrap_or("main"))
 }
 
-/// The same address without the prefix of the public URL, if a proxy has left it there.
+/// A request's address without the prefix of the public URL, if a proxy has left it there.
 fn below(url: &PublicUrl, uri: &Uri) -> Option<Uri> {
     let path = url.within(uri.path());
     if path == uri.path() {

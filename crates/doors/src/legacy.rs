@@ -147,7 +147,7 @@ pub(crate) fn receive(dispatch: &Arc<Dispatch>, link: &Arc<Link>, message: &Mess
     }
 }
 
-/// The same with params that were read.
+/// Receives a message whose params were read.
 pub(crate) fn receive_params(
     dispatch: &Arc<Dispatch>,
     link: &Arc<Link>,

@@ -29,7 +29,7 @@ const RECORD_MARKS_MAX: usize = 1024;
 
 /// The links of all MCP clients.
 pub(crate) struct ClientLinks {
-    /// What is in force.
+    /// Configuration, tokens and topics in force.
     pub(crate) registry: Arc<Registry>,
     /// The sessions over HTTP.
     pub(crate) sessions: Sessions,
@@ -152,10 +152,12 @@ impl ClientLinks {
         visitor: &Visitor,
         client: ClientProfile,
     ) -> Result<Arc<Session>, Refusal> {
+        // First, so that a client that the topic rejects evicts no session.
         let joined = self.join_http(visitor, client)?;
         let link = Arc::clone(&joined.link);
         let Opened { session, evicted } = self.sessions.open(id, joined);
         evicted.iter().for_each(|session| end(session));
+        // There is no room, or another request has resumed this session first.
         if session.as_ref().is_none_or(|session| !Arc::ptr_eq(&session.joined.link, &link)) {
             visitor.dispatch.leave(&link);
         }

@@ -12,7 +12,7 @@ use crate::reply::{self, Sink, delivered, id_of};
 
 const TASK: &str = "notifications/tasks";
 
-/// What a notification is about.
+/// Subject of a notification.
 #[derive(Debug, PartialEq, Eq)]
 enum About {
     /// A list.
@@ -44,7 +44,7 @@ enum State {
 
 /// The reply of a listen request.
 pub(crate) struct ListenReply<S> {
-    /// Where its messages go.
+    /// Sink of its messages.
     pub(crate) sink: S,
     state: Mutex<State>,
 }

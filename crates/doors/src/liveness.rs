@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use platform::millis;
 
-/// When a link's client was seen last, and whether the link has ended.
+/// Time at which a link's client was seen last, and whether the link has ended.
 #[derive(Debug, Default)]
 pub(crate) struct Liveness {
     last_seen_ms: AtomicU64,
@@ -28,7 +28,7 @@ impl Liveness {
         !self.expiring.load(Ordering::SeqCst) && !self.has_ended()
     }
 
-    /// When its client was seen last.
+    /// Time at which its client was seen last, in milliseconds.
     pub(crate) fn last_seen_ms(&self) -> u64 {
         self.last_seen_ms.load(Ordering::Relaxed)
     }
@@ -39,6 +39,7 @@ impl Liveness {
         if !is_idle() || self.expiring.swap(true, Ordering::SeqCst) {
             return false;
         }
+        // Again, against `touch`: one of the two sees the other.
         let expired = is_idle();
         if !expired {
             self.expiring.store(false, Ordering::SeqCst);

@@ -64,7 +64,7 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
     }
 }
 
-/// What a request declares of its client. Absent capabilities are none.
+/// Client that a request declares. Absent capabilities are none.
 fn client(params: &Params<'_>) -> ClientProfile {
     let frame = params.message().frame();
     let part = |raw: &[u8]| match raw {

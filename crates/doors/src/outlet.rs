@@ -141,6 +141,7 @@ impl Outlet for Home {
     fn close(&self, why: Option<Ended>) {
         let revoked = why == Some(Ended::Revoked);
         self.liveness.end(revoked);
+        // Against `stream`: one of the two sees the other.
         fence(Ordering::SeqCst);
         if let Some(stream) = self.stream.get() {
             stream.end();

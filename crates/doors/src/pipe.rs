@@ -18,7 +18,7 @@ const UTF8_MARK: &[u8] = "\u{FEFF}".as_bytes();
 /// Reads until the first byte that says something is there, and leaves it in `read`; `None` if the client closes its side before.
 ///
 /// # Errors
-/// Those of the pipe.
+/// Errors of the pipe.
 pub async fn first_byte(input: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<Option<u8>> {
     loop {
         // A line may be blank, and a mark may come in parts.
@@ -40,7 +40,7 @@ pub async fn first_byte(input: &mut (impl AsyncRead + Unpin), read: &mut BytesMu
 /// Serves one client until it closes its side.
 ///
 /// # Errors
-/// Those of the pipe.
+/// Errors of the pipe.
 pub(crate) async fn serve(
     links: &ClientLinks,
     visitor: Visitor,

@@ -107,7 +107,7 @@ impl Sessions {
         self.lock().ended.has(Mark::of(id))
     }
 
-    /// Those that have ended for good and are not in the journal yet, by account, each once.
+    /// Ended sessions that the journal does not have yet, by account, each once.
     pub(crate) fn take_unwritten(&self) -> BTreeMap<Box<str>, Vec<Mark>> {
         self.lock().ended.take_unwritten()
     }
@@ -115,6 +115,7 @@ impl Sessions {
     /// Takes out the sessions whose links have ended, and those whose clients were not seen for longer than `idle`. The links
     /// of the latter have yet to leave.
     pub(crate) fn sweep(&self, now_ms: u64, idle: Duration) -> Vec<Arc<Session>> {
+        // Requests look sessions up meanwhile: the lock is held for the copy alone.
         let sessions: Vec<Arc<Session>> = self.lock().all.iter().map(|one| Arc::clone(&one.0)).collect();
         let mut expired = Vec::new();
         for session in sessions {

@@ -26,7 +26,7 @@ pub(crate) enum Opener {
     Modern(Bounds),
 }
 
-/// What a slot gives first.
+/// First reply of a slot.
 pub(crate) enum FirstReply {
     /// The answer, and the code if it is an error.
     Answer(Bytes, Option<i64>),
@@ -70,8 +70,9 @@ impl Slot {
         self.lacking.get().map(|refusal| &**refusal)
     }
 
-    /// What comes first.
+    /// The slot's first reply, once there is one.
     pub(crate) fn poll_first(&self, cx: &mut Context<'_>) -> Poll<FirstReply> {
+        // Before the look, so that what comes after it wakes the task.
         self.waker.register(cx.waker());
         if !self.came.load(Ordering::Acquire) {
             return Poll::Pending;
@@ -122,6 +123,7 @@ impl Slot {
     fn come(&self, mut state: MutexGuard<'_, State>, what: State) {
         *state = what;
         drop(state);
+        // After the state, which a poll that sees this reads.
         self.came.store(true, Ordering::Release);
         self.waker.wake();
     }

@@ -21,7 +21,7 @@ use crate::{legacy, modern};
 /// Serves one client until it closes its side of the pipe. `read` are bytes of it that were read before.
 ///
 /// # Errors
-/// Those of the pipe.
+/// Errors of the pipe.
 pub(crate) async fn serve(
     links: &ClientLinks,
     visitor: Visitor,

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use platform::{Mutex, MutexGuard};
 use silence::Silence;
 
-/// How long a stream lasts.
+/// Lifetime of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
     /// It outlasts its reader, and a later reader resumes it (legacy HTTP).
@@ -318,6 +318,7 @@ impl State {
             self.first += 1;
         }
         if self.queue.is_empty() {
+            // A silent stream keeps no memory of its messages.
             self.queue.shrink_to(0);
         }
     }
@@ -361,7 +362,7 @@ impl Reader {
         Poll::Pending
     }
 
-    /// What ends this reader, and no later one.
+    /// Function that ends this reader, and no later one.
     pub(crate) fn leaving(&self) -> impl FnOnce() + Send + use<> {
         let (stream, generation) = (Arc::downgrade(&self.stream), self.generation);
         move || {
@@ -402,6 +403,7 @@ impl Drop for Reader {
             return;
         }
         state.attached = false;
+        // It would keep the memory of a task that has ended.
         state.waker = None;
         state.recover();
         if self.stream.lifetime == Lifetime::Reader {

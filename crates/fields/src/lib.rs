@@ -24,11 +24,11 @@ pub struct Field<'m> {
     pub varint: u64,
     /// The content of a string, bytes or a message; `None` for numbers.
     pub content: Option<&'m [u8]>,
-    /// Where that content is; `None` for numbers.
+    /// Range of that content; `None` for numbers.
     pub place: Option<Range<usize>>,
-    /// Where the field's length begins, if it has one; else where its value begins.
+    /// Start of the field's length, if it has one; else of its value.
     pub at: usize,
-    /// Where the next field begins.
+    /// Start of the next field.
     pub end: usize,
     /// The whole field, key included.
     pub whole: &'m [u8],

@@ -15,9 +15,9 @@ use wire::mcp::list::Item;
 pub(crate) struct Callers {
     /// The accounts.
     pub(crate) accounts: Arc<oauth::Server>,
-    /// The one tool by which a caller gets an account.
+    /// The tool by which a caller gets an account: all that a caller without one is listed at first.
     authorize: Arc<Manifest>,
-    /// What the server listed last to any caller, marked (`list = "any"`).
+    /// Lists of the server, as it sent them last to any caller, marked (`list = "any"`).
     seen: Mutex<Option<Arc<Manifest>>>,
 }
 
@@ -32,12 +32,12 @@ impl Callers {
         self.accounts.of(Some(caller.as_str())).blocked().is_none()
     }
 
-    /// What callers without an account see.
+    /// Lists that callers without an account see.
     pub(crate) fn shown(&self) -> Arc<Manifest> {
         self.seen.lock().clone().unwrap_or_else(|| Arc::clone(&self.authorize))
     }
 
-    /// Takes what the server lists to one caller; true if others see it.
+    /// Takes the server's lists to one caller; true if others see them.
     pub(crate) fn note(&self, manifest: &Manifest) -> bool {
         match self.accounts.site.config.list {
             CallerList::Caller => false,
@@ -66,7 +66,7 @@ fn authorize(server: &str) -> Manifest {
     Manifest { tools: List { items, ..List::default() }, is_legacy: true, ..Manifest::default() }
 }
 
-/// The same lists, with a mark at each tool: its description says that it needs an account, and `_meta` does.
+/// The lists, with a mark at each tool: its description says that it needs an account, and `_meta` does.
 fn marked(manifest: &Manifest, server: &str) -> Manifest {
     let mark = |item: &Item| {
         let said = json::at(&item.raw, &["description"]).and_then(json::text).unwrap_or_default();

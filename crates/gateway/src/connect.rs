@@ -104,7 +104,7 @@ fn completion(link: &Arc<Link>) -> Completion {
     })
 }
 
-/// How a client calls itself.
+/// Name of a client, as the client calls itself.
 fn name(client: &ClientProfile) -> String {
     let info = client.client_info.as_deref().unwrap_or(b"{}");
     let text = |key: &str| json::at(info, &[key]).and_then(json::text).filter(|text| !text.trim().is_empty());

@@ -81,7 +81,7 @@ pub fn number_of(operation: OperationId) -> u64 {
     u64::try_from(operation.0 & u128::from(u64::MAX)).unwrap_or_default()
 }
 
-/// The same as the number of a call.
+/// Number of the call that an operation is.
 pub(crate) fn call_number(operation: OperationId) -> CallNumber {
     CallNumber(number_of(operation))
 }

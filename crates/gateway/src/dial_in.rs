@@ -70,8 +70,8 @@ pub(crate) fn connected(dispatch: &Arc<Dispatch>, participant: &ParticipantId) {
     }
 }
 
-/// The same of a server. The topic says by which link its participant listens now: the one that has joined may have left, or have
-/// been replaced, before this.
+/// Notes that the participant of a server has joined. The topic says by which link its participant listens
+/// now: the one that has joined may have left, or have been replaced, before this.
 pub(crate) fn connected_to(dispatch: &Arc<Dispatch>, server: &ConfiguredServer, dialed: &DialIn) {
     server.upstream.reset_backoff();
     if let Some(link) = dialed.connect_existing(|| dispatch.with(|topic| topic.listener(&server.id))) {

@@ -32,7 +32,8 @@ use upstream::tasks::Tasks;
 const PATH: &str = "gateway::path";
 /// Longest sleep of a topic's timer.
 const TIMER_MAX: Duration = Duration::from_secs(3600);
-/// The same while something ends by the wall clock, which goes on while the machine sleeps and the timer does not.
+/// Longest sleep of the timer while something ends by the wall clock, which goes on while the machine sleeps
+/// and the timer does not.
 const WALL_LOOK: Duration = Duration::from_secs(5);
 
 /// The settings of one topic, for as long as it is open.
@@ -44,7 +45,7 @@ pub struct Settings {
     pub limits: Arc<config::Limits>,
 }
 
-/// What a participant may do in the topic now; `None` if it may not be there.
+/// Capabilities of a participant in the topic now; `None` if it may not be there.
 pub type StandingOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
 /// Whether the record of a change of this proposal is durable. At most one is under way for each open proposal, since the topic
 /// has the next change stored only after this report: `topic::Limits::proposals_max` bounds the channel of reports, and a bounded
@@ -62,7 +63,7 @@ pub struct Dispatch {
     pub context: Arc<Context>,
     pub(crate) settings: Settings,
     pub(crate) audit: Recorder,
-    /// Where proposals are written down, if anywhere.
+    /// Journal of the proposals, if there is one.
     pub(crate) journal: Option<JournalWriter>,
     pub(crate) standing: StandingOf,
     topic: Mutex<Topic>,
@@ -86,7 +87,7 @@ pub struct Dispatch {
     admitted: AtomicU64,
     refused: AtomicU64,
     pub(crate) violations: Violations,
-    /// When the timer wakes, on the context's clock.
+    /// Time at which the timer wakes, in milliseconds on the context's clock.
     armed_ms: AtomicU64,
     timer: Arc<Notify>,
     run: Run,
@@ -104,6 +105,7 @@ impl Dispatch {
     ) -> Arc<Self> {
         let limits = topic::Limits {
             participants_max: settings.limits.topic_participants_max,
+            // A participant may make all its calls on one link.
             operations_per_link_max: settings.limits.participant_calls_max,
             operations_per_participant_max: settings.limits.participant_calls_max,
             pause_ms: millis(settings.limits.pause),
@@ -176,6 +178,7 @@ impl Dispatch {
         let before = effects.returned.take().map(|(call, by)| call.come_back(by));
         let deadline_ms = topic.next_deadline_ms();
         drop(topic);
+        // Not under the lock: it may be the last holder of that call.
         drop(before);
         if let Some(deadline_ms) = deadline_ms
             && deadline_ms < self.armed_ms.load(Ordering::Relaxed)
@@ -186,7 +189,7 @@ impl Dispatch {
         effects
     }
 
-    /// How long it is until the next tick is due. A step that makes it earlier wakes the timer from now on.
+    /// Time until the next tick is due. A step that makes it earlier wakes the timer from now on.
     fn arm(&self) -> Duration {
         let (next_ms, wall_ms) = self.with(|topic| {
             let next_ms = topic.next_deadline_ms();
@@ -212,7 +215,7 @@ impl Dispatch {
         (self.run)(self, effect);
     }
 
-    /// What the room's queue carries for an effect.
+    /// Event of the room's queue for an effect.
     fn room_event(&self, effect: RoomEffect<Live>) -> Option<RoomEvent> {
         tracing::trace!(target: PATH, room = <&str>::from(&effect));
         Some(match effect {
@@ -252,18 +255,19 @@ impl Dispatch {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many requests were admitted and refused.
+    /// Numbers of admitted and of refused requests.
     pub fn verdicts(&self) -> [(&'static str, u64); 2] {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         [("admitted", count(&self.admitted)), ("refused", count(&self.refused))]
     }
 
-    /// How many envelopes have broken the protocol or gone beyond their sender's capabilities, by what they broke.
+    /// Numbers of envelopes that have broken the protocol or gone beyond their sender's capabilities, by what
+    /// they broke.
     pub fn violations(&self) -> [(&'static str, u64); 4] {
         self.violations.all()
     }
 
-    /// What a participant may do here now.
+    /// Capabilities of a participant in this topic now.
     pub(crate) fn capabilities_of(&self, id: &ParticipantId) -> Arc<Capabilities> {
         self.with(|topic| topic.capabilities(id).cloned()).unwrap_or_default()
     }

@@ -20,7 +20,7 @@ use wire::time::rfc3339;
 use crate::live::{Event, Live};
 use crate::{dispatch::Dispatch, link::Link, record::Record, violations::Violation};
 
-/// How the kinds of requests and of their answers begin.
+/// Beginnings of the kinds of requests and of their answers.
 const REQUEST: &str = "mcp/request:";
 const RESPONSE: &str = "mcp/response:";
 
@@ -54,6 +54,7 @@ impl Dispatch {
         link: &Arc<Link>,
         envelope: &Envelope,
     ) -> Result<Effects<Live>, Box<Refusal>> {
+        // First: an envelope whose verdict cannot be recorded is not judged.
         let permit = self.audit.reserve_on(link.audit())?;
         let (id, from) = (&link.participant.id, link.participant.id.as_str());
         if envelope.from() != from {
@@ -127,7 +128,7 @@ impl Dispatch {
         id
     }
 
-    /// The same under an id that is known already.
+    /// Publishes an envelope under an id that is known already.
     pub(crate) fn publish(self: &Arc<Self>, draft: &Draft<'_>, audience: Option<Audience>) {
         let message = mcpx::envelope(draft);
         let audience =
@@ -285,6 +286,7 @@ fn tell_mismatch(
 
 /// The addressees of an envelope, each once.
 fn addressees(envelope: &Envelope) -> Vec<&str> {
+    // An envelope has at most 64 addressees: a search costs less than a set.
     let mut to: Vec<&str> = Vec::with_capacity(envelope.to().len());
     for one in envelope.to() {
         if !to.contains(&one) {

@@ -33,7 +33,7 @@ pub(crate) fn gateways(dispatch: &Dispatch) -> Vec<String> {
     named
 }
 
-/// What the servers declare to callers of this form, running or not.
+/// Extensions that the servers declare to callers of this form, running or not.
 fn extensions(dispatch: &Dispatch, form: Form) -> Merged {
     let mut merged = Merged::default();
     for server in dispatch.servers() {

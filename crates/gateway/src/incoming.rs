@@ -34,15 +34,15 @@ pub struct Incoming {
     pub request: Request,
     /// The name that the client gave it.
     pub tag: Option<Tag>,
-    /// What the client declares with it, if it declares something with each request.
+    /// Client that the request declares, if it declares one.
     pub client: Option<ClientProfile>,
-    /// What it changes about the link's notifications.
+    /// Change that it makes to the link's notifications.
     pub interest: Interest,
     /// The log messages that the caller gets about it.
     pub logs: Logs,
-    /// How the caller is answered for now while a proposal waits.
+    /// Answer for now that the caller gets while a proposal waits.
     pub parks: Parks,
-    /// What it says about becoming a task.
+    /// Wish of the caller about becoming a task.
     pub wish: TaskWish,
     /// The state with which a caller comes back (`requestState`).
     pub state: Option<String>,
@@ -62,8 +62,8 @@ impl Incoming {
     }
 }
 
-/// How a caller is answered for now whose call waits for a proposal (ARCHITECTURE.md, "A proposal"), and whether it can come back
-/// with answers to questions.
+/// Answer for now of a call that waits for a proposal (ARCHITECTURE.md, "A proposal"), by what its caller can
+/// do: poll a task, come back with answers to questions, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parks {
     /// At once, with a task.
@@ -74,7 +74,7 @@ pub enum Parks {
     Words,
 }
 
-/// How names and URIs are spelled to a caller.
+/// Spelling of names and URIs to a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Names {
     /// As the topic's lists show them.

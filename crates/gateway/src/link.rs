@@ -20,9 +20,9 @@ pub struct Link {
     pub participant: Arc<Participant>,
     /// The form of its payloads.
     pub form: Form,
-    /// How its client's messages are spelled.
+    /// Coding in which its client writes and reads messages.
     pub coding: Coding,
-    /// What its client declared in the handshake. A modern client declares it with each request.
+    /// Declaration of its client in the handshake. A modern client declares it with each request.
     pub client: ClientProfile,
     /// The wire on which its participant came in.
     pub wire: Wire,
@@ -177,7 +177,7 @@ impl Link {
         self.caller_with(&self.client, self.scope.latest().and_then(|bearer| bearer.token))
     }
 
-    /// The same for a request that declares this client and came with this token.
+    /// The caller of a request that declares this client and came with this token.
     pub(crate) fn caller_with<'a>(&'a self, client: &'a ClientProfile, token: Option<Digest>) -> Caller<'a> {
         Caller {
             link: self.id,
@@ -196,7 +196,7 @@ impl std::fmt::Debug for Link {
     }
 }
 
-/// What a client declares that declares nothing.
+/// Declaration of a client that declares nothing.
 pub fn plain_client() -> ClientProfile {
     ClientProfile {
         capabilities: Bytes::from_static(b"{}"),

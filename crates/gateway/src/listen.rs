@@ -18,7 +18,8 @@ use wire::mcp::{listen, relay};
 use crate::live::{Event, Server};
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, tasks::relay as tasks};
 
-/// How long the acknowledgement of a listen request waits for the servers of its resources, and then for those of its tasks.
+/// Time that the acknowledgement of a listen request waits for the servers of its resources, and then for
+/// those of its tasks.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
 /// The interest that a request announces.
@@ -67,6 +68,7 @@ async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &ListenFilter) {
     let notice = listen::acknowledgement(&filter.lists, &filter.resources, &agreed);
     let (server, subject) = (&ParticipantId::gateway(), Subject::Call(call.id));
     dispatch.take(Event::Notice { server, subject, level: None, notice });
+    // A slow server is subscribed to all the same: its notifications come later.
     if !followed {
         following.await;
     }
@@ -122,6 +124,7 @@ async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec
 }
 
 fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Session>> {
+    // Number 0: any session of its server knows the task, so the caller's own can ask.
     if task.origin.instance != 0 {
         return task.session();
     }

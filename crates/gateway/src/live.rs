@@ -77,15 +77,15 @@ pub struct ConfiguredServer {
     pub id: ParticipantId,
     /// Its sessions.
     pub upstream: Arc<Upstream>,
-    /// Where it is connected, if it is a participant that dials in.
+    /// Connection of the participant, if the server is one that dials in.
     pub(crate) dial_in: Option<Arc<DialIn>>,
     /// The accounts of its callers, if each has one.
     pub(crate) callers: Option<Arc<Callers>>,
 }
 
 impl ConfiguredServer {
-    /// What it lists to a participant, in this form if it can be; where each caller has an account, what an open session of the
-    /// participant's own lists. `None` if it has none there.
+    /// Lists of the server to a participant, in this form if it can be; where each caller has an account,
+    /// those of an open session of the participant's own. `None` if it has none there.
     pub(crate) fn listed_to(&self, participant: &ParticipantId, form: Form) -> Option<Arc<Manifest>> {
         match &self.callers {
             None => Some(self.upstream.manifest_in(form)),
@@ -93,7 +93,8 @@ impl ConfiguredServer {
         }
     }
 
-    /// The same; without a session of the participant's own what callers without an account see.
+    /// Lists of the server to a participant; without a session of its own, those that callers without an
+    /// account see.
     pub fn manifest_for(&self, participant: &ParticipantId, form: Form) -> Arc<Manifest> {
         let shown = || self.callers.as_ref().map(|callers| callers.shown());
         self.listed_to(participant, form).or_else(shown).unwrap_or_default()

@@ -38,7 +38,7 @@ pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind)
     });
 }
 
-/// What the caller of a built-in tool sees.
+/// Lists that the caller of a built-in tool sees.
 ///
 /// # Errors
 /// The refusal of a caller that has left.
@@ -82,8 +82,9 @@ fn known(dispatch: &Dispatch, call: &Call) -> Option<Manifests> {
     Some(all)
 }
 
-/// What a server lists to a caller now: what its own session there lists, else what the server listed last to all. `None` where each
-/// caller has an account, and this one has no session yet: only a session in its name says what it is listed. No process starts for it.
+/// Lists of a server to a caller now: those of its own session there, else those that the server sent last to
+/// all. `None` where each caller has an account, and this one has no session yet: only a session in its name
+/// says what it is listed. No process starts for it.
 fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
     let caller = call.caller();
     if let Some(callers) = &server.callers
@@ -113,7 +114,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
     asked.page(&dispatch.context.sealer, &dispatch.pages, snapshot, manifests)
 }
 
-/// What a caller's client reads of a list: only lists of tools differ.
+/// Reading of a list by a caller's client: only lists of tools differ.
 fn reader(call: &Call, list: ListKind) -> Reader {
     let client = call.client();
     match list {
@@ -139,8 +140,8 @@ pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<Head
     server.manifest_for(&link.participant.id, Form::Modern).mirrored_by_callers(&own)
 }
 
-/// How the server of a target spells payloads: what is protobuf already passes to it as it is, unless arguments of its tool are preset
-/// or hidden.
+/// Coding in which the server of a target wants payloads: what is protobuf already passes to it as it is,
+/// unless arguments of its tool are preset or hidden.
 pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Coding {
     let target = match target {
         model::Target::Tool(name) => Target::Tool(name),

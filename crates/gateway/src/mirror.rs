@@ -26,6 +26,7 @@ pub(crate) fn encoder(mirrored: Mirrored<Live>, shown: McpCalls, context: &Conte
         None => mirrored.call.request.payload.bytes.len(),
         Some((_, answer)) => answer.as_ref().map_or(0, |answer| answer.payload.bytes.len()),
     };
+    // Taken now, not when the envelope is encoded: time and ids keep the order of the calls.
     let (at_ms, id) = (unix_ms(), context.operation());
     (payload, Box::new(move || encode(&mirrored, full, id, at_ms)))
 }

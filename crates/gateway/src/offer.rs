@@ -6,12 +6,12 @@ use access::config::{BuiltIn, Sets, ToolsList};
 use model::NameFilter;
 use upstream::Manifest;
 
-/// What a topic offers of the tools that there are.
+/// Part of the tools that a topic offers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Offer<'o> {
     /// The built-in tools that are listed.
     pub builtin: &'o [BuiltIn],
-    /// What lists of tools show.
+    /// Content of lists of tools.
     pub tools_list: ToolsList,
     /// The tools of servers; `None` offers all.
     pub tools: Option<&'o Arc<NameFilter>>,
@@ -19,7 +19,7 @@ pub struct Offer<'o> {
     pub sets: Option<&'o Arc<Sets>>,
 }
 
-/// What the gateway's own participant lists, and how the others' tools are shown.
+/// Lists of the gateway's own participant, and the way in which the others' tools are shown.
 #[derive(Debug, Default)]
 pub(crate) struct OwnLists {
     pub(crate) manifest: Arc<Manifest>,

@@ -7,14 +7,14 @@ use wire::mcp::input;
 
 use crate::{call::Call, dispatch::Dispatch, incoming::named, link::Link};
 
-/// How long a state may be used, in milliseconds: a day.
+/// Time that a state may be used, in milliseconds: a day.
 const STATE_MS: u64 = 24 * 3600 * 1000;
 /// Longest state of the gateway, in bytes.
 const STATE_BYTES_MAX: usize = 1024;
-/// How each state of the gateway begins, so that a changed one is refused and not taken for a server's.
+/// Beginning of each state of the gateway, so that a changed one is refused and not taken for a server's.
 const PREFIX: &str = "portmoot.";
 const STATE: Purpose = Purpose { name: "state", valid_ms: STATE_MS };
-/// How each state of a server begins that the gateway has sealed: none is given on to a caller as it is.
+/// Beginning of each state of a server that the gateway has sealed: none is given on to a caller as it is.
 const SERVER_PREFIX: &str = "portmoot-server.";
 const SERVER_STATE: Purpose = Purpose { name: "server state", valid_ms: STATE_MS };
 
@@ -29,7 +29,7 @@ pub(crate) enum Why {
     Connect,
 }
 
-/// What a request comes back to.
+/// Destination of a request that comes back.
 #[derive(Debug)]
 pub(crate) enum Return {
     /// To nothing: it has no state.
@@ -64,6 +64,7 @@ pub(crate) fn with_sealed_state(dispatch: &Dispatch, call: &Call, answer: &Answe
     }
     let state = input::state_of(answer)?;
     let server = &call.delivered.get()?.server;
+    // Its own states are sealed already.
     if *server == ParticipantId::gateway() {
         return None;
     }
@@ -76,6 +77,7 @@ pub(crate) fn with_sealed_state(dispatch: &Dispatch, call: &Call, answer: &Answe
 /// The state of the server, if it was sealed for this participant, the server to which the request goes, and its target.
 fn open_servers(dispatch: &Dispatch, link: &Link, request: &Request, sealed: &str) -> Option<String> {
     let text = SERVER_STATE.open(&dispatch.context.sealer, &link.participant.id, unix_ms(), sealed)?;
+    // The server's state comes last: it may have blanks of its own.
     let mut parts = text.splitn(3, ' ');
     let (server, bound, state) = (parts.next()?, parts.next()?, parts.next()?);
     let routed = named(request).and_then(|target| dispatch.route(link.id, target));

@@ -45,6 +45,7 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             None => delivery::settle(dispatch, &call, answer),
         },
         Effect::Refuse { call, refusal, cause } => {
+            // One that was never delivered is on record with its verdict.
             if call.delivered.get().is_some() {
                 Record::of(dispatch).ended(&call, cause);
             }

@@ -65,7 +65,7 @@ impl Dispatch {
         self.with(|topic| topic.server(id)?.handle.upstream().cloned())
     }
 
-    /// The same by its name.
+    /// The server with this name, if it takes part.
     pub(crate) fn server_named(&self, name: &str) -> Option<Arc<ConfiguredServer>> {
         self.server(&ParticipantId::new(name).ok()?)
     }
@@ -75,7 +75,7 @@ impl Dispatch {
         self.server_named(session.upstream())
     }
 
-    /// Where the target of a link's request is, and how its server spells it.
+    /// The server of a link's request, and its own spelling of the target.
     pub fn route(&self, link: LinkId, target: Target<'_>) -> Option<(Arc<ConfiguredServer>, String)> {
         self.with(|topic| {
             let route = topic.lookup(link, target)?;
@@ -94,6 +94,7 @@ impl Dispatch {
     /// called changed.
     pub(crate) fn list_shared(self: &Arc<Self>, server: &ConfiguredServer, announced: &[ListKind]) {
         let hidden = || self.with(|topic| topic.quarantined(&server.id).to_vec());
+        // Each is logged once, when it becomes hidden.
         let before = hidden();
         self.list(|| Some(listed(&server.id, ListScope::Shared, &server.manifests(), announced)));
         describe::of_server(self, &server.id);
@@ -262,7 +263,8 @@ impl Dispatch {
 }
 
 impl ConfiguredServer {
-    /// What is listed of it to a participant: as [`ConfiguredServer::manifests`], but for one that has an account there.
+    /// Lists of the server to a participant: as [`ConfiguredServer::manifests`], but for one that has an
+    /// account there.
     pub fn manifests_for(&self, participant: &ParticipantId) -> Vec<Arc<Manifest>> {
         match &self.callers {
             Some(_) => vec![self.manifest_for(participant, Form::ENVELOPE)],
@@ -270,8 +272,8 @@ impl ConfiguredServer {
         }
     }
 
-    /// What is listed of it for all: the last manifest in each era; nothing of a participant that has been away for too long; of a server
-    /// at which each caller has an account what those without one see.
+    /// Lists of the server to all: the last manifest in each era; nothing of a participant that has been away
+    /// for too long; of a server at which each caller has an account, those that callers without one see.
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
         match &self.dial_in {
             Some(dial_in) if !dial_in.is_listed() => Vec::new(),

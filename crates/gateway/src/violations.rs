@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What an envelope breaks.
+/// Rule that an envelope breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Violation {
     /// The sender's capabilities.
@@ -15,7 +15,7 @@ pub(crate) enum Violation {
     Mismatch,
 }
 
-/// How often each was broken.
+/// Number of violations of each kind.
 #[derive(Debug, Default)]
 pub(crate) struct Violations {
     capability: AtomicU64,

@@ -113,7 +113,7 @@ impl<'a> Members<'a> {
         None
     }
 
-    /// The same members, if no key occurs twice.
+    /// The members, if no key occurs twice.
     pub(crate) fn without_duplicates(self) -> Result<Self, JsonError> {
         match self.first_duplicate() {
             Some(key) => Err(JsonError::Duplicate(key)),

@@ -86,8 +86,8 @@ pub(crate) fn is_plain(text: &[u8]) -> bool {
     }
 }
 
-/// How many bytes of a string lie before its next quote, backslash or byte that it may not hold; `None` if there is none.
-/// [`HIGH`] bits come into `seen` unless all bytes until there are ASCII.
+/// Number of bytes of a string before its next quote, backslash or byte that it may not hold; `None` if there
+/// is none. [`HIGH`] bits come into `seen` unless all bytes until there are ASCII.
 pub(crate) fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
     // Long texts are passed over in strides, which compile to vector instructions.
     let mut at = 0;

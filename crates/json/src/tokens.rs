@@ -22,7 +22,7 @@ pub enum Token<'a> {
     Plain(&'a [u8]),
 }
 
-/// How many objects and arrays of a value lie inside each other. Its syntax is not checked.
+/// Depth of a value: the most objects and arrays that lie inside each other. Its syntax is not checked.
 #[must_use]
 pub fn nesting(raw: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);

@@ -25,9 +25,9 @@ pub fn lines(text: &str) -> String {
     escape(text, |c| c == '\n' || c == '\t')
 }
 
-/// The same JSON on one line, without white space between tokens: every hidden character in a string, however it was
-/// spelled, becomes `\u{...}` with its backslash escaped, and so does half a surrogate pair. Line feeds and tabs stay, as
-/// `\n` and `\t`. All else keeps its spelling.
+/// A JSON value on one line, without white space between tokens: every hidden character in a string, however
+/// it was spelled, becomes `\u{...}` with its backslash escaped, and so does half a surrogate pair. Line
+/// feeds and tabs stay, as `\n` and `\t`. All else keeps its spelling.
 ///
 /// `json` must have been read before: a text that is no JSON does not become JSON.
 #[must_use]
@@ -58,8 +58,8 @@ pub fn value(json: &str) -> String {
     out
 }
 
-/// The same JSON with every hidden character of its strings as an escape of JSON, so that it can be seen and edited. Line feeds, tabs
-/// and carriage returns between tokens stay.
+/// A JSON value with every hidden character of its strings as an escape of JSON, so that it can be seen and
+/// edited. Line feeds, tabs and carriage returns between tokens stay.
 ///
 /// `json` must have been read before.
 #[must_use]
@@ -75,8 +75,8 @@ pub fn escaped(json: &str) -> String {
     out
 }
 
-/// The same JSON over several lines, indented by two spaces from two on: every token keeps its spelling, and every hidden character
-/// becomes `\u{...}`.
+/// A JSON value over several lines, indented by two spaces from two on: every token keeps its spelling, and
+/// every hidden character becomes `\u{...}`.
 ///
 /// `json` must have been read before.
 #[must_use]

@@ -18,7 +18,7 @@ pub const LIST_BYTES_MAX: usize = 8 << 20;
 /// The number of rendered lists that one topic keeps, and of indexes.
 pub const LISTS_MAX: usize = 64;
 
-/// What is made from a list, and kept.
+/// Product of a list that is kept.
 pub trait Made {
     /// The memory that it takes.
     fn bytes(&self) -> usize;
@@ -52,11 +52,11 @@ pub type PageCache = Cache<Rendered>;
 /// The indexes of its lists of tools.
 pub type IndexCache = Cache<Index>;
 
-/// What was made from lists of one topic.
+/// Products of lists of one topic, the latest used kept.
 pub struct Cache<T>(Mutex<Kept<T>>);
 
 struct Kept<T> {
-    /// What was used last comes last.
+    /// Products, the one that was used last at the end.
     all: VecDeque<(ListInputs, Arc<T>)>,
     bytes: usize,
 }
@@ -88,7 +88,7 @@ impl ListInputs {
 }
 
 impl<T: Made> Cache<T> {
-    /// What was made from this.
+    /// The product of these inputs.
     pub(crate) fn get(&self, source: &ListInputs) -> Option<Arc<T>> {
         let mut kept = self.0.lock();
         let at = kept.all.iter().position(|(known, _)| known.is_same(source))?;
@@ -119,7 +119,7 @@ impl<T: Made> Cache<T> {
 
 #[cfg(test)]
 impl PageCache {
-    /// How many lists are kept, and their bytes.
+    /// Number of kept lists, and their bytes.
     pub(crate) fn size(&self) -> (usize, usize) {
         let kept = self.0.lock();
         (kept.all.len(), kept.bytes)

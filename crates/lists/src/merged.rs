@@ -12,7 +12,7 @@ use wire::mcp::list::{Item, RenderedList};
 use wire::mcp::task::{self, TaskListing};
 use wire::mcp::uris;
 
-/// What each server lists for a caller, the gateway's own participant first.
+/// Lists of each server for a caller, the gateway's own participant first.
 pub type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
 
 /// The names of tools that a client accepts.
@@ -20,7 +20,7 @@ pub type Manifests = Vec<(ParticipantId, Arc<Manifest>)>;
 pub enum AcceptedNames {
     /// All.
     All,
-    /// Those of letters, digits, `_` and `-` ([`narrow_name`]).
+    /// Names of letters, digits, `_` and `-` ([`narrow_name`]).
     Narrow,
 }
 
@@ -28,7 +28,7 @@ pub enum AcceptedNames {
 const NARROW: [&str; 2] = ["claude-ai", "Anthropic/ClaudeAI"];
 
 impl AcceptedNames {
-    /// Those of a client that calls itself so in its `clientInfo`, raw JSON.
+    /// The names that a client accepts that calls itself so in its `clientInfo`, raw JSON.
     #[must_use]
     pub fn of(client_info: Option<&[u8]>) -> Self {
         let name = client_info.and_then(|info| json::at(info, &["name"])).and_then(json::text);
@@ -39,10 +39,10 @@ impl AcceptedNames {
     }
 }
 
-/// How much of what servers list a caller's client reads, and how.
+/// Reading of servers' lists by a caller's client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reader {
-    /// What a list of tools says about tasks.
+    /// Statements of a list of tools about tasks.
     pub tasks: TaskListing,
     /// Whether the client shows apps (MCP Apps): others are not listed what is for apps alone.
     pub apps: bool,
@@ -83,7 +83,7 @@ pub struct Merged<'m> {
     labels: bool,
 }
 
-/// The same, rendered.
+/// A merged list, rendered.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rendered {
     /// The items.
@@ -93,7 +93,7 @@ pub struct Rendered {
 }
 
 impl<'m> Merged<'m> {
-    /// What a caller with this snapshot and client sees of these manifests.
+    /// List of these manifests as a caller with this snapshot and client sees it.
     pub(crate) fn new(
         snapshot: &'m ListSnapshot,
         list: ListKind,
@@ -138,7 +138,7 @@ impl<'m> Merged<'m> {
         Self { snapshot, list, entries, extras: extras.unwrap_or_default(), labels }
     }
 
-    /// The same list with what a topic shows of it.
+    /// The list, cut to what a topic shows of it.
     pub(crate) fn shown(mut self, only: ToolsList) -> Self {
         if only == ToolsList::Search {
             self.entries.retain(ListEntry::finds);

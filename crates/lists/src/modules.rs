@@ -15,7 +15,8 @@ use crate::merged::Manifests;
 pub struct ModuleNames(HashMap<ParticipantId, String>);
 
 impl ModuleNames {
-    /// Those of all servers: a server that a participant does not see has a name too, so that all agree on them.
+    /// Names of the modules of all servers: a server that a participant does not see has a name too, so that
+    /// all agree on them.
     #[must_use]
     pub fn of(servers: BTreeSet<ParticipantId>) -> Self {
         let mut taken = HashSet::new();
@@ -37,7 +38,7 @@ impl ModuleNames {
 #[derive(Debug, Default)]
 pub struct Modules(BTreeMap<String, Seen>);
 
-/// What a participant sees of a server.
+/// Part of a server that a participant sees.
 #[derive(Debug)]
 struct Seen {
     tools: Module,

@@ -26,9 +26,9 @@ pub struct PageRequest<'a> {
     pub list: ListKind,
     /// The form of the request, and of the page.
     pub form: Form,
-    /// What the caller's client reads of it.
+    /// Reading of the list by the caller's client.
     pub reader: Reader,
-    /// What the topic shows of the list.
+    /// Part of the list that the topic shows.
     pub only: ToolsList,
     /// The cursor of the page; `None` is the first page.
     pub cursor: Option<String>,
@@ -74,7 +74,8 @@ impl PageRequest<'_> {
         CURSOR.seal(sealer, self.participant, now_ms, &format!("{}:{start}", ListNames::of(self.list).method))
     }
 
-    /// Where the page of a cursor begins; `None` if the cursor is another participant's, another list's, or too old.
+    /// Place where the page of a cursor begins; `None` if the cursor is another participant's, another
+    /// list's, or too old.
     pub(crate) fn start(&self, sealer: &Sealer, now_ms: u64, cursor: &str) -> Option<usize> {
         let state = CURSOR.open(sealer, self.participant, now_ms, cursor)?;
         let (method, start) = state.rsplit_once(':')?;

@@ -10,7 +10,7 @@ use wire::mcp::{search::Index, task::TaskListing};
 use crate::cache::{IndexCache, ListInputs};
 use crate::merged::{Manifests, Merged, Reader};
 
-/// What a caller sees.
+/// Lists as one caller sees them, for look-up.
 pub struct Seen {
     snapshot: ListSnapshot,
     manifests: Manifests,
@@ -18,7 +18,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// What a caller with this snapshot sees of these manifests. `tasks`: what a list of tools says about tasks.
+    /// Lists of these manifests as a caller with this snapshot sees them. `tasks`: what a list of tools says
+    /// about tasks.
     pub fn new(snapshot: ListSnapshot, manifests: Manifests, tasks: TaskListing) -> Self {
         Self { snapshot, manifests, tasks }
     }

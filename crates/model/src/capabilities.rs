@@ -85,7 +85,7 @@ impl Capabilities {
         self.why(kind, addressees).is_some()
     }
 
-    /// The same capabilities, of which only those acts are left that `scope` admits too.
+    /// The capabilities, narrowed to the acts that `scope` admits too.
     #[must_use]
     pub fn within(&self, scope: &Arc<Capabilities>) -> Self {
         Self { within: Some(Arc::clone(scope)), ..self.clone() }

@@ -224,7 +224,7 @@ impl Capability {
         self.to.as_deref().map(|to| to.iter().map(|name| &*name.text))
     }
 
-    /// The one context that it admits, if its context has no star.
+    /// The only context that it admits, if its context has no star.
     pub(crate) fn exact_context(&self) -> Option<&str> {
         match self.context.as_ref()? {
             Pattern::Exact(text) => Some(text),

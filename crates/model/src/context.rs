@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_security::GeneralSecurityProfile;
 use unicode_security::general_security_profile::IdentifierType;
 
-/// How often percent-encoding may be nested in a context that a partial pattern admits.
+/// Depth to which percent-encoding may be nested in a context that a partial pattern admits.
 pub const PERCENT_LAYERS_MAX: usize = 3;
 
 /// Whether a context reads the same to the strictest and to the most lenient parser, so that a pattern with a literal
@@ -83,7 +83,7 @@ pub(crate) fn is_hidden(symbol: char) -> bool {
     unseen || hidden || symbol.is_control() || (symbol.is_whitespace() && symbol != '\u{3000}')
 }
 
-/// What one round of percent-decoding makes of a text.
+/// Result of one round of percent-decoding of a text.
 enum Decoded {
     /// It holds no percent sign.
     Same,

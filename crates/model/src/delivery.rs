@@ -8,6 +8,6 @@ pub enum DeliveryMode {
     All,
     /// Messages without addressees, and those that name the participant.
     Directed,
-    /// The same, and every proposal.
+    /// Messages without addressees, those that name the participant, and every proposal.
     DirectedAndProposals,
 }

@@ -31,7 +31,7 @@ struct Own {
     weight: usize,
 }
 
-/// How much an owner has; of two that have as much, the one with the older thing comes last.
+/// Rank of an owner by what it has; of two that have as much, the one with the older thing comes last.
 type Rank = (usize, Reverse<u64>, Arc<str>);
 
 impl<T> Default for Latest<T> {
@@ -41,7 +41,7 @@ impl<T> Default for Latest<T> {
     }
 }
 
-/// The same things of the same owners in the same order.
+/// Equality of things, owners and order.
 impl<T: PartialEq> PartialEq for Latest<T> {
     fn eq(&self, other: &Self) -> bool {
         let mut pairs = self.things.values().zip(other.things.values());

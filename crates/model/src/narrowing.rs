@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{Capabilities, KindRef};
 
-/// What the access token of a caller narrows its participant's capabilities to.
+/// Capabilities to which a caller's access token narrows its participant's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Narrowing {
     /// The capabilities of the token's scopes. An act must be admitted by them too.
@@ -23,7 +23,7 @@ pub struct Scopes(Box<[Scope]>);
 pub struct Scope {
     /// Its name, as tokens have it.
     pub name: Box<str>,
-    /// What it lets its bearer do, as far as the participant may.
+    /// Capabilities that it gives its bearer, as far as the participant has them.
     pub capabilities: Arc<Capabilities>,
 }
 

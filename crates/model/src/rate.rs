@@ -1,6 +1,6 @@
 //! Rate limit of a participant.
 
-/// How often a participant may act: a bucket of `burst` acts, refilled with `per_minute` acts a minute.
+/// Rate limit of a participant: a bucket of `burst` acts, refilled with `per_minute` acts a minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
     /// Acts at once; at least 1.

@@ -74,7 +74,7 @@ pub enum RefusalCode {
     UpstreamLoginLost,
     /// The server's authorization server registers no clients, and none is configured.
     UpstreamClientNeeded,
-    /// What the server, or its authorization server, says about itself is not acceptable.
+    /// The metadata of the server, or of its authorization server, are not acceptable.
     UpstreamMetadataRefused,
     /// The server has changed the tool or prompt since it was pinned, and no operator has approved that.
     ToolChanged,
@@ -87,7 +87,7 @@ pub struct Violation {
     pub field: String,
     /// The rule's id, such as `string.min_len`.
     pub rule: String,
-    /// What is wrong, for people.
+    /// Message about the fault, for people.
     pub message: String,
 }
 
@@ -125,7 +125,7 @@ pub struct Refusal {
     pub hint: Option<Cow<'static, str>>,
     /// The time after which a retry may succeed, in milliseconds from now.
     pub retry_after_ms: Option<u64>,
-    /// What is wrong with the arguments, field by field.
+    /// Faults of the arguments, field by field.
     pub violations: Vec<Violation>,
     /// The scopes that an access token needs for this, with blanks between them.
     pub scope: Option<Box<str>>,

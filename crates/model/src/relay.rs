@@ -34,7 +34,7 @@ impl Form {
     }
 }
 
-/// How the bytes of a [`Payload`] spell its form.
+/// Coding of a [`Payload`]'s bytes, which spell its form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Coding {
     /// JSON text, as MCP and MCPx write it.
@@ -90,7 +90,7 @@ pub struct Marks {
 pub struct Payload {
     /// The form of the bytes.
     pub form: Form,
-    /// How they spell it.
+    /// Coding of the bytes.
     pub coding: Coding,
     /// The bytes: a whole message, or a body alone (see [`Marks::id`]).
     pub bytes: Bytes,

@@ -48,7 +48,7 @@ pub struct Account {
     pub site: Arc<Site>,
     /// The participant; `None` is the account that all callers share.
     pub participant: Option<String>,
-    /// What its tokens are issued for, where callers' tokens are exchanged.
+    /// Caller's token for which its tokens are issued, where callers' tokens are exchanged.
     subject: Option<ExchangedToken>,
     /// Moves with every change of the header.
     stamp: AtomicU64,
@@ -161,7 +161,7 @@ impl Account {
         }
     }
 
-    /// What an operator sees of it.
+    /// State of the account as an operator sees it.
     #[must_use]
     pub fn state(&self) -> AccountState {
         let is_busy = self.flight.try_lock().is_err();
@@ -180,7 +180,7 @@ impl Account {
         self.book.lock().held().is_none()
     }
 
-    /// Where it is kept.
+    /// Place of its record.
     #[must_use]
     pub fn place(&self) -> AccountPlace {
         self.site.place(self.participant.as_deref())
@@ -266,7 +266,7 @@ impl Account {
         held
     }
 
-    /// What a request can do now; `None` if the token has to be renewed before.
+    /// Header or fault for a request now; `None` if the token has to be renewed before.
     fn ready(&self) -> Option<Result<Grant, AccountFault>> {
         let book = self.book.lock();
         // Read under the lock, so that it is the header's.
@@ -315,7 +315,7 @@ impl Account {
         self.scopes_with(found, self.wanted())
     }
 
-    /// The same where the server named these scopes.
+    /// Scopes to ask for where the server named these.
     #[must_use]
     pub fn scopes_with(&self, found: &Discovery, wanted: Vec<String>) -> Vec<String> {
         let named = || found.resource.as_ref()?.scopes_supported.clone();

@@ -3,7 +3,7 @@
 /// The parameters of a `Bearer` challenge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bearer {
-    /// Where the server's metadata is.
+    /// Address of the server's metadata.
     pub resource_metadata: Option<String>,
     /// The scopes that the request needs.
     pub scopes: Vec<String>,

@@ -7,7 +7,7 @@ use crate::dialer::Subnet;
 use crate::jwt::SigningKey;
 use crate::secret::Secret;
 
-/// How the gateway authorizes its requests to a server.
+/// Authorization of the gateway's requests to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Kind {
     /// Not at all, also where the server asks for it.
@@ -23,7 +23,7 @@ pub enum Kind {
     Exchange,
 }
 
-/// Whose accounts are used at a server.
+/// Owner of the accounts that are used at a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Account {
     /// One for all callers: the operator signs in.
@@ -33,13 +33,13 @@ pub enum Account {
     Caller,
 }
 
-/// What a caller without an account sees of a server at which every caller has one.
+/// Lists of a server to a caller without an account, where every caller has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallerList {
     /// One tool, by which it begins to sign in.
     #[default]
     Caller,
-    /// What the server listed last to any caller.
+    /// The lists that the server sent last to any caller.
     Any,
 }
 

@@ -10,11 +10,11 @@ use platform::{Mutex, random};
 
 use crate::vault::AccountPlace;
 
-/// How long a connect request is good, milliseconds.
+/// Time that a connect request is good, milliseconds.
 pub const CONNECT_MS: u64 = 600_000;
 /// Connect requests of all participants. Beyond it, the next is refused.
 pub const CONNECTS_MAX: usize = 1_000;
-/// The same of one participant at one server. Beyond it, the oldest is void.
+/// Connect requests of one participant at one server. Beyond it, the oldest is void.
 pub const ACCOUNT_CONNECTS_MAX: usize = 3;
 /// Client sessions that are notified of the end of one request. Others are not.
 pub const CONNECT_SESSIONS_MAX: usize = 100;

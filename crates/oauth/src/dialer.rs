@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
-/// How many redirects of one origin discovery follows.
+/// Redirects of one origin that discovery follows.
 pub const REDIRECTS_MAX: usize = 3;
 /// The most addresses of a name that are looked at; a name with more is refused.
 pub const ADDRESSES_MAX: usize = 64;

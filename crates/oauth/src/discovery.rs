@@ -11,7 +11,7 @@ use url::Url;
 /// The authorization servers of one resource that are tried.
 pub const ISSUERS_MAX: usize = 8;
 
-/// What discovery has found.
+/// Findings of a discovery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Discovery {
     /// The resource, if the server describes it.

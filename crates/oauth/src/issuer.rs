@@ -27,7 +27,7 @@ use crate::dialer::{DialError, Dialer, FETCH_LIMIT, Reach, Subnet};
 use fetched::{Freshness, fetch_keys};
 use metadata::Metadata;
 
-/// How long keys are used after the last successful fetch.
+/// Time that keys are used after the last successful fetch.
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Longest time for a fetch, with the discovery of where the keys are.
 pub const KEYS_LIMIT: Duration = FETCH_LIMIT;
@@ -37,10 +37,10 @@ pub const KEYS_RETRY_FIRST: Duration = Duration::from_secs(1);
 pub const KEYS_RETRY: Duration = Duration::from_secs(15);
 /// Shortest time between two fetches because of tokens with an unknown key.
 pub const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(30);
-/// How long the issuer may take to answer about an opaque token.
+/// Time that the issuer may take to answer about an opaque token.
 pub const INTROSPECTION_LIMIT: Duration = Duration::from_secs(3);
 
-/// How an issuer's tokens are checked.
+/// Way in which an issuer's tokens are checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenCheck {
     /// They are JWTs. The address of the keys; `None` discovers it.
@@ -54,7 +54,7 @@ pub enum TokenCheck {
 pub struct IssuerSpec {
     /// Its identifier, a URL.
     pub issuer: String,
-    /// How its tokens are checked.
+    /// Way in which its tokens are checked.
     pub source: TokenCheck,
     /// Addresses that its names may resolve to although they are not public.
     pub allowed: Vec<Subnet>,
@@ -121,7 +121,7 @@ struct State {
     asked: Asked,
 }
 
-/// How often an issuer was asked since the start, and how often in vain.
+/// Number of questions to an issuer since the start, by purpose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Asked {
     /// For its keys.
@@ -135,7 +135,7 @@ pub struct Asked {
 pub struct Count {
     /// All of them.
     pub all: u64,
-    /// Those without an answer that could be used.
+    /// Questions without an answer that could be used.
     pub failed: u64,
 }
 
@@ -189,7 +189,7 @@ impl Issuer {
         }
     }
 
-    /// How often it was asked.
+    /// Number of questions to the issuer.
     pub fn asked(&self) -> Asked {
         self.state.lock().asked
     }
@@ -280,7 +280,7 @@ impl Issuer {
         Ok(Held { keys, since: Instant::now(), freshness })
     }
 
-    /// What the issuer says of itself, fetched once.
+    /// Metadata that the issuer publishes about itself, fetched once.
     async fn metadata(&self) -> Result<Arc<Metadata>, IssuerError> {
         if let Some(known) = self.state.lock().metadata.clone() {
             return Ok(known);
@@ -339,7 +339,7 @@ impl Issuer {
         }
     }
 
-    /// How long until the keys are fetched again.
+    /// Time until the keys are fetched again.
     fn due(&self) -> Duration {
         let state = self.state.lock();
         match (&state.failure, &state.keys) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-/// How long an assertion is valid, seconds.
+/// Time that an assertion is valid, seconds.
 const ASSERTION_SECONDS: u64 = 60;
 
 /// A text is no private key that can sign.

@@ -11,7 +11,7 @@ use crate::outside::{OutsideError, from_command, from_file};
 /// The longest text of a key, bytes.
 const KEY_TEXT_BYTES_MAX: usize = 1024;
 
-/// Where the key comes from.
+/// Source of the key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeySource {
     /// `key_file`: only its owner may read it.

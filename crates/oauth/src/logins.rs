@@ -23,11 +23,11 @@ use crate::site::Site;
 use crate::token::{self, Client, FormBody, Grant, post, refusal};
 use crate::trouble::Trouble;
 
-/// How long a sign-in may take, milliseconds.
+/// Time that a sign-in may take, milliseconds.
 pub const LOGIN_MS_MAX: u64 = 600_000;
 /// Sign-ins under way, of all participants.
 pub const LOGINS_MAX: usize = 1_000;
-/// The same of one account; the oldest makes room.
+/// Sign-ins of one account that are under way; the oldest makes room.
 pub const ACCOUNT_LOGINS_MAX: usize = 3;
 /// The longest authorization response that is read, bytes.
 pub const RESPONSE_BYTES_MAX: usize = 16 * 1024;
@@ -108,11 +108,11 @@ impl LoginError {
     }
 }
 
-/// What a sign-in is for.
+/// Settings of one sign-in.
 pub struct SignInRequest {
-    /// Where the answer comes back.
+    /// Address to which the answer comes back.
     pub redirect_uri: String,
-    /// How the client is registered for it.
+    /// Registration of the client that it uses.
     pub usage: Use,
     /// Scopes in place of those that the server asks for.
     pub scopes: Vec<String>,
@@ -144,7 +144,7 @@ pub struct DeviceBegun {
     pub url: String,
     /// The code to type there.
     pub user_code: String,
-    /// The same address with the code in it, if the server has one.
+    /// The address with the code in it, if the server has one.
     pub complete_url: Option<String>,
     /// Seconds between two questions.
     pub interval: u64,

@@ -24,15 +24,15 @@ pub struct ProtectedResource {
 pub struct AuthorizationServer {
     /// Its issuer identifier.
     pub issuer: String,
-    /// Where a person signs in.
+    /// Endpoint at which a person signs in.
     pub authorization_endpoint: Option<String>,
-    /// Where tokens are asked for.
+    /// Endpoint at which tokens are asked for.
     pub token_endpoint: Option<String>,
-    /// Where clients register (RFC 7591).
+    /// Endpoint at which clients register (RFC 7591).
     pub registration_endpoint: Option<String>,
-    /// Where tokens are revoked (RFC 7009).
+    /// Endpoint at which tokens are revoked (RFC 7009).
     pub revocation_endpoint: Option<String>,
-    /// Where a sign-in on another device begins (RFC 8628).
+    /// Endpoint at which a sign-in on another device begins (RFC 8628).
     pub device_authorization_endpoint: Option<String>,
     /// Its scopes.
     #[serde(default)]
@@ -40,7 +40,7 @@ pub struct AuthorizationServer {
     /// The methods of PKCE.
     #[serde(default)]
     pub code_challenge_methods_supported: Vec<String>,
-    /// How clients may authenticate; without the member `client_secret_basic`.
+    /// Methods by which clients may authenticate; without the member `client_secret_basic`.
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// Whether its authorization responses have `iss` (RFC 9207).
     #[serde(default)]

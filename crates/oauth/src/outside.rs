@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
-/// How long a command may take to print a text and to end.
+/// Time that a command may take to print a text and to end.
 pub const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 /// The time between looks at whether a command that has printed its text has ended.
 const END_POLL: Duration = Duration::from_millis(10);

@@ -17,7 +17,7 @@ pub const CALLBACK_PATH: &str = "/callback";
 pub const GATEWAY_CALLBACK_PATH: &str = "/oauth/callback";
 /// The path of the gateway's client id metadata document.
 pub const DOCUMENT_PATH: &str = "/oauth/client.json";
-/// Where documents of clients that sign are: the key's name follows, and `.json`.
+/// Path of the documents of clients that sign: the key's name follows, and `.json`.
 pub const KEY_DOCUMENTS_PATH: &str = "/oauth/client/";
 /// The path of the keys that the documents name.
 pub const KEYS_PATH: &str = "/oauth/jwks.json";
@@ -26,7 +26,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The name by which people know the gateway at an authorization server.
 const NAME: &str = "Portmoot";
 
-/// Where an authorization response comes back, which decides how a client is registered.
+/// Way by which an authorization response comes back, which decides how a client is registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
     /// At the public URL.

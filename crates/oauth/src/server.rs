@@ -37,7 +37,7 @@ pub struct Server {
     accounts: Mutex<HashMap<Option<String>, Arc<Account>>>,
     /// Accounts of single access tokens, where these are exchanged, by participant and the token's SHA-256.
     exchanged: Mutex<HashMap<String, HashMap<Digest, Arc<Account>>>>,
-    /// How often callers came with tokens that are exchanged.
+    /// Number of times that callers came with tokens that are exchanged.
     turns: AtomicU64,
 }
 
@@ -213,7 +213,7 @@ pub struct Configured<'a> {
     pub name: &'a str,
     /// Its URL.
     pub url: &'a str,
-    /// What is trusted there.
+    /// Authorities that are trusted there, and the certificate that is shown.
     pub tls: &'a ClientTls,
     /// Its accounts.
     pub auth: &'a AuthConfig,
@@ -260,7 +260,7 @@ impl Accounts {
         Self::new(Vault::new(None, None), Recorder::default(), None, String::new())
     }
 
-    /// What all servers share.
+    /// Services that all servers share.
     #[must_use]
     pub fn services(&self) -> &Services {
         &self.services

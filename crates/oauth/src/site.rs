@@ -34,19 +34,19 @@ pub const DISCOVERIES_MAX: usize = 4;
 /// Notices that an account at this server has changed: that of a participant, or the shared one.
 pub type OnChange = Box<dyn Fn(&str, Option<&str>) + Send + Sync>;
 
-/// What all servers share.
+/// Services that all servers share.
 pub struct Services {
-    /// What is kept.
+    /// Store of tokens and clients.
     pub vault: Vault,
     /// The audit log.
     pub audit: Recorder,
     /// The URL under which others reach the gateway, without a slash at its end.
     pub public_url: Option<String>,
-    /// The same on this machine; empty while it does not listen.
+    /// The URL under which this machine reaches the gateway; empty while it does not listen.
     pub base_url: RwLock<String>,
     /// Callers that are to sign in.
     pub connects: Connects,
-    /// What notices changes of accounts, if something does.
+    /// Receiver of changes of accounts, if there is one.
     pub on_change: OnceLock<OnChange>,
     /// Places for discoveries.
     pub discoveries: Semaphore,
@@ -84,16 +84,16 @@ pub struct Site {
     pub url: Url,
     /// Its configuration.
     pub config: AuthConfig,
-    /// What all servers share.
+    /// Services that all servers share.
     pub services: Arc<Services>,
-    /// What is trusted there.
+    /// Authorities that are trusted there, and the certificate that is shown.
     pub tls: ClientTls,
     /// Whether another configuration of the server is in force.
     replaced: AtomicBool,
     dialer: Dialer,
     reach: Reach,
     found: Mutex<Option<Arc<Discovery>>>,
-    /// Where the last challenge said that its metadata is.
+    /// Address of its metadata by the last challenge.
     named: Mutex<Option<String>>,
     clients: Mutex<Vec<(String, Use, Registered)>>,
     /// One registration at a time.
@@ -148,13 +148,13 @@ impl Site {
             && self.config.issuer.as_ref().is_none_or(|issuer| is_same_issuer(issuer, &kept.issuer))
     }
 
-    /// How its authorization server is reached.
+    /// Dialer and reach for its authorization server.
     #[must_use]
     pub fn way(&self) -> (&Dialer, &Reach) {
         (&self.dialer, &self.reach)
     }
 
-    /// Where records of this participant's account are.
+    /// Place of the records of this participant's account.
     #[must_use]
     pub fn place(&self, participant: Option<&str>) -> AccountPlace {
         AccountPlace {
@@ -164,7 +164,7 @@ impl Site {
         }
     }
 
-    /// What discovery found last.
+    /// Findings of the last discovery.
     #[must_use]
     pub fn found(&self) -> Option<Arc<Discovery>> {
         self.found.lock().clone()
@@ -318,7 +318,7 @@ impl Site {
     }
 }
 
-/// What an account has to say after a trouble, if it is one that waits for another configuration or for a person.
+/// Fault of an account after a trouble, if it is one that waits for another configuration or for a person.
 #[must_use]
 pub fn fault_of(trouble: &Trouble, retry_after_ms: u64) -> AccountFault {
     match trouble {

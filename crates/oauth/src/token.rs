@@ -33,7 +33,7 @@ pub(crate) const DEVICE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_c
 /// The type of a JWT as a client's assertion.
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// How a client authenticates at the token endpoint.
+/// Authentication of a client at the token endpoint.
 #[derive(Clone)]
 pub enum ClientAuth {
     /// It is a public client.
@@ -51,13 +51,13 @@ pub enum ClientAuth {
 pub struct Client {
     /// Its id.
     pub id: String,
-    /// How it authenticates.
+    /// Authentication of the client.
     pub auth: ClientAuth,
 }
 
-/// Which tokens are asked for.
+/// Tokens that are asked for.
 pub enum Grant<'a> {
-    /// Those of an authorization code.
+    /// Tokens of an authorization code.
     Code {
         /// The code.
         code: &'a str,
@@ -66,19 +66,19 @@ pub enum Grant<'a> {
         /// As in the authorization request.
         redirect_uri: &'a str,
     },
-    /// New ones for a refresh token.
+    /// New tokens for a refresh token.
     Refresh(&'a Secret),
-    /// Those of the client itself.
+    /// Tokens of the client itself.
     ClientCredentials {
         /// The scopes; empty leaves the choice to the server.
         scopes: &'a [String],
     },
-    /// Those of a sign-in on another device.
+    /// Tokens of a sign-in on another device.
     Device {
         /// Its code.
         code: &'a Secret,
     },
-    /// Those that act for the bearer of another token.
+    /// Tokens that act for the bearer of another token.
     Exchange {
         /// The caller's token.
         subject: &'a Secret,
@@ -98,7 +98,7 @@ pub struct IssuedTokens {
     pub refresh: Option<Secret>,
     /// When the access token expires, Unix milliseconds; `None` if the server does not say.
     pub expires_ms: Option<u64>,
-    /// How long it was valid when it was issued, milliseconds.
+    /// Time that it was valid when it was issued, milliseconds.
     pub lifetime_ms: Option<u64>,
     /// The granted scopes, if the server names them.
     pub scopes: Option<Vec<String>>,

@@ -17,7 +17,7 @@ pub enum Trouble {
         host: String,
         /// 429 or 5xx.
         status: u16,
-        /// How long it wants to be left alone.
+        /// Time that the server wants to be left alone.
         retry_after: Option<Duration>,
     },
     /// A document is not acceptable; the sentence says which and why.

@@ -30,7 +30,7 @@ pub enum VaultError {
     Journal(String),
 }
 
-/// Whose record it is.
+/// Owner of a record: server, URL and participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountPlace {
     /// The server's name.
@@ -44,15 +44,15 @@ pub struct AccountPlace {
 /// An account as it is kept.
 #[derive(Clone)]
 pub struct Saved {
-    /// Who issued the tokens.
+    /// Issuer of the tokens.
     pub issuer: String,
     /// The client to which they were issued.
     pub client: Client,
-    /// How that client was registered.
+    /// Use for which that client was registered.
     pub usage: Use,
-    /// Where they are renewed.
+    /// Endpoint at which they are renewed.
     pub token_endpoint: String,
-    /// Where they are revoked.
+    /// Endpoint at which they are revoked.
     pub revocation_endpoint: Option<String>,
     /// The resource that they are for.
     pub resource: Option<String>,
@@ -335,7 +335,8 @@ fn usage(text: &str) -> Use {
     if text == Use::Web.as_str() { Use::Web } else { Use::Native }
 }
 
-/// What a record is sealed for: each text after its length, so that no two places are spelled alike.
+/// Principal for which a record is sealed: each text after its length, so that no two places are spelled
+/// alike.
 fn principal(place: &AccountPlace, issuer: &str, usage: &str) -> String {
     let participant = place.participant.as_deref();
     let who = if participant.is_some() { "participant" } else { "shared" };

@@ -9,7 +9,7 @@ use crate::Mutex;
 pub const ADDRESSES_MAX: usize = 10_000;
 
 const MINUTE_MS: u64 = 60_000;
-/// What all addresses beyond the bound are counted as.
+/// Address as which all addresses beyond the bound are counted.
 const OTHERS: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
 /// A bound for each address, in acts a minute. An address of IPv6 counts with its /64.
@@ -45,7 +45,7 @@ impl Limiter {
         }
     }
 
-    /// How many milliseconds an address has to wait, if it has reached the bound. Counts nothing.
+    /// Milliseconds that an address has to wait, if it has reached the bound. Counts nothing.
     #[must_use]
     pub fn wait_ms(&self, from: IpAddr, now_ms: u64) -> Option<u64> {
         self.wait_in(&self.counts.lock(), from, now_ms)

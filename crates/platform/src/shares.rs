@@ -84,7 +84,7 @@ impl Shares {
         self.share
     }
 
-    /// What all holders have taken.
+    /// Amount that all holders have taken.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.pool.taken.load(Ordering::Relaxed)
@@ -109,7 +109,7 @@ impl Share {
         fits(&self.pool.taken, more, self.pool.capacity, Full::Pool)
     }
 
-    /// The same as a yes or no.
+    /// Whether the account has room for this much more.
     #[must_use]
     pub fn has_room(&self, more: usize) -> bool {
         self.check(more).is_ok()
@@ -143,7 +143,7 @@ impl Share {
         self.pool.taken.fetch_sub(amount, Ordering::Relaxed);
     }
 
-    /// What the holder has taken.
+    /// Amount that the holder has taken.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
@@ -154,7 +154,7 @@ fn fits(taken: &AtomicUsize, more: usize, max: usize, full: Full) -> Result<(), 
     if taken.load(Ordering::Relaxed).saturating_add(more) <= max { Ok(()) } else { Err(full) }
 }
 
-/// What a holder has taken; given back when dropped.
+/// Amount that a holder has taken; given back when dropped.
 #[derive(Debug)]
 pub struct Taken {
     share: Arc<Share>,

@@ -72,7 +72,7 @@ fn describe_command(name: &str, child: &StdioConfig) -> String {
     out
 }
 
-/// What confines a process, a line for each means.
+/// Text about the confinement of a process, a line for each means.
 fn describe_confinement(confinement: &Confinement) -> String {
     let mut out = String::new();
     if let Some(files) = &confinement.files {

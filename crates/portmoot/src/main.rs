@@ -30,7 +30,7 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::{LOG_TARGET, LogFormat, Output};
 
-/// How long the end of the program waits for its threads.
+/// Time that the end of the program waits for its threads.
 const THREADS_END: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {

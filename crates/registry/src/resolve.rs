@@ -35,7 +35,8 @@ pub use rpc::{Fetch, Fetching};
 pub use sources::{MODULES_MAX, SOURCES_BYTES_MAX};
 pub use tokens::{BadTokens, PUBLIC_HOST, RegistryTokens};
 
-/// How long a label's commit is kept unless it is configured, in milliseconds: an hour (proto-mcp, "Caching").
+/// Time that a label's commit is kept unless it is configured, in milliseconds: an hour (proto-mcp,
+/// "Caching").
 pub const LABEL_KEPT_MS: u64 = 3_600_000;
 
 /// The schema of a reference.
@@ -48,7 +49,7 @@ pub struct Resolved {
     pub set: Bytes,
 }
 
-/// What a resolver is allowed to do.
+/// Hosts, tokens and digests by which a resolver may fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The allowed hosts.
@@ -57,7 +58,7 @@ pub struct Settings {
     pub tokens: RegistryTokens,
     /// The digests of commits, as far as they are known beforehand.
     pub digests: Digests,
-    /// How long a label's commit is kept, in milliseconds.
+    /// Time that a label's commit is kept, in milliseconds.
     pub label_kept_ms: u64,
 }
 
@@ -79,10 +80,10 @@ impl Resolver {
         Self { settings, way: Box::new(way), cache, disk: None, open }
     }
 
-    /// The same with a cache that is in this directory too: what was resolved before is there.
+    /// The resolver with a cache that is in this directory too: what was resolved before is there.
     ///
     /// # Errors
-    /// Those of the directory.
+    /// Errors of the directory.
     pub fn kept_in(self, dir: &Path) -> io::Result<Self> {
         let disk = Disk::open(dir)?;
         disk.read_into(&mut self.cache.lock())?;
@@ -142,7 +143,7 @@ impl Resolver {
         }
     }
 
-    /// What the cache has of a reference.
+    /// Schema of a reference that the cache has.
     fn known(&self, reference: &Reference, version: &str, now_ms: u64) -> Option<Resolved> {
         let commit = self.commit(reference, version, now_ms)?;
         let set = self.cache.lock().set(&key(reference, &commit))?;

@@ -15,7 +15,7 @@ use crate::shelf::{Shelf, Viewer};
 
 /// References in one request (`buf.registry.module.v1`: `max_items`).
 const REFERENCES_MAX: usize = 250;
-/// The one of [`LABELS`] that is meant where none is named.
+/// Label among [`LABELS`] that is meant where none is named.
 const DEFAULT_LABEL: &str = "main";
 
 pub(crate) const GET_COMMITS: &str = "/buf.registry.module.v1.CommitService/GetCommits";
@@ -25,7 +25,7 @@ const GET_MODULES: &str = "/buf.registry.module.v1.ModuleService/GetModules";
 const GET_OWNERS: &str = "/buf.registry.owner.v1.OwnerService/GetOwners";
 /// The descriptor set of a module, by the v1 API.
 pub(crate) const GET_SET: &str = "/buf.registry.module.v1.FileDescriptorSetService/GetFileDescriptorSet";
-/// The same, by the reflection API.
+/// The descriptor set of a module, by the reflection API.
 pub(crate) const REFLECT_SET: &str = "/buf.reflect.v1beta1.FileDescriptorSetService/GetFileDescriptorSet";
 
 /// The paths of all RPCs.

@@ -25,7 +25,7 @@ pub trait ModuleSource {
 pub struct Viewer<'a> {
     /// Its participant id.
     pub id: &'a str,
-    /// What it sees.
+    /// Modules that the viewer sees.
     pub source: &'a dyn ModuleSource,
     /// Milliseconds since 1970.
     pub now_ms: u64,

@@ -16,7 +16,7 @@ pub const SENDER_QUEUE_BYTES_MAX: usize = ROOM_QUEUE_BYTES_MAX / SHARE_OF_POOL;
 struct Queue {
     events: Vec<RoomEvent>,
     bytes: usize,
-    /// What senders have in it, on their accounts.
+    /// Bytes of queued messages on the accounts of their senders.
     counted: Vec<Taken>,
 }
 
@@ -76,6 +76,7 @@ impl Room {
     /// Waits while the queue, or this sender's share of it, is full.
     pub async fn wait_for_space(&self, own: Option<&Arc<Share>>) {
         loop {
+            // Before the look, so that what the writer takes after it is not missed.
             let taken = self.taken.notified();
             if !self.is_full(own) {
                 return;

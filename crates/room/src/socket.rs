@@ -127,6 +127,7 @@ impl Socket {
         }
         backlog.closed = true;
         backlog.reason = Some(close);
+        // A frame that is partly written must be completed, or the client cannot read the next.
         let keep = usize::from(backlog.begun);
         backlog.parts.truncate(keep);
         backlog.parts.push_back(close.frame());

@@ -44,7 +44,7 @@ pub(crate) fn common() -> &'static Common {
     })
 }
 
-/// The same files with the fields that lead in circles; `None` if they cannot be read.
+/// The common files with the fields that lead in circles; `None` if they cannot be read.
 pub(crate) fn whole_pool() -> Option<&'static DescriptorPool> {
     static WHOLE: OnceLock<Option<DescriptorPool>> = OnceLock::new();
     WHOLE.get_or_init(|| DescriptorPool::decode(common().set.as_slice()).ok()).as_ref()

@@ -15,7 +15,7 @@ pub const VALIDATE_TEXT: &str = include_str!("../proto/buf/validate/validate.pro
 pub struct CompileError {
     /// The file.
     pub path: String,
-    /// What is wrong, with its place.
+    /// Fault of the file, with its place.
     pub why: String,
 }
 
@@ -28,7 +28,7 @@ pub fn compile(files: &[(String, String)]) -> Result<Vec<u8>, CompileError> {
     Ok(compiled(files)?.encode_file_descriptor_set())
 }
 
-/// The same, for a look at the files' own descriptors.
+/// The compiled files, for a look at their own descriptors.
 pub(crate) fn compiled(files: &[(String, String)]) -> Result<protox::Compiler, CompileError> {
     let mut resolver = ChainFileResolver::new();
     resolver.add(Texts(files.to_vec()));

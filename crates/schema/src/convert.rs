@@ -16,7 +16,7 @@ const MESSAGES_MAX: usize = 2_000;
 /// The message of arguments that no message can carry.
 pub const STRUCT: &str = "google.protobuf.Struct";
 
-/// How scalars are declared.
+/// Declaration of scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Style {
     /// With explicit presence, and integers of 64 bits: nothing is lost.
@@ -32,7 +32,7 @@ pub enum Style {
 pub struct Tool<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it does, for the comment.
+    /// Description of the tool, for the comment.
     pub description: Option<&'a str>,
     /// The JSON Schema of its arguments, as it was written.
     pub input: &'a [u8],
@@ -185,7 +185,7 @@ impl<'a> Converter<'a, '_> {
         }
     }
 
-    /// How a field of this shape is declared; a message of its own is added to `inner`.
+    /// Declaration of a field of this shape; a message of its own is added to `inner`.
     fn place(
         &mut self,
         shape: &ValueShape<'a>,

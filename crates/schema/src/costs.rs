@@ -21,11 +21,11 @@ const STEP_BYTES: u64 = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Costs {
     of: HashMap<String, Vec<Expression>>,
-    /// Those that may be rules of any.
+    /// Expressions that may be rules of any.
     of_any: Vec<Expression>,
 }
 
-/// What makes an expression expensive.
+/// Traits that make an expression expensive.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Expression {
     /// Its parts.
@@ -36,13 +36,13 @@ struct Expression {
     copies: [u64; LOOPS_MAX + 1],
     /// Additions: of texts they make longer ones.
     sums: u64,
-    /// Those in what loops go through: of lists they make longer ones.
+    /// Additions in what loops go through: of lists they make longer ones.
     list_sums: u64,
     /// Whether it is a rule of elements rather than of the field.
     for_each: bool,
 }
 
-/// What a message has in it.
+/// Size of a message.
 #[derive(Debug, Clone, Copy, Default)]
 struct Size {
     values: u64,

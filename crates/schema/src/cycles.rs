@@ -34,7 +34,8 @@ struct Edge {
     field: FieldDescriptor,
     from: String,
     to: String,
-    /// What, added to the rules of the field, makes the view end here; `None` if rules of its own would be lost.
+    /// Rule that, added to the rules of the field, makes the view end here; `None` if rules of its own would
+    /// be lost.
     end: Option<Vec<u8>>,
 }
 

@@ -7,7 +7,7 @@ pub struct File {
     pub package: String,
     /// The path from the root of its module, such as `acme/tools/v1/web_search.proto`.
     pub path: String,
-    /// What the file is about, for a person.
+    /// Purpose of the file, for a person.
     pub(crate) comment: Option<String>,
     pub(crate) messages: Vec<Message>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Field {
     pub(crate) comment: Option<String>,
 }
 
-/// What an absent member is in JSON, as far as the message does not say it.
+/// Meaning of an absent member in JSON, as far as the message does not say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// A required list or map.
@@ -107,7 +107,7 @@ impl File {
 }
 
 impl File {
-    /// What absent fields are, by the full name of the field.
+    /// Meanings of absent fields, by the full name of the field.
     pub(crate) fn absent(&self) -> Vec<(String, Absent)> {
         let mut absent = Vec::new();
         self.messages.iter().for_each(|message| message.absent(&self.package, &mut absent));

@@ -18,9 +18,9 @@ pub enum SetError {
     /// There is more of something than a gateway takes from a peer.
     #[error("more than {max} {what}")]
     Limit {
-        /// What there is too much of.
+        /// Kind of the things of which there are too many.
         what: &'static str,
-        /// How much there may be.
+        /// Number of them that there may be.
         max: usize,
     },
     /// The files are not valid, or not complete.
@@ -37,7 +37,7 @@ pub enum SetError {
     Ambiguous(String),
 }
 
-/// How much a set may have.
+/// Bounds of a set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     bytes: usize,
@@ -71,14 +71,14 @@ pub(crate) struct RawFile {
     /// Whether its syntax is proto2 or proto3: the reader of descriptors panics at any other.
     is_known: bool,
     pub(crate) imports: Vec<String>,
-    /// Those that it hands on to files that import it.
+    /// Imports that it hands on to files that import it.
     public: Vec<usize>,
     /// The file without what says where its text was.
     pub(crate) bytes: Bytes,
     /// The file as it came, with `validate.proto` among its imports, without which nothing reads the rules, and with all that its
     /// imports hand on: the reader of descriptors would follow public imports again and again.
     pub(crate) ruled: Vec<u8>,
-    /// What it has of [`Bounds::parts`].
+    /// Number of its parts, of [`Bounds::parts`].
     pub(crate) parts: usize,
 }
 
@@ -220,7 +220,7 @@ fn numbers(whole: &[u8], content: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// What a set has, as far as it was read.
+/// Number of things in a set, as far as it was read.
 struct Count {
     max: Bounds,
     messages: usize,

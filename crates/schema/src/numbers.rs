@@ -61,7 +61,7 @@ impl Numbers {
         self
     }
 
-    /// How many numbers there are.
+    /// Number of the field numbers.
     #[must_use]
     pub fn count(&self) -> usize {
         self.messages.values().map(|known| known.fields.len() + known.reserved.len()).sum()
@@ -114,7 +114,7 @@ impl Numbers {
     }
 }
 
-/// How a field is written: two fields with the same one can read each other's bytes.
+/// Coding of a field: two fields with the same one can read each other's bytes.
 fn wire(label: Label, ty: &Type) -> String {
     let ty = match ty {
         Type::Int32 => "int64",

@@ -103,7 +103,7 @@ fn spelled<'p>(
     out.into()
 }
 
-/// Where a letter of a pattern is.
+/// Kind of bracket in which a letter of a pattern is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bracket {
     None,

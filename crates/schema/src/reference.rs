@@ -15,7 +15,7 @@ const REFERENCE_BYTES_MAX: usize = 1_024;
 pub struct Reference {
     /// The registry: a host, perhaps with a port; in lower case.
     pub host: String,
-    /// Whose module it is.
+    /// Owner of the module.
     pub owner: String,
     /// The module.
     pub module: String,

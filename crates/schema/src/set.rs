@@ -30,7 +30,7 @@ struct Inner {
 }
 
 impl Default for Descriptors {
-    /// Those that both sides have.
+    /// Descriptors that both sides have.
     fn default() -> Self {
         let inner = Inner { pool: common().pool.clone(), files: Vec::new(), rules: Rules::default() };
         Self { inner: Arc::new(inner), only: None }
@@ -132,7 +132,7 @@ impl Descriptors {
         files::set(self.files().map(|file| &*file.bytes)).into()
     }
 
-    /// The same with all imports.
+    /// The set with all imports.
     #[must_use]
     pub fn full_set(&self) -> Bytes {
         complete(&self.set())

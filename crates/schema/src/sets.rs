@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::files::{self, Bounds, RawFile, SetError, within};
 use crate::set::Descriptors;
 
-/// What all sets together may have of [`Bounds::parts`].
+/// Parts ([`Bounds::parts`]) that all sets together may have.
 const ALL_PARTS_MAX: usize = 200_000;
 /// Sets that contradict others: each costs the memory of a pool of descriptors, a few hundred kilobytes.
 const SEPARATE_SETS_MAX: usize = 16;
@@ -41,10 +41,10 @@ impl Descriptors {
     }
 }
 
-/// What there may be [`SEPARATE_SETS_MAX`] of.
+/// Text for sets beyond [`SEPARATE_SETS_MAX`].
 const SEPARATE: &str = "sets that contradict each other";
 
-/// Where the files of a set are.
+/// Place of the files of a set.
 enum Place {
     /// Among those of all, under these names.
     Shared(HashSet<String>),

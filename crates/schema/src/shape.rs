@@ -7,12 +7,12 @@ const REFERENCES_MAX: usize = 16;
 /// Properties of one object; one with more is a `Struct`.
 const PROPERTIES_MAX: usize = 500;
 
-/// What values a schema allows.
+/// Values that a schema allows.
 pub(crate) struct ValueShape<'a> {
     pub(crate) kind: Kind<'a>,
     /// Whether `null` is allowed beside them.
     pub(crate) nullable: bool,
-    /// Where the rules are.
+    /// Node with the rules.
     pub(crate) node: Node<'a>,
 }
 

@@ -151,7 +151,7 @@ fn is_flat(text: &str) -> bool {
     true
 }
 
-/// What follows a string; `None` if its line ends before it.
+/// Text after a string; `None` if its line ends before it.
 fn string_end<'t>(text: &'t str, quote: &str) -> Option<&'t str> {
     let (mut rest, mut is_escaped) = (text.chars(), false);
     while let Some(one) = rest.next() {

@@ -27,7 +27,7 @@ pub struct ToolSchema {
     costs: Arc<Costs>,
 }
 
-/// What a peer says of its tool, as far as it says it.
+/// Parts of a tool that its peer names, as far as it names them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToolReference<'a> {
     /// The name of the tool.
@@ -117,7 +117,7 @@ impl ToolSchema {
         self.input.full_name() == STRUCT
     }
 
-    /// What absent fields are, by full name.
+    /// Meanings of absent fields, by full name.
     pub(crate) fn absent(&self) -> &HashMap<String, Absent> {
         &self.absent
     }
@@ -157,14 +157,14 @@ impl ToolSchema {
         self.descriptors.set_of([Some(&self.input), self.output.as_ref()].into_iter().flatten())
     }
 
-    /// The same with all imports.
+    /// The set with all imports.
     #[must_use]
     pub fn full_set(&self) -> Bytes {
         complete(&self.set())
     }
 }
 
-/// The arguments of a tool of this name: a message, or those of a method.
+/// The arguments of a tool of this name: a message, or the input of a method.
 fn input_of(descriptors: &Descriptors, tool: &str) -> Result<MessageDescriptor, SetError> {
     let method = pascal(tool);
     let name = format!("{method}Request");

@@ -26,7 +26,7 @@ pub struct Violation {
     pub field: String,
     /// The rule, such as `string.min_len`.
     pub rule: String,
-    /// What is wrong, for people.
+    /// Message about the fault, for people.
     pub message: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Those of a pool in which the view of the library ends at these fields.
+    /// Rules of a pool in which the view of the library ends at these fields.
     pub(crate) fn new(cycles: Cycles) -> Self {
         Self { validator: Validator::new(), cycles }
     }
@@ -70,7 +70,7 @@ impl Rules {
         if found.is_empty() { Ok(()) } else { Err(Invalid::Violations(found)) }
     }
 
-    /// What the library finds in a message at this path.
+    /// Violations that the library finds in a message at this path.
     fn violations(&self, path: &str, message: &DynamicMessage) -> Result<Vec<Violation>, Invalid> {
         let error = match self.validator.validate(message) {
             Ok(()) => return Ok(Vec::new()),
@@ -130,7 +130,7 @@ fn without_dots(path: &str) -> String {
     out
 }
 
-/// What the expressions of these messages cost.
+/// Costs of the expressions of these messages.
 ///
 /// # Errors
 /// The first rule that is too large.
@@ -179,7 +179,7 @@ struct Sizes {
     patterns: usize,
     expressions: usize,
     costs: Costs,
-    /// Whose rules are read; `None` for those that may be in any message.
+    /// Message whose rules are read; `None` for those that may be in any message.
     message: Option<String>,
 }
 
@@ -234,7 +234,7 @@ impl Sizes {
     }
 }
 
-/// How deep an expression is at most: brackets inside each other, and all choices.
+/// Depth of an expression at most: brackets inside each other, and all choices.
 fn depth(expression: &str) -> usize {
     let (mut open, mut deepest, mut choices) = (0_usize, 0, 0);
     for letter in expression.bytes() {

@@ -23,7 +23,7 @@ pub struct Page {
 /// A version of a server in a registry.
 #[derive(Debug, Clone, Deserialize)]
 pub struct RegistryEntry {
-    /// What its author says of it.
+    /// Description of the server by its author.
     pub server: Described,
 }
 
@@ -33,7 +33,7 @@ pub struct RegistryEntry {
 pub struct Described {
     /// Its name, such as `io.github.owner/server`.
     pub name: String,
-    /// What it does.
+    /// Purpose of the server.
     #[serde(default)]
     pub description: String,
     /// Its version.

@@ -33,12 +33,12 @@ pub enum SetupError {
     TooMany {
         /// The file.
         path: String,
-        /// How many it has.
+        /// Number of servers in the file.
         count: usize,
     },
 }
 
-/// What becomes of a file.
+/// Change of a file.
 #[derive(Debug, Clone)]
 pub struct Change {
     /// The file as it is.

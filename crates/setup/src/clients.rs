@@ -14,7 +14,7 @@ pub enum Os {
     MacOs,
 }
 
-/// What the places of files depend on.
+/// Surroundings on which the places of files depend.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The operating system.
@@ -27,7 +27,7 @@ pub struct Surroundings<'a> {
     pub env: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Which of a client's files.
+/// Scope of one of a client's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The user's, for all projects.
@@ -45,7 +45,7 @@ pub struct Client {
     pub name: &'static str,
     /// The page that describes its file.
     pub source: &'static str,
-    /// What makes it read a changed file.
+    /// Act by which it reads a changed file.
     pub reload: &'static str,
     user: fn(&Surroundings<'_>) -> Vec<PathBuf>,
     project: Option<&'static str>,
@@ -74,11 +74,11 @@ enum Kind {
 pub struct Spot {
     /// The file; it may not be there.
     pub file: PathBuf,
-    /// Where it has its servers.
+    /// Table in which it has its servers.
     pub table: Table,
     /// Further tables whose servers the client uses too; they are read only.
     pub others: Vec<Table>,
-    /// How it writes a server.
+    /// Form in which it writes a server.
     pub shape: ClientFormat,
 }
 
@@ -259,7 +259,7 @@ impl Client {
         Some(self.at(file, scope, at))
     }
 
-    /// The same for a file in another place.
+    /// Spot of the client's servers for a file in another place.
     #[must_use]
     pub fn at(&self, file: PathBuf, scope: Scope, at: &Surroundings<'_>) -> Spot {
         let table = self.table(scope);

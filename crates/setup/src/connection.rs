@@ -24,7 +24,7 @@ pub struct Copies {
     folder: PathBuf,
 }
 
-/// What is known of a connected file.
+/// Record of a connected file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Record {
     client: String,
@@ -40,7 +40,7 @@ struct Record {
 /// A planned connection, or its end.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// What becomes of the client's file.
+    /// Change of the client's file.
     pub change: Change,
     /// Whether the end of a connection gives the file back byte for byte.
     pub is_restored: bool,
@@ -50,7 +50,7 @@ pub struct Plan {
 }
 
 impl Copies {
-    /// Those in a data directory.
+    /// Copies in a data directory.
     #[must_use]
     pub fn in_dir(data_dir: &Path) -> Self {
         Self { folder: data_dir.join(FOLDER) }
@@ -217,7 +217,7 @@ impl Plan {
         }
     }
 
-    /// Where the copy is.
+    /// Path of the copy.
     #[must_use]
     pub fn copy(&self) -> Option<PathBuf> {
         let (record, copy) = self.kept.as_ref()?;

@@ -55,7 +55,7 @@ pub enum FileError {
 pub struct TextFile {
     /// Its path as it was named.
     pub path: PathBuf,
-    /// Where it is, links followed.
+    /// Path of the file, links followed.
     real: PathBuf,
     /// Its bytes; `None` if it is not there.
     pub bytes: Option<Vec<u8>>,
@@ -85,7 +85,7 @@ impl TextFile {
         Ok(Self { path: path.to_owned(), real, bytes: Some(bytes), text })
     }
 
-    /// Where it is, if its path leads there by links.
+    /// Path of the file, if its own path leads there by links.
     #[must_use]
     pub fn linked_to(&self) -> Option<PathBuf> {
         let parent = fs::canonicalize(self.real.parent()?).ok()?;
@@ -124,7 +124,7 @@ impl TextFile {
     }
 }
 
-/// Where a path leads. The last file may not be there.
+/// Path to which a path leads. The last file may not be there.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut at = path.to_owned();
     for _ in 0..=LINKS_MAX {

@@ -37,7 +37,7 @@ const BUILT_IN: [&str; 4] = ["builtin", "platform", "frontend", "inline_python"]
 pub struct Imported {
     /// The server; `None` if the gateway cannot have it.
     pub server: Option<Server>,
-    /// What a person must know.
+    /// Notes that a person must read.
     pub notes: Vec<String>,
 }
 

@@ -19,11 +19,11 @@ pub struct ClientServers {
     pub file: TextFile,
     /// The servers, without the gateway itself.
     pub servers: Vec<Server>,
-    /// What a person must know.
+    /// Notes that a person must read.
     pub notes: Vec<String>,
 }
 
-/// How imported servers meet those that are there.
+/// Way in which imported servers meet those that are there.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Merge {
     /// They replace others of their names.
@@ -35,13 +35,13 @@ pub struct Merge {
 /// The configuration file with a client's servers.
 #[derive(Debug, Clone)]
 pub struct Merged {
-    /// What becomes of the file.
+    /// Change of the file.
     pub change: Change,
     /// The servers that are new in it.
     pub names: Vec<String>,
-    /// Those of the client that it has afterwards, just so.
+    /// Servers of the client that the file has afterwards, just so.
     pub there: Vec<String>,
-    /// What a person must know.
+    /// Notes that a person must read.
     pub notes: Vec<String>,
 }
 

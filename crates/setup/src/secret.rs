@@ -17,7 +17,7 @@ const NAMES: [&str; 12] = [
 ];
 /// Beginnings of well-known tokens.
 const TOKENS: [&str; 9] = ["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "eyJ"];
-/// What is shown instead.
+/// Text that is shown instead of a secret.
 const HIDDEN: &str = "(hidden)";
 
 fn names_secret(name: &str) -> bool {

@@ -10,7 +10,7 @@ use crate::secret::{is_secret, variable_name};
 pub struct Server {
     /// Its name.
     pub name: String,
-    /// How the gateway reaches it.
+    /// Way in which the gateway reaches it.
     pub transport: Transport,
     /// The beginning of its tools' names, if not its own name.
     pub prefix: Option<String>,
@@ -22,7 +22,7 @@ pub struct Server {
     pub is_confined: bool,
 }
 
-/// How the gateway reaches a server.
+/// Way in which the gateway reaches a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     /// A program that the gateway starts.

@@ -22,7 +22,7 @@ pub struct ClientFormat {
     pub(crate) is_goose: bool,
 }
 
-/// How a server with a URL is written.
+/// Form in which a server with a URL is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Http {
     pub(crate) url: &'static str,
@@ -33,7 +33,7 @@ pub(crate) struct Http {
     pub(crate) in_options: bool,
 }
 
-/// Which variables a client expands in its file.
+/// Variables that a client expands in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variables {
     /// None: `${X}` is a text.
@@ -71,7 +71,7 @@ impl ClientFormat {
     }
 }
 
-/// How a client reaches the gateway.
+/// Way in which a client reaches the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gateway {
     /// The program that the client starts.

@@ -7,7 +7,7 @@ use crate::change::{Change, SetupError, edited};
 use crate::edit::{EditError, Format, Table};
 use crate::files::TextFile;
 
-/// What becomes of a server's tools, by its own names.
+/// Edit of a server's tools, by its own names.
 #[derive(Debug, Clone, Copy)]
 pub enum ToolEdit<'e> {
     /// They are hidden: names or patterns with `*`.

@@ -20,7 +20,7 @@ pub const CLIENT_NAME_CHARS_MAX: usize = 64;
 
 const PURPOSE: &str = "login-client";
 
-/// How much is known of a client.
+/// Trust in a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientTrust {
@@ -41,13 +41,13 @@ pub struct Client {
     pub id: String,
     /// Its name, without characters that hide others; empty if it has none.
     pub name: String,
-    /// How much is known of it.
+    /// Trust in the client.
     pub standing: ClientTrust,
     /// Its redirect URIs, all acceptable.
     pub redirect_uris: Vec<String>,
 }
 
-/// What an id says is to be looked up.
+/// Result of a look-up by a client's id, before any document is fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lookup {
     /// The client is known.
@@ -84,7 +84,7 @@ impl UnknownClient {
     }
 }
 
-/// What the id of a client that registered itself contains.
+/// Content of the id of a client that registered itself.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     #[serde(rename = "n")]
@@ -191,7 +191,7 @@ impl Client {
         }
     }
 
-    /// What people call it.
+    /// Name of the client for people.
     #[must_use]
     pub fn shown(&self) -> &str {
         match (self.name.as_str(), self.uri()) {

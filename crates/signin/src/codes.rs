@@ -10,27 +10,28 @@ use sha2::{Digest as _, Sha256};
 
 use crate::request::AuthRequest;
 
-/// How long a code is good, in milliseconds.
+/// Time that a code is good, in milliseconds.
 pub const CODE_MS: u64 = 60_000;
-/// How long a used code is remembered, in milliseconds.
+/// Time that a used code is remembered, in milliseconds.
 pub const USED_CODE_MS: u64 = 600_000;
 /// The most codes, used ones included. Beyond it, the participant that has most loses its oldest.
 pub const CODES_MAX: usize = 10_000;
 /// The most unused codes of one participant. Beyond it, its oldest is good no more.
 pub const UNUSED_CODES_MAX: usize = 10;
 
-/// What a code gives.
+/// Consent that a code stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The request to which the participant consented.
     pub request: AuthRequest,
     /// The participant.
     pub participant: String,
-    /// What the gateway marked it with when it consented. With another mark it is another bearer of the name, or had something revoked.
+    /// Mark of the participant when it consented. With another mark it is another bearer of the name, or had
+    /// something revoked.
     pub mark: String,
 }
 
-/// What became of a code that was presented.
+/// State of a code that was presented.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Redeemed {
     /// It was good, and is used now.
@@ -55,7 +56,7 @@ pub struct Codes {
     by_hash: HashMap<Hash, Entry>,
     /// With the times at which they are forgotten, by participant.
     order: Latest<(u64, Hash)>,
-    /// Those that were not used yet, by participant, oldest first.
+    /// Codes that were not used yet, by participant, oldest first.
     unused: HashMap<String, VecDeque<Hash>>,
 }
 

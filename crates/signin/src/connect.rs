@@ -151,7 +151,7 @@ impl Connect {
         Person::new(name, mark, now_ms)
     }
 
-    /// What a participant is marked with now.
+    /// Mark of a participant now.
     fn mark(&self, name: &str) -> String {
         self.access.read(|state| session_mark(&self.home.config(), state, name))
     }
@@ -212,7 +212,7 @@ impl Connect {
         page
     }
 
-    /// What a form has to bring back from this browser.
+    /// Sealed text that a form has to bring back from this browser.
     fn sealed(&self, at: &At, id: &str, shown: Option<&ConsentTerms>) -> String {
         let state = serde_json::to_vec(&shown).unwrap_or_default();
         let until_ms = at.now_ms.saturating_add(FORM_MS);
@@ -419,7 +419,7 @@ impl Connect {
     }
 }
 
-/// What a person is shown about a request: what the server's metadata say now.
+/// Consent terms of a request for a person, by the server's metadata of now.
 async fn shown(request: &ConnectRequest, who: Person) -> Result<ConsentTerms, String> {
     let (account, site) = (&request.account, &request.account.site);
     let found = match site.found() {
@@ -439,7 +439,7 @@ async fn shown(request: &ConnectRequest, who: Person) -> Result<ConsentTerms, St
     })
 }
 
-/// What a person sees of an error: no address of a server, which operators find in the audit log.
+/// Sentence about an error for a person: no address of a server, which operators find in the audit log.
 fn sentence(error: &LoginError) -> String {
     match error {
         LoginError::Trouble(_) | LoginError::Account(_) | LoginError::NoLogins(_) => {

@@ -11,9 +11,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// How long a person stays signed in at the pages, in milliseconds.
+/// Time that a person stays signed in at the pages, in milliseconds.
 pub const SESSION_MS: u64 = 1_800_000;
-/// How long a browser remembers a consent, in milliseconds.
+/// Time that a browser remembers a consent, in milliseconds.
 pub const REMEMBERED_MS: u64 = 180 * 86_400_000;
 /// The most consents that a browser remembers. Beyond it, the oldest is asked for again.
 pub const REMEMBERED_MAX: usize = 32;
@@ -28,7 +28,7 @@ const MARK_BYTES: usize = 12;
 pub struct Session {
     /// Unguessable. Forms are sealed for it.
     pub browser: String,
-    /// Who has signed in.
+    /// The person that has signed in.
     pub person: Option<Person>,
 }
 
@@ -37,7 +37,7 @@ pub struct Session {
 pub struct Person {
     /// The participant.
     pub name: String,
-    /// What the gateway marked it with then. With another mark it is signed in no more.
+    /// Mark of the participant when it signed in. With another mark it is signed in no more.
     pub mark: String,
     /// When it is signed in no more, in Unix milliseconds. Views do not prolong it.
     pub until_ms: u64,
@@ -60,13 +60,13 @@ pub struct Cookies<'c> {
 }
 
 impl<'c> Cookies<'c> {
-    /// Those of a gateway at this address.
+    /// Cookies of a gateway at this address.
     #[must_use]
     pub fn new(sealer: &'c Sealer, public_url: &PublicUrl) -> Self {
         Self { sealer, secure: public_url.is_secure(), session: SESSION }
     }
 
-    /// Those of the connect pages, whose sessions are others.
+    /// Cookies of the connect pages, whose sessions are others.
     #[must_use]
     pub fn of_connect(sealer: &'c Sealer, public_url: &PublicUrl) -> Self {
         Self { session: CONNECT, ..Self::new(sealer, public_url) }
@@ -150,7 +150,7 @@ impl<'c> Cookies<'c> {
     }
 }
 
-/// What stands for a consent in a cookie: participant, client and redirect URI.
+/// Digest of a consent in a cookie: participant, client and redirect URI.
 #[must_use]
 pub fn mark(participant: &str, client_id: &str, redirect_uri: &str) -> [u8; MARK_BYTES] {
     let mut hash = Sha256::new();

@@ -41,7 +41,7 @@ struct Kept {
     until_ms: u64,
 }
 
-/// What a document says.
+/// Content of a client's document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Document {
     name: String,

@@ -68,7 +68,7 @@ fn invalid_grant(description: &str) -> TokenError {
     TokenError::new("invalid_grant", description)
 }
 
-/// What a client gets.
+/// Tokens that a client gets.
 #[derive(Debug)]
 pub(crate) struct Given {
     access: String,

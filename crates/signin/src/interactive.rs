@@ -20,14 +20,14 @@ use crate::redirect::{Destination, destination};
 use crate::request::{AuthRequest, RequestFault, may_redirect_error, read};
 use crate::service::{Now, SignIn};
 
-/// How long a form is good, in milliseconds.
+/// Time that a form is good, in milliseconds.
 pub const FORM_MS: u64 = 600_000;
 
 const REQUEST: &str = "login-request";
 const WHO: &str = "login-consent";
 const START_AGAIN: &str = "Go back to the client and start again.";
 
-/// What a browser sends beside parameters.
+/// Headers of a browser beside parameters.
 #[derive(Debug, Default)]
 pub(crate) struct Browser {
     /// `Cookie` headers.
@@ -76,7 +76,7 @@ fn stop(status: StatusCode, sentence: &str) -> Response {
     pages::problem(status, sentence, START_AGAIN).response()
 }
 
-/// What the answer to a form is sealed for: the browser, and this very form.
+/// Purpose for which the answer to a form is sealed: the browser, and this very form.
 fn of_form(session: &Session, sealed: &str) -> String {
     format!("{} {}", session.browser, client::digest(sealed))
 }

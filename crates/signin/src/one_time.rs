@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 /// The digits of a code.
 pub const CODE_DIGITS: usize = 10;
-/// How long a code is good, in milliseconds.
+/// Time that a code is good, in milliseconds.
 pub const ONE_TIME_MS: u64 = 600_000;
 /// The most codes that wait to be used. A participant has one at most.
 pub const ONE_TIME_CODES_MAX: usize = 1_000;

@@ -62,7 +62,7 @@ impl HtmlPage {
         &self.body
     }
 
-    /// The same page with a form that may lead to this source.
+    /// The page with a form that may lead to this source.
     pub(crate) fn leading_to(self, source: String) -> Self {
         Self { action: Some(source), ..self }
     }
@@ -136,7 +136,7 @@ pub(crate) fn problem_with_return(sentence: &str, destination: &Destination, loc
     HtmlPage::new(StatusCode::BAD_REQUEST, "Sign-in stopped", body)
 }
 
-/// What a form needs beside what the person types.
+/// Parts of a form beside the text that the person types.
 pub(crate) struct PageForm<'f> {
     /// The path of the gateway's endpoints, before `/oauth`.
     pub(crate) prefix: &'f str,
@@ -225,7 +225,7 @@ pub(crate) fn consent(
     HtmlPage::new(StatusCode::OK, "Consent", body).leading_to(destination.form_action())
 }
 
-/// Which client asks, how much is known of it, and where the answer goes.
+/// Text about the client that asks, the trust in it, and the address to which the answer goes.
 fn about(request: &AuthRequest, destination: &Destination) -> String {
     let (known, is_warning) = match request.standing {
         ClientTrust::Configured => ("The operator of this gateway has registered this client.", false),

@@ -10,7 +10,7 @@ pub const REDIRECT_URI_BYTES_MAX: usize = 2048;
 /// Loopback hosts as clients spell them. RFC 8252 has the addresses; the large clients send the name.
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
-/// Where a redirect URI leads.
+/// Destination of a redirect URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     /// A web server, over TLS: its host, and its port unless that is 443.

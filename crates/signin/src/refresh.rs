@@ -26,7 +26,7 @@ pub struct RefreshToken {
     secret: [u8; SECRET_BYTES],
 }
 
-/// What a presented token is to its family.
+/// Place of a presented token in its family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presented {
     /// The newest one: the next one follows.
@@ -108,7 +108,7 @@ pub fn hash(text: &str) -> String {
     TokenHash::of(text).to_string()
 }
 
-/// What a token with this hash is to its family.
+/// Place of a token with this hash in its family.
 #[must_use]
 pub fn judge(family: &Family, sha256: &str, grace_ms: u64, now_ms: u64) -> Presented {
     if family.sha256 == sha256 {

@@ -13,7 +13,7 @@ pub const REDIRECT_URIS_MAX: usize = 10;
 /// The longest scope text that is given back, in bytes.
 const SCOPE_BYTES_MAX: usize = 1024;
 
-/// What a client registers.
+/// Registration of a client, as it asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registration {
     /// Its name, made safe.
@@ -22,7 +22,7 @@ pub struct Registration {
     pub redirect_uris: Vec<String>,
     /// The scope that it wants. It limits nothing.
     pub scope: Option<String>,
-    /// How it says it is used: `native` or `web`.
+    /// Use that the client names: `native` or `web`.
     pub application_type: Option<String>,
 }
 
@@ -96,16 +96,16 @@ pub struct Registered<'r> {
     pub client_name: &'r str,
     /// The redirect URIs that were kept.
     pub redirect_uris: &'r [String],
-    /// What it may ask for.
+    /// Grants that it may ask for.
     pub grant_types: [&'static str; 2],
-    /// What it may ask for.
+    /// Responses that it may ask for.
     pub response_types: [&'static str; 1],
     /// It has no secret.
     pub token_endpoint_auth_method: &'static str,
     /// The scope that it wants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<&'r str>,
-    /// How it is used.
+    /// Use of the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub application_type: Option<&'r str>,
 }

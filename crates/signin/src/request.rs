@@ -22,11 +22,11 @@ pub struct AuthRequest {
     pub client_id: String,
     /// The client's name, made safe.
     pub client_name: String,
-    /// How much is known of the client.
+    /// Trust in the client.
     pub standing: ClientTrust,
-    /// Where the answer goes, as it was requested or as the only registered one.
+    /// URI to which the answer goes, as it was requested or as the only registered one.
     pub redirect_uri: String,
-    /// What the client wants back.
+    /// State that the client wants back.
     pub state: Option<String>,
     /// The challenge by the method `S256`.
     pub challenge: String,
@@ -36,7 +36,7 @@ pub struct AuthRequest {
     pub scopes: Vec<String>,
 }
 
-/// What the server is and has.
+/// Address and scopes of the authorization server, by which requests are read.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'t> {
     /// Its address, which is its issuer.
@@ -63,9 +63,9 @@ pub struct ClientFault {
     pub code: &'static str,
     /// A sentence of ASCII without quotes.
     pub description: &'static str,
-    /// Where the answer goes.
+    /// URI to which the answer goes.
     pub redirect_uri: String,
-    /// What the client wants back.
+    /// State that the client wants back.
     pub state: Option<String>,
 }
 
@@ -138,7 +138,7 @@ fn is_challenge(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// The one resource of a request: that of the main endpoint if it names none, as clients of 2025-03-26 do.
+/// The only resource of a request: that of the main endpoint if it names none, as clients of 2025-03-26 do.
 pub(crate) fn resource(params: &Params, public_url: &PublicUrl) -> Option<String> {
     let mut topics = params.all("resource").map(|resource| topic_of_resource(public_url, resource));
     let first = topics.next().unwrap_or(Some("main"))?;
@@ -164,7 +164,7 @@ pub fn may_redirect_error(standing: ClientTrust, is_local: bool) -> bool {
 }
 
 impl ClientFault {
-    /// Where to redirect with this error.
+    /// Address of the redirect with this error.
     #[must_use]
     pub fn location(&self, issuer: &str) -> String {
         error_location(&self.redirect_uri, self.state.as_deref(), issuer, (self.code, self.description))
@@ -172,7 +172,7 @@ impl ClientFault {
 }
 
 impl AuthRequest {
-    /// Where to redirect with a code.
+    /// Address of the redirect with a code.
     #[must_use]
     pub fn code_location(&self, code: &str, issuer: &str) -> String {
         let mut parameters = vec![("code", code)];
@@ -181,7 +181,7 @@ impl AuthRequest {
         with_query(&self.redirect_uri, &parameters)
     }
 
-    /// Where to redirect with an error.
+    /// Address of the redirect with an error.
     #[must_use]
     pub fn error_location(&self, issuer: &str, error: (&str, &str)) -> String {
         error_location(&self.redirect_uri, self.state.as_deref(), issuer, error)

@@ -19,7 +19,7 @@ use crate::params::PARAMS_BYTES_MAX;
 use crate::registration;
 use crate::service::{Now, SignIn};
 
-/// How long a client may keep the document, in seconds.
+/// Time that a client may keep the document, in seconds.
 const DOCUMENT_SECS: u32 = 300;
 
 /// The routes. While signing in is disabled, all answer as absent ones do.

@@ -36,7 +36,7 @@ pub const TRIES_PER_MINUTE: u32 = 10;
 /// Requests for tokens of one address that are refused, in a minute.
 pub const REFUSALS_PER_MINUTE: u32 = 60;
 
-/// What the authorization server needs of its gateway.
+/// The gateway, as its authorization server needs it.
 pub trait Home: Send + Sync + 'static {
     /// The configuration in force.
     fn config(&self) -> Arc<Config>;
@@ -76,7 +76,7 @@ pub(crate) fn bearer(name: &str, mark: &str) -> String {
     format!("{name} {mark}")
 }
 
-/// What is in force while one request is answered.
+/// Configuration and time while one request is answered.
 pub(crate) struct Now {
     config: Arc<Config>,
     pub(crate) login: LoginConfig,
@@ -119,7 +119,7 @@ impl SignIn {
         }))
     }
 
-    /// What is in force now; `None` while signing in is disabled.
+    /// Configuration and time now; `None` while signing in is disabled.
     pub(crate) fn now(&self) -> Option<Now> {
         let config = self.home.config();
         let (login, public_url) = (config.login.clone()?, config.public_url.clone()?);
@@ -164,7 +164,7 @@ impl SignIn {
         (mark == self.mark(now, name)).then(|| name.to_owned())
     }
 
-    /// What a participant is marked with now.
+    /// Mark of a participant now.
     pub(crate) fn mark(&self, now: &Now, name: &str) -> String {
         let mark = self.access.read(|state| session_mark(now.config(), state, name));
         format!("{} {mark}", self.run)
@@ -203,15 +203,15 @@ impl SignIn {
 }
 
 impl Now {
-    /// What requests are read by.
+    /// Calls a function with the terms by which requests are read.
     pub(crate) fn with_terms<T>(&self, use_them: impl FnOnce(&Terms<'_>) -> T) -> T {
         let (scopes, baseline) = self.scopes();
         use_them(&Terms { public_url: &self.public_url, scopes: &scopes, baseline: &baseline })
     }
 }
 
-/// What addresses the documents of clients may be at: public ones, and those of this machine only for a gateway that is itself reached
-/// on this machine alone.
+/// Reach of the documents of clients: public addresses, and those of this machine only for a gateway that is
+/// itself reached on this machine alone.
 fn reach(public_url: &PublicUrl) -> Reach {
     Url::parse(public_url.as_str()).map_or_else(|_| Reach::public(), |url| Reach::of(&url, &[]))
 }

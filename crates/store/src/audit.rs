@@ -42,7 +42,7 @@ pub const AUDIT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// that it is a share of the permits too. It is what a gateway at full load writes in about a second, if the disk stalls.
 pub const PARTICIPANT_AUDIT_BYTES_MAX: usize = AUDIT_BYTES_MAX / SHARE_OF_POOL;
 
-/// What a permit counts on the account of its participant.
+/// Bytes that one permit counts on the account of its participant: its share of the queue.
 pub const ENTRY_BYTES: usize = AUDIT_BYTES_MAX / AUDIT_PERMITS_MAX;
 
 /// The longest time that entries of [`Permit::write`] gather before they are written, in milliseconds: each group costs two

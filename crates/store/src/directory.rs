@@ -30,7 +30,7 @@ const LOCK_PAUSE: Duration = Duration::from_millis(20);
 pub struct Directory {
     path: PathBuf,
     lock: File,
-    /// When it was taken, in Unix milliseconds.
+    /// Time at which the process took the directory, in Unix milliseconds.
     since_ms: u64,
 }
 

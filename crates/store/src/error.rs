@@ -40,7 +40,7 @@ pub enum StoreError {
         head: PathBuf,
         /// Line number, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Fault of the line.
         cause: String,
     },
     /// The journal is gone, or is not the one that the file of its head names.
@@ -50,7 +50,7 @@ pub enum StoreError {
         path: PathBuf,
         /// The file of its head. With the word `accepted` in it the journal is taken as it is.
         head: PathBuf,
-        /// What is wrong.
+        /// Fault of the journal.
         cause: String,
     },
     /// A file could not be opened, so nothing was written. Writing goes on as soon as it can be opened.

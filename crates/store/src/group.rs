@@ -92,7 +92,7 @@ struct Batch<I> {
     /// Whether it has reached a limit at which it is written at once.
     full: bool,
     callbacks: Vec<OnDurable>,
-    /// What its items take of their participants' shares.
+    /// Parts of their participants' shares that the items take.
     taken: Vec<Taken>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct QueuePermit<I> {
 }
 
 impl<I> QueuePermit<I> {
-    /// The same permit on an account. The bytes of the item that what is taken does not cover are added to it.
+    /// The permit, on an account. The bytes of the item that what is taken does not cover are added to it.
     pub(crate) fn on(self, taken: Taken, covers: usize) -> Self {
         let mut permit = self;
         permit.taken = Some((taken, covers));

@@ -160,6 +160,7 @@ impl JournalFile {
             return Err(StoreError::Stopped);
         }
         self.open_replaced()?;
+        // A copy: the chain moves on only with lines that are on disk.
         let (mut chain, mut sealed) = (self.chain, Vec::with_capacity(2 * text.len()));
         chain.seal_all(text, &mut sealed);
         if let Err(cause) = self.file.append(&sealed) {
@@ -202,6 +203,7 @@ impl JournalFile {
         let begun = begin(Some(self.place()), text);
         let (text, id, chain) = begun.map_err(on(&*self.disk, "compact", JOURNAL_FILE))?;
         self.disk.prepare(JOURNAL_FILE, &text).map_err(on(&*self.disk, "compact", JOURNAL_FILE))?;
+        // Until it is certain which of the two files is there.
         self.stopped = true;
         self.disk.replace(JOURNAL_FILE).map_err(on(&*self.disk, "replace", JOURNAL_FILE))?;
         (self.id, self.chain, self.stopped, self.replaced) = (id, chain, false, true);

@@ -69,7 +69,7 @@ pub enum Record {
     UpstreamClient(UpstreamClient),
     /// A definition of a server is trusted, in place of the one before.
     Pin(PinnedDefinition),
-    /// What was pinned of a server is forgotten.
+    /// The pinned definitions of a server are forgotten.
     PinsReset {
         /// The server.
         server: String,
@@ -154,8 +154,8 @@ pub struct IssuedToken {
     /// Whether it has expired, on record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expired: bool,
-    /// Which bearer of the name this is: made with the first token, kept by those that replace it, another one after a revocation.
-    /// Tokens of older journals have none.
+    /// Incarnation of the bearer's name: made with the first token, kept by those that replace it, another
+    /// one after a revocation. Tokens of older journals have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<String>,
 }
@@ -239,9 +239,9 @@ pub struct CreatedTask {
 pub struct PinnedDefinition {
     /// The configured name of the server.
     pub server: String,
-    /// SHA-256 of what tells it from another server of the name, 64 hexadecimal digits.
+    /// SHA-256 of the traits by which the server differs from another one of its name, 64 hexadecimal digits.
     pub identity: String,
-    /// What is defined: `tool`, `prompt`, `instructions`.
+    /// Kind of the definition: `tool`, `prompt`, `instructions`.
     pub part: String,
     /// The server's own name of it.
     pub name: String,

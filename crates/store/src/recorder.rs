@@ -64,7 +64,8 @@ impl Recorder {
         self.reserve_on(None)
     }
 
-    /// The same on the account of the participant that acts, if it has one: see [`Recorder::account`].
+    /// Reserves room for one entry on the account of the participant that acts, if it has one: see
+    /// [`Recorder::account`].
     ///
     /// # Errors
     /// As [`Recorder::reserve`]; `overloaded` when its share of the log's queue is full.
@@ -83,7 +84,7 @@ impl Recorder {
         })
     }
 
-    /// The same on the account of this participant.
+    /// Reserves room for one entry on the account of this participant.
     ///
     /// # Errors
     /// As [`Recorder::reserve_on`].
@@ -154,7 +155,7 @@ impl Recorder {
     }
 }
 
-/// How often an entry could not be recorded.
+/// Number of entries that could not be recorded.
 #[derive(Debug, Default)]
 struct Missed {
     count: AtomicU64,

@@ -42,7 +42,8 @@ pub struct State {
     revocations: Revocations,
 }
 
-/// How often something was taken from each participant since this process has read the journal. No part of what a journal says.
+/// Number of revocations of each participant since this process has read the journal. No part of what a
+/// journal says.
 #[derive(Debug, Clone, Default)]
 struct Revocations(BTreeMap<String, u64>);
 
@@ -73,8 +74,8 @@ impl State {
         &self.tokens
     }
 
-    /// How often a token, a sign-in or a consent of a participant was revoked since this process has read the journal. It tells
-    /// states of before a revocation from later ones, within the process.
+    /// Number of tokens, sign-ins and consents of a participant that were revoked since this process has read
+    /// the journal. It distinguishes states of before a revocation from later ones, within the process.
     #[must_use]
     pub fn revocations(&self, participant: &str) -> u64 {
         self.revocations.0.get(participant).copied().unwrap_or_default()

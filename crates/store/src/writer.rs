@@ -39,10 +39,10 @@ struct Inner {
 /// Receives why a compaction failed.
 type Report = Box<dyn Fn(&str) + Send + Sync>;
 
-/// How the latest compaction of the journal ended.
+/// End of the latest compaction of the journal.
 #[derive(Default)]
 struct Compaction {
-    /// Why it failed, and whether the journal stopped.
+    /// Cause of its failure, and whether the journal stopped.
     failure: Mutex<Option<(String, bool)>>,
     report: OnceLock<Report>,
 }

@@ -18,9 +18,9 @@ pub struct Failure {
     pub exit: Exit,
     /// A stable code for scripts.
     pub code: String,
-    /// What happened.
+    /// Message about the failure.
     pub message: String,
-    /// What to do next.
+    /// Advice on the next step.
     pub hint: Option<String>,
     /// The problems of a configuration that the message sums up.
     pub problems: Vec<Problem>,
@@ -42,7 +42,7 @@ impl Failure {
         self.hint("pass a token with --token TOKEN or PORTMOOT_TOKEN; the gateway's operator issues one with: portmoot token new NAME")
     }
 
-    /// The same, with advice.
+    /// The failure, with advice.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {
         self.hint = Some(hint.into());
@@ -71,7 +71,7 @@ impl Failure {
     }
 }
 
-/// What follows from an empty journal.
+/// Consequence of an empty journal.
 const OPEN: &str = "without tokens every program on this machine may then do everything";
 
 /// A path as a shell reads it.
@@ -79,7 +79,7 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-/// What to do about a data directory that another process has.
+/// Advice about a data directory that another process has.
 fn running(owner: Option<&DirectoryOwner>) -> String {
     const ELSE: &str = "or choose another directory with --data-dir DIR";
     let Some((owner, listen)) = owner.and_then(|owner| Some((owner, owner.listen.as_deref()?))) else {

@@ -22,7 +22,7 @@ pub struct Output {
     color: bool,
     /// Whether results have colours.
     result_color: bool,
-    /// Where results go instead of stdout.
+    /// Buffer to which results go instead of stdout.
     watched: Option<&'static Mutex<String>>,
     /// Whether colours are unwanted everywhere.
     plain: bool,
@@ -30,7 +30,7 @@ pub struct Output {
     log: Option<LogFormat>,
 }
 
-/// How the lines of the log are written.
+/// Form of the lines of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// Time, level and text.
@@ -51,7 +51,7 @@ impl Output {
         Output { json, quiet, color, result_color, watched: None, plain: unwanted, log: None }
     }
 
-    /// The same, with results kept for the caller.
+    /// The output, with results kept for the caller.
     pub fn watched(self, results: &'static Mutex<String>) -> Output {
         Output { watched: Some(results), ..self }
     }
@@ -71,7 +71,7 @@ impl Output {
         !self.plain && is_terminal
     }
 
-    /// The same, with messages as lines of the log.
+    /// The output, with messages as lines of the log.
     pub fn to_log(self, format: LogFormat) -> Output {
         Output { log: Some(format), ..self }
     }
@@ -129,7 +129,7 @@ impl Output {
         self.listing_or(answer, member, (columns, "none"), row);
     }
 
-    /// The same; without entries, `none` says so and what is next.
+    /// Prints a listing; without entries, `none` says so and what is next.
     pub fn listing_or(
         self,
         answer: &Value,
@@ -159,7 +159,7 @@ impl Output {
         self.result(&rows.join("\n"));
     }
 
-    /// The same for a text that begins with `plain`, which is printed as `painted`.
+    /// Prints an indented text that begins with `plain`, which is printed as `painted`.
     pub fn indented_with(self, text: &str, indent: usize, (plain, painted): (&str, &str)) {
         let Some(columns) = self.result_columns() else {
             return self.result(&text.replacen(plain, painted, 1));
@@ -223,7 +223,7 @@ impl Output {
         self.paint(text, code)
     }
 
-    /// The same for a result.
+    /// A painted text for a result.
     pub fn painted_result(self, text: &str, code: &str) -> String {
         Output { color: self.result_color, ..self }.paint(text, code)
     }

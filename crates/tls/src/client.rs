@@ -91,7 +91,7 @@ impl ClientTls {
         Ok(Self::new(oldest, files, identity, trust))
     }
 
-    /// The same, showing what it shows, but trusting the one certificate with this SHA-256.
+    /// Settings that show the same certificate, and trust the one certificate with this SHA-256.
     #[must_use]
     pub fn pinning(&self, sha256: [u8; 32]) -> Self {
         let files = ClientFiles::clone(&self.files);
@@ -102,7 +102,7 @@ impl ClientTls {
         Self { oldest, files: Arc::new(files), identity, trust, config: Arc::default() }
     }
 
-    /// What rustls performs handshakes with. Offers no protocol (ALPN): who dials sets it.
+    /// Configuration with which rustls performs handshakes. Offers no protocol (ALPN): who dials sets it.
     ///
     /// # Errors
     /// [`TlsError::NoRoots`] where this machine is to be trusted and trusts nothing.

@@ -32,7 +32,7 @@ pub enum TlsError {
     Absent {
         /// The file.
         path: PathBuf,
-        /// What it should have.
+        /// Part that the file should have.
         what: &'static str,
     },
     /// The library cannot use a certificate or key of it.
@@ -78,7 +78,7 @@ impl TlsError {
         }
     }
 
-    /// What the operator can do.
+    /// Advice to the operator.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {

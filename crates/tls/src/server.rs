@@ -87,7 +87,7 @@ impl ServerTls {
         Ok(Self { files, identity, client_roots, config: Arc::new(config) })
     }
 
-    /// What performs the handshake of a connection.
+    /// Acceptor that performs the handshake of a connection.
     #[must_use]
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.config))

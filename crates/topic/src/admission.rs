@@ -103,7 +103,8 @@ impl Looker<'_> {
         (self.promotes && proposes(self.capabilities, method, Some(context), server)).then_some(true)
     }
 
-    /// The same of a template: one possible URI is enough.
+    /// Whether a read of some URI of a template would be held (true) or admitted (false): one possible URI is
+    /// enough.
     pub(crate) fn holds_some(self, method: &str, shape: &[Option<char>], server: &str) -> Option<bool> {
         let some = |head| self.capabilities.admits_some(head, method, shape, &[server]);
         if some(REQUEST) {

@@ -61,7 +61,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// The same, and the caller of a paused call: it hears of further questions and of notifications when it comes back.
+    /// Link and call that a notification concerns: those that the server reaches, or a paused call of its,
+    /// whose caller hears of further questions and of notifications when it comes back.
     pub(crate) fn concerned_by(&self, server: Seat, about: About) -> Option<(LinkId, Option<OperationId>)> {
         if let About::Call(call) = about
             && let Some(open) = self.operations.get(call)
@@ -112,7 +113,7 @@ impl<H: Handles> Topic<H> {
         Ok((seat, link, call, self.receiver(link, call).ok_or(Cause::Moot)?))
     }
 
-    /// How many questions of a server wait for a participant.
+    /// Number of a server's questions that wait for a participant, on all its links together.
     fn asked_by(&self, server: Seat, participant: Seat) -> usize {
         let link = self.server_link(server).and_then(|link| self.members.link(link));
         let open = link.map_or(&[][..], |link| &link.open);

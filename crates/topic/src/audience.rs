@@ -16,7 +16,7 @@ pub struct Listener {
 pub enum Reach {
     /// Every listener whose mode admits it.
     Listeners,
-    /// The same but for one participant, which is asked in another way.
+    /// Every listener whose mode admits it, except one participant, which is asked in another way.
     Except(ParticipantId),
     /// Only listeners in [`DeliveryMode::All`], which see a copy of a message to another participant; not the one participant
     /// that got the original.

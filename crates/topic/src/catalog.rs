@@ -16,7 +16,7 @@ use crate::{
     view::{Manifest, Naming, OfferedEntry, PerList, UpstreamView, is_named},
 };
 
-/// How MCP clients name an entry.
+/// Name of an entry of a server in the requests of MCP clients.
 pub(crate) enum ClientName {
     /// Under this public name or URI.
     Public(String),
@@ -74,7 +74,7 @@ pub(crate) struct Catalog {
     /// The first server with an app of this resource.
     apps: HashMap<Arc<str>, UpstreamIndex>,
     builtin: Option<UpstreamIndex>,
-    /// The one server whose names have no prefix.
+    /// The server whose names have no prefix; at most one has none.
     bare: Option<UpstreamIndex>,
     /// The server that gets URIs which no server lists.
     rest: Option<UpstreamIndex>,
@@ -138,7 +138,7 @@ impl Catalog {
         self.views.get(index.0)
     }
 
-    /// How MCP clients name an entry of a server, listed or not, as capabilities judge it.
+    /// Name of a server's entry, listed or not, in clients' requests: capabilities judge by it.
     pub(crate) fn client_name(&self, server: &ParticipantId, method: &str, own: &str) -> ClientName {
         let Some(index) = self.index(server) else { return ClientName::None };
         let Some(names) = self.names(index).filter(|names| !names.builtin) else { return ClientName::None };
@@ -205,7 +205,8 @@ impl Catalog {
         Some(Naming { own: self.names(index)?, all: &self.upstreams, builtin, limits: &self.limits })
     }
 
-    /// The same; the shared view itself, if its manifest is equal.
+    /// Index of a manifest for look-up, under the server's prefix: the shared view itself if its manifest is
+    /// equal.
     pub(crate) fn view_of(&self, index: UpstreamIndex, manifest: Manifest) -> Arc<UpstreamView> {
         match self.shared(index) {
             Some(shared) if shared.manifest == manifest => shared.clone(),

@@ -6,10 +6,10 @@ use model::{ListKind, NameFilter, ParticipantId, TopicName};
 
 use crate::{RingLimits, names::public_name};
 
-/// How long a call waits for a caller that was answered for now with questions, milliseconds.
+/// Time that a call waits for a caller that was answered for now with questions, milliseconds.
 pub const PAUSE_MS: u64 = 10 * 60 * 1000;
-/// How long a caller that is asked by answers waits for further questions about its call, milliseconds: a server that asks several
-/// things at once sends them one by one.
+/// Time that further questions about a call are gathered before its caller is answered for now, milliseconds:
+/// a server that asks several things at once sends them one by one.
 pub const GATHER_MS: u64 = 20;
 /// The most servers of one topic.
 pub const UPSTREAMS_MAX: usize = 1000;
@@ -134,30 +134,30 @@ pub struct Limits {
     pub operations_max: usize,
     /// Open operations of one link: those that it opened and the questions that wait for its answer.
     pub operations_per_link_max: usize,
-    /// The same of one participant, on all its links together; of all guests together as well.
+    /// Open operations of one participant, on all its links together; of all guests together as well.
     pub operations_per_participant_max: usize,
     /// Questions of servers that wait for the answer of one link.
     pub asks_per_link_max: usize,
     /// Questions of one server that wait for callers' answers.
     pub asks_per_server_max: usize,
-    /// Those of them that wait for one participant, on all its links together.
+    /// Questions of one server that wait for one participant, on all its links together.
     pub asks_per_server_and_participant_max: usize,
     /// Times that one call is answered for now with questions.
     pub rounds_max: u32,
-    /// How long questions about such a call are gathered before, milliseconds.
+    /// Time that questions are gathered before a caller is answered for now with them, milliseconds.
     pub gather_ms: u64,
-    /// How long such a call waits for its caller, milliseconds.
+    /// Time that a call that was answered for now waits for its caller, milliseconds.
     pub pause_ms: u64,
-    /// How long a participant that has left counts as away for a moment, milliseconds: what it is to carry out is not approved
-    /// meanwhile, and stays pending.
+    /// Time that a participant that has left counts as away for a moment, milliseconds: what it is to carry
+    /// out is not approved meanwhile, and stays pending.
     pub away_ms: u64,
     /// Proposals of the topic that are not over; each may have one parked call.
     pub proposals_max: usize,
-    /// The same of one participant; of all guests together as well.
+    /// Proposals of one participant that are not over; of all guests together as well.
     pub proposals_per_participant_max: usize,
     /// Bytes of the contents of these proposals.
     pub proposal_bytes_max: usize,
-    /// The same of one participant; of all guests together as well.
+    /// Bytes of the contents of one participant's proposals; of all guests' together as well.
     pub proposal_bytes_per_participant_max: usize,
     /// Entries of one list of one server.
     pub items_per_list_max: usize,

@@ -35,6 +35,7 @@ impl<H: Handles> Topic<H> {
         let cause = match &proposal.phase {
             Phase::Opening if proposal.queued.is_some() => Some(Cause::Decided),
             Phase::Opening => {
+                // It is judged once the opening is on disk.
                 proposal.queued = Some(Box::new(ruling));
                 return;
             }

@@ -226,7 +226,8 @@ pub enum Effect<H: Handles> {
         notice: H::Notice,
         /// The resource's public URI, if the receiver knows it under another spelling than the server.
         public: Option<Arc<str>>,
-        /// The same or another resource, or a task, under the spelling by which the caller listens.
+        /// The resource or the task that the notification is about, under the spelling by which the caller
+        /// listens; it may be another resource than the server names.
         about: Option<Arc<str>>,
     },
     /// The list that these callers see may have changed.

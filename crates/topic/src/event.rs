@@ -49,7 +49,7 @@ pub enum Event<'a, H: Handles> {
     Narrow {
         /// The link.
         link: LinkId,
-        /// What the token is good for; `None` is everything.
+        /// Part of the capabilities that the token is good for; `None` is everything.
         narrowing: Option<Narrowing>,
     },
     /// The configuration of servers changes, whole. Views of servers that stay are kept; the others leave.
@@ -148,7 +148,7 @@ pub enum Event<'a, H: Handles> {
         proposal: OperationId,
         /// The proposed request.
         terms: Terms,
-        /// The same in full.
+        /// Content of the proposed request, in full.
         content: H::Content,
         /// The held call (see [`Effect::Hold`](crate::Effect::Hold)).
         held: OperationId,
@@ -159,7 +159,7 @@ pub enum Event<'a, H: Handles> {
     Unproposable {
         /// The held call.
         held: OperationId,
-        /// What its caller gets instead.
+        /// Answer that the caller gets instead of a proposal.
         end: End<H::Answer>,
     },
     /// A proposal of before a restart is there again.

@@ -34,7 +34,7 @@ pub(crate) struct Member<H: Handles> {
     pub(crate) bucket: Option<Bucket>,
     /// Unordered: no effect may depend on the order.
     pub(crate) links: Vec<LinkId>,
-    /// The one of them that listens to the room.
+    /// The link that listens to the room; at most one does.
     pub(crate) listener: Option<LinkId>,
     /// The number of open operations on all of them.
     pub(crate) open: usize,
@@ -97,7 +97,8 @@ pub(crate) struct Link<H: Handles> {
     pub(crate) notified: bool,
     /// Whether its caller is asked by answers for now.
     pub(crate) pauses: bool,
-    /// What its caller's access token leaves of the member's capabilities.
+    /// Capabilities of the member as far as the caller's access token is good for them; `None` without
+    /// narrowing.
     pub(crate) narrowed: Option<Box<Narrowed>>,
 }
 
@@ -145,12 +146,13 @@ impl<H: Handles> Link<H> {
         Self { seat, place, handle, open, own, listener, level, promotes, notified, pauses, narrowed }
     }
 
-    /// What its caller may do: what its member may, as far as its access token is good for it.
+    /// Capabilities of the link's caller: the member's, as far as its access token is good for them.
     pub(crate) fn granted<'m>(&'m self, member: &'m Member<H>) -> &'m Arc<Capabilities> {
         self.narrowed.as_ref().map_or(&member.capabilities, |narrowed| &narrowed.granted)
     }
 
-    /// What its caller may do with an access token that narrows to this, which need not be the latest.
+    /// Capabilities of the link's caller under an access token of this narrowing, which need not be the
+    /// latest.
     pub(crate) fn granted_with(
         &self,
         member: &Member<H>,
@@ -409,12 +411,12 @@ impl<H: Handles> Members<H> {
         self.seats.iter().flatten().filter(|member| !member.hidden)
     }
 
-    /// Those of them that other participants see.
+    /// The members that other participants see.
     pub(crate) fn seen(&self) -> impl Iterator<Item = &Member<H>> {
         self.iter().filter(|member| member.is_seen())
     }
 
-    /// The callers among them.
+    /// The members that are callers.
     pub(crate) fn callers(&self) -> impl Iterator<Item = &Member<H>> {
         self.iter().filter(|member| member.is_caller())
     }

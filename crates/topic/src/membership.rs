@@ -230,6 +230,7 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn revoke(&mut self, participant: &ParticipantId) {
         let own = self.members.of_id(participant).filter(|member| member.is_caller());
         let mut links = own.map(|member| member.links.clone()).unwrap_or_default();
+        // They are unordered, and the order of effects must follow from the state alone.
         links.sort_unstable();
         for link in links {
             self.close_link(link, Some(Ended::Revoked));

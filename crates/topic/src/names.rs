@@ -15,7 +15,7 @@ pub const REWRITTEN: &str = "portmoot:";
 pub const KEPT_SCHEMES: [&str; 2] = [APP_SCHEME, "skill://"];
 /// The scheme of the resources of apps (MCP Apps).
 pub(crate) const APP_SCHEME: &str = "ui://";
-/// What follows the scheme of such a URI.
+/// Authority of the public URI of such a resource; the server's id follows it.
 pub const KEPT_AUTHORITY: &str = "portmoot/";
 
 /// Hexadecimal digits of the hash at the end of a shortened name.
@@ -87,7 +87,7 @@ fn kept_scheme(uri: &str) -> Option<(&'static str, &str)> {
     KEPT_SCHEMES.into_iter().find_map(|scheme| Some((scheme, uri.strip_prefix(scheme)?)))
 }
 
-/// What follows the beginning of a rewritten URI, and the scheme that belongs to what comes behind the server's id there.
+/// Rest of a rewritten URI, from the server's id on, and the scheme that belongs to what follows that id.
 pub(crate) fn behind_rewriting(uri: &str) -> Option<(&'static str, &str)> {
     match kept_scheme(uri) {
         Some((scheme, rest)) => Some((scheme, rest.strip_prefix(KEPT_AUTHORITY)?)),

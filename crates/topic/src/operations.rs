@@ -19,14 +19,14 @@ pub(crate) enum State {
     Delivered { proposal: Option<OperationId> },
     /// A call that waits for the decision about its proposal; no server has it yet, and its caller waits.
     Held { proposal: Option<OperationId> },
-    /// The same, and its caller was answered for now: it is no longer among its link's open operations.
+    /// A held call whose caller was answered for now: it is no longer among its link's open operations.
     Parked { proposal: OperationId },
     /// The gateway's own participant has it and waits for a proposal to end. Cancelling it withdraws the proposal if it is a
     /// resumption of the caller's own.
     Waiting { proposal: OperationId, withdraws: bool },
     /// A server has the call and asked its caller, which was answered for now with the questions and comes back with the answers.
     Paused { proposal: Option<OperationId> },
-    /// The same after the server's answer, which waits for the caller.
+    /// A paused call that its server has answered; the answer waits for the caller.
     Kept,
     /// A server's question to a caller, about an open call if it is about one.
     Asked { about: Option<OperationId> },
@@ -91,7 +91,7 @@ pub(crate) struct Rare<H: Handles> {
     pub(crate) listens: Option<Listening>,
     /// The end at its server, which waits for the caller.
     pub(crate) kept: Option<End<H::Answer>>,
-    /// What its server notified about it while it was paused, oldest first.
+    /// Notifications of its server about the call while it was paused, oldest first.
     pub(crate) missed: VecDeque<H::Notice>,
 }
 

@@ -41,7 +41,7 @@ impl<H: Handles> Topic<H> {
         self.members.link(link).is_some_and(|own| own.pauses) && PAUSABLE.contains(&method.as_str())
     }
 
-    /// The same of the caller of an open call.
+    /// Whether the caller of an open call is asked by answers for now.
     pub(crate) fn pauses(&self, call: OperationId) -> bool {
         self.operations.get(call).is_some_and(|open| open.pauses)
     }

@@ -56,9 +56,9 @@ pub(crate) struct Proposals<H: Handles> {
     wall_deadlines: BTreeSet<(u64, OperationId)>,
     /// By the envelope that proposed.
     by_envelope: Map<Arc<str>, OperationId>,
-    /// Those that run, by the envelope that fulfils.
+    /// Running proposals, by the envelope that fulfils.
     by_fulfilment: Map<Arc<str>, Vec<OperationId>>,
-    /// Those that participants carry out in the room, by the number of their opening.
+    /// Proposals that participants carry out in the room, by the number of their opening.
     in_room: BTreeSet<(u64, OperationId)>,
     ended: Latest<OperationId>,
     /// Digests of the envelopes of those that are over, kept or not.
@@ -95,22 +95,22 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
-    /// What is not over, and on the account of a participant: its own, or the one of all guests.
+    /// Open proposals on the account of a participant: its own, or the one of all guests.
     pub(crate) fn on_account(&self, by: &ParticipantId) -> Amount {
         self.accounts.get(account(by, self.guests)).copied().unwrap_or_default()
     }
 
-    /// What is not over, of all participants.
+    /// Open proposals of all participants.
     pub(crate) fn open(&self) -> Amount {
         self.open
     }
 
-    /// The number of those that are not over.
+    /// Number of open proposals.
     pub(crate) fn len(&self) -> usize {
         self.open.count
     }
 
-    /// The number of a participant's that are not over.
+    /// Number of a participant's open proposals.
     pub(crate) fn count(&self, by: &ParticipantId) -> usize {
         self.counts.get(by).copied().unwrap_or_default()
     }
@@ -125,7 +125,7 @@ impl<H: Handles> Proposals<H> {
         self.all.get(&id).filter(|proposal| proposal.over.is_none())
     }
 
-    /// The same, for everything but the phase, the fulfilment and the deadline.
+    /// An open proposal, for changes of anything but its phase, fulfilment and deadline.
     pub(crate) fn get_mut(&mut self, id: OperationId) -> Option<&mut Proposal<H>> {
         self.all.get_mut(&id).filter(|proposal| proposal.over.is_none())
     }
@@ -341,7 +341,7 @@ impl<H: Handles> Proposals<H> {
         }
     }
 
-    /// Those that are open to decisions, in no order.
+    /// Proposals that are open to decisions, in no order.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
         let pending = |own: &Proposal<H>| own.over.is_none() && matches!(own.phase, Phase::Pending);
         self.all.iter().filter(move |(_, own)| pending(own)).map(|(id, own)| (*id, own))

@@ -234,6 +234,7 @@ impl<H: Handles> Topic<H> {
         if self.operations.get(id).is_some_and(|open| open.state == State::Paused { proposal: None }) {
             return self.keep_end(id, end);
         }
+        // Before the call is closed, which concludes its proposal.
         let carried_out = answer.and_then(|answer| self.keep_answer(id, answer));
         let Some((call, _)) = self.close_call(id, outcome, answer) else { return };
         self.finish(call, end, carried_out);
@@ -303,6 +304,7 @@ impl<H: Handles> Topic<H> {
         outcome: Outcome,
         answer: Option<&H::Answer>,
     ) -> Option<(H::Call, State)> {
+        // While the operation is in the table, which the mirror reads.
         self.mirror_end(id, outcome, answer);
         self.end_asks_about(id);
         self.forget_deadline(id);

@@ -36,7 +36,7 @@ impl<H: Handles> Topic<H> {
         scopes.good_for(kind.ok()?, &[at]).map(needs)
     }
 
-    /// The same of an envelope.
+    /// Refusal of an envelope that a wider access token would admit, if the client can come back with one.
     pub(crate) fn lacking_kind(&self, link: LinkId, kind: KindRef<'_>, to: &[&str]) -> Option<Box<Refusal>> {
         let (own, member) = self.members.linked(link)?;
         let scopes = own.stepping_up()?;

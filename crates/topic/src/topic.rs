@@ -46,7 +46,7 @@ pub struct Topic<H: Handles> {
     pub(crate) departures: Departures,
     /// The time of the step on the steady clock, milliseconds.
     pub(crate) now_ms: u64,
-    /// The same on the wall clock.
+    /// The time of the step on the wall clock, milliseconds.
     pub(crate) wall_ms: u64,
     /// The effects of the step, so far.
     pub(crate) effects: Effects<H>,
@@ -143,7 +143,8 @@ impl<H: Handles> Topic<H> {
         Some(self.catalog.names_of(server)?.ruled_name(own))
     }
 
-    /// The same of a public name that the configuration gives to a tool; `None` if it is no such name.
+    /// Name by which capabilities know a tool, from the public name that the configuration gives to it;
+    /// `None` if it gives no such name.
     pub fn ruled_of_public(&self, server: &ParticipantId, public: &str) -> Option<String> {
         let names = self.catalog.names_of(server)?;
         let given = |(own, _): &(&Arc<str>, _)| names.public_name(ListKind::Tools, own) == public;
@@ -253,7 +254,7 @@ impl<H: Handles> Topic<H> {
         self.members.seat(participant).is_some()
     }
 
-    /// The one link of a participant that listens to the room.
+    /// The link of a participant that listens to the room; at most one does.
     pub fn listener(&self, participant: &ParticipantId) -> Option<LinkId> {
         self.members.of_id(participant)?.listener
     }

@@ -10,7 +10,7 @@ use wire::proto::Kind;
 
 use crate::{client, server};
 
-/// What shows a call of proto-mcp in JSON.
+/// View of a call of proto-mcp in JSON.
 #[derive(Debug)]
 pub struct JsonView {
     /// The messages of the tool that it calls.

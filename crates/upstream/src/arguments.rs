@@ -48,7 +48,7 @@ impl Arguments {
         Ok(Self { plan, validator })
     }
 
-    /// What the schema weighs in memory, in values.
+    /// Weight of the schema in memory, in values.
     pub(crate) fn values(&self) -> usize {
         self.plan.values()
     }

@@ -27,7 +27,7 @@ pub struct ServerConfig {
     pub era: EraChoice,
     /// The callers that share a session.
     pub sessions: Sessions,
-    /// When the gateway runs it.
+    /// Occasion on which the gateway runs it.
     pub start: Start,
     /// A server that runs on demand is stopped after this time without use.
     pub idle_stop: Duration,
@@ -41,9 +41,9 @@ pub struct ServerConfig {
     /// Whether the arguments of calls are checked by the input schemas of its tools, and tools whose schemas do not serve for that
     /// are left out.
     pub validate: bool,
-    /// What changes of its definitions lead to.
+    /// Policy on changes of its definitions.
     pub pins: Policy,
-    /// Which of its tools callers see, and how; `None` if as it lists them.
+    /// Selection and changes of its tools for callers; `None` if callers see them as it lists them.
     pub curation: Option<Arc<Curation>>,
 }
 
@@ -68,9 +68,9 @@ pub enum Transport {
     Participant,
     /// None: its configuration cannot be used, for example because an environment variable is not set.
     Unusable {
-        /// Why, for operators.
+        /// Cause, for operators.
         why: String,
-        /// What they do about it.
+        /// Advice to operators about the cause.
         fix: String,
     },
 }
@@ -86,7 +86,7 @@ pub struct StdioConfig {
     pub env: Vec<(String, Secret)>,
     /// Its working directory; `None` is the gateway's.
     pub cwd: Option<PathBuf>,
-    /// What confines it.
+    /// Confinement of the process.
     pub confinement: Confinement,
 }
 
@@ -97,7 +97,8 @@ pub struct HttpConfig {
     pub url: Secret,
     /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
-    /// What is trusted and shown if the URL begins with `https` or `wss`: `ca`, `client_cert`, `client_key`.
+    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with `https` or
+    /// `wss`: `ca`, `client_cert`, `client_key`.
     pub tls: ClientTls,
 }
 
@@ -106,7 +107,7 @@ pub struct HttpConfig {
 pub struct OpenApiConfig {
     /// The description.
     pub description: Description,
-    /// Where the API is. All requests go to the origin of its URL.
+    /// Address of the API. All requests go to the origin of its URL.
     pub http: HttpConfig,
     /// Whether that URL is the API's; else it is where the description is fetched from, on whose origin the API is.
     pub is_base: bool,
@@ -121,7 +122,7 @@ pub enum Description {
     File {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// Operations that the file describes.
         operations: Arc<Operations>,
     },
     /// An `http` or `https` URL; it is fetched when a session opens.
@@ -129,7 +130,7 @@ pub enum Description {
 }
 
 impl Description {
-    /// Where it is, as it is written.
+    /// Place of the description, as it is written.
     #[must_use]
     pub fn written(&self) -> String {
         match self {
@@ -187,8 +188,8 @@ impl ServerConfig {
         texts.any(|text| text.expose().contains("://"))
     }
 
-    /// What tells this server from another one that may list something else: its identity, its environment and what confines it, as they
-    /// are written, and the era.
+    /// Text by which this server differs from another one that may list something else: its identity, its
+    /// environment and its confinement, as they are written, and the era.
     pub(crate) fn listed_by(&self) -> String {
         let child = self.transport.child();
         let env = child.into_iter().flat_map(|child| &child.env);
@@ -197,8 +198,8 @@ impl ServerConfig {
         format!("{:?}", (self.identity(), env, confinement, self.era))
     }
 
-    /// What tells this server from another one of its name: the program with its arguments, or the address, as they are written. A change
-    /// of it is the operator's.
+    /// Text by which this server differs from another one of its name: the program with its arguments, or the
+    /// address, as they are written. A change of it is the operator's.
     #[must_use]
     pub fn identity(&self) -> String {
         let kind: &str = (&self.transport).into();
@@ -230,7 +231,7 @@ impl Transport {
         }
     }
 
-    /// The same, to complete it.
+    /// The child process, to complete its configuration.
     pub fn child_mut(&mut self) -> Option<&mut StdioConfig> {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
@@ -288,7 +289,7 @@ pub enum Sessions {
     Call,
 }
 
-/// When the gateway runs a server that is a process.
+/// Occasion on which the gateway runs a server that is a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Start {
     /// From its first use on, until no client that used it is connected and it was unused for a while.
@@ -308,7 +309,7 @@ pub struct Timeouts {
     pub start: Duration,
     /// One request; progress restarts the limit.
     pub request: Duration,
-    /// The same for single tools, by the server's own names.
+    /// Limits of one request to single tools, by the server's own names.
     pub tools: BTreeMap<String, Duration>,
     /// The hard maximum of one request, whatever its progress.
     pub max: Duration,

@@ -26,7 +26,8 @@ const NOT_CALLED: &str = "so it was not called: the configuration of the gateway
 /// The end of a refusal of another value than a preset.
 const BY_CONFIGURATION: &str = "by the configuration of the gateway: it cannot be changed";
 
-/// What the configuration makes of a server's tools (`tools`, `hide`, `[servers.NAME.tool.TOOL]`).
+/// Selection and changes of a server's tools by the configuration (`tools`, `hide`,
+/// `[servers.NAME.tool.TOOL]`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Curation {
     /// The tools that callers see, by the server's own names.
@@ -49,7 +50,7 @@ pub enum Author {
 pub(crate) struct Curated {
     /// The tools, in the server's order, under its own names.
     pub(crate) tools: List,
-    /// Those that differ from the server's definitions, by their own names.
+    /// The tools that differ from the server's definitions, by their own names.
     pub(crate) altered: HashMap<String, Altered>,
     /// The tools that are hidden, by their own names.
     pub(crate) hidden: Vec<String>,
@@ -143,7 +144,7 @@ impl Curation {
         curated
     }
 
-    /// What has no effect on these tools, or another one than it seems.
+    /// Notes on curation that has no effect on these tools, or another one than it seems.
     fn notes(&self, server: &str, tools: &[Item]) -> Vec<String> {
         let mut notes = Vec::new();
         // A server that has listed nothing yet may have them.
@@ -211,7 +212,7 @@ impl CuratedTool {
         json::edited(arguments, &missing).map(Some).map_err(|error| refused(error.to_string()))
     }
 
-    /// What has another effect on this tool than it seems.
+    /// Notes on curation of one tool that has another effect than it seems.
     fn notes(&self, tool: &Item) -> Vec<String> {
         let Some(schema) = tool.get("inputSchema") else { return Vec::new() };
         let Some(known) = definition::arguments(&schema) else { return Vec::new() };

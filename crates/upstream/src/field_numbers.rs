@@ -35,7 +35,7 @@ struct State {
 }
 
 impl FieldNumbers {
-    /// Those that are remembered in a data directory; without one they end with the process.
+    /// Numbers that are remembered in a data directory; without one they end with the process.
     #[must_use]
     pub fn open(dir: Option<&Path>) -> Arc<Self> {
         let path = dir.map(|dir| dir.join(FILE));
@@ -105,8 +105,8 @@ impl FieldNumbers {
     }
 }
 
-/// What is remembered of a server from now on: the numbers that it had and has, or those that it has; `None` if there is no room for them
-/// beside the `others`.
+/// Numbers of a server that are remembered from now on: those that it had and has, or those that it has;
+/// `None` if there is no room for them beside the `others`.
 fn kept(known: &Numbers, own: Numbers, others: usize) -> Option<Numbers> {
     let mut all = known.clone().followed_by(own.clone());
     if all.count() > SERVER_NUMBERS_MAX {

@@ -232,6 +232,7 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
         None => initialize.answer().await?,
         Some(mut probe) => {
             let (answer, late) = tokio::select! {
+                // If both are there, the probe counts.
                 biased;
                 late = probe.answer() => (None, Some(late)),
                 answer = initialize.answer() => (Some(answer?), None),

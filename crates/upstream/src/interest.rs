@@ -24,7 +24,7 @@ pub const PARTICIPANT_SUBSCRIPTIONS_MAX: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Interest {
     table: Mutex<Table>,
-    /// What is subscribed and what is being subscribed, by account.
+    /// Places of subscriptions that are made or being made, by account.
     accounts: Arc<Shares>,
     /// Held during a subscription, so that the second of two requests for one URI sees the outcome of the first.
     pub(crate) turn: tokio::sync::Mutex<()>,
@@ -101,6 +101,7 @@ impl Interest {
 
     /// Takes the interest of a session that has no successor of its own.
     pub(crate) fn absorb(&self, other: &Self) {
+        // One after the other: no two tables are locked at once.
         let other = std::mem::take(&mut *other.table.lock());
         let mut table = self.table.lock();
         for (subscription, links) in other.links {

@@ -47,7 +47,8 @@ pub struct KeptManifests {
 #[derive(Debug, Default)]
 struct State {
     uses: Uses,
-    /// What each server's file says, or will say when the thread has written it: a manifest that stays the same is not written again.
+    /// Digest of each server's file as it is, or will be when the thread has written it: a manifest that
+    /// stays the same is not written again.
     digests: BTreeMap<String, [u8; 32]>,
     /// Files that are yet to be written.
     unwritten: BTreeMap<PathBuf, Vec<u8>>,
@@ -56,7 +57,7 @@ struct State {
 }
 
 impl KeptManifests {
-    /// What a data directory keeps.
+    /// The manifests that a data directory keeps.
     #[must_use]
     pub fn open(data_dir: Option<&Path>) -> Arc<Self> {
         let uses = data_dir.map(|dir| read(&dir.join(USES))).and_then(|read| match read {
@@ -73,7 +74,7 @@ impl KeptManifests {
         Arc::new(Self { dir: data_dir.map(Path::to_path_buf), state: Mutex::new(state) })
     }
 
-    /// What is kept of a server with this configuration.
+    /// Kept lists of a server with this configuration.
     pub(crate) fn load(&self, server: &str, configuration: &str) -> Option<Kept> {
         let path = self.path_of(server)?;
         let text = match read(&path) {
@@ -115,7 +116,7 @@ impl KeptManifests {
         }
     }
 
-    /// How a participant used a server in the last days. `client` is the name of its client.
+    /// Use of a server by a participant in the last days. `client` is the name of its client.
     pub(crate) fn used(&self, server: &str, participant: &str, client: Option<&str>) -> Used {
         self.state.lock().uses.used(server, participant, client, uses::today())
     }

@@ -13,7 +13,8 @@ use crate::{fault::Fault, interest::Subscription, lists, session::requests::Pend
 
 /// Longest wait for the acknowledgement of a new stream before the old one is closed.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
-/// How long the old stream stays open beside its successor: notifications that are on their way still arrive, some twice.
+/// Time that the old stream stays open beside its successor: notifications that are on their way still
+/// arrive, some twice.
 const OVERLAP: Duration = Duration::from_secs(1);
 /// Wait before a lost stream is opened again; doubled with every loss in a row.
 const REOPEN: Duration = Duration::from_millis(250);
@@ -28,6 +29,7 @@ pub(crate) async fn keep(session: Weak<Session>, wake: Arc<Notify>) {
         let Some(strong) = session.upgrade().filter(|session| session.is_open()) else { return };
         let revision = strong.setup.interest.revision();
         if requested != Some(revision) {
+            // Before it is opened: a change that comes meanwhile opens the next one.
             requested = Some(revision);
             let next = open(&strong).await;
             strong.covered.send_replace(revision);

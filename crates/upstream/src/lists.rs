@@ -34,7 +34,7 @@ const UNCHANGED_MAX: usize = 3;
 const REFRESHES_AT_ONCE: u32 = 20;
 /// The time between refreshes of a server that announces changes without end.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
-/// How long a server that declares no list may take to say that it has tools.
+/// Time that a server that declares no list may take to say that it has tools.
 const UNDECLARED: Duration = Duration::from_secs(1);
 /// Values in the schemas of all tools of a server whose arguments are checked; a pattern counts for many.
 const CHECKED_VALUES_MAX: usize = 500_000;
@@ -102,6 +102,7 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                         session.upkeep.notify_one();
                     }
                 }
+                // As the server wrote it, before it is judged: the operator may decide otherwise later.
                 session.written.lock().set(kind, list.clone());
                 judge_list(&origin, &mut manifest, kind, &mut list);
                 let verdicts = Verdicts::of_all(&origin, kind, &list).await;
@@ -255,8 +256,8 @@ struct Verdicts {
 }
 
 impl Verdicts {
-    /// Those of all tools in a list whose arguments are checked: to compile their schemas can take long, so that it has a thread of
-    /// its own. Other schemas are read where they are needed.
+    /// Verdicts on all tools in a list whose arguments are checked: to compile their schemas can take long,
+    /// so that it has a thread of its own. Other schemas are read where they are needed.
     async fn of_all(origin: &Origin<'_>, kind: ListKind, list: &List) -> Self {
         if kind != ListKind::Tools || !origin.validates() {
             return Self::default();
@@ -329,6 +330,7 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
         tokio::time::sleep(COALESCE).await;
         quiet.wait(&session, &upkeep).await;
         let Some(session) = session.upgrade().filter(|session| session.is_open()) else { return };
+        // Before the fetch, so that what changes meanwhile is fetched again.
         let stale = session.stale.swap(0, Ordering::SeqCst);
         let is_unresolved = session.unresolved.load(Ordering::SeqCst);
         if stale == 0 && (next.is_none() || !is_unresolved) {
@@ -362,7 +364,7 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
 struct Quiet {
     barren: u32,
     until: Option<Instant>,
-    /// When all announced refreshes so far have had their [`REFRESH_EVERY`].
+    /// Time at which all announced refreshes so far have had their [`REFRESH_EVERY`].
     paid_until: Option<Instant>,
     /// The lists of which an announcement without a change was passed on, once for each.
     passed_on: Vec<ListKind>,

@@ -51,9 +51,9 @@ pub struct Manifest {
     pub annotations: HashMap<String, Vec<HeaderParam>>,
     /// Whether its server speaks a revision before 2026-07-28.
     pub is_legacy: bool,
-    /// Which tools' calls may or must become tasks (2025-11-25), by the tool's own name; only those.
+    /// Tools whose calls may or must become tasks (2025-11-25), by the tool's own name; only those.
     pub tasks: HashMap<String, Support>,
-    /// How the server's payloads are spelled.
+    /// Coding of the server's payloads.
     pub coding: Coding,
     /// The messages that a server of proto-mcp sent with its tools.
     pub sent: SentTools,
@@ -69,7 +69,8 @@ pub struct Manifest {
     pub withheld: Vec<Withheld>,
 }
 
-/// What is made of a manifest when it is first needed. It says nothing more, so it does not count in comparisons.
+/// Products of a manifest that are made when they are first needed. It says nothing more, so it does not
+/// count in comparisons.
 #[derive(Debug, Clone, Default)]
 pub struct Compiled {
     module: OnceLock<Module>,
@@ -99,7 +100,7 @@ pub struct List {
     pub items: Vec<Item>,
     /// Other members of the first page's result, raw.
     pub extras: Vec<(String, Bytes)>,
-    /// How long clients may cache the list, in milliseconds: the minimum of all pages; modern only.
+    /// Time that clients may cache the list, in milliseconds: the minimum of all pages; modern only.
     pub ttl_ms: Option<u64>,
     /// Whether caches may share the list between callers.
     pub public: bool,
@@ -234,7 +235,7 @@ impl Manifest {
         self.sent.get(tool).map_or(Ok(()), |sent| sent.check_message(call, checked))
     }
 
-    /// What does not fit: a line for each violation.
+    /// Check of arguments in JSON; its error has a line for each violation.
     fn check_json(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), String> {
         // A server whose names have no prefix is also asked for what the lists leave out.
         if let Some(unusable) = self.quarantined.iter().find(|one| one.name == tool) {

@@ -29,10 +29,10 @@ use crate::status::Quarantined;
 pub const API_ANSWER_BYTES_MAX: usize = 4 << 20;
 /// The length at which a page of the list of tools ends, in bytes.
 const PAGE_BYTES: usize = 1 << 20;
-/// How long clients may keep the list of tools.
+/// Time that clients may keep the list of tools, in milliseconds.
 const LIST_TTL_MS: u64 = 3_600_000;
 const JSON_FIRST: HeaderValue = HeaderValue::from_static("application/json, */*;q=0.5");
-/// What is accepted when the description itself is fetched.
+/// `Accept` of the request that fetches the description itself.
 const DESCRIPTION: HeaderValue = HeaderValue::from_static("application/json, application/yaml, */*;q=0.5");
 
 /// A JSON-RPC error: code and message.
@@ -127,7 +127,7 @@ const OTHER_ORIGIN: &str = "its description is at another origin than its API: s
 pub const NO_SERVER: &str =
     "its description names no server with an http or https URL: set `url` to the API's";
 
-/// What the link and its calls share.
+/// State that the link and its calls share.
 struct State {
     inbox: Arc<dyn Inbox>,
     operations: Arc<Operations>,
@@ -154,6 +154,7 @@ impl LinkTransport for OpenApiLink {
         let params: Value =
             message.params().and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
         if message.method() == "tools/call" && state.names(&params).is_some() {
+            // Held until the call is entered: its task may end at once.
             let mut calls = state.calls.lock();
             if calls.len() >= state.calls_max {
                 return Err(SendError::Busy);

@@ -25,7 +25,7 @@ const ID_KEY: u8 = 0x08;
 /// The longest identity of a client that a handshake repeats, in bytes.
 const IDENTITY_BYTES_MAX: usize = 256;
 
-/// What a request without an answer asks for.
+/// The sender of an open request, which decides the form of its answer.
 #[derive(Debug)]
 enum Asked {
     /// A caller that reads protobuf wrote it: its answer stays as it comes.
@@ -84,6 +84,7 @@ impl LinkTransport for ProtoLink {
                 }
             }
         };
+        // Before it is sent: its answer may come at once.
         self.0.open.lock().insert(number, asked);
         let sent = self.frames().and_then(|frames| frames.send(written, meta));
         if sent.is_err() {

@@ -29,8 +29,8 @@ pub(crate) fn may_cancel(question: &Request) -> bool {
     question.method.as_str() == "elicitation/create"
 }
 
-/// What a modern server gets as the answer to a question: a client's error is a cancelled elicitation, and no answer to another
-/// question, because the server could do nothing with an error.
+/// Answer to a question as a modern server gets it: a client's error is a cancelled elicitation, and no
+/// answer to another question, because the server could do nothing with an error.
 pub(crate) fn given(answer: &Message, may_cancel: bool) -> Option<Bytes> {
     match answer.shape() {
         MessageKind::Result => answer.result().map(Bytes::copy_from_slice),

@@ -144,7 +144,7 @@ pub(crate) struct Read {
     pub(crate) is_unresolved: bool,
 }
 
-/// When references without an answer are resolved again.
+/// Time until references without an answer are resolved again.
 #[derive(Debug, Default)]
 pub(crate) struct Retry(Option<Duration>);
 

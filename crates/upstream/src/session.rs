@@ -109,7 +109,7 @@ pub struct Environment {
     pub dial_in: Option<Arc<DialIn>>,
     /// Numbers of requests, shared with the calls of the gateway.
     pub numbers: Arc<Numbers>,
-    /// What the server's processes write to stderr.
+    /// Lines that the server's processes write to stderr.
     pub stderr: Arc<StderrLog>,
     /// Resolves references to schemas, if that is configured.
     pub resolve: Option<Arc<dyn Resolve>>,
@@ -121,7 +121,7 @@ pub struct Environment {
     pub pins: Option<Arc<dyn Pinning>>,
     /// The gate of all starts of processes.
     pub starts: Arc<Starts>,
-    /// What servers listed when they last ran, and who used them lately.
+    /// Lists of servers when they last ran, and the participants that used them lately.
     pub kept: Arc<KeptManifests>,
 }
 
@@ -188,7 +188,7 @@ pub struct Session {
     /// Held while lists are fetched.
     pub(crate) listing: tokio::sync::Mutex<()>,
     pending: Mutex<PendingTable>,
-    /// What waits for its child process, with a share for each participant.
+    /// Bytes that wait for their child process, with a share for each participant.
     unsent: Arc<Shares>,
     /// The log level that was sent to the server last.
     passed_level: Mutex<Option<LogLevel>>,
@@ -288,7 +288,7 @@ impl Session {
         self.setup.spec.name()
     }
 
-    /// What an HTTP link of this session connects to, with the account of its owner.
+    /// Settings of an HTTP link of this session, with the account of its owner.
     pub(crate) fn http(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
         let mut spec = self.setup.spec.http(config)?;
         let owner = self.setup.owner.as_ref().map(SessionOwner::holder);
@@ -321,7 +321,7 @@ impl Session {
         Version::ALL.get(self.version.load(Ordering::Relaxed)).copied().unwrap_or(Version::NEWEST_LEGACY)
     }
 
-    /// How the server's payloads are spelled.
+    /// Coding of the server's payloads.
     #[must_use]
     pub fn coding(&self) -> Coding {
         match self.setup.spec.config.transport {
@@ -330,7 +330,8 @@ impl Session {
         }
     }
 
-    /// What the configuration makes of its server's tools; `None` if callers see them as they are.
+    /// Selection and changes of its server's tools by the configuration; `None` if callers see them as they
+    /// are.
     #[must_use]
     pub fn curation(&self) -> Option<&Curation> {
         self.setup.spec.config.curation.as_deref()
@@ -427,7 +428,7 @@ impl Session {
         self.pending.lock().ended.as_ref().map(Fault::cause)
     }
 
-    /// Where its processes begin, if it has some.
+    /// Root of its processes, if it has some.
     pub(crate) fn process(&self) -> Option<Root> {
         self.link.get()?.process()
     }
@@ -441,7 +442,7 @@ impl Session {
         lines
     }
 
-    /// What an operator does about what its process wrote, if that is known.
+    /// Advice to an operator about the words of its process, if it is known.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         words::advice(&self.all_words())
     }
@@ -451,7 +452,7 @@ impl Session {
         self.process().map(last_of).unwrap_or_default()
     }
 
-    /// What its process printed first where only messages may be, for operators.
+    /// First text of its process on stdout that is no message, for operators.
     pub(crate) fn noise(&self) -> Option<String> {
         let noise = self.noise.lock().clone()?;
         Some(format!("its stdout has what is no message, which belongs on stderr: {noise}"))
@@ -488,6 +489,7 @@ impl Session {
         };
         self.ended.send_replace(true);
         self.wake_tasks();
+        // Not under the lock: the receiver of an end may send its next request at once.
         for (request, unsent) in open {
             let fault = if unsent { Fault::Unsent(client::SendError::Closed) } else { fault.clone() };
             self.deliver(request, Err(fault));

@@ -81,7 +81,7 @@ impl SessionKey {
     }
 }
 
-/// What a server may ask clients: the capability that a client declares for it, and the method.
+/// Questions that a server may ask clients: the capability that a client declares for each, and the method.
 pub(crate) const QUESTIONS: [(&str, &str); 3] =
     [("sampling", "sampling/createMessage"), ("elicitation", "elicitation/create"), ("roots", "roots/list")];
 

@@ -54,7 +54,7 @@ impl UpstreamSpec {
         self.config.timeouts.start
     }
 
-    /// What starts the child process.
+    /// Settings with which the child process starts.
     pub(crate) fn stdio(&self, config: &StdioConfig, framing: Framing) -> StdioSpec {
         StdioSpec {
             name: Arc::from(self.name()),
@@ -69,7 +69,7 @@ impl UpstreamSpec {
         }
     }
 
-    /// What a link of frames connects to: `tcp`, `ws` and `wss` as HTTP has them.
+    /// Settings with which a link of frames connects: `tcp`, `ws` and `wss` as HTTP has them.
     pub(crate) fn socket(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
         let mut spec = self.http(config)?;
         for (scheme, same) in [("tcp:", "http:"), ("wss:", "https:"), ("ws:", "http:")] {
@@ -81,7 +81,7 @@ impl UpstreamSpec {
         Ok(spec)
     }
 
-    /// What an HTTP link connects to.
+    /// Settings with which an HTTP link connects.
     pub(crate) fn http(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
         let mut headers = HeaderMap::new();
         for (name, value) in &config.headers {

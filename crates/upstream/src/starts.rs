@@ -32,7 +32,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) account: Option<&'a str>,
 }
 
-/// Who waits for a start.
+/// The reason for which a start is awaited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
     /// A caller.

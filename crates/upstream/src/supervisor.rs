@@ -127,7 +127,7 @@ impl Upstream {
         self.book.lock().listed.iter().map(|listed| Arc::clone(&listed.manifest)).collect()
     }
 
-    /// What its processes write to stderr.
+    /// Lines that its processes write to stderr.
     #[must_use]
     pub fn stderr(&self) -> &Arc<StderrLog> {
         &self.environment.stderr

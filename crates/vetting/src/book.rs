@@ -9,7 +9,7 @@ pub const PINS_MAX: usize = 4_096;
 /// Bytes of the pinned definitions of one server at most.
 pub const PINS_BYTES_MAX: usize = 16 << 20;
 
-/// What a change leads to: `pins`.
+/// Consequence of a change: `pins`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// Nothing is pinned.
@@ -21,7 +21,7 @@ pub enum Mode {
     Block,
 }
 
-/// What a definition without a pin leads to: `pins_first`.
+/// Consequence of a definition without a pin: `pins_first`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FirstUse {
     /// It is pinned as it is.
@@ -31,7 +31,7 @@ pub enum FirstUse {
     Ask,
 }
 
-/// How the definitions of a server are pinned.
+/// Policy by which the definitions of a server are pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
     /// For changes.
@@ -55,15 +55,15 @@ pub struct Pin {
 /// A definition that is kept from callers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Withheld {
-    /// What it is of.
+    /// Kind of the definition.
     pub part: Part,
     /// The name.
     pub name: String,
-    /// What is listed instead: the pinned definition; `None` if there is none.
+    /// Definition that is listed instead: the pinned one; `None` if there is none.
     pub pinned: Option<String>,
 }
 
-/// What is said once about a definition.
+/// Event about a definition that is said once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum News {
@@ -87,20 +87,20 @@ impl News {
     }
 }
 
-/// What follows from the definitions that a session lists.
+/// Judgement on the definitions that a session lists.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// What callers do not get as it is.
+    /// Definitions that callers do not get as they are.
     pub withheld: Vec<Withheld>,
-    /// What is to be said and recorded.
+    /// Events to be said and recorded.
     pub news: Vec<(News, Key)>,
-    /// What was pinned just now.
+    /// Definitions that were pinned just now.
     pub pinned: Vec<Pin>,
     /// Whether the pins of a server of another identity were dropped before.
     pub is_another: bool,
 }
 
-/// What is known of a definition.
+/// State of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum PinState {
@@ -117,9 +117,9 @@ pub enum PinState {
 /// A definition with what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What it is of.
+    /// Kind and name of the definition.
     pub key: Key,
-    /// What is known of it.
+    /// State of the definition.
     pub standing: PinState,
     /// The pinned definition.
     pub pin: Option<Pin>,
@@ -139,9 +139,9 @@ struct Server {
     pins: BTreeMap<Key, Pin>,
     /// The latest definitions that differ from their pins, or have none.
     waiting: BTreeMap<Key, Pin>,
-    /// What its shared sessions list.
+    /// Definitions that its shared sessions list.
     listed: BTreeSet<Key>,
-    /// What was said already.
+    /// Events that were said already.
     said: BTreeSet<(Key, String)>,
     bytes: usize,
 }

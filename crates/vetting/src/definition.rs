@@ -8,7 +8,7 @@ const IGNORED: [&str; 2] = ["icons", "_meta"];
 /// The members of a tool's `_meta.ui` that count: the app that acts with it, and who may see it (MCP Apps).
 const APP: [&str; 2] = ["resourceUri", "visibility"];
 
-/// What a definition is of.
+/// Kind of a definition.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::EnumString,
 )]
@@ -42,10 +42,10 @@ impl Part {
     }
 }
 
-/// What a server says about one of its parts.
+/// Definition of one part by its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// What it is of.
+    /// Kind of the part.
     pub part: Part,
     /// The server's own name of it; empty for instructions.
     pub name: String,

@@ -9,11 +9,12 @@ use crate::pointer;
 /// One difference. Hidden characters are visible in all its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Where it is, as a JSON Pointer such as `/inputSchema/properties/path/description`; empty for the whole.
+    /// Place of the change, as a JSON Pointer such as `/inputSchema/properties/path/description`; empty for
+    /// the whole.
     pub path: String,
-    /// What was there; `None` if nothing was.
+    /// Text that was there; `None` if there was none.
     pub before: Option<String>,
-    /// What is there now.
+    /// Text that is there now.
     pub after: Option<String>,
 }
 

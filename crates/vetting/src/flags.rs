@@ -32,7 +32,7 @@ pub struct Finding {
     pub part: Part,
     /// The name of its definition.
     pub name: String,
-    /// Where in the definition it is, as a JSON Pointer such as `/inputSchema/properties/path/description`.
+    /// Place in the definition, as a JSON Pointer such as `/inputSchema/properties/path/description`.
     pub path: String,
     /// Why it was flagged.
     pub flag: Flag,

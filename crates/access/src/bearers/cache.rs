@@ -101,7 +101,7 @@ impl Cache {
         part.refused.insert(hash.prefix(), until_ms);
     }
 
-    /// What those hold in turn that ask about one token.
+    /// Lock that the checks of one token hold in turn, so that its issuer is asked once.
     pub(super) fn flight(&self, hash: &TokenHash) -> Arc<tokio::sync::Mutex<()>> {
         let Some(part) = self.part(hash) else { return Arc::default() };
         let mut part = part.lock();
@@ -122,7 +122,7 @@ impl Cache {
         }
     }
 
-    /// How many tokens are kept.
+    /// Number of tokens that are kept.
     pub(super) fn len(&self) -> usize {
         self.parts.iter().map(|part| part.lock().len).sum()
     }

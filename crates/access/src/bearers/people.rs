@@ -12,7 +12,7 @@ use super::refused::TokenRefused;
 
 /// The most participants that are known by their access tokens.
 pub const PEOPLE_MAX: usize = 10_000;
-/// How long a participant is known after its last token has ended: its sessions, tasks and proposals go on.
+/// Time that a participant is known after its last token has ended: its sessions, tasks and proposals go on.
 const KNOWN_MS: u64 = 24 * 3_600_000;
 
 struct Person {

@@ -7,15 +7,15 @@ use ring::signature as ring;
 pub enum Algorithm {
     /// RSASSA-PKCS1-v1_5 with SHA-256.
     Rs256,
-    /// The same with SHA-384.
+    /// RSASSA-PKCS1-v1_5 with SHA-384.
     Rs384,
-    /// The same with SHA-512.
+    /// RSASSA-PKCS1-v1_5 with SHA-512.
     Rs512,
     /// RSASSA-PSS with SHA-256.
     Ps256,
-    /// The same with SHA-384.
+    /// RSASSA-PSS with SHA-384.
     Ps384,
-    /// The same with SHA-512.
+    /// RSASSA-PSS with SHA-512.
     Ps512,
     /// ECDSA on P-256 with SHA-256.
     Es256,
@@ -48,7 +48,7 @@ impl Algorithm {
         ("EdDSA", Self::EdDsa),
     ];
 
-    /// Those that an issuer may use unless the configuration says otherwise.
+    /// Algorithms that an issuer may use unless the configuration says otherwise.
     pub const DEFAULT: [Self; 5] = [Self::Rs256, Self::Ps256, Self::Es256, Self::Es384, Self::EdDsa];
 
     /// The algorithm of this name. `Ed25519` (RFC 9864) is `EdDSA`.
@@ -67,7 +67,7 @@ impl Algorithm {
         }
     }
 
-    /// How RSA signatures are verified: keys of 2048 to 8192 bits.
+    /// Parameters by which RSA signatures are verified: keys of 2048 to 8192 bits.
     pub(super) fn rsa(self) -> Option<&'static ring::RsaParameters> {
         match self {
             Self::Rs256 => Some(&ring::RSA_PKCS1_2048_8192_SHA256),
@@ -80,7 +80,7 @@ impl Algorithm {
         }
     }
 
-    /// How the other signatures are verified.
+    /// Algorithm by which the other signatures are verified.
     pub(super) fn curve(self) -> Option<&'static dyn ring::VerificationAlgorithm> {
         match self {
             Self::Es256 => Some(&ring::ECDSA_P256_SHA256_FIXED),

@@ -156,7 +156,7 @@ impl Claims {
         texts(self.at(path), false).iter().any(|text| text == value)
     }
 
-    /// The one text or number at a path.
+    /// The single text or number at a path.
     #[must_use]
     pub fn text(&self, path: &str) -> Option<String> {
         match self.at(path)? {

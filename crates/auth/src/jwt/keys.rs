@@ -93,7 +93,7 @@ impl KeySet {
         if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self { keys }) }
     }
 
-    /// How many keys it has.
+    /// Number of its keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()

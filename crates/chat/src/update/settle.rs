@@ -2,7 +2,7 @@
 
 use crate::state::{Focus, Mode, State};
 
-/// What follows from any event: limits of the scroll, and which rows of the card are on the screen now.
+/// Consequences of any event: limits of the scroll, and the rows of the card that are on the screen now.
 pub(super) fn settle(state: &mut State) {
     let participants = state.others.keys().cloned();
     let proposals = state.inbox.items().iter().map(|item| item.number.to_string());

@@ -11,9 +11,9 @@ use crate::state::{Action, Announced, Connection, Mode, Prompt, State};
 
 /// Announcements that wait for the inbox.
 pub(super) const ANNOUNCED_MAX: usize = 256;
-/// How long an announcement waits for a word that the proposal is on disk, in milliseconds.
+/// Time that an announcement waits for a word that the proposal is on disk, in milliseconds.
 const ANNOUNCED_MS: u64 = 2_000;
-/// How often the inbox is read when nothing happens, in milliseconds.
+/// Interval at which the inbox is read when nothing happens, in milliseconds.
 pub const REFRESH_MS: u64 = 10_000;
 
 pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {

@@ -11,7 +11,7 @@ use seccompiler::{
 
 /// `which` of `setpriority`: all processes of a user.
 const PRIO_USER: u64 = 2;
-/// The same of `ioprio_set`.
+/// `which` of `ioprio_set`: all processes of a user.
 const IOPRIO_WHO_USER: u64 = 3;
 
 /// Has this process, which has one thread, and its children refuse these calls about others with `EPERM`.
@@ -30,7 +30,7 @@ fn program(arch: TargetArch) -> Result<BpfProgram, BackendError> {
     SeccompFilter::new(rules()?, SeccompAction::Allow, refusal, arch)?.try_into()
 }
 
-/// What is refused: each call with alternatives, each of which is a list of conditions.
+/// Refused calls: each with alternatives, each of which is a list of conditions.
 fn rules() -> Result<BTreeMap<i64, Vec<Rule>>, BackendError> {
     let is = |argument, value| Condition::new(argument, Length::Dword, Compare::Eq, value);
     // A process is named by 0 if it is the caller itself.

@@ -18,7 +18,7 @@ use crate::sandbox::{ProcessLimits, Support};
 /// The oldest Landlock that confines at all, and the newest that is known here.
 const OLDEST: ABI = ABI::V1;
 const NEWEST: ABI = ABI::V9;
-/// What kernels before these cannot keep a child from.
+/// Acts that kernels before these cannot keep a child from.
 const GAPS: [(ABI, &str); 3] = [
     (ABI::V3, "shortening files elsewhere to nothing (Linux 6.2 can)"),
     (ABI::V6, "sending signals to other processes of the user (Linux 6.12 can)"),
@@ -49,11 +49,11 @@ pub(crate) struct Confined {
 pub(crate) struct Files {
     pub(crate) read: Vec<OsString>,
     pub(crate) write: Vec<OsString>,
-    /// Where the keeper makes a directory for temporary files.
+    /// Directory in which the keeper makes one for temporary files.
     pub(crate) temp: OsString,
 }
 
-/// What this kernel can confine.
+/// Confinement that this kernel supports.
 pub(crate) fn support() -> Support {
     if ruleset(OLDEST).is_err() {
         return Support::None("this kernel has no Landlock (Linux 5.13, switched on at boot)");

@@ -34,20 +34,21 @@ use crate::pipes::ChildPipes;
 
 /// Time from SIGTERM to SIGKILL for what an ended child has left behind.
 const REST_WAIT: Duration = Duration::from_millis(500);
-/// How long the keeper sends SIGKILL to processes that do not end: another user's, or those that wait for a broken disk.
+/// Time that the keeper sends SIGKILL to processes that do not end: another user's, or those that wait for a
+/// broken disk.
 const KILL_WAIT: Duration = Duration::from_secs(10);
-/// How often the keeper looks for its gateway where the kernel has no handles of processes.
+/// Interval of the keeper's looks for its gateway where the kernel has no handles of processes.
 const GATEWAY_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// How often the keeper counts the processes of a child that has a limit of them.
+/// Interval at which the keeper counts the processes of a child that has a limit of them.
 const COUNT_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
-/// How long the keeper stops processes that multiply, before it kills them.
+/// Time that the keeper stops processes that multiply, before it kills them.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 /// The variables by which programs find a directory for temporary files.
 const TEMP_VARIABLES: [&str; 3] = ["TMPDIR", "TMP", "TEMP"];
 /// The exit code of a shell that cannot start a program.
 const NOT_STARTED: i32 = 127;
 
-/// How a keeper sees that its gateway has ended.
+/// The end of its gateway, as a keeper sees it.
 pub(super) struct Gateway {
     /// Readable when the gateway has ended; `None` where the kernel has no handles of processes.
     pub(super) handle: Option<OwnedFd>,
@@ -126,7 +127,7 @@ pub(super) fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a keeper is after it has forked a child that confines itself.
+/// Result of the fork of a child that confines itself.
 enum Confinement {
     /// The keeper still.
     Parent(io::Result<Option<Pid>>),
@@ -176,7 +177,7 @@ fn tell(status: OwnedFd, code: Option<i32>) {
     }
 }
 
-/// What a keeper waits for.
+/// Events that a keeper waits for.
 struct Watch {
     /// Signals that say nothing but to look again.
     changed: Signals,

@@ -40,7 +40,7 @@ struct GuardProcess {
 pub(crate) struct Keeper {
     /// Its process id.
     pub(crate) keeper: u32,
-    /// Where it writes the child's exit code.
+    /// Pipe to which it writes the child's exit code.
     status: pipe::Receiver,
     code: Vec<u8>,
 }

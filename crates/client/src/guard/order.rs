@@ -30,7 +30,7 @@ pub(super) struct Order {
     pub(super) env: Vec<(OsString, OsString)>,
     /// Its working directory; empty for that of the guard.
     pub(super) cwd: OsString,
-    /// What confines it, if anything does.
+    /// Confinement of the child, if there is any.
     pub(super) confined: Option<Confined>,
 }
 

@@ -16,7 +16,7 @@ pub const ARG: &str = "__guard";
 
 /// Time from SIGTERM to SIGKILL.
 pub(super) const TERM_WAIT: Duration = Duration::from_millis(1500);
-/// How often a guard checks whether the processes are gone.
+/// Interval at which a guard checks whether the processes are gone.
 pub(super) const POLL: Duration = Duration::from_millis(20);
 /// The shortest time between two starts of a guard that keeps ending.
 const RESTART_WAIT: Duration = Duration::from_millis(250);

@@ -91,7 +91,7 @@ impl Connector {
         Some(authorization)
     }
 
-    /// The same, for HTTP/2 alone.
+    /// The target for HTTP/2 alone.
     pub(crate) fn http2(self) -> Self {
         let Target { url, tls, limit, proxy, .. } = &*self.0;
         let (url, tls, limit, proxy) = (url.clone(), tls.clone(), *limit, proxy.clone());

@@ -23,7 +23,7 @@ pub(super) enum Note {
 pub(super) struct Notes {
     /// All that wait or are being sent.
     count: AtomicUsize,
-    /// Those that wait; `None` while no task sends them.
+    /// Notes that wait; `None` while no task sends them.
     queue: Mutex<Option<VecDeque<Note>>>,
 }
 

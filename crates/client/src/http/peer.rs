@@ -33,7 +33,7 @@ const JSON_OR_STREAM: HeaderValue = HeaderValue::from_static("application/json, 
 
 /// Redirects on the same origin that are followed; some servers answer `/mcp` with 307 to `/mcp/`.
 const REDIRECTS_MAX: usize = 2;
-/// How often one request is sent again with another token.
+/// Number of times that one request is sent again with another token.
 const AUTHORIZATIONS_MAX: usize = 2;
 /// An idle connection is not used again after this long: common servers close theirs after 5 s, and a request that
 /// meets a closing connection could not be repeated safely.
@@ -69,7 +69,7 @@ struct RequestTemplate {
 /// A response whose body is not read yet.
 pub(crate) struct HttpReply {
     pub(crate) body: Incoming,
-    /// Where it comes from: the endpoint of the request, or where redirects have led from it.
+    /// Origin of the reply: the endpoint of the request, or the address to which redirects have led from it.
     pub(crate) at: Arc<Uri>,
     status: StatusCode,
     headers: HeaderMap,
@@ -87,7 +87,8 @@ impl HttpReply {
         })
     }
 
-    /// Where it leads on the same origin; with `reads` also by a status that may change the method to GET.
+    /// Address on the same origin to which it leads; with `reads` also by a status that may change the method
+    /// to GET.
     fn redirect(&self, reads: bool) -> Option<Uri> {
         let leads_on = match self.status {
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -361,6 +362,7 @@ impl Peer {
             status if status.is_success() => Ok(reply),
             StatusCode::UNAUTHORIZED => Err(LinkError::Unauthorized),
             StatusCode::NOT_FOUND if reply.session.is_some() => {
+                // Another request may have opened a new session since this one was sent.
                 let is_current = self.next.lock().headers.get(SESSION) == reply.session.as_ref();
                 Err(if is_current { LinkError::SessionGone } else { LinkError::SessionReplaced })
             }
@@ -379,6 +381,7 @@ impl Peer {
 
 /// Reads a whole body of at most this many bytes.
 async fn collected(body: Incoming, max: usize) -> Result<Bytes, LinkError> {
+    // Before a byte of it is in memory.
     if body.size_hint().lower() > max as u64 {
         return Err(LinkError::TooLarge);
     }
@@ -392,8 +395,8 @@ async fn collected(body: Incoming, max: usize) -> Result<Bytes, LinkError> {
     Ok(collected.to_bytes())
 }
 
-/// Where a request is to be repeated: only where the status keeps method and body, and only on the same origin, because the configured
-/// credentials go with it.
+/// Address at which a request is to be repeated: only if the status keeps method and body, and only on the
+/// same origin, because the configured credentials go with it.
 fn redirected(reply: &HttpReply) -> Option<Uri> {
     reply.redirect(false)
 }
@@ -416,9 +419,9 @@ pub struct HttpSpec {
     pub url: String,
     /// Headers of every request, credentials among them.
     pub headers: HeaderMap,
-    /// What is trusted and shown if the URL begins with `https`.
+    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with `https`.
     pub tls: ClientTls,
-    /// What authorizes the requests, in addition to the headers.
+    /// Authorization of the requests, in addition to the headers.
     pub authorize: Option<Arc<dyn Authorize>>,
     /// Limits of the link.
     pub limits: HttpLimits,

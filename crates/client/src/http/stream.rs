@@ -14,7 +14,7 @@ use crate::{error::LinkError, transport::Flow};
 const RETRY: Duration = Duration::from_millis(1000);
 /// The longest wait that a server may name.
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// How long to wait for the end of a stream after its answer.
+/// Time to wait for the end of a stream after its answer.
 const DRAIN: Duration = Duration::from_millis(100);
 
 /// The position at which a stream is to be resumed.
@@ -25,7 +25,7 @@ pub(crate) struct ResumePoint {
 }
 
 impl ResumePoint {
-    /// How long to wait before resuming.
+    /// Time to wait before resuming.
     pub(crate) fn wait(&self) -> Duration {
         self.retry_ms.map_or(RETRY, Duration::from_millis).min(RETRY_MAX)
     }

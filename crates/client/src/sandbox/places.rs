@@ -5,8 +5,8 @@ use std::path::{Component, Path, PathBuf, absolute};
 
 use super::FileAccess;
 
-/// What programs read of the system: programs, libraries, certificates, names of hosts and users, the clock's zone. Of `/etc` and
-/// `/proc` only what holds no secret and shows no other process.
+/// Places that programs read of the system: programs, libraries, certificates, names of hosts and users, the
+/// clock's zone. Of `/etc` and `/proc` only what holds no secret and shows no other process.
 const SYSTEM: [&str; 62] = [
     "/usr",
     "/bin",
@@ -75,7 +75,8 @@ const SYSTEM: [&str; 62] = [
 const INSTALLATION: [&str; 5] = ["bin", "lib", "lib64", "libexec", "pyvenv.cfg"];
 /// Devices without content of their own.
 const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
-/// Where people and programs keep keys, below the home directory. A list that names one of them means it; no wider one has it.
+/// Places below the home directory where people and programs keep keys. A list that names one of them means
+/// it; no wider one has it.
 const SECRETS: [&str; 20] = [
     ".ssh",
     ".gnupg",
@@ -99,14 +100,14 @@ const SECRETS: [&str; 20] = [
     ".bash_history",
 ];
 
-/// What a child may use, as paths without links.
+/// Places that a child may use, as paths without links.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Lists {
     pub(crate) read: Vec<PathBuf>,
     pub(crate) write: Vec<PathBuf>,
 }
 
-/// Who is confined.
+/// The child that is confined.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Of<'a> {
     /// The absolute path of its program.
@@ -117,7 +118,7 @@ pub(crate) struct Of<'a> {
     pub(crate) home: Option<&'a Path>,
 }
 
-/// What a child may use.
+/// Places that a child may use.
 ///
 /// # Errors
 /// What is wrong with the operator's lists, in words for the operator.
@@ -162,7 +163,7 @@ fn lexical(path: &Path) -> PathBuf {
     out
 }
 
-/// What is kept from children.
+/// Places that are kept from children.
 struct Guarded {
     never: Vec<PathBuf>,
     secrets: Vec<PathBuf>,

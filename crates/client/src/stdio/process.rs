@@ -19,17 +19,18 @@ use crate::{
     transport::Inbox,
 };
 
-/// How long a child that is closed may live: after the end of its stdin, after SIGTERM, after SIGKILL.
+/// Time that a child that is closed may live: after the end of its stdin, after SIGTERM, after SIGKILL.
 const EOF: Duration = Duration::from_secs(2);
 const TERM: Duration = Duration::from_secs(3);
 const KILL: Duration = Duration::from_secs(1);
-/// How long to wait for the last lines of a child that has ended; a grandchild may hold the pipe open.
+/// Time to wait for the last lines of a child that has ended; a grandchild may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
-/// How long a child may live after it closed its stdout. A keeper meanwhile ends what the child has left behind.
+/// Time that a child may live after it closed its stdout. A keeper meanwhile ends what the child has left
+/// behind.
 const CLOSED: Duration = Duration::from_millis(1500);
-/// How long a group may live after SIGTERM.
+/// Time that a group may live after SIGTERM.
 const GRACE: Duration = Duration::from_millis(500);
-/// How often to check whether the rest of a group is gone.
+/// Interval of the checks whether the rest of a group is gone.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The process groups of a child: its own, and its keeper's if it has one.
@@ -47,7 +48,7 @@ impl Groups {
         Self { started, is_kept: kept, child: Arc::new(child) }
     }
 
-    /// Where the processes of the child begin.
+    /// Root of the processes of the child.
     pub(super) fn root(&self) -> Root {
         Root { started: self.started, is_keeper: self.is_kept }
     }
@@ -140,7 +141,7 @@ impl Running {
     }
 }
 
-/// What the child wrote that ends its link, if that is why it is read no further.
+/// Fault of the child's text that ends its link, if that is why it is read no further.
 fn unreadable(read: Result<std::io::Result<()>, JoinError>) -> Option<LinkError> {
     let why = read.ok()?.err().filter(|why| why.kind() == std::io::ErrorKind::InvalidData)?;
     Some(LinkError::Malformed(why.to_string()))

@@ -47,7 +47,7 @@ fn confined(command: &Command, confinement: &Confinement) -> io::Result<Option<C
     Ok(Some(Confined { files, limits: confinement.limits }))
 }
 
-/// What this process, or its guard process, has started.
+/// Process that this process, or its guard process, has started.
 #[derive(Debug)]
 pub(super) enum Started {
     /// The child itself.

@@ -139,7 +139,7 @@ fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bo
     }
 }
 
-/// Where the key comes from that seals what is kept: `[server] key_file` or `key_command`.
+/// Source of the key that seals what is kept: `[server] key_file` or `key_command`.
 pub(crate) fn key(server: &Table<'_>, env: Env<'_>) -> Option<KeySource> {
     let file = plain_path_at(server, "key_file", env);
     let command = server.texts("key_command");

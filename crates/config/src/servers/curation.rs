@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::sets::name_filter;
 
-/// What a server's table makes of its tools; `None` if it says nothing about them.
+/// Curation of a server's tools by its table; `None` if the table says nothing about them.
 pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
     let is_table = table.get("tools").is_some_and(|node| matches!(node.value, Value::Table(_)));
     if is_table {

@@ -11,9 +11,9 @@ use crate::node::Origin;
 use crate::read_file::read_file;
 use crate::reader::Table;
 
-/// What the table of a server says beside its description.
+/// Settings in a server's table beside its description.
 pub(super) struct Given {
-    /// Where the API is, if that is written.
+    /// Address of the API, if it is written.
     pub(super) url: Option<Secret>,
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) query: Vec<(String, Secret)>,

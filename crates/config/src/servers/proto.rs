@@ -6,7 +6,7 @@ use upstream::config::{HttpConfig, ProtoConfig, Transport};
 
 use crate::reader::Table;
 
-/// What the URL of a server must be.
+/// Form that the URL of a server must have.
 struct Expected {
     /// Whether it is that, by its parts.
     is_good: fn(&Uri) -> bool,

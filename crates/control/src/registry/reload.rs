@@ -164,6 +164,7 @@ impl Registry {
         let names: Vec<&str> =
             config.servers.iter().filter(has_accounts).map(|server| server.name.as_str()).collect();
         self.accounts.retain(&names);
+        // The end of a server can take seconds: the new configuration does not wait for it.
         for (_, gone) in old {
             tokio::spawn(async move { gone.close().await });
         }
@@ -266,6 +267,7 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
             () = renewed.notified() => {}
         }
         let Some(registry) = registry.upgrade() else { return };
+        // Before the look: what expires meanwhile is found by the next one.
         let now_ms = unix_ms();
         if registry.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms()) {
             registry.refresh(None);

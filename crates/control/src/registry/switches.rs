@@ -9,7 +9,7 @@ use upstream::config::{ServerConfig, Transport};
 
 use super::Registry;
 
-/// What an operator does with a server.
+/// Act of an operator on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Switch {
     /// Ends its sessions and its process, and starts it again as if the gateway had just started.

@@ -60,7 +60,7 @@ impl Registry {
         entered.map_err(|denied| self.denied(denied, &for_topic(topic)))
     }
 
-    /// The same where guests may not come; without a wire, for the API.
+    /// A visitor that is no guest, where guests may not come; without a wire, for the API.
     ///
     /// # Errors
     /// The refusal to send.
@@ -201,7 +201,8 @@ impl Registry {
         !private || self.may_enter(participant, topic)
     }
 
-    /// What a participant may do now: in a topic, or outside of topics. With an access token for other topics, nothing.
+    /// Capabilities of a participant now: in a topic, or outside of topics. With an access token for other
+    /// topics, nothing.
     pub fn in_force(&self, participant: &Participant, topic: Option<&TopicName>) -> Arc<Capabilities> {
         if topic.is_some_and(|topic| !participant.is_for(topic)) {
             return Arc::default();
@@ -209,7 +210,7 @@ impl Registry {
         participant.narrow(self.grants().over(&participant.id, &participant.capabilities, topic, unix_ms()))
     }
 
-    /// A participant with what it may do in a topic now.
+    /// A participant with its capabilities in a topic now.
     pub fn there(&self, participant: &Participant, topic: &TopicName) -> Arc<Participant> {
         Arc::new(Participant { capabilities: self.in_force(participant, Some(topic)), ..participant.clone() })
     }
@@ -306,7 +307,7 @@ impl Registry {
         self.topic(dispatch.name()).is_some_and(|open| Arc::ptr_eq(&open, dispatch))
     }
 
-    /// What a participant may do in a topic now; `None` if it may not be there.
+    /// Capabilities of a participant in a topic now; `None` if it may not be there.
     pub(crate) fn standing(&self, id: &ParticipantId, topic: &TopicName) -> Option<Arc<Capabilities>> {
         if is_guest(id) {
             return of(&self.config(), topic)?.anonymous.clone();

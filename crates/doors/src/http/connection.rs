@@ -27,7 +27,8 @@ use crate::slot::{FirstReply, Slot};
 /// An answer that takes longer than this comes as an event stream, so that no proxy gives up, in seconds.
 pub(crate) const QUIET_SECS: u64 = 15;
 
-/// What a client occupies while it is connected. A WebSocket or an event stream that its connection becomes keeps it.
+/// Links, place and guests of a client while it is connected. A WebSocket or an event stream that its
+/// connection becomes keeps it.
 pub(crate) struct Client {
     /// The links of MCP clients.
     pub(crate) links: Arc<ClientLinks>,
@@ -48,9 +49,9 @@ impl Client {
 pub(crate) struct Connection {
     /// The links of MCP clients.
     pub(crate) links: Arc<ClientLinks>,
-    /// What its client occupies.
+    /// Place and guests of the connection's client, and the links of all clients.
     pub(crate) client: Arc<Client>,
-    /// Where an idle event stream leaves HTTP.
+    /// Place where an idle event stream leaves HTTP.
     pub(crate) handover: Arc<Handover>,
     /// The certificate that its client showed.
     pub(crate) certificate: Option<Arc<ClientCertificate>>,
@@ -60,13 +61,14 @@ pub(crate) struct Connection {
     pub(crate) peer: Option<IpAddr>,
     stop: watch::Receiver<bool>,
     known: Mutex<Option<Known>>,
-    /// When the answer of the present request takes long. Requests follow each other, so one is enough.
+    /// Deadline for the answer of the present request, after which it takes long. Requests follow each other,
+    /// so one is enough.
     pub(crate) quiet: Arc<Deadline>,
-    /// What was read of a head, or of a first frame.
+    /// Bytes read of a head, or of a first frame, that is not whole yet.
     pub(super) unfinished: Unfinished,
 }
 
-/// What a connection says of its two ends before its first byte.
+/// The two ends of a connection, as known before its first byte.
 #[derive(Default)]
 pub(crate) struct ConnectionEnds {
     /// The certificate that the client showed.
@@ -77,7 +79,7 @@ pub(crate) struct ConnectionEnds {
     pub(crate) peer: Option<IpAddr>,
 }
 
-/// What was learnt in an epoch of the registry.
+/// Configuration and visit that the connection has found in one epoch of the registry.
 struct Known {
     epoch: u64,
     config: Arc<Config>,
@@ -89,7 +91,7 @@ pub(crate) struct Visit {
     bearer: Option<Box<str>>,
     topic: Box<str>,
     session_id: Option<Box<str>>,
-    /// Both.
+    /// The participant, and its topic.
     pub(crate) visitor: Visitor,
     /// The participant's share of the bytes that wait.
     pub(crate) held: Arc<Share>,
@@ -121,7 +123,7 @@ impl Connection {
         })
     }
 
-    /// The same for one request of HTTP/2, where requests do not follow each other.
+    /// A copy of the connection for one request of HTTP/2, where requests do not follow each other.
     pub(crate) fn of_request(&self) -> Arc<Self> {
         Arc::new(Self {
             links: Arc::clone(&self.links),
@@ -152,7 +154,7 @@ impl Connection {
         drop(self.stop.clone().wait_for(|stop| *stop).await);
     }
 
-    /// What its client presents with a request.
+    /// Credentials that the client presents with a request.
     pub(crate) fn presented<'c>(&'c self, bearer: Option<&'c str>) -> Presented<'c> {
         Presented { bearer, certificate: self.certificate.as_deref() }
     }
@@ -189,6 +191,7 @@ impl Connection {
     /// The refusal to send.
     pub(crate) fn visit(&self, head: &Head<'_>, topic: &str, wire: Wire) -> Result<Arc<Visit>, Refusal> {
         let registry = &self.links.registry;
+        // Before the look-up, so that a change in between makes the visit stale at once.
         let epoch = registry.epoch();
         let (bearer, session_id) = (head.bearer(), head.session_id());
         let of_session = session_id.filter(|_| bearer.is_none());
@@ -249,7 +252,7 @@ impl Connection {
         Ok(link)
     }
 
-    /// What comes first in the slot of a request, and whether that took long.
+    /// The first reply in the slot of a request, and whether it took long.
     pub(crate) async fn first(&self, slot: &Slot) -> (FirstReply, bool) {
         let (mut waits, mut took_long) = (None, false);
         let first = poll_fn(|cx| {

@@ -26,7 +26,7 @@ const MCP: &str = "mcp-";
 /// The headers of answers that clients read.
 const READ: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, Retry-After");
 const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
-/// How long a browser may remember what it was allowed, in seconds.
+/// Time that a browser may remember what it was allowed, in seconds.
 const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
 
 /// The page that sent a request to an endpoint of MCP, from an origin that may.
@@ -71,7 +71,7 @@ impl Page {
     }
 }
 
-/// Those of the headers asked for that a client of MCP sends.
+/// Headers among those asked for that a client of MCP sends.
 fn allowed(headers: &HeaderMap) -> Option<HeaderValue> {
     let asked =
         headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().filter_map(|value| value.to_str().ok());

@@ -288,6 +288,7 @@ impl Exchange<'_> {
             let why = "this Last-Event-ID is not known any more; open the stream without it";
             return Err(error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
         };
+        // A stream ends with the token with which it was opened.
         let leave = reader.leaving();
         at_token_end(self.caller(), leave);
         let mut events = Events::new(reader, true, None, &self.connection.links.keep_alive);

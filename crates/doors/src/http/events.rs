@@ -19,7 +19,7 @@ pub(crate) type OnLeave = Box<dyn FnOnce(bool) + Send>;
 /// A live stream of server-sent events.
 pub(crate) struct Events {
     reader: Reader,
-    /// What is sent first, as it is. Empty it holds no memory.
+    /// Bytes that are sent first, as they are. Empty it holds no memory.
     lead: Bytes,
     /// Event ids are written only if the client can resume the stream.
     ids: bool,

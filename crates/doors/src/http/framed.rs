@@ -35,7 +35,7 @@ const FIRST_BYTES_MAX: usize = 64 * 1024;
 /// A frame without a message.
 const KEEP_ALIVE: Bytes = Bytes::from_static(&[0; PREFIX]);
 
-/// What a client says before it is a participant.
+/// First message of a client, before it is a participant.
 #[derive(Default)]
 struct FirstReply {
     /// The id of the message.
@@ -97,6 +97,7 @@ pub(super) async fn serve(
     let kept_alive = async {
         loop {
             sleep(limits.keep_alive).await;
+            // As an answer, for which there is always room.
             out.answer(KEEP_ALIVE);
         }
     };
@@ -166,7 +167,7 @@ fn enter(connection: &Connection, first: &FirstReply) -> Result<Visitor, Refusal
     Ok(Visitor { dispatch, participant })
 }
 
-/// What a client writes, until the gateway stops or the client's token ends.
+/// Input of a client, until the gateway stops or the client's token ends.
 struct Until<'s, R, S> {
     input: R,
     stop: Pin<&'s mut S>,

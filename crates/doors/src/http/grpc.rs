@@ -38,7 +38,7 @@ use rpc::Rpc;
 const TOPIC: &str = "mcp-topic";
 /// The header with which a call says that its client reads schemas by reference: `true`.
 const REFERENCES: &str = "mcp-supports-bsr-refs";
-/// What a message has before it, and gRPC-Web after it, in bytes.
+/// Bytes that frame a message: before it, and in gRPC-Web after it.
 const FRAMING_BYTES: usize = 64;
 
 /// Whether a request is gRPC or gRPC-Web.
@@ -134,7 +134,7 @@ async fn answered(
     server.max_encoding_message_size(usize::MAX).unary(call, request).await
 }
 
-/// Who asks, and the whole body of the request.
+/// The participant that asks, and the whole body of its request.
 async fn asked(
     connection: &Connection,
     config: &Config,

@@ -37,7 +37,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 /// Time that a client has to answer a ping.
 const PING_WAIT: Duration = Duration::from_secs(20);
 
-/// What serves the requests: the same as over HTTP/1.
+/// The router that answers the requests, as over HTTP/1.
 pub(super) trait Route: Clone + Send + Sync + 'static {
     /// Answers one request.
     fn route(

@@ -20,7 +20,7 @@ const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Bytes read at once of what is discarded.
 const LOST_BYTES: usize = 256;
 
-/// Where a body leaves its events for the connection that it is sent on.
+/// Place where a body leaves its events for the connection that it is sent on.
 #[derive(Default)]
 pub(crate) struct Handover {
     is_used: AtomicBool,
@@ -60,7 +60,7 @@ impl Handover {
     }
 }
 
-/// What a watched socket notifies.
+/// Receiver of a watched socket's events.
 pub(crate) trait Watch: Send + Sync {
     /// Nothing waits to be written any more.
     fn written(&self);

@@ -16,7 +16,7 @@ pub(crate) enum HeaderField<'h> {
 }
 
 impl<'h> HeaderField<'h> {
-    /// The same of a header that can only have ASCII: any other text is unclear.
+    /// Text of a header that can only have ASCII: any other text is unclear.
     pub(crate) fn ascii(self) -> Option<&'h str> {
         match self {
             Self::Text(text) if !text.is_ascii() => Self::Unclear.text(),

@@ -29,18 +29,18 @@ use super::places::network;
 const FREE_BYTES: usize = 4 * 1024;
 /// Bytes that a connection of HTTP/2 may send before its sender is known. After half of them its client is asked to begin anew.
 const NEWCOMER_BYTES_MAX: usize = 48 * 1024;
-/// How long a connection that has sent too much goes on, so that what was answered can be written.
+/// Time that a connection that has sent too much goes on, so that what was answered can be written.
 const LAST_WRITE: Duration = Duration::from_secs(5);
-/// How long the gateway may take to find out whose a request is, before its client is asked to begin anew.
+/// Time that the gateway may take to find out whose a request is, before its client is asked to begin anew.
 const INTRODUCTION: Duration = Duration::from_secs(1);
 /// First wait of a connection that has sent much, until it is looked whether its sender is known. It doubles.
 const LOOK: Duration = Duration::from_millis(5);
-/// What a request that waits for more of its sender, or has an answer without an end, takes of its address's account, in bytes: its
-/// task and its stream.
+/// Bytes that a request takes of its address's account while it waits for more of its sender, or has an
+/// answer without an end: its task and its stream.
 const REQUEST_BYTES: usize = 8 * 1024;
 /// Bytes that a client may send to health or reflection in one stream.
 const QUESTIONS_BYTES_MAX: usize = 16 * 1024;
-/// How long it may take for that.
+/// Time that a client may take for its questions to health or reflection.
 const QUESTIONS_WAIT: Duration = Duration::from_secs(60);
 
 impl Connection {
@@ -104,7 +104,7 @@ impl http_body::Body for Placed {
     }
 }
 
-/// What a connection of HTTP/2 receives. Until its sender is known, its bytes are bounded and on an account.
+/// Input of a connection of HTTP/2. Until its sender is known, its bytes are bounded and on an account.
 pub(super) struct Metered<R> {
     inner: R,
     client: Arc<Client>,
@@ -123,7 +123,7 @@ struct Stopped {
     until: Instant,
 }
 
-/// How far a connection has gone.
+/// Progress of a connection, as its input is metered.
 #[derive(Default)]
 pub(super) struct Meter(OnceLock<Instant>);
 
@@ -208,7 +208,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Metered<R> {
     }
 }
 
-/// What a client asks of services that anybody may ask: bounded, in time, and on an account.
+/// Questions of a client to services that anybody may ask: bounded, in time, and on an account.
 pub(super) struct Questions {
     body: Incoming,
     account: Arc<Share>,
@@ -218,7 +218,7 @@ pub(super) struct Questions {
 }
 
 impl Questions {
-    /// Those in the body of a request.
+    /// The questions in the body of a request.
     pub(super) fn new(body: Incoming, connection: &Connection) -> Self {
         Self { body, account: connection.newcomer(), taken: None, bytes: 0, end: None }
     }

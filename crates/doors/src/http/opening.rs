@@ -9,10 +9,10 @@ use bytes::BytesMut;
 use tokio::io::{AsyncRead, ReadBuf};
 use wire::proto::sniff::{Sniffed, sniff};
 
-/// What a connection of HTTP/2 begins with (RFC 9113, section 3.4).
+/// First bytes of a connection of HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What a connection began with.
+/// First bytes of a connection, or the protocol that they show.
 #[derive(Default)]
 pub(super) enum Opening {
     /// Nothing was read.
@@ -30,7 +30,7 @@ impl Opening {
     /// Reads as HTTP wants it.
     ///
     /// # Errors
-    /// Those of `inner`, and one if the connection is no HTTP: then [`Opening::Frames`] has what was read.
+    /// Errors of `inner`, and one if the connection is no HTTP: then [`Opening::Frames`] has what was read.
     pub(super) fn poll_read(
         &mut self,
         mut inner: Pin<&mut impl AsyncRead>,

@@ -181,6 +181,7 @@ async fn begin(
 ) {
     let (MessageKind::Request, Some(id)) = (message.shape(), message.id()) else { return };
     let Some(client) = legacy::first(message, &pair.out, "initialize first") else { return };
+    // Of two requests that come at once, one begins.
     if pair.begun.swap(true, Ordering::AcqRel) {
         let why = "already initialized";
         return pair.out.answer(rpc::error(Some(id), code::INVALID_REQUEST, why, None));
@@ -191,6 +192,7 @@ async fn begin(
             pairs.enter(id_of_pair, pair, Arc::clone(&link));
             pair.out.answer(legacy::welcome(&pair.dispatch, &link, id));
         }
+        // The client may try again.
         None => pair.begun.store(false, Ordering::Release),
     }
 }

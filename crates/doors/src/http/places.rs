@@ -67,7 +67,8 @@ impl Newcomers {
     }
 }
 
-/// What a connection is to the others of its address, for as long as it is HTTP.
+/// Standing of a connection among the others of its address, for as long as it is HTTP: whether its sender is
+/// known, and whether it must make way.
 #[derive(Default)]
 pub(crate) struct Standing {
     /// Its sender is known: no other needs its place.

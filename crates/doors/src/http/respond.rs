@@ -32,6 +32,7 @@ pub(crate) async fn respond(
 ) -> Response<Body> {
     let mut leaving = Leaving { slot, call };
     let (first, took_long) = connection.first(slot).await;
+    // From here on the stream cancels the call, if there is one.
     let call = leaving.call.take();
     match first {
         FirstReply::Answer(frame, error) => response::json(status(error, sending.era), frame),

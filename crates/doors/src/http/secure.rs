@@ -152,6 +152,7 @@ fn answer_to_plain(first: u8) -> Bytes {
 
 async fn handshake(mut socket: TcpStream, account: Arc<Share>, tls: &ServerTls) -> io::Result<Secured> {
     let mut peeked = [0];
+    // Before TLS reads it: a client that speaks none gets an answer that it can read.
     let seen = socket.peek(&mut peeked).await?;
     let [first] = peeked;
     if seen > 0 && first != HANDSHAKE_RECORD {
@@ -186,7 +187,7 @@ impl Drop for Pump {
 /// is passed on to the other. What waits in between is bounded by the buffers of the pair and the task.
 ///
 /// # Errors
-/// Those of the pair of sockets.
+/// Errors of the pair of sockets.
 pub(super) fn pump(mut secure: TlsStream<Counted>) -> io::Result<(TcpStream, Pump)> {
     let (near, far) = Pipe::pair()?;
     near.set_nonblocking(true)?;

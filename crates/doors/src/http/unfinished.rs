@@ -8,7 +8,8 @@ use platform::{Mutex, Share, Taken};
 /// Bytes of an unfinished handshake, head or first frame that are on no account: the first buffer of a connection has them.
 const UNFINISHED_FREE_BYTES: usize = 8 * 1024;
 
-/// What has arrived of something that is not whole yet, of a sender that is not known: a handshake, a head, a first frame.
+/// Bytes that have arrived of something that is not whole yet, of a sender that is not known: a handshake, a
+/// head, a first frame.
 #[derive(Default)]
 pub(super) struct Unfinished {
     bytes: AtomicUsize,

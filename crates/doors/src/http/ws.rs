@@ -60,7 +60,7 @@ struct Wanted {
     /// Whether it gets its own messages.
     #[serde(default = "yes")]
     echo: bool,
-    /// What it has received already: epoch and offset of an earlier welcome.
+    /// Epoch of an earlier welcome, up to whose offset the client has received messages already.
     epoch: Option<u64>,
     offset: Option<u64>,
 }
@@ -292,7 +292,7 @@ struct Listening {
     reader: Reader,
     /// Messages in a row that could not be read.
     malformed: u32,
-    /// What it has of a message that has not arrived as a whole, on its participant's account.
+    /// Bytes of a message that has not arrived as a whole, on its participant's account.
     partial: Partial,
     /// The way to the client, if that speaks TLS.
     _pump: Option<Pump>,
@@ -306,6 +306,7 @@ impl Listening {
             () = socket.closed() => {}
             how = self.read() => departure = how,
         }
+        // Before the last bytes are written, which may take long.
         self.dispatch.leave(&self.link);
         self.record(departure);
         // Boxed: its memory is needed only now.

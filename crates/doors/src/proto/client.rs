@@ -23,17 +23,17 @@ pub(crate) struct Client {
     pub(crate) visitor: Visitor,
     /// Its link.
     pub(crate) link: Arc<Link>,
-    /// Who has which token.
+    /// Bearers of the tokens, by which a client's token is checked.
     pub(crate) registry: Arc<Registry>,
-    /// The gateway as it names it: where the schema registry is for it. Not known on a pipe.
+    /// Host of the gateway as the client names it: the schema registry is there for it. Not known on a pipe.
     pub(crate) host: Option<Arc<str>>,
-    /// What it declared.
+    /// Declaration of the client.
     pub(crate) declared: Declared,
     /// Whether its requests have no session (gRPC): what it declares is not remembered, and nothing is pushed to it.
     pub(crate) sessionless: bool,
 }
 
-/// What becomes of a request.
+/// Way in which a request goes on.
 pub(crate) enum Disposition {
     /// The door answers it, with this payload field.
     Answered(Bytes),
@@ -60,7 +60,7 @@ impl Client {
         Ok(Self { visitor, link, registry, host, declared: Declared::default(), sessionless: false })
     }
 
-    /// Where the schemas of its lists come from.
+    /// Source of the schemas of its lists.
     pub(crate) fn schemas(&self) -> Schemas {
         let dispatch = Arc::clone(&self.visitor.dispatch);
         Schemas { registry: Arc::clone(&self.registry), dispatch, host: self.host.clone() }
@@ -88,6 +88,7 @@ impl Client {
         match kind {
             Kind::InitializeRequest => {
                 let (mut declared, version) = hello::read(&message)?;
+                // Without a host no reference leads to the gateway's registry.
                 declared.references &= self.host.is_some();
                 if !self.sessionless {
                     self.declared = declared;

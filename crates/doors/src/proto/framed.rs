@@ -17,7 +17,7 @@ use crate::stream::Stream;
 /// client that were read before.
 ///
 /// # Errors
-/// Those of the pipe.
+/// Errors of the pipe.
 pub(crate) async fn serve(
     links: &ClientLinks,
     (visitor, host): (Visitor, Option<Arc<str>>),

@@ -11,10 +11,10 @@ use wire::proto::{Kind, VERSION};
 /// The encoding of every message.
 const PROTOBUF: &str = "protobuf";
 
-/// What a client declares, or nothing: then it gets schemas inline and hears of no changes.
+/// Declaration of a client; without one it gets schemas inline and hears of no changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Declared {
-    /// It reads schemas by reference, and can ask the gateway's registry for them.
+    /// Whether the client reads schemas by reference, and can ask the gateway's registry for them.
     pub(crate) references: bool,
     /// It wants to know when lists change.
     pub(crate) list_changed: bool,

@@ -16,7 +16,7 @@ use wire::rpc::{Id, Message, MessageKind, code};
 
 use crate::reply::Sink;
 
-/// Where the schemas of a client's lists come from.
+/// Source of the schemas of a client's lists.
 pub(crate) struct Schemas {
     /// The modules of all servers.
     pub(crate) registry: Arc<Registry>,
@@ -28,13 +28,13 @@ pub(crate) struct Schemas {
 
 /// The reply of one request on a framed connection.
 pub(crate) struct FrameReply<S> {
-    /// Where its frame goes.
+    /// Sink of its frame.
     pub(crate) sink: S,
     /// The client's id of the request.
     pub(crate) id: u64,
     /// The schemas of what it lists.
     pub(crate) schemas: Schemas,
-    /// How a list is wanted.
+    /// Form in which a list is wanted.
     pub(crate) wanted: Wanted,
 }
 

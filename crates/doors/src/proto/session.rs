@@ -75,11 +75,13 @@ impl Session {
     }
 
     async fn payload(&mut self, id: u64, kind: Kind, field: Bytes) {
+        // Their answers could not be kept apart.
         if self.client.is_open(id) {
             let why = format!("a request with the id {id} is open");
             return self.refuse(id, &Refusal::new(RefusalCode::Malformed, why));
         }
         let taken = self.client.take(Some(id), kind, field).await;
+        // The message may have been the handshake.
         self.outlet.list_changed.store(self.client.declared.list_changed, Ordering::Relaxed);
         match taken {
             Ok(Disposition::Answered(field)) => {

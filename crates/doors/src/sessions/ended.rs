@@ -16,7 +16,7 @@ pub(crate) struct Ended {
     /// With their numbers in the order of their ends.
     latest: Latest<(u64, Mark)>,
     next: u64,
-    /// Those that the journal does not have yet, by number, each with its account.
+    /// Ended sessions that the journal does not have yet, by number, each with its account.
     unwritten: BTreeMap<u64, (Box<str>, Mark)>,
 }
 
@@ -49,7 +49,7 @@ impl Ended {
         self.known.contains(&mark)
     }
 
-    /// Those that the journal does not have yet, by account, each once.
+    /// Ended sessions that the journal does not have yet, by account, each once.
     pub(crate) fn take_unwritten(&mut self) -> BTreeMap<Box<str>, Vec<Mark>> {
         let mut all: BTreeMap<_, Vec<Mark>> = BTreeMap::new();
         for (on, mark) in std::mem::take(&mut self.unwritten).into_values() {

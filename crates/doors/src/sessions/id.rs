@@ -8,7 +8,7 @@ use serde::Deserialize;
 use upstream::ClientProfile;
 use wire::mcp::Version;
 
-/// How long a session id is valid, in seconds.
+/// Time that a session id is valid, in seconds.
 pub(crate) const SESSION_ID_SECS: u64 = 7 * 24 * 3600;
 /// The longest declaration that a session id carries, in bytes. A session with a longer one ends with the process.
 const RESUMABLE_BYTES_MAX: usize = 2048;
@@ -57,7 +57,7 @@ pub(crate) fn seal(sealer: &Sealer, participant: &str, topic: &TopicName, client
     sealer.seal(PURPOSE, participant, unix_ms() + SESSION_ID_SECS * 1000, random(), &state)
 }
 
-/// What the client of this session declared, if the id is this participant's and of this topic.
+/// Declaration of the session's client, if the id is this participant's and of this topic.
 pub(crate) fn open(sealer: &Sealer, participant: &str, topic: &TopicName, id: &str) -> Option<ClientProfile> {
     let state = sealer.open(PURPOSE, participant, unix_ms(), id).ok()?;
     let declared: Declared = serde_json::from_slice(&state).ok()?;

@@ -9,7 +9,7 @@ const LOOKS_MAX: usize = 64;
 /// Keys of sessions that are gone, kept at most beside as many as there are sessions.
 const STALE_MAX: usize = 64;
 
-/// What is known of a session in the order.
+/// Knowledge about a session in the order.
 pub(super) enum SessionState {
     /// It is gone.
     Gone,

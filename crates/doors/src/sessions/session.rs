@@ -13,7 +13,7 @@ use crate::stream::{Lifetime, Stream};
 
 /// Finished streams that one session keeps, so that a client that lost its connection can still fetch the answer.
 const STREAMS_KEPT_MAX: usize = 8;
-/// How long a finished stream is kept for that, in seconds.
+/// Time that a finished stream is kept for such a client, in seconds.
 const STREAM_KEPT_SECS: u64 = 60;
 /// Streams open at once in one session.
 pub(crate) const STREAMS_MAX: usize = 1024;

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-/// What was read since the last look.
+/// Reads of a stream since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Silence {
     /// No look follows.

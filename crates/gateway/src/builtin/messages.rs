@@ -27,7 +27,7 @@ pub const PAGE_MESSAGES_MAX: usize = 200;
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Longest payload that is returned whole, in bytes. Of a longer one the beginning is returned.
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
-/// How long a cursor is valid, in seconds.
+/// Time that a cursor is valid, in seconds.
 pub const CURSOR_SECS: u64 = 24 * 3600;
 const CURSOR: Purpose = Purpose { name: "messages", valid_ms: CURSOR_SECS * 1000 };
 
@@ -88,6 +88,7 @@ pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent
     }
     // Arguments may contain line breaks, and some participants read line by line.
     let envelope = Envelope::read(one_line(frame)).map_err(|breach| breach.refusal())?;
+    // As a WebSocket does: a sender that is too fast waits, and the others do not.
     dispatch.room.wait_for_space(call.link.queued()).await;
     dispatch.room.count(call.link.queued(), bytes);
     dispatch.as_caller(&call, || dispatch.speak(&call.link, envelope)).map_err(|refusal| *refusal)?;
@@ -156,6 +157,7 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
     let (mut stopping, mut gap) = (dispatch.stopping.subscribe(), false);
     loop {
         let mut published = pin!(dispatch.room.published());
+        // Before the look: a message that comes after it wakes this reader.
         published.as_mut().enable();
         let since = dispatch.with(|topic| topic.kept().readable.then(|| topic.messages(me, from)));
         let since = since.ok_or_else(unreadable)?;
@@ -173,7 +175,8 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
     }
 }
 
-/// Where a caller without a cursor begins: where its link joined, or where the topic began to keep messages after that.
+/// Cursor of a caller that names none: where its link joined, or where the topic began to keep messages after
+/// that.
 fn beginning(dispatch: &Dispatch, call: &Call) -> Cursor {
     dispatch.with(|topic| {
         let next = topic.next_message();
@@ -206,7 +209,7 @@ fn open(dispatch: &Dispatch, who: &ParticipantId, cursor: &str) -> Result<Cursor
     })
 }
 
-/// What a reader wants.
+/// Reader of the messages: its name, the kinds that it wants, and the number of messages.
 struct Reader<'r> {
     me: &'r str,
     pattern: Option<&'r Capability>,

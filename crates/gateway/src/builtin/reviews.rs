@@ -190,7 +190,7 @@ async fn decide(
     Ok(Decided { id: id.to_string(), state: state.unwrap_or(ProposalState::Pending).as_str(), message })
 }
 
-/// What the caller may do, as far as its access token is good for it.
+/// Capabilities of the caller, as far as its access token is good for them.
 fn held(topic: &Topic, call: &Call) -> Arc<Capabilities> {
     let held = topic.capabilities(&call.link.participant.id).cloned().unwrap_or_default();
     match call.narrowing() {

@@ -3,8 +3,8 @@
 use json::visible;
 use serde_json::value::RawValue;
 
-/// The same JSON on one line: without white space between tokens, and with every hidden character of a string as `\u{...}`,
-/// however it was written. Line feeds and tabs stay. `None` if it is no JSON.
+/// A JSON value on one line: without white space between tokens, and with every hidden character of a string
+/// as `\u{...}`, however it was written. Line feeds and tabs stay. `None` if it is no JSON.
 pub(super) fn raw(json: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(visible::value(json)).ok()
 }

@@ -25,7 +25,7 @@ struct SearchArguments {
     set: Option<String>,
 }
 
-/// What was found.
+/// Result of a search: the tools that it found.
 #[derive(Serialize)]
 pub(super) struct FoundTools {
     tools: Vec<Box<RawValue>>,
@@ -76,6 +76,7 @@ fn find(
     limit: usize,
     within: Option<&[NamePattern]>,
 ) -> FoundTools {
+    // The index knows no sets: tools outside of the set would take the places of those within.
     let most = if within.is_some() { usize::MAX } else { limit };
     let places = seen.index(ListKind::Tools, &dispatch.indexes).find(query, most);
     let merged = seen.list(ListKind::Tools);

@@ -132,7 +132,7 @@ fn own(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
     own.ok_or_else(answers::unknown)
 }
 
-/// The same, once it is on disk.
+/// The caller's own proposal that a call names, once it is on disk.
 fn written(dispatch: &Dispatch, call: &Call) -> Result<ProposalView, Refusal> {
     held_tasks::own(dispatch, call, Some(own(dispatch, call)?))
 }
@@ -172,7 +172,7 @@ fn definitions() -> impl Iterator<Item = (BuiltinTool, &'static Item)> {
     ITEMS.iter().map(|(tool, item)| (*tool, item))
 }
 
-/// What the gateway's own participant lists with these groups.
+/// Lists of the gateway's own participant with these groups.
 pub fn manifest(groups: &[BuiltIn]) -> Manifest {
     let mut manifest = Manifest::default();
     let chosen = definitions().filter(|(tool, _)| groups.contains(&group(*tool)));

@@ -37,6 +37,7 @@ impl Announcements {
     /// announcements are held back.
     pub(crate) fn pass(&self, new: Vec<Announcement>) -> Vec<Announcement> {
         let mut state = self.0.lock();
+        // The common case: nothing to sort out.
         if state.holds == 0 && state.held.is_empty() {
             return new;
         }

@@ -47,7 +47,7 @@ impl Proposed {
         Arc::new(Self { opened, call, envelope_bytes, permits })
     }
 
-    /// The same proposal as its reviewers see it from now on.
+    /// A copy of the proposal as its reviewers see it from now on.
     pub(super) fn described(&self, opened: OpenedProposal) -> Arc<Self> {
         let (call, envelope_bytes, permits) = (self.call, self.envelope_bytes, Arc::clone(&self.permits));
         Arc::new(Self { opened, call, envelope_bytes, permits })
@@ -85,7 +85,7 @@ pub(super) fn bytes_of(opened: &OpenedProposal) -> usize {
     [&opened.params, &opened.tool].into_iter().flatten().map(String::len).sum()
 }
 
-/// What comes with a decision.
+/// Attachments of a decision: edited params, the envelope that fulfils, the permit of its record.
 #[derive(Debug, Default)]
 pub struct Ruling {
     /// The params that run, if the reviewer has edited them.
@@ -130,7 +130,7 @@ impl Ruling {
     }
 }
 
-/// How a call that waits for a proposal is answered, other than a held call.
+/// Way in which a call that waits for a proposal is answered, other than a held call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waits {
     /// The tool `wait_for_proposal`.

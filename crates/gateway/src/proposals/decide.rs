@@ -86,10 +86,12 @@ impl Dispatch {
             Choice::Approve { .. } => describe::one(self, proposal, content),
             Choice::Reject { .. } | Choice::Withdraw { .. } => Arc::clone(content),
         };
+        // Before the decision: one that cannot be recorded does not count.
         let permit = self.audit.reserve_of(by).inspect_err(not_decided)?;
         let mut fulfilment = None;
         let decision = match &choice {
             Choice::Approve { digest, .. } => {
+                // The id of the request that the room is shown in place of an envelope of the reviewer.
                 fulfilment = Some(self.context.operation().to_string());
                 Decision::Approve { shown: *digest, current: current_digest(self, &content.opened) }
             }
@@ -133,11 +135,11 @@ impl Dispatch {
     }
 }
 
-/// What comes with an envelope that may fulfil a proposal, and the digest of the proposal under what its server lists now; `None`
-/// if the proposal cannot be shown any more.
+/// Digest of a proposal under what its server lists now, and the ruling on it, of an envelope that may fulfil
+/// the proposal; no digest if the proposal cannot be shown any more.
 pub(crate) type Fulfilling = (Option<Digest>, Arc<Ruling>);
 
-/// What comes with an envelope that may fulfil a proposal of another participant, beside the digest of the proposal under what
+/// Digest and ruling of an envelope that may fulfil a proposal of another participant, the digest under what
 /// its server lists now. `None` if the envelope names no such proposal.
 ///
 /// # Errors
@@ -160,6 +162,7 @@ pub(crate) fn ruling_of(
     dispatch.refresh_proposer(opened);
     let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());
     let params = params.map(|params| completed(dispatch, opened, params)).transpose()?;
+    // Another spelling, or another progress token, is no edit.
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
     let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve_on(link.audit())?);
     ruling.envelope = Some(envelope.id().to_owned());
@@ -198,7 +201,7 @@ fn canonical(params: Option<&str>) -> Option<Vec<u8>> {
     call_params(params.unwrap_or("{}").as_bytes()).ok()
 }
 
-/// What a reviewer wrote, with the presets that a proposal has been shown with.
+/// Params that a reviewer wrote, with the presets that the proposal has been shown with.
 fn completed(dispatch: &Dispatch, opened: &OpenedProposal, params: String) -> Result<String, Refusal> {
     let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
     let act = (opened.method.as_str(), opened.context.as_deref());

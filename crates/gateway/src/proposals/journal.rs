@@ -132,6 +132,7 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         bearers.pass(dispatch, &proposal.opened);
         let expires_ms = on_own_clock(proposal.opened.expires_ms);
         let is_pending = proposal.decided.is_none() && !proposal.has_ended();
+        // It comes back even if the log has no room: then the loss is counted.
         let ending = is_pending.then(|| dispatch.audit.reserve_or_count());
         let Some(opening) = Opening::restored(&proposal.opened, ending, expires_ms) else {
             tracing::error!(id = proposal.opened.id, "the journal has a proposal that cannot be read");
@@ -147,6 +148,7 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         restore_one(dispatch, opening, proposal);
     }
     bearers.end(dispatch);
+    // Once for each, and after all are back: a refresh ends those that may not be made any more.
     proposers.sort_unstable();
     proposers.dedup();
     proposers.iter().for_each(|proposer| dispatch.refresh(proposer));
@@ -212,11 +214,12 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Pr
         record::Record::of(dispatch).concluded(&view, None);
     }
     if let Some(journal) = &dispatch.journal {
+        // If this is lost, the next start comes to the same end.
         submit(journal, store::Record::ProposalEnded(ended), |_| {});
     }
 }
 
-/// How a proposal in the journal ended, if it did.
+/// End of a proposal in the journal, if it has ended.
 fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
     let decided = proposal.decided.as_ref();
     let (state, reason) = match (&proposal.ended, decided) {

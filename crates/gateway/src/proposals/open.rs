@@ -60,7 +60,7 @@ fn terms_of(
     Terms { by, method, context, to, envelope, digest, expires_ms, expires_wall_ms, bytes }
 }
 
-/// What a participant proposes.
+/// Proposal that a participant wants to make.
 struct Wanted<'w> {
     by: &'w ParticipantId,
     to: Vec<ParticipantId>,
@@ -89,10 +89,12 @@ pub(crate) fn held(
     let Some(at) = server.upstream().filter(has_account) else {
         return hold(dispatch, call, to, server, own);
     };
+    // An effect does not wait, and a session may take long to open.
     let (dispatch, call, at, to) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(at), to.clone());
     tokio::spawn(async move {
         let opened = at.upstream.session(&call.caller()).await;
         match opened.and_then(|session| accounts::own_name(&at, &call, &session, own)) {
+            // The call ended while the session opened: it is not proposed any more.
             Ok(_) if call.is_over() => {}
             Ok(own) => hold(&dispatch, &call, &to, &Server::Upstream(at), own),
             Err(refusal) => {
@@ -109,7 +111,6 @@ fn hold(
     server: &Server,
     own: Option<Arc<str>>,
 ) {
-    // The proposal is the task, if the caller gets one.
     let shown = match call.shown() {
         Ok(shown) => shown,
         Err(refusal) => {
@@ -132,6 +133,7 @@ fn hold(
         dispatch.take(Event::Unproposable { held: call.id, end });
         return;
     }
+    // The proposal is the task, if the caller gets one.
     let plain = task::plain(shown);
     let request: &Request = plain.as_ref().unwrap_or(shown);
     let wanted = Wanted {
@@ -139,6 +141,7 @@ fn hold(
         to: vec![to.clone()],
         method: request.method.as_str(),
         context: own.as_deref().or_else(|| request.target.as_ref().and_then(Target::context)),
+        // A held call has no envelope: its id must equal none that a participant chooses.
         envelope: format!("{:032x}", u128::from_le_bytes(random())),
         params: relay::legacy_params(request, own.as_deref()),
         call: Some(call.id),
@@ -241,6 +244,7 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
     }
     let account = dispatch.audit.account(by);
     let reserve = || dispatch.audit.reserve_on(account.as_ref());
+    // For its opening and its end: once it is open, neither entry may find the log full.
     let permits = [Some(reserve()?), Some(reserve()?)];
     let (id, at_ms, ttl_ms) =
         (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.topic.proposal_ttl));
@@ -261,6 +265,7 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
         at_ms,
         expires_ms: at_ms.saturating_add(ttl_ms),
     };
+    // On the steady clock too, which goes on evenly if the time of the machine is set.
     let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
     let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
     let content = Proposed::new(opened, call, envelope_bytes, permits);

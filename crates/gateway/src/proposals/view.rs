@@ -19,7 +19,7 @@ pub(crate) struct View<'v> {
     id: String,
     proposal: &'v ProposalView,
     form: Form,
-    /// When its state changed last, in milliseconds since 1970.
+    /// Time of the last change of its state, in milliseconds since 1970.
     updated_ms: u64,
     /// The answer that it led to, in this form.
     answer: Option<Message>,
@@ -56,7 +56,7 @@ impl<'v> View<'v> {
         format!("`{name}` of {}", opened.to.join(", "))
     }
 
-    /// What the caller waits for, and what to do meanwhile.
+    /// Text about what the caller waits for, and what to do meanwhile.
     pub(crate) fn waiting(&self) -> String {
         let deciders = match self.proposal.deciders.as_slice() {
             [] => "no participant that could approve it is here now".to_owned(),
@@ -123,7 +123,8 @@ impl<'v> View<'v> {
         }
     }
 
-    /// What is known of it now, for a program that was away: the state, who decided and why, and whether there is an answer.
+    /// Report of the proposal for a program that was away: the state, who decided and why, and whether there
+    /// is an answer.
     pub(crate) fn report(&self) -> Vec<u8> {
         let proposal = self.proposal;
         let data = json::object(|data| {

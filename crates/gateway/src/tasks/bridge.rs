@@ -34,6 +34,7 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<Task>
             Form::Legacy => at_legacy(&dispatch, &call, &task).await,
             Form::Modern => {
                 if call.request.method.as_str() == "tasks/result" {
+                    // From now on questions about the task go to this request.
                     task.awaited_by(call.id);
                 }
                 answers::of_modern(&Waiting(&dispatch, &call), &task, call.request.method.as_str()).await
@@ -57,6 +58,7 @@ async fn at_legacy(dispatch: &Arc<Dispatch>, call: &Call, task: &Arc<Task>) -> R
             let end = look::end_of(&session, task, &now).await?;
             let asked = awaiting::questions(dispatch, task).filter(|_| end.is_none());
             if asked.is_none() && now.status == Some(Status::InputRequired) {
+                // Its server asks only where the result is awaited.
                 awaiting::begin(dispatch, &call.link, task);
             }
             let standing = end.as_ref().map(task::standing_of);

@@ -63,6 +63,7 @@ impl Follower {
         let request = changed.unwrap_or(&call.request);
         let outgoing = Outgoing { own, tasks: true, ..call.outgoing(request, call_number(call.id)) };
         match session.call(outgoing, events) {
+            // It ended while it was sent, when there was no request to cancel yet.
             Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
             Ok(()) => {}
             Err(refusal) => call.done(Err(refusal)),
@@ -108,6 +109,7 @@ fn ended(dispatch: &Arc<Dispatch>, call: &Call, task: &Arc<Task>, end: Result<An
     match end {
         Ok(answer) => {
             dispatch.tasks.forget(task);
+            // The caller knows of no task.
             let payload = task::unrelated(&answer.payload).unwrap_or(answer.payload);
             call.done(Ok(Answer { payload, ..answer }));
         }

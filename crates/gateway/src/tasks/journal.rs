@@ -40,6 +40,7 @@ pub(crate) async fn write(
         task.announce();
         return Ok(());
     };
+    // A caller must not learn of a task that a restart would lose.
     dispatch.tasks.forget(task);
     if let Some(session) = task.last_session() {
         session.cancel_task(&task.origin.own).await;

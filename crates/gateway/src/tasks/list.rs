@@ -38,6 +38,7 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
     let cursor = wire::mcp::relay::param_text(&call.request, "cursor");
     let after = cursor.map(|cursor| open(sealer, who, &cursor).ok_or_else(bad_cursor)).transpose()?;
     let mut all = entries(&dispatch, &call);
+    // A cursor is a place in this order, so it stays good while tasks come and go.
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     all.retain(|(place, _)| after.as_ref().is_none_or(|after| place > after));
     let more = all.len() > PAGE_TASKS_MAX;

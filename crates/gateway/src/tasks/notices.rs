@@ -55,6 +55,7 @@ fn to_modern(
     }
     let (dispatch, session, task) = (Arc::clone(dispatch), Arc::clone(session), Arc::clone(task));
     tokio::spawn(async move {
+        // Notifications of 2025-11-25 carry no result: the server is asked for it.
         let Ok(now) = look::look(&session, &task).await else { return };
         let Ok(end) = look::end_of(&session, &task, &now).await else { return };
         let end = end.as_ref().map(task::standing_of);

@@ -73,6 +73,7 @@ pub(crate) fn fit(
     let held = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
     let wish = if held && request.is_some() { TaskWish::None } else { call.wish };
     let support = match (wish, session.era()) {
+        // The server takes no ordinary call of such a tool: the gateway makes the task, and follows it.
         (TaskWish::None, Form::Legacy) if session.requires_task(tool) => Support::Required,
         (TaskWish::None, _) => Support::None,
         (TaskWish::Asks | TaskWish::Declares, _) => session.task_support(tool),
@@ -81,6 +82,7 @@ pub(crate) fn fit(
     let knows = call.link.has_tasks() && task::is_offered(call.client().version);
     let offered = !held && call.names == Names::Public && knows;
     let mut place = None;
+    // Before the call is sent, so that a task that the server makes has a place.
     let mut reserve = || {
         place = dispatch.tasks.reserve(&call.link.participant.id);
         place.is_some()
@@ -242,6 +244,7 @@ pub(super) fn create(
     task.followed = followed;
     let task = Arc::new(task);
     task.update(report, &payload.bytes);
+    // The caller learns of it once it is on disk: see `journal::write`.
     if journal::keeps(dispatch, &task).is_some() {
         task.hide();
     }

@@ -23,6 +23,7 @@ pub(super) async fn session_of(
     task: &Task,
 ) -> Result<Arc<Session>, Refusal> {
     let lost = || Refusal::new(RefusalCode::UpstreamDown, LOST);
+    // Number 0: any session of its server knows the task, so one may be opened to ask.
     if task.origin.instance != 0 {
         return task.session().ok_or_else(lost);
     }

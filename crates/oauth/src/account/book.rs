@@ -8,7 +8,7 @@ use crate::vault::Saved;
 
 /// Sign-ins for one set of scopes that did not satisfy the server, before it is given up for a while.
 pub const STEP_UPS_MAX: usize = 3;
-/// How long these are remembered, milliseconds.
+/// Time that such sign-ins are remembered, milliseconds.
 pub const STEP_UP_MEMORY_MS: u64 = 3_600_000;
 /// Sets of scopes that are remembered.
 const STEP_UP_SETS_MAX: usize = 32;
@@ -18,7 +18,7 @@ const EARLY_MS: u64 = 60_000;
 const WAIT_MS: u64 = 1_000;
 const WAIT_MS_MAX: u64 = 300_000;
 
-/// Where an account stands.
+/// Phase of an account.
 pub(super) enum Phase {
     /// The server has not asked for a token.
     Open,
@@ -28,7 +28,7 @@ pub(super) enum Phase {
     Blocked(AccountFault),
 }
 
-/// What a request can do.
+/// Next step of a request.
 pub(super) enum Next {
     Send(Option<HeaderValue>),
     Renew,
@@ -42,7 +42,7 @@ pub struct AccountState {
     pub state: &'static str,
     /// Why, in a sentence.
     pub reason: Option<String>,
-    /// Who issued the tokens.
+    /// Issuer of the tokens.
     pub issuer: Option<String>,
     /// The client to which they were issued.
     pub client_id: Option<String>,
@@ -64,7 +64,7 @@ pub(super) struct Book {
     header: Option<HeaderValue>,
     /// The scopes of the last challenge, joined with those that are granted.
     pub(super) wanted: Vec<String>,
-    /// How often a person signed in with these scopes lately, and when last.
+    /// Sets of scopes with which a person signed in lately: the number of times, and the last one.
     sign_ins: Vec<(Vec<String>, usize, u64)>,
     failures: u32,
     /// No attempt to renew before, Unix milliseconds, and why.
@@ -196,7 +196,7 @@ impl Book {
         self.wanted.clear();
     }
 
-    /// How often a person has signed in for at least these scopes lately.
+    /// Number of times that a person has signed in for at least these scopes lately.
     pub(super) fn sign_ins(&self, scopes: &[String], now_ms: u64) -> usize {
         let lately = |at_ms: u64| now_ms.saturating_sub(at_ms) < STEP_UP_MEMORY_MS;
         let covers = |set: &[String]| scopes.iter().all(|scope| set.contains(scope));

@@ -10,7 +10,7 @@ use super::{Account, union};
 use crate::challenge::bearer;
 use crate::site::fault_of;
 
-/// How long no new token is asked for after the server has rejected a new one, milliseconds.
+/// Time that no new token is asked for after the server has rejected a new one, milliseconds.
 const REJECTED_WAIT_MS: u64 = 60_000;
 
 impl Account {

@@ -156,9 +156,10 @@ impl Reach {
         Self { class: Class::Public, plain: false, allowed: Vec::new() }
     }
 
-    /// What a peer at this configured URL may name: a peer on a loopback or private *address* (or `localhost`) may name others
-    /// of the same class, and plain `http` there if it is plain itself. A name that merely resolves to a private address widens
-    /// nothing, as its owner decides what it resolves to: `allowed` is for those.
+    /// Addresses that a peer at this configured URL may name: a peer on a loopback or private *address* (or
+    /// `localhost`) may name others of the same class, and plain `http` there if it is plain itself. A name
+    /// that merely resolves to a private address widens nothing, as its owner decides what it resolves to:
+    /// `allowed` is for those.
     #[must_use]
     pub fn of(configured: &Url, allowed: &[Subnet]) -> Self {
         let class = match configured.host() {
@@ -183,12 +184,12 @@ impl Reach {
             || self.allowed.iter().any(|range| range.contains(address))
     }
 
-    /// The same for an address that a document names, before it is dialed.
+    /// Whether an address that a document names may be dialed without TLS, before it is dialed.
     pub(crate) fn plain_for(&self, address: IpAddr) -> bool {
         self.allows_plain(address)
     }
 
-    /// The same for a name: only `localhost` is known to be this machine.
+    /// Whether a name may be dialed without TLS: only `localhost` is known to be this machine.
     pub(crate) fn plain_for_name(&self, name: &str) -> bool {
         is_localhost(name) && self.allows_plain(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }

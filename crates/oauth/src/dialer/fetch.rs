@@ -13,7 +13,7 @@ use url::{Host, Position, Url};
 
 use super::target::{BODY_BYTES_MAX, DialError, host_of, parse_url};
 
-/// Which redirects are followed.
+/// Redirects that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
     /// None: tokens, registrations, keys and documents of clients are where they are said to be.
@@ -60,7 +60,7 @@ impl Fetch {
         Self { url, redirects: Redirects::None, method, headers, body, bytes_max: BODY_BYTES_MAX }
     }
 
-    /// The same, following redirects of one origin. A `POST` follows none.
+    /// The fetch, following redirects of one origin. A `POST` follows none.
     #[must_use]
     pub fn redirects(mut self, redirects: Redirects) -> Self {
         if self.method == Method::GET {
@@ -69,14 +69,14 @@ impl Fetch {
         self
     }
 
-    /// The same with one more header.
+    /// The fetch with one more header.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// The same, for an answer of at most this many bytes.
+    /// The fetch, for an answer of at most this many bytes.
     #[must_use]
     pub fn bytes_max(mut self, bytes: usize) -> Self {
         self.bytes_max = bytes;
@@ -107,7 +107,7 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Where the answer points, if it is a redirect.
+    /// Address to which the answer points, if it is a redirect.
     pub(super) fn redirect(&self) -> Option<&str> {
         // 304 is no redirect: it answers `If-None-Match`.
         let redirects = matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308);

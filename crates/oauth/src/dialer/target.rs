@@ -20,7 +20,7 @@ pub enum DialError {
     Url {
         /// The text, shortened and without control characters.
         url: String,
-        /// What is wrong with it.
+        /// Fault of the URL.
         why: &'static str,
     },
     /// The host, or one of its addresses, is out of reach.

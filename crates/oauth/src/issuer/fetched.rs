@@ -9,14 +9,14 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use super::error::IssuerError;
 use crate::dialer::{Dialer, Fetch, Reach};
 
-/// How long keys count as fresh unless the issuer says otherwise (`Cache-Control: max-age`), and the bounds of what it may say.
+/// Time that keys count as fresh unless the issuer says otherwise (`Cache-Control: max-age`).
 pub const KEYS_FRESH: Duration = Duration::from_secs(15 * 60);
 /// Shortest time for which keys count as fresh.
 pub const KEYS_FRESH_MIN: Duration = Duration::from_secs(60);
 /// Longest time for which keys count as fresh.
 pub const KEYS_FRESH_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// How long an answer counts as fresh, and its tag, by which the next one may be left out.
+/// Time that an answer counts as fresh, and its tag, by which the next one may be left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Freshness {
     pub(super) fresh: Duration,

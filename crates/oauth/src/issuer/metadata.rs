@@ -8,7 +8,7 @@ use super::error::IssuerError;
 use crate::dialer::{Dialer, Fetch, Reach, Redirects};
 use crate::metadata::read_json;
 
-/// What an issuer says of itself.
+/// Metadata that an issuer publishes about itself.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Metadata {
     issuer: String,
@@ -16,9 +16,9 @@ pub(super) struct Metadata {
     introspection_endpoint: Option<String>,
 }
 
-/// Where an issuer's metadata may be, in the order in which clients look (MCP "Authorization", "Authorization Server Metadata
-/// Discovery"): for a path `/a` at `/.well-known/oauth-authorization-server/a`, `/.well-known/openid-configuration/a` and
-/// `/a/.well-known/openid-configuration`.
+/// Addresses of an issuer's metadata, in the order in which clients look (MCP "Authorization", "Authorization
+/// Server Metadata Discovery"): for a path `/a` at `/.well-known/oauth-authorization-server/a`,
+/// `/.well-known/openid-configuration/a` and `/a/.well-known/openid-configuration`.
 #[must_use]
 pub fn well_known_urls(issuer: &Url) -> Vec<String> {
     let origin = &issuer[..Position::BeforePath];

@@ -20,13 +20,13 @@ use terminal::failure::Failure;
 use terminal::output::Output;
 
 const COLUMNS: [&str; 7] = ["SERVER", "PARTICIPANT", "STATE", "ISSUER", "SCOPES", "EXPIRES", "REASON"];
-/// How long the browser may take, as long as the gateway waits.
+/// Time that the browser may take, as long as the gateway waits.
 const LOGIN_LIMIT: Duration = Duration::from_secs(600);
 /// The longest pasted address, bytes; the gateway's own limit is lower.
 const PASTED_BYTES_MAX: u64 = 64 * 1024;
 /// The longest head of a request of the browser, bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// How long a connection of the browser may take to send its request.
+/// Time that a connection of the browser may take to send its request.
 const HEAD_LIMIT: Duration = Duration::from_secs(5);
 
 /// Signs in at a server.

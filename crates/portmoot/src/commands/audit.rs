@@ -20,7 +20,7 @@ use terminal::timestamp::time_of;
 
 const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
 
-/// What follows from a missing data directory.
+/// Consequence of a missing data directory.
 const NO_LOG: &str = "there is no audit log";
 
 pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure> {

@@ -26,9 +26,9 @@ use terminal::prompt::ProcessTerminal;
 
 /// The file in the data directory to which a gateway in the background writes its log.
 const LOG_FILE: &str = "gateway.log";
-/// How long a gateway may take until it listens.
+/// Time that a gateway may take until it listens.
 const START: Duration = Duration::from_secs(60);
-/// How long a gateway may take until it has ended: its servers end before it.
+/// Time that a gateway may take until it has ended: its servers end before it.
 const END: Duration = Duration::from_secs(120);
 /// The interval of looks at the lock of the data directory.
 const LOOK: Duration = Duration::from_millis(50);

@@ -118,7 +118,8 @@ fn summary(loaded: &Loaded) -> String {
     format!("the configuration is valid: {} (from {files})", parts.join(", "))
 }
 
-/// What `serve` would refuse of a valid configuration: to listen for everybody while callers need no token.
+/// Problem for which `serve` would refuse a valid configuration: to listen for everybody while callers need
+/// no token.
 fn listen_problem(loaded: &Loaded) -> Option<Problem> {
     let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
     // Issued tokens are in the journal. One that cannot be read may have some.
@@ -130,7 +131,8 @@ fn listen_problem(loaded: &Loaded) -> Option<Problem> {
     Some(problem.hint(refusal.hint.unwrap_or_default()))
 }
 
-/// What `serve` refuses of a valid configuration: guests of a topic are limited by `anonymous`, and nothing makes callers guests.
+/// Problem for which `serve` refuses a valid configuration: guests of a topic are limited by `anonymous`, and
+/// nothing makes callers guests.
 pub(crate) fn guest_problem(loaded: &Loaded) -> Option<Problem> {
     let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
     let dir = loaded.config.data_dir.as_deref().filter(|_| !names_data_dir);

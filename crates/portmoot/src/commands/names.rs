@@ -16,7 +16,7 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-/// How long a person waits for names at most.
+/// Time that a person waits for names at most.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Commands whose next argument is a name, by what it names.
@@ -109,7 +109,7 @@ pub(crate) fn with_names(shell: Shell, script: &str) -> String {
     }
 }
 
-/// Where the script for zsh begins to act, after its functions.
+/// Line from which on the script for zsh acts, after its functions.
 const ZSH_START: &str = "if [ \"$funcstack[1]\" = \"_portmoot\" ]; then";
 
 /// The kind for each command, as branches of a `case` of shells.

@@ -33,9 +33,9 @@ pub(crate) struct Running {
     pub(crate) url: String,
     /// The token of the command line, else the operator key of the data directory.
     pub(crate) token: Option<String>,
-    /// What is trusted and shown if the URL begins with `https`.
+    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with `https`.
     pub(crate) tls: ClientTls,
-    /// What it says of itself in the data directory, if it was found there.
+    /// Entry of the gateway in the data directory, if it was found there.
     pub(crate) owner: Option<DirectoryOwner>,
 }
 

@@ -23,7 +23,7 @@ const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
 /// The results of the listing that runs.
 static RESULTS: Mutex<String> = Mutex::new(String::new());
 
-/// How often a command is run; `None` for once.
+/// Interval at which a command is run; `None` for once.
 ///
 /// # Errors
 /// When the option is not a time.

@@ -50,7 +50,7 @@ pub(crate) struct Remote {
     host: String,
     port: u16,
     token: Option<String>,
-    /// What is trusted and shown; `None` speaks plain HTTP.
+    /// Authorities that are trusted, and the certificate that is shown; `None` speaks plain HTTP.
     tls: Option<ClientTls>,
 }
 
@@ -87,7 +87,7 @@ impl Remote {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// What is trusted and shown, as the scheme needs it.
+    /// Authorities that are trusted, and the certificate that is shown, as the scheme needs it.
     pub(crate) fn tls(&self) -> ClientTls {
         self.tls.clone().unwrap_or_else(ClientTls::of_machine)
     }

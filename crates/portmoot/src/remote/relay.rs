@@ -28,7 +28,7 @@ use terminal::failure::Failure;
 const FRAME_BYTES_MAX: usize = 64 << 20;
 /// Longest line from the client, bytes.
 const LINE_BYTES_MAX: usize = 16 << 20;
-/// How long the relay waits for answers after the client has closed its side.
+/// Time that the relay waits for answers after the client has closed its side.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Messages queued for the client.
 const QUEUE_LEN_MAX: usize = 4096;

@@ -20,7 +20,7 @@ const REVISION: &str = "2025-11-25";
 /// An open session. [`ClientSession::close`] ends it; the gateway ends a dropped session when it is idle.
 pub(crate) struct ClientSession<'a> {
     pipe: BufReader<DuplexStream>,
-    /// What serves the other end of the pipe.
+    /// Task that serves the other end of the pipe.
     serving: JoinHandle<Result<(), Failure>>,
     responder: TerminalResponder<'a>,
     last_request: u64,

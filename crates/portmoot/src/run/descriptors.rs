@@ -16,12 +16,12 @@ const TLS_CONNECTION: usize = 3;
 /// Sessions with a server that all callers share: one in each era.
 const SHARED_SESSIONS: usize = 2;
 
-/// What was found at a start.
+/// Descriptors and connections that were found at a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Descriptors {
     /// Descriptors that the process may have.
     limit: usize,
-    /// Those of one connection.
+    /// Descriptors of one connection.
     each: usize,
     /// Connections that were configured, and those that fit.
     wanted: usize,

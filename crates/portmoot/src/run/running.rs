@@ -36,9 +36,9 @@ pub(crate) struct Gateway {
     doors: Doors,
     access: Arc<AccessJournal>,
     descriptors: Descriptors,
-    /// Where it listens, if it does.
+    /// Address on which it listens, if it does.
     bound: OnceLock<SocketAddr>,
-    /// What commands read of it in the data directory.
+    /// Entry in the data directory that commands read.
     announced: Mutex<DirectoryOwner>,
 }
 

@@ -115,7 +115,7 @@ pub struct Edge {
     /// The commit that depends.
     #[prost(message, optional, tag = "1")]
     pub from_node: Option<Node>,
-    /// The one that it depends on.
+    /// The commit on which it depends.
     #[prost(message, optional, tag = "2")]
     pub to_node: Option<Node>,
 }

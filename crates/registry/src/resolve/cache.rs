@@ -15,7 +15,7 @@ pub const LABELS_MAX: usize = 4_096;
 /// A module: host, owner and name.
 pub(crate) type ModuleKey = String;
 
-/// What a descriptor set is of: the types of a commit.
+/// Key of a descriptor set: the types of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct SetKey {
     pub(crate) module: ModuleKey,

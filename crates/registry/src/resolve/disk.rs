@@ -23,7 +23,7 @@ const FILE_BYTES_MAX: usize = SET_BYTES_MAX + 8_192;
 /// The end of the names of its files, and of files that are being written.
 const ENDS: [&str; 2] = ["kept", "new"];
 
-/// What a file is of: its second line.
+/// Key of a file: its second line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Head {
@@ -106,7 +106,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// What is in a file; `None` if it is not what was written under its name.
+/// Content of a file; `None` if it is not what was written under its name.
 fn read(path: &Path) -> Option<(CacheEntry, Bytes)> {
     let file: File = open_regular(OpenOptions::new().read(true), path).ok()?;
     let mut bytes = Vec::new();

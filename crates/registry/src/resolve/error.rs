@@ -32,7 +32,7 @@ pub enum ResolveError {
         module: String,
         /// As `buf.lock` has it: `b5:` and hexadecimal digits.
         expected: String,
-        /// The same of what came.
+        /// Digest of the sources that came, in the same form.
         computed: String,
     },
     /// The configuration has a digest of the module, and the registry gives no sources that could be compared with it.

@@ -14,18 +14,18 @@ use crate::serve::{GET_SET, REFLECT_SET};
 
 /// The longest descriptor set of a registry, in bytes: what `schema` takes from a peer.
 pub const SET_BYTES_MAX: usize = 1 << 20;
-/// The same with what is around it in the answer.
+/// The longest answer with a descriptor set, in bytes.
 const ANSWER_BYTES_MAX: usize = SET_BYTES_MAX + 4_096;
 /// HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
-    /// What is trusted.
+    /// Authorities that are trusted, and the certificate that is shown.
     pub tls: ClientTls,
-    /// The same for hosts whose certificate is pinned.
+    /// Settings for hosts whose certificate is pinned, by host.
     pub pinned: HashMap<String, ClientTls>,
 }
 
-/// What this machine trusts.
+/// Trust in the authorities of this machine.
 impl Default for Http {
     fn default() -> Self {
         Self { tls: ClientTls::of_machine(), pinned: HashMap::new() }

@@ -39,7 +39,7 @@ pub(super) struct At<'a> {
     pub(super) way: &'a dyn Fetch,
     pub(super) url: &'a str,
     pub(super) token: Option<&'a str>,
-    /// What the configuration says of modules.
+    /// Digests of modules, as the configuration has them.
     pub(super) digests: &'a Digests,
 }
 

@@ -9,9 +9,9 @@ use prost_reflect::{DynamicMessage, Kind, Value};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{why}", if field.is_empty() { String::new() } else { format!("{field}: ") })]
 pub struct ValueError {
-    /// Where, such as `filter.tags[2]` or `labels["a"]`; empty for the whole value.
+    /// Place of the fault, such as `filter.tags[2]` or `labels["a"]`; empty for the whole value.
     pub field: String,
-    /// What is wrong there.
+    /// Fault of the value.
     pub why: String,
 }
 

@@ -95,7 +95,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// What to write for a field that is not there.
+    /// Value to write for a field that is not there.
     fn absent(&self, field: &FieldDescriptor) -> Option<Absent> {
         if !(self.empty.is_empty() && self.null.is_empty()) {
             let pointer = self.path.pointer();

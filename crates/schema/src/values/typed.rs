@@ -3,7 +3,8 @@
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage as _};
 
-/// What a message cannot say of a JSON value: the places, as JSON pointers (RFC 6901), of empty lists and maps and of nulls.
+/// Parts of a JSON value that a message cannot say: the places, as JSON pointers (RFC 6901), of empty lists
+/// and maps and of nulls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Lists and maps that are there, but empty (`mcp.empty`).
@@ -58,7 +59,7 @@ impl Typed {
         type_url(&self.message.descriptor())
     }
 
-    /// What of the JSON the message does not say.
+    /// Parts of the JSON that the message does not say.
     #[must_use]
     pub fn marks(&self) -> &Marks {
         &self.marks

@@ -113,7 +113,7 @@ pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Res
     Ok(put_in(text, &root, object, &keys, fields, end))
 }
 
-/// How a new entry is written.
+/// Form in which a new entry is written.
 #[derive(Clone, Copy)]
 struct Style<'a> {
     /// One step of indentation.
@@ -264,7 +264,7 @@ fn unit(text: &str, root: &Object<'_>) -> String {
     unit.filter(|unit| !unit.is_empty()).unwrap_or(INDENT).to_owned()
 }
 
-/// How many steps an indentation has.
+/// Steps of an indentation.
 fn depth_of(indent: &str, unit: &str) -> usize {
     indent.len() / unit.len().max(1)
 }

@@ -8,7 +8,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// Where the line ends, behind its line end.
+    /// End of the line, behind its line end.
     pub(super) fn end(&self) -> usize {
         self.start + self.text.len()
     }

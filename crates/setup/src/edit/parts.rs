@@ -16,7 +16,7 @@ pub enum Format {
     Yaml,
 }
 
-/// Where a file has its entries.
+/// Table in which a file has its entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// The syntax.
@@ -49,7 +49,7 @@ pub enum EditError {
         line: usize,
         /// Column from 1, in characters.
         column: usize,
-        /// What is wrong.
+        /// Fault of the text.
         why: String,
     },
     /// The text has another shape than the client's files have.

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 /// The digits of a code.
 pub const CONNECT_CODE_DIGITS: usize = 8;
-/// How long a code is good, in milliseconds.
+/// Time that a code is good, in milliseconds.
 pub const CONNECT_CODE_MS: u64 = 600_000;
 /// The most codes that wait to be used. A participant has one at most.
 pub const CONNECT_CODES_MAX: usize = 1_000;
@@ -27,7 +27,7 @@ struct Waiting {
 #[error("too many one-time codes wait to be used")]
 pub struct TooMany;
 
-/// What was typed at a link.
+/// Result of a code that was typed at a link.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     /// The code of the link's participant, which is used now.

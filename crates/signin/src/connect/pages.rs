@@ -8,17 +8,18 @@ use url::Url;
 use crate::pages::{HtmlPage, escape};
 use crate::redirect::is_plain_name;
 
-/// What a person was shown before it consented. The form has it, sealed, so that nothing else is consented to.
+/// Terms that a person was shown before it consented. The form has it, sealed, so that nothing else is
+/// consented to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ConsentTerms {
     pub(super) participant: String,
-    /// What it was marked with then.
+    /// Mark of the participant then.
     pub(super) mark: String,
     pub(super) server: String,
     pub(super) clients: Vec<String>,
     pub(super) scopes: Vec<String>,
     pub(super) issuer: String,
-    /// Where the person is sent.
+    /// Origin to which the person is sent.
     pub(super) origin: String,
 }
 

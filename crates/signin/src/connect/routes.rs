@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::Connect;
 use crate::routes::{RequestParts, absent, form_of, not_allowed, open_to_scripts, preflight};
 
-/// How long others may keep a document, in seconds.
+/// Time that others may keep a document, in seconds.
 const DOCUMENT_SECS: u32 = 300;
 
 /// The routes.

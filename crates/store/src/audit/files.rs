@@ -56,7 +56,7 @@ impl Files {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StoredHead {
     pub(super) head: ChainHead,
-    /// How many times the head has been written.
+    /// Number of times that the head has been written.
     pub(super) turn: u64,
     /// Whether the other slot does not hold the head before this one. A crash during the write of a head causes this; then
     /// the entries of that head follow this one in the log, up to the end of a group.

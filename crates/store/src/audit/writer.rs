@@ -25,7 +25,7 @@ pub(super) struct LogWriter {
     /// The durable head, shared with readers.
     pub(super) durable_head: Arc<Mutex<ChainHead>>,
     head_file: Box<dyn DiskFile>,
-    /// How many times the head has been written.
+    /// Number of times that the head has been written.
     turn: u64,
     segment: Option<Segment>,
     segment_bytes_max: u64,
@@ -47,7 +47,7 @@ struct Recovered {
     head: ChainHead,
     /// The last segment, if the writer continues it: number of its first entry, bytes of its complete lines.
     tail: Option<(u64, u64)>,
-    /// How the log differs from its stored head, as a reason for the log.
+    /// Difference between the log and its stored head, as a reason for the log.
     broken: Option<String>,
 }
 

@@ -16,8 +16,8 @@ use crate::error::StoreError;
 pub(crate) const HEAD_FILE: &str = "journal.head";
 /// Bytes of that file. Its length never changes, so that a write changes one sector of a disk.
 const HEAD_BYTES: usize = 160;
-/// What the file says instead, blanks aside, where the journal is taken as it is: when one is begun, and when an operator has written
-/// it to go on with what is there.
+/// Content of the file, blanks aside, with which the journal is taken as it is: when one is begun, and when
+/// an operator has written it to go on with what is there.
 const ACCEPTED: &str = "accepted";
 
 /// A place in a journal: which one, how many lines, the sum of the last one.
@@ -50,7 +50,7 @@ fn hex(sum: Sum) -> String {
     HEXLOWER.encode(&sum)
 }
 
-/// What the file of the head says.
+/// Content of the file of the head.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Head {
     /// There is no such file, or nothing of one: the data directory is new, its gateway was older, or the head was lost.

@@ -13,7 +13,7 @@ use crate::{
 
 /// The file of the lines, in the data directory.
 pub(crate) const JOURNAL_FILE: &str = "journal.jsonl";
-/// What a data directory without a journal and its head may still have.
+/// Traces of an earlier gateway in a data directory without a journal and its head.
 const AUDIT_HEAD_FILE: &str = "audit.head";
 const AUDIT_FOLDER: &str = "audit";
 const NO_HEAD: &str = "nothing says how far it went: `journal.head` is gone or emptied";

@@ -58,7 +58,7 @@ pub struct Consent {
     pub client: String,
     /// The name of the client, made safe for people.
     pub client_name: String,
-    /// Where the client is sent back to.
+    /// URI to which the client is sent back.
     pub redirect_uri: String,
     /// The URL of the endpoint.
     pub resource: String,

@@ -14,7 +14,8 @@ use model::ANONYMOUS_PREFIX;
 /// Entries of one participant, or of all guests, in one topic, with one verdict and one cause, that are written within a
 /// [`FLOOD_WINDOW`]; more are counted.
 pub const FLOOD_ENTRIES_MAX: u32 = 256;
-/// How long entries are counted before the counts are written. A window begins with the first entry after the last one.
+/// Time that entries are counted before the counts are written. A window begins with the first entry after
+/// the last one.
 pub const FLOOD_WINDOW: Duration = Duration::from_secs(10);
 /// Participants whose floods are counted at once; entries of others are written.
 pub const FLOODS_MAX: usize = 16_384;

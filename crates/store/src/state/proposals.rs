@@ -63,7 +63,7 @@ impl Proposal {
 /// All proposals of the state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Proposals {
-    /// Those without an end, by id.
+    /// Proposals without an end, by id.
     pub(super) open: BTreeMap<String, Proposal>,
     /// The last ended ones, in the order of their ends.
     pub(super) ended: Latest<Proposal>,

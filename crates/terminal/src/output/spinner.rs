@@ -6,18 +6,18 @@ use std::time::Duration;
 use platform::Mutex;
 use tokio::task::JoinHandle;
 
-/// How long a wait has no sign: most are shorter.
+/// Time that a wait has no sign: most are shorter.
 const BEFORE: Duration = Duration::from_millis(400);
 const FRAME: Duration = Duration::from_millis(100);
 const FRAMES: [char; 4] = ['|', '/', '-', '\\'];
 
-/// What the terminal shows.
+/// State of the sign on the terminal.
 static SHOWN: Mutex<Shown> = Mutex::new(Shown { line: false, questions: 0 });
 
 struct Shown {
     /// Whether the sign is on the last line.
     line: bool,
-    /// How many questions wait for an answer of a person: then there is no sign.
+    /// Questions that wait for an answer of a person: while there are some, there is no sign.
     questions: usize,
 }
 

@@ -91,7 +91,7 @@ pub enum Cause {
     /// The envelope's id names another proposal already.
     #[strum(serialize = "conflict: this id names another proposal")]
     Repeated,
-    /// Those that would carry out the proposal are away for a moment.
+    /// The participants that would carry out the proposal are away for a moment.
     Away,
     /// The journal or the audit log cannot write the record that must be on disk first.
     LogUnavailable,

@@ -43,15 +43,15 @@ pub struct Join<'a, H: Handles> {
     pub capabilities: Arc<Capabilities>,
     /// The participant's rate limit; `None` is without limit. Replaces an older one.
     pub rate: Option<RateLimit>,
-    /// What its wire can do.
+    /// Abilities of the caller's wire, and its listening.
     pub joining: Joining,
 }
 
-/// How a link joins.
+/// Way in which a link joins: the abilities of its wire, and its listening.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Joining {
-    /// How the link listens to the room; `None` on MCP wires. Replaces the participant's older listening link, which ends
-    /// first; of two the one with the greater number is newer, whichever joins first.
+    /// Listening of the link to the room; `None` on MCP wires. Replaces the participant's older listening
+    /// link, which ends first; of two the one with the greater number is newer, whichever joins first.
     pub listener: Option<Listener>,
     /// The cursor from which on a listener wants the messages that it missed.
     pub since: Option<Cursor>,

@@ -43,7 +43,7 @@ pub enum Intent<H: Handles> {
         proposal: OperationId,
         /// The proposed request. `by` is the sender.
         terms: Terms,
-        /// The same in full.
+        /// Content of the proposed request, in full.
         content: H::Content,
     },
     /// `mcp/proposal` of what cannot be proposed: it is rejected.
@@ -103,7 +103,7 @@ pub struct Terms {
     pub digest: Digest,
     /// When the proposal expires, on the steady clock.
     pub expires_ms: u64,
-    /// The same on the wall clock; the first of both counts.
+    /// Expiry of the proposal on the wall clock, milliseconds; the first of both counts.
     pub expires_wall_ms: u64,
     /// The bytes of its content.
     pub bytes: usize,
@@ -145,7 +145,7 @@ pub struct Restore<'a, H: Handles> {
     pub proposal: OperationId,
     /// The proposed request.
     pub terms: Terms,
-    /// The same in full.
+    /// Content of the proposed request, in full.
     pub content: H::Content,
     /// Whether it was a held call.
     pub held: bool,

@@ -33,7 +33,7 @@ pub fn call_params(call: &Bytes, tool: &ToolSchema) -> Result<Vec<u8>, Refusal> 
     }))
 }
 
-/// The same for a tool of which no schema is known: its arguments are a `google.protobuf.Struct`.
+/// Params of a call of a tool of which no schema is known: its arguments are a `google.protobuf.Struct`.
 ///
 /// # Errors
 /// As [`call_params`].

@@ -15,7 +15,7 @@ use wire::proto::contract::{ListResourcesResponse, ListToolsResponse, Resource, 
 
 use crate::key;
 
-/// How a client wants tools to be listed.
+/// Form in which a client wants tools to be listed.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     /// Schemas by reference to a registry. Without it they are inline.

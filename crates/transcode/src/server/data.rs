@@ -11,7 +11,7 @@ use super::value::{of_list, of_struct, of_value};
 /// The media type of a `Struct` that is a whole block of content, with its annotations and `_meta`.
 const WHOLE_BLOCK: &str = "application/vnd.mcp.content+json";
 
-/// What an `Any` in a result is.
+/// Kind of an `Any` in a result.
 pub(super) enum Data {
     /// A block of content.
     Block(Json),

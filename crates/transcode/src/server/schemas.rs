@@ -14,7 +14,7 @@ use crate::key;
 pub struct SentSchema {
     /// The server's name of the tool.
     pub tool: String,
-    /// Where its descriptors are.
+    /// Source of its descriptors.
     pub source: DescriptorSource,
     reference: Option<String>,
     input: Option<String>,
@@ -22,7 +22,7 @@ pub struct SentSchema {
     takes_struct: bool,
 }
 
-/// Where the descriptors of a tool are.
+/// Source of the descriptors of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DescriptorSource {
     /// Here: a serialized `google.protobuf.FileDescriptorSet`.
@@ -75,7 +75,7 @@ impl SentSchema {
         }
     }
 
-    /// The same schema with the set that its reference stands for.
+    /// The schema, with the set that its reference stands for.
     #[must_use]
     pub fn resolved(self, set: Bytes) -> Self {
         Self { source: DescriptorSource::Inline(set), ..self }

@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 256;
 const HERE_DEPTH_MAX: usize = 64;
 /// Subschemas that apply to one value in all.
 const HERE_MAX: u64 = 10_000;
-/// Where items are arrays or objects, each may be compared with so many others in one step.
+/// Items that an array or object may be compared with in one step, where items are arrays or objects.
 const COMPARED_IN_STEP: u64 = 16;
 
 /// The subschemas of a schema; the first is the whole.
@@ -69,12 +69,13 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What the schema weighs in memory, in values.
+    /// Weight of the schema in memory, in values.
     pub(super) fn values(&self) -> usize {
         self.values
     }
 
-    /// How many subschemas one applies to a value of its own, and how many of them because of each other.
+    /// Number of subschemas that one applies to a value of its own, and number of them that follow from each
+    /// other.
     fn here(
         &self,
         at: usize,

@@ -68,7 +68,8 @@ pub(super) fn cut(schema: &[u8], hidden: Hidden<'_>) -> Result<Option<Vec<u8>>, 
     cut_at(schema, hidden, 0)
 }
 
-/// The same of a schema within it. `required` in a branch keeps what no call can have, so that the branch stays one that no call fits.
+/// A schema within the tool's without the hidden arguments; `None` if it stays as it is. `required` in a
+/// branch keeps what no call can have, so that the branch stays one that no call fits.
 fn cut_at(schema: &[u8], hidden: Hidden<'_>, depth: usize) -> Result<Option<Vec<u8>>, JsonError> {
     if !json::is_object(schema) || depth > BRANCHES_DEPTH_MAX {
         return Ok(None);

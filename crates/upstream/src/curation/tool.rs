@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// What the configuration changes about one tool.
+/// Changes that the configuration makes to one tool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CuratedTool {
     /// Its name in place of the server's own, below the server's prefix.

@@ -95,6 +95,7 @@ impl Conversation {
             let mut requests = self.requests.lock();
             let Some(requests) = requests.as_mut() else { return Receipt::Unrelated };
             let Some(request) = requests.get(about) else { return Receipt::Unrelated };
+            // The request stays open: the right answer may follow.
             if !envelope.to().any(|to| *to == *request.from) {
                 return Receipt::Rejected("`to` does not name the sender of the request".to_owned());
             }

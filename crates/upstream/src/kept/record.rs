@@ -14,7 +14,7 @@ use crate::manifest::{List, Written};
 /// The version of the record.
 const FORMAT: u32 = 1;
 
-/// What is kept of a server.
+/// Kept knowledge of a server: its eras and lists.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Kept {
     /// The eras that it speaks.

@@ -16,7 +16,7 @@ const CLIENT_BYTES_MAX: usize = 64;
 /// Milliseconds of a day.
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
 
-/// How a participant used a server in the last days.
+/// Use of a server by a participant in the last days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Used {
     /// Not at all.
@@ -70,7 +70,7 @@ impl Uses {
         true
     }
 
-    /// How a participant used a server lately.
+    /// Use of a server by a participant in the last days.
     pub(super) fn used(&self, server: &str, participant: &str, client: Option<&str>, today: u64) -> Used {
         let noted = self.0.get(server).and_then(|of_server| of_server.get(participant));
         let Some(noted) = noted.filter(|noted| is_recent(noted.day, today)) else { return Used::No };

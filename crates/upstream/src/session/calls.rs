@@ -86,6 +86,7 @@ impl Session {
         let waiter = Waiter::Call { events, progress: request.progress.clone(), place, in_turn };
         let deadlines = Some(deadlines);
         let open = PendingRequest { waiter, deadlines, sent: kept, questions: 0, garbled: false };
+        // Before it is sent: its answer may come at once.
         pending.requests.insert(number, open);
         if let Some(requests) = &mut pending.awaiting_reopen {
             requests.push(number);

@@ -10,10 +10,10 @@ use platform::Mutex;
 use wire::mcp::code::URL_ELICITATION_REQUIRED;
 use wire::rpc::{Message, code};
 
-/// For how long a refusal is not checked again after a check has found the session alive.
+/// Time that a refusal is not checked again after a check has found the session alive.
 const CLEARED: Duration = Duration::from_secs(5);
 
-/// How a server refused a request.
+/// Form in which a server refused a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// By this HTTP status.
@@ -77,7 +77,7 @@ pub(super) struct Doubted {
     pub(super) end: Result<Message, LinkError>,
 }
 
-/// What is known of the session since its last handshake.
+/// Knowledge about the session since its last handshake.
 #[derive(Default)]
 pub(super) struct Doubts {
     /// Whether the server has answered a request with a result.

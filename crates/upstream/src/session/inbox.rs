@@ -329,6 +329,7 @@ impl Session {
     /// Records that the server announced changes of these lists.
     fn lists_changed(&self, lists: &[ListKind]) {
         let lists = lists.iter().fold(0, |bits, kind| bits | lists::bit(*kind));
+        // Before they are stale, so that the refresh knows of the announcement.
         self.announced.fetch_or(lists, Ordering::SeqCst);
         self.mark_stale(lists);
     }

@@ -17,7 +17,7 @@ use super::Session;
 use super::doubts::{Doubted, Refused};
 use crate::fault::Fault;
 
-/// How long a check waits for the server.
+/// Time that a check waits for the server.
 const CHECK: Duration = Duration::from_secs(5);
 
 impl Session {

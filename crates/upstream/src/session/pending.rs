@@ -131,6 +131,7 @@ impl PendingTable {
     /// Removes a request. Returns also the deferred call to send next.
     pub(super) fn settle(&mut self, number: u64) -> (Option<PendingRequest>, Option<(u64, SentRequest)>) {
         let Some(request) = self.requests.remove(&number) else { return (None, None) };
+        // One that was not sent has no turn to give on.
         let deferred = self.deferred.iter().position(|(deferred, ..)| *deferred == number);
         if let Some(at) = deferred {
             self.deferred.remove(at);

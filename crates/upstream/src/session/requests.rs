@@ -62,7 +62,7 @@ impl Session {
         self.open_request(era, (method, None), &[], (Some(patience), false))
     }
 
-    /// The same with the target that the params name.
+    /// Sends a request with the target that its params name.
     pub(super) fn request_about(
         &self,
         era: Era,
@@ -95,7 +95,9 @@ impl Session {
         let sent = keeps.then(|| (frame.clone(), headers.clone()));
         let waiter = Waiter::Own(waiter);
         let open = PendingRequest { waiter, deadlines, sent, questions: 0, garbled: false };
+        // Before it is sent: its answer may come at once.
         pending.requests.insert(number, open);
+        // It is sent once the session is open again.
         if let Some(requests) = pending.awaiting_reopen.as_mut().filter(|_| keeps) {
             requests.push(number);
             self.timer.notify_one();

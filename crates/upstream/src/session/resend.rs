@@ -124,6 +124,7 @@ impl Session {
             let kept = self.pending.lock().take_sent(number);
             let Some((frame, before)) = kept else { continue };
             match self.headers_again(&frame) {
+                // Sent as it was, it would be refused again.
                 headers if headers == before => self.finish(number, Ok(refused)),
                 headers => self.send_kept(number, (frame, headers)),
             }

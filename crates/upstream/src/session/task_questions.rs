@@ -23,7 +23,7 @@ pub struct TaskQuestions {
     me: Weak<Self>,
     /// The server's id of the task.
     task: Arc<str>,
-    /// What the caller's client declares.
+    /// Capabilities that the caller's client declares.
     capabilities: Bytes,
     asked: Mutex<AllAsked>,
     changed: Notify,

@@ -63,7 +63,7 @@ impl Session {
         self.era() == Era::Modern && self.over_http()
     }
 
-    /// What the server says about tasks of this tool. A modern server says it of all its tools.
+    /// The server's support for tasks of this tool. A modern server says it of all its tools.
     #[must_use]
     pub fn task_support(&self, tool: &str) -> Support {
         let manifest = self.manifest();

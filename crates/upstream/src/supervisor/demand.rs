@@ -58,6 +58,7 @@ impl Upstream {
             return;
         }
         let idle_stop = self.spec.config.idle_stop;
+        // Not under the lock: the gateway looks into its topics for each of them.
         let users = self.book.lock().quiet_users(idle_stop);
         let gone: Vec<LinkId> =
             users.into_iter().filter(|link| !self.environment.events.is_here(*link)).collect();
@@ -146,7 +147,7 @@ impl Upstream {
     }
 }
 
-/// What lists say that were kept, judged by what is approved now.
+/// Manifest of kept lists, judged by what is approved now.
 fn listed(of: KeptLists, spec: &UpstreamSpec, environment: &Environment) -> Listed {
     let era = of.handshake.version.era();
     let (coding, over_http, is_shared) = (Coding::Json, false, true);

@@ -17,7 +17,7 @@ use crate::starts::Urgency;
 
 /// The interval of the check for idle sessions.
 const TIDY: Duration = Duration::from_secs(5);
-/// The same with a shorter idle limit.
+/// The shortest interval of this check, with a shorter idle limit.
 const TIDY_MIN: Duration = Duration::from_millis(10);
 /// Wait after a failed attempt that has no back-off.
 const RETRY: Duration = Duration::from_millis(100);
@@ -205,7 +205,7 @@ async fn account_change(changes: &mut Option<watch::Receiver<u64>>) {
     std::future::pending().await
 }
 
-/// The same without a hold on the upstream; false once that is gone.
+/// Waits for a change of the account without a hold on the upstream; false once that is gone.
 async fn next_account_change(upstream: Arc<Upstream>, mut changes: Option<watch::Receiver<u64>>) -> bool {
     // Its sender goes with the upstream.
     let mut alive = upstream.settled.subscribe();

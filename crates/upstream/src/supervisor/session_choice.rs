@@ -122,7 +122,7 @@ impl Upstream {
         used.map(|session| session.manifest()).collect()
     }
 
-    /// What the newest open session that is this participant's own lists; one in this form comes first.
+    /// Lists of the newest open session that is this participant's own; a session in this form comes first.
     #[must_use]
     pub fn manifest_of(&self, participant: &ParticipantId, form: Form) -> Option<Arc<Manifest>> {
         let book = self.book.lock();

@@ -9,7 +9,7 @@ use crate::starts::{Entry, Urgency};
 /// A session that is wanted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
-    /// Its era; `None` is whatever the server speaks.
+    /// Caller that owns the session; `None` is the shared one.
     pub(super) era: Option<Era>,
     /// Whose own it is; `None` is the shared one.
     pub(super) owner: Option<&'a Caller<'a>>,
@@ -31,7 +31,7 @@ impl<'a> Wanted<'a> {
         Self { era, owner, user: Some(caller), purpose: Purpose::Use, urgency: Urgency::Caller }
     }
 
-    /// How its start passes the gate.
+    /// Entry of its start in the gate.
     pub(super) fn entry(&self) -> Entry<'a> {
         Entry { urgency: self.urgency, account: self.user.or(self.owner).map(|caller| caller.account) }
     }

@@ -65,7 +65,7 @@ impl ServerTask {
 pub trait AwaitsEnd: Sync {
     /// The session by which the task's server is asked.
     fn session(&self, task: &Task) -> impl Future<Output = Result<Arc<Session>, Refusal>> + Send;
-    /// What the caller's client declares.
+    /// Capabilities that the caller's client declares.
     fn capabilities(&self) -> &Bytes;
     /// Whether the questions of the task go to the caller of this request.
     fn is_asked(&self, task: &Task) -> bool;

@@ -7,7 +7,7 @@ use platform::Mutex;
 use super::{places::TaskPlace, task::Task};
 use crate::CallNumber;
 
-/// What a call has to do with tasks. Most calls have nothing.
+/// Part of a call in tasks. Most calls have nothing.
 #[derive(Debug, Default)]
 pub struct CallTask(OnceLock<Box<Part>>);
 

@@ -37,7 +37,7 @@ impl Tasks {
         table.all.get(&(server.clone(), instance, own.into())).map(|(task, _)| Arc::clone(task))
     }
 
-    /// The same by the session that sent the id.
+    /// The task of this id, by the session that sent the id.
     pub fn find_in(&self, session: &Session, own: &str) -> Option<Arc<Task>> {
         self.find(&ParticipantId::new(session.upstream()).ok()?, instance_of(session), own)
     }
@@ -75,10 +75,11 @@ impl Tasks {
         });
     }
 
-    /// The same. True when the caller must begin to [`Tasks::sweep`].
+    /// Inserts a task into the table. True when the caller must begin to [`Tasks::sweep`].
     pub(super) fn insert(&self, task: &Arc<Task>, place: Option<TaskPlace>) -> bool {
         // A server that gives an id again means the new task by it.
         self.table().remove(&task.key());
+        // `reserve` locks the table too.
         let Some(place) = place.or_else(|| self.reserve(&task.origin.holder)) else { return false };
         let mut table = self.table();
         if let Some(call) = task.origin.call {

@@ -11,7 +11,7 @@ use crate::{CallNumber, Session, TaskHold};
 
 /// Longest time for which a task can be asked for, whatever its server says, in milliseconds: a day.
 pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;
-/// How a task failed that ended with its session.
+/// Error of a task that ended with its session.
 pub const LOST: &str = "the server's session in which the task ran has ended";
 const LOST_ERROR: &[u8] =
     br#"{"code":-32603,"message":"the server's session in which the task ran has ended"}"#;
@@ -44,7 +44,7 @@ pub struct Origin {
     pub call: Option<(u64, CallNumber)>,
     /// The caller's progress token, as it was spelled.
     pub progress: Option<Bytes>,
-    /// When it was created, in milliseconds since 1970.
+    /// Time of its creation, in milliseconds since 1970.
     pub created_ms: u64,
 }
 
@@ -105,6 +105,7 @@ impl Task {
     /// A task that a session has just created, or that is known by its id alone.
     pub fn new(public: String, origin: Origin, link: LinkId, session: Option<&Arc<Session>>) -> Self {
         let state = State {
+            // A task that any session knows needs none to stay open.
             hold: session.filter(|_| origin.instance != 0).map(Session::hold),
             session: session.map(Arc::downgrade).unwrap_or_default(),
             status: Status::Working,
@@ -184,7 +185,7 @@ impl Task {
         state.status.is_over() || state.lost
     }
 
-    /// When it is forgotten, in milliseconds since 1970.
+    /// Time at which it is forgotten, in milliseconds since 1970.
     pub fn until_ms(&self) -> u64 {
         self.state().until_ms
     }

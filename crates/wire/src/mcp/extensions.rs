@@ -87,19 +87,21 @@ fn passed(capabilities: &[u8]) -> Vec<(Cow<'_, str>, &[u8])> {
     fitting.take(EXTENSIONS_MAX).map(|(id, member)| (Cow::Owned(id.to_owned()), member.raw)).collect()
 }
 
-/// What a client declares, without tasks, as the value of `capabilities.extensions`; `None` if it declares nothing else.
+/// Extensions that a client declares, without tasks, as the value of `capabilities.extensions`; `None` if it
+/// declares nothing else.
 #[must_use]
 pub fn of_client(capabilities: &[u8]) -> Option<Vec<u8>> {
     write(&passed(capabilities))
 }
 
-/// What a session declares that no caller owns.
+/// Extensions of a session that no caller owns.
 #[must_use]
 pub fn of_all_callers() -> Vec<u8> {
     write(&PASSIVE.map(|(id, settings)| (Cow::Borrowed(id), settings.as_bytes()))).unwrap_or_default()
 }
 
-/// What the requests of a session declare that are its own: tasks, and what its owner's client declares.
+/// Extensions in the requests of a session that are its own: tasks, and those that its owner's client
+/// declares.
 #[must_use]
 pub fn of_session(owner: Option<&[u8]>) -> Vec<u8> {
     let others = owner.map_or_else(|| Some(of_all_callers()), of_client);

@@ -18,7 +18,7 @@ pub fn read(body: &[u8]) -> Option<Vec<String>> {
     read_in(json::at(body, &["_meta"])?)
 }
 
-/// The same of a `_meta` by itself.
+/// Ids of gateways in a `_meta` by itself.
 #[must_use]
 pub fn read_in(meta: &[u8]) -> Option<Vec<String>> {
     let list = json::at(meta, &[KEY])?;

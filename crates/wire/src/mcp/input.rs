@@ -67,8 +67,8 @@ pub fn responses(request: &Request) -> Option<Vec<(String, Answer)>> {
     members.iter().map(|(key, member)| Some((key.to_owned(), answer(member.raw)?))).collect()
 }
 
-/// What a state is good for: the digest of a request without the members with which its caller comes back, and without those of
-/// its transport. `None` if the params have no canonical form.
+/// Binding of a state to its request: the digest of a request without the members with which its caller comes
+/// back, and without those of its transport. `None` if the params have no canonical form.
 #[must_use]
 pub fn binding(request: &Request) -> Option<Digest> {
     let body = match request.payload.body_bytes() {
@@ -81,7 +81,7 @@ pub fn binding(request: &Request) -> Option<Digest> {
     call.digest().ok()
 }
 
-/// What a server's state is good for: the digest of a request's method and target.
+/// Binding of a server's state: the digest of a request's method and target.
 #[must_use]
 pub fn target_binding(request: &Request) -> Option<Digest> {
     let target = json::object(|params| {
@@ -109,7 +109,7 @@ pub fn state_of(answer: &Answer) -> Option<String> {
     Some(json::at(body, &["requestState"]).and_then(json::text)?.into_owned())
 }
 
-/// The same answer with another state; `None` if it cannot be read.
+/// The answer with another state; `None` if it cannot be read.
 #[must_use]
 pub fn with_state(answer: &Answer, state: &str) -> Option<Answer> {
     let state = json::quote(state);
@@ -159,7 +159,7 @@ pub fn of_url_error(answer: &Answer) -> Option<Answer> {
     Some(Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Modern, result) })
 }
 
-/// What a modern server wants of a caller before it goes on.
+/// Questions of a modern server to a caller before it goes on.
 #[derive(Debug)]
 pub struct Required {
     /// The questions as legacy requests, each with its key.

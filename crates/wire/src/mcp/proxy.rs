@@ -16,7 +16,7 @@ pub use query::{ListedEntry, Query, query, resource_name};
 /// The name of the tool.
 pub const NAME: &str = "proxy";
 
-/// What an operation is about (section 2.2.2).
+/// Subject of an operation (section 2.2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Subject {

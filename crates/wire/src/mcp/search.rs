@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use json::Span;
 
-/// How soon repetitions of a term count no more (BM25's usual `k1`).
+/// Saturation of repetitions of a term: the lower, the sooner they count no more (BM25's usual `k1`).
 const K1: f32 = 1.2;
-/// How much the length of a tool's descriptions counts: less than usual, because a long description is no fault.
+/// Weight of the length of a tool's descriptions: less than usual, because a long description is no fault.
 const B: f32 = 0.6;
-/// How much a term counts, by where it is found. Only descriptions are weighed by their length (BM25F).
+/// Weight of a term by where it is found. Only descriptions are weighed by their length (BM25F).
 const NAME: f32 = 3.0;
 const TITLE: f32 = 2.0;
 const DESCRIPTION: f32 = 1.0;

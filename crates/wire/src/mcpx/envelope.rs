@@ -16,7 +16,8 @@ use super::PROTOCOL;
 pub(crate) const ID_BYTES_MAX: usize = 256;
 /// The longest `kind`, in bytes.
 pub const KIND_BYTES_MAX: usize = 4096;
-/// How many objects and arrays of an envelope may lie inside each other. Many readers need stack for each, and some end with it.
+/// Objects and arrays of an envelope that may lie inside each other. Many readers need stack for each, and
+/// some end with it.
 pub const NESTING_MAX: usize = 100;
 /// The most addressees of one envelope.
 pub(crate) const TO_MAX: usize = 64;
@@ -87,7 +88,7 @@ struct Places {
 pub struct Breach {
     /// The code: malformed, or an unsupported protocol (section 6.1: versions must be equal).
     pub code: RefusalCode,
-    /// What is wrong; the sender may read it.
+    /// Fault of the envelope; the sender may read it.
     pub message: String,
     /// The envelope's id, if there is one to refer to.
     pub id: Option<String>,

@@ -37,7 +37,8 @@ pub fn answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
     relay::encode_answer(answer, method, Form::Legacy, id.unwrap_or(&any), &|_| None).frame
 }
 
-/// The same as rooms carry it: an answer that is nested too deep for an envelope is an error instead.
+/// Payload of an answer as rooms carry it: an answer that is nested too deep for an envelope is an error
+/// instead.
 #[must_use]
 pub fn room_answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
     let payload = self::answer(answer, method, id);

@@ -95,7 +95,7 @@ pub fn failed(field: &Bytes) -> bool {
     ends.filter(|number| [SUCCESS, ERROR].contains(number)).last() == Some(ERROR)
 }
 
-/// Where the message is in its payload field.
+/// Range of the message in its payload field.
 fn content(field: &[u8]) -> Result<std::ops::Range<usize>, Unreadable> {
     Fields::of(field).next().and_then(|read| read.ok()?.place).ok_or(Unreadable)
 }

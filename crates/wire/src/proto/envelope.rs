@@ -69,7 +69,7 @@ impl Kind {
         field.freeze()
     }
 
-    /// The same with a message of the contract.
+    /// The payload field with a message of the contract.
     #[must_use]
     pub fn field_of(self, message: &impl prost::Message) -> Bytes {
         let len = message.encoded_len();
@@ -94,7 +94,7 @@ impl Kind {
     }
 }
 
-/// What an `MCPMessage` carries.
+/// Content of an `MCPMessage`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// Nothing but an id: a ping, or its answer.
@@ -110,7 +110,7 @@ pub enum Content {
 pub struct Envelope {
     /// The id that answers repeat. 0 for messages that answer nothing.
     pub id: u64,
-    /// What it carries.
+    /// Content of the envelope.
     pub content: Content,
 }
 

@@ -3,7 +3,7 @@
 //! The document gives 0x00 to 0x1F to protobuf. A length of at most 32 MiB begins with 0x00 to 0x02, which leaves line ends, tabs
 //! and TLS hellos to those that write them.
 
-/// What a first byte begins.
+/// Protocol that a first byte begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sniffed {
     /// A frame of proto-mcp.

@@ -38,7 +38,7 @@ pub struct Message {
 pub struct Malformed {
     /// The JSON-RPC code: -32700, -32600 or -32602.
     pub code: i64,
-    /// What is wrong; clients may read it.
+    /// Fault of the message; clients may read it.
     pub message: String,
     /// The id of the request, if it could be read.
     pub id: Option<Id>,

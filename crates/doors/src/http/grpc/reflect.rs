@@ -15,7 +15,7 @@ use tonic_reflection::pb;
 #[derive(Debug, Clone)]
 pub(super) struct Reflection(Arc<Reflected>);
 
-/// What is reflected.
+/// Services and files that are reflected.
 #[derive(Debug, Default)]
 struct Reflected {
     /// Serialized files by name.

@@ -28,15 +28,15 @@ const TIMEOUT_DIGITS_MAX: usize = 8;
 pub(super) struct Rpc {
     /// The links of all clients.
     pub(super) links: Arc<ClientLinks>,
-    /// Who calls.
+    /// The caller's participant in its topic.
     pub(super) visit: Arc<Visit>,
     /// The gateway as the caller names it.
     pub(super) host: Option<Arc<str>>,
-    /// Its client reads schemas by reference.
+    /// Whether its client reads schemas by reference.
     pub(super) references: bool,
-    /// What its message is.
+    /// Kind of the call's message.
     pub(super) kind: Kind,
-    /// How long its caller waits.
+    /// Time that its caller waits.
     pub(super) timeout: Result<Option<Duration>, Status>,
     /// The longest message, in bytes.
     pub(super) bytes_max: usize,
@@ -57,6 +57,7 @@ impl Rpc {
         let mut response = Response::new(answer);
         let len = response.get_ref().len();
         if len > UNCOUNTED_BYTES_MAX {
+            // Given back with the response.
             let taken = self.visit.held.take(len).map_err(|_| status::of_refusal(&unread(), ""))?;
             response.extensions_mut().insert(Arc::new(taken));
         }
@@ -140,7 +141,7 @@ fn unread() -> Refusal {
     Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read")
 }
 
-/// How long the caller waits (`grpc-timeout`).
+/// Time that the caller waits (`grpc-timeout`).
 ///
 /// # Errors
 /// It cannot be read.

@@ -27,7 +27,7 @@ thread_local! {
     static SCRATCH: RefCell<[u8; READ_BYTES]> = const { RefCell::new([0; READ_BYTES]) };
 }
 
-/// What was read.
+/// Result of one read of a client's frames.
 pub(super) enum Received {
     /// Nothing more for now.
     Nothing,
@@ -43,7 +43,7 @@ pub(super) enum Received {
     End(Bytes, Departure),
 }
 
-/// How a connection ends.
+/// End of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Departure {
     /// The client closed it.
@@ -154,8 +154,8 @@ fn library(message_bytes_max: usize) -> Box<WebSocketContext> {
     Box::new(WebSocketContext::new(Role::Server, Some(config)))
 }
 
-/// Where in the client's frames the bytes end that the library has. It gets a header only as a whole, and no byte beyond a frame
-/// together with the frame's last ones.
+/// End, in the client's frames, of the bytes that the library has. It gets a header only as a whole, and no
+/// byte beyond a frame together with the frame's last ones.
 #[derive(Default)]
 struct Place {
     /// Bytes that the frame still has.
@@ -211,7 +211,7 @@ struct Both<'b> {
 }
 
 impl Both<'_> {
-    /// What the client has sent since; empty at its end.
+    /// Bytes that the client has sent since; empty at its end.
     fn receive(&self) -> io::Result<Bytes> {
         SCRATCH.with_borrow_mut(|scratch| {
             let count = self.stream.try_read(scratch)?;

@@ -79,6 +79,7 @@ async fn carry_out(dispatch: &Arc<Dispatch>, call: &Arc<Call>, called: Called) -
     let inner = dispatch.as_caller(call, || dispatch.request(&call.link, incoming, Arc::new(reply)));
     let open = Open { dispatch, inner: &inner };
     let end = end.await;
+    // Now, as an operation that asked its caller something has ended while its call is open.
     drop(open);
     Ok(end.unwrap_or_else(|_| words("the operation was cancelled", true, form)))
 }

@@ -12,7 +12,7 @@ use super::reply::Wrapped;
 use crate::incoming::{Incoming, Parks};
 use crate::{call::Reply, dispatch::Dispatch, link::Link};
 
-/// How deep calls of the tool may be nested in calls of the tool.
+/// Depth to which calls of the tool may be nested in calls of the tool.
 pub(super) const PROXY_DEPTH_MAX: usize = 4;
 
 /// Puts the request that a caller's request stands for in its place, and returns the reply for its answer: the same request unless it
@@ -49,7 +49,7 @@ fn is_offered(dispatch: &Dispatch, link: &Link) -> bool {
         && BuiltinTool::Proxy.is_for(&dispatch.capabilities_of(&link.participant.id))
 }
 
-/// What a call of the tool asks for.
+/// The request that a call of the tool asks for.
 pub(super) fn asked(request: &Request) -> Result<Ask, String> {
     let arguments = json::at(request.payload.body_bytes(), &["arguments"]);
     Ask::read(arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}"))

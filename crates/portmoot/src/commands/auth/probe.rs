@@ -16,7 +16,7 @@ use terminal::output::Output;
 
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"portmoot","version":"0"}}}"#;
 
-/// What was found in one step.
+/// Finding of one step.
 struct Found {
     what: String,
     is_good: bool,

@@ -13,7 +13,7 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-/// How long an approval waits for the outcome.
+/// Time that an approval waits for the outcome.
 const OUTCOME_TIMEOUT: Duration = Duration::from_secs(60);
 /// The first and the longest time between two looks.
 const LOOKS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(1)];

@@ -24,7 +24,8 @@ pub(super) fn shown(proposal: &Proposal) -> String {
     text(&lines, columns())
 }
 
-/// The same before a question: without the definition of the tool, so that it does not scroll away what is asked.
+/// A proposal before a question: without the definition of the tool, so that it does not scroll away what is
+/// asked.
 pub(super) fn asked(proposal: &Proposal) -> String {
     let around = Around { now_ms: unix_ms(), zone: Zone::local(), is_here: &|_| true };
     let (lines, _) = lines("proposal", proposal, around);

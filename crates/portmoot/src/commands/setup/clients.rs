@@ -200,7 +200,7 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
     Ok(Exit::Ok)
 }
 
-/// What a client costs once it is connected, for people.
+/// Cost of a client once it is connected, for people.
 fn cost(client: &Client) -> String {
     format!(
         "what it costs: {} gets all lists at once, and no server runs for that. A local server runs from its first use on:\n\
@@ -217,7 +217,7 @@ fn spellings(spot: &Spot, names: &[String]) -> Result<Vec<String>, Failure> {
     Ok(entries.filter(|name| names.contains(&own(name))).collect())
 }
 
-/// How the client reaches the gateway.
+/// Way in which the client reaches the gateway.
 fn gateway(args: &ConnectArgs, spot: &Spot) -> Result<Gateway, Failure> {
     let program = std::env::current_exe().map_err(|error| {
         Failure::new(Exit::Failed, "no_program", format!("the place of this program is not known: {error}"))

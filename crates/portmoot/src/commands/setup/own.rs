@@ -18,7 +18,7 @@ use terminal::failure::Failure;
 use terminal::output::Output;
 use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 
-/// What a user does next with a changed configuration file.
+/// Prints the next step of a user with a changed configuration file.
 fn next(file: &Path, output: Output) {
     let program = program_name();
     let is_default = config::Sources::default().edited_file(&crate::process::env).as_deref() == Some(file);

@@ -21,7 +21,7 @@ use terminal::failure::Failure;
 use terminal::output::Output;
 
 const COLUMNS: [&str; 4] = ["NAME", "VERSION", "VIA", "DESCRIPTION"];
-/// How long a registry may take to answer.
+/// Time that a registry may take to answer.
 const WAIT: Duration = Duration::from_secs(15);
 /// Most servers of one page, by the registry's rule.
 const LIMIT_MAX: u8 = 100;

@@ -23,13 +23,13 @@ use terminal::prompt::{ProcessTerminal, Terminal, Unattended};
 /// The text of a task for the model that made the call (2025-11-25, "Model Immediate Response").
 const IMMEDIATE: &str = "/_meta/io.modelcontextprotocol~1model-immediate-response";
 
-/// Where and how a tool is called.
+/// Options of a tool's call.
 pub(super) struct CallOptions<'a> {
     pub(super) topic: &'a str,
     pub(super) gateway: &'a GatewayArgs,
     /// Whether requests of the server for input are not shown.
     pub(super) no_input: bool,
-    /// How long to wait for the decision about a call that needs approval.
+    /// Time to wait for the decision about a call that needs approval.
     pub(super) wait: Duration,
     /// The file for the first image, audio or file of the result.
     pub(super) file: Option<&'a Path>,

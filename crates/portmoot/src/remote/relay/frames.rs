@@ -29,7 +29,7 @@ use terminal::failure::Failure;
 
 type Socket = WebSocketStream<GatewayConnection>;
 
-/// How the relay ended.
+/// End of the relay.
 enum End {
     /// The client closed its side.
     Closed,
@@ -192,7 +192,7 @@ async fn write_frames(
     }
 }
 
-/// What a client gets whose message is too long to be sent.
+/// Answer to a client whose message is too long to be sent.
 fn refusal(bytes_max: usize) -> Bytes {
     let code = i32::try_from(code::INVALID_REQUEST).unwrap_or_default();
     let message = format!("the message has more than {bytes_max} bytes");

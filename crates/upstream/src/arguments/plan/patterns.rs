@@ -14,7 +14,7 @@ pub(super) fn states(pattern: &str) -> u64 {
     regex_syntax::parse(pattern).map_or(1, |read| of(&read))
 }
 
-/// What a pattern weighs in memory, in values.
+/// Weight of a pattern in memory, in values.
 pub(super) fn values(states: u64) -> u64 {
     1 + states / STATES_OF_VALUE
 }

@@ -61,7 +61,7 @@ pub struct BadItem {
     pub at: usize,
     /// Its name, URI or template, if that could be read.
     pub key: Option<String>,
-    /// What is wrong with it, for the operator.
+    /// Fault of the entry, for the operator.
     pub why: String,
 }
 

@@ -17,7 +17,7 @@ const KEYS: [&str; 9] =
     ["action", "type", "path", "args", "limit", "offset", "filter_server", "filter", "operations"];
 const ACTIONS: [&str; 4] = ["list", "info", "call", "batch"];
 
-/// What the tool is asked to do.
+/// Request to the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
     /// A look into the lists.
@@ -35,7 +35,7 @@ pub enum ReadOperation {
     List(List),
     /// One entry of a list.
     Info {
-        /// What it is.
+        /// Kind of the entry.
         subject: Subject,
         /// Its name or URI.
         path: String,
@@ -47,9 +47,9 @@ pub enum ReadOperation {
 pub struct List {
     /// Of what.
     pub subject: Subject,
-    /// Which entries.
+    /// Filter of the entries.
     pub filter: Filter,
-    /// Which of these.
+    /// Page of the filtered entries.
     pub page: Page,
 }
 
@@ -76,7 +76,7 @@ pub struct Filter {
 /// The operation `call`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// What is called.
+    /// Kind of the called entry.
     pub subject: Subject,
     /// Its name or URI.
     pub path: String,

@@ -18,7 +18,7 @@ pub struct ListedEntry {
     pub raw: Vec<u8>,
 }
 
-/// What was asked for.
+/// Query that was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query<'q> {
     /// A page of a list that has so many entries.

@@ -11,7 +11,7 @@ use crate::mcp::code::MISSING_CAPABILITY;
 use crate::mcp::{extensions, meta, relay};
 use crate::rpc::{self, Id, Message};
 
-/// What a modern task has beside the members of both forms.
+/// Members of a modern task beside those of both forms.
 const MODERN_ONLY: [&str; 4] = ["resultType", "inputRequests", "result", "error"];
 
 /// A modern task (a result or the params of a notification) as an object of 2025-11-25, under this id. A completed task whose tool
@@ -46,7 +46,7 @@ pub fn to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Opti
     respelled(task, id, ("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"), status, changes)
 }
 
-/// The same as the result of `tasks/get`.
+/// A task as the result of `tasks/get`.
 #[must_use]
 pub fn got(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Option<Vec<u8>> {
     json::edited(&to_modern(task, id, end)?, &[("resultType", Some(b"\"complete\""))]).ok()
@@ -89,8 +89,8 @@ pub fn notice_to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) 
     Some(Notice { method: Method::Known("notifications/tasks"), latest: None, payload })
 }
 
-/// How a modern task that has ended did so, by the result of `tasks/get`: the answer that its call would have had. `None` while it
-/// has none.
+/// End of a modern task, by the result of `tasks/get`: the answer that its call would have had. `None` while
+/// it has none.
 #[must_use]
 pub fn end_of(task: &[u8]) -> Option<Answer> {
     let id = Id::number(1);
@@ -135,7 +135,7 @@ pub fn status_of(task: &[u8]) -> Option<Status> {
     json::at(task, &["status"]).and_then(json::text)?.parse().ok()
 }
 
-/// How long to wait before the next look at a task, as its server says, in milliseconds.
+/// Time to wait before the next look at a task, as its server says, in milliseconds.
 #[must_use]
 pub fn poll_ms(task: &[u8]) -> Option<u64> {
     let raw = json::at(task, &["pollIntervalMs"]).or_else(|| json::at(task, &["pollInterval"]))?;

@@ -7,7 +7,7 @@ use super::{EXTENSION, read};
 use crate::mcp::{Params, meta, relay};
 use crate::rpc::Message;
 
-/// What a tool of a list says about its calls as tasks (2025-11-25, "Tool-Level Negotiation").
+/// Support for tasks that a tool of a list declares (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
 pub fn support_of(tool: &[u8]) -> Support {
     match json::at(tool, &["execution", "taskSupport"]).and_then(json::text).as_deref() {
@@ -52,11 +52,11 @@ pub enum TaskWish {
 pub struct Taker {
     /// The form of its payloads.
     pub form: Form,
-    /// What its server says about tasks of the tool.
+    /// Its server's support for tasks of the tool.
     pub support: Support,
 }
 
-/// What a call may become.
+/// The task that a call may become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Becomes {
     /// No task.
@@ -74,7 +74,7 @@ pub struct Fitted {
     pub request: Option<Request>,
     /// Whether the gateway declares the extension for it, in place of the caller.
     pub declares: bool,
-    /// What it may become.
+    /// The task that the call may become.
     pub becomes: Becomes,
 }
 
@@ -133,7 +133,7 @@ pub fn fit(
     }
 }
 
-/// The same for a caller of 2025-11-25 that asks for a task.
+/// Fits the call of a caller of 2025-11-25 that asks for a task.
 fn fit_asking(request: &Request, taker: Taker, reserve: &mut dyn FnMut() -> bool) -> Result<Fitted, Refusal> {
     let message = Message::read(relay::whole(request));
     let checked = message.and_then(|message| read::check_params(&Params::read(&message)?));

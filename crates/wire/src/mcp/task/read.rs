@@ -23,7 +23,7 @@ pub fn check_params(params: &Params<'_>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// How long a caller of 2025-11-25 wants its task to be kept, in milliseconds.
+/// Time that a caller of 2025-11-25 wants its task to be kept, in milliseconds.
 #[must_use]
 pub fn asked_ttl(request: &model::Request) -> Option<u64> {
     let ttl = json::at(request.payload.body_bytes(), &["task", "ttl"])?;
@@ -36,10 +36,10 @@ pub fn is_offered(version: Version) -> bool {
     version == Version::NEWEST_LEGACY
 }
 
-/// What a client's lists say about tools as tasks.
+/// Statements of a client's lists about tools as tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskListing {
-    /// Which calls may become tasks (2025-11-25).
+    /// Statements of which calls may become tasks (2025-11-25).
     Offered,
     /// What the servers wrote: the client knows nothing of it.
     AsWritten,
@@ -47,7 +47,7 @@ pub enum TaskListing {
     Hidden,
 }
 
-/// What the lists of a client of this revision say about tools as tasks.
+/// Statements of the lists of a client of this revision about tools as tasks.
 #[must_use]
 pub fn shown(version: Version) -> TaskListing {
     match version {
