@@ -242,7 +242,7 @@ fn every_requirement_in_the_documents_names_a_test() {
 }
 
 /// The commands of a page that begin so, each with the output below it.
-fn transcripts<'p>(page: &'p str, begin: &str) -> Vec<(&'p str, &'p str)> {
+pub(crate) fn transcripts<'p>(page: &'p str, begin: &str) -> Vec<(&'p str, &'p str)> {
     let blocks = page.split("\n```").skip(1).step_by(2);
     let commands = blocks.flat_map(|block| block.split("\n$ ").skip(1));
     let split = |text: &'p str| text.split_once('\n').unwrap_or((text, ""));
@@ -267,7 +267,7 @@ fn the_page_on_proto_shows_what_convert_prints() {
 }
 
 /// A section of a page, by its title.
-fn section<'a>(page: &'a str, title: &str) -> &'a str {
+pub(crate) fn section<'a>(page: &'a str, title: &str) -> &'a str {
     page.split("\n## ").find(|section| section.starts_with(title)).unwrap()
 }
 
