@@ -151,7 +151,7 @@ impl From<SetupError> for Failed {
     fn from(error: SetupError) -> Self {
         match error {
             SetupError::File(error) => error.into(),
-            SetupError::Edit { .. } | SetupError::TooMany { .. } => {
+            SetupError::Edit { .. } | SetupError::ToolHidden { .. } | SetupError::TooMany { .. } => {
                 Self(Refusal::new(RefusalCode::Conflict, error.to_string()))
             }
         }

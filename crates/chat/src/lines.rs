@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::participant::{Event as TopicEvent, Events};
+use participant::{Event as TopicEvent, Events};
 use platform::unix_ms;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::Participant;
-use client::participant::{CallError, CallMode};
 use json::visible;
+use participant::{CallError, CallMode, Participant};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;

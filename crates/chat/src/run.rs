@@ -3,8 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use client::participant::ConnectError;
-use client::{Participant, ParticipantSpec};
+use participant::{ConnectError, Participant, ParticipantSpec};
 
 use crate::api::Api;
 use crate::clock::Zone;

@@ -3,13 +3,13 @@
 use std::io::{self, BufWriter, Stdout, Write, stdout};
 use std::time::Duration;
 
-use client::participant::{Event as TopicEvent, Events};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event as Input, EventStream};
 use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
 use crossterm::{cursor::Show, execute};
 use futures_util::StreamExt;
+use participant::{Event as TopicEvent, Events};
 use platform::unix_ms;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,7 +1,7 @@
 //! Events of a topic, results and lists as entries. Hidden characters of others' texts are made visible here.
 
-use client::participant::{CallError, Event, IncomingProposal, ParticipantInfo, ProposalState};
 use json::visible;
+use participant::{CallError, Event, IncomingProposal, ParticipantInfo, ProposalState};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use wire::mcpx::check::{Act, strict};

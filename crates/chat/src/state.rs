@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use client::participant::{Event as TopicEvent, ParticipantInfo};
 use crossterm::event::KeyEvent;
+use participant::{Event as TopicEvent, ParticipantInfo};
 use serde_json::value::RawValue;
 
 use crate::api::{ApiRefusal, Proposal};

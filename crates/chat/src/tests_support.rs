@@ -1,7 +1,7 @@
 //! Proposals, events and a stage for tests.
 
-use client::participant::{Envelope, Event as TopicEvent, ParticipantInfo};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use participant::{Envelope, Event as TopicEvent, ParticipantInfo};
 use serde_json::{Value, json};
 use wire::mcpx::{Draft, envelope};
 

@@ -1,9 +1,4 @@
-//! Links to MCP servers, and the SDK for participants of MCPx topics.
-//!
-//! A [`Participant`] joins a topic of a gateway. It sends and receives envelopes, makes and answers requests, and
-//! proposes calls or reviews the proposals of others. The module [`participant`] has the rest of the SDK.
-//!
-//! A [`ProxyClient`] reaches everything behind a server's tool `proxy` (MCP Proxy Extension v0.1).
+//! Links to MCP servers.
 //!
 //! A [`Link`] carries messages of JSON-RPC or proto-mcp as bytes, in both directions. Its transport is a child process
 //! ([`StdioSpec`]), Streamable HTTP or the HTTP+SSE of 2024-11-05 ([`HttpSpec`]), a socket, a WebSocket or gRPC for proto-mcp, or
@@ -18,10 +13,8 @@ mod grpc;
 pub mod guard;
 mod http;
 mod link;
-pub mod participant;
 mod pipes;
 pub mod processes;
-pub mod proxy;
 mod queue;
 pub mod sandbox;
 mod stdio;
@@ -32,11 +25,7 @@ pub use authorize::{AccountHolder, Accounts, Authorize, Authorizing, Challenge, 
 pub use error::{LinkError, SendError};
 pub use guard::Guard;
 pub use http::{ApiAnswer, ApiClient, ApiRequest, HttpLimits, HttpSpec, Post, Posted, post};
-/// Safe text for people: agents show strangers' texts, and need no other crate for it.
-pub use json::visible;
 pub use link::Link;
-pub use participant::{Participant, ParticipantSpec};
-pub use proxy::ProxyClient;
 pub use queue::Framing;
 pub use sandbox::{Confinement, FileAccess, ProcessLimits};
 pub use stdio::{CHILD_QUEUE_BYTES_MAX, PARTICIPANT_CHILD_QUEUE_BYTES_MAX, StdioSpec, find_program};

@@ -29,4 +29,4 @@ pub use operation::{
 };
 pub use request::Request;
 pub use schema::{INPUT_SCHEMA_BYTES_MAX, OUTPUT_SCHEMA_BYTES_MAX};
-pub use security::Credential;
+pub use security::{Credential, Sent};

@@ -12,7 +12,7 @@ use crate::parameter::{self, Parameter, Place};
 use crate::path::{Part, template, variables};
 use crate::refs::{self, Unusable};
 use crate::schema::{Direction, Schemas};
-use crate::security::{Credential, credentials};
+use crate::security::Credential;
 
 /// The most operations of one description.
 pub const OPERATIONS_MAX: usize = 10_000;
@@ -114,7 +114,7 @@ impl Document {
         let mut all = Operations {
             title: self.title().chars().take(TITLE_CHARS_MAX).collect(),
             version: self.version().chars().take(TITLE_CHARS_MAX).collect(),
-            credentials: credentials(self),
+            credentials: self.credentials(),
             ..Operations::default()
         };
         let paths = self.root.get("paths").and_then(Value::as_object);

@@ -10,6 +10,15 @@ use crate::refs;
 /// The most schemes of a description that are read.
 const SCHEMES_MAX: usize = 16;
 
+/// An entry of a server's configuration with which every request has a key: name and value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sent {
+    /// In `headers`.
+    Header(String, String),
+    /// In `query`.
+    Query(String, String),
+}
+
 /// What an API asks for, by one of its security schemes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Credential {
@@ -42,16 +51,34 @@ impl Credential {
             Self::Certificate => "a client certificate (`client_cert` and `client_key`)".to_owned(),
         }
     }
+
+    /// A key as the API asks for it, under the scheme's own name; `None` where it takes more than a key.
+    #[must_use]
+    pub fn sent(&self, key: &str) -> Option<Sent> {
+        let header = |name: &str, value: String| Some(Sent::Header(name.to_owned(), value));
+        match self {
+            Self::Header(name) => header(name, key.to_owned()),
+            Self::Query(name) => Some(Sent::Query(name.clone(), key.to_owned())),
+            Self::Cookie(name) => header("Cookie", format!("{name}={key}")),
+            Self::Authorization(scheme) if scheme.eq_ignore_ascii_case("bearer") => {
+                header("Authorization", format!("Bearer {key}"))
+            }
+            Self::Authorization(_) | Self::OAuth | Self::Certificate => None,
+        }
+    }
 }
 
-/// What the security schemes of a description ask for. Those that cannot be read are left out.
-pub(crate) fn credentials(document: &Document) -> Vec<Credential> {
-    let schemes = document.root.pointer("/components/securitySchemes").and_then(Value::as_object);
-    let read = schemes.into_iter().flatten().take(SCHEMES_MAX).filter_map(|(_, scheme)| {
-        let scheme = refs::object(&document.root, scheme).ok()?;
-        credential(scheme)
-    });
-    read.collect()
+impl Document {
+    /// What the API asks for, by its security schemes. Those that cannot be read are left out.
+    #[must_use]
+    pub fn credentials(&self) -> Vec<Credential> {
+        let schemes = self.root.pointer("/components/securitySchemes").and_then(Value::as_object);
+        let read = schemes.into_iter().flatten().take(SCHEMES_MAX).filter_map(|(_, scheme)| {
+            let scheme = refs::object(&self.root, scheme).ok()?;
+            credential(scheme)
+        });
+        read.collect()
+    }
 }
 
 fn credential(scheme: &Value) -> Option<Credential> {
@@ -61,13 +88,16 @@ fn credential(scheme: &Value) -> Option<Credential> {
         "mutualTLS" => return Some(Credential::Certificate),
         _ => {}
     }
-    let http = scheme.get("scheme").and_then(Value::as_str);
     let shown = |name: &str| name.chars().take(64).collect::<String>().escape_debug().to_string();
+    // Names of schemes are read in letters of any case (RFC 9110, 11.1).
+    if let Some(http) = scheme.get("scheme").and_then(Value::as_str) {
+        return Some(Credential::Authorization(shown(http)));
+    }
     Some(match SecurityScheme::deserialize(scheme).ok()? {
         SecurityScheme::ApiKey(ApiKey::Header(key)) => Credential::Header(shown(&key.name)),
         SecurityScheme::ApiKey(ApiKey::Query(key)) => Credential::Query(shown(&key.name)),
         SecurityScheme::ApiKey(ApiKey::Cookie(key)) => Credential::Cookie(shown(&key.name)),
-        SecurityScheme::Http(_) => Credential::Authorization(shown(http?)),
+        SecurityScheme::Http(_) => return None,
         SecurityScheme::OAuth2(_) | SecurityScheme::OpenIdConnect(_) => Credential::OAuth,
         SecurityScheme::MutualTls { .. } => Credential::Certificate,
     })
@@ -83,7 +113,7 @@ mod tests {
     fn schemes_say_what_is_configured() {
         let text = json!({ "openapi": "3.1.0", "paths": {}, "components": { "securitySchemes": {
             "a": { "type": "apiKey", "in": "header", "name": "X-Key" }, "b": { "type": "apiKey", "in": "query", "name": "key" },
-            "c": { "type": "apiKey", "in": "cookie", "name": "sid" }, "d": { "type": "http", "scheme": "bearer" },
+            "c": { "type": "apiKey", "in": "cookie", "name": "sid" }, "d": { "type": "http", "scheme": "Bearer" },
             "e": { "type": "oauth2", "flows": {} }, "f": { "$ref": "#/components/securitySchemes/a" },
             "g": { "type": "mutualTLS" }, "h": { "type": "else" }, "i": 7, "j": { "$ref": "https://other.test/" } } } });
         let document = Document::read(text.to_string().as_bytes()).unwrap();
@@ -92,13 +122,19 @@ mod tests {
             header.clone(),
             Credential::Query("key".to_owned()),
             Credential::Cookie("sid".to_owned()),
-            Credential::Authorization("bearer".to_owned()),
+            Credential::Authorization("Bearer".to_owned()),
             Credential::OAuth,
             header,
             Credential::Certificate,
         ];
-        assert_eq!(credentials(&document), expected);
+        assert_eq!(document.credentials(), expected);
         let words: Vec<String> = expected.iter().map(Credential::advice).collect();
-        assert!(words[0].contains("X-Key") && words[1].contains("`query`") && words[3].contains("bearer"));
+        let sent: Vec<_> = expected.iter().map(|one| one.sent("${K}")).collect();
+        let header = |name: &str, value: &str| Some(Sent::Header(name.to_owned(), value.to_owned()));
+        let key = header("X-Key", "${K}");
+        let query = Some(Sent::Query("key".to_owned(), "${K}".to_owned()));
+        let bearer = header("Authorization", "Bearer ${K}");
+        assert_eq!(sent, [key.clone(), query, header("Cookie", "sid=${K}"), bearer, None, key, None]);
+        assert!(words[0].contains("X-Key") && words[1].contains("`query`") && words[3].contains("Bearer"));
     }
 }

@@ -97,7 +97,7 @@ pub(crate) enum Command {
     ///
     /// Finds the MCP clients that are there, asks which of their servers to import, and writes a file with comments.
     Init(InitArgs),
-    /// Add an MCP server to the configuration file: portmoot add NAME -- COMMAND, or portmoot add NAME URL
+    /// Add a server to the configuration file: portmoot add NAME -- COMMAND, portmoot add NAME URL, or portmoot add NAME --openapi FILE
     ///
     /// Comments, order and all else in the file stay. A running gateway takes the change over within seconds.
     Add(AddArgs),

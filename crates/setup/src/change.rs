@@ -28,6 +28,18 @@ pub enum SetupError {
         /// The entry to write by hand, if the change is one.
         snippet: Option<String>,
     },
+    /// A pattern of the file hides a tool that is to be shown.
+    #[error("{path}: `{pattern}` in `hide` of `{server}` hides `{tool}`, and may hide others too")]
+    ToolHidden {
+        /// The file.
+        path: String,
+        /// The server of the tool.
+        server: String,
+        /// The pattern in its `hide`.
+        pattern: String,
+        /// The tool.
+        tool: String,
+    },
     /// A client's file has more servers than are taken over.
     #[error("{path}: {count} servers are too many: at most {max} are taken over", max = CLIENT_SERVERS_MAX)]
     TooMany {

@@ -26,7 +26,7 @@ pub use import::{Imported, is_gateway, read};
 pub use merge::{ClientServers, Merge, Merged, found, merge, write};
 pub use own::{SCHEMA_FILE, add, check_name, entries, first, is_same, new_problems, put, remove, section};
 pub use secret::is_secret;
-pub use server::{Server, Transport};
+pub use server::{Server, Transport, literal};
 pub use shape::{ClientFormat, Gateway, endpoint};
 pub use tools::{ToolEdit, edit_tools};
 

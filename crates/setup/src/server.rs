@@ -45,6 +45,17 @@ pub enum Transport {
         /// HTTP+SSE of 2024-11-05, and not Streamable HTTP.
         is_sse: bool,
     },
+    /// An HTTP API.
+    OpenApi {
+        /// Its OpenAPI description: a file or a URL.
+        description: String,
+        /// Where it is, if not where the description says.
+        url: Option<String>,
+        /// Headers of every request.
+        headers: Vec<(String, String)>,
+        /// Parameters of the query of every request.
+        query: Vec<(String, String)>,
+    },
 }
 
 impl Server {
@@ -88,6 +99,17 @@ impl Server {
                     add("headers", table(headers));
                 }
             }
+            Transport::OpenApi { description, url, headers, query } => {
+                add("openapi", description.as_str().into());
+                if let Some(url) = url {
+                    add("url", url.as_str().into());
+                }
+                for (key, pairs) in [("headers", headers), ("query", query)] {
+                    if !pairs.is_empty() {
+                        add(key, table(pairs));
+                    }
+                }
+            }
         }
         if let Some(prefix) = &self.prefix {
             add("prefix", prefix.as_str().into());
@@ -106,32 +128,58 @@ impl Server {
         fields
     }
 
-    /// The environment variables and headers of the server.
+    /// The environment of a process; the headers of a server at a URL.
     pub(crate) fn pairs(&mut self) -> &mut Vec<(String, String)> {
         match &mut self.transport {
             Transport::Command { env, .. } => env,
-            Transport::Url { headers, .. } => headers,
+            Transport::Url { headers, .. } | Transport::OpenApi { headers, .. } => headers,
         }
     }
 
-    /// The names of variables and headers whose values look like secrets.
+    /// All names with values that may be secrets: variables, headers, parameters of the query.
+    fn values(&mut self) -> impl Iterator<Item = (Given, &mut (String, String))> {
+        let (given, pairs, query): (_, _, &mut [_]) = match &mut self.transport {
+            Transport::Command { env, .. } => (Given::Env, env, &mut []),
+            Transport::Url { headers, .. } => (Given::Header, headers, &mut []),
+            Transport::OpenApi { headers, query, .. } => (Given::Header, headers, query),
+        };
+        let query = query.iter_mut().map(|pair| (Given::Query, pair));
+        pairs.iter_mut().map(move |pair| (given, pair)).chain(query)
+    }
+
+    /// The names of variables, headers and parameters whose values look like secrets.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
         let mut copy = self.clone();
-        copy.pairs().drain(..).filter(|(name, value)| is_secret(name, value)).map(|(name, _)| name).collect()
+        let secret = copy.values().filter(|(_, (name, value))| is_secret(name, value));
+        secret.map(|(_, (name, _))| name.clone()).collect()
+    }
+
+    /// The option of `portmoot add` that gives the first secret as a reference to an environment variable; `None` without a secret.
+    #[must_use]
+    pub fn referring_option(&self) -> Option<String> {
+        let mut copy = self.clone();
+        let first = copy.values().position(|(_, (name, value))| is_secret(name, value))?;
+        copy.hide_secrets();
+        let (given, (name, value)) = copy.values().nth(first)?;
+        Some(match given {
+            Given::Env => format!("--env '{name}={value}'"),
+            Given::Header => format!("--header '{name}: {value}'"),
+            Given::Query => format!("--query '{name}={value}'"),
+        })
     }
 
     /// Writes secrets as references to environment variables, whose names it returns.
     pub fn hide_secrets(&mut self) -> Vec<String> {
         let server = self.name.clone();
-        let is_header = matches!(self.transport, Transport::Url { .. });
         let mut variables = Vec::new();
-        for (name, value) in self.pairs() {
+        for (given, (name, value)) in self.values() {
             if !is_secret(name, value) {
                 continue;
             }
-            let variable = variable_name(&if is_header { format!("{server}_{name}") } else { name.clone() });
-            let scheme = value.split_once(' ').map(|(scheme, _)| scheme).filter(|_| is_header);
+            let is_env = given == Given::Env;
+            let variable = variable_name(&if is_env { name.clone() } else { format!("{server}_{name}") });
+            let scheme = value.split_once(' ').map(|(scheme, _)| scheme).filter(|_| given == Given::Header);
             *value = match scheme {
                 Some(scheme) => format!("{scheme} ${{{variable}}}"),
                 None => format!("${{{variable}}}"),
@@ -140,6 +188,14 @@ impl Server {
         }
         variables
     }
+}
+
+/// As what a name with a value is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Given {
+    Env,
+    Header,
+    Query,
 }
 
 fn table(pairs: &[(String, String)]) -> Value {
@@ -152,6 +208,7 @@ fn duration(ms: u64) -> String {
 }
 
 /// A text that the gateway does not expand.
-pub(crate) fn literal(text: &str) -> String {
+#[must_use]
+pub fn literal(text: &str) -> String {
     text.replace("${", "$${")
 }

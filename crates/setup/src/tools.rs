@@ -23,11 +23,33 @@ pub enum ToolEdit<'e> {
 /// # Errors
 /// When the file is broken or cannot be edited, has no such server, or a pattern in it stands against the change.
 pub fn edit_tools(file: TextFile, server: &str, edit: ToolEdit<'_>) -> Result<Change, SetupError> {
-    let after = edited(&file, changed(&file.text, server, edit), || None)?;
+    let after = match changed(&file.text, server, edit) {
+        Err(Unchanged::Hidden { pattern, tool }) => {
+            let path = file.path.display().to_string();
+            return Err(SetupError::ToolHidden { path, server: server.to_owned(), pattern, tool });
+        }
+        Err(Unchanged::Edit(error)) => edited(&file, Err(error), || None)?,
+        Ok(after) => after,
+    };
     Ok(Change::text(file, &after))
 }
 
-fn changed(text: &str, server: &str, edit: ToolEdit<'_>) -> Result<String, EditError> {
+/// Why a text stays as it is.
+#[derive(Debug, PartialEq, Eq)]
+enum Unchanged {
+    /// It cannot be edited.
+    Edit(EditError),
+    /// A pattern of `hide` still hides a tool that is to be shown.
+    Hidden { pattern: String, tool: String },
+}
+
+impl From<EditError> for Unchanged {
+    fn from(error: EditError) -> Self {
+        Self::Edit(error)
+    }
+}
+
+fn changed(text: &str, server: &str, edit: ToolEdit<'_>) -> Result<String, Unchanged> {
     let servers = Table::new(Format::Toml, &["servers"]);
     let entry = servers.entries(text)?.into_iter().find(|entry| entry.name == server);
     let entry = entry.ok_or_else(|| EditError::Shape(format!("there is no server `{server}`")))?.value;
@@ -40,7 +62,7 @@ fn changed(text: &str, server: &str, edit: ToolEdit<'_>) -> Result<String, EditE
         let value = json!(list);
         servers.set(text, server, key, (!list.is_empty()).then_some(&value))
     };
-    match edit {
+    let after = match edit {
         ToolEdit::Disable(names) => {
             let new: Vec<String> = names.iter().filter(|name| !hide.contains(name)).cloned().collect();
             hide.extend(new);
@@ -50,8 +72,7 @@ fn changed(text: &str, server: &str, edit: ToolEdit<'_>) -> Result<String, EditE
             hide.retain(|pattern| !names.contains(pattern));
             for name in names {
                 if let Some(pattern) = hide.iter().find(|pattern| matches(pattern, name)) {
-                    let why = format!("`{pattern}` in `hide` of the server hides `{name}`: change it first");
-                    return Err(EditError::Shape(why));
+                    return Err(Unchanged::Hidden { pattern: pattern.clone(), tool: name.clone() });
                 }
             }
             let text = set(text, "hide", hide)?;
@@ -74,7 +95,8 @@ fn changed(text: &str, server: &str, edit: ToolEdit<'_>) -> Result<String, EditE
                 None => tools.insert(text, tool, &vec![("name".to_owned(), value)]),
             }
         }
-    }
+    };
+    Ok(after?)
 }
 
 /// Whether a pattern of the file matches a name, or is the same pattern.
@@ -101,7 +123,7 @@ mod tests {
         let fewer = changed(&more, "a", ToolEdit::Enable(&names(&["three", "other"]))).unwrap();
         assert_eq!(fewer, hidden);
         let refused = changed(&hidden, "a", ToolEdit::Enable(&names(&["two_x"]))).unwrap_err();
-        assert_eq!(refused.to_string(), "`two_*` in `hide` of the server hides `two_x`: change it first");
+        assert_eq!(refused, Unchanged::Hidden { pattern: "two_*".to_owned(), tool: "two_x".to_owned() });
         assert_eq!(changed(&hidden, "a", ToolEdit::Enable(&names(&["one", "two_*"]))).unwrap(), FILE);
         assert!(changed(FILE, "b", ToolEdit::Disable(&names(&["x"]))).is_err());
     }

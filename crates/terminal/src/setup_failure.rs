@@ -12,6 +12,11 @@ impl From<SetupError> for Failure {
             SetupError::File(error) => error.into(),
             SetupError::TooMany { .. } => Failure::new(Exit::Failed, "too_many_servers", message)
                 .hint("nothing was changed: take out those that you do not use"),
+            SetupError::ToolHidden { server, pattern, .. } => {
+                Failure::new(Exit::Failed, "tool_hidden", message).hint(format!(
+                    "nothing was changed: show all of them with `portmoot tools enable {server} '{pattern}'`, or name in `hide` what stays hidden"
+                ))
+            }
             SetupError::Edit { snippet: Some(snippet), .. } => {
                 Failure::new(Exit::Failed, "file_not_editable", message)
                     .hint(format!("nothing was changed. Write this into it yourself:\n{snippet}"))

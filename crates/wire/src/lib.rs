@@ -12,13 +12,14 @@
 //! | [`rpc`] | JSON-RPC 2.0 messages, ids, batches |
 //! | [`mcpx`] | MCPx v0.1: envelopes, system messages, chat, refusals |
 //! | [`time`] | RFC 3339 timestamps |
-//! | [`proto`] | proto-mcp 1.0: frames, `MCPMessage`, the contract's messages, refusals |
+//! | `proto` | proto-mcp 1.0: frames, `MCPMessage`, the contract's messages, refusals; a feature that is on by default |
 //! | [`mcp`] | MCP: revisions, methods, params, headers, lists, URIs, translation between the eras, refusals |
 
 pub mod digest;
 pub mod line;
 pub mod mcp;
 pub mod mcpx;
+#[cfg(feature = "proto")]
 pub mod proto;
 pub mod rpc;
 pub mod sse;

@@ -1,4 +1,4 @@
-use client::participant::{Event as TopicEvent, ProposalState};
+use participant::{Event as TopicEvent, ProposalState};
 use serde_json::{Value, json};
 
 use crate::api::{ApiRefusal, Proposal};
@@ -214,7 +214,7 @@ fn a_late_reviewer_sees_what_waits_and_is_called() {
 
 #[test]
 fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
-    use client::participant::IncomingProposal;
+    use participant::IncomingProposal;
     use wire::mcpx::check::{Act, strict};
     use wire::mcpx::{Draft, Envelope, envelope};
     let propose = |id: &str| {

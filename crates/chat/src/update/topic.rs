@@ -1,7 +1,7 @@
 //! Events of the topic and of the inbox.
 
-use client::participant::{Event as TopicEvent, ProposalState};
 use json::visible;
+use participant::{Event as TopicEvent, ProposalState};
 
 use crate::api::{ApiRefusal, Proposal};
 use crate::entry::{Entry, Tone};

@@ -1,4 +1,4 @@
-use client::participant::Event as TopicEvent;
+use participant::Event as TopicEvent;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::{Buffer, Cell};

@@ -1,6 +1,5 @@
-//! Links to real processes and sockets, and the vectors that the SDK shares with other languages.
+//! Links to real processes and sockets.
 
 mod authorized;
 mod guard;
 mod http;
-mod vectors;

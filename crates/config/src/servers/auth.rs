@@ -44,27 +44,27 @@ const OWN_PARAMS: [&str; 9] = [
 const KEY_BYTES_MAX: u64 = 16 * 1024;
 
 /// Reads the table of a server. Without one, a server over HTTP is signed in to once it asks for it, unless its headers
-/// authorize the requests.
+/// authorize the requests; an HTTP API says nowhere where, and gets its headers alone.
 pub(super) fn read(
     server: &Table<'_>,
     transport: Option<&Transport>,
     variables: &Variables<'_>,
 ) -> AuthConfig {
-    let http = match transport {
-        Some(Transport::Http(http) | Transport::Sse(http)) => Some(http),
+    let (http, is_api) = match transport {
+        Some(Transport::Http(http) | Transport::Sse(http)) => (Some(http), false),
+        Some(Transport::OpenApi(api)) => (Some(&api.http), true),
         Some(
             Transport::Stdio(_)
             | Transport::Proto(_)
-            | Transport::OpenApi(_)
             | Transport::Demo
             | Transport::Participant
             | Transport::Unusable { .. },
         )
-        | None => None,
+        | None => (None, false),
     };
     let has_header = http
         .is_some_and(|http| http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")));
-    let standard = if has_header || http.is_none() { Kind::Headers } else { Kind::OAuth };
+    let standard = if has_header || http.is_none() || is_api { Kind::Headers } else { Kind::OAuth };
     let Some(table) = server.table("auth") else {
         return AuthConfig { kind: standard, ..AuthConfig::default() };
     };

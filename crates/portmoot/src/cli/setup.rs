@@ -37,7 +37,7 @@ pub(crate) struct InitArgs {
 pub(crate) struct AddArgs {
     /// Name of the server
     pub(crate) name: String,
-    /// URL of the server
+    /// URL of the server; of an HTTP API, if its description does not say it
     #[arg(conflicts_with_all = ["command", "from_registry"])]
     pub(crate) url: Option<String>,
     /// What stands behind a URL: a command without the `--` before it
@@ -52,6 +52,15 @@ pub(crate) struct AddArgs {
     /// Header of requests to the server; repeatable
     #[arg(long, short = 'H', value_name = "NAME: VALUE")]
     pub(crate) header: Vec<String>,
+    /// OpenAPI description of an HTTP API, a file or a URL: its operations are the tools
+    #[arg(long, value_name = "FILE_OR_URL", conflicts_with_all = ["command", "from_registry", "sse"])]
+    pub(crate) openapi: Option<String>,
+    /// Key of the API, sent where its description says, under the name that it has there. '${NAME}' takes it from the gateway's environment
+    #[arg(long, value_name = "KEY", requires = "openapi")]
+    pub(crate) key: Option<String>,
+    /// Parameter in the query of requests to the API; repeatable
+    #[arg(long, value_name = "NAME=VALUE", requires = "openapi")]
+    pub(crate) query: Vec<String>,
     /// Directory in which the command starts
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<String>,

@@ -4,8 +4,7 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use ::chat::{Chat, ChatError};
-use client::ParticipantSpec;
-use client::participant::{ConnectError, Mode};
+use participant::{ConnectError, Mode, ParticipantSpec};
 
 use crate::cli::{OutputArgs, RunningArgs};
 use crate::commands::target::running;

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod clients;
+mod described;
 mod own;
 mod search;
 

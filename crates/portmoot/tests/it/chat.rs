@@ -1,6 +1,6 @@
 //! Tests of `portmoot chat` with plain lines and at a terminal.
 
-use client::participant::{Event, ProposalState};
+use participant::{Event, ProposalState};
 use serde_json::json;
 
 use crate::home::{Home, Ran};

@@ -7,8 +7,7 @@ mod allowed;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use client::Participant;
-use client::participant::{CallError, CallMode, Event, Events};
+use participant::{CallError, CallMode, Event, Events, Participant};
 use serde_json::json;
 use tokio::task::block_in_place;
 
@@ -128,7 +127,7 @@ fn compare(name: &str, screen: &str) {
 }
 
 /// Makes a few things happen before the boss comes, and one proposal that waits.
-async fn happenings(room: &mut Room) -> client::participant::Proposal {
+async fn happenings(room: &mut Room) -> participant::Proposal {
     room.worker.chat("I serve echo.\nboss: not really the boss").unwrap();
     receive(&mut room.events, "a chat", |event| matches!(event, Event::Chat { .. }).then_some(())).await;
     room.scout.chat("@boss may I tidy up?").unwrap();
@@ -434,7 +433,7 @@ async fn hostile_texts_forge_nothing_in_a_real_terminal() {
                 let frame = begin.starts_with('|') || begin.starts_with("-- inbox") || begin.is_empty();
                 let is_known = frame || known.iter().any(|known| begin.starts_with(known.trim_end()));
                 assert!(is_known, "{said:?}: {row:?} in\n{shown}");
-                let hidden = |c: char| client::visible::is_hidden(c) && c != '\u{200e}';
+                let hidden = |c: char| participant::visible::is_hidden(c) && c != '\u{200e}';
                 assert!(!row.chars().any(hidden), "{said:?}: {row:?}");
             }
             let count = shown.matches(&format!("worker: after {number}")).count();

@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use client::Participant;
-use client::ParticipantSpec;
-use client::participant::Event;
 use model::ProposalState;
+use participant::{Event, Participant, ParticipantSpec};
 use serde_json::{Value, json};
 
 use crate::home::Home;

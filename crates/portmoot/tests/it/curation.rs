@@ -418,8 +418,12 @@ fn tools_are_disabled_enabled_and_renamed_on_the_command_line() {
     run(&["enable", "s", "b"], 0);
     comes_to(&["s_first", "s_b"]);
     assert_eq!(client.call("s_first", json!({}))["content"][0]["text"], "a of the server");
-    let refused = run(&["enable", "s", "put_x"], 2).stderr;
-    assert!(refused.contains("`put_*` in `hide` of the server hides `put_x`"), "{refused}");
+    let refused = run(&["enable", "s", "put_x"], 1).stderr;
+    assert!(refused.contains("`put_*` in `hide` of `s` hides `put_x`, and may hide others too"), "{refused}");
+    assert!(
+        refused.contains("[tool_hidden]") && refused.contains("portmoot tools enable s 'put_*'"),
+        "{refused}"
+    );
     let refused = home.run(&["tools", "rename", "s", "b", "no name", "--config", "portmoot.toml"]).stderr;
     assert!(refused.contains("cannot be the name of a tool"), "{refused}");
     assert!(run(&["disable", "x", "b"], 5).stderr.contains("[unknown_server]"));

@@ -4,8 +4,7 @@ mod checked;
 mod proposed;
 mod worker;
 
-use client::participant::{Mode, Tools};
-use client::{Participant, ParticipantSpec};
+use participant::{Mode, Participant, ParticipantSpec, Tools};
 use serde_json::{Value, json};
 
 use crate::home::Home;

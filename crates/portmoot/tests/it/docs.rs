@@ -242,7 +242,7 @@ fn every_requirement_in_the_documents_names_a_test() {
 }
 
 /// The commands of a page that begin so, each with the output below it.
-fn transcripts<'p>(page: &'p str, begin: &str) -> Vec<(&'p str, &'p str)> {
+pub(crate) fn transcripts<'p>(page: &'p str, begin: &str) -> Vec<(&'p str, &'p str)> {
     let blocks = page.split("\n```").skip(1).step_by(2);
     let commands = blocks.flat_map(|block| block.split("\n$ ").skip(1));
     let split = |text: &'p str| text.split_once('\n').unwrap_or((text, ""));
@@ -277,6 +277,11 @@ fn is_path(word: &str) -> bool {
 fn place(path: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     [root.join(path), root.join("crates").join(path)].into_iter().find(|path| path.exists())
+}
+
+/// A section of a page, by its title.
+pub(crate) fn section<'a>(page: &'a str, title: &str) -> &'a str {
+    page.split("\n## ").find(|section| section.starts_with(title)).unwrap()
 }
 
 #[test]

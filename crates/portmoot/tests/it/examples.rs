@@ -91,6 +91,12 @@ fn the_untrusted_agent_proposes_and_a_trusted_one_calls() {
     let pending = || gateway.pending(&home, &person)["id"].as_str().unwrap().to_owned();
     cli(&["approve", &pending(), "--yes"]);
     assert_eq!(result(proposing)["content"][0]["text"], "please");
+    // The same by one call of the SDK, as each may.
+    let caller = |who| Program::start(example("caller", &gateway, who, &[]));
+    assert_eq!(result(caller("trusted"))["content"][0]["text"], "{\"sum\":3.0}");
+    let proposing = caller("untrusted-1");
+    cli(&["approve", &pending(), "--yes"]);
+    assert_eq!(result(proposing)["content"][0]["text"], "{\"sum\":3.0}");
     // After a rejection it exits with an error and prints the reason.
     let mut proposing = agent(&gateway, "untrusted-1", "echo", r#"{"text":"again"}"#);
     proposing.wait_for_line("proposed as ");
@@ -113,7 +119,7 @@ fn the_reviewer_shows_the_whole_proposal_and_carries_out_the_decision() {
     }
     let shown = reviewer.wait_for_line("  params");
     assert!(
-        shown.contains(r"a\u{202e}b\u001b[2J") && !shown.chars().any(client::visible::is_hidden),
+        shown.contains(r"a\u{202e}b\u001b[2J") && !shown.chars().any(participant::visible::is_hidden),
         "{shown}"
     );
     reviewer.type_line("y");

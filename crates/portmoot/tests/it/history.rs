@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use client::participant::{Event, Events, Tools};
-use client::{Participant, ParticipantSpec};
+use participant::{Event, Events, Participant, ParticipantSpec, Tools};
 use serde_json::{Value, json};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};

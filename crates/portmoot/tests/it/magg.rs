@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use ::client::proxy::{ListKind, ProxyClient, ProxyError, RoomServer, Subject};
 use harness::repository;
+use participant::proxy::{ListKind, ProxyClient, ProxyError, RoomServer, Subject};
 use serde_json::{Value, json};
 
 use crate::home::Home;

@@ -1,6 +1,6 @@
 //! Requirements of the two MCPx documents without a test elsewhere; `docs/conformance/mcpx.md` has the whole list.
 
-use client::participant::Event;
+use participant::Event;
 use serde_json::{Value, json};
 
 use crate::home::Home;

@@ -25,30 +25,54 @@ fn running(peer: &Peer, prefix: &str) -> String {
     format!("{}start = \"always\"\n", peer.child("s", prefix))
 }
 
-#[test]
-fn a_server_that_announces_a_change_whenever_it_is_asked_is_asked_less_and_less() {
-    let (lists, calls) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (counted, called) = (Arc::clone(&lists), Arc::clone(&calls));
+/// How often a server was asked.
+#[derive(Default)]
+struct Asked {
+    lists: AtomicUsize,
+    calls: AtomicUsize,
+}
+
+/// A server that announces a change of its tools whenever it is asked for them. Which ones it has may depend on what it was asked.
+fn restless(tools: impl Fn(&Asked) -> Vec<String> + Send + Sync + 'static) -> (Peer, Arc<Asked>) {
+    let asked = Arc::new(Asked::default());
+    let counted = Arc::clone(&asked);
     let peer = Peer::stdio(move |message| {
         if message.get("id").is_none() {
             return Vec::new();
         }
-        // A second tool from the first call on: a real change arrives in the midst of all.
-        let tools = match called.load(Ordering::SeqCst) {
-            0 => format!("[{}]", tool("echo")),
-            _ => format!("[{},{}]", tool("echo"), tool("late")),
-        };
+        let tools = format!("[{}]", tools(&counted).join(","));
         if message["method"] == "tools/call" {
-            called.fetch_add(1, Ordering::SeqCst);
+            counted.calls.fetch_add(1, Ordering::SeqCst);
             return vec![answer(message, r#"{"content":[]}"#).into_bytes()];
         }
         let said = small(message, &tools).unwrap_or_else(|| answer(message, "{}"));
         let mut lines = vec![said.into_bytes()];
         if message["method"] == "tools/list" {
-            counted.fetch_add(1, Ordering::SeqCst);
+            counted.lists.fetch_add(1, Ordering::SeqCst);
             lines.push(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_vec());
         }
         lines
+    });
+    (peer, asked)
+}
+
+/// A legacy session of a client with this name.
+fn session_of(gateway: &Gateway, token: Option<&str>, name: &str) -> Client {
+    let info = json!({ "name": name, "version": "1" });
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
+    let mut client = Client::resume(gateway, token, "/mcp", "");
+    let reply = client.post(&client.request("initialize", params));
+    client.session = reply.header("mcp-session-id").unwrap().to_owned();
+    client.notify("notifications/initialized", json!({}));
+    client
+}
+
+#[test]
+fn a_server_that_announces_a_change_whenever_it_is_asked_is_asked_less_and_less() {
+    // A second tool from the first call on: a real change arrives in the midst of all.
+    let (peer, asked) = restless(|asked| match asked.calls.load(Ordering::SeqCst) {
+        0 => vec![tool("echo")],
+        _ => vec![tool("echo"), tool("late")],
     });
     let home = Home::new();
     let gateway = Gateway::start(&home, &running(&peer, "s"));
@@ -58,7 +82,7 @@ fn a_server_that_announces_a_change_whenever_it_is_asked_is_asked_less_and_less(
     let since = Instant::now();
     until("three seconds are over", || (since.elapsed() > Duration::from_secs(3)).then_some(()));
     // Without a pause these are some sixty.
-    let before = lists.load(Ordering::SeqCst);
+    let before = asked.lists.load(Ordering::SeqCst);
     assert!((2..=9).contains(&before), "{before} lists");
     let notified = |stream: &crate::http::Events| {
         let all = stream.so_far();
@@ -73,30 +97,16 @@ fn a_server_that_announces_a_change_whenever_it_is_asked_is_asked_less_and_less(
 
 #[test]
 fn a_server_whose_list_changes_whenever_it_is_asked_is_asked_in_steps() {
-    let lists = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&lists);
-    let peer = Peer::stdio(move |message| {
-        if message.get("id").is_none() {
-            return Vec::new();
-        }
-        let tools = format!("[{}]", tool(&format!("t{}", counted.load(Ordering::SeqCst))));
-        let said = small(message, &tools).unwrap_or_else(|| answer(message, "{}"));
-        let mut lines = vec![said.into_bytes()];
-        if message["method"] == "tools/list" {
-            counted.fetch_add(1, Ordering::SeqCst);
-            lines.push(br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_vec());
-        }
-        lines
-    });
+    let (peer, asked) = restless(|asked| vec![tool(&format!("t{}", asked.lists.load(Ordering::SeqCst)))]);
     let home = Home::new();
     let gateway = Gateway::start(&home, &running(&peer, "s"));
     gateway.ready("s");
     let since = Instant::now();
-    until("the steps are reached", || (lists.load(Ordering::SeqCst) > 22).then_some(()));
+    until("the steps are reached", || (asked.lists.load(Ordering::SeqCst) > 22).then_some(()));
     until("four seconds are over", || (since.elapsed() > Duration::from_secs(4)).then_some(()));
     // Without steps these are some eighty.
-    let asked = lists.load(Ordering::SeqCst);
-    assert!(asked <= 30, "{asked} lists");
+    let lists = asked.lists.load(Ordering::SeqCst);
+    assert!(lists <= 30, "{lists} lists");
 }
 
 #[test]
@@ -181,16 +191,7 @@ fn a_client_that_refuses_characters_gets_names_without_them() {
         let home = Home::new();
         let gateway = Gateway::start(&home, &running(&peer, prefix));
         gateway.ready("s");
-        let open = |name: &str| {
-            let info = json!({ "name": name, "version": "1" });
-            let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
-            let mut client = Client::resume(&gateway, None, "/mcp", "");
-            let reply = client.post(&client.request("initialize", params));
-            client.session = reply.header("mcp-session-id").unwrap().to_owned();
-            client.notify("notifications/initialized", json!({}));
-            client
-        };
-        let (desktop, other) = (open("claude-ai"), open("other"));
+        let (desktop, other) = ["claude-ai", "other"].map(|name| session_of(&gateway, None, name)).into();
         let under = |own: &str| if prefix.is_empty() { own.to_owned() } else { format!("{prefix}_{own}") };
         let of_server = |client: &Client| -> Vec<String> {
             client
@@ -233,12 +234,7 @@ fn a_narrow_name_opens_no_tool_that_the_caller_may_not_call() {
         "[participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/request:tools/call:s_a.open\"]\n";
     let gateway = Gateway::start(&home, &format!("{}{ann}", running(&peer, "s")));
     gateway.ready("s");
-    let info = json!({ "name": "claude-ai", "version": "1" });
-    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info });
-    let mut client = Client::resume(&gateway, Some("a-token-of-ann-0123456789"), "/mcp", "");
-    let reply = client.post(&client.request("initialize", params));
-    client.session = reply.header("mcp-session-id").unwrap().to_owned();
-    client.notify("notifications/initialized", json!({}));
+    let client = session_of(&gateway, Some("a-token-of-ann-0123456789"), "claude-ai");
     let narrow = |own: &str| topic_narrow(&format!("s_{own}"));
     client.call(&narrow("a.open"), json!({}));
     let ask = |name: &str| client.ask("tools/call", json!({ "name": name, "arguments": {} }));

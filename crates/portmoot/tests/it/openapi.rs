@@ -1,6 +1,8 @@
 //! HTTP APIs as servers: a description's operations are tools, and their calls arrive as it describes them, in both eras and from
 //! the command line; credentials and requests go to the API's origin alone.
 
+mod accounts;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

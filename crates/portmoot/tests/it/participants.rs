@@ -1,8 +1,9 @@
 //! Participants on the SDK with a real gateway: chats, tools, proposals, reconnects.
 
-use client::participant::{CallError, CallMode, ConnectError, Event, Events, Mode, Tools};
-use client::{Participant, ParticipantSpec};
 use model::ProposalState;
+use participant::{
+    CallError, CallMode, ConnectError, Event, Events, Mode, Participant, ParticipantSpec, Tools,
+};
 use serde_json::{Value, json};
 
 use crate::home::Home;

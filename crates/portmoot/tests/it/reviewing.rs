@@ -167,7 +167,7 @@ fn deceptive_characters_are_shown_to_the_reviewer() {
         &json!({ "text": text, "\u{2066}key": 1 }),
     );
     let hostile = stage.propose("p2", "hostile", "act", &json!({}));
-    let plain = |shown: &str| shown.chars().all(|c| c == '\n' || !client::visible::is_hidden(c));
+    let plain = |shown: &str| shown.chars().all(|c| c == '\n' || !participant::visible::is_hidden(c));
     let ran = stage.run_at_terminal("boss", &["approve", &hostile], &[(QUESTION, "n")]).expect(3);
     assert!(plain(&ran.stderr), "{:?}", ran.stderr);
     for said in [r"\u{202e}", r"\u{1b}[1A"] {

@@ -1,7 +1,7 @@
 //! Outcomes on the SDK: none is there to answer, and an answer to a request that was no approval.
 
-use client::participant::CallError;
 use model::ProposalState;
+use participant::CallError;
 use serde_json::json;
 
 use crate::http::TIMEOUT;

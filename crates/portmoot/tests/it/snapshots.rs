@@ -317,6 +317,12 @@ fn set_up(stage: &mut Stage) {
     let client = "{\n  \"mcpServers\": {\n    \"files\": { \"command\": \"npx\", \"env\": { \"API_KEY\": \"hush\" } }\n  }\n}\n";
     stage.home.write(".cursor/mcp.json", client);
     stage.show("init", &["init", "--config", "new.toml", "--dry-run"], Both);
+    let api = r#"{ "openapi": "3.1.0", "info": { "title": "Shop" }, "servers": [{ "url": "https://shop.example/v1" }],
+        "components": { "securitySchemes": { "key": { "type": "apiKey", "in": "query", "name": "api_key" } } },
+        "paths": { "/items": { "get": { "operationId": "items" } } } }"#;
+    stage.home.write("shop.json", api);
+    let described = ["add", "shop", "--openapi", "shop.json", "--config", "api.toml", "--key", "${SHOP_KEY}"];
+    stage.show("add-openapi", &[&described[..], &["--dry-run"]].concat(), Both);
     stage.show(
         "add",
         &["add", "notes", "--config", "new.toml", "--dry-run", "--", "npx", "-y", "notes"],

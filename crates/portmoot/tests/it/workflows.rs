@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use client::participant::{CallError, CallMode, Event, Events};
-use client::{Participant, ParticipantSpec};
 use harness::deps;
+use participant::{CallError, CallMode, Event, Events, Participant, ParticipantSpec};
 use serde_json::{Value, json};
 
 use crate::audit_log::AuditLog;

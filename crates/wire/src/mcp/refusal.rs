@@ -2,11 +2,10 @@
 
 use model::{Refusal, RefusalCode, Violation};
 
-use super::code::RESOURCE_NOT_FOUND;
+use super::code::{RESOURCE_NOT_FOUND, SCHEMA_UNRESOLVED, SCHEMA_VIOLATION};
 use super::method::{TargetKind, lookup};
 use super::rejection::Rejection;
 use super::version::Era;
-use crate::proto::code::{SCHEMA_UNRESOLVED, SCHEMA_VIOLATION};
 use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
 
 /// Encodes the refusal of a request of `method` with this target.

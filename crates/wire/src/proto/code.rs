@@ -2,11 +2,9 @@
 
 use model::RefusalCode;
 
-/// A schema reference does not resolve. Source: proto-mcp v1.0, "Error Codes".
-pub const SCHEMA_UNRESOLVED: i64 = -33000;
-/// The arguments break a rule of their schema. Source: the same.
-pub const SCHEMA_VIOLATION: i64 = -33001;
-/// The protocol version is not supported. Source: the same.
+pub use crate::mcp::code::{SCHEMA_UNRESOLVED, SCHEMA_VIOLATION};
+
+/// The protocol version is not supported. Source: proto-mcp v1.0, "Error Codes".
 pub const UNSUPPORTED_VERSION: i64 = -33002;
 /// The tool did not answer in time. Source: the same.
 pub const TIMEOUT: i64 = -33003;

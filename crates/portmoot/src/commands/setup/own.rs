@@ -7,8 +7,8 @@ use setup::{CLIENTS, Change, ClientServers, Scope, Server, TextFile, ToolEdit, T
 
 use super::arguments::pairs;
 use super::{
-    carry_out, checked, is_itself, leave_out_itself, own_addresses, own_file, report, running, search, shown,
-    surrounded, warn_of, write,
+    carry_out, checked, described, is_itself, leave_out_itself, own_addresses, own_file, report, running,
+    search, shown, surrounded, warn_of, write,
 };
 use crate::cli::{AddArgs, InitArgs, OwnFileArgs, RmArgs};
 use crate::process::program_name;
@@ -129,13 +129,17 @@ pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> 
     check_name(&args.name)?;
     without_dashes(&args)?;
     let known = setup::entries(&file)?.into_iter().find(|entry| entry.name == args.name);
-    let (server, asks) = match &args.from_registry {
-        Some(name) => {
+    let (server, asks, notes) = match (&args.from_registry, &args.openapi) {
+        (Some(name), _) => {
             let server = search::chosen(name, &args, output).await?;
             // The command is a stranger's.
-            (server, Some("Add this server? It runs what the registry says."))
+            (server, Some("Add this server? It runs what the registry says."), Vec::new())
         }
-        None => (typed(&args)?, None),
+        (None, Some(description)) => {
+            let (transport, notes) = described::typed(&args, description)?;
+            (Server { prefix: args.prefix.clone(), ..Server::new(&args.name, transport) }, None, notes)
+        }
+        (None, None) => (typed(&args)?, None, Vec::new()),
     };
     if is_itself(&server, &own_addresses(&file)) {
         let message = format!("`{}` would be this gateway itself: the URL is its own address", args.name);
@@ -153,22 +157,22 @@ pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> 
         warn_of(std::slice::from_ref(&server), output);
     }
     let changed = carry_out(&[&change], args.change, asks, output, || write(&change))?;
-    let secrets = server.secrets();
-    if changed && !secrets.is_empty() {
+    if let Some(option) = server.referring_option().filter(|_| changed) {
         output.message(&format!(
-            "note: {} is in the file as you gave it; to keep it out, write --env '{0}=${{{0}}}' and set it where the gateway starts",
-            secrets.first().map_or("a secret", String::as_str)
+            "note: {} is in the file as you gave it; to keep it out, write {option} and set that variable where the gateway starts",
+            server.secrets().first().map_or("a secret", String::as_str)
         ));
     }
+    notes.iter().filter(|_| changed).for_each(|note| output.message(&format!("note: {note}")));
     finish(&change, changed, &[server], output);
     Ok(Exit::Ok)
 }
 
 /// Refuses a command that stands where a URL may be.
 fn without_dashes(args: &AddArgs) -> Result<(), Failure> {
-    let Some(first) = args.url.as_ref().filter(|url| !args.surplus.is_empty() || !url.contains("://")) else {
-        return Ok(());
-    };
+    let is_command =
+        |url: &&String| !args.surplus.is_empty() || (args.openapi.is_none() && !url.contains("://"));
+    let Some(first) = args.url.as_ref().filter(is_command) else { return Ok(()) };
     let words: Vec<&str> = std::iter::once(first).chain(&args.surplus).map(String::as_str).collect();
     let message = match args.surplus.is_empty() {
         true => format!("`{}` is not a URL", visible::line(first)),
@@ -211,7 +215,7 @@ fn typed(args: &AddArgs) -> Result<Server, Failure> {
         _ => {
             let program = program_name();
             return Err(Failure::bad_argument("a server needs a URL or a command").hint(format!(
-                "{program} add {0} -- COMMAND ARGUMENT..., or {program} add {0} https://HOST/mcp",
+                "{program} add {0} -- COMMAND ARGUMENT..., {program} add {0} https://HOST/mcp, or {program} add {0} --openapi FILE",
                 args.name
             )));
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Mutex;
 
-use ::client::participant::{CallError, RpcError};
-use ::client::proxy::{Definition, ListKind, ProxyClient, ProxyError, Requester, RoomServer, Subject};
+use participant::proxy::{Definition, ListKind, ProxyClient, ProxyError, Requester, RoomServer, Subject};
+use participant::{CallError, RpcError};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;

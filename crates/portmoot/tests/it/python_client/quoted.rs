@@ -8,7 +8,7 @@ use harness::repository;
 #[test]
 fn the_documents_quote_the_examples_as_they_are() {
     let mut quoted = BTreeSet::new();
-    for page in ["docs/participants.md", "clients/python/README.md"] {
+    for page in ["docs/participants.md", "clients/python/README.md", "crates/participant/README.md"] {
         let text = std::fs::read_to_string(repository().join(page)).unwrap();
         for block in text.split("<!-- ").skip(1) {
             let (path, rest) = block.split_once(" -->").unwrap();
@@ -24,7 +24,8 @@ fn the_documents_quote_the_examples_as_they_are() {
     }
     for path in [
         "clients/python/examples/hello.py",
-        "crates/client/examples/hello.rs",
+        "crates/participant/examples/hello.rs",
+        "crates/participant/examples/caller.rs",
         "clients/python/examples/echo_server.py",
     ] {
         assert!(quoted.contains(path), "no document quotes {path}");

@@ -22,7 +22,7 @@ async fn a_python_participant_receives_what_it_missed_and_the_outcome_of_its_pro
     );
     let id = scout.propose("worker", "please");
     let proposed = |event| match event {
-        client::participant::Event::Proposal(proposed) => Some(proposed),
+        participant::Event::Proposal(proposed) => Some(proposed),
         _ => None,
     };
     let proposal = receive(&mut asked, "a proposal", proposed).await;
@@ -50,7 +50,7 @@ async fn a_python_participant_receives_what_it_missed_and_the_outcome_of_its_pro
 #[tokio::test(flavor = "multi_thread")]
 async fn a_python_participant_learns_that_it_missed_more() {
     let (_home, gateway) = keeping(3);
-    let (boss, mut said) = enter(client::ParticipantSpec { echo: true, ..spec(&gateway, "boss") }).await;
+    let (boss, mut said) = enter(participant::ParticipantSpec { echo: true, ..spec(&gateway, "boss") }).await;
     let line = Line::to(&gateway).await;
     let mut scout = Agent::at(line.url(), "scout", "trio", "all");
     line.break_off();
@@ -58,8 +58,7 @@ async fn a_python_participant_learns_that_it_missed_more() {
     for number in 0..5 {
         boss.chat(&number.to_string()).unwrap();
     }
-    let last =
-        |event| matches!(event, client::participant::Event::Chat { text, .. } if text == "4").then_some(());
+    let last = |event| matches!(event, participant::Event::Chat { text, .. } if text == "4").then_some(());
     receive(&mut said, "the last", last).await;
     line.mend();
     let history = scout.event("history");
@@ -84,7 +83,7 @@ async fn a_python_participant_learns_what_was_decided_while_it_was_away() {
         for text in ["fulfilled", "approved", "rejected", "left"] {
             let id = scout.propose("worker", text);
             let proposal = |event| match event {
-                client::participant::Event::Proposal(proposed) => Some(proposed),
+                participant::Event::Proposal(proposed) => Some(proposed),
                 _ => None,
             };
             proposed.push((id, receive(&mut asked, "a proposal", proposal).await));

@@ -1,8 +1,7 @@
 //! Python participants beside the SDK for Rust and plain MCP clients in one topic: chat, calls, serving, proposals.
 
-use client::participant::{CallError, Event, Mode, Tools};
-use client::{Participant, ParticipantSpec};
 use model::ProposalState;
+use participant::{CallError, Event, Mode, Participant, ParticipantSpec, Tools};
 use serde_json::{Value, json};
 
 use super::{Agent, python_as};

@@ -2,9 +2,8 @@
 
 use std::process::Command;
 
-use client::participant::{Event, Events};
-use client::{Participant, ParticipantSpec};
 use harness::{grpc_client, proto_client, proto_references};
+use participant::{Event, Events, Participant, ParticipantSpec};
 use serde_json::json;
 use tls::{ClientFiles, ClientTls, Oldest};
 

@@ -1,0 +1,59 @@
+//! SDK for programs that take part in topics: agents, reviewers, servers that dial out.
+//!
+#![doc = include_str!("../README.md")]
+//!
+//! # The parts
+//!
+//! - [`Participant`] joins a topic as a [`ParticipantSpec`] says. It sends, requests, proposes and reviews.
+//! - [`Event`]s arrive by [`Participant::events`]. Envelopes of others are checked strictly before the participant acts on them
+//!   (MCPx v0.1, section 4.3).
+//! - [`Tools`] answers the requests of others; [`Serve`] is what it implements.
+//! - [`proxy::ProxyClient`] reaches everything behind a server's tool `proxy` (MCP Proxy Extension v0.1).
+//! - [`visible`] makes strangers' texts safe for a terminal.
+
+mod checked;
+mod connection;
+mod dial;
+mod error;
+mod event;
+mod handle;
+mod pending;
+mod prompts;
+mod proposal;
+mod protocol;
+pub mod proxy;
+mod resources;
+mod review;
+mod roster;
+mod serve;
+mod shared;
+mod spec;
+mod subscribers;
+mod tools;
+
+/// Safe text for people: agents show strangers' texts, and need no other crate for it.
+pub use json::visible;
+pub use model::{Capability, CapabilityError, GATEWAY, KindError, KindRef, ProposalState};
+/// Params and results are JSON: the crate in the version that this one uses.
+pub use serde_json;
+/// What a participant trusts and shows where the gateway speaks TLS.
+pub use tls::{ClientFiles, ClientTls, Oldest, TlsError};
+pub use wire::mcpx::check::{Act, Call, Mismatch};
+pub use wire::mcpx::system::{Narrowed, ParticipantInfo, SystemError};
+pub use wire::mcpx::{Breach, Chat, Envelope, Format};
+
+pub use checked::{CheckError, check};
+pub use connection::SEND_QUEUE_MAX;
+pub use error::{CallError, ConnectError, RpcError};
+pub use event::{Event, IncomingProposal};
+pub use handle::{CallMode, Participant};
+pub use pending::PENDING_MAX;
+pub use prompts::PromptArgument;
+pub use proposal::Proposal;
+pub use protocol::Cursor;
+pub use review::WaitingProposal;
+pub use roster::{RECENT_ENVELOPES_MAX, RECENT_PROPOSALS_MAX, VIOLATORS_MAX};
+pub use serve::{AnswerFuture, CALLS_MAX, FulfilledProposal, IncomingRequest, Serve, ServeResult};
+pub use spec::{FRAME_BYTES_MAX, Mode, ParticipantSpec};
+pub use subscribers::{EVENTS_BYTES_MAX, EVENTS_MAX, Events};
+pub use tools::Tools;

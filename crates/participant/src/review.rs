@@ -1,0 +1,177 @@
+//! Waiting proposals: the gateway's list of them, and decisions by its tools.
+
+use model::{GATEWAY, ProposalState};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::error::{CallError, RpcError};
+use crate::handle::Participant;
+
+/// Proposals of one page of the gateway's list.
+const PAGE: usize = 100;
+
+/// A proposal that waits for a decision, as the gateway lists it: one's own, or one that this participant could decide.
+/// In texts of others, the gateway has written hidden characters as `\u{...}`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct WaitingProposal {
+    /// Its id for the gateway, the API and the command line.
+    pub id: String,
+    /// Its state.
+    #[serde(deserialize_with = "state")]
+    pub state: ProposalState,
+    /// The proposer.
+    #[serde(rename = "by")]
+    pub proposer: String,
+    /// The participants that the call is for.
+    pub to: Vec<String>,
+    /// The method of the call.
+    pub method: String,
+    /// The tool, prompt or resource of the call.
+    pub target: Option<String>,
+    /// Whether this participant has made it.
+    pub own: bool,
+    /// Whether this participant may decide about it.
+    pub may_decide: bool,
+    /// The params; `None` if they are too long for a list. [`Participant::show`] returns them.
+    pub params: Option<Box<RawValue>>,
+    /// The tool as its server describes it.
+    pub tool: Option<Box<RawValue>>,
+    /// What a decision is bound to; `None` if the proposal is too long for a list.
+    pub digest: Option<String>,
+    /// When it was made, as RFC 3339.
+    pub at: Option<String>,
+    /// When it expires, as RFC 3339.
+    pub expires: Option<String>,
+}
+
+fn state<'de, D: Deserializer<'de>>(text: D) -> Result<ProposalState, D::Error> {
+    String::deserialize(text)?.parse().map_err(serde::de::Error::custom)
+}
+
+#[derive(Deserialize)]
+struct Page {
+    proposals: Vec<WaitingProposal>,
+    more: bool,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Decided {
+    #[serde(deserialize_with = "state")]
+    state: ProposalState,
+}
+
+/// The result of a tool.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolResult<T> {
+    #[serde(default)]
+    content: Vec<Block>,
+    structured_content: Option<T>,
+    #[serde(default)]
+    is_error: bool,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    #[serde(default)]
+    text: String,
+}
+
+impl Participant {
+    /// The proposals that wait for a decision, oldest first: one's own, and those that this participant could decide. With
+    /// `all` those that are over too, as far as the gateway keeps them.
+    ///
+    /// Needs a capability for the gateway's tool (`mcp/request:tools/call:list_proposals`).
+    ///
+    /// # Errors
+    /// [`CallError::ToolFailed`]; else as [`Participant::request`].
+    pub async fn waiting(&self, all: bool) -> Result<Vec<WaitingProposal>, CallError> {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let mut arguments = json!({ "all": all, "limit": PAGE });
+            if let (Some(after), Some(arguments)) = (after, arguments.as_object_mut()) {
+                arguments.insert("after".to_owned(), Value::String(after));
+            }
+            let page: Page = self.gateway_tool("list_proposals", &arguments).await?;
+            found.extend(page.proposals);
+            after = page.next.filter(|_| page.more);
+            if after.is_none() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// One proposal in full, by its id or that of its envelope.
+    ///
+    /// # Errors
+    /// As [`Participant::waiting`].
+    pub async fn show(&self, proposal: &str) -> Result<WaitingProposal, CallError> {
+        self.gateway_tool("show_proposal", &json!({ "id": proposal })).await
+    }
+
+    /// Approves a proposal as it was listed, perhaps with other arguments, which is recorded: the gateway makes the call on this
+    /// participant's authority, and the proposer gets the answer. [`Participant::fulfil`] makes the call and gets the answer too.
+    ///
+    /// # Errors
+    /// [`CallError::Invalid`] if the list has it without its params: [`Participant::show`] returns them.
+    /// [`CallError::ToolFailed`] when it has changed or is decided, or this participant may not decide; else as
+    /// [`Participant::request`].
+    pub async fn approve(
+        &self,
+        proposal: &WaitingProposal,
+        arguments: Option<&RawValue>,
+    ) -> Result<ProposalState, CallError> {
+        let digest = proposal.digest.as_deref();
+        let digest = digest.ok_or_else(|| CallError::Invalid("it was not shown in full".to_owned()))?;
+        let mut decision = json!({ "id": proposal.id, "digest": digest });
+        if let (Some(arguments), Some(decision)) = (arguments, decision.as_object_mut()) {
+            let arguments = serde_json::from_str(arguments.get());
+            let arguments: Value = arguments.map_err(|error| CallError::Invalid(error.to_string()))?;
+            decision.insert("arguments".to_owned(), arguments);
+        }
+        let decided: Decided = self.gateway_tool("approve_proposal", &decision).await?;
+        Ok(decided.state)
+    }
+
+    /// Withdraws one's own proposal, by its id or that of its envelope, while it is pending. Needs no capability of its own.
+    ///
+    /// # Errors
+    /// [`CallError::ToolFailed`] when it is decided already, or another participant's; else as [`Participant::request`].
+    pub async fn withdraw(&self, proposal: &str, reason: &str) -> Result<(), CallError> {
+        let arguments = json!({ "proposal": proposal, "reason": reason });
+        let result = self.call_gateway::<Value>("withdraw_proposal", &arguments).await?;
+        failure(&result).map_or(Ok(()), Err)
+    }
+
+    async fn gateway_tool<T: DeserializeOwned>(&self, tool: &str, arguments: &Value) -> Result<T, CallError> {
+        let result = self.call_gateway(tool, arguments).await?;
+        match failure(&result) {
+            Some(why) => Err(why),
+            None => result.structured_content.ok_or_else(unreadable),
+        }
+    }
+
+    async fn call_gateway<T: DeserializeOwned>(
+        &self,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<ToolResult<T>, CallError> {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let answer = self.request(GATEWAY, "tools/call", &params).await.map_err(|error| match error {
+            CallError::Answered(error) => CallError::ToolFailed(error.message),
+            other => other,
+        })?;
+        serde_json::from_str(answer.get()).map_err(|_| unreadable())
+    }
+}
+
+fn failure<T>(result: &ToolResult<T>) -> Option<CallError> {
+    let words = || result.content.first().map_or_else(String::new, |block| block.text.clone());
+    result.is_error.then(|| CallError::ToolFailed(words()))
+}
+
+fn unreadable() -> CallError {
+    CallError::Answered(RpcError::new(-32603, "the answer cannot be read"))
+}
