@@ -9,18 +9,19 @@ pub(crate) const SECRET_KEYS: [&str; 2] = ["token", "client_secret"];
 /// Text that is shown instead of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// The keys of a table that names a secret: a command that prints it, a file that has it, a text before it.
+/// The keys of a table that names a secret: a command that prints it, a file that has it, the name of a kept one, a text before it.
 pub(crate) const COMMAND: &str = "command";
 pub(crate) const FILE: &str = "file";
+pub(crate) const SECRET: &str = "secret";
 pub(crate) const PREFIX: &str = "prefix";
 /// Keys of which a table that names a secret has one.
-pub(crate) const SOURCES: [&str; 2] = [COMMAND, FILE];
+pub(crate) const SOURCES: [&str; 3] = [COMMAND, FILE, SECRET];
 
 /// Whether a value is a table that names a secret, so that its texts are none.
 pub(crate) fn names_secret(node: &Node) -> bool {
     let has_form = |entry: &TreeEntry| match entry.key.as_str() {
         COMMAND => matches!(entry.node.value, Value::List(_)),
-        FILE | PREFIX => entry.node.text().is_some(),
+        FILE | SECRET | PREFIX => entry.node.text().is_some(),
         _ => false,
     };
     SOURCES.iter().any(|source| node.get(source).is_some()) && node.entries().iter().all(has_form)

@@ -191,8 +191,8 @@ fn client_secret(table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<Stri
     Some(match named.text {
         None => Ok(String::new()),
         Some(Ok(secret)) => Ok(secret.expose().to_owned()),
-        Some(Err(why)) => {
-            note_unread(table, "client_secret", &why);
+        Some(Err(no_secret)) => {
+            note_unread(table, "client_secret", &no_secret);
             Err(())
         }
     })

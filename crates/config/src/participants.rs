@@ -125,8 +125,8 @@ fn named_token(node: &Node, table: &Table<'_>, outside: &Outside<'_>) -> Option<
     match text {
         None => Some(Ok(TokenHash::of(&encode_token(&random())))),
         Some(Ok(token)) => Some(hash(token.expose().to_owned())),
-        Some(Err(why)) => {
-            note_unread(table, "token", &why);
+        Some(Err(no_secret)) => {
+            note_unread(table, "token", &no_secret);
             None
         }
     }

@@ -1,5 +1,8 @@
-//! Secrets that a configuration names and does not have: `{ command = [...] }`, `{ file = "..." }`. They are read once the operator has
-//! agreed to the files, and kept until the files are read again.
+//! Secrets that a configuration names and does not have: `{ command = [...] }`, `{ file = "..." }`, `{ secret = "NAME" }`. They are read once
+//! the operator has agreed to the files, and kept until the files are read again.
+
+mod kept;
+mod keyring;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,11 +15,17 @@ use oauth::outside::{from_command, from_file};
 use platform::Mutex;
 
 use crate::expand::{Env, FULL_PATH, expand_home};
-use crate::hidden::{COMMAND, FILE, PREFIX, SOURCES};
+use crate::hidden::{COMMAND, FILE, PREFIX, SECRET, SOURCES};
 use crate::node::{Location, Node, Value};
 use crate::problem::{Problem, suggestion};
 use crate::reader::{Problems, Table};
 use crate::show::inline_in_full;
+use kept::SealingKey;
+pub use kept::{
+    KeepError, KeptIn, KeptSecret, KeptSecrets, SECRET_NAME_CHARS_MAX, SECRETS_MAX, SecretName,
+    SecretNameError,
+};
+pub use keyring::{KEYRING_LIMIT, KEYRING_PROMPT_LIMIT, KeyringError};
 
 /// The longest secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
@@ -27,7 +36,10 @@ const READERS_MAX: usize = 8;
 pub const UNREAD: &str = "config_secret";
 
 /// How a secret is named.
-pub(crate) const FORMS: &str = "write { command = [\"op\", \"read\", \"op://...\"] } or { file = \"/path\" }";
+pub(crate) const FORMS: &str =
+    "write { command = [\"op\", \"read\", \"op://...\"] }, { file = \"/path\" } or { secret = \"NAME\" }";
+/// What to do about a secret that cannot be read.
+const CORRECT: &str = "correct it where it comes from; SIGHUP has the gateway read it again";
 
 /// Where a secret comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -36,6 +48,8 @@ pub enum SecretSource {
     Command(Vec<String>),
     /// In a file that its owner alone may read.
     File(PathBuf),
+    /// Kept by the gateway under this name.
+    Kept(SecretName),
 }
 
 /// A secret that a configuration names.
@@ -47,8 +61,19 @@ pub struct NamedSecret {
     pub source: SecretSource,
 }
 
-/// A secret as it was read, or why it was not, without anything of it.
-type Reading = Result<Secret, String>;
+/// Why a secret has no value, without anything of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoSecret {
+    /// Why.
+    pub why: String,
+    /// What to do next.
+    pub fix: String,
+    /// Whether no secret of its name is kept: then there is no value of before either.
+    pub is_unset: bool,
+}
+
+/// A secret as it was read, or why it was not.
+type Reading = Result<Secret, NoSecret>;
 
 /// Secrets as they were read last.
 #[derive(Default)]
@@ -75,7 +100,7 @@ pub(crate) struct NamedValue {
 impl Secrets {
     /// Reads these secrets anew, several at a time, and forgets all others. Blocks, for as long as the slowest commands take. Returns notes
     /// about those that could not be read and stay as they were.
-    pub(crate) fn renew(&self, wanted: &[NamedSecret]) -> Vec<String> {
+    pub(crate) fn renew(&self, wanted: &[NamedSecret], kept: &KeptSecrets) -> Vec<String> {
         let mut sources: Vec<&SecretSource> = Vec::new();
         for one in wanted {
             if !sources.contains(&&one.source) {
@@ -83,10 +108,11 @@ impl Secrets {
             }
         }
         let (left, read) = (Mutex::new(sources.iter()), Mutex::new(HashMap::new()));
+        let key = kept.sealing_key();
         let reader = || {
             loop {
                 let Some(source) = left.lock().next().copied() else { return };
-                let reading = source.read();
+                let reading = source.read(kept, &key);
                 read.lock().insert(source.clone(), reading);
             }
         };
@@ -99,8 +125,12 @@ impl Secrets {
         let before = std::mem::replace(&mut *known, read.into_inner());
         let mut notes = Vec::new();
         for (source, former) in before.into_iter().filter(|(_, former)| former.is_ok()) {
-            let Some(reading @ Err(_)) = known.get_mut(&source) else { continue };
-            let why = std::mem::replace(reading, former).err().unwrap_or_default();
+            let Some(reading) = known.get_mut(&source) else { continue };
+            let why = match reading {
+                Err(no_secret) if !no_secret.is_unset => no_secret.why.clone(),
+                Ok(_) | Err(_) => continue,
+            };
+            *reading = former;
             let keys = wanted.iter().filter(|one| one.source == source).map(|one| format!("`{}`", one.key));
             notes.push(format!("{} stays as it was: {why}", keys.collect::<Vec<_>>().join(", ")));
         }
@@ -108,12 +138,34 @@ impl Secrets {
     }
 
     /// Why a secret has no value; `None` if it has one, or was not asked for.
-    pub fn trouble(&self, source: &SecretSource) -> Option<String> {
+    pub fn trouble(&self, source: &SecretSource) -> Option<NoSecret> {
         self.0.lock().get(source)?.as_ref().err().cloned()
     }
 
     fn get(&self, source: &SecretSource) -> Reading {
-        self.0.lock().get(source).cloned().unwrap_or_else(|| Err("it was not read".to_owned()))
+        self.0
+            .lock()
+            .get(source)
+            .cloned()
+            .unwrap_or_else(|| Err(NoSecret::unread("it was not read".to_owned())))
+    }
+}
+
+impl NoSecret {
+    /// It cannot be read.
+    pub(crate) fn unread(why: String) -> Self {
+        Self { why, fix: CORRECT.to_owned(), is_unset: false }
+    }
+
+    /// None of this name is kept.
+    pub(crate) fn unset(name: &SecretName) -> Self {
+        let fix = format!("portmoot secret set {name}");
+        Self { why: format!("the secret `{name}` is not set"), fix, is_unset: true }
+    }
+
+    /// The same, with another thing to do.
+    pub(crate) fn fix(self, fix: String) -> Self {
+        Self { fix, ..self }
     }
 }
 
@@ -122,40 +174,59 @@ impl NamedSecret {
     pub(crate) fn file(&self) -> Option<PathBuf> {
         match &self.source {
             SecretSource::File(path) => Some(path.clone()),
-            SecretSource::Command(_) => None,
+            SecretSource::Command(_) | SecretSource::Kept(_) => None,
+        }
+    }
+
+    /// Its name, if the gateway keeps it.
+    #[must_use]
+    pub fn kept(&self) -> Option<&SecretName> {
+        match &self.source {
+            SecretSource::Kept(name) => Some(name),
+            SecretSource::Command(_) | SecretSource::File(_) => None,
         }
     }
 }
 
 impl fmt::Display for SecretSource {
-    /// The program without its arguments, or the path.
+    /// The program without its arguments, the path, or the name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SecretSource::Command(words) => {
                 write!(f, "the command `{}`", words.first().map_or("", String::as_str))
             }
             SecretSource::File(path) => write!(f, "the file {}", path.display()),
+            SecretSource::Kept(name) => write!(f, "the kept secret `{name}`"),
         }
     }
 }
 
 impl SecretSource {
     /// Reads the secret. Blocks.
-    fn read(&self) -> Reading {
+    fn read(&self, kept: &KeptSecrets, key: &SealingKey<'_>) -> Reading {
         let bytes = match self {
             SecretSource::Command(words) => from_command(words, SECRET_BYTES_MAX),
             SecretSource::File(path) => from_file(path, SECRET_BYTES_MAX),
+            SecretSource::Kept(name) => return kept.get(name, key),
         };
-        let bytes = bytes.map_err(|error| error.to_string())?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| "it is not UTF-8")?.trim_end_matches(['\n', '\r']);
-        if text.is_empty() {
-            return Err("it is empty".to_owned());
-        }
-        if text.contains('\0') {
-            return Err("it has a NUL".to_owned());
-        }
-        Ok(Secret::new(text.to_owned()))
+        let bytes = bytes.map_err(|error| NoSecret::unread(error.to_string()))?;
+        text_of(&bytes).map_err(NoSecret::unread)
     }
+}
+
+/// The secret that these bytes are: UTF-8 without its line end, bounded, without a NUL.
+fn text_of(bytes: &[u8]) -> Result<Secret, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?.trim_end_matches(['\n', '\r']);
+    if text.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if text.len() > SECRET_BYTES_MAX {
+        return Err(format!("it has more than {SECRET_BYTES_MAX} bytes"));
+    }
+    if text.contains('\0') {
+        return Err("it has a NUL".to_owned());
+    }
+    Ok(Secret::new(text.to_owned()))
 }
 
 impl<'a> Outside<'a> {
@@ -189,9 +260,9 @@ impl<'a> Outside<'a> {
 }
 
 /// Notes that the secret under a key cannot be read.
-pub(crate) fn note_unread(table: &Table<'_>, key: &str, why: &str) {
-    let message = format!("the secret `{}` cannot be read: {why}", table.full(key));
-    table.note_at(key, UNREAD, message, "correct it where it comes from");
+pub(crate) fn note_unread(table: &Table<'_>, key: &str, no_secret: &NoSecret) {
+    let message = format!("the secret `{}` cannot be read: {}", table.full(key), no_secret.why);
+    table.note_at(key, UNREAD, message, no_secret.fix.as_str());
 }
 
 /// Where the secret of this table comes from.
@@ -213,8 +284,8 @@ fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<S
         wrong(&prefix.location, message, "for example \"Bearer \"".to_owned());
         return None;
     }
-    match (node.get(COMMAND), node.get(FILE)) {
-        (Some(command), None) => {
+    match (node.get(COMMAND), node.get(FILE), node.get(SECRET)) {
+        (Some(command), None, None) => {
             let words = words(command, env);
             if words.is_none() {
                 let message = format!("`{key}.command` must be a list of a program and its arguments");
@@ -222,7 +293,7 @@ fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<S
             }
             words.map(SecretSource::Command)
         }
-        (None, Some(file)) => {
+        (None, Some(file), None) => {
             let path = file.text().filter(|path| !path.is_empty());
             let Some(path) = path else {
                 wrong(&file.location, format!("`{key}.file` must be a path"), FORMS.to_owned());
@@ -234,15 +305,25 @@ fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<S
                 .map_err(|error| wrong(&file.location, format!("`{key}.file`: {error}"), hint()))
                 .ok()
         }
-        (Some(_), Some(_)) => {
-            let message = format!("`{key}` has both `command` and `file`");
+        (None, None, Some(secret)) => {
+            let name = secret.text().map_or(Err(SecretNameError), SecretName::new);
+            name.map(SecretSource::Kept)
+                .map_err(|error| {
+                    wrong(&secret.location, format!("`{key}.secret`: {error}"), FORMS.to_owned())
+                })
+                .ok()
+        }
+        (None, None, None) => {
+            wrong(&node.location, format!("`{key}` names no secret"), FORMS.to_owned());
+            None
+        }
+        (command, file, _) => {
+            let first = if command.is_some() { COMMAND } else { FILE };
+            let second = if command.is_some() && file.is_some() { FILE } else { SECRET };
+            let message = format!("`{key}` has both `{first}` and `{second}`");
             problems.note(
                 Problem::new("config_twice", message).at(&node.location).hint("keep one of them".to_owned()),
             );
-            None
-        }
-        (None, None) => {
-            wrong(&node.location, format!("`{key}` names no secret"), FORMS.to_owned());
             None
         }
     }
@@ -278,6 +359,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         let longest = "x".repeat(SECRET_BYTES_MAX);
+        let kept = KeptSecrets::default();
         for (content, expect) in [
             ("hush\n", Ok("hush")),
             ("hush\r\n\n", Ok("hush")),
@@ -287,11 +369,12 @@ mod tests {
             ("\n", Err("it is empty")),
             ("a\0b", Err("it has a NUL")),
         ] {
-            let read = private(&path, content.as_bytes()).read();
-            let read = read.as_ref().map(Secret::expose).map_err(String::as_str);
+            let read = private(&path, content.as_bytes()).read(&kept, &kept.sealing_key());
+            let read = read.as_ref().map(Secret::expose).map_err(|none| none.why.as_str());
             assert_eq!(read, expect, "{} bytes", content.len());
         }
-        assert_eq!(private(&path, b"\xff").read().err().as_deref(), Some("it is not UTF-8"));
+        let read = private(&path, b"\xff").read(&kept, &kept.sealing_key());
+        assert_eq!(read.err().map(|none| none.why).as_deref(), Some("it is not UTF-8"));
     }
 
     #[test]
@@ -305,22 +388,24 @@ mod tests {
             .collect();
         let wanted: Vec<NamedSecret> =
             sources.iter().enumerate().map(|(number, source)| named(&format!("k{number}"), source)).collect();
-        let secrets = Secrets::default();
-        let value = |number: usize| secrets.get(&sources[number]).map(|secret| secret.expose().to_owned());
-        assert!(secrets.renew(&wanted).is_empty());
+        let (secrets, kept) = (Secrets::default(), KeptSecrets::default());
+        let value = |number: usize| {
+            secrets.get(&sources[number]).map(|secret| secret.expose().to_owned()).map_err(|none| none.why)
+        };
+        assert!(secrets.renew(&wanted, &kept).is_empty());
         for number in 0..sources.len() {
             assert_eq!(value(number), Ok(number.to_string()));
         }
         std::fs::remove_file(folder.path().join("0")).unwrap();
         private(&folder.path().join("1"), b"changed");
-        let notes = secrets.renew(&wanted[..2]);
+        let notes = secrets.renew(&wanted[..2], &kept);
         assert_eq!((value(0), value(1)), (Ok("0".to_owned()), Ok("changed".to_owned())));
         assert!(notes.len() == 1 && notes[0].starts_with("`k0` stays as it was: the file "), "{notes:?}");
         assert_eq!(secrets.trouble(&sources[0]), None);
         // What is not wanted any more is forgotten, and what was never read has no value.
         assert!(value(2).is_err());
         let fresh = Secrets::default();
-        assert!(fresh.renew(&wanted[..1]).is_empty());
-        assert!(fresh.trouble(&sources[0]).is_some_and(|why| why.contains("cannot be read")));
+        assert!(fresh.renew(&wanted[..1], &kept).is_empty());
+        assert!(fresh.trouble(&sources[0]).is_some_and(|none| none.why.contains("cannot be read")));
     }
 }

@@ -186,10 +186,11 @@ fn server(
             entry.key
         ));
     }
-    for Unread { key, why, location } in &unread {
-        let server = &entry.key;
+    for Unread { key, no_secret, location } in &unread {
+        let (server, why) = (&entry.key, &no_secret.why);
+        let fix = if no_secret.is_unset { format!(": {}", no_secret.fix) } else { String::new() };
         notices.push(format!(
-            "{location}: the secret `{key}` cannot be read, so the server `{server}` cannot start: {why}"
+            "{location}: the secret `{key}` cannot be read, so the server `{server}` cannot start: {why}{fix}"
         ));
     }
     let transport = transport.map(|usable| lacking(unset.first(), unread.first()).unwrap_or(usable));
@@ -278,9 +279,9 @@ fn lacking(unset: Option<&Unset>, unread: Option<&Unread>) -> Option<Transport> 
         let fix = format!("set {variable}, or write a default: ${{{variable}:-...}}");
         return Some(Transport::Unusable { why, fix });
     }
-    let Unread { key, why, .. } = unread?;
-    let why = format!("the secret `{key}` cannot be read: {why}");
-    let fix = "correct it where it comes from; SIGHUP has the gateway read it again".to_owned();
+    let Unread { key, no_secret, .. } = unread?;
+    let why = format!("the secret `{key}` cannot be read: {}", no_secret.why);
+    let fix = no_secret.fix.clone();
     Some(Transport::Unusable { why, fix })
 }
 

@@ -13,7 +13,7 @@ use crate::node::{self, Layer, Node, Origin, Value};
 use crate::own_address::OwnAddress;
 use crate::problem::Problem;
 use crate::read_file::read_file;
-use crate::secrets::{NamedSecret, Outside, Secrets};
+use crate::secrets::{KeptSecrets, NamedSecret, NoSecret, Outside, Secrets};
 use crate::unmatched::unmatched;
 use crate::values::Env;
 use crate::{json_file, servers, tls_files, toml_file};
@@ -48,6 +48,8 @@ pub struct Loaded {
     pub tree: Node,
     /// The secrets that it names. Until they are read, it has them without a value.
     pub secrets: Vec<NamedSecret>,
+    /// Where those are that the gateway keeps itself; also of a gateway that stores nothing.
+    pub kept: KeptSecrets,
     /// The files it was read from, those of TLS and of secrets, to watch for changes.
     pub files: Vec<PathBuf>,
     /// The user's configuration file if it is not there yet: it is read as soon as it is.
@@ -64,7 +66,36 @@ impl Loaded {
     /// The files of which a change is a change of the configuration, also one that is not there yet.
     #[must_use]
     pub fn watched(&self) -> Vec<PathBuf> {
-        self.files.iter().chain(&self.awaited).cloned().collect()
+        let kept = self.secrets.iter().filter_map(|secret| self.kept.file(secret.kept()?));
+        let mut watched: Vec<PathBuf> = self.files.iter().chain(&self.awaited).cloned().collect();
+        for file in kept {
+            if !watched.contains(&file) {
+                watched.push(file);
+            }
+        }
+        watched
+    }
+
+    /// Whether a file that the operator did not name says where secrets are kept, or with which key.
+    #[must_use]
+    pub fn keeps_by_found_file(&self) -> bool {
+        let server = self.tree.get("server");
+        let is_found = |key: &&str| {
+            let node = server.and_then(|server| server.get(key));
+            node.is_some_and(|node| node.location.layer.origin == Origin::Found)
+        };
+        ["data_dir", "key_file", "key_command"].iter().any(|key| is_found(&key))
+    }
+
+    /// Messages about secrets that are not set, without reading one.
+    #[must_use]
+    pub fn unset_secrets(&self) -> Vec<String> {
+        let unset = |secret: &NamedSecret| {
+            let name = secret.kept().filter(|name| !self.kept.has(name))?;
+            let NoSecret { why, fix, .. } = NoSecret::unset(name);
+            Some(format!("`{}`: {why}: {fix}", secret.key))
+        };
+        self.secrets.iter().filter_map(unset).collect()
     }
 }
 
@@ -87,10 +118,12 @@ impl Sources {
         if loaded.config.data_dir.is_none() && !self.keep_nothing {
             loaded.config.data_dir = state_dir(env);
         }
+        let data_dir = loaded.config.data_dir.clone().or_else(|| state_dir(env));
+        loaded.kept = KeptSecrets::of(data_dir.as_deref(), loaded.config.key.clone());
         if self.keep_nothing && self.data_dir.is_none() {
             loaded.config.data_dir = None;
         }
-        keep_from_servers(&mut loaded.config);
+        keep_from_servers(&mut loaded.config, &loaded.kept);
         Ok(loaded)
     }
 
@@ -167,7 +200,8 @@ impl Sources {
         // `load` replaces it after the check.
         let config = Config::default();
         let awaited = self.awaited_file(env);
-        Ok(Loaded { config, tree, secrets: Vec::new(), files, awaited, notices, demo, found })
+        let (secrets, kept) = (Vec::new(), KeptSecrets::default());
+        Ok(Loaded { config, tree, secrets, kept, files, awaited, notices, demo, found })
     }
 
     fn read_client_file(&self, path: &Path) -> Result<Arc<Layer>, Problem> {
@@ -210,14 +244,14 @@ impl Loaded {
     /// # Errors
     /// All problems: a token of a participant or a secret of an issuer that cannot be read.
     pub fn read_secrets(&mut self, env: Env<'_>, secrets: &Secrets) -> Result<Vec<String>, Vec<Problem>> {
-        let mut notices = secrets.renew(&self.secrets);
+        let mut notices = secrets.renew(&self.secrets, &self.kept);
         if self.secrets.is_empty() {
             return Ok(notices);
         }
         let config = check(&self.tree, &Outside::with(env, secrets), &mut notices)?;
         let data_dir = self.config.data_dir.take();
         self.config = Config { data_dir, ..config };
-        keep_from_servers(&mut self.config);
+        keep_from_servers(&mut self.config, &self.kept);
         notices.retain(|notice| !self.notices.contains(notice));
         Ok(notices)
     }
@@ -259,8 +293,9 @@ fn text_tree(name: &str, text: &str) -> Result<Node, Problem> {
 }
 
 /// Keeps the gateway's own files from the servers in a sandbox, whatever their lists say.
-fn keep_from_servers(config: &mut Config) {
-    let own: Vec<PathBuf> = config.data_dir.iter().cloned().collect();
+fn keep_from_servers(config: &mut Config, kept: &KeptSecrets) {
+    let folder = kept.folder().map(Path::to_owned);
+    let own: Vec<PathBuf> = config.data_dir.iter().cloned().chain(folder).collect();
     let children = config.servers.iter_mut().filter_map(|server| server.transport.child_mut());
     for files in children.filter_map(|child| child.confinement.files.as_mut()) {
         files.never.clone_from(&own);

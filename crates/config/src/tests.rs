@@ -12,7 +12,7 @@ use upstream::config::{EraChoice, Secret, Sessions, Transport};
 use super::check::check;
 use super::client_file;
 use super::node::{DEFAULTS, Layer, Node, Origin};
-use super::secrets::{Outside, Secrets};
+use super::secrets::{KeptSecrets, Outside, Secrets};
 use super::{json_file, to_toml, toml_file};
 
 const BASE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\n[topics.main]\n";
@@ -238,6 +238,14 @@ fn problems_have_messages() {
         (
             "[servers.a]\ncommand = 'x'\nenv = { A = { command = ['x'], file = '/x' } }",
             "`servers.a.env.A` has both `command` and `file` [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { secret = 'X', file = '/x' } }",
+            "`servers.a.env.A` has both `file` and `secret` [config_twice]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { secret = '../x' } }",
+            "`servers.a.env.A.secret`: a name of a secret has 1 to 64 letters, digits, `_` and `-`, and begins with a letter or digit [config_value]",
         ),
         (
             "[servers.a]\nurl = 'http://x/'\nheaders = { A = { file = '/x', prefix = 1 } }",
@@ -687,7 +695,7 @@ fn secrets_are_named_and_read_when_the_operator_has_agreed() {
         "a disabled server needs none"
     );
     let secrets = Secrets::default();
-    assert!(secrets.renew(&named).is_empty());
+    assert!(secrets.renew(&named, &KeptSecrets::default()).is_empty());
     let mut notices = Vec::new();
     let after = check(&tree, &Outside::with(&env, &secrets), &mut notices).unwrap();
     assert_eq!(notices, [""; 0]);
@@ -722,7 +730,7 @@ fn a_secret_that_cannot_be_read_keeps_its_server_down_and_no_token_open() {
         let (tree, secrets) = (tree(toml), Secrets::default());
         let named = Outside::unread(&env);
         check(&tree, &named, &mut Vec::new()).unwrap();
-        secrets.renew(&named.into_named());
+        secrets.renew(&named.into_named(), &KeptSecrets::default());
         check(&tree, &Outside::with(&env, &secrets), notices)
     };
     let mut notices = Vec::new();

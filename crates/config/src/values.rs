@@ -14,7 +14,7 @@ use crate::expand::{ExpandError, expand, expand_home, expand_path};
 use crate::node::{Location, Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
-use crate::secrets::{FORMS, NamedValue, Outside};
+use crate::secrets::{FORMS, NamedValue, NoSecret, Outside};
 use crate::sets;
 
 /// The environment and the secrets for the texts of one server. A variable that is not set, or a secret that cannot be read, concerns this
@@ -43,8 +43,8 @@ pub(crate) struct Unset {
 pub(crate) struct Unread {
     /// The full name of its key.
     pub(crate) key: String,
-    /// Why, without anything of it.
-    pub(crate) why: String,
+    /// Why it has no value.
+    pub(crate) no_secret: NoSecret,
     /// The location of the table that names it.
     pub(crate) location: Location,
 }
@@ -82,9 +82,9 @@ impl<'a> Variables<'a> {
         let text = match text {
             None => String::new(),
             Some(Ok(secret)) => secret.expose().to_owned(),
-            Some(Err(why)) => {
+            Some(Err(no_secret)) => {
                 let location = node.location.clone();
-                self.unread.borrow_mut().push(Unread { key: key.to_owned(), why, location });
+                self.unread.borrow_mut().push(Unread { key: key.to_owned(), no_secret, location });
                 String::new()
             }
         };

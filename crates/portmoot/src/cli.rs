@@ -19,7 +19,7 @@ pub(crate) use setup::{
 pub(crate) use subcommands::{
     AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginArgs, LoginCommand,
     ParticipantsCommand, PinsCommand, PromptsCommand, ProtoCommand, ProtoStyle, ResourcesCommand,
-    ServersCommand, TokenCommand, ToolsCommand,
+    SecretCommand, SecretPlace, ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -40,7 +40,7 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 refused by policy, 4 needs authentication
 
 /// The commands by what they are for, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Set up", &["init", "add", "rm", "import", "connect", "disconnect", "search"]),
+    ("Set up", &["init", "add", "rm", "secret", "import", "connect", "disconnect", "search"]),
     ("Run", &["serve", "start", "stop", "stdio", "status", "doctor", "config"]),
     ("Servers", &["servers", "logs", "pins", "tools", "resources", "prompts", "tokens", "proto"]),
     ("Agents and people", &["proposals", "chat", "participants", "token", "audit"]),
@@ -105,6 +105,12 @@ pub(crate) enum Command {
     ///
     /// The comments right above its section go with it; all else in the file stays.
     Rm(RmArgs),
+    /// Keep secrets that the configuration names: { secret = "NAME" }
+    ///
+    /// They are in the keyring of the system or, where there is none, in files of the data directory, sealed with the key of `key_file` or
+    /// `key_command`. A running gateway takes a change over within seconds, and restarts the servers that use it.
+    #[command(subcommand)]
+    Secret(SecretCommand),
     /// Copy the servers of an MCP client into the configuration file
     ///
     /// Clients: claude-code, claude-desktop, cline, codex, continue, cursor, gemini-cli, goose, lm-studio, vscode, windsurf, zed.

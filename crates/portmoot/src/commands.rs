@@ -16,6 +16,7 @@ mod pins;
 mod proposals;
 mod proto;
 mod rights;
+mod secret;
 mod serve;
 mod servers;
 mod setup;
@@ -49,6 +50,7 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Init(args) => setup::init(&args, output),
         Command::Add(args) => setup::add(args, output).await,
         Command::Rm(args) => setup::rm(&args, output),
+        Command::Secret(command) => secret::run(command, output).await,
         Command::Import(args) => setup::import(&args, output),
         Command::Connect(args) => setup::connect(&args, output),
         Command::Disconnect(args) => setup::disconnect(&args, output),

@@ -148,7 +148,7 @@ pub(crate) fn describe_secret(secret: &NamedSecret) -> Option<String> {
 fn command_of(secret: &NamedSecret) -> Option<Vec<&str>> {
     match &secret.source {
         SecretSource::Command(words) => Some(words.iter().map(String::as_str).collect()),
-        SecretSource::File(_) => None,
+        SecretSource::File(_) | SecretSource::Kept(_) => None,
     }
 }
 
@@ -216,6 +216,10 @@ fn prompt(found: &FoundFile, config: &Config, secrets: &[NamedSecret]) -> String
         for danger in dangers_of(&words, std::iter::empty()) {
             let _ = write!(out, "\nDANGER: the command for the secret `{key}` {danger}");
         }
+    }
+    for (secret, name) in secrets.iter().filter_map(|secret| Some((secret, secret.kept()?))) {
+        let key = visible::line(&secret.key);
+        let _ = write!(out, "\nDANGER: your secret `{name}` is given to `{key}`");
     }
     out
 }

@@ -1,6 +1,9 @@
 //! Terminal input: questions to the user.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use zeroize::Zeroizing;
 
 use crate::output::spinner;
 
@@ -63,9 +66,91 @@ impl Terminal for ProcessTerminal {
     }
 }
 
+/// Reads a line that is typed at the process's own terminal and not shown, at most so many bytes. `None` if it is given up (Ctrl-C, Ctrl-D) or
+/// longer.
+///
+/// # Errors
+/// When stdin is no terminal, or cannot be read.
+pub fn hidden(prompt: &str, bytes_max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    let _open = spinner::Question::open();
+    let mut err = io::stderr().lock();
+    write!(err, "{prompt} ").and_then(|()| err.flush())?;
+    let silent = Silent::begin()?;
+    let line = typed(io::stdin().lock(), bytes_max);
+    drop(silent);
+    writeln!(err)?;
+    line
+}
+
+/// The terminal while it shows nothing of what is typed and hands over each key at once.
+struct Silent(Termios);
+
+impl Silent {
+    fn begin() -> io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+        // What was typed before the question is no answer to it.
+        tcsetattr(io::stdin(), OptionalActions::Flush, &silent)?;
+        Ok(Self(before))
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
+    }
+}
+
+/// A line of keys: a backspace takes back a byte of it, and Ctrl-U all.
+fn typed(mut keys: impl Read, bytes_max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    const CTRL_C: u8 = 3;
+    const CTRL_D: u8 = 4;
+    const CTRL_U: u8 = 21;
+    // With room for all: no copy that a growing buffer leaves behind.
+    let mut line = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
+    let mut key = [0];
+    loop {
+        if keys.read(&mut key)? == 0 {
+            return Ok(None);
+        }
+        match key[0] {
+            b'\r' | b'\n' => return Ok((line.len() <= bytes_max).then_some(line)),
+            CTRL_C | CTRL_D => return Ok(None),
+            CTRL_U => line.clear(),
+            8 | 127 => drop(line.pop()),
+            byte if line.len() <= bytes_max => line.push(byte),
+            _ => {}
+        }
+    }
+}
+
 /// Asks a yes-or-no question; every answer but `y` and `yes` is no. Input typed before the question is discarded.
 pub fn confirm(terminal: &mut dyn Terminal, question: &str) -> bool {
     terminal.discard_input();
     let answer = terminal.ask(&format!("{question} [y/N]"));
     answer.is_some_and(|answer| matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hidden_line_is_what_was_typed_last_and_bounded() {
+        for (keys, expect) in [
+            (&b"hush\r"[..], Some(&b"hush"[..])),
+            (b"hushh\x7f\n", Some(b"hush")),
+            (b"other\x15hush\n", Some(b"hush")),
+            (b"\x7f\x08\n", Some(b"")),
+            (b"eightbyt\n", Some(b"eightbyt")),
+            (b"eightbyte\n", None),
+            (b"hu\x03sh\n", None),
+            (b"hush\x04", None),
+            (b"hush", None),
+        ] {
+            let line = typed(keys, 8).unwrap();
+            assert_eq!(line.as_ref().map(|line| line.as_slice()), expect, "{keys:?}");
+        }
+    }
 }

@@ -13,6 +13,8 @@ use crate::{SCHEMA, to_json};
 /// Spans of time and numbers of bytes, as the readers accept them.
 const DURATION: &str = r"^[0-9]+\s*(ms|s|m|min|h|d)$";
 const BYTES: &str = r"^[0-9]+\s*(B|KiB|MiB|GiB)?$";
+/// The name of a kept secret.
+const SECRET_NAME: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
 /// The two keys without which their tables are not valid.
 const REQUIRED: [(&str, &str); 4] = [
     ("server.tls", "cert"),
@@ -94,6 +96,8 @@ fn secret() -> Value {
           "properties": { "command": words, "prefix": prefix } },
         { "type": "object", "additionalProperties": false, "required": ["file"],
           "properties": { "file": { "type": "string" }, "prefix": prefix } },
+        { "type": "object", "additionalProperties": false, "required": ["secret"],
+          "properties": { "secret": { "type": "string", "pattern": SECRET_NAME }, "prefix": prefix } },
     ] })
 }
 

@@ -30,6 +30,49 @@ pub(crate) enum AuthCommand {
     },
 }
 
+/// `secret ...`.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum SecretCommand {
+    /// Set a secret: its value comes from a file, from stdin, or is typed and not shown
+    ///
+    /// A value never stands on the command line, where other users of the machine and the history of the shell would see it. At most 16 KiB of UTF-8; line
+    /// ends after it do not count.
+    Set {
+        /// Name of the secret: letters, digits, `_` and `-`
+        name: String,
+        /// Read the value from this file
+        #[arg(long, value_name = "FILE")]
+        from_file: Option<PathBuf>,
+        /// Where to keep it [default: the keyring if there is one, else a sealed file]
+        #[arg(long = "in", value_name = "PLACE", value_enum)]
+        place: Option<SecretPlace>,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+    /// List the secrets: names, where they are kept, when they were set; never values
+    #[command(visible_alias = "ls")]
+    List(ConfigArgs),
+    /// Remove a secret
+    ///
+    /// Servers that use it are down from then on, until it is set again.
+    #[command(visible_alias = "rm")]
+    Remove {
+        /// Name of the secret
+        name: String,
+        #[command(flatten)]
+        config: ConfigArgs,
+    },
+}
+
+/// Where `secret set` keeps a secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SecretPlace {
+    /// The keyring of the system
+    Keyring,
+    /// A sealed file in the data directory
+    File,
+}
+
 /// `servers ...`.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ServersCommand {

@@ -87,6 +87,9 @@ fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
             let mut notes = std::mem::take(&mut loaded.notices);
             notes.extend(room_notes(&loaded.tree, &loaded.config));
             notes.extend(consent_note(&loaded));
+            if !loaded.keeps_by_found_file() {
+                notes.extend(loaded.unset_secrets());
+            }
             let problems = listen_problem(&loaded).into_iter().chain(guest_problem(&loaded)).collect();
             (problems, notes, summary(&loaded))
         }

@@ -85,10 +85,9 @@ fn secrets(loaded: &mut Loaded) -> Vec<Check> {
     let problems = loaded.read_secrets(&env, &read).err().unwrap_or_default();
     let mut checks: Vec<Check> = Vec::new();
     for secret in &loaded.secrets {
-        let fix = "correct it where it comes from; the gateway reads it with its configuration";
         checks.push(match read.trouble(&secret.source) {
             None => passed(&what(secret), format!("read from {}", secret.source)),
-            Some(why) => failed(&what(secret), format!("cannot be read: {why}"), fix),
+            Some(none) => failed(&what(secret), format!("cannot be read: {}", none.why), none.fix),
         });
     }
     // Those of what was read, such as a token that is too short.

@@ -29,9 +29,10 @@ const SCOUT: &str = "canary-of-scout-who-may-only-propose";
 const AT_PLAIN: &str = "canary-at-plain-which-is-configured";
 const AT_ECHOING: &str = "canary-at-echoing-which-says-it-again";
 const AT_REFUSING: &str = "canary-at-refusing-which-says-it-again";
-/// The same, printed by a command, and in a file.
+/// The same, printed by a command, in a file, and kept by the gateway.
 const AT_COMMANDED: &str = "canary-at-commanded-which-is-printed";
 const AT_FILED: &str = "canary-at-filed-which-is-in-a-file";
+const AT_KEPT: &str = "canary-at-kept-which-is-set-by-a-command";
 /// Secrets of servers that are processes: printed by a command, and in a file.
 const IN_PROTO: &str = "canary-in-proto-which-is-printed";
 const IN_PIPE: &str = "canary-in-pipe-which-is-in-a-file";
@@ -45,7 +46,7 @@ const ANSWERING: [&str; 4] = ["plain", "machine", "pipe", "proto"];
 /// Servers that say the token that they got, in an error after a call and in a challenge.
 const TELLING: [&str; 2] = ["echoing", "refusing"];
 /// Servers whose tokens are named and not configured.
-const NAMED: [&str; 2] = ["commanded", "filed"];
+const NAMED: [&str; 3] = ["commanded", "filed", "kept"];
 
 /// A server over HTTP: `call` has what it answers to calls, with the end of the status line. With `wants_token` it refuses its first
 /// request.
@@ -80,8 +81,8 @@ struct Stage {
     machine: Peer,
     pipe: Peer,
     telling: [Peer; 2],
-    /// Servers whose tokens are named: printed by a command, in a file.
-    named: [Peer; 2],
+    /// Servers whose tokens are named: printed by a command, in a file, kept.
+    named: [Peer; 3],
     /// The files of secrets, outside of the home directory.
     outside: tempfile::TempDir,
     answers: Vec<String>,
@@ -149,7 +150,9 @@ fn processes_have_their_own(stage: &Stage) {
     }
     let is_child = |process: &&Process| process.environment.contains("OWN=");
     assert!(all.iter().filter(is_child).count() >= 2 && all.len() > 4, "{}", all.len());
-    for secret in [ANN, SCOUT, FILER, AT_PLAIN, AT_COMMANDED, AT_FILED, IN_PIPE, IN_PROTO, CLIENT_SECRET] {
+    for secret in
+        [ANN, SCOUT, FILER, AT_PLAIN, AT_COMMANDED, AT_FILED, AT_KEPT, IN_PIPE, IN_PROTO, CLIENT_SECRET]
+    {
         absent(secret, "a list of processes", all.iter().map(|process| &process.command_line));
         if ![IN_PIPE, IN_PROTO].contains(&secret) {
             absent(secret, "a server", all.iter().filter(is_child).map(|process| &process.environment));
@@ -164,7 +167,7 @@ impl Stage {
     fn start() -> Stage {
         let [plain, machine] =
             [false, true].map(|wants| over_http(wants, |message| ("200 OK", done(message))));
-        let named = [(); 2].map(|()| over_http(false, |message| ("200 OK", done(message))));
+        let named = [(); 3].map(|()| over_http(false, |message| ("200 OK", done(message))));
         let outside = tempfile::tempdir().unwrap();
         let file = |name: &str, secret: &str| private(outside.path(), name, secret);
         let telling = [
@@ -195,7 +198,10 @@ impl Stage {
         };
         let record = home.path().join("elsewhere");
         let config = [
-            format!("[server]\npublic_url = \"{PUBLIC}\"\nlegacy_sse = true\ndata_dir = \"data\"\n"),
+            format!(
+                "[server]\npublic_url = \"{PUBLIC}\"\nlegacy_sse = true\ndata_dir = \"data\"\nkey_file = {:?}\n",
+                file("key", &"07".repeat(32))
+            ),
             "[profiles.ops]\ncapabilities = [\"mcp/*\", \"chat\", \"portmoot/*\"]\n".to_owned(),
             format!("[issuers.corp]\nissuer = \"{}\"\n", provider.issuer()),
             "[[issuers.corp.map]]\nwhen = { groups = \"ops\" }\nprofile = \"ops\"\n".to_owned(),
@@ -216,6 +222,10 @@ impl Stage {
                 url(&named[1]),
                 file("filed", AT_FILED)
             ),
+            format!(
+                "[servers.kept]\nurl = \"{}\"\nheaders = {{ X-Api-Key = {{ secret = \"kept\" }} }}\n[servers.kept.auth]\nkind = \"headers\"\n",
+                url(&named[2])
+            ),
             with_token("plain", &plain, "AT_PLAIN"),
             with_token("echoing", &telling[0], "AT_ECHOING"),
             with_token("refusing", &telling[1], "AT_REFUSING"),
@@ -230,6 +240,10 @@ impl Stage {
             child("proto", &["--record", record.to_str().unwrap()]),
             "env = { OWN = { command = [\"printenv\", \"IN_PROTO\"] } }\n".to_owned(),
         ];
+        home.write("portmoot.toml", &config.concat());
+        let value = file("kept", AT_KEPT);
+        let from = value.to_str().unwrap();
+        home.run(&["secret", "set", "kept", "--from-file", from, "--config", "portmoot.toml"]).expect(0);
         let gateway = Gateway::start(&home, &config.concat());
         ANSWERING.iter().chain(&TELLING).chain(&NAMED).for_each(|name| gateway.ready(name));
         Stage { provider, home, gateway, plain, machine, pipe, telling, named, outside, answers: Vec::new() }
@@ -458,7 +472,8 @@ fn shown(stage: &mut Stage) {
         if methods.get("get").is_none() {
             continue;
         }
-        for name in ["plain", "machine", "echoing", "refusing", "commanded", "ann", "corp:ann", "plain_echo"]
+        for name in
+            ["plain", "machine", "echoing", "refusing", "commanded", "kept", "ann", "corp:ann", "plain_echo"]
         {
             let filled = path.replace("{name}", name).replace("{server}", name).replace("{id}", name);
             let reply = stage.gateway.get(&filled, Some(ANN));
@@ -477,9 +492,10 @@ fn shown(stage: &mut Stage) {
         &["servers", "show", "echoing"],
         &["participants", "ls"],
         &["config", "show", "--config", "portmoot.toml"],
+        &["secret", "list", "--config", "portmoot.toml"],
         &["doctor", "--listen", "127.0.0.1:0", "--config", "portmoot.toml"],
     ] {
-        let is_offline = ["audit", "config", "doctor"].contains(&words[0]);
+        let is_offline = ["audit", "config", "doctor", "secret"].contains(&words[0]);
         let at: &[&str] = if is_offline { &[] } else { &["--url", &url, "--token", ANN] };
         let ran = stage.home.run(&[words, at].concat());
         assert!(!ran.stdout.is_empty(), "{words:?}: {}", ran.stderr);
@@ -555,7 +571,7 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
         }
         refused(&mut stage, caller.1);
     }
-    for (server, peer) in NAMED.iter().zip([0, 1]) {
+    for (server, peer) in NAMED.iter().zip([0, 1, 2]) {
         by_session(&mut stage, ("filer", FILER), server);
         assert_eq!(stage.named[peer].calls("echo"), 1, "{server}");
     }
@@ -575,6 +591,7 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
         ("refusing", stage.telling[1].received(), Some(AT_REFUSING)),
         ("commanded", stage.named[0].received(), Some(AT_COMMANDED)),
         ("filed", stage.named[1].received(), Some(AT_FILED)),
+        ("kept", stage.named[2].received(), Some(AT_KEPT)),
         ("pipe", stage.pipe.received(), None),
         ("proto", vec![stage.recorded()], None),
     ];
@@ -606,6 +623,7 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
         FILER,
         AT_COMMANDED,
         AT_FILED,
+        AT_KEPT,
         IN_PROTO,
         IN_PIPE,
     ] {
