@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use harness::{deps, repository};
 use jsonschema::{Draft, Validator};
@@ -207,10 +207,15 @@ impl Written {
     }
 }
 
-/// A schema of a document, with what it leads to there and nothing else.
-fn compiled(schema: &Value, root: &Value, draft: Draft) -> Validator {
+/// A schema of a document, with what it leads to there and nothing else. The same one is compiled once.
+fn compiled(schema: &Value, root: &Value, draft: Draft) -> Arc<Validator> {
+    static KNOWN: Mutex<BTreeMap<String, Arc<Validator>>> = Mutex::new(BTreeMap::new());
+    let mut schema = schema.clone();
+    for annotation in ["title", "description", "example", "examples", "default"] {
+        schema.as_object_mut().map(|members| members.remove(annotation));
+    }
     let mut whole = json!({ "allOf": [schema] });
-    let (mut open, mut seen) = (references(schema), BTreeSet::new());
+    let (mut open, mut seen) = (references(&schema), BTreeSet::new());
     while let Some(reference) = open.pop() {
         let pointer = reference.strip_prefix('#').unwrap();
         let target = root.pointer(pointer).unwrap();
@@ -224,7 +229,14 @@ fn compiled(schema: &Value, root: &Value, draft: Draft) -> Validator {
         }
         place.clone_from(target);
     }
-    jsonschema::options().with_draft(draft).offline().build(&whole).unwrap()
+    let key = format!("{draft:?} {whole}");
+    let known = KNOWN.lock().unwrap().get(&key).cloned();
+    known.unwrap_or_else(|| {
+        let built = jsonschema::options().with_draft(draft).offline().build(&whole).unwrap();
+        let built = Arc::new(built);
+        KNOWN.lock().unwrap().insert(key, Arc::clone(&built));
+        built
+    })
 }
 
 /// The references in a schema.
@@ -261,25 +273,21 @@ fn readings(values: &[String]) -> Vec<Value> {
 /// Values for the schemas of one tool.
 struct Samples<'t> {
     root: &'t Value,
-    validators: BTreeMap<String, Validator>,
 }
 
 impl Samples<'_> {
     /// Whether a schema of the tool allows a value.
-    fn allows(&mut self, schema: &Value, value: &Value) -> bool {
+    fn allows(&self, schema: &Value, value: &Value) -> bool {
         let is_plain = |key: &String| ["type", "title", "description", "deprecated"].contains(&key.as_str());
         if schema["type"] == "string" && value.is_string() && schema.as_object().unwrap().keys().all(is_plain)
         {
             return true;
         }
-        let root = self.root;
-        let compile = || compiled(schema, root, Draft::Draft202012);
-        let compiled = self.validators.entry(schema.to_string()).or_insert_with(compile);
-        compiled.is_valid(value)
+        compiled(schema, self.root, Draft::Draft202012).is_valid(value)
     }
 
     /// A value: an example or a default of its author, else one that is made of what the schema says. `None` if none of them fits.
-    fn of(&mut self, schema: &Value, depth: usize) -> Option<Value> {
+    fn of(&self, schema: &Value, depth: usize) -> Option<Value> {
         if let Some(reference) = schema["$ref"].as_str() {
             let target = self.root.pointer(&reference[1..])?.clone();
             return self.of(&target, depth + 1);
@@ -308,7 +316,7 @@ impl Samples<'_> {
     }
 
     /// Values that the type and the limits of a schema suggest.
-    fn made(&mut self, schema: &Value, depth: usize) -> Vec<Value> {
+    fn made(&self, schema: &Value, depth: usize) -> Vec<Value> {
         let of = schema["type"].as_str().or_else(|| schema["type"][0].as_str());
         let is_object = ["properties", "required"].iter().any(|key| schema.get(key).is_some());
         match of.or(is_object.then_some("object")) {
@@ -333,7 +341,7 @@ impl Samples<'_> {
     }
 
     /// Objects with the members that are needed; with some others beside, where a schema wants more.
-    fn objects(&mut self, schema: &Value, depth: usize) -> Vec<Value> {
+    fn objects(&self, schema: &Value, depth: usize) -> Vec<Value> {
         let of = |name: &str| schema["properties"].get(name).cloned().unwrap_or(json!({}));
         let mut members = Map::new();
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
@@ -353,7 +361,7 @@ impl Samples<'_> {
 
 /// Arguments of a tool: all parameters at the top for which there is a value.
 fn arguments(schema: &Value) -> Option<Value> {
-    let mut samples = Samples { root: schema, validators: BTreeMap::new() };
+    let samples = Samples { root: schema };
     let needed: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut arguments = Map::new();
