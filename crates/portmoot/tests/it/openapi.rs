@@ -2,6 +2,7 @@
 //! the command line; credentials and requests go to the API's origin alone.
 
 mod accounts;
+mod real;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
