@@ -132,12 +132,9 @@ mod tests {
         let expected = json!({ "a": [1, -2, 1.5, 1e22, 100.0, 0.1, 0.300_000_000_000_000_04, u64::MAX, 0.0, -0.0],
             "bé": { "c": [], "d": {} }, "e": "😀", "f": [null, true, false] });
         assert_eq!(read(raw), Ok(expected));
-        for number in ["9007199254740993.0", "123456789.123456789", "5e-324", "1.7976931348623157e308"] {
+        for number in ["12345678.12345678", "5e-324", "1.7976931348623157e308", "0.1000000000000000000000"] {
             let text = read(number.as_bytes()).map(|value| Decimal::read(&value.to_string()));
-            match number {
-                "9007199254740993.0" => assert!(text.is_err()),
-                _ => assert_eq!(text, Ok(Decimal::read(number)), "{number}"),
-            }
+            assert_eq!(text, Ok(Decimal::read(number)), "{number}");
         }
     }
 
@@ -150,6 +147,8 @@ mod tests {
             ),
             ("[18446744073709551616]", "cannot be sent"),
             ("0.1234567890123456789", "cannot be sent"),
+            ("9007199254740993.0", "cannot be sent"),
+            ("123456789.123456789", "cannot be sent"),
             ("1e400", "cannot be sent"),
             ("-1e400", "cannot be sent"),
             ("1e-400", "cannot be sent"),
