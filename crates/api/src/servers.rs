@@ -190,7 +190,8 @@ pub(crate) struct Server {
     pub topic: Option<String>,
     /// `starting`, `ready`, `idle` (unused: it is listed, and starts at its first use), `degraded`, `down` or `needs_login`.
     pub state: String,
-    /// `stdio`, `http`, `sse`, `demo`, or `participant`: one that serves (`serves = true`).
+    /// `stdio`, `http`, `sse`, `proto` (over gRPC too), `openapi`, `demo`, `participant`: one that serves (`serves = true`), or `unusable`: its
+    /// configuration cannot be used.
     pub transport: String,
     /// The families of protocol revisions that it is known to speak: `legacy` (2024-11-05 to 2025-11-25), `modern` (2026-07-28).
     pub era: Option<String>,

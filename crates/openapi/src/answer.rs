@@ -5,10 +5,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::body::{essence, is_json};
-use crate::operation::{Operation, Operations};
+use crate::operation::Operation;
 
 /// The longest text of an answer that is an error, in bytes; what follows is left out.
 const ERROR_BYTES_MAX: usize = 64 << 10;
+/// The longest `Location` that is shown, in characters.
+const LOCATION_CHARS_MAX: usize = 2048;
+/// The status of an answer to a request that was carried out, whose result is at another place.
+const SEE_OTHER: u16 = 303;
 
 /// An answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,12 +29,15 @@ pub struct Answer<'a> {
 
 impl Answer<'_> {
     /// The result of the call: JSON objects are structured content and text, texts are text, images and sounds are what they are,
-    /// other bytes a resource. A status that is no success is an error, with its text.
+    /// other bytes a resource. A status that is no success is an error, with its text; 303 is a success that is found elsewhere.
     #[must_use]
-    pub fn result(&self, operation: &Operation, operations: &Operations) -> Value {
+    pub fn result(&self, operation: &Operation) -> Value {
         let media = self.media.map(essence).filter(|media| is_media(media));
+        if self.status == SEE_OTHER && !operation.is_safe() {
+            return self.see_other(operation);
+        }
         if !(200..300).contains(&self.status) {
-            return self.error(operations);
+            return self.error();
         }
         let structured: Option<Value> = match &media {
             Some(media) if !is_json(media) => None,
@@ -82,14 +89,34 @@ impl Answer<'_> {
         }
     }
 
-    fn error(&self, operations: &Operations) -> Value {
+    /// What an answer says whose request was carried out, and whose result is at another place. Were it an error, a model would repeat a
+    /// write that was done.
+    fn see_other(&self, operation: &Operation) -> Value {
+        let place = self.location.unwrap_or("a place that the API does not name");
+        let place: String = place.chars().take(LOCATION_CHARS_MAX).collect();
+        let text = with_text(format!("HTTP {SEE_OTHER}: done; the result is at {place}"), self.body);
+        let mut result = json!({ "content": [{ "type": "text", "text": text }] });
+        if let (true, Some(members)) = (operation.promises_object, result.as_object_mut()) {
+            // Clients take a result without the promised object for an error. No schema of answers demands members.
+            members.insert("structuredContent".to_owned(), json!({}));
+        }
+        result
+    }
+
+    /// Whether the API refused the credentials of the gateway.
+    #[must_use]
+    pub fn refuses_credentials(&self) -> bool {
+        matches!(self.status, 401 | 403)
+    }
+
+    fn error(&self) -> Value {
         let mut text = format!("HTTP {}", self.status);
         if (300..400).contains(&self.status) {
             text.push_str(": the API redirects the request, and it was not followed");
         }
-        if matches!(self.status, 401 | 403) && !operations.credentials.is_empty() {
-            let advice: Vec<String> = operations.credentials.iter().map(|one| one.advice()).collect();
-            text.push_str(&format!(": the API asks for {}", advice.join(", or ")));
+        // Which ones it wants is the operator's business.
+        if self.refuses_credentials() {
+            text.push_str(": the gateway's credentials were refused");
         }
         json!({ "content": [{ "type": "text", "text": with_text(text, self.body) }], "isError": true })
     }
@@ -136,7 +163,7 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::{Configured, Document};
+    use crate::{Configured, Document, Operations};
 
     fn operations() -> Operations {
         let text = json!({ "openapi": "3.1.0", "components": { "securitySchemes": {
@@ -150,7 +177,7 @@ mod tests {
     fn result(tool: &str, status: u16, media: Option<&str>, body: &[u8]) -> Value {
         let operations = operations();
         let answer = Answer { status, media, location: None, body };
-        answer.result(operations.get(tool).unwrap(), &operations)
+        answer.result(operations.get(tool).unwrap())
     }
 
     #[test]
@@ -204,7 +231,10 @@ mod tests {
             (gone["isError"].clone(), text(&gone)),
             (true.into(), "HTTP 404\n{\"m\":\"no\"}".to_owned())
         );
-        assert!(text(&result("any", 401, None, b"")).contains("asks for the header `X-Key`"));
+        for status in [401, 403] {
+            let refused = text(&result("any", status, None, b""));
+            assert_eq!(refused, format!("HTTP {status}: the gateway's credentials were refused"));
+        }
         assert!(text(&result("any", 302, None, b"")).contains("redirects"));
         let long = "x".repeat(ERROR_BYTES_MAX + 1);
         let whole = text(&result("any", 500, None, &long.as_bytes()[1..]));
@@ -212,6 +242,24 @@ mod tests {
         assert!(
             text(&result("any", 500, None, long.as_bytes())).ends_with("(cut after 65536 of 65537 bytes)")
         );
+    }
+
+    #[test]
+    fn a_request_that_was_carried_out_is_no_error_though_its_result_is_elsewhere() {
+        let operations = operations();
+        let of = |tool: &str, location| {
+            let answer = Answer { status: 303, media: None, location, body: b"" };
+            answer.result(operations.get(tool).unwrap())
+        };
+        let at = |location| of("object", location);
+        let done = json!({ "content": [{ "type": "text", "text": "HTTP 303: done; the result is at /orders/7" }], "structuredContent": {} });
+        assert_eq!(at(Some("/orders/7")), done);
+        // Nothing was done by a request that reads.
+        assert_eq!(of("any", Some("/orders/7"))["isError"], true);
+        let long = "/".repeat(LOCATION_CHARS_MAX + 1);
+        let shown = at(Some(&long))["content"][0]["text"].as_str().unwrap().len();
+        assert_eq!(shown, "HTTP 303: done; the result is at ".len() + LOCATION_CHARS_MAX);
+        assert!(at(None).get("isError").is_none());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Bodies of requests: which of the described media types is sent, and the bytes of an argument in it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
@@ -12,7 +13,12 @@ use crate::document::Document;
 use crate::parameter::{Style, pairs, plain};
 use crate::refs::{self, Unusable};
 use crate::schema::is_binary;
+use crate::written::{Others, Pairs, Written};
 
+/// The longest body of a request, in bytes.
+const REQUEST_BODY_BYTES_MAX: usize = 16 << 20;
+/// What a part of a form costs beside its name and its bytes, at most, in bytes.
+const PART_BYTES: usize = 192;
 /// The most parts of a form whose encoding the description gives.
 const ENCODINGS_MAX: usize = 256;
 
@@ -144,25 +150,37 @@ impl Body {
     pub(crate) fn written(&self, value: &Value) -> Result<(String, Vec<u8>), String> {
         let media = self.media.clone();
         let object = || value.as_object().ok_or_else(|| format!("`{}` must be an object", self.argument));
-        Ok(match &self.form {
-            BodyForm::Json => (media, value.to_string().into_bytes()),
-            BodyForm::Text => (format!("{media}; charset=utf-8"), plain(value).into_bytes()),
-            BodyForm::Bytes => (media, bytes(&self.argument, value)?),
+        let mut written = Written::new("its body", REQUEST_BODY_BYTES_MAX);
+        let media = match &self.form {
+            BodyForm::Json => {
+                written.push(&value.to_string())?;
+                media
+            }
+            BodyForm::Text => {
+                written.push(&plain(value))?;
+                format!("{media}; charset=utf-8")
+            }
+            BodyForm::Bytes => {
+                written.extend(&bytes(&self.argument, value)?)?;
+                media
+            }
             BodyForm::Form(encodings) => {
-                let mut all = Vec::new();
+                let mut all = Pairs::new("&", written);
                 for (name, value) in object()?.iter().filter(|(_, value)| !value.is_null()) {
                     let standard = match value {
                         Value::Object(_) => (Style::Json, false),
                         _ => (Style::Form, true),
                     };
-                    let (style, explode) = encodings.get(name).copied().unwrap_or(standard);
-                    all.extend(pairs(name, value, style, explode));
+                    let how = encodings.get(name).copied().unwrap_or(standard);
+                    // All of a body is one argument: none of its members is preset alone.
+                    pairs(&mut all, name, value, how, &Others::default())?;
                 }
-                let all: Vec<_> = all.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-                (media, all.join("&").into_bytes())
+                written = all.written;
+                media
             }
-            BodyForm::Multipart(binaries) => multipart(object()?, binaries)?,
-        })
+            BodyForm::Multipart(binaries) => multipart(&mut written, object()?, binaries)?,
+        };
+        Ok((media, written.into_bytes()))
     }
 }
 
@@ -174,41 +192,65 @@ fn bytes(argument: &str, value: &Value) -> Result<Vec<u8>, String> {
 /// A part of a form.
 struct Part<'v> {
     name: &'v str,
-    /// What its head says beside its name.
-    head: String,
-    bytes: Vec<u8>,
+    bytes: Cow<'v, [u8]>,
+    kind: PartKind,
 }
 
-fn multipart(members: &Map<String, Value>, binaries: &BTreeSet<String>) -> Result<(String, Vec<u8>), String> {
-    let mut parts = Vec::new();
+/// What a part of a form is.
+#[derive(Clone, Copy)]
+enum PartKind {
+    Text,
+    Json,
+    File,
+}
+
+/// Writes the members of an object as the parts of a form, and gives its content type.
+fn multipart(
+    out: &mut Written,
+    members: &Map<String, Value>,
+    binaries: &BTreeSet<String>,
+) -> Result<String, String> {
+    let (mut parts, mut spent) = (Vec::new(), 0);
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         if name.contains(['"', '\\']) || name.contains(char::is_control) {
-            return Err(format!("`{}` cannot be the name of a part", name.escape_debug()));
+            let shown: String = name.chars().take(64).collect();
+            return Err(format!("`{}` cannot be the name of a part", shown.escape_debug()));
         }
         let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         for value in values {
-            parts.push(if binaries.contains(name) {
-                let head = format!("; filename=\"{name}\"\r\nContent-Type: application/octet-stream\r\n\r\n");
-                Part { name, head, bytes: bytes(name, value)? }
+            let (bytes, kind) = if binaries.contains(name) {
+                (Cow::Owned(bytes(name, value)?), PartKind::File)
             } else if value.is_object() || value.is_array() {
-                let head = "\r\nContent-Type: application/json\r\n\r\n".to_owned();
-                Part { name, head, bytes: value.to_string().into_bytes() }
+                (Cow::Owned(value.to_string().into_bytes()), PartKind::Json)
             } else {
-                Part { name, head: "\r\n\r\n".to_owned(), bytes: plain(value).into_bytes() }
-            });
+                let bytes = match plain(value) {
+                    Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                    Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+                };
+                (bytes, PartKind::Text)
+            };
+            // A file has its name twice.
+            spent += 2 * name.len() + bytes.len() + PART_BYTES;
+            out.spare(spent)?;
+            parts.push(Part { name, bytes, kind });
         }
     }
     let boundary = boundary(&parts);
-    let mut body = Vec::new();
-    for part in &parts {
-        let head =
-            format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{}\"{}", part.name, part.head);
-        body.extend_from_slice(head.as_bytes());
-        body.extend_from_slice(&part.bytes);
-        body.extend_from_slice(b"\r\n");
+    for Part { name, bytes, kind } in &parts {
+        out.push(&format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\""))?;
+        match kind {
+            PartKind::Text => {}
+            PartKind::Json => out.push("\r\nContent-Type: application/json")?,
+            PartKind::File => {
+                out.push(&format!("; filename=\"{name}\"\r\nContent-Type: application/octet-stream"))?;
+            }
+        }
+        out.push("\r\n\r\n")?;
+        out.extend(bytes)?;
+        out.push("\r\n")?;
     }
-    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
-    Ok((format!("multipart/form-data; boundary={boundary}"), body))
+    out.push(&format!("--{boundary}--\r\n"))?;
+    Ok(format!("multipart/form-data; boundary={boundary}"))
 }
 
 /// A line that is in none of the parts. Each number that is in one takes bytes of it, so this ends.
@@ -309,5 +351,43 @@ mod tests {
         assert_eq!(parts[5], "--\r\n");
         assert!(body(&content).written(&json!({ "a\"; x=\"": "1" })).is_err());
         assert!(body(&content).written(&json!({ "a\r\nb": "1" })).is_err());
+    }
+
+    /// A name that is repeated for each of a million items is not: the body ends at its longest.
+    #[test]
+    fn a_body_is_written_up_to_its_longest_and_not_beyond() {
+        let too_long =
+            Err("the request would be too long: its body may have at most 16777216 bytes".to_owned());
+        let form = body(&json!({ "application/x-www-form-urlencoded": {} }));
+        // `a=` and its letters.
+        let letters = |count: usize| json!({ "a": "x".repeat(count) });
+        assert_eq!(
+            form.written(&letters(REQUEST_BODY_BYTES_MAX - 2)).unwrap().1.len(),
+            REQUEST_BODY_BYTES_MAX
+        );
+        assert_eq!(form.written(&letters(REQUEST_BODY_BYTES_MAX - 1)), too_long);
+        let json = body(&json!({ "application/json": {} }));
+        let text = |count: usize| json!("x".repeat(count));
+        assert_eq!(json.written(&text(REQUEST_BODY_BYTES_MAX - 2)).unwrap().1.len(), REQUEST_BODY_BYTES_MAX);
+        assert_eq!(json.written(&text(REQUEST_BODY_BYTES_MAX - 1)), too_long);
+        let multipart = body(&json!({ "multipart/form-data": { "schema": { "properties": {
+            "f": { "format": "binary" } } } } }));
+        let part = |count: usize| json!({ "a": "x".repeat(count) });
+        let written = multipart.written(&part(REQUEST_BODY_BYTES_MAX - PART_BYTES - 2)).unwrap().1.len();
+        assert!(
+            written <= REQUEST_BODY_BYTES_MAX && written > REQUEST_BODY_BYTES_MAX - PART_BYTES,
+            "{written}"
+        );
+        assert_eq!(multipart.written(&part(REQUEST_BODY_BYTES_MAX - PART_BYTES - 1)), too_long);
+        let deep = body(&json!({ "application/x-www-form-urlencoded": {
+            "encoding": { "k".repeat(1 << 20): { "style": "deepObject" } } } }));
+        let repeated = json!({ "k".repeat(1 << 20): vec![0; 1_000_000] });
+        for body in [&form, &multipart, &deep] {
+            assert_eq!(body.written(&repeated), too_long);
+        }
+        // As many parts as fit, each of a file: none is longer than what it costs.
+        let files =
+            multipart.written(&json!({ "f": vec![""; REQUEST_BODY_BYTES_MAX / (PART_BYTES + 2)] })).unwrap();
+        assert!(files.1.len() <= REQUEST_BODY_BYTES_MAX);
     }
 }

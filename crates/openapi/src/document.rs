@@ -1,12 +1,18 @@
 //! A description as it was read: bounds, version, and where its API is.
 
-use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
-use utoipa::openapi::server::{Server, ServerVariable};
 
 use crate::error::{DEPTH_MAX, DOCUMENT_BYTES_MAX, DescriptionError, VALUES_MAX};
+use crate::parameter::plain;
 use crate::yaml;
+
+/// The most servers of one list that are looked at.
+const LISTED_SERVERS_MAX: usize = 16;
+/// The longest URL of a server, its variables at their defaults, in bytes.
+const SERVER_URL_BYTES_MAX: usize = 8 << 10;
+/// Stands for a server whose URL is longer: no request goes there.
+const NOWHERE: &str = "too-long:";
 
 /// The version of a description, as far as schemas differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,14 +88,32 @@ impl Document {
 /// The URLs of the servers of the whole description, a path or an operation, with their variables at their defaults.
 pub(crate) fn servers(of: &Value) -> Vec<String> {
     let servers = of.get("servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let read = servers.iter().filter_map(|server| Server::deserialize(server).ok());
-    read.map(|server| {
-        let with = |url: String, (name, variable): (&String, &ServerVariable)| {
-            url.replace(&format!("{{{name}}}"), &variable.default_value)
+    servers.iter().take(LISTED_SERVERS_MAX).filter_map(server_url).collect()
+}
+
+/// The URL of a server with its variables at their defaults, which are not expanded again; `None` if it has none.
+fn server_url(server: &Value) -> Option<String> {
+    let (mut rest, variables) = (server.get("url")?.as_str()?, server.get("variables"));
+    let mut url = String::new();
+    let mut push = |text: &str| {
+        url.push_str(text.get(..SERVER_URL_BYTES_MAX + 1).unwrap_or(text));
+        url.len() <= SERVER_URL_BYTES_MAX
+    };
+    while let Some((text, after)) = rest.split_once('{') {
+        let Some((name, after)) = after.split_once('}') else { break };
+        let fits = match variables.and_then(|variables| variables.get(name)) {
+            Some(variable) => {
+                let default = variable.get("default").filter(|value| value.is_string() || value.is_number());
+                push(text) && push(&plain(default?))
+            }
+            None => [text, "{", name, "}"].into_iter().all(&mut push),
         };
-        server.variables.iter().flatten().fold(server.url.clone(), with)
-    })
-    .collect()
+        if !fits {
+            return Some(NOWHERE.to_owned());
+        }
+        rest = after;
+    }
+    if push(rest) { Some(url) } else { Some(NOWHERE.to_owned()) }
 }
 
 /// A server's URL, absolute; `None` when it is no place to send requests to.
@@ -219,9 +243,37 @@ mod tests {
                 from,
                 Some("https://eu.test/v3"),
             ),
+            // Values are not expanded again, and a variable that is not declared stays.
+            (
+                r#","servers":[{"url":"https://c.test/{b}/{d}","variables":{"b":{"default":"{d}"},"d":{"default":8443}}}]"#,
+                None,
+                Some("https://c.test/%7Bd%7D/8443"),
+            ),
+            (r#","servers":[{"url":"https://a.test/{b}","variables":{"b":{}}}]"#, None, None),
             (r#","servers":[{"url":"ftp://a.test/"},{"url":"https://u:p@a.test/"}]"#, None, None),
         ] {
             assert_eq!(base(servers, from).as_deref(), expected, "{servers} {from:?}");
         }
+    }
+
+    #[test]
+    fn servers_and_their_urls_are_read_up_to_their_most_and_not_beyond() {
+        let of = |servers: Value| super::servers(&serde_json::json!({ "servers": servers }));
+        let server = serde_json::json!({ "url": "/" });
+        assert_eq!(of(vec![server.clone(); LISTED_SERVERS_MAX].into()).len(), LISTED_SERVERS_MAX);
+        assert_eq!(of(vec![server; LISTED_SERVERS_MAX + 1].into()).len(), LISTED_SERVERS_MAX);
+        let with = |default: String| {
+            of(serde_json::json!([{ "url": "/{a}", "variables": { "a": { "default": default } } }]))
+        };
+        assert_eq!(with("x".repeat(SERVER_URL_BYTES_MAX - 1))[0].len(), SERVER_URL_BYTES_MAX);
+        assert_eq!(with("x".repeat(SERVER_URL_BYTES_MAX)), [NOWHERE]);
+        assert_eq!(resolved(NOWHERE, Url::parse("https://api.test/").ok().as_ref()), None);
+        // Each variable has ten of the next one.
+        let bomb = (0..30).map(|n| {
+            (format!("v{n}"), serde_json::json!({ "default": format!("{{v{}}}", n + 1).repeat(10) }))
+        });
+        let bomb: serde_json::Map<String, Value> = bomb.collect();
+        let url = of(serde_json::json!([{ "url": "/{v0}", "variables": bomb }]));
+        assert_eq!(url, [format!("/{}", "{v1}".repeat(10))]);
     }
 }

@@ -6,6 +6,8 @@ pub const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 pub const DEPTH_MAX: usize = 100;
 /// The most values of a description, those that YAML's aliases repeat included.
 pub const VALUES_MAX: usize = 1_000_000;
+/// The most bytes of the texts of a description in YAML, those that aliases repeat included.
+pub const EXPANDED_BYTES_MAX: usize = 64 << 20;
 
 /// Why a description cannot be used, in words for operators.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +18,11 @@ pub enum DescriptionError {
     /// It has more values than [`VALUES_MAX`].
     #[error("the description has more than {VALUES_MAX} values, with those that aliases repeat")]
     TooManyValues,
+    /// Its texts have more bytes than [`EXPANDED_BYTES_MAX`].
+    #[error(
+        "the texts of the description have more than {EXPANDED_BYTES_MAX} bytes, with those that aliases repeat"
+    )]
+    TooMuchText,
     /// It is nested deeper than [`DEPTH_MAX`].
     #[error("the description is nested deeper than {DEPTH_MAX} levels")]
     TooDeep,

@@ -18,11 +18,12 @@ mod refs;
 mod request;
 mod schema;
 mod security;
+mod written;
 mod yaml;
 
 pub use answer::Answer;
 pub use document::Document;
-pub use error::{DEPTH_MAX, DOCUMENT_BYTES_MAX, DescriptionError, VALUES_MAX};
+pub use error::{DEPTH_MAX, DOCUMENT_BYTES_MAX, DescriptionError, EXPANDED_BYTES_MAX, VALUES_MAX};
 pub use names::TOOL_NAME_CHARS_MAX;
 pub use operation::{
     Configured, DEFINITIONS_BYTES_MAX, LeftOut, OPERATIONS_MAX, Operation, Operations, TEXT_CHARS_MAX,

@@ -5,10 +5,13 @@ use std::collections::{HashMap, HashSet};
 /// The longest name of a tool and of an argument, in characters: that of the strictest model providers.
 pub const TOOL_NAME_CHARS_MAX: usize = 64;
 
+/// How many characters of a wanted name are looked at.
+const WANTED_CHARS_MAX: usize = 1024;
+
 /// A name of ASCII letters, digits, `_`, `-` and, where wanted, `.`. Other characters become one `_` for each run of them.
 fn fitting(wanted: &str, allows: fn(char) -> bool) -> String {
     let mut name = String::new();
-    for c in wanted.chars() {
+    for c in wanted.chars().take(WANTED_CHARS_MAX) {
         if allows(c) {
             name.push(c);
         } else if !name.ends_with('_') {
@@ -94,6 +97,10 @@ mod tests {
         ] {
             assert_eq!(of_tool(id, "get", "/pets/{id}", &mut taken), expected, "{id:?}");
         }
+        // What is beyond the characters that are looked at is no part of a name.
+        let blank = |count: usize| format!("{}end", " ".repeat(count));
+        assert_eq!(of_tool(Some(&blank(WANTED_CHARS_MAX - 3)), "get", "/", &mut taken), "end");
+        assert_eq!(of_tool(Some(&blank(WANTED_CHARS_MAX)), "put", "/other", &mut taken), "put_other");
         let last = of_tool(Some(&long), "get", "/", &mut taken);
         assert_eq!((last.len(), last.ends_with("x_2")), (TOOL_NAME_CHARS_MAX, true));
     }

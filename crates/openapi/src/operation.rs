@@ -1,6 +1,7 @@
 //! Operations of a description as tools: names, schemas and annotations, and what is needed to build their requests.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -24,7 +25,7 @@ pub const TEXT_CHARS_MAX: usize = 4096;
 /// The most bytes of schemas that are written for one description, those that are given up included.
 const WORK_BYTES_MAX: usize = 256 << 20;
 /// The most parameters of one operation.
-const PARAMETERS_MAX: usize = 256;
+pub(crate) const PARAMETERS_MAX: usize = 256;
 /// The longest title of a tool, in characters.
 const TITLE_CHARS_MAX: usize = 120;
 /// The methods of operations. `trace` is none of a tool: its answer repeats the credentials of the request.
@@ -70,6 +71,8 @@ pub struct Operation {
     pub(crate) path: Vec<Part>,
     /// The query that the base has.
     pub(crate) query: Option<String>,
+    /// The names of the parameters of the query that are configured.
+    pub(crate) configured_query: Arc<[String]>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) body: Option<Body>,
 }
@@ -90,6 +93,13 @@ pub struct Operations {
     by_name: HashMap<String, usize>,
 }
 
+impl Operation {
+    /// Whether its method only reads.
+    pub(crate) fn is_safe(&self) -> bool {
+        matches!(self.method, "GET" | "HEAD" | "OPTIONS")
+    }
+}
+
 impl Operations {
     /// The operation of a tool.
     #[must_use]
@@ -106,6 +116,7 @@ impl Document {
             document: self,
             base,
             configured,
+            configured_query: configured.query.clone().into(),
             servers: servers(&self.root),
             taken: Taken::default(),
             written: 0,
@@ -131,6 +142,7 @@ struct Reader<'d> {
     document: &'d Document,
     base: &'d Url,
     configured: &'d Configured,
+    configured_query: Arc<[String]>,
     /// The servers of the whole description.
     servers: Vec<String>,
     taken: Taken,
@@ -201,15 +213,17 @@ impl<'d> Reader<'d> {
             method,
             path: parts,
             query: at.query().map(str::to_owned),
+            configured_query: Arc::clone(&self.configured_query),
             parameters,
             body,
         })
     }
 
     /// Where an operation is: at the base, or at a server of its own on the base's origin.
-    fn place(&self, item: &Value, operation: &Value) -> Result<Url, Unusable> {
+    fn place(&mut self, item: &Value, operation: &Value) -> Result<Url, Unusable> {
         let own = [operation, item].map(servers).into_iter().find(|own| !own.is_empty());
         let Some(own) = own else { return Ok(self.base.clone()) };
+        self.work += own.iter().map(String::len).sum::<usize>();
         if own.iter().any(|server| self.servers.contains(server)) {
             return Ok(self.base.clone());
         }

@@ -1,6 +1,8 @@
 //! Parameters of operations: where each goes, how it is written, and its text in a request.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::borrow::Cow;
+
+use percent_encoding::utf8_percent_encode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::openapi::path::{Parameter as Described, ParameterIn, ParameterStyle};
@@ -8,10 +10,11 @@ use utoipa::openapi::{Deprecated, Required};
 
 use crate::document::Document;
 use crate::refs::{self, Unusable};
+use crate::written::{Others, Pairs, Put, UNRESERVED, Written};
 
-/// What is not percent-encoded: the unreserved characters of RFC 3986.
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// The longest name of a parameter, in bytes.
+/// The most schemas that are looked at to see whether a parameter's allows an object. Beyond them it does not.
+const ALTERNATIVES_MAX: usize = 256;
+/// The longest name of a parameter, in bytes; what else says how it is written is not longer.
 const NAME_BYTES_MAX: usize = 256;
 /// The longest description that is read, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 2048;
@@ -82,6 +85,8 @@ pub(crate) struct Parameter {
     pub(crate) style: Style,
     pub(crate) explode: bool,
     pub(crate) required: bool,
+    /// Whether its schema allows objects: only then are keys of one sent as names.
+    pub(crate) takes_objects: bool,
 }
 
 /// A parameter as the description has it.
@@ -97,10 +102,17 @@ pub(crate) fn read<'d>(document: &'d Document, value: &'d Value) -> Result<Optio
     let value = refs::object(&document.root, value)?;
     let wrong = |why: &str| Unusable::Because(format!("one of its parameters {why}"));
     // Without its schema, which the types would not keep as it is, and without its examples.
-    let part = |key: &str| value.get(key).map(|value| (key.to_owned(), value.clone()));
-    let mut parts: Map<String, Value> =
-        ["in", "required", "deprecated", "style", "explode"].into_iter().filter_map(part).collect();
-    parts.entry("required").or_insert(false.into());
+    let mut parts = Map::from_iter([("required".to_owned(), false.into())]);
+    for key in ["in", "required", "deprecated", "style", "explode"] {
+        let Some(part) = value.get(key) else { continue };
+        if part.is_array()
+            || part.is_object()
+            || part.as_str().is_some_and(|text| text.len() > NAME_BYTES_MAX)
+        {
+            return Err(wrong(&format!("has a `{key}` that cannot be read")));
+        }
+        parts.insert(key.to_owned(), part.clone());
+    }
     let name = value.get("name").and_then(Value::as_str).filter(|name| name.len() <= NAME_BYTES_MAX);
     let name = name.ok_or_else(|| wrong("has no name, or one that is too long"))?;
     parts.insert("name".to_owned(), name.into());
@@ -138,6 +150,9 @@ pub(crate) fn read<'d>(document: &'d Document, value: &'d Value) -> Result<Optio
         None => Style::Form,
     };
     let description = value.get("description").and_then(Value::as_str);
+    let schema = content.map_or_else(|| value.get("schema"), |(_, media)| media.get("schema"));
+    let mut left = ALTERNATIVES_MAX;
+    let takes_objects = schema.is_none_or(|schema| allows_objects(document, schema, &mut left));
     Ok(Some(Read {
         parameter: Parameter {
             argument: String::new(),
@@ -146,10 +161,11 @@ pub(crate) fn read<'d>(document: &'d Document, value: &'d Value) -> Result<Optio
             style,
             explode: described.explode.unwrap_or(style == Style::Form),
             required: described.required == Required::True || place == Place::Path,
+            takes_objects,
         },
         description: description.map(|text| text.chars().take(DESCRIPTION_CHARS_MAX).collect()),
         deprecated: described.deprecated == Some(Deprecated::True),
-        schema: content.map_or_else(|| value.get("schema"), |(_, media)| media.get("schema")),
+        schema,
     }))
 }
 
@@ -162,6 +178,7 @@ pub(crate) fn undeclared<'d>(name: String) -> Read<'d> {
         style: Style::Simple,
         explode: false,
         required: true,
+        takes_objects: true,
     };
     Read { parameter, description: None, deprecated: false, schema: None }
 }
@@ -171,115 +188,195 @@ pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, UNRESERVED).to_string()
 }
 
+/// Whether a schema allows objects. `left` is how many schemas may still be looked at.
+fn allows_objects(document: &Document, schema: &Value, left: &mut usize) -> bool {
+    let Some(rest) = left.checked_sub(1) else { return false };
+    *left = rest;
+    let Ok(schema) = refs::object(&document.root, schema) else { return false };
+    if let Value::Bool(accepts) = schema {
+        return *accepts;
+    }
+    let list = |key: &str| schema.get(key).and_then(Value::as_array);
+    let is_object = |name: &Value| name == "object";
+    let of_type = match schema.get("type") {
+        Some(Value::Array(names)) => names.iter().any(is_object),
+        Some(name) => is_object(name),
+        None => true,
+    };
+    of_type
+        && schema.get("const").is_none_or(Value::is_object)
+        && list("enum").is_none_or(|values| values.iter().any(Value::is_object))
+        && list("allOf").is_none_or(|all| all.iter().all(|one| allows_objects(document, one, left)))
+        && list("anyOf").is_none_or(|any| any.iter().any(|one| allows_objects(document, one, left)))
+        && list("oneOf").is_none_or(|any| any.iter().any(|one| allows_objects(document, one, left)))
+}
+
 /// A value as one text.
-pub(crate) fn plain(value: &Value) -> String {
+pub(crate) fn plain(value: &Value) -> Cow<'_, str> {
     match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Null => Cow::Borrowed(""),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Cow::Owned(value.to_string())
+        }
     }
 }
 
 impl Parameter {
-    /// The name and value pairs of a query, a form or cookies, encoded.
-    pub(crate) fn pairs(&self, value: &Value) -> Vec<(String, String)> {
-        pairs(&self.name, value, self.style, self.explode)
+    /// Whether the keys of this value would be sent as names.
+    pub(crate) fn sends_keys(&self, value: &Value) -> bool {
+        match self.style {
+            Style::Json => false,
+            Style::Deep => value.is_object() || value.is_array(),
+            _ => self.explode && value.is_object(),
+        }
     }
 
-    /// Its text in a path, encoded.
-    pub(crate) fn in_path(&self, value: &Value) -> String {
-        let name = encoded(&self.name);
+    /// Refuses an object whose keys would be sent as names, unless it was described that way.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        if value.is_object() && self.sends_keys(value) && !self.takes_objects {
+            return Err(format!("`{}` must not be an object", self.argument));
+        }
+        Ok(())
+    }
+
+    /// Adds its names and values to a query or to cookies.
+    pub(crate) fn pairs(&self, out: &mut Pairs, value: &Value, others: &Others) -> Result<(), String> {
+        pairs(out, &self.name, value, (self.style, self.explode), others)
+    }
+
+    /// Writes its text into a path, encoded.
+    pub(crate) fn in_path(&self, out: &mut Written, value: &Value, others: &Others) -> Result<(), String> {
         match self.style {
             Style::Label => {
+                out.push(".")?;
                 let by = if self.explode { "." } else { "," };
-                format!(".{}", joined(value, by, self.explode, encoded))
+                joined(out, value, by, self.explode, Written::encoded)
             }
-            Style::Matrix => match value {
-                Value::Array(items) if self.explode => {
-                    items.iter().map(|item| format!(";{name}={}", encoded(&plain(item)))).collect()
+            Style::Matrix => {
+                let mut pair = |name: &str, value: &Value| {
+                    out.push(";")?;
+                    out.encoded(name)?;
+                    out.push("=")?;
+                    joined(out, value, ",", false, Written::encoded)
+                };
+                match value {
+                    Value::Array(items) if self.explode => {
+                        items.iter().try_for_each(|item| pair(&self.name, &plain(item).into()))
+                    }
+                    Value::Object(members) if self.explode => members.iter().try_for_each(|(key, value)| {
+                        others.refuse(key)?;
+                        pair(key, &plain(value).into())
+                    }),
+                    _ => pair(&self.name, value),
                 }
-                Value::Object(members) if self.explode => members
-                    .iter()
-                    .map(|(key, value)| format!(";{}={}", encoded(key), encoded(&plain(value))))
-                    .collect(),
-                _ => format!(";{name}={}", joined(value, ",", false, encoded)),
-            },
-            Style::Json => encoded(&value.to_string()),
+            }
+            Style::Json => out.encoded(&value.to_string()),
             Style::Form | Style::Simple | Style::Space | Style::Pipe | Style::Deep => {
-                joined(value, ",", self.explode, encoded)
+                joined(out, value, ",", self.explode, Written::encoded)
             }
         }
     }
 
-    /// Its text in a header, as it is.
-    pub(crate) fn in_header(&self, value: &Value) -> String {
+    /// Writes its text for a header, as it is.
+    pub(crate) fn in_header(&self, out: &mut Written, value: &Value) -> Result<(), String> {
         match self.style {
-            Style::Json => value.to_string(),
-            _ => joined(value, ",", self.explode, str::to_owned),
+            Style::Json => out.push(&value.to_string()),
+            _ => joined(out, value, ",", self.explode, Written::push),
         }
     }
 }
 
-/// The items of a list, or the members of an object, in one text.
-fn joined(value: &Value, by: &str, explode: bool, encode: fn(&str) -> String) -> String {
+/// Writes the items of a list, or the members of an object, as one text.
+fn joined(out: &mut Written, value: &Value, by: &str, explode: bool, put: Put) -> Result<(), String> {
+    let start = |out: &mut Written, at: usize| if at > 0 { out.push(by) } else { Ok(()) };
     match value {
-        Value::Array(items) => items.iter().map(|item| encode(&plain(item))).collect::<Vec<_>>().join(by),
-        Value::Object(members) => {
-            let between = if explode { "=" } else { by };
-            let pair = |(key, value): (&String, &Value)| {
-                format!("{}{between}{}", encode(key), encode(&plain(value)))
-            };
-            members.iter().map(pair).collect::<Vec<_>>().join(by)
-        }
-        _ => encode(&plain(value)),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(at, item)| {
+            start(out, at)?;
+            put(out, &plain(item))
+        }),
+        Value::Object(members) => members.iter().enumerate().try_for_each(|(at, (key, value))| {
+            start(out, at)?;
+            put(out, key)?;
+            out.push(if explode { "=" } else { by })?;
+            put(out, &plain(value))
+        }),
+        _ => put(out, &plain(value)),
     }
 }
 
-/// The pairs of a query or a form, encoded.
-pub(crate) fn pairs(name: &str, value: &Value, style: Style, explode: bool) -> Vec<(String, String)> {
-    let own = encoded(name);
+/// Adds the pairs of a value to a query, a form or cookies.
+///
+/// # Errors
+/// They would be too long, or a key is the name of another parameter; in words for the caller.
+pub(crate) fn pairs(
+    out: &mut Pairs,
+    name: &str,
+    value: &Value,
+    (style, explode): (Style, bool),
+    others: &Others,
+) -> Result<(), String> {
     match (value, style) {
-        (_, Style::Json) => vec![(own, encoded(&value.to_string()))],
+        (_, Style::Json) => out.pair(name, &value.to_string()),
         (Value::Object(_) | Value::Array(_), Style::Deep) => {
-            let mut out = Vec::new();
-            deep(&own, value, &mut out);
-            out
+            deep(out, (&mut name.to_owned(), name.len()), value, others)
         }
-        (Value::Array(items), _) if explode => {
-            items.iter().map(|item| (own.clone(), encoded(&plain(item)))).collect()
-        }
-        (Value::Object(members), _) if explode => {
-            members.iter().map(|(key, value)| (encoded(key), encoded(&plain(value)))).collect()
-        }
+        (Value::Array(items), _) if explode => items.iter().try_for_each(|item| out.pair(name, &plain(item))),
+        (Value::Object(members), _) if explode => members.iter().try_for_each(|(key, value)| {
+            others.refuse(key)?;
+            out.pair(key, &plain(value))
+        }),
         (Value::Array(_) | Value::Object(_), _) => {
             let by = match style {
                 Style::Space => "%20",
                 Style::Pipe => "%7C",
                 _ => ",",
             };
-            vec![(own, joined(value, by, false, encoded))]
+            joined(out.name(name)?, value, by, false, Written::encoded)
         }
-        _ => vec![(own, encoded(&plain(value)))],
+        _ => out.pair(name, &plain(value)),
     }
 }
 
-/// `name[key]=value`, for objects in objects too; a list repeats its name.
-fn deep(name: &str, value: &Value, out: &mut Vec<(String, String)>) {
+/// `name[key]=value`, for objects in objects too; a list repeats its name. The name has the keys on the way, after as many bytes as are the
+/// parameter's own.
+fn deep(
+    out: &mut Pairs,
+    (name, own): (&mut String, usize),
+    value: &Value,
+    others: &Others,
+) -> Result<(), String> {
+    let here = name.len();
+    let pair = |out: &mut Pairs, name: &str, value: &Value| {
+        if name.len() > own {
+            others.refuse(name)?;
+        }
+        out.pair(name, &plain(value))
+    };
     match value {
         Value::Object(members) => {
             for (key, value) in members {
-                deep(&format!("{name}%5B{}%5D", encoded(key)), value, out);
+                for piece in ["[", key, "]"] {
+                    name.push_str(piece);
+                }
+                deep(out, (name, own), value, others)?;
+                name.truncate(here);
             }
+            Ok(())
         }
         Value::Array(items) => {
             for item in items {
-                match item {
-                    Value::Object(_) | Value::Array(_) => deep(&format!("{name}%5B%5D"), item, out),
-                    _ => out.push((name.to_owned(), encoded(&plain(item)))),
+                if item.is_object() || item.is_array() {
+                    name.push_str("[]");
+                    deep(out, (name, own), item, others)?;
+                    name.truncate(here);
+                } else {
+                    pair(out, name, item)?;
                 }
             }
+            Ok(())
         }
-        _ => out.push((name.to_owned(), encoded(&plain(value)))),
+        _ => pair(out, name, value),
     }
 }
 
@@ -291,7 +388,20 @@ mod tests {
 
     fn of(place: Place, style: Style, explode: bool) -> Parameter {
         let argument = "color".to_owned();
-        Parameter { name: argument.clone(), argument, place, style, explode, required: true }
+        let (required, takes_objects) = (true, true);
+        Parameter { name: argument.clone(), argument, place, style, explode, required, takes_objects }
+    }
+
+    fn query(parameter: &Parameter, value: &Value) -> Result<String, String> {
+        let mut out = Pairs::new("&", Written::new("its URL", 1024));
+        parameter.pairs(&mut out, value, &Others::new(["hidden"].into_iter()))?;
+        Ok(out.written.text().to_owned())
+    }
+
+    fn path(parameter: &Parameter, value: &Value) -> Result<String, String> {
+        let mut out = Written::new("its URL", 1024);
+        parameter.in_path(&mut out, value, &Others::new(["hidden"].into_iter()))?;
+        Ok(out.text().to_owned())
     }
 
     /// The examples of the specification ("Style Examples").
@@ -307,11 +417,8 @@ mod tests {
             (Style::Simple, true, ["blue", "blue,black", "B=150,R=100"]),
         ] {
             let parameter = of(Place::Path, style, explode);
-            assert_eq!(
-                values.clone().map(|value| parameter.in_path(&value)),
-                expected,
-                "{style:?} {explode}"
-            );
+            let written = values.clone().map(|value| path(&parameter, &value).unwrap());
+            assert_eq!(written, expected, "{style:?} {explode}");
         }
         for (style, explode, expected) in [
             (Style::Form, false, ["color=blue", "color=blue,black", "color=B,150,R,100"]),
@@ -334,26 +441,102 @@ mod tests {
             ),
         ] {
             let parameter = of(Place::Query, style, explode);
-            let written = values.clone().map(|value| {
-                let pairs =
-                    parameter.pairs(&value).into_iter().map(|(name, value)| format!("{name}={value}"));
-                pairs.collect::<Vec<_>>().join("&")
-            });
+            let written = values.clone().map(|value| query(&parameter, &value).unwrap());
             assert_eq!(written, expected, "{style:?} {explode}");
         }
         let header = of(Place::Header, Style::Simple, true);
-        assert_eq!(values.map(|value| header.in_header(&value)), ["blue", "blue,black", "B=150,R=100"]);
+        let written = values.map(|value| {
+            let mut out = Written::new("a header", 1024);
+            header.in_header(&mut out, &value).unwrap();
+            out.text().to_owned()
+        });
+        assert_eq!(written, ["blue", "blue,black", "B=150,R=100"]);
     }
 
     #[test]
     fn nested_values_have_their_way_in_brackets() {
         let value = json!({ "a": { "b c": [1, 2] }, "d": [{ "e": true }] });
-        let pairs = of(Place::Query, Style::Deep, true).pairs(&value);
-        let texts: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
-            texts,
-            ["color%5Ba%5D%5Bb%20c%5D=1", "color%5Ba%5D%5Bb%20c%5D=2", "color%5Bd%5D%5B%5D%5Be%5D=true"]
+            query(&of(Place::Query, Style::Deep, true), &value).unwrap(),
+            "color%5Ba%5D%5Bb%20c%5D=1&color%5Ba%5D%5Bb%20c%5D=2&color%5Bd%5D%5B%5D%5Be%5D=true"
         );
+    }
+
+    #[test]
+    fn no_key_is_sent_as_the_name_of_another_parameter() {
+        let value = json!({ "hidden": "mine" });
+        for (place, style) in [(Place::Query, Style::Form), (Place::Cookie, Style::Form)] {
+            assert!(query(&of(place, style, true), &value).unwrap_err().contains("another parameter"));
+            assert_eq!(query(&of(place, style, false), &value).unwrap(), "color=hidden,mine");
+        }
+        assert!(
+            path(&of(Place::Path, Style::Matrix, true), &value).unwrap_err().contains("another parameter")
+        );
+        let mut deep = of(Place::Query, Style::Deep, true);
+        assert_eq!(query(&deep, &value).unwrap(), "color%5Bhidden%5D=mine");
+        deep.name = "hid".to_owned();
+        assert_eq!(query(&deep, &json!({ "den": 1 })).unwrap(), "hid%5Bden%5D=1");
+    }
+
+    /// A long key, and many empty lists below it: nothing is written of them, and nothing is made of their names.
+    #[test]
+    fn long_keys_are_not_repeated_for_what_is_not_sent() {
+        let items = vec![json!([]); 200_000];
+        let value = json!({ "k".repeat(1 << 20): items });
+        assert_eq!(query(&of(Place::Query, Style::Deep, true), &value).unwrap(), "");
+    }
+
+    #[test]
+    fn only_a_schema_that_allows_objects_has_its_keys_sent_as_names() {
+        let text = json!({ "openapi": "3.1.0", "paths": {}, "components": { "schemas": {
+            "Object": { "type": "object" }, "Loop": { "anyOf": [{ "$ref": "#/components/schemas/Loop" }] } } } });
+        let document = Document::read(text.to_string().as_bytes()).unwrap();
+        for (schema, allows) in [
+            (json!({}), true),
+            (json!(true), true),
+            (json!(false), false),
+            (json!({ "type": "object" }), true),
+            (json!({ "type": ["object", "null"] }), true),
+            (json!({ "type": ["string", "null"] }), false),
+            (json!({ "type": "string" }), false),
+            (json!({ "type": "array" }), false),
+            (json!({ "enum": ["a", {}] }), true),
+            (json!({ "enum": ["a"] }), false),
+            (json!({ "const": 1 }), false),
+            (json!({ "$ref": "#/components/schemas/Object" }), true),
+            (json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/components/schemas/Object" }] }), true),
+            (json!({ "oneOf": [{ "type": "string" }, { "type": "integer" }] }), false),
+            (json!({ "allOf": [{ "type": "string" }, {}] }), false),
+            (json!({ "$ref": "#/components/schemas/Loop" }), false),
+            (json!({ "allOf": vec![json!({}); ALTERNATIVES_MAX - 1] }), true),
+            (json!({ "allOf": vec![json!({}); ALTERNATIVES_MAX] }), false),
+        ] {
+            let described = json!({ "in": "query", "name": "q", "schema": schema });
+            let parameter = read(&document, &described).unwrap().unwrap().parameter;
+            assert_eq!(
+                parameter.takes_objects,
+                allows,
+                "{}",
+                schema.to_string().chars().take(80).collect::<String>()
+            );
+            assert_eq!(parameter.check(&json!({})).is_ok(), allows);
+            assert_eq!(parameter.check(&json!([1])), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_says_how_a_parameter_is_written_is_short() {
+        let document = Document::read(br#"{"openapi":"3.1.0","paths":{}}"#).unwrap();
+        for (key, odd) in [
+            ("in", json!("q".repeat(NAME_BYTES_MAX + 1))),
+            ("style", json!({ "form": 1 })),
+            ("explode", json!([true])),
+        ] {
+            let mut value = json!({ "in": "query", "name": "q" });
+            value[key] = odd;
+            let why = read(&document, &value).err().map(|why| why.why()).unwrap();
+            assert!(why.contains(&format!("`{key}` that cannot be read")), "{why}");
+        }
     }
 
     #[test]

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode, utf8_percent_encode};
 
+use crate::operation::PARAMETERS_MAX;
 use crate::refs::Unusable;
+
+/// How often a path is decoded to see where it leads: proxies and servers in a row may each do it once.
+const DECODINGS_MAX: usize = 3;
 
 /// What is encoded of a path as the description writes it. A `%` begins what is encoded already.
 const NO_PATH: &AsciiSet =
@@ -19,15 +23,19 @@ pub(crate) enum Part {
     Parameter(usize),
 }
 
-/// The names of the variables in a path of the description.
+/// The names of the variables in a path of the description, which has at most [`PARAMETERS_MAX`] of them, repeated ones included.
 pub(crate) fn variables(path: &str) -> Result<Vec<String>, Unusable> {
-    let mut names: Vec<String> = Vec::new();
+    let (mut names, mut count): (Vec<String>, _) = (Vec::new(), 0);
     pieces(path, |piece| {
-        if let Err(name) = piece
-            && !names.iter().any(|known| known == name)
-        {
+        let Err(name) = piece else { return Ok(()) };
+        count += 1;
+        if count > PARAMETERS_MAX {
+            return Err(Unusable::Because(format!("its path has more than {PARAMETERS_MAX} variables")));
+        }
+        if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
+        Ok(())
     })?;
     Ok(names)
 }
@@ -40,37 +48,97 @@ pub(crate) fn template(
 ) -> Result<Vec<Part>, Unusable> {
     let mut parts = vec![Part::Text(base.trim_end_matches('/').to_owned())];
     let mut unknown = false;
-    pieces(path, |piece| match piece {
-        Ok(text) => parts.push(Part::Text(utf8_percent_encode(text, NO_PATH).to_string())),
-        Err(name) => match parameters.get(name) {
-            Some(at) => parts.push(Part::Parameter(*at)),
-            None => unknown = true,
-        },
+    pieces(path, |piece| {
+        match piece {
+            Ok(text) => parts.push(Part::Text(utf8_percent_encode(text, NO_PATH).to_string())),
+            Err(name) => match parameters.get(name) {
+                Some(at) => parts.push(Part::Parameter(*at)),
+                None => unknown = true,
+            },
+        }
+        Ok(())
     })?;
     if unknown || path.contains(['?', '#']) {
         return Err(Unusable::because("its path cannot be read"));
     }
-    if path.split('/').any(is_step) {
+    if has_steps(path) {
         return Err(Unusable::because("its path leads to another one"));
     }
     Ok(parts)
 }
 
-/// Calls `each` with the texts of a path, and with its variables as errors.
-fn pieces<'p>(path: &'p str, mut each: impl FnMut(Result<&'p str, &'p str>)) -> Result<(), Unusable> {
+/// Calls `each` with the texts of a path, and with its variables as errors, until it fails.
+fn pieces<'p>(
+    path: &'p str,
+    mut each: impl FnMut(Result<&'p str, &'p str>) -> Result<(), Unusable>,
+) -> Result<(), Unusable> {
     let mut rest = path;
     while let Some((text, after)) = rest.split_once('{') {
         let (name, after) =
             after.split_once('}').ok_or_else(|| Unusable::because("its path cannot be read"))?;
-        each(Ok(text));
-        each(Err(name));
+        each(Ok(text))?;
+        each(Err(name))?;
         rest = after;
     }
-    each(Ok(rest));
-    Ok(())
+    each(Ok(rest))
 }
 
-/// Whether a segment of a path is `.` or `..`, in any spelling: some servers and proxies resolve these.
-pub(crate) fn is_step(segment: &str) -> bool {
-    matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..")
+/// Whether a path has a step `.` or `..`, in any spelling: some servers and proxies decode a path before they resolve these, take `\` for `/`, or
+/// leave out what follows a `;`.
+pub(crate) fn has_steps(path: &str) -> bool {
+    let is_step = |step: &[u8]| matches!(step, b"." | b"..");
+    let mut path = path.as_bytes().to_vec();
+    for _ in 0..DECODINGS_MAX {
+        let decoded: Vec<u8> = percent_decode(&path).collect();
+        if decoded.split(|byte| b"/\\;".contains(byte)).any(is_step) {
+            return true;
+        }
+        if decoded == path {
+            break;
+        }
+        path = decoded;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_found_in_every_spelling() {
+        for path in [
+            "/a/../b",
+            "/a/.",
+            "/a/%2e%2E/b",
+            "/a/..%2Fadmin",
+            "/a/x%2F..%2Fadmin",
+            "/a/..%5Cadmin",
+            "/a/..\\admin",
+            "/a/..%3Bx",
+            "/a/..;x/b",
+            "/a/x;..",
+            "/a/.%252e%252fadmin",
+            "/a/%25252e%25252e",
+        ] {
+            assert!(has_steps(path), "{path}");
+        }
+        for path in
+            ["/a/b", "/a%2Fb", "/a..b/...", "/v1.2/.well-known/x", "/a;v=1/b", "/%2E%2E%2E", "/100%", "/"]
+        {
+            assert!(!has_steps(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn variables_are_read_up_to_their_most_and_not_beyond() {
+        let path = |count: usize| (0..count).map(|number| format!("/{{v{number}}}")).collect::<String>();
+        assert_eq!(variables(&path(PARAMETERS_MAX)).unwrap().len(), PARAMETERS_MAX);
+        let refused = variables(&path(PARAMETERS_MAX + 1)).unwrap_err().why();
+        assert_eq!(refused, "its path has more than 256 variables");
+        // A path of 16 MB ends there too, and so does one that repeats a variable.
+        assert!(variables(&path(1_600_000)).is_err());
+        assert!(variables(&"/{a}".repeat(PARAMETERS_MAX + 1)).is_err());
+        assert_eq!(variables(&"/{a}".repeat(PARAMETERS_MAX)).unwrap(), ["a"]);
+    }
 }

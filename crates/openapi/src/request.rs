@@ -1,13 +1,18 @@
 //! Requests of calls: path, query, headers and body from arguments. No argument changes where a request goes.
 
 use serde_json::{Map, Value};
+use url::form_urlencoded;
 
 use crate::operation::Operation;
 use crate::parameter::{Parameter, Place, encoded};
-use crate::path::{Part, is_step};
+use crate::path::{Part, has_steps};
+use crate::written::{Others, Pairs, Written};
 
 /// The longest path with its query, in bytes.
 const TARGET_BYTES_MAX: usize = 32 << 10;
+/// The longest header that is made of arguments, in bytes; all cookies are one.
+const HEADER_BYTES_MAX: usize = 32 << 10;
+
 /// A request, without its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
@@ -41,16 +46,21 @@ impl Operation {
         let value =
             |parameter: &Parameter| arguments.get(&parameter.argument).filter(|value| !value.is_null());
         let mut target = self.path(value)?;
-        let mut query: Vec<String> = self.query.iter().cloned().collect();
-        let (mut headers, mut cookies) = (Vec::new(), Vec::new());
-        for (parameter, value) in self.parameters.iter().filter_map(|one| Some((one, value(one)?))) {
-            let pairs = || parameter.pairs(value).into_iter().map(|(name, value)| format!("{name}={value}"));
+        let mut query = Pairs::new("&", Written::new("its URL", TARGET_BYTES_MAX));
+        query.written.push(self.query.as_deref().unwrap_or_default())?;
+        let header = || Written::new("a header", HEADER_BYTES_MAX);
+        let (mut headers, mut cookies) = (Vec::new(), Pairs::new("; ", header()));
+        for (at, parameter) in self.parameters.iter().enumerate() {
+            let Some(value) = value(parameter) else { continue };
+            parameter.check(value)?;
             match parameter.place {
                 Place::Path => {}
-                Place::Query => query.extend(pairs()),
-                Place::Cookie => cookies.extend(pairs()),
+                Place::Query => parameter.pairs(&mut query, value, &self.others(at, parameter, value))?,
+                Place::Cookie => parameter.pairs(&mut cookies, value, &self.others(at, parameter, value))?,
                 Place::Header => {
-                    let text = parameter.in_header(value);
+                    let mut written = header();
+                    parameter.in_header(&mut written, value)?;
+                    let text = written.text().to_owned();
                     if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
                         return Err(format!("`{}` must be one line of ASCII characters", parameter.argument));
                     }
@@ -58,21 +68,35 @@ impl Operation {
                 }
             }
         }
-        if !query.is_empty() {
-            target.push('?');
-            target.push_str(&query.join("&"));
+        if query.written.len() > 0 {
+            target.push("?")?;
+            target.push(query.written.text())?;
         }
-        if target.len() > TARGET_BYTES_MAX {
-            return Err(format!("the URL would be longer than {TARGET_BYTES_MAX} bytes"));
-        }
-        if !cookies.is_empty() {
-            headers.push(("Cookie".to_owned(), cookies.join("; ")));
+        let target = target.text().to_owned();
+        if cookies.written.len() > 0 {
+            headers.push(("Cookie".to_owned(), cookies.written.text().to_owned()));
         }
         let body = self.body.as_ref().and_then(|body| Some((body, arguments.get(&body.argument)?)));
         // A body may be `null` where it is JSON; an optional one then is none.
         let body = body.filter(|(body, value)| body.required || !value.is_null());
         let body = body.map(|(body, value)| body.written(value)).transpose()?;
         Ok(Request { method: self.method, target, headers, body })
+    }
+
+    /// The names that keys of a value must not become: those of all other parameters at its place, whether or not callers may pass them.
+    fn others(&self, at: usize, parameter: &Parameter, value: &Value) -> Others {
+        if !parameter.sends_keys(value) {
+            return Others::default();
+        }
+        let is_other = |(other, one): &(usize, &Parameter)| *other != at && one.place == parameter.place;
+        let names = self.parameters.iter().enumerate().filter(is_other).map(|(_, one)| one.name.as_str());
+        if parameter.place != Place::Query {
+            return Others::new(names);
+        }
+        let of_base = self.query.as_deref().unwrap_or_default();
+        let of_base: Vec<_> = form_urlencoded::parse(of_base.as_bytes()).map(|(name, _)| name).collect();
+        let given = self.configured_query.iter().map(String::as_str);
+        Others::new(names.chain(given).chain(of_base.iter().map(AsRef::as_ref)))
     }
 
     /// Whether all arguments are known, and all that are needed there.
@@ -96,30 +120,31 @@ impl Operation {
     }
 
     /// The path, with every argument within its segment.
-    fn path<'a>(&self, value: impl Fn(&Parameter) -> Option<&'a Value>) -> Result<String, String> {
-        let mut path = String::new();
+    fn path<'a>(&self, value: impl Fn(&Parameter) -> Option<&'a Value>) -> Result<Written, String> {
+        let mut path = Written::new("its URL", TARGET_BYTES_MAX);
         for part in &self.path {
             match part {
-                Part::Text(text) => path.push_str(text),
+                Part::Text(text) => path.push(text)?,
                 Part::Parameter(at) => {
-                    let parameter = self.parameters.get(*at);
-                    let written = parameter.and_then(|one| Some((one, one.in_path(value(one)?))));
-                    let Some((parameter, text)) = written else { continue };
-                    if text.is_empty() {
+                    let given = self.parameters.get(*at).and_then(|one| Some((one, value(one)?)));
+                    let Some((parameter, value)) = given else { continue };
+                    let before = path.len();
+                    parameter.check(value)?;
+                    parameter.in_path(&mut path, value, &self.others(*at, parameter, value))?;
+                    if path.len() == before {
                         return Err(format!(
                             "`{}` must not be empty: it is part of the path",
                             parameter.argument
                         ));
                     }
-                    path.push_str(&text);
                 }
             }
         }
-        if path.split('/').any(is_step) {
+        if has_steps(path.text()) {
             return Err("a part of the path must not be `.` or `..`".to_owned());
         }
-        if path.is_empty() {
-            path.push('/');
+        if path.len() == 0 {
+            path.push("/")?;
         }
         Ok(path)
     }

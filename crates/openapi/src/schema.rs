@@ -156,24 +156,22 @@ impl<'d> Schemas<'d> {
 
     /// A value that is no schema, as it is.
     fn whole(&mut self, value: &Value) -> Result<Value, Unusable> {
-        self.spend(0)?;
-        match value {
-            Value::String(text) => self.spend(text.len())?,
-            Value::Array(values) => {
-                for value in values {
-                    self.whole(value)?;
-                }
-            }
-            Value::Object(members) => {
-                for (key, value) in members {
-                    self.spend(key.len())?;
-                    self.whole(value)?;
-                }
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        self.spend_whole(value)?;
         // Bounded by what was spent.
         Ok(value.clone())
+    }
+
+    fn spend_whole(&mut self, value: &Value) -> Result<(), Unusable> {
+        self.spend(0)?;
+        match value {
+            Value::String(text) => self.spend(text.len()),
+            Value::Array(values) => values.iter().try_for_each(|value| self.spend_whole(value)),
+            Value::Object(members) => members.iter().try_for_each(|(key, value)| {
+                self.spend(key.len())?;
+                self.spend_whole(value)
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+        }
     }
 
     /// What 3.0 writes in another way, and what depends on several keywords.

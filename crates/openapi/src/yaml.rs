@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 use serde_json::{Map, Value};
 
-use crate::error::{DEPTH_MAX, DescriptionError, VALUES_MAX};
+use crate::error::{DEPTH_MAX, DescriptionError, EXPANDED_BYTES_MAX, VALUES_MAX};
 
 /// Reads the first document of a text.
 pub(crate) fn read(text: &str) -> Result<Value, DescriptionError> {
-    let mut reader = Reader { parser: Parser::new_from_str(text), anchors: HashMap::new(), values: 0 };
+    let mut reader =
+        Reader { parser: Parser::new_from_str(text), anchors: HashMap::new(), read: Extent::default() };
     loop {
         let (event, span) = reader.next()?;
         match event {
@@ -28,15 +29,25 @@ pub(crate) fn read(text: &str) -> Result<Value, DescriptionError> {
 struct Reader<'t> {
     parser: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, Counted>,
-    /// The values that were read by now.
-    values: usize,
+    /// What was read by now, with the copies that are kept for aliases.
+    read: Extent,
 }
 
-/// A value, and how many it consists of.
+/// How much a value consists of.
+#[derive(Debug, Clone, Copy, Default)]
+struct Extent {
+    values: usize,
+    /// The bytes of its texts and keys.
+    bytes: usize,
+}
+
+/// A value and its extent.
 #[derive(Clone)]
 struct Counted {
     value: Value,
-    values: usize,
+    extent: Extent,
+    /// How many lists and objects lie inside each other.
+    depth: usize,
 }
 
 impl<'t> Reader<'t> {
@@ -48,9 +59,17 @@ impl<'t> Reader<'t> {
         })
     }
 
-    fn count(&mut self, more: usize) -> Result<(), DescriptionError> {
-        self.values = self.values.saturating_add(more);
-        if self.values > VALUES_MAX { Err(DescriptionError::TooManyValues) } else { Ok(()) }
+    fn count(&mut self, more: Extent) -> Result<(), DescriptionError> {
+        self.read.values = self.read.values.saturating_add(more.values);
+        self.read.bytes = self.read.bytes.saturating_add(more.bytes);
+        if self.read.values > VALUES_MAX {
+            return Err(DescriptionError::TooManyValues);
+        }
+        if self.read.bytes > EXPANDED_BYTES_MAX { Err(DescriptionError::TooMuchText) } else { Ok(()) }
+    }
+
+    fn count_text(&mut self, text: &str) -> Result<(), DescriptionError> {
+        self.count(Extent { values: 0, bytes: text.len() })
     }
 
     fn value(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Counted, DescriptionError> {
@@ -58,16 +77,22 @@ impl<'t> Reader<'t> {
         if depth > DEPTH_MAX {
             return Err(DescriptionError::TooDeep);
         }
-        self.count(1)?;
-        let before = self.values;
+        let before = self.read;
+        self.count(Extent { values: 1, bytes: 0 })?;
+        let mut below = 0;
         let (value, anchor) = match event {
             Event::Alias(id) => {
-                let values = self.anchors.get(&id).map(|known| known.values);
+                let known = self.anchors.get(&id).map(|known| (known.extent, known.depth));
+                let (extent, inside) = known.ok_or_else(|| wrong("an alias has no anchor"))?;
+                if depth + inside > DEPTH_MAX {
+                    return Err(DescriptionError::TooDeep);
+                }
                 // Counted before it is copied.
-                self.count(values.ok_or_else(|| wrong("an alias has no anchor"))?)?;
+                self.count(extent)?;
                 return self.anchors.get(&id).cloned().ok_or_else(|| wrong("an alias has no anchor"));
             }
             Event::Scalar(text, style, anchor, tag) => {
+                self.count_text(&text)?;
                 let is_plain = style == ScalarStyle::Plain && tag.is_none();
                 (if is_plain { scalar(&text) } else { Value::String(text.into_owned()) }, anchor)
             }
@@ -78,7 +103,9 @@ impl<'t> Reader<'t> {
                     if matches!(event, Event::SequenceEnd) {
                         break;
                     }
-                    items.push(self.value(event, span, depth + 1)?.value);
+                    let item = self.value(event, span, depth + 1)?;
+                    below = below.max(item.depth + 1);
+                    items.push(item.value);
                 }
                 (Value::Array(items), anchor)
             }
@@ -92,8 +119,11 @@ impl<'t> Reader<'t> {
                         Event::Scalar(text, ..) => text.into_owned(),
                         _ => return Err(wrong("a key is not a text")),
                     };
+                    self.count_text(&key)?;
                     let (event, span) = self.next()?;
-                    members.insert(key, self.value(event, span, depth + 1)?.value);
+                    let member = self.value(event, span, depth + 1)?;
+                    below = below.max(member.depth + 1);
+                    members.insert(key, member.value);
                 }
                 (Value::Object(members), anchor)
             }
@@ -105,9 +135,11 @@ impl<'t> Reader<'t> {
             | Event::SequenceEnd
             | Event::MappingEnd => return Err(wrong("a value is missing")),
         };
-        let read = Counted { value, values: self.values - before + 1 };
+        let extent =
+            Extent { values: self.read.values - before.values, bytes: self.read.bytes - before.bytes };
+        let read = Counted { value, extent, depth: below };
         if anchor > 0 {
-            self.count(read.values)?;
+            self.count(extent)?;
             self.anchors.insert(anchor, read.clone());
         }
         Ok(read)
@@ -138,7 +170,7 @@ mod tests {
     use serde_json::json;
 
     use super::read;
-    use crate::error::DescriptionError;
+    use crate::error::{DEPTH_MAX, DescriptionError, EXPANDED_BYTES_MAX};
 
     #[test]
     fn scalars_keys_and_aliases_are_read_as_json_has_them() {
@@ -156,6 +188,35 @@ mod tests {
             text.push_str(&format!("a{level}: &a{level} [{}]\n", [inner.as_str(); 10].join(", ")));
         }
         assert_eq!(read(&text), Err(DescriptionError::TooManyValues));
+    }
+
+    #[test]
+    fn texts_that_aliases_repeat_end_at_the_bound() {
+        // The text itself, the copy for its aliases, and theirs; keys have the rest.
+        let text = |aliases: usize, bytes: usize| {
+            format!("x: &a \"{}\"\ny: [{}]\n", "t".repeat(bytes), vec!["*a"; aliases].join(", "))
+        };
+        let (copies, keys) = (62, 2);
+        let longest = (EXPANDED_BYTES_MAX - keys) / (copies + 2);
+        assert!(read(&text(copies, longest)).is_ok());
+        assert_eq!(read(&text(copies, longest + 1)), Err(DescriptionError::TooMuchText));
+        assert_eq!(read(&text(490_000, 8 << 20)), Err(DescriptionError::TooMuchText));
+    }
+
+    #[test]
+    fn depths_of_anchors_and_their_aliases_add_up() {
+        // Each anchor lies in a list of 90, whose innermost is the anchor before it.
+        let level = |number: usize, inner: &str, depth: usize| {
+            format!("a{number}: &a{number} {}{inner}{}\n", "[".repeat(depth), "]".repeat(depth))
+        };
+        let two = |depth: usize| level(0, "x", 50) + &level(1, "*a0", depth);
+        assert!(read(&two(DEPTH_MAX - 1 - 50)).is_ok());
+        assert_eq!(read(&two(DEPTH_MAX - 50)), Err(DescriptionError::TooDeep));
+        let mut many = level(0, "x", 90);
+        for number in 1..110 {
+            many += &level(number, &format!("*a{}", number - 1), 90);
+        }
+        assert_eq!(read(&many), Err(DescriptionError::TooDeep));
     }
 
     #[test]

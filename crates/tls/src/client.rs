@@ -98,6 +98,13 @@ impl ClientTls {
         Self::new(self.oldest, files, self.identity.clone(), Trust::Pinned(sha256))
     }
 
+    /// The same, showing nothing.
+    #[must_use]
+    pub fn without_identity(&self) -> Self {
+        let files = ClientFiles { ca: self.files.ca.clone(), ..ClientFiles::default() };
+        Self::new(self.oldest, files, None, self.trust.clone())
+    }
+
     fn new(oldest: Oldest, files: ClientFiles, identity: Option<Arc<Identity>>, trust: Trust) -> Self {
         Self { oldest, files: Arc::new(files), identity, trust, config: Arc::default() }
     }

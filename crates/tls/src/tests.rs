@@ -105,6 +105,19 @@ fn a_new_certificate_in_the_same_file_is_a_difference() {
 }
 
 #[test]
+fn an_identity_is_left_out_and_trust_stays() {
+    let folder = Folder::new();
+    let (cert, key) = folder.certificate("own");
+    let own = ClientFiles { ca: Some(cert.clone()), cert: Some(cert.clone()), key: Some(key) };
+    let towards = |files: ClientFiles| ClientTls::read(files, Oldest::Tls13, NOW_MS).unwrap();
+    let shown = towards(own);
+    let nothing = shown.without_identity();
+    assert!(shown.identity().is_some() && nothing.identity().is_none());
+    assert!(!nothing.config().unwrap().client_auth_cert_resolver.has_certs());
+    assert_eq!(nothing, towards(ClientFiles { ca: Some(cert), ..ClientFiles::default() }));
+}
+
+#[test]
 fn nothing_secret_is_printed() {
     let folder = Folder::new();
     let tls = ServerTls::read(files(&folder.certificate("good")), NOW_MS).unwrap();

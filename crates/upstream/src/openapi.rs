@@ -3,8 +3,11 @@
 //! A call becomes one request to the API's origin, with the headers, certificates and accounts of the server. The description is
 //! part of the configuration, or is fetched when a session opens.
 
+mod exact;
+
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::openapi::{Answer, Configured, DOCUMENT_BYTES_MAX, Document, Operation, Operations};
 use bytes::Bytes;
@@ -18,6 +21,7 @@ use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 use url::Url;
 use wire::mcp::{Params, Version};
+use wire::rpc::code::INVALID_PARAMS;
 use wire::rpc::{self, Message, MessageKind};
 
 use crate::config::{Description, HttpConfig, OpenApiConfig};
@@ -58,7 +62,17 @@ pub(crate) async fn open(
     let query = config.query.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
     let calls_max = spec.limits.requests_max;
     let client = ApiClient::new(&spec)?;
-    let state = State { inbox, operations, client, accept, query, calls_max, calls: Mutex::default() };
+    let state = State {
+        server: session.upstream().to_string(),
+        inbox,
+        operations,
+        client,
+        accept,
+        query,
+        calls_max,
+        calls: Mutex::default(),
+        is_refused: AtomicBool::new(false),
+    };
     Ok(Link::custom(Arc::new(OpenApiLink(Arc::new(state)))))
 }
 
@@ -71,8 +85,8 @@ pub fn configured(http: &HttpConfig, query: &[(String, crate::config::Secret)]) 
     }
 }
 
-/// Fetches a description. Headers and accounts of the server go with the request only if it is on the server's origin, and so
-/// does the API that it describes: a description does not choose who gets credentials.
+/// Fetches a description. Headers, parameters, the certificate and accounts of the server go with the request only if it is on the server's
+/// origin, and so does the API that it describes: a description does not choose who gets credentials.
 async fn fetched(session: &Session, config: &OpenApiConfig, url: &str) -> Result<Operations, Fault> {
     let unusable = |why: String| Fault::Unusable(why);
     let from =
@@ -83,6 +97,7 @@ async fn fetched(session: &Session, config: &OpenApiConfig, url: &str) -> Result
     let is_same_origin = from.origin() == base.origin();
     if !is_same_origin {
         http.headers.clear();
+        http.tls = http.tls.without_identity();
     }
     let mut spec = session.http(&http)?;
     if !is_same_origin {
@@ -92,8 +107,13 @@ async fn fetched(session: &Session, config: &OpenApiConfig, url: &str) -> Result
         Some(query) => format!("{}?{query}", from.path()),
         None => from.path().to_owned(),
     };
+    let mut request = ::openapi::Request { method: "GET", target, headers: Vec::new(), body: None };
+    let has = |name: &str| from.query_pairs().any(|(own, _)| own == name);
+    for (name, value) in config.query.iter().filter(|(name, _)| is_same_origin && !has(name)) {
+        request.add_query(name, value.expose());
+    }
     let headers = HeaderMap::from_iter([(ACCEPT, DESCRIPTION)]);
-    let request = ApiRequest { method: Method::GET, target, headers, body: Bytes::new() };
+    let request = ApiRequest { method: Method::GET, target: request.target, headers, body: Bytes::new() };
     let answer = match ApiClient::new(&spec)?.ask(&request, DOCUMENT_BYTES_MAX).await {
         Err(LinkError::TooLarge) => return Err(unusable(::openapi::DescriptionError::TooLarge.to_string())),
         answer => answer?,
@@ -129,6 +149,8 @@ pub const NO_SERVER: &str =
 
 /// State that the link and its calls share.
 struct State {
+    /// The name of the server, for the log.
+    server: String,
     inbox: Arc<dyn Inbox>,
     operations: Arc<Operations>,
     client: ApiClient,
@@ -138,6 +160,14 @@ struct State {
     calls_max: usize,
     /// The tasks of open calls, by request.
     calls: Mutex<HashMap<u64, AbortHandle>>,
+    /// Whether the API has refused the credentials of the gateway, which is logged once.
+    is_refused: AtomicBool,
+}
+
+/// A call of a tool that there is.
+struct Call {
+    tool: String,
+    arguments: Map<String, Value>,
 }
 
 /// The link to an API.
@@ -150,10 +180,13 @@ impl LinkTransport for OpenApiLink {
         let Ok(message) = Message::read(frame) else { return Ok(()) };
         let is_request = message.shape() == MessageKind::Request;
         let (true, Some(id), Some(number)) = (is_request, message.id(), meta.request) else { return Ok(()) };
-        let modern = Params::read(&message).is_ok_and(|params| params.is_modern());
-        let params: Value =
-            message.params().and_then(|raw| serde_json::from_slice(raw).ok()).unwrap_or_default();
-        if message.method() == "tools/call" && state.names(&params).is_some() {
+        let read = Params::read(&message);
+        let modern = read.as_ref().is_ok_and(|params| params.is_modern());
+        let call = (message.method() == "tools/call").then(|| {
+            let params = read.as_ref().map_err(|malformed| (INVALID_PARAMS, malformed.to_string()))?;
+            state.named(params)
+        });
+        if let Some(Ok(call)) = call {
             // Held until the call is entered: its task may end at once.
             let mut calls = state.calls.lock();
             if calls.len() >= state.calls_max {
@@ -161,7 +194,7 @@ impl LinkTransport for OpenApiLink {
             }
             let (state, id) = (Arc::clone(state), id.clone());
             let task = tokio::spawn(async move {
-                let outcome = state.call(&params).await;
+                let outcome = state.call(&call).await;
                 state.calls.lock().remove(&number);
                 match outcome {
                     Ok(result) => {
@@ -173,7 +206,13 @@ impl LinkTransport for OpenApiLink {
             calls.insert(number, task.abort_handle());
             return Ok(());
         }
-        let answer = match state.answer(message.method(), &params, modern) {
+        let answer = match call {
+            Some(Err(error)) => Err(error),
+            _ => {
+                value_of(message.params()).and_then(|params| state.answer(message.method(), &params, modern))
+            }
+        };
+        let answer = match answer {
             Ok(result) => rpc::result(id, &result),
             Err((code, why)) => rpc::error(Some(id), code, &why, None),
         };
@@ -215,9 +254,18 @@ impl State {
         }
     }
 
-    /// The operation that a call names.
-    fn names(&self, params: &Value) -> Option<&Operation> {
-        params.get("name").and_then(Value::as_str).and_then(|name| self.operations.get(name))
+    /// The call that a request makes.
+    fn named(&self, params: &Params<'_>) -> Result<Call, RpcError> {
+        let wrong = |why: &str| (INVALID_PARAMS, why.to_owned());
+        let name = params.get("name").and_then(|name| name.text());
+        let tool = name.and_then(|name| self.operations.get(&name)).ok_or_else(|| wrong("unknown tool"))?;
+        let arguments = match params.get("arguments").map(|arguments| exact::read(arguments.raw)) {
+            None | Some(Ok(Value::Null)) => Map::new(),
+            Some(Ok(Value::Object(arguments))) => arguments,
+            Some(Ok(_)) => return Err(wrong("`arguments` must be an object")),
+            Some(Err(why)) => return Err((INVALID_PARAMS, format!("wrong arguments: {why}"))),
+        };
+        Ok(Call { tool: tool.name.clone(), arguments })
     }
 
     /// The result of every request but calls, as JSON.
@@ -227,7 +275,6 @@ impl State {
             "server/discover" if modern => discover(),
             "ping" if !modern => json!({}),
             "tools/list" => return self.page(params, modern),
-            "tools/call" => return Err((-32602, "unknown tool".to_owned())),
             _ => return Err((-32601, format!("method not found: {method}"))),
         };
         Ok(match result {
@@ -259,9 +306,12 @@ impl State {
     fn page(&self, params: &Value, modern: bool) -> Result<Vec<u8>, RpcError> {
         let first = match params.get("cursor").and_then(Value::as_str) {
             None => 0,
-            Some(cursor) => cursor.parse::<usize>().map_err(|_| (-32602, "unknown cursor".to_owned()))?,
+            Some(cursor) => {
+                cursor.parse::<usize>().map_err(|_| (INVALID_PARAMS, "unknown cursor".to_owned()))?
+            }
         };
-        let rest = self.operations.operations.get(first..).ok_or((-32602, "unknown cursor".to_owned()))?;
+        let rest =
+            self.operations.operations.get(first..).ok_or((INVALID_PARAMS, "unknown cursor".to_owned()))?;
         let (mut tools, mut count) = (String::new(), 0);
         for operation in rest {
             if count > 0 && tools.len() + operation.definition.len() > PAGE_BYTES {
@@ -284,12 +334,9 @@ impl State {
     }
 
     /// Makes the request of a call. What is wrong with its arguments, and what the API answers, is a result.
-    async fn call(&self, params: &Value) -> Result<Value, LinkError> {
-        let unknown = || failed("unknown tool");
-        let Some(operation) = self.names(params) else { return Ok(unknown()) };
-        let none = Map::new();
-        let arguments = params.get("arguments").and_then(Value::as_object).unwrap_or(&none);
-        let request = match operation.request(arguments) {
+    async fn call(&self, call: &Call) -> Result<Value, LinkError> {
+        let Some(operation) = self.operations.get(&call.tool) else { return Ok(failed("unknown tool")) };
+        let request = match operation.request(&call.arguments) {
             Ok(request) => request,
             Err(why) => return Ok(failed(&format!("wrong arguments: {why}"))),
         };
@@ -324,9 +371,26 @@ impl State {
     fn result(&self, operation: &Operation, answer: &ApiAnswer) -> Value {
         let text = |name: HeaderName| answer.headers.get(name).and_then(|value| value.to_str().ok());
         let status = answer.status.as_u16();
-        Answer { status, media: text(CONTENT_TYPE), location: text(LOCATION), body: &answer.body }
-            .result(operation, &self.operations)
+        let answer =
+            Answer { status, media: text(CONTENT_TYPE), location: text(LOCATION), body: &answer.body };
+        if answer.refuses_credentials() && !self.is_refused.swap(true, Ordering::Relaxed) {
+            let advice: Vec<String> = self.operations.credentials.iter().map(|one| one.advice()).collect();
+            let asks_for = advice.join(", or ");
+            tracing::warn!(
+                server = self.server,
+                status,
+                asks_for,
+                "the API refused the gateway's credentials; later refusals are not logged until it connects anew"
+            );
+        }
+        answer.result(operation)
     }
+}
+
+/// Params of a request as a value; `null` if it has none.
+fn value_of(params: Option<&[u8]>) -> Result<Value, RpcError> {
+    let read = params.map_or(Ok(Value::Null), serde_json::from_slice);
+    read.map_err(|error| (INVALID_PARAMS, format!("its params cannot be read: {error}")))
 }
 
 fn discover() -> Value {

@@ -98,11 +98,128 @@ fn a_call_becomes_a_request() {
         (json!({ "path_id": "..", "name": "n", "body": {} }), "must not be `.` or `..`"),
         (json!({ "path_id": ".", "name": "n", "body": {} }), "must not be `.` or `..`"),
         (json!({ "path_id": "1", "name": "n", "body": {}, "X-Trace": "a\r\nHost: b" }), "one line"),
-        (json!({ "path_id": "x".repeat(40_000), "name": "n", "body": {} }), "longer than"),
+        (json!({ "path_id": "a/../../admin", "name": "n", "body": {} }), "must not be `.` or `..`"),
+        (json!({ "path_id": "..\\admin", "name": "n", "body": {} }), "must not be `.` or `..`"),
+        (json!({ "path_id": "..;x", "name": "n", "body": {} }), "must not be `.` or `..`"),
+        (json!({ "path_id": "%2e%2e", "name": "n", "body": {} }), "must not be `.` or `..`"),
+        (
+            json!({ "path_id": { "a": 1 }, "name": "n", "body": {}, "sid": { "a": 1 } }),
+            "`sid` must not be an object",
+        ),
+        (json!({ "path_id": "x".repeat(40_000), "name": "n", "body": {} }), "too long: its URL"),
+        (
+            json!({ "path_id": "1", "name": "n", "body": {}, "X-Trace": "x".repeat(40_000) }),
+            "too long: a header",
+        ),
     ] {
         let refused = all.get("storeFile").unwrap().request(&arguments(&call)).unwrap_err();
         assert!(refused.contains(why), "{call}: {refused}");
     }
+}
+
+/// An operation whose parameters may have each other's names in their keys, with those that are configured.
+fn keyed() -> Operations {
+    let object = json!({ "type": "object" });
+    let parameter =
+        |place: &str, name: &str, schema: &Value| json!({ "in": place, "name": name, "schema": schema });
+    let mut filter = parameter("query", "filter", &object);
+    filter["style"] = "deepObject".into();
+    let mut matrix = parameter("path", "at", &object);
+    (matrix["style"], matrix["explode"]) = ("matrix".into(), true.into());
+    let text = json!({ "type": "string" });
+    let parameters = [
+        parameter("query", "q", &object),
+        parameter("query", "text", &text),
+        filter,
+        matrix,
+        parameter("path", "zone", &text),
+        parameter("cookie", "lang", &object),
+        parameter("cookie", "word", &text),
+        // These are what the operator presets or hides; no call here has them.
+        parameter("query", "owner", &text),
+        parameter("query", "filter[owner]", &text),
+        parameter("cookie", "sid", &text),
+        parameter("query", "api_key", &text),
+    ];
+    let paths = json!({ "/find{at}/{zone}": { "get": { "operationId": "find", "parameters": parameters } } });
+    let names = Configured { headers: Vec::new(), query: vec!["api_key".to_owned(), "token".to_owned()] };
+    configured(&with_paths(&paths), &names)
+}
+
+#[test]
+fn no_argument_is_sent_as_another_one() {
+    let all = keyed();
+    let find = all.get("find").unwrap();
+    let with = |name: &str, value: Value| {
+        let mut call = arguments(&json!({ "at": { "x": 1 }, "zone": "z" }));
+        call.insert(name.to_owned(), value);
+        find.request(&call)
+    };
+    let other = "is the name of another parameter";
+    for (name, value, why) in [
+        ("q", json!({ "owner": "me" }), other),
+        ("q", json!({ "x": 1, "OWNER[]": "me" }), other),
+        ("q", json!({ "api_key": "mine" }), other),
+        ("q", json!({ "token": "mine" }), other),
+        ("q", json!({ "fixed": "2" }), other),
+        ("q", json!({ "filter[owner]": "me" }), other),
+        ("filter", json!({ "owner": "me" }), other),
+        ("filter", json!({ "owner": { "x": ["me"] } }), other),
+        ("at", json!({ "zone": "mine" }), other),
+        ("lang", json!({ "sid": "mine" }), other),
+        ("text", json!({ "owner": "me" }), "`text` must not be an object"),
+        ("word", json!({ "sid": "mine" }), "`word` must not be an object"),
+    ] {
+        let refused = with(name, value.clone()).unwrap_err();
+        assert!(refused.contains(why), "{name} {value}: {refused}");
+    }
+    let good = with("q", json!({ "sort": "up", "q": "x" })).unwrap();
+    assert_eq!(good.target, "/v1/find;x=1/z?fixed=1&q=x&sort=up");
+    let good = with("filter", json!({ "name": "x", "not": { "owner": 1 } })).unwrap();
+    assert_eq!(good.target, "/v1/find;x=1/z?fixed=1&filter%5Bname%5D=x&filter%5Bnot%5D%5Bowner%5D=1");
+    assert_eq!(with("lang", json!({ "de": 1 })).unwrap().headers, [("Cookie".to_owned(), "de=1".to_owned())]);
+}
+
+/// Two megabytes of arguments whose name is repeated for each item.
+#[test]
+fn a_request_is_not_far_longer_than_its_arguments() {
+    let name = "n".repeat(256);
+    let (content, zeros) = ("application/x-www-form-urlencoded", vec![0; 1_000_000]);
+    let parameter = |place: &str| json!({ "in": place, "name": name, "schema": { "type": "array" } });
+    let all = operations_of(&with_paths(&json!({
+        "/a": { "get": { "operationId": "query", "parameters": [parameter("query")] },
+                "put": { "operationId": "cookie", "parameters": [parameter("cookie")] },
+                "post": { "operationId": "form", "requestBody": { "content": { content: {} } } } } })));
+    let argument = "n".repeat(64);
+    for (tool, call, part) in [
+        ("query", json!({ &argument: zeros }), "its URL may have at most 32768 bytes"),
+        ("cookie", json!({ &argument: zeros }), "a header may have at most 32768 bytes"),
+        (
+            "form",
+            json!({ "body": { "n".repeat(2 << 20): zeros } }),
+            "its body may have at most 16777216 bytes",
+        ),
+    ] {
+        let refused = all.get(tool).unwrap().request(&arguments(&call)).unwrap_err();
+        assert_eq!(refused, format!("the request would be too long: {part}"));
+    }
+    // `/v1/a?fixed=1`, and 259 bytes for each item.
+    let items = (32_768 - 13) / 259;
+    let of =
+        |count: usize| all.get("query").unwrap().request(&arguments(&json!({ &argument: vec![0; count] })));
+    assert_eq!(of(items).unwrap().target.len(), 13 + items * 259);
+    assert!(of(items + 1).is_err());
+}
+
+/// Paths with very many variables, each of which would be compared with all others.
+#[test]
+fn paths_with_many_variables_are_left_out() {
+    let variables = |count: usize| (0..count).map(|number| format!("/{{v{number}}}")).collect::<String>();
+    let all = operations_of(&with_paths(&json!({
+        variables(256): { "get": { "operationId": "most" } }, variables(1_000_000): { "get": { "operationId": "more" } } })));
+    assert!(all.get("most").is_some());
+    let left: Vec<&str> = all.left_out.iter().map(|one| one.reason.as_str()).collect();
+    assert_eq!(left, ["its path has more than 256 variables"]);
 }
 
 #[test]
@@ -279,6 +396,37 @@ fn a_description_of_ten_megabytes_is_read() {
     }
 }
 
+/// Values that are often objects, with names of other parameters among their keys.
+fn objects() -> impl Strategy<Value = Value> {
+    let key = prop_oneof![
+        "[a-z\\[\\];&= ]{0,6}",
+        proptest::sample::select(vec![
+            "owner",
+            "OWNER",
+            "owner[]",
+            "filter[owner]",
+            "sid",
+            "zone",
+            "api_key",
+            "token",
+            "fixed"
+        ])
+        .prop_map(str::to_owned),
+    ];
+    let leaf = prop_oneof![
+        any::<String>().prop_map(Value::from),
+        any::<u8>().prop_map(Value::from),
+        Just(Value::Null)
+    ];
+    leaf.prop_recursive(3, 12, 3, move |inner| {
+        let members = proptest::collection::btree_map(key.clone(), inner.clone(), 0..3);
+        prop_oneof![
+            4 => members.prop_map(|members| Value::Object(members.into_iter().collect())),
+            1 => proptest::collection::vec(inner, 0..3).prop_map(Value::from),
+        ]
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
@@ -286,7 +434,25 @@ proptest! {
     #[test]
     fn no_argument_changes_where_a_request_goes(
         id in any::<String>(), name in "[./\\\\%?#@:;a-z0-9 ]{1,12}", query in any::<Vec<String>>(), trace in any::<String>(), sid in any::<String>(),
+        at in objects(), q in objects(), filter in objects(), lang in objects(), text in objects(),
     ) {
+        static KEYED: LazyLock<Operations> = LazyLock::new(keyed);
+        let call = json!({ "at": at, "zone": "z", "q": q, "filter": filter, "lang": lang, "text": text });
+        if let Ok(request) = KEYED.get("find").unwrap().request(&arguments(&call)) {
+            // Every name that a caller chose is there once, and none of them is one that callers have no argument for.
+            let url = base().join(&request.target).unwrap();
+            let names: Vec<String> = url.query_pairs().map(|(name, _)| name.to_lowercase()).collect();
+            prop_assert_eq!(names.iter().filter(|name| *name == "fixed").count(), 1, "{}", url);
+            for name in ["owner", "filter[owner]", "api_key", "token"] {
+                let taken = |one: &String| one == name || one.starts_with(&format!("{name}["));
+                prop_assert!(!names.iter().any(taken), "{}: {}", name, url);
+            }
+            prop_assert!(!url.path().contains(";zone="), "{}", url);
+            for (_, cookies) in &request.headers {
+                prop_assert!(cookies.split("; ").all(|pair| pair.split('=').next() != Some("sid")), "{}", cookies);
+            }
+        }
+
         static RICH: LazyLock<Operations> = LazyLock::new(rich);
         let all = &*RICH;
         let call = json!({ "path_id": id, "name": name, "id": query, "X-Trace": trace, "sid": sid, "body": {} });

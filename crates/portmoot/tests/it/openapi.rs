@@ -15,9 +15,9 @@ use crate::support::{Client, Gateway, modern, until};
 
 /// A request as the stub received it.
 #[derive(Debug, Clone, PartialEq)]
-struct Received {
+pub(crate) struct Received {
     method: String,
-    target: String,
+    pub(crate) target: String,
     head: String,
     body: String,
 }
@@ -30,13 +30,15 @@ impl Received {
 }
 
 /// An HTTP server that answers with what a function makes of each request.
-struct Stub {
-    port: u16,
+pub(crate) struct Stub {
+    pub(crate) port: u16,
     received: Arc<Mutex<Vec<Received>>>,
 }
 
 impl Stub {
-    fn new(answer: impl Fn(&Received) -> (u16, &'static str, String) + Send + Sync + 'static) -> Stub {
+    pub(crate) fn new(
+        answer: impl Fn(&Received) -> (u16, &'static str, String) + Send + Sync + 'static,
+    ) -> Stub {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let received: Arc<Mutex<Vec<Received>>> = Arc::default();
@@ -54,7 +56,7 @@ impl Stub {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    fn received(&self) -> Vec<Received> {
+    pub(crate) fn received(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }
 }
@@ -125,7 +127,7 @@ fn api(away: String) -> Stub {
         let path = request.target.split('?').next().unwrap();
         match (request.method.as_str(), path) {
             _ if !good_key => (401, JSON, json!({ "error": "no key" }).to_string()),
-            ("GET", "/v1/items/a%2F..%2Fb") if request.target.contains("fields=name,no%2Cte") => {
+            ("GET", "/v1/items/a%2Fb") if request.target.contains("fields=name,no%2Cte") => {
                 (200, JSON, json!({ "name": "one", "note": null }).to_string())
             }
             ("PUT", "/v1/items/2") => {
@@ -183,7 +185,7 @@ fn operations_are_tools_and_calls_arrive_as_they_are_described() {
         json!(["string", "null"])
     );
 
-    let arguments = json!({ "id": "a/../b", "fields": ["name", "no,te"] });
+    let arguments = json!({ "id": "a/b", "fields": ["name", "no,te"] });
     let item = json!({ "name": "one", "note": null });
     let legacy = client.call("shop_getItem", arguments.clone());
     assert_eq!(legacy["structuredContent"], item, "{legacy}");
@@ -205,8 +207,13 @@ fn operations_are_tools_and_calls_arrive_as_they_are_described() {
     assert_eq!(refused["content"][0]["text"], "HTTP 400\n{\"error\":\"no item\"}");
     let absent = client.call("shop_putItem", json!({ "id": ".." }));
     assert!(absent["content"][0]["text"].as_str().unwrap().contains("missing: `body`"), "{absent}");
-    let steps = client.call("shop_putItem", json!({ "id": "..", "body": {} }));
-    assert!(steps["content"][0]["text"].as_str().unwrap().contains("must not be `.` or `..`"), "{steps}");
+    // Not where a proxy that decodes the path would take it either.
+    for id in ["..", "../admin", "a/../../admin", "..\\admin", "..;x", "%2e%2e/admin"] {
+        let steps = client.call("shop_putItem", json!({ "id": id, "body": {} }));
+        assert!(steps["content"][0]["text"].as_str().unwrap().contains("must not be `.` or `..`"), "{steps}");
+    }
+    let sent = api.received();
+    assert!(sent.iter().all(|one| !one.target.contains("..")), "{sent:?}");
 
     // Neither the request nor its credentials follow a redirect to another origin.
     let away = client.call("shop_away", json!({}));
@@ -226,6 +233,128 @@ fn operations_are_tools_and_calls_arrive_as_they_are_described() {
     assert!(!shown.contains("secret-key") && !gateway.log().contains("secret-key"), "{shown}");
 }
 
+/// An API whose arguments could become each other, whose body is a form, whose writes are answered elsewhere, and that refuses a key.
+fn hostile() -> Value {
+    let object = json!({ "type": "object" });
+    let query = |name: &str, schema: &Value| json!({ "in": "query", "name": name, "schema": schema });
+    let text = json!({ "type": "string" });
+    let form = json!({ "application/x-www-form-urlencoded": { "schema": object } });
+    json!({ "openapi": "3.1.0", "info": { "title": "Hostile", "version": "1" },
+        "components": { "securitySchemes": { "key": { "type": "apiKey", "in": "header", "name": "X-Other-Key" } } },
+        "paths": {
+            "/search": { "get": { "operationId": "search", "parameters": [
+                query("q", &object), query("word", &text), query("owner", &text), query("secret", &text) ] } },
+            "/form": { "post": { "operationId": "form", "requestBody": { "content": form } } },
+            "/numbers": { "post": { "operationId": "numbers", "requestBody": { "content": { "application/json": {} } } } },
+            "/orders": { "post": { "operationId": "order" } },
+            "/closed": { "get": { "operationId": "closed" } } } })
+}
+
+fn hostile_setup(home: &Home) -> (Stub, Gateway) {
+    let api = Stub::new(|request| match request.target.split('?').next().unwrap() {
+        "/orders" => (303, "Location: /orders/7\r\n", String::new()),
+        "/closed" => (403, JSON, "{}".to_owned()),
+        _ => (200, JSON, "{}".to_owned()),
+    });
+    home.write("api.json", &hostile().to_string());
+    let config = format!(
+        "[servers.h]\nopenapi = \"api.json\"\nurl = \"{}\"\nquery = {{ api_key = \"k1\" }}\n\
+         [servers.h.tool.search]\npreset = {{ owner = \"acme\" }}\nhide_arguments = [\"secret\"]\n",
+        api.origin()
+    );
+    let gateway = Gateway::start(home, &config);
+    gateway.ready("h");
+    (api, gateway)
+}
+
+#[test]
+fn no_caller_sets_what_is_preset_hidden_or_configured() {
+    let home = Home::new();
+    let (api, gateway) = hostile_setup(&home);
+    let client = Client::plain(&gateway);
+    for arguments in [
+        json!({ "q": { "owner": "me" } }),
+        json!({ "q": { "OWNER[]": "me" } }),
+        json!({ "q": { "secret": "me" } }),
+        json!({ "q": { "api_key": "mine" } }),
+        json!({ "word": { "owner": "me" } }),
+    ] {
+        let refused = client.call("h_search", arguments.clone());
+        assert_eq!(refused["isError"], true, "{arguments}: {refused}");
+        let text = refused["content"][0]["text"].as_str().unwrap();
+        assert!(text.starts_with("wrong arguments: "), "{arguments}: {text}");
+    }
+    assert_eq!(api.received(), []);
+    let good = client.call("h_search", json!({ "q": { "sort": "up" }, "word": "w" }));
+    assert_eq!(good["structuredContent"], json!({}), "{good}");
+    assert_eq!(api.received()[0].target, "/search?sort=up&word=w&owner=acme&api_key=k1");
+}
+
+#[test]
+fn a_request_that_would_be_far_longer_than_its_call_is_refused() {
+    let home = Home::new();
+    let (api, gateway) = hostile_setup(&home);
+    let client = Client::plain(&gateway);
+    let body = json!({ "k".repeat(1 << 20): vec![0; 1_000_000] });
+    let refused = client.call("h_form", json!({ "body": body }));
+    assert_eq!(
+        refused["content"][0]["text"],
+        "wrong arguments: the request would be too long: its body may have at most 16777216 bytes"
+    );
+    assert_eq!(api.received(), []);
+    client.call("h_form", json!({ "body": { "k": [0, 1] } }));
+    assert_eq!(api.received()[0].body, "k=0&k=1");
+}
+
+#[test]
+fn numbers_are_sent_as_they_are_written_or_refused() {
+    let home = Home::new();
+    let (api, gateway) = hostile_setup(&home);
+    let client = Client::plain(&gateway);
+    let with = |value: &str| {
+        let params = json!({ "name": "h_numbers", "arguments": { "body": { "n": "VALUE" } } });
+        let request = client.request("tools/call", params).to_string();
+        client.post_text(&request.replace("\"VALUE\"", value)).json()
+    };
+    for (value, why) in [
+        ("12345678901234567890123", "the number `12345678901234567890123` cannot be sent as it is written"),
+        ("1e400", "the number `1e400` cannot be sent as it is written"),
+        (r#""\ud800""#, "half a surrogate pair"),
+    ] {
+        let error = with(value)["error"].clone();
+        assert_eq!(error["code"], -32602, "{value}: {error}");
+        assert!(error["message"].as_str().unwrap().contains(why), "{value}: {error}");
+    }
+    assert_eq!(api.received(), []);
+    let exact = "[18446744073709551615,0.30000000000000004,-7]";
+    assert_eq!(with(exact)["result"]["structuredContent"], json!({}));
+    assert_eq!(api.received()[0].body, format!("{{\"n\":{exact}}}"));
+}
+
+#[test]
+fn a_write_whose_result_is_elsewhere_is_done_and_callers_read_nothing_about_credentials() {
+    let home = Home::new();
+    let (api, gateway) = hostile_setup(&home);
+    let client = Client::plain(&gateway);
+    let done = client.call("h_order", json!({}));
+    assert_eq!(
+        (&done["content"][0]["text"], &done["isError"]),
+        (&json!("HTTP 303: done; the result is at /orders/7"), &Value::Null)
+    );
+    for _ in 0..2 {
+        let closed = client.call("h_closed", json!({}));
+        assert_eq!(
+            (&closed["content"][0]["text"], &closed["isError"]),
+            (&json!("HTTP 403: the gateway's credentials were refused\n{}"), &json!(true))
+        );
+    }
+    // Operators read it, once.
+    let line = gateway.receive("the API refused the gateway's credentials");
+    assert!(line.contains("X-Other-Key"), "{line}");
+    assert_eq!(gateway.log().matches("the API refused the gateway's credentials").count(), 1);
+    assert_eq!(api.received().len(), 3);
+}
+
 #[test]
 fn a_description_that_is_fetched_chooses_no_other_origin() {
     let text = |server: &str| {
@@ -243,12 +372,12 @@ fn a_description_that_is_fetched_chooses_no_other_origin() {
     });
     let home = Home::new();
     let origin = api.origin();
-    let headers = "headers = { X-Key = \"secret-key\" }\n";
+    let headers = "headers = { X-Key = \"secret-key\" }\nquery = { key = \"secret-query\", v = \"2\" }\n";
     let elsewhere = Stub::new(|_| (200, JSON, "{}".to_owned()));
     let gateway = Gateway::start(
         &home,
         &format!(
-            "[servers.own]\nopenapi = \"{origin}/own.json\"\n{headers}\
+            "[servers.own]\nopenapi = \"{origin}/own.json?v=1\"\n{headers}\
              [servers.foreign]\nopenapi = \"{origin}/foreign.json\"\n{headers}\
              [servers.moved]\nopenapi = \"{origin}/own.json\"\nurl = \"{}/api\"\n{headers}\
              [servers.absent]\nopenapi = \"{origin}/nothing.json\"\n",
@@ -268,11 +397,16 @@ fn a_description_that_is_fetched_chooses_no_other_origin() {
     let client = Client::plain(&gateway);
     assert_eq!(client.call("own_getItem", json!({ "id": "1" }))["structuredContent"], json!({}));
     assert_eq!(client.call("moved_getItem", json!({ "id": "1" }))["structuredContent"], json!({}));
-    assert_eq!(elsewhere.received()[0].target, "/api/items/1");
-    // The server whose API is elsewhere fetched its description without the API's key.
-    let fetched = api.received().into_iter().filter(|one| one.target == "/own.json");
-    let keys: Vec<bool> = fetched.map(|one| one.header("X-Key").is_some()).collect();
-    assert!(keys.contains(&true) && keys.contains(&false), "{keys:?}");
+    assert_eq!(elsewhere.received()[0].target, "/api/items/1?key=secret-query&v=2");
+    // The server whose API is elsewhere fetched its description without the API's key and parameters. The other one fetched it with them, but
+    // for the one that its URL has.
+    let fetched = api.received().into_iter().filter(|one| one.target.starts_with("/own.json"));
+    let mut fetched: Vec<(String, bool)> =
+        fetched.map(|one| (one.target.clone(), one.header("X-Key").is_some())).collect();
+    fetched.sort();
+    fetched.dedup();
+    let expected = [("/own.json", false), ("/own.json?v=1&key=secret-query", true)];
+    assert_eq!(fetched, expected.map(|(target, has_key)| (target.to_owned(), has_key)));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
 use super::TlsProxy;
 use super::authority::{Authority, Pair};
 use crate::home::Home;
+use crate::openapi::Stub;
 use crate::proto_servers::listening;
 use crate::support::{Client, Gateway, until};
 
@@ -79,6 +80,34 @@ fn a_server_that_requires_a_certificate_gets_the_configured_one() {
         let answer = client.ask("tools/call", json!({ "name": "echo", "arguments": { "text": "again" } }));
         (answer["result"]["content"][0]["text"] == "again").then_some(())
     });
+}
+
+/// Both origins ask for a certificate. A description at the API's own gets it, one at another origin does not.
+#[test]
+fn a_description_at_another_origin_gets_no_certificate() {
+    let home = Home::new();
+    let (servers, clients) = (Authority::new(&home, "servers"), Authority::new(&home, "clients"));
+    let own = servers.issue_local(&home, "server");
+    let description = json!({ "openapi": "3.1.0", "paths": { "/a": { "get": { "operationId": "a" } } } });
+    let api = Stub::new(move |_| (200, "Content-Type: application/json\r\n", description.to_string()));
+    let address = format!("127.0.0.1:{}", api.port);
+    let [here, other] = [(); 2].map(|()| TlsProxy::accepting(&address, requiring(&own, &clients)));
+    let pair = clients.issue(&home, "gateway", &["gateway.example"]);
+    let table = |name: &str, port: u16| {
+        format!(
+            "[servers.{name}]\nopenapi = \"https://localhost:{port}/api.json\"\nurl = \"https://localhost:{here}/\"\n\
+             ca = {:?}\nclient_cert = {:?}\nclient_key = {:?}\n",
+            servers.file, pair.cert, pair.key
+        )
+    };
+    let gateway = Gateway::start(&home, &(table("near", here) + &table("far", other)));
+    gateway.wait_for("near", "ready");
+    until("the other origin wants a certificate", || {
+        let far = gateway.server("far");
+        let cause = far["cause"].as_str().unwrap_or_default();
+        (far["state"] == "down" && cause.contains("CertificateRequired")).then_some(())
+    });
+    assert_eq!(Client::plain(&gateway).names("tools"), ["near_a"]);
 }
 
 #[test]
