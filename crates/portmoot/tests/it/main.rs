@@ -58,6 +58,7 @@ mod intruders;
 mod isolation;
 mod issuers;
 mod json_at_a_terminal;
+mod large_results;
 mod late_approvals;
 mod limits;
 mod listed_server;
