@@ -136,7 +136,12 @@ fn send_by(
             let target = call.request.target.as_ref().map(|named| Target::Tool(named.as_str()));
             fail(dispatch, call, *topic::request_refusal(Cause::Unknown, target));
         }
-        Ok(own) => send(dispatch, call, session, own.as_deref(), request),
+        Ok(own) => {
+            if let Some(model::Target::Tool(public)) = &call.request.target {
+                server.upstream.note_call(own.as_deref().unwrap_or(public));
+            }
+            send(dispatch, call, session, own.as_deref(), request);
+        }
         Err(refusal) => fail(dispatch, call, refusal),
     }
 }

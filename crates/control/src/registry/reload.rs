@@ -271,6 +271,7 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
             () = renewed.notified() => {}
         }
         let Some(registry) = registry.upgrade() else { return };
+        registry.kept.turn_day();
         let now_ms = unix_ms();
         if registry.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms()) {
             registry.refresh(None);
