@@ -7,6 +7,7 @@
 
 With `--times N` after these, `--call` makes its call so many times on one connection. `--typed TOOL JSON` in place of `--call` makes
 it with the tool's own message, `--plain TOOL JSON` with any arguments in a Struct. `--metadata JSON` gives the call metadata.
+`--read URI -` in place of `--call` reads a resource.
 """
 
 import json
@@ -138,6 +139,10 @@ def answers_of(peer, tool, words, times, status=lambda: None):
 def one_call(peer, tool, words, kind, metadata):
     if refused := begin(peer):
         return refused
+    if kind == "--read":
+        answer = peer.ask(read_resource_request={"uri": tool})
+        contents = answer.read_resource_response.contents
+        return [one.text for one in contents] if contents else error(answer)
     if kind == "--typed":
         listed = peer.ask(list_tools_request={"include_schemas": True}).list_tools_response.tools
         arguments = typed(next(one for one in listed if one.name == tool), json.loads(words))
@@ -150,7 +155,7 @@ def one_call(peer, tool, words, kind, metadata):
 def main():
     arguments = sys.argv[1:]
     prefix, call, kind = "", None, arguments[0]
-    if kind in ("--call", "--typed", "--plain"):
+    if kind in ("--call", "--typed", "--plain", "--read"):
         call, arguments = arguments[1:3], arguments[3:]
     if arguments[0] == "--prefix":
         prefix, arguments = arguments[1], arguments[2:]

@@ -1,4 +1,5 @@
-//! Calls of tools: `/api/v1/tools/{name}/call`. A call is a request of its participant as any other: admitted, held and recorded.
+//! Calls of tools: `/api/v1/tools/{name}/call`; results that were too large for their callers: `/api/v1/results/{id}`. Both are requests
+//! of their participant as any other: admitted, held and recorded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use axum::{Extension, Json};
 use bytes::Bytes;
 use control::{CallerLinks, Visitor};
 use gateway::{AwaitedCall, Call, Incoming, Link, Parks, Reply, Respell};
+use json::Object;
 use model::{Answer, Form, OperationId, Refusal, RefusalCode};
 use platform::Mutex;
 use serde::{Deserialize, Serialize};
@@ -19,7 +21,7 @@ use tokio::sync::oneshot;
 use topic::Logs;
 use upstream::ClientProfile;
 use utoipa::ToSchema;
-use wire::mcp::{Params, Version, relay};
+use wire::mcp::{Params, Version, large, relay};
 use wire::rpc::{self, Id, Message};
 
 use crate::error::{ApiError, ApiResult, Problem};
@@ -54,21 +56,50 @@ pub(crate) async fn call(
     if !json::is_object(arguments.as_bytes()) {
         return Err(Refusal::new(RefusalCode::Malformed, "`arguments` must be an object").into());
     }
-    let incoming = incoming(&name, arguments)?;
-    let CallSite { visitor: (dispatch, participant), link } = &site;
-    dispatch.wait_for_target(link, &incoming.request).await;
-    let (answered, answer) = oneshot::channel();
-    let reply = Arc::new(HttpReply(Mutex::new(Some(answered))));
-    let call = dispatch.as_bearer(link, participant, || dispatch.request(link, incoming, reply));
-    let answer = AwaitedCall::new(dispatch, call).answer(answer).await;
-    let cancelled = || Refusal::new(RefusalCode::Cancelled, "the call was cancelled");
-    let result = answer.unwrap_or_else(|| Err(cancelled()))?;
+    let incoming = incoming(METHOD, |params| {
+        params.text("name", &name).raw("arguments", arguments.as_bytes());
+    })?;
+    let result = site.answer_to(incoming).await?;
     if let Some(proposal) = site.waits(&result) {
         let place = format!("/api/v1/proposals/{proposal}");
         let message = format!("the call waits for a decision: GET {place}");
         let held = HeldCall { proposal: proposal.to_string(), message };
         return Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(held)).into_response());
     }
+    Ok(([(header::CONTENT_TYPE, "application/json")], result).into_response())
+}
+
+/// Reads a result of a tool that was too large for its caller (`result_bytes_max`), as the resource `portmoot://results/{id}`: a page,
+/// a part, or the places of a text in it.
+///
+/// Only its caller can read it, in its topic, for an hour.
+#[utoipa::path(
+    get,
+    path = "/api/v1/results/{id}",
+    params(
+        ("id" = String, Path),
+        ("topic" = Option<String>, Query),
+        ("page" = Option<usize>, Query, description = "A page of its text, from 1 on; without another parameter the first."),
+        ("part" = Option<usize>, Query, description = "A part that is no text, from 1 on."),
+        ("search" = Option<String>, Query, description = "A text to find."),
+        ("from" = Option<usize>, Query, description = "With `search`: the byte at which the search begins.")
+    ),
+    responses(
+        (status = 200, body = serde_json::Value, description = "The result of `resources/read`: an object with `contents`. A server wrote it: untrusted."),
+        (status = "4XX", body = Problem)
+    )
+)]
+pub(crate) async fn kept_result(
+    site: CallSite,
+    Path(id): Path<String>,
+    Query(query): Query<Vec<(String, String)>>,
+) -> ApiResult<Response> {
+    let asked = query.iter().filter(|(key, _)| key != "topic");
+    let uri = large::uri_of(&id, asked.map(|(key, value)| (key.as_str(), value.as_str())));
+    let incoming = incoming("resources/read", |params| {
+        params.text("uri", &uri);
+    })?;
+    let result = site.answer_to(incoming).await?;
     Ok(([(header::CONTENT_TYPE, "application/json")], result).into_response())
 }
 
@@ -111,6 +142,18 @@ impl FromRequestParts<Api> for CallSite {
 }
 
 impl CallSite {
+    /// Makes a request, and waits for its result.
+    async fn answer_to(&self, incoming: Incoming) -> Result<Bytes, Refusal> {
+        let Self { visitor: (dispatch, participant), link } = self;
+        dispatch.wait_for_target(link, &incoming.request).await;
+        let (answered, answer) = oneshot::channel();
+        let reply = Arc::new(HttpReply(Mutex::new(Some(answered))));
+        let call = dispatch.as_bearer(link, participant, || dispatch.request(link, incoming, reply));
+        let answer = AwaitedCall::new(dispatch, call).answer(answer).await;
+        let cancelled = || Refusal::new(RefusalCode::Cancelled, "the call was cancelled");
+        answer.unwrap_or_else(|| Err(cancelled()))
+    }
+
     /// The proposal of this caller that a result names, if it stands for a call that waits.
     fn waits(&self, result: &[u8]) -> Option<OperationId> {
         let kind = json::text(json::at(result, &["resultType"])?)?;
@@ -121,17 +164,18 @@ impl CallSite {
     }
 }
 
-/// The call as a modern client sends it that declares nothing, but gets a task if the call waits for a decision.
-fn incoming(name: &str, arguments: &str) -> Result<Incoming, Refusal> {
+/// A request as a modern client sends it that declares nothing, but gets a task if a call waits for a decision.
+fn incoming(method: &'static str, write: impl FnOnce(&mut Object<'_>)) -> Result<Incoming, Refusal> {
     let params = json::object(|params| {
-        params.text("name", name).raw("arguments", arguments.as_bytes()).object("_meta", |meta| {
+        write(params);
+        params.object("_meta", |meta| {
             meta.text("io.modelcontextprotocol/protocolVersion", Version::NEWEST.as_str());
             meta.object("io.modelcontextprotocol/clientCapabilities", |_| {});
         });
     });
     let malformed = |why: &rpc::Malformed| Refusal::new(RefusalCode::Malformed, why.message.clone());
     // The id is for this message alone: the caller has the connection.
-    let message = Message::read(rpc::request(&Id::number(1), METHOD, Some(&params)));
+    let message = Message::read(rpc::request(&Id::number(1), method, Some(&params)));
     let message = message.map_err(|why| malformed(&why))?;
     let params = Params::read(&message).map_err(|why| malformed(&why))?;
     let request = relay::decode_request(&params, Form::Modern);
@@ -154,7 +198,13 @@ impl HttpReply {
 
 impl Reply for HttpReply {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
-        let encoded = relay::encode_answer(answer, METHOD, call.link.form, &Id::number(1), respell);
+        let encoded = relay::encode_answer(
+            answer,
+            call.request.method.as_str(),
+            call.link.form,
+            &Id::number(1),
+            respell,
+        );
         let room = call.link.held.get().is_none_or(|held| held.has_room(encoded.frame.len()));
         self.send(match room {
             true => result(encoded.frame),

@@ -53,6 +53,7 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         tools::tools,
         tools::tool,
         calls::call,
+        calls::kept_result,
         tokens::tokens,
         tokens::issue,
         tokens::rotate,

@@ -50,6 +50,7 @@ pub fn router(
         .route("/api/v1/tools", get(tools::tools))
         .route("/api/v1/tools/{name}", get(tools::tool))
         .route("/api/v1/tools/{name}/call", post(calls::call))
+        .route("/api/v1/results/{id}", get(calls::kept_result))
         .route("/api/v1/tokens", get(tokens::tokens).post(tokens::issue))
         .route("/api/v1/tokens/{name}", delete(tokens::revoke))
         .route("/api/v1/tokens/{name}/rotate", post(tokens::rotate))

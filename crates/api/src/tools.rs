@@ -10,8 +10,9 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::{Json, http::request::Parts};
 use gateway::Dispatch;
 use model::{Capabilities, ListKind, ParticipantId, Refusal, RefusalCode};
-use upstream::Manifest;
+use upstream::{Manifest, today};
 use wire::mcp::list::Item;
+use wire::time::rfc3339;
 
 use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::{Api, presented};
@@ -26,8 +27,8 @@ pub(crate) const DEFAULT_TOPIC: &str = "main";
     params(("topic" = Option<String>, Query)),
     responses((status = 200, body = Tools), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn tools(Visitor { dispatch, caller, .. }: Visitor) -> Json<Tools> {
-    Json(Tools { tools: visible(&dispatch, &caller, None) })
+pub(crate) async fn tools(Visitor { dispatch, caller, sees_servers }: Visitor) -> Json<Tools> {
+    Json(Tools { tools: visible(&dispatch, &caller, None, sees_servers) })
 }
 
 /// One of these tools.
@@ -41,7 +42,7 @@ pub(crate) async fn tool(
     Visitor { dispatch, caller, sees_servers }: Visitor,
     Path(name): Path<String>,
 ) -> ApiResult<Json<Tool>> {
-    let mut found = visible(&dispatch, &caller, Some(&name)).into_iter().next();
+    let mut found = visible(&dispatch, &caller, Some(&name), sees_servers).into_iter().next();
     if sees_servers && let Some(tool) = &mut found {
         tool.original = original(&dispatch, &caller.0, tool);
     }
@@ -75,11 +76,13 @@ impl FromRequestParts<Api> for Visitor {
     }
 }
 
-/// The tools that a caller with these capabilities may call or propose, under their public names.
+/// The tools that a caller with these capabilities may call or propose, under their public names; with their uses for one who sees
+/// servers.
 fn visible(
     dispatch: &Dispatch,
     (who, capabilities): &(ParticipantId, Arc<Capabilities>),
     name: Option<&str>,
+    sees_servers: bool,
 ) -> Vec<Tool> {
     let snapshot = dispatch.with(|topic| topic.list_snapshot_of(who, capabilities));
     let manifests = manifests(dispatch, who);
@@ -93,7 +96,9 @@ fn visible(
     let wanted = listings.iter().filter(|listing| name.is_none_or(|name| listing.public == name));
     let tool = |listing: &topic::Listing<'_>| {
         let item = items.get(&(listing.upstream, &**listing.own))?;
-        Some(Tool::of(item, &listing.public, listing.upstream, listing.held))
+        let tool = Tool::of(item, &listing.public, listing.upstream, listing.held);
+        let uses = sees_servers.then(|| ToolUses::of(dispatch, listing.upstream, listing.own)).flatten();
+        Some(Tool { uses, ..tool })
     };
     wanted.filter_map(tool).collect()
 }
@@ -164,6 +169,43 @@ pub(crate) struct Tool {
     /// `portmoot/servers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original: Option<Original>,
+    /// When it was called last, by any caller. Only for tools of configured servers, and for callers with `portmoot/servers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uses: Option<ToolUses>,
+}
+
+/// When a tool was called last.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ToolUses {
+    /// The server's own name of it.
+    pub own_name: String,
+    /// The day from which on its calls are counted, such as `2026-11-27`, in UTC: the first on which the gateway saw it listed.
+    pub counted_since: String,
+    /// The day of the last call, in UTC; absent if there was none since then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_call: Option<String>,
+    /// The days since the last call, or since calls are counted.
+    pub idle_days: u64,
+}
+
+impl ToolUses {
+    fn of(dispatch: &Dispatch, server: &ParticipantId, own: &str) -> Option<Self> {
+        let server = dispatch.server(server)?;
+        let found = server.upstream.tool_use(own).filter(|_| !server.serves())?;
+        Some(Self {
+            own_name: own.to_owned(),
+            counted_since: date(found.since),
+            last_call: found.last.map(date),
+            idle_days: found.idle_days(today()),
+        })
+    }
+}
+
+/// A day, counted from 1970, as `2026-11-27`.
+fn date(day: u64) -> String {
+    let mut date = rfc3339(day.saturating_mul(24 * 3_600 * 1_000));
+    date.truncate("2026-11-27".len());
+    date
 }
 
 /// A tool as its server defines it.
@@ -194,6 +236,7 @@ impl Tool {
             held,
             annotations: raw("annotations"),
             original: None,
+            uses: None,
         }
     }
 }

@@ -53,8 +53,9 @@ impl Incarnations {
         known.get(name)?.split_once('.')?.1.parse().ok()
     }
 
-    /// A principal with its incarnation.
-    fn bearer<'p>(&self, principal: &'p str) -> Cow<'p, str> {
+    /// A principal with its incarnation: what no two bearers of a name have in common.
+    #[must_use]
+    pub fn bearer<'p>(&self, principal: &'p str) -> Cow<'p, str> {
         if !self.has_some.load(Ordering::Acquire) {
             return principal.into();
         }

@@ -10,7 +10,7 @@ use crate::read_file::read_file;
 use crate::reader::{Table, ValueForm};
 use crate::secrets::{NamedValue, Outside, note_unread};
 use crate::servers::timeouts;
-use crate::values::{Env, FULL_PATH, capabilities, participant_id, rate, topic_name};
+use crate::values::{Env, FULL_PATH, capabilities, participant_id, rate, result_bytes_max, topic_name};
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
 use access::issuers::Subject;
@@ -60,6 +60,7 @@ fn participant(
     let timeouts = timeouts(&table);
     let serves = table.flag("serves").unwrap_or(false).then_some(timeouts);
     let validate = table.flag("validate").unwrap_or_default();
+    let result_bytes_max = result_bytes_max(&table);
     table.finish();
     let participant = Arc::new(Participant {
         id: id?,
@@ -79,6 +80,7 @@ fn participant(
         capabilities_written,
         serves,
         validate,
+        result_bytes_max,
     })
 }
 

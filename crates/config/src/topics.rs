@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::profiles::{Profiles, profile};
 use crate::reader::{Table, ValueForm};
 use crate::sets::name_filter;
-use crate::values::{rate, topic_name};
+use crate::values::{rate, result_bytes_max, topic_name};
 use access::GUEST_RATE;
 use access::config::{Access, BuiltIn, McpCalls, ToolsList, TopicConfig};
 use model::ParticipantId;
@@ -61,6 +61,7 @@ fn topic(
     let tools_list = tools_list(&table, &builtin);
     let list_wait = table.duration("list_wait").unwrap_or(LIST_WAIT);
     let proposal_ttl = table.duration("proposal_ttl").unwrap_or(PROPOSAL_TTL);
+    let result_bytes_max = result_bytes_max(&table).filter(|limit| *limit > 0);
     table.finish();
     let history = usize::try_from(history).unwrap_or(usize::MAX);
     Some(TopicConfig {
@@ -76,6 +77,7 @@ fn topic(
         tools_list,
         list_wait,
         proposal_ttl,
+        result_bytes_max,
     })
 }
 

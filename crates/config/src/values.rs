@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use access::config::Sets;
+use access::config::{RESULT_BYTES_MIN, Sets};
 use model::{Capabilities, Capability, IdError, ParticipantId, RateLimit, TopicName};
 use upstream::config::Secret;
 
@@ -196,6 +196,21 @@ pub(crate) fn topic_name(name: &str, location: &Location, problems: &Problems) -
 pub(crate) fn capabilities(table: &Table<'_>, sets: &Sets) -> Option<Arc<Capabilities>> {
     let items = table.list("capabilities")?;
     Some(Arc::new(items.iter().flat_map(|item| capability(table, item, sets)).collect()))
+}
+
+/// The limit of results of tools, `result_bytes_max`; 0 is no limit. One below the least that leaves room for a page is a problem.
+pub(crate) fn result_bytes_max(table: &Table<'_>) -> Option<usize> {
+    let key = "result_bytes_max";
+    let limit = table.bytes(key)?;
+    if limit == 0 {
+        return Some(0);
+    }
+    if limit < RESULT_BYTES_MIN {
+        let kib = RESULT_BYTES_MIN >> 10;
+        let message = format!("`{}` is less than {kib} KiB", table.full(key));
+        table.note_value(key, message, "write a larger one, such as \"64KiB\", or 0 for no limit");
+    }
+    Some(limit.max(RESULT_BYTES_MIN))
 }
 
 /// A rate: `"100/s"`, `"600/min"`, or `{ limit = "100/s", burst = 200 }`.

@@ -26,6 +26,7 @@ pub(crate) fn config(limits: Limits) -> Config {
         tools_list: <_>::default(),
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(60),
+        result_bytes_max: None,
     };
     Config { legacy_sse: true, limits: Arc::new(limits), topics: vec![topic], ..Config::default() }
 }

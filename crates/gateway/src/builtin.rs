@@ -19,7 +19,7 @@ use wire::mcp::method;
 
 use crate::delivery::{self, spawn, unknown_method};
 use crate::{call::Call, dispatch::Dispatch, handshake, incoming::Names};
-use crate::{listen, live::ConfiguredServer, manifests, tasks::list as task_list};
+use crate::{listen, live::ConfiguredServer, manifests, results, tasks::list as task_list};
 pub(crate) use proxy::unwrap;
 pub use tools::manifest;
 
@@ -51,6 +51,7 @@ fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "logging/setLevel" => spawn(dispatch, call, pass_level),
         "subscriptions/listen" => listen::serve(dispatch, call),
         "tools/call" => tools::call(dispatch, call),
+        "resources/read" => results::serve(dispatch, call),
         "tasks/list" => spawn(dispatch, call, task_list::page),
         "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => held_tasks::serve(dispatch, call),
         _ => delivery::fail(dispatch, call, unknown_method(name)),
@@ -63,6 +64,9 @@ fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "tools/call" if !tools::is_in_room(dispatch, call) => Err(tools::unknown()),
         "tools/call" => return tools::call(dispatch, call),
         "tools/list" => Ok(tools::list_in_room(dispatch, &call.link.participant.id)),
+        "resources/read" if results::is_own(dispatch, &call.link.participant.id, &call.request) => {
+            return results::serve(dispatch, call);
+        }
         _ => for_server(model::GATEWAY, &Manifest::default(), call, &|_| true),
     };
     delivery::finish(dispatch, call, body);

@@ -76,6 +76,11 @@ pub(crate) struct Answering<'c> {
 }
 
 impl Answering<'_> {
+    /// Whether an answer reaches no caller now.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_away
+    }
+
     pub(crate) fn request(&self) -> &Call {
         self.back.as_deref().unwrap_or(self.call)
     }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 use access::account;
 use bytes::Bytes;
 use model::{
-    Answer, Coding, Form, LinkId, LogLevel, Notice, Outcome, Payload, Refusal, RefusalCode, Request,
+    Answer, Coding, Form, LinkId, LogLevel, Notice, Outcome, ParticipantId, Payload, Refusal, RefusalCode,
+    Request,
 };
 use topic::{Cause, End, Subject, Target};
 use upstream::curation::Author;
@@ -19,7 +20,7 @@ use crate::live::{ConfiguredServer, Event, ProposalView, Server};
 use crate::proposals::open::is_redefined;
 use crate::tasks::{bridge, follow::Follower, journal, relay::Renamed};
 use crate::{
-    accounts, context::call_number, curation, dispatch::Dispatch, record::Record, returns,
+    accounts, context::call_number, curation, dispatch::Dispatch, record::Record, results, returns,
     tasks::relay as tasks, unfit,
 };
 
@@ -33,7 +34,7 @@ pub(crate) fn note(
 ) {
     let topic: Weak<Dispatch> = Arc::downgrade(dispatch);
     let server = match server {
-        Server::Gateway => model::ParticipantId::gateway(),
+        Server::Gateway => ParticipantId::gateway(),
         Server::Upstream(server) => server.id.clone(),
     };
     let (proposal, proposer) = proposal.map(|proposal| (proposal.id, proposal.by.clone())).unzip();
@@ -135,7 +136,12 @@ fn send_by(
             let target = call.request.target.as_ref().map(|named| Target::Tool(named.as_str()));
             fail(dispatch, call, *topic::request_refusal(Cause::Unknown, target));
         }
-        Ok(own) => send(dispatch, call, session, own.as_deref(), request),
+        Ok(own) => {
+            if let Some(model::Target::Tool(public)) = &call.request.target {
+                server.upstream.note_call(own.as_deref().unwrap_or(public));
+            }
+            send(dispatch, call, session, own.as_deref(), request);
+        }
         Err(refusal) => fail(dispatch, call, refusal),
     }
 }
@@ -418,12 +424,24 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer)
 }
 
 /// Sends the caller an answer, under public URIs.
-fn reply(dispatch: &Dispatch, call: &Call, answer: &Answer) {
+fn reply(dispatch: &Arc<Dispatch>, call: &Call, answer: &Answer) {
     let server = call.delivered.get().map(|delivered| &delivered.server);
-    let server = server.filter(|_| call.names == crate::incoming::Names::Public);
+    reply_by(dispatch, call, answer, server.filter(|_| call.names == crate::incoming::Names::Public));
+}
+
+/// Sends the caller an answer, with the URIs of this server under their public spelling: as much of it as the caller gets at once.
+pub(crate) fn reply_by(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    answer: &Answer,
+    server: Option<&ParticipantId>,
+) {
     let reply = call.reply();
     let link = reply.request().link.id;
     let respell = |own: &str| dispatch.respelled(link, server?, own);
+    if let Some(cut) = results::cut(dispatch, &reply, answer, &respell) {
+        return reply.settle(&cut, &|_| None);
+    }
     reply.settle(answer, &respell);
 }
 

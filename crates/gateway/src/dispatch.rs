@@ -21,6 +21,7 @@ use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
 use crate::manifests::Announcements;
 use crate::offer::OwnLists;
+use crate::results::Results;
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};
@@ -76,6 +77,8 @@ pub struct Dispatch {
     pub(crate) listing: Mutex<()>,
     pub(crate) announcements: Announcements,
     pub(crate) tasks: Arc<Tasks>,
+    /// Results that were too large for their callers.
+    pub(crate) results: Arc<Results>,
     pub(crate) pages: PageCache,
     pub(crate) indexes: IndexCache,
     /// Whether the first start of every server has ended.
@@ -140,6 +143,7 @@ impl Dispatch {
             listing: Mutex::default(),
             announcements: Announcements::default(),
             tasks: Arc::default(),
+            results: Arc::default(),
             pages: PageCache::default(),
             indexes: IndexCache::default(),
             settled: AtomicBool::new(false),

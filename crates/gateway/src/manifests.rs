@@ -47,7 +47,8 @@ pub(crate) async fn seen(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Seen, 
         Some(manifests) if dispatch.settled.load(Ordering::Acquire) => manifests,
         _ => after_wait(dispatch, call).await,
     };
-    Ok(Seen::new(snapshot(dispatch, call)?, manifests, task::shown(call.client().version)))
+    let tasks = task::shown(call.client().version);
+    Ok(Seen::new(snapshot(dispatch, call)?, manifests, tasks, promises(dispatch, call)))
 }
 
 /// The manifests, after the bounded waits.
@@ -106,7 +107,7 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
         participant: &call.link.participant.id,
         list,
         form: call.request.payload.form,
-        reader: reader(call, list),
+        reader: reader(dispatch, call, list),
         only: if list == ListKind::Tools { dispatch.tools_list() } else { ToolsList::Full },
         cursor: relay::param_text(&call.request, "cursor"),
         gateways: gateways::read(call.request.payload.body_bytes()).map(|_| handshake::gateways(dispatch)),
@@ -115,16 +116,22 @@ fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests)
 }
 
 /// Reading of a list by a caller's client: only lists of tools differ.
-fn reader(call: &Call, list: ListKind) -> Reader {
+fn reader(dispatch: &Dispatch, call: &Call, list: ListKind) -> Reader {
     let client = call.client();
     match list {
         ListKind::Tools => Reader {
             tasks: task::shown(client.version),
             apps: client.shows_apps(),
             names: AcceptedNames::of(client.client_info.as_deref()),
+            outputs: promises(dispatch, call),
         },
         ListKind::Prompts | ListKind::Resources | ListKind::Templates | ListKind::Skills => Reader::PLAIN,
     }
+}
+
+/// Whether tools promise structured results to the caller: a result that is cut has none.
+fn promises(dispatch: &Dispatch, call: &Call) -> bool {
+    dispatch.result_limit(&call.link.participant.id).is_none()
 }
 
 fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {

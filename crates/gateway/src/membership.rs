@@ -215,9 +215,13 @@ impl Dispatch {
         manifest.compiled = Compiled::with(&self.context.fields);
         let manifest = Arc::new(manifest);
         let sets = offer.sets.cloned().unwrap_or_default();
-        let newer = OwnLists { manifest: Arc::clone(&manifest), tools_list, sets };
+        let results = offer.results.cloned().unwrap_or_default();
+        let newer =
+            OwnLists { manifest: Arc::clone(&manifest), tools_list, sets, results: Arc::clone(&results) };
         let older = std::mem::replace(&mut *self.own_lists.write(), newer);
-        let changed: &[ListKind] = if older.tools_list == tools_list { &[] } else { &[ListKind::Tools] };
+        // Callers with a limit of results see other definitions of tools.
+        let same = older.tools_list == tools_list && older.results == results;
+        let changed: &[ListKind] = if same { &[] } else { &[ListKind::Tools] };
         self.take(listed(&ParticipantId::gateway(), ListScope::Shared, &[manifest], changed));
     }
 
@@ -229,6 +233,11 @@ impl Dispatch {
     /// What lists of tools show.
     pub(crate) fn tools_list(&self) -> ToolsList {
         self.own_lists.read().tools_list
+    }
+
+    /// How many bytes a result of a tool may have for this participant; `None` is without a limit.
+    pub(crate) fn result_limit(&self, participant: &ParticipantId) -> Option<usize> {
+        self.own_lists.read().results.of(participant)
     }
 
     /// The sets of tools in which callers may search.

@@ -1,13 +1,15 @@
 //! Records: verdicts of the topic as entries of the audit log.
 
-use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Request, Target};
+use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Request};
 use store::OpenedProposal;
 use store::audit::{AuditEntry, EntryKind, Verdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
 use crate::violations::Violation;
-use crate::{call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed};
+use crate::{
+    call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed, results,
+};
 use store::recorder::{Permit, entry};
 
 /// The kind of a message that is no envelope.
@@ -241,7 +243,7 @@ impl Dispatch {
 }
 
 fn what_of(request: &Request) -> EntryKind<'_> {
-    what(REQUEST, request.method.as_str(), request.target.as_ref().and_then(Target::context))
+    what(REQUEST, request.method.as_str(), results::recorded(request))
 }
 
 /// The kind as it was asked for, well formed or not.

@@ -17,7 +17,7 @@ use store::recorder::Permit;
 
 use crate::{
     apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, narrow_names, record::Record,
-    skills, tasks,
+    results, skills, tasks,
 };
 
 impl Dispatch {
@@ -65,7 +65,10 @@ impl Dispatch {
         // The gateway's own participant answers for a task whose server cannot be asked any more.
         let served = task.as_ref().filter(|task| !task.is_lost());
         let served = served.map(|task| topic::Target::Upstream(task.origin.server.as_str()));
-        let target = named(&call.request).or(served);
+        let target = match results::is_own(self, &link.participant.id, &call.request) {
+            true => Some(topic::Target::Kept),
+            false => named(&call.request).or(served),
+        };
         // Handshakes, pings and lists name nothing: they are recorded only if they are refused.
         let is_recorded = target.is_some() || comes_back;
         let permit = match self.audit.reserve_on(link.audit()) {

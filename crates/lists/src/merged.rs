@@ -8,6 +8,7 @@ use model::{GATEWAY, ListKind, ParticipantId};
 use topic::{BuiltinTool, ListSnapshot, narrow_name};
 use upstream::Manifest;
 use wire::mcp::extensions;
+use wire::mcp::large;
 use wire::mcp::list::{Item, RenderedList};
 use wire::mcp::task::{self, TaskListing};
 use wire::mcp::uris;
@@ -48,11 +49,14 @@ pub struct Reader {
     pub apps: bool,
     /// The names of tools that the client accepts.
     pub names: AcceptedNames,
+    /// Whether tools promise structured results: none are promised to a caller whose results may be cut.
+    pub outputs: bool,
 }
 
 impl Reader {
     /// A reader of what the servers wrote that is for models.
-    pub const PLAIN: Self = Self { tasks: TaskListing::AsWritten, apps: false, names: AcceptedNames::All };
+    pub const PLAIN: Self =
+        Self { tasks: TaskListing::AsWritten, apps: false, names: AcceptedNames::All, outputs: true };
 }
 
 /// One entry of a list.
@@ -64,6 +68,7 @@ pub struct ListEntry<'m> {
     /// Its public name or URI.
     pub public: Cow<'m, str>,
     tasks: TaskListing,
+    outputs: bool,
 }
 
 impl ListEntry<'_> {
@@ -132,7 +137,8 @@ impl<'m> Merged<'m> {
             let public = narrow.map_or(public, Cow::Owned);
             let found = items.find(listing.own);
             let found = found.filter(|item| reader.apps || !extensions::is_for_apps_alone(list, &item.raw));
-            entries.extend(found.map(|item| ListEntry { server, item, public, tasks }));
+            let outputs = reader.outputs;
+            entries.extend(found.map(|item| ListEntry { server, item, public, tasks, outputs }));
         }
         let labels = list == ListKind::Skills && manifests.len() > 2;
         Self { snapshot, list, entries, extras: extras.unwrap_or_default(), labels }
@@ -182,13 +188,16 @@ impl<'m> Merged<'m> {
 
     /// The item of an entry if it differs from the server's: a tool whose calls the gateway can make tasks may be called as a task
     /// (MCP 2025-11-25, "Tool-Level Negotiation"), and the URI in its `_meta` has the public spelling.
-    fn changed(&self, ListEntry { server, item, tasks, .. }: &ListEntry<'_>) -> Option<Item> {
+    fn changed(&self, ListEntry { server, item, tasks, outputs, .. }: &ListEntry<'_>) -> Option<Item> {
         let offered = match tasks {
             TaskListing::Offered => task::offer(&item.raw).ok(),
             TaskListing::AsWritten => None,
             TaskListing::Hidden => task::unmarked(&item.raw),
         };
-        let offered = offered.map(Bytes::from);
+        let promises = !outputs && self.list == ListKind::Tools;
+        let unpromised =
+            promises.then(|| large::unpromised(offered.as_deref().unwrap_or(&item.raw))).flatten();
+        let offered = unpromised.or(offered).map(Bytes::from);
         let public = |own: &str| self.snapshot.respelled_uri(server, own);
         let respelled = uris::rewrite_item(self.list, offered.as_ref().unwrap_or(&item.raw), &public);
         let spelled = respelled.or(offered);

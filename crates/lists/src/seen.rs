@@ -15,19 +15,25 @@ pub struct Seen {
     snapshot: ListSnapshot,
     manifests: Manifests,
     tasks: TaskListing,
+    outputs: bool,
 }
 
 impl Seen {
     /// Lists of these manifests as a caller with this snapshot sees them. `tasks`: what a list of tools says
-    /// about tasks.
-    pub fn new(snapshot: ListSnapshot, manifests: Manifests, tasks: TaskListing) -> Self {
-        Self { snapshot, manifests, tasks }
+    /// about tasks; `outputs`: whether it promises structured results.
+    pub fn new(snapshot: ListSnapshot, manifests: Manifests, tasks: TaskListing, outputs: bool) -> Self {
+        Self { snapshot, manifests, tasks, outputs }
     }
 
     /// One list in full, whatever the topic's lists show of it. A model finds nothing here that is for apps alone.
     pub fn list(&self, list: ListKind) -> Merged<'_> {
         let tasks = if list == ListKind::Tools { self.tasks } else { TaskListing::AsWritten };
-        Merged::new(&self.snapshot, list, &self.manifests, Reader { tasks, ..Reader::PLAIN })
+        Merged::new(
+            &self.snapshot,
+            list,
+            &self.manifests,
+            Reader { tasks, outputs: self.outputs, ..Reader::PLAIN },
+        )
     }
 
     /// The index of the tools, without those that find the others, or of the skills. It is made once for as long as nothing changes.

@@ -293,7 +293,7 @@ impl Catalog {
         target: Option<Target<'a>>,
     ) -> Option<Route<'a>> {
         match target {
-            None => self.route(self.builtin?, ""),
+            None | Some(Target::Kept) => self.route(self.builtin?, ""),
             Some(Target::Tool(name)) => self.resolve_name(overrides, ListKind::Tools, name),
             Some(Target::Prompt(name)) => self.resolve_name(overrides, ListKind::Prompts, name),
             Some(Target::Uri(uri)) => {

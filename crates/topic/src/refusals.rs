@@ -200,6 +200,7 @@ fn unknown(target: Option<Target<'_>>) -> Refusal {
         Some(Target::Prompt(_)) => "there is no prompt of this name",
         Some(Target::Uri(_)) => "there is no resource of this URI",
         Some(Target::Upstream(_)) => "there is no server of this name",
+        Some(Target::Kept) => "this result is not kept any more",
     };
     Refusal::new(RefusalCode::UnknownTarget, message).hint("list what there is and use a name from the list")
 }

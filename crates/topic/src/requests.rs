@@ -18,7 +18,7 @@ use crate::{
     view::OfferedEntry,
 };
 
-/// The method under which a request about the caller's own proposals is judged.
+/// The method under which a request about the caller's own proposals, or its own kept results, is judged.
 pub(crate) const OWN_PROPOSAL: Method = Method::Known("tasks/result");
 
 impl<H: Handles> Topic<H> {
@@ -32,7 +32,8 @@ impl<H: Handles> Topic<H> {
             let refusal = refused.or_else(|cause| refusals::of_request(cause, target));
             return self.refuse_request(call, refusal, cause);
         }
-        // A tool for the caller's own proposals needs no capability, because requests about their tasks need none.
+        // What is about the caller's own proposals needs no capability, because requests about their tasks need none; neither does a
+        // result that was the caller's before.
         let (method, target) = match self.serves_own(link, &method, target) {
             true => (OWN_PROPOSAL, None),
             false => (method, target),
@@ -122,9 +123,12 @@ impl<H: Handles> Topic<H> {
         Ok((route, seat, rule))
     }
 
-    /// Whether a request is for one of the tools for a caller's own proposals. They work whether or not they are listed, unless a
-    /// server lists a tool of this name.
+    /// Whether a request is for a result that is kept for its caller, or for one of the tools for a caller's own proposals. They work
+    /// whether or not they are listed, unless a server lists a tool of this name.
     fn serves_own(&self, link: LinkId, method: &Method, target: Option<Target<'_>>) -> bool {
+        if target == Some(Target::Kept) {
+            return true;
+        }
         let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else { return false };
         let is_server = |route: Route<'_>| route.is_listed() && Some(route.index) != self.catalog.builtin();
         BuiltinTool::of(name).is_some_and(BuiltinTool::serves_own)

@@ -1,9 +1,11 @@
-//! Kept manifests: what servers listed when they last ran, in the data directory, and which participants used them lately.
+//! Kept manifests: what servers listed when they last ran, in the data directory, which participants used them lately, and when their
+//! tools were called last.
 //!
-//! One file for each server, bound to the digest of its configuration, and one for the uses. A file that cannot be read is as good as none:
+//! One file for each server, bound to the digest of its configuration, and one for the uses of servers and of tools. A file that cannot be read is as good as none:
 //! the server is started once to list it.
 
 mod record;
+mod tool_uses;
 mod uses;
 
 use std::collections::BTreeMap;
@@ -20,13 +22,18 @@ use platform::{Mutex, open_regular, replace_file};
 use sha2::{Digest, Sha256};
 
 pub(crate) use record::{Kept, KeptLists};
+pub use tool_uses::ToolUse;
+use tool_uses::{CalledToday, ToolUses};
 pub(crate) use uses::Used;
 use uses::Uses;
+pub use uses::today;
 
 /// The folder of the manifests in the data directory.
 const DIR: &str = "manifests";
 /// The file of the uses in the data directory.
 const USES: &str = "server-uses.json";
+/// The file of the uses of tools.
+const TOOL_USES: &str = "tool-uses.json";
 /// The longest file that is read or written, in bytes: one server's lists, or all uses.
 pub const KEPT_BYTES_MAX: usize = 64 << 20;
 /// A manifest that was not written for this long is removed at a start: its server is configured no more.
@@ -42,11 +49,13 @@ pub struct KeptManifests {
     /// The data directory.
     dir: Option<PathBuf>,
     state: Mutex<State>,
+    called: CalledToday,
 }
 
 #[derive(Debug, Default)]
 struct State {
     uses: Uses,
+    tools: ToolUses,
     /// Digest of each server's file as it is, or will be when the thread has written it: a manifest that
     /// stays the same is not written again.
     digests: BTreeMap<String, [u8; 32]>,
@@ -67,11 +76,27 @@ impl KeptManifests {
                 None
             }
         });
+        let tools = data_dir.map(|dir| read(&dir.join(TOOL_USES))).and_then(|read| {
+            let tools = read.map(|text| text.map(|text| serde_json::from_slice(&text)).transpose());
+            match tools {
+                Ok(Ok(tools)) => tools,
+                Ok(Err(_)) | Err(_) => {
+                    tracing::warn!(
+                        file = TOOL_USES,
+                        "it cannot be read: calls of tools are counted from now on"
+                    );
+                    None
+                }
+            }
+        });
         if let Some(dir) = data_dir {
             remove_forgotten(&dir.join(DIR));
         }
-        let state = State { uses: uses.unwrap_or_default(), ..State::default() };
-        Arc::new(Self { dir: data_dir.map(Path::to_path_buf), state: Mutex::new(state) })
+        let (uses, tools) = (uses.unwrap_or_default(), tools.unwrap_or_default());
+        let state = Mutex::new(State { uses, tools, ..State::default() });
+        let kept = Self { dir: data_dir.map(Path::to_path_buf), state, called: CalledToday::default() };
+        kept.turn_day();
+        Arc::new(kept)
     }
 
     /// Kept lists of a server with this configuration.
@@ -119,6 +144,42 @@ impl KeptManifests {
     /// Use of a server by a participant in the last days. `client` is the name of its client.
     pub(crate) fn used(&self, server: &str, participant: &str, client: Option<&str>) -> Used {
         self.state.lock().uses.used(server, participant, client, uses::today())
+    }
+
+    /// Notes a call of a tool, by its server's own name.
+    #[inline]
+    pub(crate) fn note_call(self: &Arc<Self>, server: &str, tool: &str) {
+        if !self.called.mark(server, tool) {
+            self.note_tools(|tools, today| tools.note_call(server, tool, today));
+        }
+    }
+
+    /// Notes the tools that a server lists.
+    pub(crate) fn note_listed<'t>(self: &Arc<Self>, server: &str, listed: impl Iterator<Item = &'t str>) {
+        self.note_tools(|tools, today| tools.note_listed(server, listed, today));
+    }
+
+    /// The use of a tool, if its calls are counted.
+    pub(crate) fn tool_use(&self, server: &str, tool: &str) -> Option<ToolUse> {
+        self.state.lock().tools.of(server, tool)
+    }
+
+    /// Takes what day it is, so that calls on a new day are noted. To be called every few seconds.
+    pub fn turn_day(&self) {
+        self.called.turn(uses::today());
+    }
+
+    #[cold]
+    fn note_tools(self: &Arc<Self>, note: impl FnOnce(&mut ToolUses, u64) -> bool) {
+        let mut state = self.state.lock();
+        if !note(&mut state.tools, uses::today()) {
+            return;
+        }
+        let Some(path) = self.dir.as_ref().map(|dir| dir.join(TOOL_USES)) else { return };
+        if let Some(text) = serde_json::to_vec(&state.tools).ok().filter(|text| text.len() <= KEPT_BYTES_MAX)
+        {
+            self.write_soon(&mut state, path, text);
+        }
     }
 
     fn path_of(&self, server: &str) -> Option<PathBuf> {
@@ -266,6 +327,23 @@ mod tests {
         assert_eq!(again.used("files", "ann", Some("cursor")), Used::Shared);
         assert_eq!(again.used("files", "bob", Some("cursor")), Used::Own);
         assert_eq!(again.used("files", "eve", None), Used::No);
+    }
+
+    #[test]
+    fn uses_of_tools_outlive_the_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = KeptManifests::open(Some(dir.path()));
+        store.note_listed("files", ["read", "write"].into_iter());
+        store.note_call("files", "read");
+        store.note_call("files", "read");
+        kept_until_written(&store);
+        let again = KeptManifests::open(Some(dir.path()));
+        let read = again.tool_use("files", "read").unwrap();
+        assert_eq!(read.last, Some(read.since));
+        assert_eq!(again.tool_use("files", "write"), Some(ToolUse { last: None, ..read }));
+        fs::write(dir.path().join(TOOL_USES), "[]").unwrap();
+        let damaged = KeptManifests::open(Some(dir.path()));
+        assert_eq!(damaged.tool_use("files", "read"), None);
     }
 
     #[test]

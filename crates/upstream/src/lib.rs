@@ -44,7 +44,7 @@ pub use arguments::Checks;
 pub use client::processes::{Root, Usage, usage};
 pub use field_numbers::FieldNumbers;
 pub use interest::Subscription;
-pub use kept::{KEPT_BYTES_MAX, KeptManifests};
+pub use kept::{KEPT_BYTES_MAX, KeptManifests, ToolUse, today};
 pub use manifest::{Compiled, List, Manifest};
 pub use pinning::Pinning;
 pub use question::{Asking, Question};

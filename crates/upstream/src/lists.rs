@@ -233,6 +233,8 @@ fn add(origin: &Origin<'_>, manifest: &mut Manifest, kind: ListKind, mut list: L
         let able = tools.filter(|(_, support)| *support != task::Support::None);
         manifest.tasks = able.map(|(tool, support)| (tool.key.clone(), support)).collect();
         list = curate(origin, manifest, list);
+        let tools = list.items.iter().map(|tool| tool.key.as_str());
+        origin.environment.kept.note_listed(origin.server(), tools);
     }
     manifest.set(kind, list);
 }

@@ -6,6 +6,7 @@ pub mod extensions;
 pub mod gateways;
 pub mod header;
 pub mod input;
+pub mod large;
 pub mod list;
 pub mod listen;
 pub mod meta;

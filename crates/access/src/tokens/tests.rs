@@ -23,6 +23,7 @@ fn config(participants: Vec<ParticipantConfig>) -> Config {
         tools_list: <_>::default(),
         list_wait: std::time::Duration::from_secs(1),
         proposal_ttl: std::time::Duration::from_secs(300),
+        result_bytes_max: None,
     };
     Config { participants, topics: vec![topic], ..Config::default() }
 }
@@ -40,6 +41,7 @@ fn scout(capabilities: &[&str]) -> ParticipantConfig {
         capabilities_written: true,
         serves: None,
         validate: false,
+        result_bytes_max: None,
     }
 }
 

@@ -47,6 +47,7 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
         tools_list: <_>::default(),
         list_wait: Duration::ZERO,
         proposal_ttl: Duration::from_secs(600),
+        result_bytes_max: None,
     };
     let access = Arc::new(AccessJournal::new(Some(journal.clone()), true));
     let config = Config { topics: vec![topic], ..Config::default() };

@@ -17,7 +17,7 @@ use access::config::{Access, Config, Limits, ParticipantConfig, TopicConfig};
 use access::grants::Grants;
 use access::identities::local_user;
 use access::sign_ins::SignIns;
-use gateway::{Dispatch, Offer, Settings, Topic, Topics};
+use gateway::{Dispatch, Offer, ResultLimits, Settings, Topic, Topics};
 
 /// Longest sleep between two looks for what has expired.
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
@@ -236,7 +236,12 @@ impl Registry {
         let enters = |one: &&ParticipantConfig| public || one.participant.may_enter(&topic.name);
         let serving: Vec<_> =
             config.participants.iter().filter(enters).filter_map(ParticipantConfig::server).collect();
+        let own = config.participants.iter();
+        let own = own.filter_map(|one| Some((one.participant.id.clone(), one.result_bytes_max?)));
+        let results = ResultLimits { own: own.collect(), others: topic.result_bytes_max };
+        let results = Arc::new(results);
         let offer = Offer {
+            results: Some(&results),
             builtin: &topic.builtin,
             tools_list: topic.tools_list,
             tools: topic.tools.as_ref(),
@@ -267,6 +272,7 @@ async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
             () = renewed.notified() => {}
         }
         let Some(registry) = registry.upgrade() else { return };
+        registry.kept.turn_day();
         // Before the look: what expires meanwhile is found by the next one.
         let now_ms = unix_ms();
         if registry.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms()) {

@@ -98,8 +98,8 @@ fn request(
         let server = ParticipantId::new(to).unwrap_or_else(|_| ParticipantId::gateway());
         let sender = vec![link.participant.id.to_string()];
         let mut reply = RoomReply::new(dispatch, &server, sender, kind.clone(), envelope.id());
-        if *to == GATEWAY && request.method.as_str() == "tools/call" {
-            // The built-in tools show what other participants may not see.
+        if *to == GATEWAY && ["tools/call", "resources/read"].contains(&request.method.as_str()) {
+            // The built-in tools, and kept results, show what other participants may not see.
             reply.alone = Some(link.id);
         }
         let incoming = Incoming { wish, ..Incoming::plain(request.clone(), tag.clone()) };

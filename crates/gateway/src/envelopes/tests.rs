@@ -42,6 +42,7 @@ impl Stage {
             tools_list: <_>::default(),
             list_wait: Duration::ZERO,
             proposal_ttl: Duration::from_secs(600),
+            result_bytes_max: None,
         };
         let limits = Limits { away: Duration::ZERO, hold: Duration::ZERO, ..Limits::default() };
         let settings = Settings { topic, limits: Arc::new(limits) };

@@ -58,8 +58,7 @@ pub(crate) fn report(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Prop
                 [only] => ParticipantId::new(only).ok().filter(|_| call.names == Names::Public),
                 _ => None,
             };
-            let respell = |own: &str| dispatch.respelled(call.link.id, server.as_ref()?, own);
-            call.reply().settle(&answer, &respell);
+            delivery::reply_by(dispatch, call, &answer, server.as_ref());
         }
         Err(refusal) => call.reply().refuse(&refusal),
     }

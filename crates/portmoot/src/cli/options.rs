@@ -108,6 +108,14 @@ pub(crate) struct TokensArgs {
     /// Topic whose tools to count
     #[arg(long, default_value = config::MAIN_TOPIC)]
     pub(crate) topic: String,
+    /// List the tools that were not called for some time, and the commands that hide them
+    ///
+    /// A running gateway counts calls from the day on which it first saw a tool. Needs the capability portmoot/servers.
+    #[arg(long)]
+    pub(crate) unused: bool,
+    /// Days without a call after which a tool counts as unused [default: 30]
+    #[arg(long, value_name = "N", requires = "unused", value_parser = clap::value_parser!(u64).range(1..=3650))]
+    pub(crate) days: Option<u64>,
     #[command(flatten)]
     pub(crate) gateway: GatewayArgs,
 }

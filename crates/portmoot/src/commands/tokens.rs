@@ -1,4 +1,7 @@
-//! Command `tokens`: what the list of tools costs, on the wire and in a model's context (proto-mcp v1.0, "Token Efficiency").
+//! Command `tokens`: what the list of tools costs, on the wire and in a model's context (proto-mcp v1.0, "Token Efficiency"), and which
+//! tools cost it for nothing.
+
+mod unused;
 
 use access::config::BuiltIn;
 use serde_json::value::RawValue;
@@ -24,14 +27,16 @@ struct Form {
 }
 
 pub(crate) async fn run(args: TokensArgs, output: Output) -> Result<Exit, Failure> {
+    if args.unused {
+        return unused::run(&args, output).await;
+    }
     let endpoint = resolve(&args.gateway, output)?;
     let tools = written(&*endpoint, &args.topic, "tools", output).await?;
     if tools.is_empty() {
         return Err(Failure::new(Exit::NotFound, "no_tools", "there are no tools that you may call")
             .hint("portmoot servers ls"));
     }
-    let bpe = cl100k_base()
-        .map_err(|error| Failure::new(Exit::Failed, "no_tokens", format!("cannot count tokens: {error}")))?;
+    let bpe = count()?;
     let mut forms = shown(&tools, &bpe);
     // No model reads it.
     for (name, inline) in [("protobuf, with references", false), ("protobuf, with the schemas", true)] {
@@ -56,6 +61,12 @@ pub(crate) async fn run(args: TokensArgs, output: Output) -> Result<Exit, Failur
     );
     output.result(&verdict(tools.len(), full, &forms));
     Ok(Exit::Ok)
+}
+
+/// What counts tokens.
+fn count() -> Result<CoreBPE, Failure> {
+    let failed = |error| Failure::new(Exit::Failed, "no_tokens", format!("cannot count tokens: {error}"));
+    cl100k_base().map_err(failed)
 }
 
 /// The forms that programs send and models read. What is JSON is counted as its server wrote it.

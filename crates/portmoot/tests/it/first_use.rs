@@ -238,7 +238,7 @@ fn run_with_proposals(home: &Home, lines: &[String]) -> Vec<String> {
 #[test]
 fn every_line_of_the_page_on_servers_works() {
     let page = std::fs::read_to_string(harness::repository().join("docs/servers.md")).unwrap();
-    let [servers, api, curated, sets] = blocks_of(&page, "toml").try_into().unwrap();
+    let [servers, api, curated, sets, large] = blocks_of(&page, "toml").try_into().unwrap();
     let lines = lines_of("servers.md");
     let mut lines = lines.iter();
     let home = equipped().env("GITHUB_TOKEN", "x").env("SEARCH_TOKEN", "x").env("SHOP_KEY", "x");
@@ -254,7 +254,7 @@ fn every_line_of_the_page_on_servers_works() {
     Gateway::start_with(&home, &["--mcp-config", &file]).ready("a");
     let described = "openapi: 3.1.0\ninfo: { title: Shop, version: '1' }\npaths: {}\n";
     home.write("shop.yaml", described);
-    for others in [api, curated.clone(), sets + "token_env = \"BOT\"\n"] {
+    for others in [api, curated.clone(), sets + "token_env = \"BOT\"\n", large] {
         home.write("other.toml", &others);
         home.run(&["config", "check", "--config", "other.toml"]).expect(0);
     }
@@ -274,11 +274,14 @@ fn every_line_of_the_page_on_servers_works() {
     assert!(log.contains("environment: GITHUB_PERSONAL_ACCESS_TOKEN"), "{log}");
     home.write("portmoot.toml", &curated);
     let edits: Vec<&str> = lines.map(|line| line.split(" #").next().unwrap().trim_end()).collect();
+    let [edits @ .., unused] = edits.as_slice() else { panic!("no line") };
     assert_eq!(edits.len(), 3, "{edits:?}");
     for edit in edits {
         assert!(edit.starts_with("portmoot tools "), "{edit}");
         run_line(&home, &format!("{edit} --config portmoot.toml"));
     }
+    let _gateway = Gateway::start_with(&home, &["--config", "portmoot.toml"]);
+    run_line(&home, &format!("{unused} --config portmoot.toml"));
 }
 
 #[test]

@@ -59,6 +59,7 @@ mod isolation;
 mod issuers;
 mod json_at_a_terminal;
 mod kept_secrets;
+mod large_results;
 mod late_approvals;
 mod limits;
 mod listed_server;

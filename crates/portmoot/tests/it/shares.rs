@@ -381,6 +381,7 @@ const UNREACHED: &[(&str, &str)] = &[
     ("Ended sessions", "65,536 sessions take minutes"),
     ("Schemas of other registries", "participants name none; its test has all sets"),
     ("Commits of the schema registry", "its answers change only with the tools; its test has all commits"),
+    ("Results that are too large for their callers", "64 MiB of results take long; its test has them"),
     ("Tasks that lists have after a restart", "10,000 tasks take minutes"),
     ("Checked access tokens", "only an issuer makes valid ones; what goes is checked again"),
     ("Participants known by their access tokens", "10,000 people of an issuer"),

@@ -1,9 +1,11 @@
-//! `portmoot tokens`: what the list of tools costs.
+//! `portmoot tokens`: what the list of tools costs, and which tools are unused.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::home::Home;
-use crate::support::{Gateway, fixture};
+use crate::peer::{Peer, answer, small, tool};
+use crate::support::{Client, Gateway, fixture, until};
+use crate::ws::{people, token};
 
 #[test]
 fn the_forms_of_a_list_are_counted() {
@@ -46,4 +48,96 @@ fn a_command_alone_starts_the_servers_for_itself() {
     let text = home.run(&["tokens", "--config", "portmoot.toml", "--yes"]).expect(0).stdout;
     // Without a port it has no registry that a reference could name.
     assert!(text.contains("protobuf, with the schemas") && !text.contains("with references"), "{text}");
+}
+
+/// The day now, counted from 1970.
+fn today() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() / (24 * 3_600)
+}
+
+fn names(rows: &Value) -> Vec<&str> {
+    rows.as_array().unwrap().iter().map(|row| row["own_name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn unused_tools_are_named_with_the_commands_that_hide_them_and_counts_outlive_the_gateway() {
+    let tools = format!("[{}]", ["read", "write", "list"].map(tool).join(","));
+    let peer = Peer::stdio(move |message| {
+        let done = r#"{"content":[{"type":"text","text":"done"}]}"#;
+        let said = match message["method"] == "tools/call" {
+            true => Some(answer(message, done)),
+            false => small(message, &tools),
+        };
+        said.into_iter().map(String::into_bytes).collect()
+    });
+    let (home, config) = people(&[("ann", &["mcp/*", "portmoot/*"]), ("bob", &["mcp/*"])]);
+    home.write("portmoot.toml", &(config + "\n" + &peer.child("s", "s")));
+    let start = || {
+        let gateway = Gateway::start_with(&home, &["--config", "portmoot.toml"]);
+        gateway.ready("s");
+        gateway
+    };
+    let run = |words: &[&str], code| {
+        let at = ["--config", "portmoot.toml"];
+        home.run(&[&["tokens", "--unused"], words, &at[..]].concat()).expect(code)
+    };
+    let counted = |words: &[&str]| -> Value {
+        serde_json::from_str(&run(&[words, &["--json"]].concat(), 0).stdout).unwrap()
+    };
+
+    // A gateway that has counted for less time says so, and names no tool and no command.
+    let gateway = start();
+    let (ann, bob) = (token("ann"), token("bob"));
+    let fresh = counted(&[]);
+    assert_eq!((&fresh["days"], &fresh["tools"], &fresh["unused"]), (&json!(30), &json!(3), &json!([])));
+    assert_eq!((names(&fresh["undecided"]).len(), &fresh["commands"]), (3, &json!([])), "{fresh}");
+    let text = run(&[], 0).stdout;
+    assert!(text.starts_with("None of 3 tools is known to be unused in the last 30 days."), "{text}");
+    assert!(text.contains("3 were not called either") && !text.contains("tools disable"), "{text}");
+    let client = Client::of(&gateway, &ann);
+    client.call("s_read", json!({}));
+    assert_eq!(names(&counted(&[])["undecided"]), ["write", "list"]);
+    let file = home.path().join("data/tool-uses.json");
+    let kept = until("the call is written down", || {
+        let text = std::fs::read_to_string(&file).ok()?;
+        text.contains("\"last\"").then(|| serde_json::from_str::<Value>(&text).unwrap())
+    });
+    assert_eq!(kept["s"]["tools"]["read"]["last"], json!(kept["s"]["tools"]["read"]["since"]));
+
+    // Only those who see servers learn what others call.
+    let of_bob = gateway.get("/api/v1/tools", Some(&bob)).json();
+    assert!(of_bob["tools"].as_array().unwrap().len() == 3 && !of_bob.to_string().contains("idle_days"));
+    let refused = run(&["--token", &bob], 3);
+    assert!(refused.stderr.contains("portmoot/servers"), "{}", refused.stderr);
+
+    // The same gateway after a restart, 40 days later as its file has it.
+    gateway.stop();
+    let mut older = kept;
+    for tool in ["read", "write", "list"] {
+        older["s"]["tools"][tool]["since"] = json!(today() - 40);
+    }
+    older["s"]["tools"]["list"]["last"] = json!(today() - 35);
+    home.write("data/tool-uses.json", &older.to_string());
+    assert!(run(&[], 1).stderr.contains("no gateway is running"));
+    let gateway = start();
+    let unused = counted(&[]);
+    assert_eq!(
+        (names(&unused["unused"]), &unused["undecided"]),
+        (vec!["write", "list"], &json!([])),
+        "{unused}"
+    );
+    assert_eq!(names(&counted(&["--days", "36"])["unused"]), ["write"]);
+    let [command] = unused["commands"].as_array().unwrap().as_slice() else { panic!("{unused}") };
+    let (_, command) = command.as_str().unwrap().split_once(' ').unwrap();
+    assert_eq!(command, "tools disable s write list");
+    let text = run(&[], 0).stdout;
+    assert!(text.contains("s_list") && text.contains("2 of 3 tools were not called"), "{text}");
+    assert!(text.contains(&format!(" {command}\n")) || text.trim_end().ends_with(command), "{text}");
+    // What is hidden by it is unused no more.
+    home.run(&[&command.split(' ').collect::<Vec<_>>()[..], &["--config", "portmoot.toml"]].concat())
+        .expect(0);
+    gateway.signal("HUP");
+    until("the tools are hidden", || (counted(&[])["tools"] == 1).then_some(()));
+    let rest = counted(&[]);
+    assert_eq!((names(&rest["unused"]), names(&rest["undecided"])), (vec![], vec![]), "{rest}");
 }

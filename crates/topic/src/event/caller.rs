@@ -17,6 +17,8 @@ pub enum Target<'a> {
     Uri(&'a str),
     /// A server itself, for a method that names nothing in it.
     Upstream(&'a str),
+    /// A result that the gateway keeps for this caller. Reading it needs no capability.
+    Kept,
 }
 
 impl<'a> Target<'a> {
@@ -24,7 +26,7 @@ impl<'a> Target<'a> {
     pub fn context(self) -> Option<&'a str> {
         match self {
             Self::Tool(text) | Self::Prompt(text) | Self::Uri(text) => Some(text),
-            Self::Upstream(_) => None,
+            Self::Upstream(_) | Self::Kept => None,
         }
     }
 }

@@ -133,6 +133,17 @@ fn methods_without_a_name() {
 }
 
 #[test]
+fn what_is_kept_for_a_caller_needs_no_capability() {
+    let mut stage = stage();
+    stage.server(LinkId(100), "portmoot");
+    stage.caller(BOB, "bob", &[]);
+    assert_eq!(delivered(&stage.request(BOB, 1, "resources/read", Some(Target::Kept))).0, "portmoot");
+    let other = Some(Target::Uri("portmoot://results/1"));
+    assert_eq!(refused(&stage.request(BOB, 2, "resources/read", other)), Cause::Unknown);
+    assert_eq!(refused(&stage.request(ONE, 3, "resources/read", Some(Target::Kept))), Cause::NotAdmitted);
+}
+
+#[test]
 fn only_callers_request() {
     let mut stage = stage();
     assert_eq!(refused(&stage.call(ONE, 1, "one_a")), Cause::NotAdmitted);

@@ -40,8 +40,9 @@ struct Use {
     own: BTreeMap<String, u64>,
 }
 
-/// The day now.
-pub(super) fn today() -> u64 {
+/// The day now, counted from 1970.
+#[must_use]
+pub fn today() -> u64 {
     unix_ms() / DAY_MS
 }
 

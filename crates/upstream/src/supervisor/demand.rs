@@ -8,7 +8,7 @@ use super::book::{Book, Listed, Purpose, SessionPlace};
 use super::wanted::Wanted;
 use super::{Upstream, close_all};
 use crate::config::EraChoice;
-use crate::kept::{KeptLists, Used};
+use crate::kept::{KeptLists, ToolUse, Used};
 use crate::origin::Origin;
 use crate::session::{Environment, Session};
 use crate::session_api::Caller;
@@ -135,6 +135,18 @@ impl Upstream {
         let unused = if is_unused { book.slots.remove(&place) } else { None };
         drop(book);
         close_all(unused.and_then(|slot| slot.session).into_iter().collect());
+    }
+
+    /// Notes a call of a tool, by the server's own name.
+    #[inline]
+    pub fn note_call(&self, tool: &str) {
+        self.environment.kept.note_call(self.spec.name(), tool);
+    }
+
+    /// The use of a tool, if its calls are counted.
+    #[must_use]
+    pub fn tool_use(&self, tool: &str) -> Option<ToolUse> {
+        self.environment.kept.tool_use(self.spec.name(), tool)
     }
 
     /// Notes that a caller uses the server, so that it is warm when the caller comes again.

@@ -1,0 +1,143 @@
+//! Results of tools that are too large for their callers: kept in memory for a while, and read by their callers alone.
+//!
+//! A caller has a limit if its participant or its topic has one (`result_bytes_max`). A longer result is kept in the topic for its
+//! caller, who gets its first page and a link ([`wire::mcp::large`]). Reading it needs no capability, as it was the caller's before;
+//! for all others, the next bearer of the caller's name among them, it does not exist.
+
+mod store;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::{Answer, GATEWAY, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request, Target};
+use topic::Cause;
+use wire::mcp::large::{self, Asked, Cut, LIMIT_BYTES_MIN, Receiver, URI};
+use wire::mcp::{Version, relay};
+use wire::rpc::{Id, Message};
+
+use crate::call::{Answering, Call};
+use crate::{delivery, dispatch::Dispatch, link::Respell};
+pub(crate) use store::Results;
+
+/// What the audit log has as the target of a request for a kept result: neither its id nor what is searched for in it.
+const RECORDED: &str = "portmoot://results";
+
+/// How long the results of tools may be that callers get at once, in bytes of JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResultLimits {
+    /// Of participants with a limit of their own; 0 is no limit.
+    pub own: BTreeMap<ParticipantId, usize>,
+    /// Of all others; `None` is no limit.
+    pub others: Option<usize>,
+}
+
+impl ResultLimits {
+    /// That of a participant. The gateway's own, which carries out proposals for others, has none.
+    pub(crate) fn of(&self, participant: &ParticipantId) -> Option<usize> {
+        if participant.as_str() == GATEWAY {
+            return None;
+        }
+        match self.own.get(participant) {
+            Some(own) => Some(*own).filter(|own| *own > 0),
+            None => self.others,
+        }
+    }
+}
+
+/// The methods whose results are those of tools, or have them.
+const METHODS: [&str; 3] = ["tools/call", "tasks/result", "tasks/get"];
+
+/// The answer that a caller gets in place of this one, if this one is too large for it: its first page, and where the rest is.
+#[inline]
+pub(crate) fn cut(
+    dispatch: &Arc<Dispatch>,
+    reply: &Answering<'_>,
+    answer: &Answer,
+    respell: &Respell<'_>,
+) -> Option<Answer> {
+    // No limit is lower: most answers end here.
+    if answer.payload.bytes.len() <= LIMIT_BYTES_MIN {
+        return None;
+    }
+    cut_long(dispatch, reply, answer, respell)
+}
+
+fn cut_long(
+    dispatch: &Arc<Dispatch>,
+    reply: &Answering<'_>,
+    answer: &Answer,
+    respell: &Respell<'_>,
+) -> Option<Answer> {
+    let caller = reply.request();
+    let participant = &caller.link.participant.id;
+    let limit = dispatch.result_limit(participant)?;
+    let method = caller.request.method.as_str();
+    let is_result = answer.outcome == Outcome::Ok && METHODS.contains(&method);
+    if !is_result || reply.is_away() || answer.payload.bytes.len() <= limit {
+        return None;
+    }
+    let form = caller.link.form;
+    let shown = caller.shown_answer(answer);
+    let encoded = relay::encode_answer(&shown, method, form, &Id::number(1), respell);
+    let message = Message::read(encoded.frame).ok()?;
+    let result = message.result().filter(|result| result.len() > limit)?;
+    let id = Dispatch::secret_id().to_string();
+    let links = caller.client().version >= Version::V2025_06_18;
+    let cut = |result: &[u8]| {
+        let Cut { result, kept } = large::cut(result, Receiver { limit, id: &id, links })?;
+        Some((result, kept))
+    };
+    let (body, kept) = match method {
+        "tasks/get" => large::in_task(result, cut)?,
+        _ => cut(result)?,
+    };
+    dispatch.results.keep(&id, owner(dispatch, participant), participant, kept);
+    Some(Answer { outcome: Outcome::Ok, payload: Payload::body(form, body) })
+}
+
+/// Whether a request reads a result that is kept for its caller.
+pub(crate) fn is_own(dispatch: &Dispatch, participant: &ParticipantId, request: &Request) -> bool {
+    let id = asked_id(request);
+    id.is_some_and(|id| dispatch.results.find(id, &owner(dispatch, participant)).is_some())
+}
+
+/// Serves `resources/read` of a kept result.
+pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
+    delivery::finish(dispatch, call, read(dispatch, call));
+}
+
+fn read(dispatch: &Dispatch, call: &Call) -> Result<Vec<u8>, Refusal> {
+    let uri = call.request.target.as_ref().map(Target::as_str).unwrap_or_default();
+    let owner = owner(dispatch, &call.link.participant.id);
+    let found = asked_id(&call.request).and_then(|id| Some((id, dispatch.results.find(id, &owner)?)));
+    let Some((id, kept)) = found else {
+        return Err(*topic::request_refusal(Cause::Unknown, Some(topic::Target::Uri(uri))));
+    };
+    let malformed = |why: String| {
+        Refusal::new(RefusalCode::Malformed, why)
+            .hint(format!("read {URI}{id}?page=1, or {URI}{id}?search=TEXT"))
+    };
+    let asked = Asked::of(uri).map_err(malformed)?;
+    kept.read(id, &asked, call.request.payload.form).map_err(malformed)
+}
+
+/// The id in a request for a kept result.
+fn asked_id(request: &Request) -> Option<&str> {
+    match &request.target {
+        Some(Target::Uri(uri)) if request.method.as_str() == "resources/read" => large::id_of(uri),
+        _ => None,
+    }
+}
+
+/// What the audit log has as the context of a request's kind.
+pub(crate) fn recorded(request: &Request) -> Option<&str> {
+    match asked_id(request) {
+        Some(_) => Some(RECORDED),
+        None => request.target.as_ref().and_then(Target::context),
+    }
+}
+
+/// The participant as its results know it: the next bearer of an issued name is another one.
+fn owner(dispatch: &Dispatch, participant: &ParticipantId) -> String {
+    dispatch.context.sealer.incarnations().bearer(participant.as_str()).into_owned()
+}
