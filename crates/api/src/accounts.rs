@@ -7,7 +7,8 @@ use auth::Participant;
 use axum::extract::{Path, Query, State};
 use axum::{Json, http::StatusCode};
 use model::{ParticipantId, Refusal, RefusalCode};
-use oauth::account::{Account, AccountState};
+use oauth::account::{Account, AccountState, CallerKey};
+use oauth::config::Kind;
 use oauth::logins::{LoginError, SignInRequest};
 use oauth::registration::{CALLBACK_PATH, Use};
 use serde::{Deserialize, Serialize};
@@ -203,6 +204,34 @@ pub(crate) async fn logout(
     Ok(Json(LoggedOut { server: name, not_revoked: failed.map(|trouble| trouble.to_string()) }))
 }
 
+/// Enters the key of a caller for a server that wants one of each, in place of the one before, whose sessions end. Needs what `login` needs.
+#[utoipa::path(
+    post,
+    path = "/api/v1/servers/{name}/key",
+    params(("name" = String, Path)),
+    request_body = KeyEntry,
+    responses((status = 200, body = AccountView), (status = "4XX", body = Problem))
+)]
+pub(crate) async fn enter_key(
+    State(api): State<Api>,
+    Caller(caller): Caller,
+    Path(name): Path<String>,
+    body: ApiResult<Body<KeyEntry>>,
+) -> ApiResult<Json<AccountView>> {
+    let Body(KeyEntry { participant, key }) = body?;
+    let account = account(&api, &caller, &name, participant.as_deref())?;
+    if account.site.config.kind != Kind::Key {
+        let message = format!("the server `{name}` wants no key of its callers");
+        let refusal = Refusal::new(RefusalCode::Conflict, message);
+        return Err(refusal.hint("its operator writes { caller = \"...\" } in `env` or `headers`").into());
+    }
+    let key = CallerKey::new(&key).map_err(|why| Refusal::new(RefusalCode::Malformed, why.to_string()))?;
+    let entered = account.enter_key(key, caller.id.as_str()).await;
+    entered.map_err(|fault| LoginError::Account(fault).refusal(&name))?;
+    let server = named(&api, &name)?;
+    Ok(Json(AccountView::of(&server, account.participant.clone(), account.state())))
+}
+
 /// Makes a one-time code with which the sender's browser is known as the sender's at connect pages. Good once, for ten minutes; a new
 /// one replaces it. Needs a token that is good for all that the participant may do.
 #[utoipa::path(
@@ -224,7 +253,7 @@ fn named(api: &Api, name: &str) -> Result<Arc<oauth::Server>, Refusal> {
         let known = api.registry.upstreams().iter().any(|upstream| upstream.spec().name() == name);
         match known {
             true => Refusal::new(RefusalCode::Conflict, format!("the server `{name}` has no accounts"))
-                .hint("only servers over HTTP without a configured `Authorization` header have"),
+                .hint("servers over HTTP without a configured `Authorization` header have, and those with a `caller` in `env` or `headers`"),
             false => Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"))
                 .hint("list them: portmoot servers ls"),
         }
@@ -361,6 +390,17 @@ pub(crate) struct LoginBegun {
     pub scopes: Vec<String>,
     /// When it is given up.
     pub expires: String,
+}
+
+/// A key of a caller.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyEntry {
+    /// Whose; the sender's without it.
+    #[serde(default)]
+    pub participant: Option<String>,
+    /// The key: up to 8 KiB of printable ASCII.
+    pub key: String,
 }
 
 /// What the browser brought back.

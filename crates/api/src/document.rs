@@ -45,6 +45,7 @@ const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-
         accounts::begin_device,
         accounts::poll_device,
         accounts::logout,
+        accounts::enter_key,
         accounts::connect_code,
         pins::pins,
         pins::of_server,

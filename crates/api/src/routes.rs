@@ -43,6 +43,7 @@ pub fn router(
         .route("/api/v1/servers/{name}/login/device", post(accounts::begin_device))
         .route("/api/v1/servers/{name}/login/device/{id}", post(accounts::poll_device))
         .route("/api/v1/servers/{name}/logout", post(accounts::logout))
+        .route("/api/v1/servers/{name}/key", post(accounts::enter_key))
         .route("/api/v1/connect-code", post(accounts::connect_code))
         .route("/api/v1/pins", get(pins::pins))
         .route("/api/v1/pins/{server}", get(pins::of_server).delete(pins::reset))

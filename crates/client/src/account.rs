@@ -12,6 +12,12 @@ pub enum AccountFault {
     /// authorization server refused to renew the token.
     #[error("the authorization server refused to renew the sign-in")]
     LoginLost,
+    /// The caller has to enter its key.
+    #[error("the server wants a key of each caller")]
+    KeyNeeded,
+    /// The same, since the server refused the one that it entered.
+    #[error("the server refused the key of the caller")]
+    KeyRefused,
     /// The token is good and its scopes are too narrow for this request.
     #[error("the request needs the scopes `{0}`")]
     ScopesNeeded(String),
@@ -50,6 +56,8 @@ impl AccountFault {
         match self {
             Self::LoginNeeded
             | Self::LoginLost
+            | Self::KeyNeeded
+            | Self::KeyRefused
             | Self::ClientNeeded(_)
             | Self::MetadataRefused(_)
             | Self::Refused(_)
@@ -63,7 +71,10 @@ impl AccountFault {
     pub fn refusal(&self, server: &str) -> Refusal {
         let new = |code, what: &str| Refusal::new(code, format!("the server `{server}` {what}"));
         let login = || format!("sign in: portmoot servers login {server}");
+        let enter = || format!("enter it: portmoot servers login {server} --key");
         match self {
+            Self::KeyNeeded => new(RefusalCode::UpstreamLoginNeeded, "wants a key of yours").hint(enter()),
+            Self::KeyRefused => new(RefusalCode::UpstreamLoginLost, "refused your key").hint(enter()),
             Self::LoginNeeded => new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in").hint(login()),
             Self::LoginLost => {
                 new(RefusalCode::UpstreamLoginLost, "refused to renew its sign-in").hint(login())

@@ -8,6 +8,7 @@ use std::{fmt, pin::Pin, sync::Arc};
 use http::{HeaderMap, HeaderValue, StatusCode, header::WWW_AUTHENTICATE};
 use model::{Digest, ParticipantId};
 use tokio::sync::watch;
+use zeroize::Zeroizing;
 
 use crate::account::AccountFault;
 use crate::error::LinkError;
@@ -26,6 +27,14 @@ pub trait Authorize: Send + Sync + fmt::Debug {
     /// The header for the next requests if it needs no request to the authorization server; `None` otherwise.
     fn at_hand(&self) -> Option<Grant>;
 
+    /// The caller's own key, which the session sends in a place of its own from its beginning; `None` where the account is no key.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn key(&self) -> Result<Option<Zeroizing<String>>, AccountFault> {
+        Ok(None)
+    }
+
     /// Whether the sign-in that it stands for has ended or was replaced by another one. It stays so, and gives no header any more.
     fn is_void(&self) -> bool;
 
@@ -39,7 +48,7 @@ pub trait Authorize: Send + Sync + fmt::Debug {
 pub struct Grant {
     /// Its stamp, not 0.
     pub stamp: u64,
-    /// The value of `Authorization`; `None` sends none.
+    /// The value of `Authorization`; `None` sends none but a configured one.
     pub header: Option<HeaderValue>,
 }
 

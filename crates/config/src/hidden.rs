@@ -13,18 +13,21 @@ pub(crate) const HIDDEN: &str = "(hidden)";
 pub(crate) const COMMAND: &str = "command";
 pub(crate) const FILE: &str = "file";
 pub(crate) const SECRET: &str = "secret";
+/// The key of a table that stands for each caller's own key; its text is what the key is called.
+pub(crate) const CALLER: &str = "caller";
 pub(crate) const PREFIX: &str = "prefix";
 /// Keys of which a table that names a secret has one.
 pub(crate) const SOURCES: [&str; 3] = [COMMAND, FILE, SECRET];
 
-/// Whether a value is a table that names a secret, so that its texts are none.
+/// Whether a value is a table that names a secret, or stands for callers' keys, so that its texts are none.
 pub(crate) fn names_secret(node: &Node) -> bool {
     let has_form = |entry: &TreeEntry| match entry.key.as_str() {
         COMMAND => matches!(entry.node.value, Value::List(_)),
-        FILE | SECRET | PREFIX => entry.node.text().is_some(),
+        FILE | SECRET | CALLER | PREFIX => entry.node.text().is_some(),
         _ => false,
     };
-    SOURCES.iter().any(|source| node.get(source).is_some()) && node.entries().iter().all(has_form)
+    SOURCES.iter().chain([&CALLER]).any(|source| node.get(source).is_some())
+        && node.entries().iter().all(has_form)
 }
 
 /// Whether the texts of an entry are secrets: it is a table of secrets, in one, or a key whose text is one, and names none.

@@ -47,10 +47,11 @@ pub use reader::{DURATION, duration};
 pub use room_notes::room_notes;
 pub use secrets::{
     KEYRING_LIMIT, KEYRING_PROMPT_LIMIT, KeepError, KeptIn, KeptSecret, KeptSecrets, KeyringError,
-    NamedSecret, NoSecret, SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, SECRETS_MAX, SecretName, SecretNameError,
-    SecretSource, Secrets, UNREAD,
+    NamedSecret, NoSecret, Removed, SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, SECRETS_MAX, SecretName,
+    SecretNameError, SecretSource, Secrets, UNREAD,
 };
 pub use servers::free_name;
 pub use show::{to_json, to_toml};
 pub use sources::{Loaded, Sources, address_of_text, check_text, state_dir, without_guests};
 pub use unmatched::mismatch;
+pub use values::KEY_LABEL_CHARS_MAX;

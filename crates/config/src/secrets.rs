@@ -3,6 +3,8 @@
 
 mod kept;
 mod keyring;
+mod name;
+mod value;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,20 +17,18 @@ use oauth::outside::{from_command, from_file};
 use platform::Mutex;
 
 use crate::expand::{Env, FULL_PATH, expand_home};
-use crate::hidden::{COMMAND, FILE, PREFIX, SECRET, SOURCES};
+use crate::hidden::{CALLER, COMMAND, FILE, PREFIX, SECRET, SOURCES};
 use crate::node::{Location, Node, Value};
 use crate::problem::{Problem, suggestion};
 use crate::reader::{Problems, Table};
 use crate::show::inline_in_full;
 use kept::SealingKey;
-pub use kept::{
-    KeepError, KeptIn, KeptSecret, KeptSecrets, SECRET_NAME_CHARS_MAX, SECRETS_MAX, SecretName,
-    SecretNameError,
-};
+pub use kept::{KeepError, KeptIn, KeptSecret, KeptSecrets, Removed, SECRETS_MAX};
 pub use keyring::{KEYRING_LIMIT, KEYRING_PROMPT_LIMIT, KeyringError};
+pub use name::{SECRET_NAME_CHARS_MAX, SecretName, SecretNameError};
+use value::text_of;
+pub use value::{NoSecret, SECRET_BYTES_MAX};
 
-/// The longest secret, in bytes.
-pub const SECRET_BYTES_MAX: usize = 16 << 10;
 /// Secrets that are read at a time.
 const READERS_MAX: usize = 8;
 
@@ -38,8 +38,6 @@ pub const UNREAD: &str = "config_secret";
 /// How a secret is named.
 pub(crate) const FORMS: &str =
     "write { command = [\"op\", \"read\", \"op://...\"] }, { file = \"/path\" } or { secret = \"NAME\" }";
-/// What to do about a secret that cannot be read.
-const CORRECT: &str = "correct it where it comes from; SIGHUP has the gateway read it again";
 
 /// Where a secret comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -59,17 +57,6 @@ pub struct NamedSecret {
     pub key: String,
     /// Where it comes from.
     pub source: SecretSource,
-}
-
-/// Why a secret has no value, without anything of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoSecret {
-    /// Why.
-    pub why: String,
-    /// What to do next.
-    pub fix: String,
-    /// Whether no secret of its name is kept: then there is no value of before either.
-    pub is_unset: bool,
 }
 
 /// A secret as it was read, or why it was not.
@@ -151,24 +138,6 @@ impl Secrets {
     }
 }
 
-impl NoSecret {
-    /// It cannot be read.
-    pub(crate) fn unread(why: String) -> Self {
-        Self { why, fix: CORRECT.to_owned(), is_unset: false }
-    }
-
-    /// None of this name is kept.
-    pub(crate) fn unset(name: &SecretName) -> Self {
-        let fix = format!("portmoot secret set {name}");
-        Self { why: format!("the secret `{name}` is not set"), fix, is_unset: true }
-    }
-
-    /// The same, with another thing to do.
-    pub(crate) fn fix(self, fix: String) -> Self {
-        Self { fix, ..self }
-    }
-}
-
 impl NamedSecret {
     /// The file that has it, if it is in one.
     pub(crate) fn file(&self) -> Option<PathBuf> {
@@ -214,21 +183,6 @@ impl SecretSource {
     }
 }
 
-/// The secret that these bytes are: UTF-8 without its line end, bounded, without a NUL.
-fn text_of(bytes: &[u8]) -> Result<Secret, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?.trim_end_matches(['\n', '\r']);
-    if text.is_empty() {
-        return Err("it is empty".to_owned());
-    }
-    if text.len() > SECRET_BYTES_MAX {
-        return Err(format!("it has more than {SECRET_BYTES_MAX} bytes"));
-    }
-    if text.contains('\0') {
-        return Err("it has a NUL".to_owned());
-    }
-    Ok(Secret::new(text.to_owned()))
-}
-
 impl<'a> Outside<'a> {
     /// The environment alone: secrets are named and not read.
     pub(crate) fn unread(env: Env<'a>) -> Outside<'a> {
@@ -270,6 +224,11 @@ fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<S
     let wrong = |location: &Location, message: String, hint: String| {
         problems.note(Problem::new("config_value", message).at(location).hint(hint));
     };
+    if let Some(caller) = node.get(CALLER) {
+        let message = format!("`{key}`: `caller` is for values of `env` and `headers` of a server");
+        wrong(&caller.location, message, FORMS.to_owned());
+        return None;
+    }
     for entry in node.entries() {
         if entry.key != PREFIX && !SOURCES.contains(&entry.key.as_str()) {
             let message = format!("unknown key `{}` in `{key}`", entry.key);

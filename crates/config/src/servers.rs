@@ -178,6 +178,18 @@ fn server(
         }
     }
     let auth = auth::read(&table, transport.as_ref(), &variables);
+    let has_callers_key = transport.as_ref().is_none_or(Transport::has_callers_key);
+    if variables.key_label().is_some() && !has_callers_key {
+        let message = format!(
+            "{}: `caller` has no effect in `env` of a server with a `url`, nor in `headers` of one with a `command`",
+            table.name()
+        );
+        table.wrong(
+            "config_value",
+            message,
+            "a process gets the key by `env`, a server over HTTP by `headers`",
+        );
+    }
     let (unset, unread) = (variables.unset(), variables.unread());
     for Unset { variable, key, location } in &unset {
         notices.push(format!(

@@ -244,6 +244,30 @@ fn problems_have_messages() {
             "`servers.a.env.A` has both `file` and `secret` [config_twice]",
         ),
         (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { caller = 'Key', secret = 'x' } }",
+            "`servers.a.env.A` has both `caller` and `secret` [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { caller = '' } }",
+            "`servers.a.env.A.caller` must say in at most 100 characters what the key is called [config_value]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = { caller = 'One' }, B = { caller = 'Two' } }",
+            "`servers.a.env.B.caller`: the server has another key of each caller [config_value]",
+        ),
+        (
+            "[servers.a]\nurl = 'http://x/'\nenv = { A = { caller = 'Key' } }",
+            "`[servers.a]`: `caller` has no effect in `env` of a server with a `url`, nor in `headers` of one with a `command` [config_value]",
+        ),
+        (
+            "[servers.a]\nurl = 'http://x/'\nheaders = { A = { caller = 'Key' } }\nauth = { kind = 'oauth' }",
+            "`[servers.a.auth]`: each caller enters a key for the server, and has no other account there [config_auth]",
+        ),
+        (
+            "[participants.a]\ntoken = { caller = 'Key' }",
+            "`participants.a.token`: `caller` is for values of `env` and `headers` of a server [config_value]",
+        ),
+        (
             "[servers.a]\ncommand = 'x'\nenv = { A = { secret = '../x' } }",
             "`servers.a.env.A.secret`: a name of a secret has 1 to 64 letters, digits, `_` and `-`, and begins with a letter or digit [config_value]",
         ),

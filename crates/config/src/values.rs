@@ -11,11 +11,16 @@ use upstream::config::Secret;
 pub use crate::expand::Env;
 pub(crate) use crate::expand::FULL_PATH;
 use crate::expand::{ExpandError, expand, expand_home, expand_path};
+use crate::hidden::{CALLER, PREFIX, SECRET_TABLES};
 use crate::node::{Location, Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::secrets::{FORMS, NamedValue, NoSecret, Outside};
 use crate::sets;
+use crate::show::inline_in_full;
+
+/// The tables of a server whose values may be each caller's own key.
+const KEYED: [&str; 2] = SECRET_TABLES;
 
 /// The environment and the secrets for the texts of one server. A variable that is not set, or a secret that cannot be read, concerns this
 /// server alone.
@@ -25,7 +30,12 @@ pub(crate) struct Variables<'a> {
     outside: Option<&'a Outside<'a>>,
     unset: RefCell<Vec<Unset>>,
     unread: RefCell<Vec<Unread>>,
+    /// What the server calls the key of each caller, if it wants one.
+    key_label: RefCell<Option<String>>,
 }
+
+/// The longest name of a caller's key, in characters.
+pub const KEY_LABEL_CHARS_MAX: usize = 100;
 
 /// A variable that a text needs and that is not set.
 #[derive(Debug, Clone)]
@@ -57,7 +67,13 @@ impl<'a> Variables<'a> {
 
     /// Variables of a disabled server: no secret is read for it.
     pub(crate) fn of_disabled(env: Env<'a>) -> Variables<'a> {
-        Variables { env, outside: None, unset: RefCell::default(), unread: RefCell::default() }
+        Variables {
+            env,
+            outside: None,
+            unset: RefCell::default(),
+            unread: RefCell::default(),
+            key_label: RefCell::default(),
+        }
     }
 
     pub(crate) fn env(&self) -> Env<'a> {
@@ -72,6 +88,54 @@ impl<'a> Variables<'a> {
     /// The secrets that are needed so far and cannot be read.
     pub(crate) fn unread(&self) -> Vec<Unread> {
         self.unread.borrow().clone()
+    }
+
+    /// What the server calls the key of each caller; `None` if it wants none.
+    pub(crate) fn key_label(&self) -> Option<String> {
+        self.key_label.borrow().clone()
+    }
+
+    /// The place of each caller's own key: `{ caller = "LABEL" }`.
+    fn of_caller(&self, label: &Node, node: &Node, key: &str, problems: &Problems) -> Option<Secret> {
+        let wrong = |location: &Location, message: String, hint: &str| {
+            problems.note(Problem::new("config_value", message).at(location).hint(hint));
+            None
+        };
+        const EXAMPLE: &str = "for example { caller = \"API key of the CRM\", prefix = \"Bearer \" }";
+        if let Some(other) =
+            node.entries().iter().find(|entry| ![CALLER, PREFIX].contains(&entry.key.as_str()))
+        {
+            return wrong(&other.location, format!("`{key}` has both `caller` and `{}`", other.key), EXAMPLE);
+        }
+        let is_good = |text: &&str| {
+            !text.trim().is_empty()
+                && text.chars().count() <= KEY_LABEL_CHARS_MAX
+                && !text.chars().any(json::visible::is_hidden)
+        };
+        let Some(text) = label.text().filter(is_good) else {
+            let message = format!(
+                "`{key}.caller` must say in at most {KEY_LABEL_CHARS_MAX} characters what the key is called"
+            );
+            return wrong(&label.location, message, EXAMPLE);
+        };
+        let prefix = match node.get(PREFIX).map(|prefix| (prefix, prefix.text())) {
+            None => "",
+            Some((_, Some(prefix))) => prefix,
+            Some((prefix, None)) => {
+                return wrong(&prefix.location, format!("`{key}.prefix` must be a text"), EXAMPLE);
+            }
+        };
+        let mut known = self.key_label.borrow_mut();
+        if known.as_ref().is_some_and(|known| known != text) {
+            let hint = "each caller enters one key for a server: give all its places the same text";
+            return wrong(
+                &label.location,
+                format!("`{key}.caller`: the server has another key of each caller"),
+                hint,
+            );
+        }
+        *known = Some(text.to_owned());
+        Some(Secret::of_caller(prefix, inline_in_full(node)))
     }
 
     /// The secret that a table names, and the table as it is written. Until secrets are read, for a disabled server, and for one that cannot be
@@ -119,6 +183,10 @@ impl<'a> Variables<'a> {
                 Value::Decimal(number) => number.to_string(),
                 Value::Flag(flag) => flag.to_string(),
                 Value::Table(_) => {
+                    if let Some(label) = entry.node.get(CALLER).filter(|_| KEYED.contains(&key)) {
+                        let secret = self.of_caller(label, &entry.node, &full, table.problems())?;
+                        return Some((entry.key.clone(), secret));
+                    }
                     let (text, written) = self.named(&entry.node, &full, table.problems())?;
                     return Some((entry.key.clone(), Secret::expanded(text, written)));
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use json::Span;
 use model::{ListKind, ParticipantId};
-use oauth::config::CallerList;
+use oauth::config::{CallerList, Kind};
 use platform::Mutex;
 use topic::AUTHORIZE;
 use upstream::{List, Manifest};
@@ -23,7 +23,7 @@ pub(crate) struct Callers {
 
 impl Callers {
     pub(crate) fn new(accounts: Arc<oauth::Server>) -> Self {
-        let authorize = Arc::new(authorize(&accounts.site.name));
+        let authorize = Arc::new(authorize(&accounts.site.name, accounts.site.config.kind == Kind::Key));
         Self { accounts, authorize, seen: Mutex::default() }
     }
 
@@ -50,13 +50,19 @@ impl Callers {
     }
 }
 
-/// The lists of a server with this one tool.
-fn authorize(server: &str) -> Manifest {
+/// The lists of a server with this one tool; of one that wants a key of each caller.
+fn authorize(server: &str, wants_key: bool) -> Manifest {
+    let (title, wants) = match wants_key {
+        true => ("Enter a key for", "wants a key of yours before it can be used"),
+        false => {
+            ("Connect an account at", "has to be given access to your account there before it can be used")
+        }
+    };
     let tool = json::object(|tool| {
-        tool.text("name", AUTHORIZE).text("title", &format!("Connect an account at {server}"));
+        tool.text("name", AUTHORIZE).text("title", &format!("{title} {server}"));
         let what = format!(
-            "The server {server} has to be given access to your account there before it can be used. This tool answers with a link \
-             for the person to open in a browser. Afterwards the tools of {server} are listed in its place."
+            "The server {server} {wants}. This tool answers with a link for the person to open in a browser. Afterwards the tools of \
+             {server} are listed in its place."
         );
         tool.text("description", &what);
         tool.raw("inputSchema", br#"{"type":"object","properties":{},"additionalProperties":false}"#);
@@ -111,8 +117,10 @@ mod tests {
 
     #[test]
     fn one_tool_connects_an_account() {
-        let seen = tool(&authorize("jira \"x\""));
+        let seen = tool(&authorize("jira \"x\"", false));
         assert_eq!((&seen["name"], &seen["inputSchema"]["type"]), (&AUTHORIZE.into(), &"object".into()));
         assert!(seen["description"].as_str().unwrap().contains("jira \"x\""), "{seen}");
+        let keyed = tool(&authorize("crm", true));
+        assert!(keyed["description"].as_str().unwrap().contains("crm wants a key of yours"), "{keyed}");
     }
 }

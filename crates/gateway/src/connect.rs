@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use access::is_guest;
 use model::{Answer, Form, Outcome, Payload, Refusal, RefusalCode};
+use oauth::config::Kind;
 use oauth::connect::Completion;
 use platform::unix_ms;
 use upstream::ClientProfile;
@@ -65,7 +66,12 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
     let id =
         services.connects.ask(&account.place(), account.wanted(), &name(client), session, unix_ms()).ok()?;
     let url = format!("{base}/connect/{id}");
-    let needs = format!("{} needs your permission.", server.id);
+    let needs = match callers.accounts.site.config.kind {
+        Kind::Key => format!("{} needs a key of yours.", server.id),
+        Kind::OAuth | Kind::None | Kind::Headers | Kind::ClientCredentials | Kind::Exchange => {
+            format!("{} needs your permission.", server.id)
+        }
+    };
     let message = match opens_urls {
         true => format!("{needs} Open the link in your browser, then call again."),
         false => format!("{needs} Open {url} in your browser, then call again."),

@@ -15,6 +15,7 @@ use client::{AccountFault, Authorize, Authorizing, Challenge, Grant, LinkError};
 use platform::{Mutex, unix_ms};
 use store::audit::Verdict;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use zeroize::Zeroizing;
 
 use crate::config::{Account as Whose, Kind};
 use crate::discovery::Discovery;
@@ -22,12 +23,37 @@ use crate::metadata::AuthorizationServer;
 use crate::registration::Use;
 use crate::secret::Secret;
 use crate::site::Site;
-use crate::token::{self, IssuedTokens};
+use crate::token::{self, IssuedTokens, TOKEN_BYTES_MAX};
 use crate::trouble::Trouble;
 use crate::vault::{AccountPlace, Saved};
 
 pub use book::{AccountState, STEP_UP_MEMORY_MS, STEP_UPS_MAX};
 use book::{Book, Next, Phase};
+
+/// A key of a caller at a server: printable ASCII, so that it can be sent in a header, without blanks around it.
+#[derive(Clone)]
+pub struct CallerKey(Secret);
+
+/// A text is no key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a key has 1 to {TOKEN_BYTES_MAX} printable ASCII characters")]
+pub struct CallerKeyError;
+
+impl CallerKey {
+    /// Checks a key; blanks and line ends around it do not count.
+    ///
+    /// # Errors
+    /// [`CallerKeyError`].
+    pub fn new(text: &str) -> Result<Self, CallerKeyError> {
+        let text = text.trim();
+        let is_good = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+        if (1..=TOKEN_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_good) {
+            Ok(Self(Secret::new(text.to_owned())))
+        } else {
+            Err(CallerKeyError)
+        }
+    }
+}
 
 /// Held while an account asks for tokens.
 pub type Flight = Arc<AsyncMutex<()>>;
@@ -77,12 +103,12 @@ impl Account {
         saved: Option<Saved>,
         flight: Option<Flight>,
     ) -> Arc<Self> {
-        let is_callers = site.config.account == Whose::Caller && site.config.kind == Kind::OAuth;
-        let phase = match (&saved, is_callers) {
-            (Some(_), _) => Phase::Ready,
-            // Without an account of its own a caller has no session, not even one without a token.
-            (None, true) => Phase::Blocked(AccountFault::LoginNeeded),
-            (None, false) => Phase::Open,
+        // Without an account of its own a caller has no session, not even one without a token.
+        let phase = match (&saved, site.config.account, site.config.kind) {
+            (Some(_), _, _) => Phase::Ready,
+            (None, _, Kind::Key) => Phase::Blocked(AccountFault::KeyNeeded),
+            (None, Whose::Caller, Kind::OAuth) => Phase::Blocked(AccountFault::LoginNeeded),
+            (None, _, _) => Phase::Open,
         };
         let (was_kept, is_waiting) = (saved.is_some(), flight.is_some());
         let account = Self::with(site, participant, None, Book::new(phase, saved), flight);
@@ -214,6 +240,14 @@ impl Account {
         Ok(())
     }
 
+    /// Takes over a key of its participant, once it is kept.
+    ///
+    /// # Errors
+    /// As [`Account::sign_in`].
+    pub async fn enter_key(&self, key: CallerKey, by: &str) -> Result<(), AccountFault> {
+        self.sign_in(Saved::of_key(key.0), &[], by).await
+    }
+
     /// Ends the account: forgets its tokens, and has the authorization server revoke them. The tokens are forgotten whatever that
     /// server says.
     ///
@@ -227,10 +261,12 @@ impl Account {
         let place = self.place();
         let ended = self.site.services.vault.end(&place).await;
         ended.map_err(|error| AccountFault::NotKept(error.to_string()))?;
-        let held = self.forget(Phase::Blocked(AccountFault::LoginNeeded));
+        let is_key = self.site.config.kind == Kind::Key;
+        let next = if is_key { AccountFault::KeyNeeded } else { AccountFault::LoginNeeded };
+        let held = self.forget(Phase::Blocked(next));
         self.site.record(Some(by), Verdict::Admitted, &format!("signed out {}", self.whose()));
         self.site.changed(self.participant.as_deref());
-        let Some(held) = held else { return Ok(None) };
+        let Some(held) = held.filter(|_| !is_key) else { return Ok(None) };
         let server = authorization_server(&held);
         let refresh = held.tokens.refresh.as_ref().map(|token| (token, "refresh_token"));
         let (token, hint) = refresh.unwrap_or((&held.tokens.access, "access_token"));
@@ -350,6 +386,18 @@ impl Authorize for Account {
 
     fn at_hand(&self) -> Option<Grant> {
         self.ready()?.ok()
+    }
+
+    fn key(&self) -> Result<Option<Zeroizing<String>>, AccountFault> {
+        if self.site.config.kind != Kind::Key {
+            return Ok(None);
+        }
+        let book = self.book.lock();
+        match (&book.phase, book.held()) {
+            (Phase::Ready, Some(held)) => Ok(Some(Zeroizing::new(held.tokens.access.expose().to_owned()))),
+            (Phase::Blocked(fault), _) => Err(fault.clone()),
+            (Phase::Ready | Phase::Open, _) => Err(AccountFault::KeyNeeded),
+        }
     }
 
     fn is_void(&self) -> bool {

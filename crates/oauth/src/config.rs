@@ -19,6 +19,8 @@ pub enum Kind {
     OAuth,
     /// As itself: client credentials.
     ClientCredentials,
+    /// By a key that each caller enters, in the places that the configuration has for it.
+    Key,
     /// With a token that the authorization server exchanges for the caller's (RFC 8693).
     Exchange,
 }
@@ -64,6 +66,8 @@ pub struct AuthConfig {
     pub account: Account,
     /// `list`.
     pub list: CallerList,
+    /// What the key of each caller is called (`caller`), for people.
+    pub key_label: String,
     /// The only issuer that is accepted.
     pub issuer: Option<String>,
     /// The client that is registered by hand.

@@ -91,7 +91,9 @@ fn check(server: &AuthorizationServer, config: &AuthConfig) -> Result<(), Troubl
         {
             lacks("has no authorization endpoint")
         }
-        Kind::OAuth | Kind::ClientCredentials | Kind::Exchange | Kind::Headers | Kind::None => Ok(()),
+        Kind::OAuth | Kind::Key | Kind::ClientCredentials | Kind::Exchange | Kind::Headers | Kind::None => {
+            Ok(())
+        }
     }
 }
 

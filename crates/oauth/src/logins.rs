@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::account::{Account, saved};
+use crate::config::Kind;
 use crate::dialer::parse_url;
 use crate::discovery::Discovery;
 use crate::metadata::{read_json, shown};
@@ -454,6 +455,11 @@ impl Logins {
 fn check(site: &Site) -> Result<(), LoginError> {
     if site.is_machine() {
         let why = format!("`{}` is used with the gateway's own credentials: no person signs in", site.name);
+        return Err(LoginError::NoLogins(why));
+    }
+    if site.config.kind == Kind::Key {
+        let why =
+            format!("`{}` wants a key of each caller: portmoot servers login {} --key", site.name, site.name);
         return Err(LoginError::NoLogins(why));
     }
     is_in_force(site)?;

@@ -211,7 +211,7 @@ impl client::Accounts for Server {
 pub struct Configured<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its URL.
+    /// Its URL; of a process one that no other process has.
     pub url: &'a str,
     /// Authorities that are trusted there, and the certificate that is shown.
     pub tls: &'a ClientTls,
@@ -271,7 +271,7 @@ impl Accounts {
     pub fn configure(&self, server: &Configured<'_>) -> (Option<Arc<Server>>, bool) {
         let has_accounts = match server.auth.kind {
             Kind::None | Kind::Headers => false,
-            Kind::OAuth | Kind::ClientCredentials | Kind::Exchange => true,
+            Kind::OAuth | Kind::Key | Kind::ClientCredentials | Kind::Exchange => true,
         };
         let mut servers = self.servers.write();
         let known = servers.get(server.name).filter(|known| {

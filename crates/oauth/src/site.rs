@@ -111,7 +111,8 @@ impl Site {
         tls: &ClientTls,
         services: &Arc<Services>,
     ) -> Option<Self> {
-        let url = parse_url(url).ok()?;
+        // The place of keys may be a process.
+        let url = if config.kind == Kind::Key { Url::parse(url).ok()? } else { parse_url(url).ok()? };
         let clients = services.vault.clients(name, url.as_str());
         Some(Self {
             name: name.to_owned(),
@@ -145,6 +146,7 @@ impl Site {
     #[must_use]
     pub fn takes(&self, kept: &Saved) -> bool {
         !self.is_machine()
+            && kept.is_key() == (self.config.kind == Kind::Key)
             && self.config.issuer.as_ref().is_none_or(|issuer| is_same_issuer(issuer, &kept.issuer))
     }
 
@@ -292,7 +294,7 @@ impl Site {
     pub fn is_machine(&self) -> bool {
         match self.config.kind {
             Kind::ClientCredentials | Kind::Exchange => true,
-            Kind::OAuth | Kind::Headers | Kind::None => false,
+            Kind::OAuth | Kind::Key | Kind::Headers | Kind::None => false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Sign-ins and renewals against a scripted authorization server on loopback.
 
 mod clients;
+mod keys;
 mod reload;
 mod sessions;
 

@@ -64,6 +64,32 @@ pub struct Saved {
     pub at_ms: u64,
 }
 
+impl Saved {
+    /// A key that its participant has entered: no one issued it, it is renewed nowhere, and it does not expire.
+    #[must_use]
+    pub(crate) fn of_key(key: Secret) -> Self {
+        let tokens =
+            IssuedTokens { access: key, refresh: None, expires_ms: None, lifetime_ms: None, scopes: None };
+        Self {
+            issuer: String::new(),
+            client: Client { id: String::new(), auth: ClientAuth::None },
+            usage: Use::Native,
+            token_endpoint: String::new(),
+            revocation_endpoint: None,
+            resource: None,
+            scopes: Vec::new(),
+            tokens,
+            at_ms: unix_ms(),
+        }
+    }
+
+    /// Whether it is a key, and no token of an issuer.
+    #[must_use]
+    pub fn is_key(&self) -> bool {
+        self.issuer.is_empty()
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Written {
     access: Zeroizing<String>,

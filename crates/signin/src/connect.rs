@@ -18,6 +18,8 @@ use axum::response::Response;
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::Accounts;
 use oauth::ConnectRequest;
+use oauth::account::{Account, CallerKey};
+use oauth::config::Kind;
 use oauth::logins::{LoginError, SignInRequest};
 use oauth::registration::GATEWAY_CALLBACK_PATH;
 use oauth::site::UPSTREAM;
@@ -194,7 +196,7 @@ impl Connect {
             Some(who) => {
                 at.session.person = Some(who.clone());
                 match shown(&request, who).await {
-                    Ok(shown) => pages::consent(&form(&at, id, &self.sealed(&at, id, Some(&shown))), &shown),
+                    Ok(shown) => self.asked(id, &at, &shown, None),
                     Err(why) => {
                         // It may name addresses that only operators know.
                         let who = at.session.person.as_ref().map(|person| person.name.as_str());
@@ -205,6 +207,16 @@ impl Connect {
             }
         };
         self.with_session(page, &at).response()
+    }
+
+    /// The page that asks for consent, or for a key.
+    fn asked(&self, id: &str, at: &At, shown: &ConsentTerms, wrong: Option<&str>) -> HtmlPage {
+        let sealed = self.sealed(at, id, Some(shown));
+        let form = form(at, id, &sealed);
+        match &shown.key_label {
+            Some(label) => pages::key(&form, shown, label, wrong),
+            None => pages::consent(&form, shown),
+        }
     }
 
     fn with_session(&self, mut page: HtmlPage, at: &At) -> HtmlPage {
@@ -233,7 +245,7 @@ impl Connect {
             return pages::problem(StatusCode::FORBIDDEN, why, "Open the link again.").response();
         };
         match (shown, params.get("decision")) {
-            (Some(shown), Some("allow")) => self.allowed(id, at, browser, shown).await,
+            (Some(shown), Some("allow")) => self.allowed(id, at, browser, (shown, params.get("key"))).await,
             (Some(shown), Some(_)) => {
                 if self.accounts.connect_request(id).is_some() {
                     self.accounts.services().connects.drop_request(id);
@@ -289,8 +301,15 @@ impl Connect {
         self.show(id, at, browser, None).await
     }
 
-    /// A participant has consented: the consent is on disk, then the browser goes to the authorization server.
-    async fn allowed(self: &Arc<Self>, id: &str, at: At, browser: &Browser, shown: ConsentTerms) -> Response {
+    /// A participant has consented: the consent is on disk, then the browser goes to the authorization server, or the key that it entered
+    /// is taken over.
+    async fn allowed(
+        self: &Arc<Self>,
+        id: &str,
+        at: At,
+        browser: &Browser,
+        (shown, typed): (ConsentTerms, Option<&str>),
+    ) -> Response {
         let Some(request) = self.accounts.connect_request(id) else { return void() };
         let account = Arc::clone(&request.account);
         // Over plain HTTP only the form says whose browser it is.
@@ -306,16 +325,26 @@ impl Connect {
             return pages::problem(StatusCode::FORBIDDEN, why, "Open the link again.").response();
         }
         let services = self.accounts.services();
+        if shown.key_label.is_some() {
+            let key = match CallerKey::new(typed.unwrap_or_default()) {
+                Ok(key) => key,
+                Err(why) => {
+                    let page =
+                        self.asked(id, &at, &shown, Some(&format!("{}.", sentence_case(&why.to_string()))));
+                    return self.with_session(page, &at).response();
+                }
+            };
+            if !services.connects.use_up(id, at.now_ms) {
+                return void();
+            }
+            return self.entered(&account, &at, shown, key).await;
+        }
         let Some((redirect_uri, usage)) = services.callback() else { return void() };
         if !services.connects.use_up(id, at.now_ms) {
             return void();
         }
-        let (me, given, uri) = (Arc::clone(self), shown.clone(), redirect_uri.clone());
-        let kept = spawn_blocking(move || me.keep(&given, &uri))
-            .await
-            .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::LogUnavailable, "the gateway stops")));
-        if let Err(refusal) = kept {
-            return pages::problem(StatusCode::SERVICE_UNAVAILABLE, &refusal.message, CALL_AGAIN).response();
+        if let Err(response) = self.consented(&shown, &redirect_uri).await {
+            return response;
         }
         let wish = SignInRequest {
             redirect_uri,
@@ -342,6 +371,42 @@ impl Connect {
         redirect(&begun.url, &[self.cookies(&at.url).set_session(&at.session, random(), at.now_ms)])
     }
 
+    /// Takes a key over. It is kept before the page says so.
+    async fn entered(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        at: &At,
+        shown: ConsentTerms,
+        key: CallerKey,
+    ) -> Response {
+        if let Err(response) = self.consented(&shown, "").await {
+            return response;
+        }
+        match account.enter_key(key, &shown.participant).await {
+            Ok(()) => {
+                let mut page = pages::connected(&shown.server, &shown.participant);
+                page.cookies.extend(self.cookies(&at.url).leave());
+                page.response()
+            }
+            Err(why) => {
+                self.refused(Some(&shown.participant), &shown.server, &why.to_string());
+                pages::problem(StatusCode::SERVICE_UNAVAILABLE, "The key could not be kept.", ASK_OPERATOR)
+                    .response()
+            }
+        }
+    }
+
+    /// Has a consent written down.
+    async fn consented(self: &Arc<Self>, shown: &ConsentTerms, redirect_uri: &str) -> Result<(), Response> {
+        let (me, given, uri) = (Arc::clone(self), shown.clone(), redirect_uri.to_owned());
+        let kept = spawn_blocking(move || me.keep(&given, &uri))
+            .await
+            .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::LogUnavailable, "the gateway stops")));
+        kept.map_err(|refusal| {
+            pages::problem(StatusCode::SERVICE_UNAVAILABLE, &refusal.message, CALL_AGAIN).response()
+        })
+    }
+
     /// Writes a consent down, for each client that asked.
     fn keep(&self, shown: &ConsentTerms, redirect_uri: &str) -> Result<(), Refusal> {
         let ConsentTerms { participant, server, clients, scopes, .. } = shown;
@@ -366,7 +431,11 @@ impl Connect {
             self.access
                 .change(|journal| journal.append(&records).map_err(|error| access::not_written(&error)))?;
         }
-        let what = format!("consented to the scopes `{}` for {}", scopes.join(" "), clients.join(", "));
+        let to_what = match &shown.key_label {
+            Some(_) => "enter its key".to_owned(),
+            None => format!("the scopes `{}`", scopes.join(" ")),
+        };
+        let what = format!("consented to {to_what} for {}", clients.join(", "));
         let to = [server.as_str()];
         permit.write(&AuditEntry {
             to: &to,
@@ -422,6 +491,18 @@ impl Connect {
 /// Consent terms of a request for a person, by the server's metadata of now.
 async fn shown(request: &ConnectRequest, who: Person) -> Result<ConsentTerms, String> {
     let (account, site) = (&request.account, &request.account.site);
+    if site.config.kind == Kind::Key {
+        return Ok(ConsentTerms {
+            participant: who.name,
+            mark: who.mark,
+            server: site.name.clone(),
+            clients: request.clients.clone(),
+            scopes: Vec::new(),
+            issuer: String::new(),
+            origin: String::new(),
+            key_label: Some(site.config.key_label.clone()),
+        });
+    }
     let found = match site.found() {
         Some(found) => found,
         None => site.discover(None).await.map_err(|trouble| format!("{trouble}."))?,
@@ -436,7 +517,14 @@ async fn shown(request: &ConnectRequest, who: Person) -> Result<ConsentTerms, St
         scopes: account.scopes_with(&found, request.scopes.clone()),
         issuer: found.server.issuer.clone(),
         origin,
+        key_label: None,
     })
+}
+
+/// These words as a sentence of a page.
+fn sentence_case(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// Sentence about an error for a person: no address of a server, which operators find in the audit log.

@@ -74,8 +74,9 @@ impl Terminal for ProcessTerminal {
 pub fn hidden(prompt: &str, bytes_max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
     let _open = spinner::Question::open();
     let mut err = io::stderr().lock();
-    write!(err, "{prompt} ").and_then(|()| err.flush())?;
+    // First, so that nothing that is typed after the question is shown or thrown away.
     let silent = Silent::begin()?;
+    write!(err, "{prompt} ").and_then(|()| err.flush())?;
     let line = typed(io::stdin().lock(), bytes_max);
     drop(silent);
     writeln!(err)?;

@@ -2,7 +2,7 @@
 //!
 //! Values are complete: variables are expanded, names and prefixes are checked, capabilities are compiled.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 pub use client::guard::support;
 pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support};
@@ -10,6 +10,7 @@ pub use vetting::{FirstUse, Mode, Policy};
 
 use ::openapi::Operations;
 use model::{Capabilities, ParticipantId};
+use sha2::{Digest as _, Sha256};
 use tls::ClientTls;
 
 use crate::curation::Curation;
@@ -198,6 +199,13 @@ impl ServerConfig {
         format!("{:?}", (self.identity(), env, confinement, self.era))
     }
 
+    /// Place at which keys of callers are of use, if its transport is not HTTP: the spelling of a URL that no other program has.
+    #[must_use]
+    pub fn place_of_keys(&self) -> String {
+        let digest = Sha256::digest(self.identity().as_bytes());
+        format!("server:{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    }
+
     /// Text by which this server differs from another one of its name: the program with its arguments, or the
     /// address, as they are written. A change of it is the operator's.
     #[must_use]
@@ -241,6 +249,14 @@ impl Transport {
         }
     }
 
+    /// Whether a variable or a header of it has each caller's own key.
+    #[must_use]
+    pub fn has_callers_key(&self) -> bool {
+        let variables = self.child().map(|child| child.env.as_slice()).unwrap_or_default();
+        let headers = self.address().map(|address| address.headers.as_slice()).unwrap_or_default();
+        variables.iter().chain(headers).any(|(_, value)| value.is_of_caller)
+    }
+
     /// The address, if there is one to connect to.
     #[must_use]
     pub fn address(&self) -> Option<&HttpConfig> {
@@ -261,6 +277,8 @@ impl Transport {
 pub struct Secret {
     text: String,
     written: String,
+    /// Whether each caller's own key follows the text.
+    is_of_caller: bool,
 }
 
 /// The era that the gateway speaks with a server (`era`, also spelled `protocolEra`).
@@ -365,13 +383,28 @@ impl Secret {
     #[must_use]
     pub fn new(text: impl Into<String>) -> Secret {
         let text = text.into();
-        Secret { written: text.clone(), text }
+        Secret { written: text.clone(), text, is_of_caller: false }
     }
 
     /// A text with its variables expanded, and as it was written.
     #[must_use]
     pub fn expanded(text: impl Into<String>, written: impl Into<String>) -> Secret {
-        Secret { text: text.into(), written: written.into() }
+        Secret { text: text.into(), written: written.into(), is_of_caller: false }
+    }
+
+    /// The key of each caller, after this text, and as it was written.
+    #[must_use]
+    pub fn of_caller(before: impl Into<String>, written: impl Into<String>) -> Secret {
+        Secret { is_of_caller: true, ..Secret::expanded(before, written) }
+    }
+
+    /// The text for a session of the caller with this key. `None` where it is the caller's and there is no key.
+    #[must_use]
+    pub(crate) fn with_key(&self, key: Option<&str>) -> Option<Cow<'_, str>> {
+        match (self.is_of_caller, key) {
+            (false, _) => Some(self.text.as_str().into()),
+            (true, key) => Some([self.text.as_str(), key?].concat().into()),
+        }
     }
 
     /// The text itself, for the place that needs it.

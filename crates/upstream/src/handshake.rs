@@ -31,21 +31,25 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
     let setup = &session.setup;
     let inbox = || Arc::new(SessionInbox(Arc::downgrade(session)));
     let transport = &setup.spec.config.transport;
+    let key = session.callers_key()?;
+    let key = key.as_ref().map(|key| key.as_str());
     let link = match transport {
         Transport::Stdio(stdio) => {
             let guard = setup.environment.guard.clone();
             let log = Arc::clone(&setup.environment.stderr);
-            Link::stdio(&setup.spec.stdio(stdio, Framing::Lines), inbox(), guard, log)
+            Link::stdio(&setup.spec.stdio(stdio, Framing::Lines, key)?, inbox(), guard, log)
                 .map_err(|error| LinkError::Unreachable(not_started(stdio, &error)))?
         }
         Transport::Proto(ProtoConfig::Child { child, .. }) => {
             let guard = setup.environment.guard.clone();
             let log = Arc::clone(&setup.environment.stderr);
             let started = match session.coding() {
-                Coding::Json => Link::stdio(&setup.spec.stdio(child, Framing::Lines), inbox(), guard, log),
+                Coding::Json => {
+                    Link::stdio(&setup.spec.stdio(child, Framing::Lines, key)?, inbox(), guard, log)
+                }
                 Coding::Proto => {
                     let (link, inbox) = ProtoLink::new(session);
-                    let spec = setup.spec.stdio(child, Framing::Frames);
+                    let spec = setup.spec.stdio(child, Framing::Frames, key)?;
                     Link::stdio(&spec, inbox, guard, log).map(|frames| link.over(frames))
                 }
             };
@@ -54,18 +58,20 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         Transport::Proto(ProtoConfig::Tcp(at)) => {
             let (link, inbox) = ProtoLink::new(session);
             link.over(
-                Link::framed(&setup.spec.socket(at)?, false, setup.spec.limits.queue_len_max, inbox).await?,
+                Link::framed(&setup.spec.socket(at, key)?, false, setup.spec.limits.queue_len_max, inbox)
+                    .await?,
             )
         }
         Transport::Proto(ProtoConfig::WebSocket(at)) => {
             let (link, inbox) = ProtoLink::new(session);
             link.over(
-                Link::framed(&setup.spec.socket(at)?, true, setup.spec.limits.queue_len_max, inbox).await?,
+                Link::framed(&setup.spec.socket(at, key)?, true, setup.spec.limits.queue_len_max, inbox)
+                    .await?,
             )
         }
         Transport::Proto(ProtoConfig::Grpc(at)) => {
             let (link, inbox) = ProtoLink::new(session);
-            link.over(Link::grpc(&setup.spec.http(at)?, inbox).await?)
+            link.over(Link::grpc(&setup.spec.http(at, key)?, inbox).await?)
         }
         Transport::Http(http) if !setup.http_sse => Link::http(&session.http(http)?, inbox())?,
         Transport::Http(http) | Transport::Sse(http) => Link::sse(&session.http(http)?, inbox()).await?,

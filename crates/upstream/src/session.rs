@@ -23,12 +23,13 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Accounts, Guard, HttpSpec, Link, SendMeta, StderrLog, processes::Root};
+use client::{Accounts, Authorize, Guard, HttpSpec, Link, LinkError, SendMeta, StderrLog, processes::Root};
 use model::{Coding, LinkId, LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
 use wire::mcp::{ListKind, Version, extensions};
 use wire::{mcp::Era, rpc::Id};
+use zeroize::Zeroizing;
 
 use crate::curation::Curation;
 use crate::field_numbers::FieldNumbers;
@@ -173,6 +174,8 @@ pub struct Session {
     /// The extensions that its own modern requests declare.
     pub(crate) extensions: Bytes,
     pub(crate) link: OnceLock<Link>,
+    /// The account whose key it began with, where each caller has a key.
+    keyed: OnceLock<Arc<dyn Authorize>>,
     handshake: Mutex<Option<Handshake>>,
     /// The place in [`Version::ALL`] of the revision that the last handshake chose.
     version: AtomicUsize,
@@ -245,6 +248,7 @@ impl Session {
             setup,
             extensions,
             link: OnceLock::new(),
+            keyed: OnceLock::new(),
             handshake: Mutex::default(),
             version: AtomicUsize::new(Version::NEWEST_LEGACY as usize),
             manifest: Mutex::default(),
@@ -290,10 +294,26 @@ impl Session {
 
     /// Settings of an HTTP link of this session, with the account of its owner.
     pub(crate) fn http(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
-        let mut spec = self.setup.spec.http(config)?;
-        let owner = self.setup.owner.as_ref().map(SessionOwner::holder);
-        spec.authorize = self.setup.environment.accounts.as_ref().map(|accounts| accounts.account(owner));
+        let key = self.callers_key()?;
+        let mut spec = self.setup.spec.http(config, key.as_ref().map(|key| key.as_str()))?;
+        spec.authorize = self.keyed.get().cloned().or_else(|| self.account());
         Ok(spec)
+    }
+
+    fn account(&self) -> Option<Arc<dyn Authorize>> {
+        let owner = self.setup.owner.as_ref().map(SessionOwner::holder);
+        self.setup.environment.accounts.as_ref().map(|accounts| accounts.account(owner))
+    }
+
+    /// The key of its owner, where the configuration has a place for one. From then on the session ends with that key.
+    pub(crate) fn callers_key(&self) -> Result<Option<Zeroizing<String>>, Fault> {
+        if !self.setup.spec.config.transport.has_callers_key() {
+            return Ok(None);
+        }
+        let Some(account) = self.account() else { return Ok(None) };
+        let key = account.key().map_err(LinkError::Account)?;
+        let _ = self.keyed.set(account);
+        Ok(key)
     }
 
     /// The owner of the session.
@@ -352,6 +372,7 @@ impl Session {
     /// Whether the sign-in for which it was opened has ended or was replaced.
     pub(crate) fn is_void(&self) -> bool {
         self.link.get().is_some_and(|link| link.is_void())
+            || self.keyed.get().is_some_and(|account| account.is_void())
     }
 
     /// The lists of the server on this session, as last fetched.

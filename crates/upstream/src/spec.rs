@@ -2,14 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use client::{Framing, HttpLimits, HttpSpec, LinkError, StdioSpec};
+use client::{AccountFault, Framing, HttpLimits, HttpSpec, LinkError, StdioSpec};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::config::{HttpConfig, ServerConfig, ServerLimits, StdioConfig};
+use crate::config::{HttpConfig, Secret, ServerConfig, ServerLimits, StdioConfig};
 use crate::fault::Fault;
 
 /// Requests of a session itself that may be open beside those of callers.
 const OWN_REQUESTS: usize = 8;
+
+/// A session without a caller's key, at a server that wants one of each.
+fn no_key() -> Fault {
+    Fault::Link(LinkError::Account(AccountFault::KeyNeeded))
+}
 
 /// One configured server with the limits of all servers.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,23 +60,34 @@ impl UpstreamSpec {
     }
 
     /// Settings with which the child process starts.
-    pub(crate) fn stdio(&self, config: &StdioConfig, framing: Framing) -> StdioSpec {
-        StdioSpec {
+    ///
+    /// # Errors
+    /// When a variable is the caller's key, and there is none.
+    pub(crate) fn stdio(
+        &self,
+        config: &StdioConfig,
+        framing: Framing,
+        key: Option<&str>,
+    ) -> Result<StdioSpec, Fault> {
+        let variable =
+            |(name, value): &(String, Secret)| Some((name.clone(), value.with_key(key)?.into_owned()));
+        let env = config.env.iter().map(variable).collect::<Option<_>>().ok_or_else(no_key)?;
+        Ok(StdioSpec {
             name: Arc::from(self.name()),
             command: config.command.clone(),
             args: config.args.iter().map(|arg| arg.expose().to_owned()).collect(),
-            env: config.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
+            env,
             cwd: config.cwd.clone(),
             confinement: config.confinement.clone(),
             framing,
             line_bytes_max: self.limits.line_bytes_max,
             queue_len_max: self.limits.queue_len_max,
-        }
+        })
     }
 
     /// Settings with which a link of frames connects: `tcp`, `ws` and `wss` as HTTP has them.
-    pub(crate) fn socket(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
-        let mut spec = self.http(config)?;
+    pub(crate) fn socket(&self, config: &HttpConfig, key: Option<&str>) -> Result<HttpSpec, Fault> {
+        let mut spec = self.http(config, key)?;
         for (scheme, same) in [("tcp:", "http:"), ("wss:", "https:"), ("ws:", "http:")] {
             if let Some(rest) = spec.url.strip_prefix(scheme) {
                 spec.url = format!("{same}{rest}");
@@ -82,11 +98,14 @@ impl UpstreamSpec {
     }
 
     /// Settings with which an HTTP link connects.
-    pub(crate) fn http(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
+    ///
+    /// # Errors
+    /// When a header is the caller's key, and there is none; when a header is not valid.
+    pub(crate) fn http(&self, config: &HttpConfig, key: Option<&str>) -> Result<HttpSpec, Fault> {
         let mut headers = HeaderMap::new();
         for (name, value) in &config.headers {
-            let header =
-                HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_str(value.expose()).ok());
+            let value = value.with_key(key).ok_or_else(no_key)?;
+            let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_str(&value).ok());
             let Some((name, mut value)) = header else {
                 tracing::error!(server = self.name(), header = name, "a configured header is invalid");
                 return Err(Fault::Answer("its configuration has an invalid header".to_owned()));

@@ -51,6 +51,8 @@ pub(crate) struct Peer {
     client: Client<Connector, Full<Bytes>>,
     next: Mutex<RequestTemplate>,
     authorize: Option<Arc<dyn Authorize>>,
+    /// Whether the configured headers authorize the requests.
+    has_own_header: bool,
     /// The stamp of the header that `next` has; 0 before the first.
     stamp: AtomicU64,
 }
@@ -132,6 +134,7 @@ impl Peer {
             client,
             next,
             authorize,
+            has_own_header: spec.headers.contains_key(AUTHORIZATION),
             stamp,
         })
     }
@@ -258,6 +261,7 @@ impl Peer {
         let mut next = self.next.lock();
         match grant.header {
             Some(header) => drop(next.headers.insert(AUTHORIZATION, header)),
+            None if self.has_own_header => {}
             None => drop(next.headers.remove(AUTHORIZATION)),
         }
         self.stamp.store(grant.stamp, Ordering::Release);

@@ -4,7 +4,6 @@
 //! key that is outside of the directory (`key_file`, `key_command`). A change of either is a change of the file, which a running gateway
 //! watches. The directory alone gives away no value.
 
-use std::fmt;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -19,10 +18,9 @@ use platform::{random, replace_file, unix_ms};
 use serde::{Deserialize, Serialize};
 
 use super::keyring::{Keyring, KeyringError, SystemKeyring};
-use super::{NoSecret, text_of};
+use super::name::SecretName;
+use super::value::{NoSecret, text_of};
 
-/// The longest name of a kept secret, in characters.
-pub const SECRET_NAME_CHARS_MAX: usize = 64;
 /// The secrets that are kept in one data directory.
 pub const SECRETS_MAX: usize = 1_000;
 /// The longest record of a secret: the largest value, sealed, and what is around it.
@@ -32,17 +30,6 @@ const FOLDER: &str = "secrets";
 /// What a value is sealed for.
 const PURPOSE: &str = "named_secret";
 const FORMAT: u8 = 1;
-
-/// The name of a kept secret.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SecretName(String);
-
-/// A text is no name of a secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a name of a secret has 1 to {SECRET_NAME_CHARS_MAX} letters, digits, `_` and `-`, and begins with a letter or digit"
-)]
-pub struct SecretNameError;
 
 /// Where a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +49,13 @@ pub struct KeptSecret {
     pub kept_in: Option<KeptIn>,
     /// When it was set, Unix milliseconds; 0 if its file cannot be read.
     pub at_ms: u64,
+}
+
+/// A secret that was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// Why its value is still in the keyring, if it is. Nothing leads to it any more.
+    pub left: Option<KeyringError>,
 }
 
 /// Why a secret is not kept, or not removed.
@@ -164,34 +158,6 @@ impl SealingKey<'_> {
         let source = self.source?;
         let read = || key::read(source).map(|key| Sealer::new(&key, None)).map_err(|error| error.to_string());
         Some(self.sealer.get_or_init(read).as_ref().map_err(Clone::clone))
-    }
-}
-
-impl SecretName {
-    /// Checks a name.
-    ///
-    /// # Errors
-    /// [`SecretNameError`].
-    pub fn new(text: &str) -> Result<Self, SecretNameError> {
-        let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        let begins = text.starts_with(|c: char| c.is_ascii_alphanumeric());
-        if begins && text.len() <= SECRET_NAME_CHARS_MAX && text.chars().all(is_good) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(SecretNameError)
-        }
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for SecretName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 
@@ -299,21 +265,22 @@ impl KeptSecrets {
         Ok(kept_in)
     }
 
-    /// Removes a secret. False if there is none of this name. A value that the keyring cannot remove now stays there, and is returned as the error beside.
+    /// Removes a secret; `None` if none of this name is kept.
     ///
     /// # Errors
     /// [`KeepError`]; then it is kept.
-    pub fn remove(&self, name: &SecretName) -> Result<Option<Result<(), KeyringError>>, KeepError> {
+    pub fn remove(&self, name: &SecretName) -> Result<Option<Removed>, KeepError> {
         let path = self.file(name).ok_or(KeepError::NoDirectory)?;
         let record = self.record(name);
         match fs::remove_file(&path) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
             removed => removed.map_err(|why| failed(&path, why))?,
         }
-        Ok(Some(match record {
-            Ok(SecretRecord { place: Place::Keyring(id), .. }) => self.keyring.remove(&id),
-            Ok(SecretRecord { place: Place::Sealed(_), .. }) | Err(_) => Ok(()),
-        }))
+        let left = match record {
+            Ok(SecretRecord { place: Place::Keyring(id), .. }) => self.keyring.remove(&id).err(),
+            Ok(SecretRecord { place: Place::Sealed(_), .. }) | Err(_) => None,
+        };
+        Ok(Some(Removed { left }))
     }
 
     /// The kept secrets by name.

@@ -50,6 +50,12 @@ pub(super) fn read(
     transport: Option<&Transport>,
     variables: &Variables<'_>,
 ) -> AuthConfig {
+    let label = variables.key_label();
+    if let Some(label) = &label
+        && transport.is_none_or(Transport::has_callers_key)
+    {
+        return keyed(server, label);
+    }
     let (http, is_api) = match transport {
         Some(Transport::Http(http) | Transport::Sse(http)) => (Some(http), false),
         Some(Transport::OpenApi(api)) => (Some(&api.http), true),
@@ -74,6 +80,7 @@ pub(super) fn read(
         kind,
         account: if kind == Kind::Exchange { Account::Caller } else { account },
         list: table.choice("list", &LISTS).unwrap_or_default(),
+        key_label: String::new(),
         issuer: url(&table, "issuer"),
         client_id: table.text("client_id").map(str::to_owned),
         client_secret: client_secret(&table, variables),
@@ -90,6 +97,32 @@ pub(super) fn read(
     check(&table, &config, http.is_some() || transport.is_none(), has_header);
     table.finish();
     config
+}
+
+/// A server to which each caller enters a key: of `auth` it has the keys `list`, and those that say as much.
+fn keyed(server: &Table<'_>, label: &str) -> AuthConfig {
+    let key_label = label.to_owned();
+    let keyed = AuthConfig { kind: Kind::Key, account: Account::Caller, key_label, ..AuthConfig::default() };
+    let Some(table) = server.table("auth") else { return keyed };
+    let other = |key: &'static str, what: &str| {
+        let message =
+            format!("{}: each caller enters a key for the server, and has no {what} there", table.name());
+        table.note_at(
+            key,
+            "config_auth",
+            message,
+            "remove it, or the `{ caller = ... }` in `env` or `headers`",
+        );
+    };
+    if table.choice("kind", &KINDS).is_some_and(|kind| kind != Kind::Headers) {
+        other("kind", "other account");
+    }
+    if table.choice("account", &ACCOUNTS) == Some(Account::Shared) {
+        other("account", "share of another one");
+    }
+    let list = table.choice("list", &LISTS).unwrap_or_default();
+    table.finish();
+    AuthConfig { list, ..keyed }
 }
 
 /// Checks what goes together.

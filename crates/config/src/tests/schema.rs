@@ -54,9 +54,9 @@ fn schema_of(path: &str, form: &ValueForm) -> Value {
             },
         } }),
         ("env" | "headers" | "query", ValueForm::Entries) => {
-            json!({ "type": "object", "additionalProperties": {
-            "anyOf": [{ "type": ["string", "number", "boolean"] }, secret()],
-        } })
+            let value = json!({ "type": ["string", "number", "boolean"] });
+            let forms = if key == "query" { vec![value, secret()] } else { vec![value, secret(), caller()] };
+            json!({ "type": "object", "additionalProperties": { "anyOf": forms } })
         }
         // Any JSON.
         ("annotations" | "preset", ValueForm::Entries) => json!({ "type": "object" }),
@@ -99,6 +99,14 @@ fn secret() -> Value {
         { "type": "object", "additionalProperties": false, "required": ["secret"],
           "properties": { "secret": { "type": "string", "pattern": SECRET_NAME }, "prefix": prefix } },
     ] })
+}
+
+/// A table that stands for each caller's own key.
+fn caller() -> Value {
+    json!({ "type": "object", "additionalProperties": false, "required": ["caller"], "properties": {
+        "caller": { "type": "string", "minLength": 1, "maxLength": crate::KEY_LABEL_CHARS_MAX },
+        "prefix": { "type": "string" },
+    } })
 }
 
 /// The schema of a value that the readers look at themselves.

@@ -7,6 +7,7 @@ use auth::{Identities, Wires};
 use model::{ParticipantId, TopicName};
 use oauth::Configured;
 use platform::unix_ms;
+use tls::ClientTls;
 use tokio::sync::{Notify, watch};
 use upstream::config::{OpenApiConfig, ServerConfig, Transport};
 use upstream::{Environment, SessionEvents, Upstream, UpstreamSpec};
@@ -160,6 +161,7 @@ impl Registry {
         *self.upstreams.write() = upstreams;
         let has_accounts = |server: &&ServerConfig| {
             matches!(server.transport, Transport::Http(_) | Transport::Sse(_) | Transport::OpenApi(_))
+                || server.transport.has_callers_key()
         };
         let names: Vec<&str> =
             config.servers.iter().filter(has_accounts).map(|server| server.name.as_str()).collect();
@@ -184,6 +186,11 @@ impl Registry {
                 Some((name, auth)),
             ) => {
                 let (name, url, tls) = (name.as_str(), http.url.expose(), &http.tls);
+                self.accounts.configure(&Configured { name, url, tls, auth })
+            }
+            // What has each caller's key and no URL of HTTP: no other program gets the keys.
+            (_, Some((name, auth))) if server.transport.has_callers_key() => {
+                let (name, url, tls) = (name.as_str(), &server.place_of_keys(), &ClientTls::of_machine());
                 self.accounts.configure(&Configured { name, url, tls, auth })
             }
             _ => (None, true),

@@ -222,11 +222,12 @@ impl Book {
             }
         };
         let held = self.held.as_ref();
+        let issued = held.filter(|held| !held.is_key());
         AccountState {
             state,
             reason,
-            issuer: held.map(|held| held.issuer.clone()),
-            client_id: held.map(|held| held.client.id.clone()),
+            issuer: issued.map(|held| held.issuer.clone()),
+            client_id: issued.map(|held| held.client.id.clone()),
             scopes: held.map(|held| held.scopes.clone()).unwrap_or_default(),
             wanted: self.wanted.clone(),
             expires_ms: held.and_then(|held| held.tokens.expires_ms),
@@ -238,6 +239,10 @@ impl Book {
 
 /// The header that sends the token. The line is zeroed; the header lives as long as requests that carry it.
 fn header(saved: &Saved) -> Option<HeaderValue> {
+    if saved.is_key() {
+        // It is sent in a place of its own.
+        return None;
+    }
     let line = Zeroizing::new(format!("Bearer {}", saved.tokens.access.expose()));
     let mut header = HeaderValue::from_str(&line).ok()?;
     header.set_sensitive(true);

@@ -8,6 +8,7 @@ use super::book::{Phase, STEP_UPS_MAX};
 use super::renewal::waits;
 use super::{Account, union};
 use crate::challenge::bearer;
+use crate::config::Kind;
 use crate::site::fault_of;
 
 /// Time that no new token is asked for after the server has rejected a new one, milliseconds.
@@ -18,6 +19,14 @@ impl Account {
     pub(super) async fn follow(&self, attempt: usize, challenge: Challenge) -> Result<(), AccountFault> {
         if self.site.is_replaced() {
             return Err(AccountFault::Replaced);
+        }
+        if self.site.config.kind == Kind::Key {
+            // Another key may do more. One that the server knows and that may not do this is not asked for again.
+            return Err(if challenge.status == 403 {
+                AccountFault::KeyRefused
+            } else {
+                self.block(AccountFault::KeyRefused)
+            });
         }
         let asked = bearer(&challenge.challenge);
         if challenge.status == 403 {

@@ -145,7 +145,7 @@ impl Account {
             (Kind::Exchange, None) => {
                 return Err(Trouble::Metadata("the caller has no token that could be exchanged".to_owned()));
             }
-            (Kind::ClientCredentials | Kind::OAuth | Kind::Headers | Kind::None, _) => {
+            (Kind::ClientCredentials | Kind::OAuth | Kind::Key | Kind::Headers | Kind::None, _) => {
                 token::Grant::ClientCredentials { scopes: &scopes }
             }
         };
@@ -167,6 +167,8 @@ pub(super) fn waits(book: &mut Book, trouble: &Trouble, now_ms: u64) -> AccountF
         // Anything else is an answer that means nothing here.
         AccountFault::LoginNeeded
         | AccountFault::LoginLost
+        | AccountFault::KeyNeeded
+        | AccountFault::KeyRefused
         | AccountFault::ScopesNeeded(_)
         | AccountFault::ScopesRefused(..)
         | AccountFault::ClientNeeded(_)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use client::{AccountFault, Authorize, Authorizing, Challenge, Grant, LinkError};
+use zeroize::Zeroizing;
 
 use super::Account;
 
@@ -39,6 +40,12 @@ impl Authorize for SessionAccount {
 
     fn at_hand(&self) -> Option<Grant> {
         self.account.at_hand().filter(|_| !self.is_void())
+    }
+
+    fn key(&self) -> Result<Option<Zeroizing<String>>, AccountFault> {
+        let key = self.account.key()?;
+        // Looked at afterwards, as for a token.
+        if self.is_void() { Err(AccountFault::Replaced) } else { Ok(key) }
     }
 
     fn is_void(&self) -> bool {

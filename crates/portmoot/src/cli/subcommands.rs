@@ -128,7 +128,7 @@ pub(crate) enum ServersCommand {
     },
     /// Sign out at a server
     ///
-    /// The gateway forgets the tokens, and has the authorization server revoke them.
+    /// The gateway forgets the tokens, and has the authorization server revoke them. A key that was entered is forgotten.
     Logout {
         /// Configured name of the server
         name: String,
@@ -167,6 +167,9 @@ pub(crate) struct LoginArgs {
     /// Print the address without opening a browser
     #[arg(long)]
     pub(crate) no_browser: bool,
+    /// Enter a key, where the server wants one of each caller: it is read from stdin, or typed and not shown
+    #[arg(long, conflicts_with_all = ["paste", "device", "no_browser", "scopes"])]
+    pub(crate) key: bool,
     /// Ask for this scope, in place of those that the server names; can be repeated
     #[arg(long = "scope", value_name = "SCOPE")]
     pub(crate) scopes: Vec<String>,

@@ -5,6 +5,7 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use oauth::token::TOKEN_BYTES_MAX;
 use platform::unix_ms;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,6 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use crate::cli::{LoginArgs, RunningArgs};
+use crate::commands::secret::read_value;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::{cell, texts};
 use crate::remote::{Remote, api};
@@ -32,6 +34,9 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 /// Signs in at a server.
 pub(crate) async fn login(name: &str, args: &LoginArgs, output: Output) -> Result<Exit, Failure> {
     let endpoint = running_endpoint(&args.gateway, output)?;
+    if args.key {
+        return enter_key(&endpoint, name, args, output).await;
+    }
     let account: Value = if args.device {
         by_device(&endpoint, name, args, output).await?
     } else if args.paste {
@@ -45,6 +50,22 @@ pub(crate) async fn login(name: &str, args: &LoginArgs, output: Output) -> Resul
         let scopes = texts(&account, "scopes").join(" ");
         let scopes = if scopes.is_empty() { String::new() } else { format!(" with the scopes {scopes}") };
         output.message(&format!("signed in at `{name}`{scopes}"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// Enters a caller's key.
+async fn enter_key(endpoint: &Remote, name: &str, args: &LoginArgs, output: Output) -> Result<Exit, Failure> {
+    let prompt = format!("Key for `{name}` (it is not shown):");
+    let read = tokio::task::spawn_blocking(move || read_value(&prompt, TOKEN_BYTES_MAX)).await;
+    let typed = read.map_err(|error| Failure::new(Exit::Failed, "key", error.to_string()))??;
+    let key = std::str::from_utf8(&typed).map_err(|_| Failure::bad_argument("the key is not UTF-8"))?;
+    let body = json!({ "participant": args.participant, "key": key }).to_string();
+    let account: Value = api::post(endpoint, &["servers", name, "key"], &[], body).await?.read()?;
+    if output.json {
+        output.result_json(&account);
+    } else {
+        output.message(&format!("the key for `{name}` is kept"));
     }
     Ok(Exit::Ok)
 }

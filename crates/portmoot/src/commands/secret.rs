@@ -21,8 +21,8 @@ use terminal::prompt::{ProcessTerminal, hidden};
 use terminal::timestamp::minute;
 
 const COLUMNS: [&str; 3] = ["NAME", "KEPT", "SET"];
-/// Bytes of a value with a line end after it.
-const VALUE_BYTES_MAX: usize = SECRET_BYTES_MAX + 2;
+/// Bytes of a line end after a value.
+const LINE_END_BYTES: usize = 2;
 
 pub(crate) async fn run(command: SecretCommand, output: Output) -> Result<Exit, Failure> {
     // The keyring may wait for a person.
@@ -113,7 +113,7 @@ fn remove(name: &SecretName, args: &ConfigArgs, output: Output) -> Result<Exit, 
             output.warn(&format!("`{key}` has no value from now on"));
         }
     }
-    if let Err(error) = removed {
+    if let Some(error) = removed.left {
         output.warn(&format!("its value is still in the keyring, as \"Portmoot: {name}\": {error}"));
     }
     Ok(Exit::Ok)
@@ -138,28 +138,34 @@ fn failure(error: &KeepError) -> Failure {
 
 /// The value: of a file, of stdin, or typed and not shown.
 fn value(name: &SecretName, file: Option<&Path>) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    let unreadable = |what: &str, error: std::io::Error| {
-        Failure::new(Exit::Usage, "unreadable", format!("{what} cannot be read: {error}"))
-    };
     match file {
         Some(path) => {
             let what = path.display().to_string();
             let file = open_regular(OpenOptions::new().read(true), path)
-                .map_err(|error| unreadable(&what, error))?;
-            bounded(file).map_err(|error| unreadable(&what, error))
+                .map_err(|error| unreadable(&what, &error))?;
+            bounded(file, SECRET_BYTES_MAX).map_err(|error| unreadable(&what, &error))
         }
-        None if stdin().is_terminal() => {
-            let line = hidden(&format!("Value of `{name}` (it is not shown):"), SECRET_BYTES_MAX);
-            let line = line.map_err(|error| unreadable("the terminal", error))?;
-            line.ok_or_else(|| Failure::bad_argument("no value was typed, or a too long one"))
-        }
-        None => bounded(stdin().lock()).map_err(|error| unreadable("stdin", error)),
+        None => read_value(&format!("Value of `{name}` (it is not shown):"), SECRET_BYTES_MAX),
     }
 }
 
-/// At most one byte more than a value can have.
-fn bounded(source: impl Read) -> std::io::Result<Zeroizing<Vec<u8>>> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(VALUE_BYTES_MAX + 1));
-    source.take(VALUE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+/// A value of at most so many bytes, of stdin or typed and not shown. Of a longer one so much comes that it is seen to be too long. Blocks.
+pub(super) fn read_value(prompt: &str, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    if !stdin().is_terminal() {
+        return bounded(stdin().lock(), bytes_max).map_err(|error| unreadable("stdin", &error));
+    }
+    let line = hidden(prompt, bytes_max).map_err(|error| unreadable("the terminal", &error))?;
+    line.ok_or_else(|| Failure::bad_argument("no value was typed, or a too long one"))
+}
+
+fn unreadable(what: &str, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Usage, "unreadable", format!("{what} cannot be read: {error}"))
+}
+
+/// At most one byte more than a value can have, with a line end.
+fn bounded(source: impl Read, bytes_max: usize) -> std::io::Result<Zeroizing<Vec<u8>>> {
+    let most = bytes_max + LINE_END_BYTES + 1;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(most));
+    source.take(most as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -40,6 +40,7 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         Command::Init(_)
         | Command::Add(_)
         | Command::Rm(_)
+        | Command::Secret(_)
         | Command::Import(_)
         | Command::Connect(_)
         | Command::Disconnect(_)

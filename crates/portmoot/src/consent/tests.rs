@@ -7,7 +7,7 @@ use upstream::config::{EraChoice, HttpConfig, Sessions, Timeouts};
 
 use super::*;
 use crate::scripted::ScriptedTerminal;
-use config::{Layer, Node, Origin};
+use config::{KeptSecrets, Layer, Node, Origin};
 
 fn server(transport: Transport) -> ServerConfig {
     ServerConfig {
@@ -73,6 +73,7 @@ fn loaded(text: &str, found: bool) -> Loaded {
             key: "servers.github.env.A".into(),
             source: SecretSource::Command(vec!["sh".into(), "-c".into(), "cat a".into()]),
         }],
+        kept: KeptSecrets::default(),
         files: vec![],
         awaited: None,
         notices: vec![],

@@ -65,6 +65,7 @@ fn every_documented_path_answers_as_documented() {
             "/api/v1/servers/{name}/disable" => "/api/v1/servers/absent/disable",
             "/api/v1/servers/{name}/enable" => "/api/v1/servers/absent/enable",
             "/api/v1/servers/{name}/logout" => "/api/v1/servers/demo/logout",
+            "/api/v1/servers/{name}/key" => "/api/v1/servers/demo/key",
             "/api/v1/tokens/{name}/rotate" => "/api/v1/tokens/absent/rotate",
             "/api/v1/participants/{id}/can" => "/api/v1/participants/local/can",
             "/api/v1/clients/{client}" => "/api/v1/clients/absent",

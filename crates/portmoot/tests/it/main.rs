@@ -13,6 +13,7 @@ mod bad_servers;
 mod browsers;
 mod builtin_proposals;
 mod builtin_room;
+mod caller_keys;
 mod caller_sessions;
 mod causes;
 mod chat;

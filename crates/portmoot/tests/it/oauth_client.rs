@@ -1,7 +1,7 @@
 //! Servers at which each caller has an account of its own: connect links, connect pages, the answers of calls, lists.
 
 mod answers;
-mod browser;
+pub(crate) mod browser;
 mod changed;
 mod crossed;
 mod documents;

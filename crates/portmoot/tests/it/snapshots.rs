@@ -337,6 +337,11 @@ fn set_up(stage: &mut Stage) {
     stage.show("tools-disable", &edit(["disable", "notes", "delete_*"]), Both);
     stage.show("tools-enable", &edit(["enable", "notes", "delete_*"]), Both);
     stage.show("tools-rename", &[&edit(["rename", "notes", "read"])[..], &["read_note"]].concat(), Both);
+    stage.home.write("value", "hush\n");
+    let kept = |args: &[&'static str]| [&["secret"], args, &["--config", "new.toml"]].concat();
+    stage.show("secret-set-without-key", &kept(&["set", "crm", "--from-file", "value"]), Plain);
+    stage.show("secret-list", &kept(&["list"]), Both);
+    stage.show("secret-remove-unknown", &kept(&["remove", "crm"]), Both);
     stage.show("rm-unknown", &["rm", "nothing", "--config", "new.toml"], Both);
     stage.show("connect", &["connect", "cursor", "--dry-run"], Both);
     stage.show("connect-list", &["connect"], Both);

@@ -21,6 +21,8 @@ pub(super) struct ConsentTerms {
     pub(super) issuer: String,
     /// Origin to which the person is sent.
     pub(super) origin: String,
+    /// What the key is called that the person enters here; `None` where it is sent elsewhere to sign in.
+    pub(super) key_label: Option<String>,
 }
 
 /// A form of a page: where it goes, and what seals it.
@@ -96,7 +98,7 @@ pub(super) fn consent(form: &ConsentForm<'_>, shown: &ConsentTerms) -> HtmlPage 
     };
     let body = format!(
         "<h1>Let the gateway use your account at <q>{server}</q>?</h1>\
-         <dl><dt>You are</dt><dd>{participant}</dd><dt>RequestParts for by</dt><dd>{clients}</dd><dt>Server</dt><dd>{server}</dd>\
+         <dl><dt>You are</dt><dd>{participant}</dd><dt>Asked for by</dt><dd>{clients}</dd><dt>Server</dt><dd>{server}</dd>\
          <dt>It may do there</dt><dd>{scopes}</dd><dt>You will be sent to</dt><dd>{to}</dd>\
          <dt>And come back to</dt><dd>{back}</dd></dl>\
          <p class=\"warn\">Clients choose their names themselves. Allow it only if you have just used this server yourself. Afterwards \
@@ -112,6 +114,39 @@ pub(super) fn consent(form: &ConsentForm<'_>, shown: &ConsentTerms) -> HtmlPage 
         open = form.open(),
     );
     HtmlPage::new(StatusCode::OK, "Consent", body).leading_to(source(&shown.origin))
+}
+
+/// The page on which a participant enters its key for a server. It is never shown again.
+pub(super) fn key(
+    form: &ConsentForm<'_>,
+    shown: &ConsentTerms,
+    label: &str,
+    wrong: Option<&str>,
+) -> HtmlPage {
+    let status = if wrong.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let wrong =
+        wrong.map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why))).unwrap_or_default();
+    let clients = match shown.clients.as_slice() {
+        [] => "a client without a name".to_owned(),
+        names => {
+            names.iter().map(|one| format!("<code>{}</code>", escape(one))).collect::<Vec<_>>().join(", ")
+        }
+    };
+    let body = format!(
+        "<h1>Give the gateway your key for <q>{server}</q>?</h1>\
+         <dl><dt>You are</dt><dd>{participant}</dd><dt>Asked for by</dt><dd>{clients}</dd><dt>Server</dt><dd>{server}</dd></dl>\
+         <p class=\"warn\">Clients choose their names themselves. Enter the key only if you have just used this server yourself. Afterwards \
+         every client that acts as {participant} at this gateway can use it, and no one is shown it.</p>{wrong}{open}\
+         <label for=\"key\">{label}</label>\
+         <input type=\"password\" id=\"key\" name=\"key\" required autofocus autocomplete=\"off\" autocapitalize=\"off\" spellcheck=\"false\">\
+         <div class=\"row\"><button class=\"main\" type=\"submit\" name=\"decision\" value=\"allow\">Keep it</button>\
+         <button type=\"submit\" name=\"decision\" value=\"deny\" formnovalidate>Deny</button></div></form>",
+        server = escape(&shown.server),
+        participant = escape(&shown.participant),
+        label = escape(label),
+        open = form.open(),
+    );
+    HtmlPage::new(status, "Enter a key", body)
 }
 
 /// The page at the end.
@@ -173,9 +208,11 @@ mod tests {
             scopes: vec![evil.to_owned()],
             issuer: evil.to_owned(),
             origin: "https://auth.example:8443".to_owned(),
+            key_label: Some(evil.to_owned()),
         };
         let pages = [
             consent(&form, &shown),
+            key(&form, &shown, evil, Some(evil)),
             of_another(&form, evil),
             who_are_you(&form, true, Some(evil)),
             problem(StatusCode::OK, evil, evil),

@@ -2,8 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use super::super::SECRET_BYTES_MAX;
 use super::super::keyring::tests::MemoryKeyring;
+use super::super::name::{SECRET_NAME_CHARS_MAX, SecretNameError};
+use super::super::value::SECRET_BYTES_MAX;
 use super::*;
 
 struct Kept {
@@ -82,7 +83,7 @@ fn a_secret_is_in_the_keyring_else_in_a_sealed_file_else_refused() {
         assert!(!bytes.windows(6).any(|window| window == b"canary"));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&kept.path("crm")), mode(kept.secrets.folder().unwrap())), (0o600, 0o700));
-        assert_eq!(kept.secrets.remove(&name("crm")).unwrap(), Some(Ok(())));
+        assert_eq!(kept.secrets.remove(&name("crm")).unwrap(), Some(Removed { left: None }));
         assert_eq!(kept.secrets.remove(&name("crm")).unwrap(), None);
         assert!(kept.keyring.items.lock().is_empty());
         let gone = kept.get("crm").unwrap_err();
@@ -116,7 +117,10 @@ fn a_new_value_replaces_the_one_before_wherever_it_is() {
     assert_eq!(left, 1, "no file is left beside");
     // What the keyring cannot remove now is named.
     *kept.keyring.fails.lock() = Some(KeyringError::Locked);
-    assert_eq!(kept.secrets.remove(&name("crm")).unwrap(), Some(Err(KeyringError::Locked)));
+    assert_eq!(
+        kept.secrets.remove(&name("crm")).unwrap(),
+        Some(Removed { left: Some(KeyringError::Locked) })
+    );
 }
 
 #[test]

@@ -7,25 +7,25 @@ use crate::http::{Connection, Reply};
 
 /// A browser and its cookies.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Browser {
-    pub(super) cookies: BTreeMap<String, String>,
+pub(crate) struct Browser {
+    pub(crate) cookies: BTreeMap<String, String>,
 }
 
 impl Browser {
     /// Opens a URL of the gateway, at its path.
     #[track_caller]
-    pub(super) fn open(&mut self, address: &str, url: &str) -> Reply {
+    pub(crate) fn open(&mut self, address: &str, url: &str) -> Reply {
         self.visit(address, "GET", path_of(url), &[], "")
     }
 
     /// Submits the first form of a page with these further fields, as a browser does.
     #[track_caller]
-    pub(super) fn submit(&mut self, address: &str, page: &Reply, more: &[(&str, &str)]) -> Reply {
+    pub(crate) fn submit(&mut self, address: &str, page: &Reply, more: &[(&str, &str)]) -> Reply {
         self.submit_with(address, page, more, &[("sec-fetch-site", "same-origin"), ("origin", "null")])
     }
 
     #[track_caller]
-    pub(super) fn submit_with(
+    pub(crate) fn submit_with(
         &mut self,
         address: &str,
         page: &Reply,
@@ -41,7 +41,7 @@ impl Browser {
         self.visit(address, "POST", &action, &headers, &encoded(&fields))
     }
 
-    pub(super) fn visit(
+    pub(crate) fn visit(
         &mut self,
         address: &str,
         method: &str,
@@ -66,7 +66,7 @@ impl Browser {
 }
 
 /// The path and query of a URL.
-pub(super) fn path_of(url: &str) -> &str {
+pub(crate) fn path_of(url: &str) -> &str {
     match url.split_once("://") {
         Some((_, rest)) => &rest[rest.find('/').unwrap()..],
         None => url,

@@ -114,6 +114,7 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("POST", "/api/v1/servers/{name}/login/device", Unread(401)),
     ("POST", "/api/v1/servers/{name}/login/device/{id}", Unread(401)),
     ("POST", "/api/v1/servers/{name}/logout", Unread(401)),
+    ("POST", "/api/v1/servers/{name}/key", Unread(401)),
     ("GET", "/api/v1/accounts", Unread(401)),
     ("POST", "/api/v1/connect-code", Unread(401)),
     ("GET", "/api/v1/pins", Unread(401)),
