@@ -84,7 +84,7 @@ impl Loaded {
             let node = server.and_then(|server| server.get(key));
             node.is_some_and(|node| node.location.layer.origin == Origin::Found)
         };
-        ["data_dir", "key_file", "key_command"].iter().any(|key| is_found(&key))
+        ["data_dir", "key_file", "key_command"].iter().any(is_found)
     }
 
     /// Messages about secrets that are not set, without reading one.

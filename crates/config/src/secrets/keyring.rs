@@ -86,7 +86,9 @@ mod linux {
     use secret_service::{EncryptionType, Error, Item, SearchItemsResult, SecretService};
     use zeroize::Zeroizing;
 
-    use super::{KEYRING_LIMIT, KEYRING_PROMPT_LIMIT, Keyring, KeyringError, SystemKeyring};
+    use crate::secrets::keyring::{
+        KEYRING_LIMIT, KEYRING_PROMPT_LIMIT, Keyring, KeyringError, SystemKeyring,
+    };
 
     /// The attributes by which an item is found.
     const APPLICATION: (&str, &str) = ("application", "portmoot");
