@@ -11,7 +11,7 @@ use upstream::config::Secret;
 pub use crate::expand::Env;
 pub(crate) use crate::expand::FULL_PATH;
 use crate::expand::{ExpandError, expand, expand_home, expand_path};
-use crate::hidden::{CALLER, PREFIX, SECRET_TABLES};
+use crate::hidden::{CALLER, PREFIX};
 use crate::node::{Location, Node, Value};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
@@ -20,7 +20,7 @@ use crate::sets;
 use crate::show::inline_in_full;
 
 /// The tables of a server whose values may be each caller's own key.
-const KEYED: [&str; 2] = SECRET_TABLES;
+const KEYED: [&str; 2] = ["env", "headers"];
 
 /// The environment and the secrets for the texts of one server. A variable that is not set, or a secret that cannot be read, concerns this
 /// server alone.

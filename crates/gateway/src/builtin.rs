@@ -51,7 +51,7 @@ fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "logging/setLevel" => spawn(dispatch, call, pass_level),
         "subscriptions/listen" => listen::serve(dispatch, call),
         "tools/call" => tools::call(dispatch, call),
-        "resources/read" => results::serve(dispatch, call),
+        "resources/read" => delivery::finish(dispatch, call, results::read(dispatch, call)),
         "tasks/list" => spawn(dispatch, call, task_list::page),
         "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => held_tasks::serve(dispatch, call),
         _ => delivery::fail(dispatch, call, unknown_method(name)),
@@ -65,7 +65,7 @@ fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "tools/call" => return tools::call(dispatch, call),
         "tools/list" => Ok(tools::list_in_room(dispatch, &call.link.participant.id)),
         "resources/read" if results::is_own(dispatch, &call.link.participant.id, &call.request) => {
-            return results::serve(dispatch, call);
+            results::read(dispatch, call)
         }
         _ => for_server(model::GATEWAY, &Manifest::default(), call, &|_| true),
     };

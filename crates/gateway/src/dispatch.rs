@@ -21,7 +21,7 @@ use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
 use crate::manifests::Announcements;
 use crate::offer::OwnLists;
-use crate::results::Results;
+use crate::results::store::Results;
 use store::recorder::Recorder;
 
 use crate::{context::Context, mirror, violations::Violations};

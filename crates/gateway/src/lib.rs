@@ -49,7 +49,6 @@ pub use dispatch::{Dispatch, Settings, StandingOf};
 pub use incoming::{Incoming, Parks, Tag};
 pub use link::{Link, Outlet, Passed, Questioned, Respell, RoomOutlet, Undelivered, plain_client};
 pub use live::{ConfiguredServer, ProposalView, Server, Topic};
-pub use offer::Offer;
-pub use results::ResultLimits;
+pub use offer::{Offer, ResultLimits};
 pub use servers::Topics;
 pub use topic::Joining;

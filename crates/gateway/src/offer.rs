@@ -1,12 +1,11 @@
 //! Offer of a topic: the tools of its servers and of the gateway that callers find there.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use access::config::{BuiltIn, Sets, ToolsList};
-use model::NameFilter;
+use model::{GATEWAY, NameFilter, ParticipantId};
 use upstream::Manifest;
-
-use crate::results::ResultLimits;
 
 /// Part of the tools that a topic offers.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,4 +29,26 @@ pub(crate) struct OwnLists {
     pub(crate) tools_list: ToolsList,
     pub(crate) sets: Arc<Sets>,
     pub(crate) results: Arc<ResultLimits>,
+}
+
+/// How long the results of tools may be that callers get at once, in bytes of JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResultLimits {
+    /// Of participants with a limit of their own; 0 is no limit.
+    pub own: BTreeMap<ParticipantId, usize>,
+    /// Of all others; `None` is no limit.
+    pub others: Option<usize>,
+}
+
+impl ResultLimits {
+    /// That of a participant. The gateway's own, which carries out proposals for others, has none.
+    pub(crate) fn of(&self, participant: &ParticipantId) -> Option<usize> {
+        if participant.as_str() == GATEWAY {
+            return None;
+        }
+        match self.own.get(participant) {
+            Some(own) => Some(*own).filter(|own| *own > 0),
+            None => self.others,
+        }
+    }
 }

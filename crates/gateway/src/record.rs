@@ -8,7 +8,8 @@ use wire::mcpx::Envelope;
 
 use crate::violations::Violation;
 use crate::{
-    call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed, results,
+    call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed,
+    results::asked::recorded,
 };
 use store::recorder::{Permit, entry};
 
@@ -243,7 +244,7 @@ impl Dispatch {
 }
 
 fn what_of(request: &Request) -> EntryKind<'_> {
-    what(REQUEST, request.method.as_str(), results::recorded(request))
+    what(REQUEST, request.method.as_str(), recorded(request))
 }
 
 /// The kind as it was asked for, well formed or not.

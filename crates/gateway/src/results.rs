@@ -4,45 +4,20 @@
 //! caller, who gets its first page and a link ([`wire::mcp::large`]). Reading it needs no capability, as it was the caller's before;
 //! for all others, the next bearer of the caller's name among them, it does not exist.
 
-mod store;
+pub(crate) mod asked;
+pub(crate) mod store;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use model::{Answer, GATEWAY, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request, Target};
+use model::{Answer, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request, Target};
 use topic::Cause;
 use wire::mcp::large::{self, Asked, Cut, LIMIT_BYTES_MIN, Receiver, URI};
 use wire::mcp::{Version, relay};
 use wire::rpc::{Id, Message};
 
 use crate::call::{Answering, Call};
-use crate::{delivery, dispatch::Dispatch, link::Respell};
-pub(crate) use store::Results;
-
-/// What the audit log has as the target of a request for a kept result: neither its id nor what is searched for in it.
-const RECORDED: &str = "portmoot://results";
-
-/// How long the results of tools may be that callers get at once, in bytes of JSON.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ResultLimits {
-    /// Of participants with a limit of their own; 0 is no limit.
-    pub own: BTreeMap<ParticipantId, usize>,
-    /// Of all others; `None` is no limit.
-    pub others: Option<usize>,
-}
-
-impl ResultLimits {
-    /// That of a participant. The gateway's own, which carries out proposals for others, has none.
-    pub(crate) fn of(&self, participant: &ParticipantId) -> Option<usize> {
-        if participant.as_str() == GATEWAY {
-            return None;
-        }
-        match self.own.get(participant) {
-            Some(own) => Some(*own).filter(|own| *own > 0),
-            None => self.others,
-        }
-    }
-}
+use crate::{dispatch::Dispatch, link::Respell};
+use asked::asked_id;
 
 /// The methods whose results are those of tools, or have them.
 const METHODS: [&str; 3] = ["tools/call", "tasks/result", "tasks/get"];
@@ -101,12 +76,11 @@ pub(crate) fn is_own(dispatch: &Dispatch, participant: &ParticipantId, request: 
     id.is_some_and(|id| dispatch.results.find(id, &owner(dispatch, participant)).is_some())
 }
 
-/// Serves `resources/read` of a kept result.
-pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
-    delivery::finish(dispatch, call, read(dispatch, call));
-}
-
-fn read(dispatch: &Dispatch, call: &Call) -> Result<Vec<u8>, Refusal> {
+/// The answer to `resources/read` of a kept result.
+///
+/// # Errors
+/// The refusal of what is not kept for this caller, or does not exist of it.
+pub(crate) fn read(dispatch: &Dispatch, call: &Call) -> Result<Vec<u8>, Refusal> {
     let uri = call.request.target.as_ref().map(Target::as_str).unwrap_or_default();
     let owner = owner(dispatch, &call.link.participant.id);
     let found = asked_id(&call.request).and_then(|id| Some((id, dispatch.results.find(id, &owner)?)));
@@ -119,22 +93,6 @@ fn read(dispatch: &Dispatch, call: &Call) -> Result<Vec<u8>, Refusal> {
     };
     let asked = Asked::of(uri).map_err(malformed)?;
     kept.read(id, &asked, call.request.payload.form).map_err(malformed)
-}
-
-/// The id in a request for a kept result.
-fn asked_id(request: &Request) -> Option<&str> {
-    match &request.target {
-        Some(Target::Uri(uri)) if request.method.as_str() == "resources/read" => large::id_of(uri),
-        _ => None,
-    }
-}
-
-/// What the audit log has as the context of a request's kind.
-pub(crate) fn recorded(request: &Request) -> Option<&str> {
-    match asked_id(request) {
-        Some(_) => Some(RECORDED),
-        None => request.target.as_ref().and_then(Target::context),
-    }
 }
 
 /// The participant as its results know it: the next bearer of an issued name is another one.

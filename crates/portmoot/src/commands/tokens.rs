@@ -1,12 +1,15 @@
 //! Command `tokens`: what the list of tools costs, on the wire and in a model's context (proto-mcp v1.0, "Token Efficiency"), and which
 //! tools cost it for nothing.
 
+mod count;
 mod unused;
 
 use access::config::BuiltIn;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tiktoken_rs::{CoreBPE, cl100k_base};
+use tiktoken_rs::CoreBPE;
+
+use count::{counter, definitions};
 
 use crate::cli::TokensArgs;
 use crate::commands::lists::written;
@@ -36,7 +39,7 @@ pub(crate) async fn run(args: TokensArgs, output: Output) -> Result<Exit, Failur
         return Err(Failure::new(Exit::NotFound, "no_tools", "there are no tools that you may call")
             .hint("portmoot servers ls"));
     }
-    let bpe = count()?;
+    let bpe = counter()?;
     let mut forms = shown(&tools, &bpe);
     // No model reads it.
     for (name, inline) in [("protobuf, with references", false), ("protobuf, with the schemas", true)] {
@@ -63,12 +66,6 @@ pub(crate) async fn run(args: TokensArgs, output: Output) -> Result<Exit, Failur
     Ok(Exit::Ok)
 }
 
-/// What counts tokens.
-fn count() -> Result<CoreBPE, Failure> {
-    let failed = |error| Failure::new(Exit::Failed, "no_tokens", format!("cannot count tokens: {error}"));
-    cl100k_base().map_err(failed)
-}
-
 /// The forms that programs send and models read. What is JSON is counted as its server wrote it.
 fn shown(tools: &[Box<RawValue>], bpe: &CoreBPE) -> Vec<Form> {
     let lines = |line: &dyn Fn(&[u8]) -> String| {
@@ -92,18 +89,6 @@ fn shown(tools: &[Box<RawValue>], bpe: &CoreBPE) -> Vec<Form> {
     ]
     .map(|(name, text)| Form { name, bytes: text.len(), tokens: Some(bpe.encode_ordinary(&text).len()) })
     .into()
-}
-
-/// What hosts pass on to their models.
-fn definitions(tools: &[&[u8]]) -> String {
-    let definition = |tool: &&[u8]| {
-        let members = ["name", "description", "inputSchema"].into_iter().filter_map(|key| {
-            let raw = json::at(tool, &[key])?;
-            Some(format!("\"{key}\":{}", String::from_utf8_lossy(raw)))
-        });
-        format!("{{{}}}", members.collect::<Vec<_>>().join(","))
-    };
-    format!("[{}]", tools.iter().map(definition).collect::<Vec<_>>().join(","))
 }
 
 /// A text of a tool; nothing if it has none.
@@ -179,7 +164,7 @@ mod tests {
         let tool = r#"{"name":"b", "inputSchema":{"type":"object","a":1.0},"description":"d","x":0}"#;
         let raw = RawValue::from_string(tool.to_owned()).unwrap();
         let bytes = |name: &str| {
-            let forms = shown(std::slice::from_ref(&raw), &cl100k_base().unwrap());
+            let forms = shown(std::slice::from_ref(&raw), &tiktoken_rs::cl100k_base().unwrap());
             forms.iter().find(|form| form.name == name).map(|form| form.bytes)
         };
         let around = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#.len();

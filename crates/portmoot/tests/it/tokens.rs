@@ -77,26 +77,27 @@ fn unused_tools_are_named_with_the_commands_that_hide_them_and_counts_outlive_th
         gateway.ready("s");
         gateway
     };
-    let run = |words: &[&str], code| {
-        let at = ["--config", "portmoot.toml"];
-        home.run(&[&["tokens", "--unused"], words, &at[..]].concat()).expect(code)
+    let run = |url: &str, words: &[&str], code| {
+        home.run(&[&["tokens", "--unused", "--url", url], words].concat()).expect(code)
     };
-    let counted = |words: &[&str]| -> Value {
-        serde_json::from_str(&run(&[words, &["--json"]].concat(), 0).stdout).unwrap()
+    let (ann, bob) = (token("ann"), token("bob"));
+    let counted = |url: &str, words: &[&str]| -> Value {
+        let words = [&["--token", &*ann, "--json"], words].concat();
+        serde_json::from_str(&run(url, &words, 0).stdout).unwrap()
     };
 
     // A gateway that has counted for less time says so, and names no tool and no command.
     let gateway = start();
-    let (ann, bob) = (token("ann"), token("bob"));
-    let fresh = counted(&[]);
+    let url = gateway.url();
+    let fresh = counted(&url, &[]);
     assert_eq!((&fresh["days"], &fresh["tools"], &fresh["unused"]), (&json!(30), &json!(3), &json!([])));
     assert_eq!((names(&fresh["undecided"]).len(), &fresh["commands"]), (3, &json!([])), "{fresh}");
-    let text = run(&[], 0).stdout;
+    let text = run(&url, &["--token", &ann], 0).stdout;
     assert!(text.starts_with("None of 3 tools is known to be unused in the last 30 days."), "{text}");
     assert!(text.contains("3 were not called either") && !text.contains("tools disable"), "{text}");
     let client = Client::of(&gateway, &ann);
     client.call("s_read", json!({}));
-    assert_eq!(names(&counted(&[])["undecided"]), ["write", "list"]);
+    assert_eq!(names(&counted(&url, &[])["undecided"]), ["write", "list"]);
     let file = home.path().join("data/tool-uses.json");
     let kept = until("the call is written down", || {
         let text = std::fs::read_to_string(&file).ok()?;
@@ -107,7 +108,7 @@ fn unused_tools_are_named_with_the_commands_that_hide_them_and_counts_outlive_th
     // Only those who see servers learn what others call.
     let of_bob = gateway.get("/api/v1/tools", Some(&bob)).json();
     assert!(of_bob["tools"].as_array().unwrap().len() == 3 && !of_bob.to_string().contains("idle_days"));
-    let refused = run(&["--token", &bob], 3);
+    let refused = run(&url, &["--token", &bob], 3);
     assert!(refused.stderr.contains("portmoot/servers"), "{}", refused.stderr);
 
     // The same gateway after a restart, 40 days later as its file has it.
@@ -118,26 +119,28 @@ fn unused_tools_are_named_with_the_commands_that_hide_them_and_counts_outlive_th
     }
     older["s"]["tools"]["list"]["last"] = json!(today() - 35);
     home.write("data/tool-uses.json", &older.to_string());
-    assert!(run(&[], 1).stderr.contains("no gateway is running"));
+    let alone = home.run(&["tokens", "--unused", "--config", "portmoot.toml"]).expect(1);
+    assert!(alone.stderr.contains("no gateway is running"), "{}", alone.stderr);
     let gateway = start();
-    let unused = counted(&[]);
+    let url = gateway.url();
+    let unused = counted(&url, &[]);
     assert_eq!(
         (names(&unused["unused"]), &unused["undecided"]),
         (vec!["write", "list"], &json!([])),
         "{unused}"
     );
-    assert_eq!(names(&counted(&["--days", "36"])["unused"]), ["write"]);
+    assert_eq!(names(&counted(&url, &["--days", "36"])["unused"]), ["write"]);
     let [command] = unused["commands"].as_array().unwrap().as_slice() else { panic!("{unused}") };
     let (_, command) = command.as_str().unwrap().split_once(' ').unwrap();
     assert_eq!(command, "tools disable s write list");
-    let text = run(&[], 0).stdout;
+    let text = run(&url, &["--token", &ann], 0).stdout;
     assert!(text.contains("s_list") && text.contains("2 of 3 tools were not called"), "{text}");
     assert!(text.contains(&format!(" {command}\n")) || text.trim_end().ends_with(command), "{text}");
     // What is hidden by it is unused no more.
     home.run(&[&command.split(' ').collect::<Vec<_>>()[..], &["--config", "portmoot.toml"]].concat())
         .expect(0);
     gateway.signal("HUP");
-    until("the tools are hidden", || (counted(&[])["tools"] == 1).then_some(()));
-    let rest = counted(&[]);
+    until("the tools are hidden", || (counted(&url, &[])["tools"] == 1).then_some(()));
+    let rest = counted(&url, &[]);
     assert_eq!((names(&rest["unused"]), names(&rest["undecided"])), (vec![], vec![]), "{rest}");
 }

@@ -8,7 +8,6 @@ mod address;
 mod kept;
 
 use json::{Object, Span};
-use model::Form;
 
 pub use address::{Asked, SEARCH_BYTES_MAX, URI, id_of, uri_of};
 pub use kept::Kept;
@@ -102,19 +101,6 @@ pub fn in_task<T>(task: &[u8], cut: impl FnOnce(&[u8]) -> Option<(Vec<u8>, T)>) 
 pub fn unpromised(tool: &[u8]) -> Option<Vec<u8>> {
     json::at(tool, &["outputSchema"])?;
     json::edited(tool, &[("outputSchema", None)]).ok()
-}
-
-/// The result of `resources/read` with these contents, in this form.
-fn read_result(form: Form, contents: impl FnOnce(&mut json::Array<'_>)) -> Vec<u8> {
-    json::object(|result| {
-        result.array("contents", contents);
-        match form {
-            Form::Legacy => {}
-            Form::Modern => {
-                result.text("cacheScope", "private").text("resultType", "complete").number("ttlMs", 0);
-            }
-        }
-    })
 }
 
 /// What was taken out of a result.

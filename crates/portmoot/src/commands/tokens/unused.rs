@@ -6,7 +6,7 @@ use json::visible;
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
-use super::{count, definitions};
+use super::count::{counter, definitions};
 use crate::cli::TokensArgs;
 use crate::commands::target::running_endpoint;
 use crate::commands::view::cell;
@@ -75,7 +75,7 @@ pub(super) async fn run(args: &TokensArgs, output: Output) -> Result<Exit, Failu
     // The refusal for callers who may not see servers, and so not what others call.
     let _: Value = api::get(&endpoint, &["servers"], &[]).await?.read()?;
     let answer: Value = api::get(&endpoint, &["tools"], &[("topic", &args.topic)]).await?.read()?;
-    let bpe = count()?;
+    let bpe = counter()?;
     let listed = answer.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let all: Vec<Counted> = listed.iter().filter_map(|tool| Counted::read(tool, &bpe)).collect();
     let (unused, used): (Vec<_>, Vec<_>) = all.iter().partition(|tool| tool.idle_days >= days);

@@ -5,7 +5,6 @@ use memchr::memmem::Finder;
 use model::Form;
 
 use super::address::{Asked, URI, encoded};
-use super::read_result;
 
 /// What is shown around a place that a search finds, in bytes on each side, as far as the lines before and after it.
 const AROUND_BYTES: usize = 160;
@@ -191,6 +190,19 @@ impl Kept {
         let last = (end..=last).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(end);
         (begin, last)
     }
+}
+
+/// The result of `resources/read` with these contents, in this form.
+fn read_result(form: Form, contents: impl FnOnce(&mut json::Array<'_>)) -> Vec<u8> {
+    json::object(|result| {
+        result.array("contents", contents);
+        match form {
+            Form::Legacy => {}
+            Form::Modern => {
+                result.text("cacheScope", "private").text("resultType", "complete").number("ttlMs", 0);
+            }
+        }
+    })
 }
 
 /// The line breaks between two bytes of a text.

@@ -1,3 +1,4 @@
+use model::Form;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,0 +1,23 @@
+//! Request for a kept result, and its entry in the audit log.
+
+use model::{Request, Target};
+use wire::mcp::large;
+
+/// What the audit log has as the target of a request for a kept result: neither its id nor what is searched for in it.
+const RECORDED: &str = "portmoot://results";
+
+/// The id in a request for a kept result.
+pub(crate) fn asked_id(request: &Request) -> Option<&str> {
+    match &request.target {
+        Some(Target::Uri(uri)) if request.method.as_str() == "resources/read" => large::id_of(uri),
+        _ => None,
+    }
+}
+
+/// What the audit log has as the context of a request's kind.
+pub(crate) fn recorded(request: &Request) -> Option<&str> {
+    match asked_id(request) {
+        Some(_) => Some(RECORDED),
+        None => request.target.as_ref().and_then(Target::context),
+    }
+}
