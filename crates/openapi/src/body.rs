@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use utoipa::openapi::path::ParameterStyle;
 
 use crate::document::Document;
-use crate::parameter::{Style, pairs, plain};
+use crate::parameter::{Style, pairs};
 use crate::refs::{self, Unusable};
 use crate::schema::is_binary;
-use crate::written::{Others, Pairs, Written};
+use crate::written::{Others, Pairs, Written, plain};
 
 /// The longest body of a request, in bytes.
 const REQUEST_BODY_BYTES_MAX: usize = 16 << 20;

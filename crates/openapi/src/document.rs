@@ -4,7 +4,7 @@ use serde_json::Value;
 use url::Url;
 
 use crate::error::{DEPTH_MAX, DOCUMENT_BYTES_MAX, DescriptionError, VALUES_MAX};
-use crate::parameter::plain;
+use crate::written::plain;
 use crate::yaml;
 
 /// The most servers of one list that are looked at.

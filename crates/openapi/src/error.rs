@@ -8,6 +8,8 @@ pub const DEPTH_MAX: usize = 100;
 pub const VALUES_MAX: usize = 1_000_000;
 /// The most bytes of the texts of a description in YAML, those that aliases repeat included.
 pub const EXPANDED_BYTES_MAX: usize = 64 << 20;
+/// The most parameters of one operation.
+pub(crate) const PARAMETERS_MAX: usize = 256;
 
 /// Why a description cannot be used, in words for operators.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

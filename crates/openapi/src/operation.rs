@@ -8,6 +8,7 @@ use url::Url;
 
 use crate::body::{self, Body, BodyForm, essence, is_json};
 use crate::document::{Document, resolved, servers};
+use crate::error::PARAMETERS_MAX;
 use crate::names::{self, Taken};
 use crate::parameter::{self, Parameter, Place};
 use crate::path::{Part, template, variables};
@@ -24,8 +25,6 @@ pub const TEXT_CHARS_MAX: usize = 4096;
 
 /// The most bytes of schemas that are written for one description, those that are given up included.
 const WORK_BYTES_MAX: usize = 256 << 20;
-/// The most parameters of one operation.
-pub(crate) const PARAMETERS_MAX: usize = 256;
 /// The longest title of a tool, in characters.
 const TITLE_CHARS_MAX: usize = 120;
 /// The methods of operations. `trace` is none of a tool: its answer repeats the credentials of the request.

@@ -1,7 +1,5 @@
 //! Parameters of operations: where each goes, how it is written, and its text in a request.
 
-use std::borrow::Cow;
-
 use percent_encoding::utf8_percent_encode;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,7 +8,7 @@ use utoipa::openapi::{Deprecated, Required};
 
 use crate::document::Document;
 use crate::refs::{self, Unusable};
-use crate::written::{Others, Pairs, Put, UNRESERVED, Written};
+use crate::written::{Others, Pairs, Put, UNRESERVED, Written, plain};
 
 /// The most schemas that are looked at to see whether a parameter's allows an object. Beyond them it does not.
 const ALTERNATIVES_MAX: usize = 256;
@@ -211,17 +209,6 @@ fn allows_objects(document: &Document, schema: &Value, left: &mut usize) -> bool
         && list("oneOf").is_none_or(|any| any.iter().any(|one| allows_objects(document, one, left)))
 }
 
-/// A value as one text.
-pub(crate) fn plain(value: &Value) -> Cow<'_, str> {
-    match value {
-        Value::String(text) => Cow::Borrowed(text),
-        Value::Null => Cow::Borrowed(""),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            Cow::Owned(value.to_string())
-        }
-    }
-}
-
 impl Parameter {
     /// Whether the keys of this value would be sent as names.
     pub(crate) fn sends_keys(&self, value: &Value) -> bool {
@@ -288,20 +275,20 @@ impl Parameter {
 }
 
 /// Writes the items of a list, or the members of an object, as one text.
-fn joined(out: &mut Written, value: &Value, by: &str, explode: bool, put: Put) -> Result<(), String> {
+fn joined(out: &mut Written, value: &Value, by: &str, explode: bool, write: Put) -> Result<(), String> {
     let start = |out: &mut Written, at: usize| if at > 0 { out.push(by) } else { Ok(()) };
     match value {
         Value::Array(items) => items.iter().enumerate().try_for_each(|(at, item)| {
             start(out, at)?;
-            put(out, &plain(item))
+            write(out, &plain(item))
         }),
         Value::Object(members) => members.iter().enumerate().try_for_each(|(at, (key, value))| {
             start(out, at)?;
-            put(out, key)?;
+            write(out, key)?;
             out.push(if explode { "=" } else { by })?;
-            put(out, &plain(value))
+            write(out, &plain(value))
         }),
-        _ => put(out, &plain(value)),
+        _ => write(out, &plain(value)),
     }
 }
 

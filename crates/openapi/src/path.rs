@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode, utf8_percent_encode};
 
-use crate::operation::PARAMETERS_MAX;
+use crate::error::PARAMETERS_MAX;
 use crate::refs::Unusable;
 
 /// How often a path is decoded to see where it leads: proxies and servers in a row may each do it once.

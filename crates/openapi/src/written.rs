@@ -1,10 +1,24 @@
 //! Texts of requests: written piece by piece, and never beyond their bound.
 
+use std::borrow::Cow;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
 
 /// What is not percent-encoded: the unreserved characters of RFC 3986.
 pub(crate) const UNRESERVED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A value as one text.
+pub(crate) fn plain(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        Value::Null => Cow::Borrowed(""),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Cow::Owned(value.to_string())
+        }
+    }
+}
 
 /// A part of a request while it is written. One key of an argument may be repeated for each item of a list, so that a part can be far
 /// longer than its arguments: what would go beyond the bound is not written.
