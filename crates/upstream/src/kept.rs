@@ -249,10 +249,11 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     match replace_file(path, text) {
+        // The folder of manifests is made with the first one; a data directory that is gone is not made anew.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| folder.ends_with(DIR)).ok_or(error)?;
             // Only the gateway's user may know which servers there are.
-            let dir = path.parent().unwrap_or(path);
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+            fs::DirBuilder::new().mode(0o700).create(folder)?;
             replace_file(path, text)
         }
         written => written,

@@ -34,7 +34,10 @@ impl TrialDirectory {
 
 impl Drop for TrialDirectory {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        // Under another name no thread that still writes finds it.
+        let ended = self.0.with_extension("ended");
+        let dir = if std::fs::rename(&self.0, &ended).is_ok() { &ended } else { &self.0 };
+        let _ = std::fs::remove_dir_all(dir);
     }
 }
 
