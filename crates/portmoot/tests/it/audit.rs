@@ -195,7 +195,7 @@ fn requests_and_envelopes_are_recorded_without_secrets() {
     let (boss, mallory) = (client(&gateway, "boss", "/mcp"), client(&gateway, "mallory", "/mcp"));
     boss.call(
         "files_echo",
-        json!({ "text": "hi", "password": "hunter2", "a": { "Token": "t-1" }, "pin": 4711 }),
+        json!({ "text": "hi", "password": "hunter2", "a": { "Token": "t-1" }, "pin": 4_711_047_110_471_i64 }),
     );
     boss.names("tools");
     for tool in ["files_echo", "nothing"] {
@@ -243,7 +243,7 @@ fn requests_and_envelopes_are_recorded_without_secrets() {
     assert_eq!(entries(&home, &["--operation", operation]), [all[0].clone()]);
     assert_eq!(all[0]["payload"]["arguments"]["text"], "hi");
     let log = fs::read_to_string(home.path().join("data/audit/00000000000000000001.jsonl")).unwrap();
-    for secret in ["hunter2", "t-1", "4711", "token-of-"] {
+    for secret in ["hunter2", "t-1", "4711047110471", "token-of-"] {
         assert!(!log.contains(secret), "{secret}");
     }
     home.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
