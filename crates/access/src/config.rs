@@ -148,7 +148,7 @@ pub struct ParticipantConfig {
     pub serves: Option<Timeouts>,
     /// Whether the arguments of MCP clients' calls are checked if it serves ([`ServerConfig::validate`]).
     pub validate: bool,
-    /// How many bytes a result of a tool may have that it gets at once; 0 is without a limit, `None` as its topics have it.
+    /// Most bytes of a tool's result that it gets at once; 0 is without a limit, `None` as its topics have it.
     pub result_bytes_max: Option<usize>,
 }
 
@@ -207,7 +207,7 @@ pub struct TopicConfig {
     pub list_wait: Duration,
     /// Time that a proposal waits for a decision.
     pub proposal_ttl: Duration,
-    /// How many bytes a result of a tool may have that a participant without a limit of its own gets at once; `None` limits none.
+    /// Most bytes of a tool's result that a participant without a limit of its own gets at once; `None` limits none.
     pub result_bytes_max: Option<usize>,
 }
 

@@ -287,7 +287,7 @@ pub(crate) struct ParticipantEntry {
     pub role: String,
     /// Its connections and sessions in the topic; 0 if it is absent.
     pub links: usize,
-    /// What its clients call themselves, name and version, each once and at most 16; `room` is a connection to the room. For callers
+    /// Names and versions that its clients give themselves, each once and at most 16; `room` is a connection to the room. For callers
     /// with `portmoot/grants`.
     pub clients: Vec<String>,
     /// Its capabilities in the topic.

@@ -202,7 +202,7 @@ pub(crate) struct Server {
     /// The cause of its last failure, such as an exit code or an HTTP status, while it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// What an operator does about that failure, if it is known.
+    /// Advice to operators about that failure, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<&'static str>,
     /// The last lines that the process which failed wrote to stderr. The server writes them: untrusted.

@@ -165,7 +165,7 @@ pub(crate) struct Tool {
     /// Hints about its effects. The server writes them: untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
-    /// How its server defines it, if the configuration changes that. Only in answers about one tool, for callers with
+    /// Definition by its server, if the configuration changes that. Only in answers about one tool, for callers with
     /// `portmoot/servers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original: Option<Original>,

@@ -15,7 +15,7 @@ pub enum AccountFault {
     /// The caller has to enter its key.
     #[error("the server wants a key of each caller")]
     KeyNeeded,
-    /// The same, since the server refused the one that it entered.
+    /// The participant has to enter another key: the server refused the one before.
     #[error("the server refused the key of the caller")]
     KeyRefused,
     /// The token is good and its scopes are too narrow for this request.

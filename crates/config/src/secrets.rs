@@ -35,7 +35,7 @@ const READERS_MAX: usize = 8;
 /// Code of the problem that a secret cannot be read.
 pub const UNREAD: &str = "config_secret";
 
-/// How a secret is named.
+/// Naming of a secret in the configuration.
 pub(crate) const FORMS: &str =
     "write { command = [\"op\", \"read\", \"op://...\"] }, { file = \"/path\" } or { secret = \"NAME\" }";
 

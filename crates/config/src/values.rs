@@ -30,7 +30,7 @@ pub(crate) struct Variables<'a> {
     outside: Option<&'a Outside<'a>>,
     unset: RefCell<Vec<Unset>>,
     unread: RefCell<Vec<Unread>>,
-    /// What the server calls the key of each caller, if it wants one.
+    /// Label of the key that each caller enters for the server, if it wants one.
     key_label: RefCell<Option<String>>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Variables<'a> {
         self.unread.borrow().clone()
     }
 
-    /// What the server calls the key of each caller; `None` if it wants none.
+    /// Label of the key that each caller enters for the server; `None` if it wants none.
     pub(crate) fn key_label(&self) -> Option<String> {
         self.key_label.borrow().clone()
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::{ParticipantId, Refusal, RefusalCode, Request};
 use store::OpenedProposal;
 use topic::{Cause, Target};
+use upstream::Manifest;
 use upstream::curation::{Author, Curation};
 use wire::mcp::relay;
 
@@ -15,12 +16,13 @@ use crate::dispatch::Dispatch;
 use crate::live::{ConfiguredServer, Server};
 
 /// A call as its server gets it, with the presets of its tool; `None` if it stays as it is. `own` is the server's own name of the tool if
-/// the caller spells it otherwise.
+/// the caller spells it otherwise; `manifest` has what the server lists.
 ///
 /// # Errors
 /// A hidden tool is unknown; arguments that the author may not pass are a [`RefusalCode::SchemaViolation`].
 pub(crate) fn completed(
     curation: &Curation,
+    manifest: &Manifest,
     request: &Request,
     own: Option<&str>,
     by: Author,
@@ -29,13 +31,18 @@ pub(crate) fn completed(
         return Ok(None);
     };
     let own = own.unwrap_or(named);
-    if !curation.shows(own) {
+    if hides(curation, manifest, own) {
         return Err(unknown(named));
     }
     let arguments = arguments_of(request.payload.body_bytes());
     let Some(whole) = curation.complete(own, arguments, by)? else { return Ok(None) };
     let unreadable = || Refusal::new(RefusalCode::Malformed, "the params of the call cannot be read");
     relay::replace_arguments(request, &whole).map(Some).ok_or_else(unreadable)
+}
+
+/// Whether callers cannot see the tool of this own name: the configuration hides it, or gives its name to another one.
+fn hides(curation: &Curation, manifest: &Manifest, own: &str) -> bool {
+    !curation.shows(own) || manifest.hidden.iter().any(|hidden| hidden == own)
 }
 
 /// Whether a call of this tool is rewritten before its server gets it, so that it must be JSON.
@@ -77,8 +84,8 @@ pub(crate) fn completed_params(
     }
     let params = params.unwrap_or("{}");
     let mut whole = Vec::new();
-    for curation in to.iter().filter_map(|to| curation_of(dispatch, to)) {
-        if !curation.shows(tool) {
+    for (curation, manifest) in to.iter().filter_map(|to| curation_of(dispatch, to)) {
+        if hides(&curation, &manifest, tool) {
             return Err(unknown(tool));
         }
         whole.push(curation.complete(tool, arguments_of(params.as_bytes()), by)?);
@@ -118,10 +125,14 @@ fn arguments_of(params: &[u8]) -> Option<&[u8]> {
     json::at(params, &["arguments"])
 }
 
-fn curation_of(dispatch: &Dispatch, to: &ParticipantId) -> Option<Arc<Curation>> {
+/// The curation of a server's tools, if it has one, and what the server lists.
+fn curation_of(dispatch: &Dispatch, to: &ParticipantId) -> Option<(Arc<Curation>, Arc<Manifest>)> {
     match dispatch.with(|topic| topic.server(to))?.handle {
         Server::Gateway => None,
-        Server::Upstream(server) => server.upstream.spec().config.curation.clone(),
+        Server::Upstream(server) => {
+            let curation = server.upstream.spec().config.curation.clone()?;
+            Some((curation, server.upstream.manifest()))
+        }
     }
 }
 

@@ -251,7 +251,7 @@ fn completed(
     let Some(curation) = session.curation() else { return Ok(None) };
     let is_reviewed = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
     let by = if is_reviewed { Author::Reviewer } else { Author::Caller };
-    match curation::completed(curation, request.unwrap_or(&call.request), own, by) {
+    match curation::completed(curation, &session.manifest(), request.unwrap_or(&call.request), own, by) {
         Ok(None) => Ok(None),
         _ if is_reviewed => Err(*topic::request_refusal(Cause::Redefined, None)),
         whole => whole,

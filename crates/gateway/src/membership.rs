@@ -235,7 +235,7 @@ impl Dispatch {
         self.own_lists.read().tools_list
     }
 
-    /// How many bytes a result of a tool may have for this participant; `None` is without a limit.
+    /// Most bytes of a tool's result for this participant; `None` is without a limit.
     pub(crate) fn result_limit(&self, participant: &ParticipantId) -> Option<usize> {
         self.own_lists.read().results.of(participant)
     }

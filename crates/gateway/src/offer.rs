@@ -18,7 +18,7 @@ pub struct Offer<'o> {
     pub tools: Option<&'o Arc<NameFilter>>,
     /// The sets of tools in which callers may search.
     pub sets: Option<&'o Arc<Sets>>,
-    /// How long results of tools may be; `None` limits none.
+    /// Limits of tools' results; `None` limits none.
     pub results: Option<&'o Arc<ResultLimits>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct OwnLists {
     pub(crate) results: Arc<ResultLimits>,
 }
 
-/// How long the results of tools may be that callers get at once, in bytes of JSON.
+/// Limits of the results of tools that callers get at once, in bytes of JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResultLimits {
     /// Of participants with a limit of their own; 0 is no limit.

@@ -66,7 +66,7 @@ pub struct AuthConfig {
     pub account: Account,
     /// `list`.
     pub list: CallerList,
-    /// What the key of each caller is called (`caller`), for people.
+    /// Label of the key of each caller (`caller`), for people.
     pub key_label: String,
     /// The only issuer that is accepted.
     pub issuer: Option<String>,

@@ -111,7 +111,7 @@ fn from_command_within(
     }
 }
 
-/// What a command prints.
+/// Output of a command.
 enum Printed {
     Whole(Zeroizing<Vec<u8>>),
     TooLong,

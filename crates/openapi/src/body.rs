@@ -17,7 +17,7 @@ use crate::written::{Others, Pairs, Written, plain};
 
 /// The longest body of a request, in bytes.
 const REQUEST_BODY_BYTES_MAX: usize = 16 << 20;
-/// What a part of a form costs beside its name and its bytes, at most, in bytes.
+/// Most bytes of a part of a form beside its name and its content.
 const PART_BYTES: usize = 192;
 /// The most parts of a form whose encoding the description gives.
 const ENCODINGS_MAX: usize = 256;
@@ -196,7 +196,7 @@ struct Part<'v> {
     kind: PartKind,
 }
 
-/// What a part of a form is.
+/// Content of a part of a form.
 #[derive(Clone, Copy)]
 enum PartKind {
     Text,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 /// The longest name of a tool and of an argument, in characters: that of the strictest model providers.
 pub const TOOL_NAME_CHARS_MAX: usize = 64;
 
-/// How many characters of a wanted name are looked at.
+/// Characters of a wanted name that are looked at.
 const WANTED_CHARS_MAX: usize = 1024;
 
 /// A name of ASCII letters, digits, `_`, `-` and, where wanted, `.`. Other characters become one `_` for each run of them.

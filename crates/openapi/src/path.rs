@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode, utf8_percent_encode};
 use crate::error::PARAMETERS_MAX;
 use crate::refs::Unusable;
 
-/// How often a path is decoded to see where it leads: proxies and servers in a row may each do it once.
+/// Times that a path is decoded to see where it leads: proxies and servers in a row may each do it once.
 const DECODINGS_MAX: usize = 3;
 
 /// What is encoded of a path as the description writes it. A `%` begins what is encoded already.

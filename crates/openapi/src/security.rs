@@ -69,7 +69,7 @@ impl Credential {
 }
 
 impl Document {
-    /// What the API asks for, by its security schemes. Those that cannot be read are left out.
+    /// Credentials that the API asks for, by its security schemes. Schemes that cannot be read are left out.
     #[must_use]
     pub fn credentials(&self) -> Vec<Credential> {
         let schemes = self.root.pointer("/components/securitySchemes").and_then(Value::as_object);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-/// What is not percent-encoded: the unreserved characters of RFC 3986.
+/// Characters that are not percent-encoded: the unreserved ones of RFC 3986.
 pub(crate) const UNRESERVED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -86,7 +86,7 @@ impl Written {
 
 /// Pairs of names and values, as a query, a form or cookies have them.
 pub(crate) struct Pairs {
-    /// What is between two of them.
+    /// Text between two of them.
     by: &'static str,
     pub(crate) written: Written,
 }

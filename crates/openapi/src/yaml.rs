@@ -29,11 +29,11 @@ pub(crate) fn read(text: &str) -> Result<Value, DescriptionError> {
 struct Reader<'t> {
     parser: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, Counted>,
-    /// What was read by now, with the copies that are kept for aliases.
+    /// Size of all that was read by now, with the copies that are kept for aliases.
     read: Extent,
 }
 
-/// How much a value consists of.
+/// Size of a value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Extent {
     values: usize,
@@ -46,7 +46,7 @@ struct Extent {
 struct Counted {
     value: Value,
     extent: Extent,
-    /// How many lists and objects lie inside each other.
+    /// Number of lists and objects that lie inside each other.
     depth: usize,
 }
 

@@ -11,7 +11,7 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long an address has before the next one is tried beside it (RFC 8305, "Connection Attempt Delay").
+/// Time that an address has before the next one is tried beside it (RFC 8305, "Connection Attempt Delay").
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 
 /// A connection to a gateway, with or without TLS.

@@ -36,7 +36,7 @@ pub use json::visible;
 pub use model::{Capability, CapabilityError, GATEWAY, KindError, KindRef, ProposalState};
 /// Params and results are JSON: the crate in the version that this one uses.
 pub use serde_json;
-/// What a participant trusts and shows where the gateway speaks TLS.
+/// Authorities that a participant trusts, and the certificate that it shows, where the gateway speaks TLS.
 pub use tls::{ClientFiles, ClientTls, Oldest, TlsError};
 pub use wire::mcpx::check::{Act, Call, Mismatch};
 pub use wire::mcpx::system::{Narrowed, ParticipantInfo, SystemError};

@@ -98,7 +98,7 @@ impl ClientTls {
         Self::new(self.oldest, files, self.identity.clone(), Trust::Pinned(sha256))
     }
 
-    /// The same, showing nothing.
+    /// This side of TLS without a certificate of its own.
     #[must_use]
     pub fn without_identity(&self) -> Self {
         let files = ClientFiles { ca: self.files.ca.clone(), ..ClientFiles::default() };

@@ -87,7 +87,7 @@ impl Fault {
         }
     }
 
-    /// What an operator does about it, if it says that.
+    /// Advice to operators about the fault, if there is any.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Link(LinkError::Untrusted(_)) => Some(

@@ -34,7 +34,7 @@ pub(crate) enum Work {
     Computes,
 }
 
-/// What is seen of a process that has not answered yet.
+/// Observation of a process that has not answered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// It does nothing: others may start beside it.
@@ -43,7 +43,7 @@ pub(crate) enum Sight {
     Works(Work),
 }
 
-/// What a look at a process has found.
+/// Outcome of a look at a process.
 enum Look {
     /// The handshake has ended meanwhile.
     Ended(Result<(), Fault>),

@@ -52,7 +52,7 @@ pub struct Status {
     pub reason: Option<String>,
     /// The cause of its last failure, while it is not ready; for operators only.
     pub cause: Option<String>,
-    /// What an operator does about that failure, if it is known.
+    /// Advice to operators about that failure, if there is any.
     pub hint: Option<&'static str>,
     /// The last lines of the process that failed; for operators only, and untrusted.
     pub last_words: Vec<Arc<str>>,

@@ -18,7 +18,7 @@ const UNTRUSTED: [&str; 8] = [
 const PASS_ON: &str = "a certificate is not trusted: if your network has an authority of its own, pass on what names it, in [server]: \
                        env_pass = [\"SSL_CERT_FILE\", \"NODE_EXTRA_CA_CERTS\"]";
 
-/// How a traceback of Python begins. Its frames are indented; the line after them names the error.
+/// Beginning of a traceback of Python. Its frames are indented; the line after them names the error.
 const TRACEBACK: &str = "Traceback (most recent call last):";
 
 /// The place of the first line that names an error, in these last lines of a process, oldest first. The code that a traceback quotes

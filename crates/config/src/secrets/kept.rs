@@ -27,7 +27,7 @@ pub const SECRETS_MAX: usize = 1_000;
 const RECORD_BYTES_MAX: usize = 24 << 10;
 /// The folder in the data directory.
 const FOLDER: &str = "secrets";
-/// What a value is sealed for.
+/// Purpose under which values are sealed.
 const PURPOSE: &str = "named_secret";
 const FORMAT: u8 = 1;
 
@@ -90,7 +90,7 @@ pub enum KeepError {
 }
 
 impl KeepError {
-    /// What to do about it.
+    /// Advice to the operator about the error.
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ impl SealingKey<'_> {
 }
 
 impl KeptSecrets {
-    /// Those of a data directory. `key` seals what is in files.
+    /// Secrets of a data directory. `key` seals what is in files.
     #[must_use]
     pub fn of(data_dir: Option<&Path>, key: Option<KeySource>) -> Self {
         Self { folder: data_dir.map(|dir| dir.join(FOLDER)), key, keyring: &SystemKeyring }

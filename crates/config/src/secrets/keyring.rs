@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use oauth::Secret;
 
-/// How long the keyring may take to answer.
+/// Time that the keyring may take to answer.
 pub const KEYRING_LIMIT: Duration = Duration::from_secs(30);
-/// The same where it may ask the person to unlock it.
+/// Time that the keyring may take where it may ask the person to unlock it.
 pub const KEYRING_PROMPT_LIMIT: Duration = Duration::from_secs(120);
 
 /// Why the keyring did not do what it was asked for.

@@ -6,7 +6,7 @@ use super::name::SecretName;
 
 /// The longest secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 16 << 10;
-/// What to do about a secret that cannot be read.
+/// Advice about a secret that cannot be read.
 const CORRECT: &str = "correct it where it comes from; SIGHUP has the gateway read it again";
 
 /// Why a secret has no value, without anything of it.
@@ -14,7 +14,7 @@ const CORRECT: &str = "correct it where it comes from; SIGHUP has the gateway re
 pub struct NoSecret {
     /// Why.
     pub why: String,
-    /// What to do next.
+    /// Advice on the next step.
     pub fix: String,
     /// Whether no secret of its name is kept: then there is no value of before either.
     pub is_unset: bool,
@@ -32,7 +32,7 @@ impl NoSecret {
         Self { why: format!("the secret `{name}` is not set"), fix, is_unset: true }
     }
 
-    /// The same, with another thing to do.
+    /// This error with other advice.
     pub(crate) fn fix(self, fix: String) -> Self {
         Self { fix, ..self }
     }

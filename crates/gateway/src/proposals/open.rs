@@ -165,8 +165,11 @@ fn hold(
 
 /// A held call with the presets of its tool: what a reviewer is shown, and what runs. `None` if it stays as it is.
 fn completed(shown: &Request, server: &Server, own: Option<&str>) -> Result<Option<Request>, Refusal> {
-    let curation = server.upstream().and_then(|server| server.upstream.spec().config.curation.as_deref());
-    curation.map_or(Ok(None), |curation| curation::completed(curation, shown, own, Author::Caller))
+    let Some(upstream) = server.upstream().map(|server| &server.upstream) else { return Ok(None) };
+    match upstream.spec().config.curation.as_deref() {
+        Some(curation) => curation::completed(curation, &upstream.manifest(), shown, own, Author::Caller),
+        None => Ok(None),
+    }
 }
 
 /// The end of a held call whose arguments do not fit.

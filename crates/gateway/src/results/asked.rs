@@ -3,7 +3,7 @@
 use model::{Request, Target};
 use wire::mcp::large;
 
-/// What the audit log has as the target of a request for a kept result: neither its id nor what is searched for in it.
+/// Target of a request for a kept result in the audit log: neither its id nor what is searched for in it.
 const RECORDED: &str = "portmoot://results";
 
 /// The id in a request for a kept result.
@@ -14,7 +14,7 @@ pub(crate) fn asked_id(request: &Request) -> Option<&str> {
     }
 }
 
-/// What the audit log has as the context of a request's kind.
+/// Context of a request's kind in the audit log.
 pub(crate) fn recorded(request: &Request) -> Option<&str> {
     match asked_id(request) {
         Some(_) => Some(RECORDED),

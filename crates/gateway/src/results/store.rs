@@ -13,7 +13,7 @@ use wire::mcp::large::Kept;
 pub const LARGE_RESULTS_MAX: usize = 1_000;
 /// The bytes of these results.
 pub const LARGE_RESULTS_BYTES_MAX: usize = 64 << 20;
-/// How long a result is kept.
+/// Time for which a result is kept.
 pub const LARGE_RESULT_KEPT: Duration = Duration::from_secs(3_600);
 
 /// The results that are kept in a topic.

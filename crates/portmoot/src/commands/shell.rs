@@ -166,7 +166,7 @@ mod tests {
         commands.into_keys().collect()
     }
 
-    /// What a page shows: all but the shared options, and the headings under which those are found.
+    /// Text of a page: all but the shared options, and the headings under which those are found.
     fn printed(page: &Page, shared: &BTreeSet<Part>) -> String {
         let mut out = String::new();
         let mut pending_heading = None;

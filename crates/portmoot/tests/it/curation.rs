@@ -396,6 +396,26 @@ fn lines_that_change_nothing_are_noted_and_a_reload_takes_changes_over() {
 }
 
 #[test]
+fn a_tool_whose_name_another_one_has_is_unknown_in_rooms_too() {
+    let (home, config) = people(&[("boss", &["mcp/*"])]);
+    let listed = ListedServer::new(&home, "s", &[("a", "first"), ("b", "second")]);
+    let gateway = Gateway::start(&home, &(config + &listed.table() + "[servers.s.tool.a]\nname = \"b\"\n"));
+    gateway.ready("s");
+    let (mut boss, _) = Socket::welcomed(&gateway, "boss", "?echo=false");
+    for (id, tool) in [("r1", "b"), ("r2", "a")] {
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": { "name": tool, "arguments": {} } });
+        boss.send(&format!("mcp/request:tools/call:{tool}"), id, &["s"], json!({}), &call);
+        let answer = boss.receive_until(|envelope| envelope["correlation_id"] == id);
+        match tool {
+            "b" => assert_eq!(answer["payload"]["error"]["data"]["code"], "unknown_target", "{answer}"),
+            _ => assert_eq!(answer["payload"]["result"]["content"][0]["text"], "a of the server", "{answer}"),
+        }
+    }
+    assert!(!listed.calls().contains('b'), "{}", listed.calls());
+}
+
+#[test]
 fn tools_are_disabled_enabled_and_renamed_on_the_command_line() {
     let home = Home::new();
     let listed = ListedServer::new(&home, "s", &[("a", "first"), ("b", "second"), ("put_x", "third")]);

@@ -21,7 +21,7 @@ pub(super) struct ConsentTerms {
     pub(super) issuer: String,
     /// Origin to which the person is sent.
     pub(super) origin: String,
-    /// What the key is called that the person enters here; `None` where it is sent elsewhere to sign in.
+    /// Label of the key that the person enters here; `None` where the person is sent elsewhere to sign in.
     pub(super) key_label: Option<String>,
 }
 

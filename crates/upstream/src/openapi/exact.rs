@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 /// The deepest nesting of arguments.
 const DEPTH_MAX: usize = 128;
-/// How much of a number or a key is shown, in characters.
+/// Characters of a number or a key that are shown.
 const SHOWN_CHARS: usize = 64;
 
 /// Reads a JSON value.

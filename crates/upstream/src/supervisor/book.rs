@@ -60,7 +60,7 @@ pub(super) struct Book {
     pub(super) last_words: Vec<Arc<str>>,
     /// What operators should know about the attempt that failed last, beside its cause.
     pub(super) note: Option<String>,
-    /// What an operator does about that failure, if it is known; else empty.
+    /// Advice to operators about that failure; empty if there is none.
     pub(super) hint: &'static str,
     /// Whether a server that is configured to speak proto-mcp speaks JSON-RPC instead.
     pub(super) proto_fallback: bool,

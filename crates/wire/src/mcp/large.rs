@@ -15,11 +15,11 @@ use kept::Part;
 
 /// The smallest limit of a result, in bytes: below it there is no room for a page beside the words about it.
 pub const LIMIT_BYTES_MIN: usize = 8 << 10;
-/// What the words about a result and its link take at most, in bytes.
+/// Most bytes of the words about a result and its link.
 const WORDS_BYTES: usize = 1_200;
 /// Parts that have words and a link of their own. Of the others the caller gets the number.
 const LINKED_PARTS_MAX: usize = 4;
-/// What the words and the link of one part take at most, in bytes.
+/// Most bytes of the words and the link of one part.
 const PART_WORDS_BYTES: usize = 600;
 /// The longest media type of a part that is passed on, in bytes.
 const MEDIA_TYPE_BYTES_MAX: usize = 100;
@@ -103,7 +103,7 @@ pub fn unpromised(tool: &[u8]) -> Option<Vec<u8>> {
     json::edited(tool, &[("outputSchema", None)]).ok()
 }
 
-/// What was taken out of a result.
+/// Part that was taken out of a result.
 struct Taken<'r> {
     texts: Vec<String>,
     parts: Vec<Part>,

@@ -88,7 +88,7 @@ fn no_key(asked: &[Credential]) -> Failure {
     }
 }
 
-/// How many of the operations are tools.
+/// Sentence about how many of the operations are tools.
 fn counted(document: &Document, base: &Url, configured: &Configured, args: &AddArgs) -> String {
     let all = document.operations(base, configured);
     let title = match all.title.trim() {

@@ -99,7 +99,7 @@ pub(super) async fn run(args: &TokensArgs, output: Output) -> Result<Exit, Failu
     Ok(Exit::Ok)
 }
 
-/// What the rows mean, and the commands that hide the tools in them.
+/// Explanation of the rows, and the commands that hide the tools in them.
 fn verdict(
     (days, tools): (u64, usize),
     unused: &[&Counted],

@@ -7,7 +7,7 @@ pub const URI: &str = "portmoot://results/";
 /// The longest text that is searched for, in bytes.
 pub const SEARCH_BYTES_MAX: usize = 256;
 
-/// What a URI asks for of a kept result.
+/// Request of a URI about a kept result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// A page of its text, from 1 on.

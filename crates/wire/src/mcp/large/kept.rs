@@ -6,7 +6,7 @@ use model::Form;
 
 use super::address::{Asked, URI, encoded};
 
-/// What is shown around a place that a search finds, in bytes on each side, as far as the lines before and after it.
+/// Bytes that are shown on each side of a place that a search finds, as far as the lines before and after it.
 const AROUND_BYTES: usize = 160;
 const JSON_TYPE: &str = "application/json";
 const TEXT_TYPE: &str = "text/plain";
@@ -17,7 +17,7 @@ pub struct Kept {
     text: String,
     /// Where each page ends.
     ends: Vec<usize>,
-    /// What a page may take in JSON, in bytes.
+    /// Most bytes of a page in JSON.
     page_bytes: usize,
     /// Whether all of it is one JSON value.
     is_json: bool,
@@ -176,7 +176,7 @@ impl Kept {
         text
     }
 
-    /// What is shown around a place: at most the line before and the line after it.
+    /// Text that is shown around a place: at most the line before and the line after it.
     fn around(&self, place: usize, len: usize) -> (usize, usize) {
         let (text, bytes) = (&self.text, self.text.as_bytes());
         let begin = place.saturating_sub(AROUND_BYTES);
