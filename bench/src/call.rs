@@ -1,8 +1,10 @@
-//! The requests that are sent: one `tools/call` with places for its id and a marker, and what comes before it.
+//! The requests that are sent: one `tools/call` with places for its id and a marker, and what comes
+//! before it.
 
 use memchr::memmem;
 
-/// Digits of an id, and of a marker: their width never changes, so that a request is made once and edited in place.
+/// Digits of an id, and of a marker: their width never changes, so that a request is made once and
+/// edited in place.
 pub(crate) const DIGITS: usize = 10;
 /// What a marker begins with.
 pub(crate) const MARK: &str = "mark-";
@@ -21,12 +23,20 @@ pub enum Era {
 impl Era {
     /// Reads the flag's word.
     pub fn read(word: &str) -> Self {
-        if word == "modern" { Self::Modern } else { Self::Legacy }
+        if word == "modern" {
+            Self::Modern
+        } else {
+            Self::Legacy
+        }
     }
 
     /// The revision.
     pub fn version(self) -> &'static str {
-        if self == Self::Modern { "2026-07-28" } else { "2025-11-25" }
+        if self == Self::Modern {
+            "2026-07-28"
+        } else {
+            "2025-11-25"
+        }
     }
 }
 
@@ -39,7 +49,8 @@ pub struct Call {
 
 const META: &str = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// The body of a call of `tool`, at least `size` bytes long. `arguments` is JSON with `MARK` where the marker and padding belong.
+/// The body of a call of `tool`, at least `size` bytes long. `arguments` is JSON with `MARK` where
+/// the marker and padding belong.
 pub fn body(era: Era, tool: &str, arguments: &str, size: usize) -> String {
     let meta = if era == Era::Modern { META } else { "" };
     let make = |pad: usize| {
@@ -68,7 +79,11 @@ pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initia
 
 /// A request for a page of the list of tools.
 pub fn list(cursor: &str) -> String {
-    let params = if cursor.is_empty() { String::new() } else { format!(r#""cursor":"{cursor}""#) };
+    let params = if cursor.is_empty() {
+        String::new()
+    } else {
+        format!(r#""cursor":"{cursor}""#)
+    };
     format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{{{params}}}}}"#)
 }
 
@@ -89,13 +104,20 @@ impl Call {
         let bytes = text.into_bytes();
         let id_at = memmem::find(&bytes, b"\"id\":").expect("an id") + 5;
         let mark_at = memmem::find(&bytes, MARK.as_bytes()).expect("a marker") + MARK.len();
-        Self { bytes, id_at, mark_at }
+        Self {
+            bytes,
+            id_at,
+            mark_at,
+        }
     }
 
     /// The bytes of call number `n`; numbers begin at 10^9.
     pub fn number(&mut self, n: u64) -> &[u8] {
         put(&mut self.bytes[self.id_at..self.id_at + DIGITS], n);
-        put(&mut self.bytes[self.mark_at..self.mark_at + DIGITS], mark(n));
+        put(
+            &mut self.bytes[self.mark_at..self.mark_at + DIGITS],
+            mark(n),
+        );
         &self.bytes
     }
 }
@@ -111,7 +133,8 @@ pub(crate) fn put(place: &mut [u8], mut n: u64) {
     }
 }
 
-/// Whether this is the answer to call `n`: a result with its id, and its marker or the text that all answers have.
+/// Whether this is the answer to call `n`: a result with its id, and its marker or the text that
+/// all answers have.
 pub fn is_answer(body: &[u8], n: u64, text: Option<&str>) -> bool {
     let mut id = *b"\"id\":0000000000";
     put(&mut id[5..], n);
@@ -124,5 +147,8 @@ pub fn is_answer(body: &[u8], n: u64, text: Option<&str>) -> bool {
 /// The number in an answer on a pipe.
 pub fn answered(line: &[u8]) -> Option<u64> {
     let at = memmem::find(line, b"\"id\":")? + 5;
-    std::str::from_utf8(line.get(at..at + DIGITS)?).ok()?.parse().ok()
+    std::str::from_utf8(line.get(at..at + DIGITS)?)
+        .ok()?
+        .parse()
+        .ok()
 }

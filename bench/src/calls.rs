@@ -18,29 +18,52 @@ pub(crate) struct Variant {
 
 /// A server that the load starts itself, on a pipe.
 pub(crate) fn on_pipe(label: &'static str, words: &str) -> Variant {
-    Variant { label, words: words.to_owned(), pid: None, rounds: Vec::new() }
+    Variant {
+        label,
+        words: words.to_owned(),
+        pid: None,
+        rounds: Vec::new(),
+    }
 }
 
 pub(crate) fn variant(label: &'static str, server: &Server, words: &str) -> Variant {
     let words = format!("--to 127.0.0.1:{} {words}", server.port);
-    Variant { label, words, pid: Some(server.pid()), rounds: Vec::new() }
+    Variant {
+        label,
+        words,
+        pid: Some(server.pid()),
+        rounds: Vec::new(),
+    }
 }
 
 /// Measures and prints.
 pub fn run(stage: &Stage, flags: &Flags) {
     let (servers, all) = cast(stage, flags);
-    let bases = [("hyper", "floor: hyper, fixed answer"), ("byte proxy", "floor: byte proxy to HTTP")];
+    let bases = [
+        ("hyper", "floor: hyper, fixed answer"),
+        ("byte proxy", "floor: byte proxy to HTTP"),
+    ];
     table(stage, flags, bases, &|| all(&servers));
 }
 
-/// Measures these variants at each number of connections; `bases` are those that the others are compared with.
-pub(crate) fn table(stage: &Stage, flags: &Flags, bases: [(&str, &str); 2], all: &dyn Fn() -> Vec<Variant>) {
+/// Measures these variants at each number of connections; `bases` are those that the others are
+/// compared with.
+pub(crate) fn table(
+    stage: &Stage,
+    flags: &Flags,
+    bases: [(&str, &str); 2],
+    all: &dyn Fn() -> Vec<Variant>,
+) {
     let (rounds, secs) = (flags.get("--rounds", 5), flags.get("--secs", 1.0));
-    let connections =
-        flags.text("--connections", "1,16,64").split(',').filter_map(|n| n.parse::<usize>().ok());
+    let connections = flags
+        .text("--connections", "1,16,64")
+        .split(',')
+        .filter_map(|n| n.parse::<usize>().ok());
     let only = flags.text("--only", "");
     let [(one, first), (two, second)] = bases;
-    println!("| connections | variant | CPU us/call | x {one} | x {two} | calls/s | p50 us | p99 us |");
+    println!(
+        "| connections | variant | CPU us/call | x {one} | x {two} | calls/s | p50 us | p99 us |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     for count in connections {
         let mut variants: Vec<Variant> = all()
@@ -49,13 +72,24 @@ pub(crate) fn table(stage: &Stage, flags: &Flags, bases: [(&str, &str); 2], all:
             .collect();
         for _ in 0..rounds {
             for variant in &mut variants {
-                let times =
-                    if variant.pid.is_some() { format!("-c {count}") } else { format!("--depth {count}") };
-                let mut words = split(&format!("{} {times} --warmup 0.3 --secs {secs}", variant.words));
+                let times = if variant.pid.is_some() {
+                    format!("-c {count}")
+                } else {
+                    format!("--depth {count}")
+                };
+                let mut words = split(&format!(
+                    "{} {times} --warmup 0.3 --secs {secs}",
+                    variant.words
+                ));
                 if let Some(at) = words.iter().position(|word| word == "--child") {
                     words[at + 1] = words[at + 1].replace('|', " ");
                 }
-                words.extend(variant.pid.iter().flat_map(|pid| ["--pid".to_owned(), pid.to_string()]));
+                words.extend(
+                    variant
+                        .pid
+                        .iter()
+                        .flat_map(|pid| ["--pid".to_owned(), pid.to_string()]),
+                );
                 let figures = stage.load(&words);
                 if figures.get("wrong") > 0.0 || figures.get("calls") == 0.0 {
                     eprintln!(
@@ -153,20 +187,44 @@ fn variants(cast: &Cast) -> Vec<Variant> {
         variant("floor: hyper, fixed answer", &cast.hyper, "--fixed"),
         variant("floor: byte proxy to HTTP", &cast.bytes, "--era legacy"),
         variant("upstream alone, HTTP, legacy", &cast.alone, "--era legacy"),
-        variant("upstream alone, HTTP, modern", &cast.alone_modern, "--era modern"),
+        variant(
+            "upstream alone, HTTP, modern",
+            &cast.alone_modern,
+            "--era modern",
+        ),
         on_pipe("upstream alone, stdio", &format!("--child {}", cast.echo)),
-        gateway("portmoot, in process, legacy", "--era legacy --tool demo_echo"),
-        gateway("portmoot, in process, modern", "--era modern --tool demo_echo"),
-        unrecorded("portmoot without audit, in process, legacy", "--era legacy --tool demo_echo"),
-        unrecorded("portmoot without audit, to stdio, legacy", "--era legacy --tool sl_echo"),
+        gateway(
+            "portmoot, in process, legacy",
+            "--era legacy --tool demo_echo",
+        ),
+        gateway(
+            "portmoot, in process, modern",
+            "--era modern --tool demo_echo",
+        ),
+        unrecorded(
+            "portmoot without audit, in process, legacy",
+            "--era legacy --tool demo_echo",
+        ),
+        unrecorded(
+            "portmoot without audit, to stdio, legacy",
+            "--era legacy --tool sl_echo",
+        ),
         gateway("portmoot to stdio, legacy", "--era legacy --tool sl_echo"),
         gateway("portmoot to stdio, modern", "--era modern --tool sm_echo"),
         gateway("portmoot to HTTP, legacy", "--era legacy --tool hl_echo"),
         gateway("portmoot to HTTP, modern", "--era modern --tool hm_echo"),
     ];
     if let Some(peer) = &cast.peer {
-        all.push(variant("mcp-proxy 0.6 to stdio, legacy", peer, "--path / --era legacy --tool s/echo"));
-        all.push(variant("mcp-proxy 0.6 to HTTP, legacy", peer, "--path / --era legacy --tool h/echo"));
+        all.push(variant(
+            "mcp-proxy 0.6 to stdio, legacy",
+            peer,
+            "--path / --era legacy --tool s/echo",
+        ));
+        all.push(variant(
+            "mcp-proxy 0.6 to HTTP, legacy",
+            peer,
+            "--path / --era legacy --tool h/echo",
+        ));
     }
     all
 }
@@ -193,5 +251,13 @@ fn peer(stage: &Stage, flags: &Flags) -> Option<Server> {
     );
     let file = stage.home.join("mcp-proxy.toml");
     fs::write(&file, config).ok()?;
-    Some(stage.serve(SERVER, 19011, &[binary.to_owned(), "--config".to_owned(), file.display().to_string()]))
+    Some(stage.serve(
+        SERVER,
+        19011,
+        &[
+            binary.to_owned(),
+            "--config".to_owned(),
+            file.display().to_string(),
+        ],
+    ))
 }

@@ -1,6 +1,8 @@
-//! A crowd in one room: connections that all hear, some of which talk; every delivery checked, on one thread.
+//! A crowd in one room: connections that all hear, some of which talk; every delivery checked, on
+//! one thread.
 //!
-//! Owns the sockets and the books: which message is still to be heard by how many. Must not know how it is timed.
+//! Owns the sockets and the books: which message is still to be heard by how many. Must not know
+//! how it is timed.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -45,7 +47,8 @@ pub struct Plan {
     pub talkers: usize,
     /// The topics that participants are spread over.
     pub topics: usize,
-    /// The number of the first participant, and from each to the next. Only a silent crowd may be in several topics.
+    /// The number of the first participant, and from each to the next. Only a silent crowd may be
+    /// in several topics.
     pub first: usize,
     pub stride: usize,
     /// The last of the members never read, once they are in.
@@ -61,7 +64,8 @@ pub struct Plan {
 /// What was heard.
 #[derive(Default)]
 pub struct Seen {
-    /// Messages that everybody has heard, and how long that took, if they were said while measuring.
+    /// Messages that everybody has heard, and how long that took, if they were said while
+    /// measuring.
     pub nanos: Vec<u32>,
     /// Single deliveries.
     pub deliveries: u64,
@@ -95,7 +99,8 @@ impl Crowd {
     /// # Panics
     /// Without readiness events.
     pub fn new(plan: Plan) -> Self {
-        let talker = |at| Envelopes::new(&name(plan.first + at * plan.stride), &plan.kind, plan.size);
+        let talker =
+            |at| Envelopes::new(&name(plan.first + at * plan.stride), &plan.kind, plan.size);
         let envelopes = (0..plan.talkers).map(talker);
         Self {
             poll: Poll::new().expect("readiness events"),
@@ -116,18 +121,36 @@ impl Crowd {
     pub fn enter(&mut self, count: usize) {
         for _ in 0..count {
             let number = self.plan.first + self.members.len() * self.plan.stride;
-            let mut socket = std::net::TcpStream::connect(&self.plan.to).expect("a listening server");
+            let mut socket =
+                std::net::TcpStream::connect(&self.plan.to).expect("a listening server");
             socket.set_nodelay(true).expect("a socket");
-            let hello = self.plan.wire.hello(&self.plan.to, &topic(number, self.plan.topics), &name(number));
-            socket.write_all(hello.as_bytes()).expect("room for a hello");
+            let hello = self.plan.wire.hello(
+                &self.plan.to,
+                &topic(number, self.plan.topics),
+                &name(number),
+            );
+            socket
+                .write_all(hello.as_bytes())
+                .expect("room for a hello");
             socket.set_nonblocking(true).expect("a socket");
             let mut socket = TcpStream::from_std(socket);
             let token = Token(self.members.len());
             let interest = Interest::READABLE | Interest::WRITABLE;
-            self.poll.registry().register(&mut socket, token, interest).expect("a place");
+            self.poll
+                .registry()
+                .register(&mut socket, token, interest)
+                .expect("a place");
             let next = (0..self.plan.talkers as u64).collect();
             let (begun, out, greeted) = (Vec::new(), Vec::new(), self.plan.wire == Wire::Bare);
-            self.members.push(Member { socket, begun, out, greeted, over: false, next, order: 0 });
+            self.members.push(Member {
+                socket,
+                begun,
+                out,
+                greeted,
+                over: false,
+                next,
+                order: 0,
+            });
         }
     }
 
@@ -139,11 +162,15 @@ impl Crowd {
         let begun = Instant::now();
         loop {
             self.turn(Duration::from_millis(5));
-            let silent = self.seen.last.unwrap_or(begun).elapsed() > quiet && begun.elapsed() > quiet;
+            let silent =
+                self.seen.last.unwrap_or(begun).elapsed() > quiet && begun.elapsed() > quiet;
             if silent && self.members.iter().all(|member| member.greeted) {
                 return;
             }
-            assert!(begun.elapsed() < Duration::from_secs(60), "not everybody gets in");
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "not everybody gets in"
+            );
         }
     }
 
@@ -154,7 +181,10 @@ impl Crowd {
     pub fn deafen(&mut self) {
         let from = self.members.len() - self.plan.deaf;
         for member in &mut self.members[from..] {
-            self.poll.registry().deregister(&mut member.socket).expect("a registered socket");
+            self.poll
+                .registry()
+                .deregister(&mut member.socket)
+                .expect("a registered socket");
         }
     }
 
@@ -169,7 +199,10 @@ impl Crowd {
                 Err(error) => return error.kind() != ErrorKind::WouldBlock,
             }
         };
-        self.members[from..].iter_mut().filter_map(|member| ended(member).then_some(())).count()
+        self.members[from..]
+            .iter_mut()
+            .filter_map(|member| ended(member).then_some(()))
+            .count()
     }
 
     /// Messages that not everybody has heard.
@@ -180,19 +213,32 @@ impl Crowd {
     /// How many different orders were heard.
     pub fn orders(&self) -> usize {
         let hearing = &self.members[..self.members.len() - self.plan.deaf];
-        hearing.iter().map(|member| member.order).collect::<std::collections::HashSet<_>>().len()
+        hearing
+            .iter()
+            .map(|member| member.order)
+            .collect::<std::collections::HashSet<_>>()
+            .len()
     }
 
     /// Says so many messages, due at this time; the talkers take turns.
     pub fn say(&mut self, count: usize, due: Instant) {
-        let hearers = if self.plan.refused { 1 } else { self.plan.members - self.plan.deaf };
+        let hearers = if self.plan.refused {
+            1
+        } else {
+            self.plan.members - self.plan.deaf
+        };
         let (talkers, topic) = (self.plan.talkers, topic(0, 1));
         let first = self.base + self.open.len() as u64;
         for number in first..first + count as u64 {
             let talker = (number % talkers as u64) as usize;
             let message = self.envelopes[talker].number(number);
-            self.plan.wire.put(&mut self.members[talker].out, &topic, message);
-            self.open.push_back(Open { since: due, left: hearers });
+            self.plan
+                .wire
+                .put(&mut self.members[talker].out, &topic, message);
+            self.open.push_back(Open {
+                since: due,
+                left: hearers,
+            });
         }
         for talker in 0..talkers.min(count) {
             self.members[((first + talker as u64) % talkers as u64) as usize].flush();
@@ -269,7 +315,9 @@ impl Crowd {
         self.seen.last = Some(now);
         let mut done = 0;
         if !self.members[at].greeted {
-            let Some(len) = self.plan.wire.greeted(bytes) else { return 0 };
+            let Some(len) = self.plan.wire.greeted(bytes) else {
+                return 0;
+            };
             let refused = self.plan.wire == Wire::Ws && !bytes.starts_with(b"HTTP/1.1 101");
             assert!(!refused, "not let in: {}", String::from_utf8_lossy(bytes));
             self.members[at].greeted = true;
@@ -287,9 +335,14 @@ impl Crowd {
     }
 
     fn message(&mut self, at: usize, message: &[u8], now: Instant) {
-        let Some(first) = self.envelopes.first() else { return self.seen.others += 1 };
+        let Some(first) = self.envelopes.first() else {
+            return self.seen.others += 1;
+        };
         // What was admitted before the rest is refused is no matter of the others.
-        let number = match first.peek(message).filter(|_| !self.plan.refused || at < self.plan.talkers) {
+        let number = match first
+            .peek(message)
+            .filter(|_| !self.plan.refused || at < self.plan.talkers)
+        {
             Some(number) => number,
             None if self.plan.refused => match envelope::refused(message) {
                 Some(number) => return self.heard(number, now),
@@ -310,15 +363,22 @@ impl Crowd {
 
     fn heard(&mut self, number: u64, now: Instant) {
         self.seen.deliveries += 1;
-        let place = number.checked_sub(self.base).and_then(|place| usize::try_from(place).ok());
-        let Some(open) = place.and_then(|place| self.open.get_mut(place)).filter(|open| open.left > 0) else {
+        let place = number
+            .checked_sub(self.base)
+            .and_then(|place| usize::try_from(place).ok());
+        let Some(open) = place
+            .and_then(|place| self.open.get_mut(place))
+            .filter(|open| open.left > 0)
+        else {
             self.seen.wrong += 1;
             return;
         };
         open.left -= 1;
         if open.left == 0 && self.seen.measuring {
             let took = now.saturating_duration_since(open.since).as_nanos();
-            self.seen.nanos.push(u32::try_from(took).unwrap_or(u32::MAX));
+            self.seen
+                .nanos
+                .push(u32::try_from(took).unwrap_or(u32::MAX));
         }
     }
 }
@@ -341,5 +401,9 @@ pub fn name(number: usize) -> String {
 
 /// The topic of a participant.
 pub fn topic(number: usize, topics: usize) -> String {
-    if topics == 1 { "main".to_owned() } else { format!("t{}", number % topics) }
+    if topics == 1 {
+        "main".to_owned()
+    } else {
+        format!("t{}", number % topics)
+    }
 }

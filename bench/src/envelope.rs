@@ -1,4 +1,5 @@
-//! The envelopes that are said in a room: one text with a number in it, and how that number is found again.
+//! The envelopes that are said in a room: one text with a number in it, and how that number is
+//! found again.
 
 use memchr::memmem;
 
@@ -43,7 +44,9 @@ impl Envelopes {
     /// The number at the place where these have theirs.
     pub fn peek(&self, message: &[u8]) -> Option<u64> {
         let marked = message.get(self.at - MARK.len()..self.at)? == MARK;
-        marked.then(|| digits(message.get(self.at..self.at + DIGITS)?)).flatten()
+        marked
+            .then(|| digits(message.get(self.at..self.at + DIGITS)?))
+            .flatten()
     }
 
     /// Whether this message is one of these, byte for byte but for the number.
@@ -63,6 +66,9 @@ pub fn refused(message: &[u8]) -> Option<u64> {
 }
 
 fn digits(text: &[u8]) -> Option<u64> {
-    text.iter()
-        .try_fold(0, |sum: u64, digit| digit.is_ascii_digit().then(|| sum * 10 + u64::from(digit - b'0')))
+    text.iter().try_fold(0, |sum: u64, digit| {
+        digit
+            .is_ascii_digit()
+            .then(|| sum * 10 + u64::from(digit - b'0'))
+    })
 }

@@ -1,4 +1,5 @@
-//! The floor of the fan-out: one thread that writes the bytes of one socket to all sockets, and knows nothing else.
+//! The floor of the fan-out: one thread that writes the bytes of one socket to all sockets, and
+//! knows nothing else.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -34,14 +35,16 @@ impl Member {
     }
 }
 
-/// Serves until it is ended. `each`: one write for each frame and member; else one for all frames that have come.
+/// Serves until it is ended. `each`: one write for each frame and member; else one for all frames
+/// that have come.
 ///
 /// # Errors
 /// Those of the listener.
 pub fn run(port: u16, each: bool) -> io::Result<()> {
     let mut poll = Poll::new()?;
     let mut listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], port)))?;
-    poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+    poll.registry()
+        .register(&mut listener, LISTENER, Interest::READABLE)?;
     let mut members: Vec<Option<Member>> = Vec::new();
     let mut events = Events::with_capacity(1024);
     let mut scratch = vec![0; 256 << 10];
@@ -54,8 +57,16 @@ pub fn run(port: u16, each: bool) -> io::Result<()> {
                 while let Ok((mut socket, _)) = listener.accept() {
                     socket.set_nodelay(true)?;
                     let token = Token(members.len());
-                    poll.registry().register(&mut socket, token, Interest::READABLE | Interest::WRITABLE)?;
-                    members.push(Some(Member { socket, begun: Vec::new(), held: Vec::new() }));
+                    poll.registry().register(
+                        &mut socket,
+                        token,
+                        Interest::READABLE | Interest::WRITABLE,
+                    )?;
+                    members.push(Some(Member {
+                        socket,
+                        begun: Vec::new(),
+                        held: Vec::new(),
+                    }));
                 }
                 continue;
             }
@@ -70,7 +81,11 @@ pub fn run(port: u16, each: bool) -> io::Result<()> {
         }
         for member in members.iter_mut().flatten() {
             let mut from = 0;
-            let whole = if each { 0 } else { ends.len().saturating_sub(1) };
+            let whole = if each {
+                0
+            } else {
+                ends.len().saturating_sub(1)
+            };
             for end in ends.iter().skip(whole) {
                 member.write(&frames[from..*end]);
                 from = *end;
@@ -85,7 +100,12 @@ pub fn run(port: u16, each: bool) -> io::Result<()> {
 }
 
 /// Takes what one has said; false when it has gone.
-fn hear(member: &mut Member, scratch: &mut [u8], frames: &mut Vec<u8>, ends: &mut Vec<usize>) -> bool {
+fn hear(
+    member: &mut Member,
+    scratch: &mut [u8],
+    frames: &mut Vec<u8>,
+    ends: &mut Vec<usize>,
+) -> bool {
     loop {
         let count = match member.socket.read(scratch) {
             Ok(0) => return false,

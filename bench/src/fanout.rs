@@ -33,7 +33,11 @@ const MANNERS: [Manner; 4] = [
     Manner {
         label: "one sender, saturated",
         words: |members| {
-            format!("--talkers 1 --window {0} --burst {1}", window(members), window(members) / 4)
+            format!(
+                "--talkers 1 --window {0} --burst {1}",
+                window(members),
+                window(members) / 4
+            )
         },
         floor: "batch",
     },
@@ -101,12 +105,16 @@ fn fan(stage: &Stage, flags: &Flags) {
     println!("|---|---|---|---|---|---|---|---|---|");
     for members in counts(flags) {
         for manner in MANNERS.iter().filter(|manner| manner.label.contains(only)) {
-            let fits = |variant: &&Variant| variant.floor.is_empty() || variant.floor == manner.floor;
+            let fits =
+                |variant: &&Variant| variant.floor.is_empty() || variant.floor == manner.floor;
             let taking: Vec<&Variant> = variants.iter().filter(fits).collect();
             let mut figures = vec![Vec::new(); taking.len()];
             for _ in 0..rounds {
                 for (variant, figures) in taking.iter().zip(&mut figures) {
-                    let words = format!("--members {members} --secs {secs} {}", (manner.words)(members));
+                    let words = format!(
+                        "--members {members} --secs {secs} {}",
+                        (manner.words)(members)
+                    );
                     figures.push(crowd(stage, variant, &words));
                 }
             }
@@ -130,7 +138,11 @@ fn fan(stage: &Stage, flags: &Flags) {
 }
 
 fn counts(flags: &Flags) -> Vec<usize> {
-    flags.text("--receivers", "10,100,1000").split(',').filter_map(|n| n.parse().ok()).collect()
+    flags
+        .text("--receivers", "10,100,1000")
+        .split(',')
+        .filter_map(|n| n.parse().ok())
+        .collect()
 }
 
 /// Many topics at once, each with many talkers.
@@ -181,8 +193,14 @@ fn refused(stage: &Stage, flags: &Flags) {
             "refused, 99 others hear nothing: no capability for it",
             "--members 100 --refused --kind mcp/request:tools/call:nothing",
         ),
-        ("the same: a reserved kind", "--members 100 --refused --kind system/welcome"),
-        ("the same: faster than its rate", &format!("--members 100 --refused --first {HASTY}")),
+        (
+            "the same: a reserved kind",
+            "--members 100 --refused --kind system/welcome",
+        ),
+        (
+            "the same: faster than its rate",
+            &format!("--members 100 --refused --first {HASTY}"),
+        ),
     ];
     let mut figures = vec![Vec::new(); rows.len()];
     for _ in 0..rounds {
@@ -247,7 +265,11 @@ fn idle(stage: &Stage, flags: &Flags) {
         let mut figures = Vec::new();
         for _ in 0..rounds {
             let Some(variant) = start() else { return };
-            figures.push(crowd(stage, &variant, &format!("--members 1000 --idle --topics {topics}")));
+            figures.push(crowd(
+                stage,
+                &variant,
+                &format!("--members 1000 --idle --topics {topics}"),
+            ));
         }
         println!("| {label} | {:.2} |", median(&figures, "kib_each"));
     };
@@ -267,14 +289,29 @@ fn join(stage: &Stage, flags: &Flags) {
     }
     println!("\n| 1,000 joins into one topic | ms |");
     println!("|---|---|");
-    println!("| until everybody has heard of everybody | {:.0} |", median(&figures, "join_ms"));
-    println!("| of it until all were connected | {:.0} |", median(&figures, "connected_ms"));
+    println!(
+        "| until everybody has heard of everybody | {:.0} |",
+        median(&figures, "join_ms")
+    );
+    println!(
+        "| of it until all were connected | {:.0} |",
+        median(&figures, "connected_ms")
+    );
     println!("| CPU of the gateway | {:.0} |", median(&figures, "cpu_ms"));
 }
 
 fn crowd(stage: &Stage, variant: &Variant, words: &str) -> Figures {
-    let Variant { label, wire, server, .. } = variant;
-    let all = format!("--to 127.0.0.1:{} --wire {wire} --pid {} {words}", server.port, server.pid());
+    let Variant {
+        label,
+        wire,
+        server,
+        ..
+    } = variant;
+    let all = format!(
+        "--to 127.0.0.1:{} --wire {wire} --pid {} {words}",
+        server.port,
+        server.pid()
+    );
     let figures = stage.figures("crowd", &split(&all));
     let one_order = *wire == "nats" || figures.get("orders") <= 1.0;
     if figures.get("wrong") + figures.get("lost") + figures.get("missing") > 0.0 || !one_order {
@@ -286,7 +323,11 @@ fn crowd(stage: &Stage, variant: &Variant, words: &str) -> Figures {
 fn cast(stage: &Stage, flags: &Flags) -> Vec<Variant> {
     let floor = |label, kind, port| {
         let server = stage.own_server(SERVER, "floor", kind, port, &[]);
-        Variant { wire: "bare", floor: kind, ..variant(label, server) }
+        Variant {
+            wire: "bare",
+            floor: kind,
+            ..variant(label, server)
+        }
     };
     let mut all = vec![
         floor("floor: one write for all that came", "batch", 19021),
@@ -294,7 +335,10 @@ fn cast(stage: &Stage, flags: &Flags) -> Vec<Variant> {
         variant("portmoot", gateway(stage, stage.portmoot(), 19023)),
     ];
     if flags.has("--before") {
-        all.push(variant("portmoot, before", gateway(stage, flags.text("--before", ""), 19024)));
+        all.push(variant(
+            "portmoot, before",
+            gateway(stage, flags.text("--before", ""), 19024),
+        ));
     }
     all.extend(node(stage, flags));
     all.extend(nats(stage));
@@ -302,7 +346,12 @@ fn cast(stage: &Stage, flags: &Flags) -> Vec<Variant> {
 }
 
 fn variant(label: &'static str, server: Server) -> Variant {
-    Variant { label, wire: "ws", floor: "", server }
+    Variant {
+        label,
+        wire: "ws",
+        floor: "",
+        server,
+    }
 }
 
 /// A gateway that knows everybody.
@@ -314,7 +363,11 @@ fn gateway(stage: &Stage, binary: &str, port: u16) -> Server {
     }
     for number in 0..PARTICIPANTS {
         let (name, topic) = (name(number), topic(number, TOPICS));
-        let rate = if number == HASTY { "rate = \"1/min\"\n" } else { "" };
+        let rate = if number == HASTY {
+            "rate = \"1/min\"\n"
+        } else {
+            ""
+        };
         config += &format!(
             "[participants.{name}]\ntoken_env = \"T_{name}\"\ncapabilities = [\"chat\"]\ntopics = [\"main\", \"{topic}\"]\n{rate}"
         );
@@ -327,7 +380,8 @@ fn gateway(stage: &Stage, binary: &str, port: u16) -> Server {
 fn node(stage: &Stage, flags: &Flags) -> Option<Variant> {
     let file = format!("{}/broadcast.js", flags.text("--node-dir", "bench/node"));
     let there = Command::new("node").arg("--version").output().is_ok()
-        && std::fs::exists(file.replace("broadcast.js", "node_modules/ws")).is_ok_and(|there| there);
+        && std::fs::exists(file.replace("broadcast.js", "node_modules/ws"))
+            .is_ok_and(|there| there);
     if !there {
         eprintln!("no node, or no `ws` in its folder: Node is left out");
         return None;
@@ -338,10 +392,17 @@ fn node(stage: &Stage, flags: &Flags) -> Option<Variant> {
 
 /// NATS, if it is installed.
 fn nats(stage: &Stage) -> Option<Variant> {
-    if Command::new("nats-server").arg("--version").output().is_err() {
+    if Command::new("nats-server")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
         eprintln!("no nats-server on PATH: NATS is left out");
         return None;
     }
     let words = split("nats-server -a 127.0.0.1 -p 19026");
-    Some(Variant { wire: "nats", ..variant("NATS", stage.serve(SERVER, 19026, &words)) })
+    Some(Variant {
+        wire: "nats",
+        ..variant("NATS", stage.serve(SERVER, 19026, &words))
+    })
 }

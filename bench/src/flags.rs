@@ -14,7 +14,13 @@ impl Flags {
 
     /// These flags, and the values of `defaults` for those that are not among them.
     pub fn or(&self, defaults: &str) -> Self {
-        Self(defaults.split(' ').map(str::to_owned).chain(self.0.iter().cloned()).collect())
+        Self(
+            defaults
+                .split(' ')
+                .map(str::to_owned)
+                .chain(self.0.iter().cloned())
+                .collect(),
+        )
     }
 
     /// The first word, which is not a flag.
@@ -35,7 +41,10 @@ impl Flags {
     /// Every value of a flag, in order.
     pub fn all(&self, name: &str) -> Vec<&str> {
         let pairs = self.0.windows(2);
-        pairs.filter(|pair| pair[0] == name).map(|pair| pair[1].as_str()).collect()
+        pairs
+            .filter(|pair| pair[0] == name)
+            .map(|pair| pair[1].as_str())
+            .collect()
     }
 
     /// The value of a flag as it stands: the last, if there are several.
@@ -48,9 +57,10 @@ impl Flags {
     /// # Panics
     /// When it cannot be read: a bench ends there.
     pub fn get<T: FromStr<Err: Debug>>(&self, name: &str, default: T) -> T {
-        self.all(name)
-            .last()
-            .map_or(default, |text| text.parse().unwrap_or_else(|e| panic!("{name} {text}: {e:?}")))
+        self.all(name).last().map_or(default, |text| {
+            text.parse()
+                .unwrap_or_else(|e| panic!("{name} {text}: {e:?}"))
+        })
     }
 }
 
@@ -60,13 +70,26 @@ mod tests {
 
     #[test]
     fn the_last_of_a_flag_counts() {
-        let words = ["calls", "--portmoot", "own", "--rounds", "3", "--portmoot", "user's", "--rounds", "5"];
+        let words = [
+            "calls",
+            "--portmoot",
+            "own",
+            "--rounds",
+            "3",
+            "--portmoot",
+            "user's",
+            "--rounds",
+            "5",
+        ];
         let flags = Flags(words.map(str::to_owned).to_vec());
         assert_eq!(flags.text("--portmoot", ""), "user's");
         assert_eq!(flags.get("--rounds", 1), 5);
         assert_eq!(flags.text("--secs", "2"), "2");
         assert_eq!(flags.all("--portmoot"), ["own", "user's"]);
         let flags = flags.or("--rounds 1 --secs 0.2");
-        assert_eq!((flags.get("--rounds", 0), flags.text("--secs", "")), (5, "0.2"));
+        assert_eq!(
+            (flags.get("--rounds", 0), flags.text("--secs", "")),
+            (5, "0.2")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Rows of the table of instructions: what is served, and the two loads whose difference is measured.
+//! Rows of the table of instructions: what is served, and the two loads whose difference is
+//! measured.
 
 use crate::signers::{Signers, publish};
 use crate::stage::{Stage, stdio_table};
@@ -57,8 +58,10 @@ enum To {
 
 /// All rows, in the order of the table.
 pub fn rows(stage: &Stage) -> Vec<Row> {
-    let mut rows =
-        vec![floor("hyper, fixed answer, 1 connection", 1), floor("hyper, fixed answer, 16 connections", 16)];
+    let mut rows = vec![
+        floor("hyper, fixed answer, 1 connection", 1),
+        floor("hyper, fixed answer, 16 connections", 16),
+    ];
     rows.extend(calls(stage));
     rows.extend(mixed(stage));
     rows.extend(by_tools());
@@ -71,7 +74,11 @@ pub fn rows(stage: &Stage) -> Vec<Row> {
 
 /// The loads with few and many calls.
 fn loads(words: &str, connections: usize) -> (String, String, f64) {
-    let (few, many) = if connections == 1 { (50, 450) } else { (320, 1_920) };
+    let (few, many) = if connections == 1 {
+        (50, 450)
+    } else {
+        (320, 1_920)
+    };
     let load = |calls: usize| format!("{words} -c {connections} --calls {calls}");
     (load(few), load(many), (many - few) as f64)
 }
@@ -93,19 +100,110 @@ fn floor(label: &'static str, connections: usize) -> Row {
 
 fn calls(stage: &Stage) -> Vec<Row> {
     [
-        ("in process, legacy, 1 connection", To::Demo, "legacy", false, 1, Some(28_000)),
-        ("in process, legacy, 16 connections", To::Demo, "legacy", false, 16, Some(28_000)),
-        ("in process, legacy, audit, 1 connection", To::Demo, "legacy", true, 1, Some(32_000)),
-        ("in process, legacy, audit, 16 connections", To::Demo, "legacy", true, 16, Some(32_000)),
-        ("in process, modern, 16 connections", To::Demo, "modern", false, 16, None),
-        ("to stdio, legacy, 1 connection", To::Stdio, "legacy", false, 1, None),
-        ("to stdio, legacy, 16 connections", To::Stdio, "legacy", false, 16, Some(34_000)),
-        ("to stdio, legacy, audit, 16 connections", To::Stdio, "legacy", true, 16, None),
-        ("to stdio, modern, 16 connections", To::Stdio, "modern", false, 16, None),
-        ("to HTTP, legacy, 1 connection", To::Http, "legacy", false, 1, None),
-        ("to HTTP, legacy, 16 connections", To::Http, "legacy", false, 16, Some(55_000)),
-        ("to HTTP, legacy, audit, 16 connections", To::Http, "legacy", true, 16, None),
-        ("to HTTP, modern, 16 connections", To::Http, "modern", false, 16, None),
+        (
+            "in process, legacy, 1 connection",
+            To::Demo,
+            "legacy",
+            false,
+            1,
+            Some(28_000),
+        ),
+        (
+            "in process, legacy, 16 connections",
+            To::Demo,
+            "legacy",
+            false,
+            16,
+            Some(28_000),
+        ),
+        (
+            "in process, legacy, audit, 1 connection",
+            To::Demo,
+            "legacy",
+            true,
+            1,
+            Some(32_000),
+        ),
+        (
+            "in process, legacy, audit, 16 connections",
+            To::Demo,
+            "legacy",
+            true,
+            16,
+            Some(32_000),
+        ),
+        (
+            "in process, modern, 16 connections",
+            To::Demo,
+            "modern",
+            false,
+            16,
+            None,
+        ),
+        (
+            "to stdio, legacy, 1 connection",
+            To::Stdio,
+            "legacy",
+            false,
+            1,
+            None,
+        ),
+        (
+            "to stdio, legacy, 16 connections",
+            To::Stdio,
+            "legacy",
+            false,
+            16,
+            Some(34_000),
+        ),
+        (
+            "to stdio, legacy, audit, 16 connections",
+            To::Stdio,
+            "legacy",
+            true,
+            16,
+            None,
+        ),
+        (
+            "to stdio, modern, 16 connections",
+            To::Stdio,
+            "modern",
+            false,
+            16,
+            None,
+        ),
+        (
+            "to HTTP, legacy, 1 connection",
+            To::Http,
+            "legacy",
+            false,
+            1,
+            None,
+        ),
+        (
+            "to HTTP, legacy, 16 connections",
+            To::Http,
+            "legacy",
+            false,
+            16,
+            Some(55_000),
+        ),
+        (
+            "to HTTP, legacy, audit, 16 connections",
+            To::Http,
+            "legacy",
+            true,
+            16,
+            None,
+        ),
+        (
+            "to HTTP, modern, 16 connections",
+            To::Http,
+            "modern",
+            false,
+            16,
+            None,
+        ),
     ]
     .into_iter()
     .map(|(label, to, era, audit, connections, aim)| Row {
@@ -118,14 +216,54 @@ fn calls(stage: &Stage) -> Vec<Row> {
 /// Calls between eras, each with the call of the same client to a server of its own era.
 fn mixed(stage: &Stage) -> Vec<Row> {
     [
-        ("mixed: legacy client, legacy stdio", To::Stdio, "legacy", "legacy"),
-        ("mixed: legacy client, modern stdio", To::Stdio, "legacy", "modern"),
-        ("mixed: modern client, modern stdio", To::Stdio, "modern", "modern"),
-        ("mixed: modern client, legacy stdio", To::Stdio, "modern", "legacy"),
-        ("mixed: legacy client, legacy HTTP", To::Http, "legacy", "legacy"),
-        ("mixed: legacy client, modern HTTP", To::Http, "legacy", "modern"),
-        ("mixed: modern client, modern HTTP", To::Http, "modern", "modern"),
-        ("mixed: modern client, legacy HTTP", To::Http, "modern", "legacy"),
+        (
+            "mixed: legacy client, legacy stdio",
+            To::Stdio,
+            "legacy",
+            "legacy",
+        ),
+        (
+            "mixed: legacy client, modern stdio",
+            To::Stdio,
+            "legacy",
+            "modern",
+        ),
+        (
+            "mixed: modern client, modern stdio",
+            To::Stdio,
+            "modern",
+            "modern",
+        ),
+        (
+            "mixed: modern client, legacy stdio",
+            To::Stdio,
+            "modern",
+            "legacy",
+        ),
+        (
+            "mixed: legacy client, legacy HTTP",
+            To::Http,
+            "legacy",
+            "legacy",
+        ),
+        (
+            "mixed: legacy client, modern HTTP",
+            To::Http,
+            "legacy",
+            "modern",
+        ),
+        (
+            "mixed: modern client, modern HTTP",
+            To::Http,
+            "modern",
+            "modern",
+        ),
+        (
+            "mixed: modern client, legacy HTTP",
+            To::Http,
+            "modern",
+            "legacy",
+        ),
     ]
     .into_iter()
     .map(|(label, to, client, server)| call_to(stage, label, to, (client, server), false, 16))
@@ -134,7 +272,8 @@ fn mixed(stage: &Stage) -> Vec<Row> {
 
 /// A call by the tool `proxy` and a search, beside a direct call.
 fn by_tools() -> Vec<Row> {
-    let config = format!("{DEMO}{NO_AUDIT}[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n");
+    let config =
+        format!("{DEMO}{NO_AUDIT}[topics.main]\nbuiltin = [\"proxy\", \"search_tools\"]\n");
     let proxied = r#"{"action":"call","type":"tool","path":"demo_echo","args":{"text":"MARK"}}"#;
     let searched = r#"{"query":"echo,MARK","limit":1}"#;
     [
@@ -149,12 +288,18 @@ fn by_tools() -> Vec<Row> {
     .into_iter()
     .map(|(label, words, tool)| {
         let (few, many, operations) = loads(&format!("--era legacy --tool {tool} {words}"), 16);
-        Row { few, many, operations, ..call(label, config.clone(), ("legacy", "demo_echo", ""), 16) }
+        Row {
+            few,
+            many,
+            operations,
+            ..call(label, config.clone(), ("legacy", "demo_echo", ""), 16)
+        }
     })
     .collect()
 }
 
-/// A call with a static token, one with an access token of an issuer that is known, and one whose scopes narrow it.
+/// A call with a static token, one with an access token of an issuer that is known, and one whose
+/// scopes narrow it.
 fn tokens(stage: &Stage) -> Vec<Row> {
     let signers = Signers::new();
     let issuer = publish(ISSUER_PORT, signers.keys());
@@ -168,7 +313,8 @@ fn tokens(stage: &Stage) -> Vec<Row> {
          [profiles.all]\ncapabilities = [\"mcp/*\"]\n[issuers.corp]\nissuer = \"{issuer}\"\njwks_url = \"{issuer}/keys\"\nunknown = \"all\"\n",
         participant(stage, "short", "\"mcp/*\"")
     );
-    let scopes = format!("{config}[scopes.\"mcp:read\"]\ncapabilities = [\"mcp/request:tools/call:*\"]\n");
+    let scopes =
+        format!("{config}[scopes.\"mcp:read\"]\ncapabilities = [\"mcp/request:tools/call:*\"]\n");
     [
         ("token: static", config.clone(), token("short")),
         ("token: static, as long as a JWT", config.clone(), long),
@@ -196,13 +342,18 @@ fn call_to(
         To::Demo => (DEMO.to_owned(), "demo_echo"),
         To::Stdio => (stdio(stage, server, 1), "s_echo"),
         To::Http => (
-            format!("[servers.h]\nurl = \"http://127.0.0.1:{UPSTREAM_PORT}/mcp\"\nera = \"{server}\"\n"),
+            format!(
+                "[servers.h]\nurl = \"http://127.0.0.1:{UPSTREAM_PORT}/mcp\"\nera = \"{server}\"\n"
+            ),
             "h_echo",
         ),
     };
     let config = if audit { config } else { config + NO_AUDIT };
     let upstream = (to == To::Http).then_some(server);
-    Row { upstream, ..call(label, config, (client, tool, ""), connections) }
+    Row {
+        upstream,
+        ..call(label, config, (client, tool, ""), connections)
+    }
 }
 
 fn call(
@@ -212,7 +363,8 @@ fn call(
     connections: usize,
 ) -> Row {
     let (era, tool, bearer) = ready;
-    let (few, many, operations) = loads(&format!("--era {era} --tool {tool} {bearer}"), connections);
+    let (few, many, operations) =
+        loads(&format!("--era {era} --tool {tool} {bearer}"), connections);
     Row {
         label,
         aim: None,
@@ -227,42 +379,58 @@ fn call(
 }
 
 fn stdio(stage: &Stage, era: &str, tools: usize) -> String {
-    stdio_table("s", &stage.stdio_echo(&[era, "--tools", &tools.to_string()]), &format!("era = \"{era}\""))
+    stdio_table(
+        "s",
+        &stage.stdio_echo(&[era, "--tools", &tools.to_string()]),
+        &format!("era = \"{era}\""),
+    )
 }
 
 /// All sessions of these rows are one participant's.
 const MANY_SESSIONS: &str = "[server.limits]\nparticipant_sessions_max = 10000\n";
 
 fn sessions() -> Vec<Row> {
-    [("initialize, 10 sessions", 10), ("initialize, 10,000 sessions", 10_000)]
-        .into_iter()
-        .map(|(label, there)| Row {
-            aim: Some(40_000),
-            before: vec![format!("--initialize {there}")],
-            few: "--initialize 10".to_owned(),
-            many: "--initialize 110".to_owned(),
-            operations: 100.0,
-            ..call(label, DEMO.to_owned() + NO_AUDIT + MANY_SESSIONS, ("legacy", "demo_echo", ""), 1)
-        })
-        .collect()
+    [
+        ("initialize, 10 sessions", 10),
+        ("initialize, 10,000 sessions", 10_000),
+    ]
+    .into_iter()
+    .map(|(label, there)| Row {
+        aim: Some(40_000),
+        before: vec![format!("--initialize {there}")],
+        few: "--initialize 10".to_owned(),
+        many: "--initialize 110".to_owned(),
+        operations: 100.0,
+        ..call(
+            label,
+            DEMO.to_owned() + NO_AUDIT + MANY_SESSIONS,
+            ("legacy", "demo_echo", ""),
+            1,
+        )
+    })
+    .collect()
 }
 
 /// Configures a participant and writes the file of its token.
 fn participant(stage: &Stage, name: &str, capabilities: &str) -> String {
     std::fs::write(stage.home.join(format!("{name}.token")), token(name)).expect("a token");
-    format!("[participants.{name}]\ntoken_file = \"{name}.token\"\ncapabilities = [{capabilities}]\n")
+    format!(
+        "[participants.{name}]\ntoken_file = \"{name}.token\"\ncapabilities = [{capabilities}]\n"
+    )
 }
 
 fn token(name: &str) -> String {
     format!("token-of-{name}-0123456789")
 }
 
-/// Capabilities to call so many tools by their public names: every so many-th from one on, and at last `echo`. Sets of callers
-/// differ, so that none has the list of another.
+/// Capabilities to call so many tools by their public names: every so many-th from one on, and at
+/// last `echo`. Sets of callers differ, so that none has the list of another.
 fn exact(count: usize, from: usize) -> String {
     let names = (0..count - 1).map(|at| format!("tool_{:05}", 1 + from + at * (TOOLS / count)));
-    let names: Vec<String> =
-        names.chain(["echo".to_owned()]).map(|name| format!("\"mcp/request:tools/call:s_{name}\"")).collect();
+    let names: Vec<String> = names
+        .chain(["echo".to_owned()])
+        .map(|name| format!("\"mcp/request:tools/call:s_{name}\""))
+        .collect();
     names.join(",")
 }
 
@@ -276,7 +444,10 @@ fn audience(stage: &Stage) -> String {
         }
     }
     for (name, capabilities) in [
-        ("first", format!("\"mcp/request:tools/call:s_echo\",{}", exact(200, 0))),
+        (
+            "first",
+            format!("\"mcp/request:tools/call:s_echo\",{}", exact(200, 0)),
+        ),
         ("one", "\"mcp/request:tools/call:s_echo\"".to_owned()),
     ] {
         config += &participant(stage, name, &capabilities);
@@ -287,13 +458,43 @@ fn audience(stage: &Stage) -> String {
 fn lists(stage: &Stage) -> Vec<Row> {
     // The first caller of each kind has what is made once for all.
     let bearers = |kind: &str| -> String {
-        (1..=CALLERS).map(|at| format!("--bearer {} ", token(&format!("{kind}{at}")))).collect()
+        (1..=CALLERS)
+            .map(|at| format!("--bearer {} ", token(&format!("{kind}{at}"))))
+            .collect()
     };
     [
-        ("tools/list, 5,003 tools, 200 exact, first", "e", 0, 1, Some(6_000_000), CALLERS),
-        ("tools/list, 5,003 tools, 200 exact, again", "e", 1, 6, Some(400_000), CALLERS * 5),
-        ("tools/list, 5,003 tools, all, first", "a", 0, 1, None, CALLERS),
-        ("tools/list, 5,003 tools, all, each later page", "a", 1, 3, Some(400_000), CALLERS * 2 * PAGES),
+        (
+            "tools/list, 5,003 tools, 200 exact, first",
+            "e",
+            0,
+            1,
+            Some(6_000_000),
+            CALLERS,
+        ),
+        (
+            "tools/list, 5,003 tools, 200 exact, again",
+            "e",
+            1,
+            6,
+            Some(400_000),
+            CALLERS * 5,
+        ),
+        (
+            "tools/list, 5,003 tools, all, first",
+            "a",
+            0,
+            1,
+            None,
+            CALLERS,
+        ),
+        (
+            "tools/list, 5,003 tools, all, each later page",
+            "a",
+            1,
+            3,
+            Some(400_000),
+            CALLERS * 2 * PAGES,
+        ),
     ]
     .into_iter()
     .map(|(label, kind, few, many, aim, operations)| {
@@ -305,7 +506,12 @@ fn lists(stage: &Stage) -> Vec<Row> {
             few: format!("--list {few} {bearers}"),
             many: format!("--list {many} {bearers}"),
             operations: operations as f64,
-            ..call(label, audience(stage), ("legacy", "s_echo", "--bearer token-of-a0-0123456789"), 1)
+            ..call(
+                label,
+                audience(stage),
+                ("legacy", "s_echo", "--bearer token-of-a0-0123456789"),
+                1,
+            )
         }
     })
     .collect()
@@ -316,7 +522,10 @@ pub const PAGES: usize = 6;
 
 fn growth(stage: &Stage) -> Vec<Row> {
     let demos = |count: usize| -> String {
-        (0..count).map(|at| format!("[servers.d{at}]\ntype = \"demo\"\n")).collect::<String>() + NO_AUDIT
+        (0..count)
+            .map(|at| format!("[servers.d{at}]\ntype = \"demo\"\n"))
+            .collect::<String>()
+            + NO_AUDIT
     };
     let plain = || DEMO.to_owned() + NO_AUDIT;
     let topics: String = (0..100).map(|at| format!("[topics.t{at}]\n")).collect();
@@ -328,10 +537,30 @@ fn growth(stage: &Stage) -> Vec<Row> {
             ("legacy", "s_echo", ""),
             16,
         ),
-        call("growth: 9,900 sessions", plain() + MANY_SESSIONS, plain_call, 16),
-        call("growth: 10 servers", demos(10), ("legacy", "d0_echo", ""), 16),
-        call("growth: 100 servers", demos(100), ("legacy", "d0_echo", ""), 16),
-        call("growth: 100 topics", plain() + "[topics.main]\n" + &topics, plain_call, 16),
+        call(
+            "growth: 9,900 sessions",
+            plain() + MANY_SESSIONS,
+            plain_call,
+            16,
+        ),
+        call(
+            "growth: 10 servers",
+            demos(10),
+            ("legacy", "d0_echo", ""),
+            16,
+        ),
+        call(
+            "growth: 100 servers",
+            demos(100),
+            ("legacy", "d0_echo", ""),
+            16,
+        ),
+        call(
+            "growth: 100 topics",
+            plain() + "[topics.main]\n" + &topics,
+            plain_call,
+            16,
+        ),
     ];
     rows[1].before = vec!["--initialize 9900".to_owned()];
     rows.push(participants(stage));
@@ -339,10 +568,21 @@ fn growth(stage: &Stage) -> Vec<Row> {
     let audience = audience(stage);
     for (label, bearer) in [
         ("growth: 1 capability", "--bearer token-of-one-0123456789"),
-        ("growth: first of 200 capabilities", "--bearer token-of-first-0123456789"),
-        ("growth: last of 200 capabilities", "--bearer token-of-e0-0123456789"),
+        (
+            "growth: first of 200 capabilities",
+            "--bearer token-of-first-0123456789",
+        ),
+        (
+            "growth: last of 200 capabilities",
+            "--bearer token-of-e0-0123456789",
+        ),
     ] {
-        rows.push(call(label, audience.clone(), ("legacy", "s_echo", bearer), 16));
+        rows.push(call(
+            label,
+            audience.clone(),
+            ("legacy", "s_echo", bearer),
+            16,
+        ));
     }
     rows
 }
@@ -354,10 +594,20 @@ const CALLER: (&str, &str, &str) = ("legacy", "demo_echo", "--bearer token-of-ca
 fn participants(stage: &Stage) -> Row {
     let mut config = DEMO.to_owned() + NO_AUDIT + &participant(stage, "caller", "\"mcp/*\"");
     let names: Vec<String> = (0..1_000).map(|at| format!("p{at}")).collect();
-    config.extend(names.iter().map(|name| participant(stage, name, "\"mcp/*\"")));
-    let bearers: String = names.iter().map(|name| format!(" --bearer {}", token(name))).collect();
+    config.extend(
+        names
+            .iter()
+            .map(|name| participant(stage, name, "\"mcp/*\"")),
+    );
+    let bearers: String = names
+        .iter()
+        .map(|name| format!(" --bearer {}", token(name)))
+        .collect();
     let before = vec![format!("--initialize 1{bearers}")];
-    Row { before, ..call("growth: 1,000 participants", config, CALLER, 16) }
+    Row {
+        before,
+        ..call("growth: 1,000 participants", config, CALLER, 16)
+    }
 }
 
 /// 1,000 pending proposals of four participants.
@@ -370,7 +620,13 @@ fn proposals(stage: &Stage) -> Row {
     }
     // Each call is answered at once: it waits for approval.
     let propose = |name: &str| {
-        format!("--era modern --tool demo_echo --fixed -c 1 --calls 250 --bearer {}", token(name))
+        format!(
+            "--era modern --tool demo_echo --fixed -c 1 --calls 250 --bearer {}",
+            token(name)
+        )
     };
-    Row { before: names.map(propose).to_vec(), ..call("growth: 1,000 pending proposals", config, CALLER, 16) }
+    Row {
+        before: names.map(propose).to_vec(),
+        ..call("growth: 1,000 pending proposals", config, CALLER, 16)
+    }
 }

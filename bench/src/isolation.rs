@@ -1,5 +1,6 @@
-//! What one upstream's misfortune, or one participant's greed, does to others: latency of the fourth upstream while another is
-//! killed, hangs or floods, and of a participant while another calls without a pause.
+//! What one upstream's misfortune, or one participant's greed, does to others: latency of the
+//! fourth upstream while another is killed, hangs or floods, and of a participant while another
+//! calls without a pause.
 
 use std::process::Command;
 use std::thread;
@@ -23,7 +24,10 @@ enum Trouble {
 /// What the other participant does.
 const PARTICIPANTS: [(bool, &str); 2] = [
     (false, "two participants, the other silent"),
-    (true, "the other greedy: 64 connections without a pause, the same upstream"),
+    (
+        true,
+        "the other greedy: 64 connections without a pause, the same upstream",
+    ),
 ];
 const GREEDY: &str = "greedy";
 const MODEST: &str = "modest";
@@ -40,7 +44,8 @@ pub fn run(stage: &Stage, flags: &Flags) {
     let servers = ["a", "b", "c", "d"].map(|name| {
         let (command, mut args) = stage.stdio_echo(&["legacy", "--flood", "--name", name]);
         if name == "c" {
-            // The one that floods gives way on its core: what is asked is what it does to the gateway, not to the load.
+            // The one that floods gives way on its core: what is asked is what it does to the
+            // gateway, not to the load.
             args.splice(2..2, ["nice", "-n", "20"].map(str::to_owned));
         }
         stdio_table(name, &(command, args), "era = \"legacy\"")
@@ -61,7 +66,11 @@ pub fn run(stage: &Stage, flags: &Flags) {
     print("other upstreams", "calls/s of the fourth", upstreams);
     println!();
     let participants = PARTICIPANTS.iter().map(|(_, label)| *label).zip(&shared);
-    print("other participant", "calls/s of the modest one", participants);
+    print(
+        "other participant",
+        "calls/s of the modest one",
+        participants,
+    );
 }
 
 fn print<'r>(first: &str, second: &str, rows: impl Iterator<Item = (&'r str, &'r Vec<Figures>)>) {
@@ -83,24 +92,39 @@ fn print<'r>(first: &str, second: &str, rows: impl Iterator<Item = (&'r str, &'r
 
 /// A gateway with two participants and one upstream.
 fn participants(stage: &Stage) -> Server {
-    let mut config = stdio_table("d", &stage.stdio_echo(&["legacy", "--name", "d"]), "era = \"legacy\"");
+    let mut config = stdio_table(
+        "d",
+        &stage.stdio_echo(&["legacy", "--name", "d"]),
+        "era = \"legacy\"",
+    );
     let mut env = Vec::new();
     for name in [GREEDY, MODEST] {
-        config += &format!("[participants.{name}]\ntoken_env = \"T_{name}\"\ncapabilities = [\"mcp/*\"]\n");
+        config += &format!(
+            "[participants.{name}]\ntoken_env = \"T_{name}\"\ncapabilities = [\"mcp/*\"]\n"
+        );
         env.push((format!("T_{name}"), token(name)));
     }
     let gateway = stage.gateway_with(19031, &config, &env);
-    stage.ready(gateway.port, "legacy", &format!("d_echo --bearer {}", token(MODEST)));
+    stage.ready(
+        gateway.port,
+        "legacy",
+        &format!("d_echo --bearer {}", token(MODEST)),
+    );
     gateway
 }
 
 /// The calls of the modest participant.
 fn beside(stage: &Stage, gateway: &Server, greedy: bool, secs: f64) -> Figures {
     let to = format!("--to 127.0.0.1:{} --tool d_echo", gateway.port);
-    let aside =
-        greedy.then(|| stage.aside(&split(&format!("{to} -c 64 --secs 60 --bearer {}", token(GREEDY)))));
+    let aside = greedy.then(|| {
+        stage.aside(&split(&format!(
+            "{to} -c 64 --secs 60 --bearer {}",
+            token(GREEDY)
+        )))
+    });
     let (bearer, pid) = (token(MODEST), gateway.pid());
-    let words = format!("{to} -c 8 --rate 500 --warmup 0.5 --secs {secs} --pid {pid} --bearer {bearer}");
+    let words =
+        format!("{to} -c 8 --rate 500 --warmup 0.5 --secs {secs} --pid {pid} --bearer {bearer}");
     let figures = stage.load(&split(&words));
     if let Some(mut aside) = aside {
         let _ = aside.kill();
@@ -111,7 +135,9 @@ fn beside(stage: &Stage, gateway: &Server, greedy: bool, secs: f64) -> Figures {
 
 fn upstream(gateway: &Server, name: &str) -> Option<u32> {
     let ending = format!("--name {name}");
-    servers(gateway.pid()).into_iter().find(|pid| command(*pid).trim_end().ends_with(&ending))
+    servers(gateway.pid())
+        .into_iter()
+        .find(|pid| command(*pid).trim_end().ends_with(&ending))
 }
 
 fn signal(name: &str, pid: Option<u32>) {
@@ -122,8 +148,10 @@ fn signal(name: &str, pid: Option<u32>) {
 
 fn measure(stage: &Stage, gateway: &Server, trouble: Trouble, secs: f64) -> Figures {
     let to = format!("--to 127.0.0.1:{}", gateway.port);
-    let rate =
-        format!("{to} --tool d_echo -c 8 --rate 500 --warmup 0.5 --secs {secs} --pid {}", gateway.pid());
+    let rate = format!(
+        "{to} --tool d_echo -c 8 --rate 500 --warmup 0.5 --secs {secs} --pid {}",
+        gateway.pid()
+    );
     let (mut aside, mut kills) = (None, None);
     match trouble {
         Trouble::Nothing => {}
@@ -132,8 +160,9 @@ fn measure(stage: &Stage, gateway: &Server, trouble: Trouble, secs: f64) -> Figu
             let find = gateway.pid();
             kills = Some(thread::spawn(move || {
                 for _ in 0..times {
-                    let hit =
-                        servers(find).into_iter().find(|pid| command(*pid).trim_end().ends_with("--name a"));
+                    let hit = servers(find)
+                        .into_iter()
+                        .find(|pid| command(*pid).trim_end().ends_with("--name a"));
                     signal("-KILL", hit);
                     thread::sleep(Duration::from_millis(200));
                 }
@@ -146,7 +175,9 @@ fn measure(stage: &Stage, gateway: &Server, trouble: Trouble, secs: f64) -> Figu
         }
         Trouble::Flooding => {
             stage.ready(gateway.port, "legacy", "c_echo");
-            aside = Some(stage.aside(&split(&format!("{to} --tool c_echo -c 1 --flood --secs 60"))));
+            aside = Some(stage.aside(&split(&format!(
+                "{to} --tool c_echo -c 1 --flood --secs 60"
+            ))));
         }
     }
     let figures = stage.load(&split(&rate));

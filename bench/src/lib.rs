@@ -1,5 +1,6 @@
-//! What the bench programs share: flags, figures from `/proc`, reading an HTTP answer, the calls and envelopes that
-//! are sent, the crowd that hears them, and the stage on which servers and load are started.
+//! What the bench programs share: flags, figures from `/proc`, reading an HTTP answer, the calls
+//! and envelopes that are sent, the crowd that hears them, and the stage on which servers and load
+//! are started.
 
 pub mod call;
 pub mod callgrind;

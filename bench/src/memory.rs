@@ -1,4 +1,5 @@
-//! Resident memory, shared pages counted once: the idle gateway with four upstreams, a session, a session with a held GET stream.
+//! Resident memory, shared pages counted once: the idle gateway with four upstreams, a session, a
+//! session with a held GET stream.
 
 use crate::flags::Flags;
 use crate::proc::{guards, pss_kib};
@@ -11,8 +12,14 @@ pub fn run(stage: &Stage, flags: &Flags) {
     let (mut idle, mut sessions, mut streams) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         idle.push(Figures::read(&format!("kib={}", held(stage, 0, false))));
-        sessions.push(Figures::read(&format!("kib={}", held(stage, flags.get("--sessions", 1000), false))));
-        streams.push(Figures::read(&format!("kib={}", held(stage, flags.get("--streams", 300), true))));
+        sessions.push(Figures::read(&format!(
+            "kib={}",
+            held(stage, flags.get("--sessions", 1000), false)
+        )));
+        streams.push(Figures::read(&format!(
+            "kib={}",
+            held(stage, flags.get("--streams", 300), true)
+        )));
     }
     println!("| what | KiB |");
     println!("|---|---|");
@@ -21,7 +28,10 @@ pub fn run(stage: &Stage, flags: &Flags) {
         median(&idle, "kib")
     );
     println!("| each legacy session | {:.2} |", median(&sessions, "kib"));
-    println!("| each legacy session with a held GET stream | {:.2} |", median(&streams, "kib"));
+    println!(
+        "| each legacy session with a held GET stream | {:.2} |",
+        median(&streams, "kib")
+    );
 }
 
 fn held(stage: &Stage, count: usize, streams: bool) -> f64 {
@@ -31,10 +41,17 @@ fn held(stage: &Stage, count: usize, streams: bool) -> f64 {
     let gateway = stage.gateway(19020, &servers);
     stage.ready(gateway.port, "legacy", "d_echo");
     if count == 0 {
-        let both: Vec<u32> = guards(gateway.pid()).into_iter().chain([gateway.pid()]).collect();
+        let both: Vec<u32> = guards(gateway.pid())
+            .into_iter()
+            .chain([gateway.pid()])
+            .collect();
         return pss_kib(&both) as f64;
     }
     let flag = if streams { "--streams" } else { "" };
-    let words = format!("--to 127.0.0.1:{} --hold {count} {flag} --pid {}", gateway.port, gateway.pid());
+    let words = format!(
+        "--to 127.0.0.1:{} --hold {count} {flag} --pid {}",
+        gateway.port,
+        gateway.pid()
+    );
     stage.load(&split(&words)).get("kib_each")
 }

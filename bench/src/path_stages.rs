@@ -52,19 +52,26 @@ type Shares = HashMap<PathStage, f64>;
 /// Rounds in which shares travel from callers to what they call.
 const ROUNDS: usize = 24;
 
-/// The stage of a source file. `None` for libraries that work for their callers: the standard library, libc, locks, tables.
+/// The stage of a source file. `None` for libraries that work for their callers: the standard
+/// library, libc, locks, tables.
 fn stage_of(file: &str) -> Option<PathStage> {
-    if let Some((_, rest)) = file.rsplit_once("crates/").filter(|(_, rest)| rest.contains("/src/")) {
+    if let Some((_, rest)) = file
+        .rsplit_once("crates/")
+        .filter(|(_, rest)| rest.contains("/src/"))
+    {
         let (name, path) = rest.split_once("/src/")?;
         return own(name, path);
     }
-    let folder = file.split("/src/index.crates.io-").nth(1)?.split('/').nth(1)?;
+    let folder = file
+        .split("/src/index.crates.io-")
+        .nth(1)?
+        .split('/')
+        .nth(1)?;
     let name = folder.rsplit_once('-').map_or(folder, |(name, _)| name);
     match name {
-        "hyper" | "hyper-util" | "hyper-rustls" | "http" | "http-body" | "http-body-util" | "httparse"
-        | "httpdate" | "bytes" | "want" | "axum" | "axum-core" | "tower" | "tower-service" => {
-            Some(PathStage::Http)
-        }
+        "hyper" | "hyper-util" | "hyper-rustls" | "http" | "http-body" | "http-body-util"
+        | "httparse" | "httpdate" | "bytes" | "want" | "axum" | "axum-core" | "tower"
+        | "tower-service" => Some(PathStage::Http),
         "tokio" | "mio" | "socket2" => Some(PathStage::Runtime),
         "serde_json" => Some(PathStage::Wire),
         "chacha20" | "chacha20poly1305" | "poly1305" | "base64" => Some(PathStage::Auth),
@@ -74,8 +81,16 @@ fn stage_of(file: &str) -> Option<PathStage> {
 
 /// The stage of a file of ours. Up to c3ace07 the doors were a part of `gateway`.
 fn own(name: &str, path: &str) -> Option<PathStage> {
-    const DOORS: [&str; 8] =
-        ["door", "door.rs", "stream", "session", "legacy.rs", "modern.rs", "caller", "resume.rs"];
+    const DOORS: [&str; 8] = [
+        "door",
+        "door.rs",
+        "stream",
+        "session",
+        "legacy.rs",
+        "modern.rs",
+        "caller",
+        "resume.rs",
+    ];
     Some(match name {
         "doors" => PathStage::Doors,
         "gateway" if DOORS.iter().any(|start| path.starts_with(start)) => PathStage::Doors,
@@ -90,7 +105,8 @@ fn own(name: &str, path: &str) -> Option<PathStage> {
     })
 }
 
-/// Whether a symbol is a function of SHA-256, which processors do in hardware and valgrind does not.
+/// Whether a symbol is a function of SHA-256, which processors do in hardware and valgrind does
+/// not.
 pub fn is_sha(symbol: &str) -> bool {
     symbol.contains("4sha2") || symbol.contains("sha256")
 }
@@ -99,22 +115,32 @@ pub fn is_sha(symbol: &str) -> bool {
 pub fn by_stage(profile: &Profile) -> HashMap<PathStage, f64> {
     let shares = shares(profile);
     let mut costs = HashMap::new();
-    for (function, shares) in profile.functions.iter().zip(&shares).filter(|(one, _)| !is_sha(&one.symbol)) {
+    for (function, shares) in profile
+        .functions
+        .iter()
+        .zip(&shares)
+        .filter(|(one, _)| !is_sha(&one.symbol))
+    {
         // Parts of it may be inlined in its callers.
-        for (file, cost) in function.own.iter().filter(|(file, _)| !file.contains("/sha2-")) {
+        for (file, cost) in function
+            .own
+            .iter()
+            .filter(|(file, _)| !file.contains("/sha2-"))
+        {
             let cost = *cost as f64;
             match stage_of(file) {
                 Some(stage) => *costs.entry(stage).or_default() += cost,
-                None => {
-                    shares.iter().for_each(|(stage, share)| *costs.entry(*stage).or_default() += share * cost)
-                }
+                None => shares
+                    .iter()
+                    .for_each(|(stage, share)| *costs.entry(*stage).or_default() += share * cost),
             }
         }
     }
     costs
 }
 
-/// For whom each function works: the stage of its file; or that of the code inlined in it; or those of its callers.
+/// For whom each function works: the stage of its file; or that of the code inlined in it; or those
+/// of its callers.
 fn shares(profile: &Profile) -> Vec<Shares> {
     let functions = &profile.functions;
     let mut shares: Vec<Shares> = vec![Shares::new(); functions.len()];
@@ -134,7 +160,8 @@ fn shares(profile: &Profile) -> Vec<Shares> {
             open.push(at);
         }
     }
-    let mut callers: Vec<Vec<(FunctionId, Option<PathStage>, f64)>> = vec![Vec::new(); functions.len()];
+    let mut callers: Vec<Vec<(FunctionId, Option<PathStage>, f64)>> =
+        vec![Vec::new(); functions.len()];
     for (at, function) in functions.iter().enumerate() {
         for ((to, file), calls) in function.calls.iter().filter(|(_, calls)| calls.count > 0) {
             callers[*to].push((at, stage_of(file), calls.inclusive as f64));
@@ -186,21 +213,31 @@ pub fn costly(profile: &Profile, count: usize) -> Vec<(String, u64)> {
     functions
 }
 
-/// For which functions of stages some functions were called, and how often. Calls by libraries count for their callers.
+/// For which functions of stages some functions were called, and how often. Calls by libraries
+/// count for their callers.
 pub fn on_behalf_of(profile: &Profile, fits: impl Fn(&str) -> bool) -> Vec<(String, f64)> {
-    let mut open: HashMap<FunctionId, f64> =
-        profile.callers(fits).into_iter().map(|(at, count)| (at, count as f64)).collect();
+    let mut open: HashMap<FunctionId, f64> = profile
+        .callers(fits)
+        .into_iter()
+        .map(|(at, count)| (at, count as f64))
+        .collect();
     let mut callers: HashMap<FunctionId, Vec<(FunctionId, f64)>> = HashMap::new();
     for (at, function) in profile.functions.iter().enumerate() {
         for ((to, _), calls) in function.calls.iter().filter(|(_, calls)| calls.count > 0) {
-            callers.entry(*to).or_default().push((at, calls.count as f64));
+            callers
+                .entry(*to)
+                .or_default()
+                .push((at, calls.count as f64));
         }
     }
     let mut found: HashMap<String, f64> = HashMap::new();
     for _ in 0..ROUNDS {
         for (at, count) in std::mem::take(&mut open) {
             let function = &profile.functions[at];
-            match callers.get(&at).filter(|_| stage_of(&function.file).is_none()) {
+            match callers
+                .get(&at)
+                .filter(|_| stage_of(&function.file).is_none())
+            {
                 None => *found.entry(readable(&function.symbol)).or_default() += count,
                 Some(callers) => {
                     let all: f64 = callers.iter().map(|(_, calls)| calls).sum();
@@ -230,11 +267,20 @@ mod tests {
         let registry = "/home/x/.cargo/registry/src/index.crates.io-1949/";
         for (file, stage) in [
             ("crates/doors/src/http/head.rs", Some(PathStage::Doors)),
-            ("/work/crates/gateway/src/door/http.rs", Some(PathStage::Doors)),
+            (
+                "/work/crates/gateway/src/door/http.rs",
+                Some(PathStage::Doors),
+            ),
             ("crates/gateway/src/run.rs", Some(PathStage::Gateway)),
             ("crates/platform/src/clock.rs", None),
-            (&format!("{registry}hyper-1.12.0/src/proto/h1/io.rs"), Some(PathStage::Http)),
-            (&format!("{registry}tokio-1.54.0/src/task/spawn.rs"), Some(PathStage::Runtime)),
+            (
+                &format!("{registry}hyper-1.12.0/src/proto/h1/io.rs"),
+                Some(PathStage::Http),
+            ),
+            (
+                &format!("{registry}tokio-1.54.0/src/task/spawn.rs"),
+                Some(PathStage::Runtime),
+            ),
             (&format!("{registry}hashbrown-0.16.0/src/raw.rs"), None),
             ("/rustc/0123/library/alloc/src/vec/mod.rs", None),
         ] {
@@ -244,8 +290,7 @@ mod tests {
 
     #[test]
     fn sha_256_does_not_count_where_it_is_inlined() {
-        let inlined =
-            "fi=(2) /home/x/.cargo/registry/src/index.crates.io-1949/sha2-0.11.0/src/sha256/soft.rs\n2 90\n";
+        let inlined = "fi=(2) /home/x/.cargo/registry/src/index.crates.io-1949/sha2-0.11.0/src/sha256/soft.rs\n2 90\n";
         let text = format!("fl=(1) crates/store/src/a.rs\nfn=(1) write\n1 10\n{inlined}");
         let costs = by_stage(&Profile::read(&text));
         assert_eq!(costs.get(&PathStage::Store), Some(&10.0), "{costs:?}");
@@ -260,7 +305,8 @@ mod tests {
         );
         let costs = by_stage(&profile);
         assert!(
-            (costs[&PathStage::Doors] - 50.0).abs() < 1e-6 && (costs[&PathStage::Topic] - 15.0).abs() < 1e-6,
+            (costs[&PathStage::Doors] - 50.0).abs() < 1e-6
+                && (costs[&PathStage::Topic] - 15.0).abs() < 1e-6,
             "{costs:?}"
         );
     }

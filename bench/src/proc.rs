@@ -8,9 +8,15 @@ pub fn cpu_ns(pids: &[u32]) -> u64 {
 }
 
 fn threads(pid: u32) -> u64 {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return 0 };
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return 0;
+    };
     let stat = |task: fs::DirEntry| fs::read_to_string(task.path().join("schedstat")).ok();
-    let first = |text: String| text.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+    let first = |text: String| {
+        text.split(' ')
+            .next()
+            .and_then(|word| word.parse::<u64>().ok())
+    };
     tasks.flatten().filter_map(stat).filter_map(first).sum()
 }
 
@@ -21,7 +27,9 @@ pub fn rss_kib(pids: &[u32]) -> u64 {
 
 /// Resident memory in KiB; a page that processes share counts once among them.
 pub fn pss_kib(pids: &[u32]) -> u64 {
-    pids.iter().map(|pid| line(&format!("/proc/{pid}/smaps_rollup"), "Pss:")).sum()
+    pids.iter()
+        .map(|pid| line(&format!("/proc/{pid}/smaps_rollup"), "Pss:"))
+        .sum()
 }
 
 fn field(pid: u32, name: &str) -> u64 {
@@ -30,28 +38,49 @@ fn field(pid: u32, name: &str) -> u64 {
 
 fn line(file: &str, name: &str) -> u64 {
     let status = fs::read_to_string(file).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-    line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .unwrap_or_default();
+    line.split_whitespace()
+        .next()
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Processes whose parent is this one.
 pub fn children(pid: u32) -> Vec<u32> {
-    let Ok(list) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = list.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|child| field(*child, "PPid:") == u64::from(pid)).collect()
+    let Ok(list) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = list
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|child| field(*child, "PPid:") == u64::from(pid))
+        .collect()
 }
 
-/// The servers that a gateway runs: its children, or those of their keepers, which a guard process has forked.
+/// The servers that a gateway runs: its children, or those of their keepers, which a guard process
+/// has forked.
 pub fn servers(gateway: u32) -> Vec<u32> {
     children(gateway)
         .into_iter()
-        .flat_map(|pid| if is_keeper(pid) { servers(pid) } else { vec![pid] })
+        .flat_map(|pid| {
+            if is_keeper(pid) {
+                servers(pid)
+            } else {
+                vec![pid]
+            }
+        })
         .collect()
 }
 
 /// The guard process of a gateway and its keepers.
 pub fn guards(gateway: u32) -> Vec<u32> {
-    let guards: Vec<u32> = children(gateway).into_iter().filter(|pid| is_keeper(*pid)).collect();
+    let guards: Vec<u32> = children(gateway)
+        .into_iter()
+        .filter(|pid| is_keeper(*pid))
+        .collect();
     let below: Vec<u32> = guards.iter().flat_map(|pid| self::guards(*pid)).collect();
     [guards, below].concat()
 }

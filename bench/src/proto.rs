@@ -1,23 +1,33 @@
-//! What a client of proto-mcp sends and gets: the handshake, the tool's message, one call with its place for a marker.
+//! What a client of proto-mcp sends and gets: the handshake, the tool's message, one call with its
+//! place for a marker.
 
 use bytes::Bytes;
 use memchr::memmem;
 use prost::Message as _;
 use prost_types::Any;
-use wire::proto::contract::{CallToolRequest, InitializeRequest, ListToolsRequest, ListToolsResponse};
+use wire::proto::contract::{
+    CallToolRequest, InitializeRequest, ListToolsRequest, ListToolsResponse,
+};
 use wire::proto::{Envelope, Kind, VERSION, frame};
 
 use crate::call::{DIGITS, MARK, mark, put};
 
 /// The first request, as the payload of a message.
 pub fn initialize() -> Bytes {
-    let hello = InitializeRequest { protocol_version: VERSION.to_owned(), ..Default::default() };
+    let hello = InitializeRequest {
+        protocol_version: VERSION.to_owned(),
+        ..Default::default()
+    };
     Kind::InitializeRequest.field_of(&hello)
 }
 
 /// A request for a page of the list of tools.
 pub fn list(cursor: &str) -> ListToolsRequest {
-    ListToolsRequest { include_schemas: true, cursor: cursor.to_owned(), ..Default::default() }
+    ListToolsRequest {
+        include_schemas: true,
+        cursor: cursor.to_owned(),
+        ..Default::default()
+    }
 }
 
 /// The message of a tool's arguments, if it is on this page.
@@ -47,11 +57,19 @@ impl ProtoCall {
     /// When the JSON has no text.
     pub fn new(tool: &str, message: &str, json: &str) -> Self {
         let json: serde_json::Value = serde_json::from_str(json).expect("a call");
-        let text = json["params"]["arguments"]["text"].as_str().expect("a text").to_owned();
-        let arguments =
-            Any { type_url: format!("type.googleapis.com/{message}"), value: Text { text }.encode_to_vec() };
-        let call =
-            CallToolRequest { name: tool.to_owned(), arguments: Some(arguments), ..Default::default() };
+        let text = json["params"]["arguments"]["text"]
+            .as_str()
+            .expect("a text")
+            .to_owned();
+        let arguments = Any {
+            type_url: format!("type.googleapis.com/{message}"),
+            value: Text { text }.encode_to_vec(),
+        };
+        let call = CallToolRequest {
+            name: tool.to_owned(),
+            arguments: Some(arguments),
+            ..Default::default()
+        };
         let bytes = call.encode_to_vec();
         let mark_at = memmem::find(&bytes, MARK.as_bytes()).expect("a marker") + MARK.len();
         Self { bytes, mark_at }
@@ -59,7 +77,10 @@ impl ProtoCall {
 
     /// The request of call `n`.
     pub fn number(&mut self, n: u64) -> &[u8] {
-        put(&mut self.bytes[self.mark_at..self.mark_at + DIGITS], mark(n));
+        put(
+            &mut self.bytes[self.mark_at..self.mark_at + DIGITS],
+            mark(n),
+        );
         &self.bytes
     }
 

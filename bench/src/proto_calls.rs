@@ -6,7 +6,12 @@ use crate::stage::{SERVER, Stage, stdio_table};
 
 /// Measures and prints.
 pub fn run(stage: &Stage, flags: &Flags) {
-    let frames = ("taskset", ["-c", "1", &stage.own("echo"), "frames"].map(str::to_owned).to_vec());
+    let frames = (
+        "taskset",
+        ["-c", "1", &stage.own("echo"), "frames"]
+            .map(str::to_owned)
+            .to_vec(),
+    );
     let servers = [
         "[servers.demo]\ntype = \"demo\"\n".to_owned(),
         stdio_table("sl", &stage.stdio_echo(&["legacy"]), "era = \"legacy\""),
@@ -14,7 +19,9 @@ pub fn run(stage: &Stage, flags: &Flags) {
     ]
     .concat();
     let gateway = stage.gateway(19010, &servers);
-    ["demo_echo", "sl_echo", "sp_echo"].iter().for_each(|tool| stage.ready(gateway.port, "legacy", tool));
+    ["demo_echo", "sl_echo", "sp_echo"]
+        .iter()
+        .for_each(|tool| stage.ready(gateway.port, "legacy", tool));
     let hyper = stage.own_server(SERVER, "floor", "hyper", 19003, &[]);
     let own = stage.configured(19013, &servers);
     let config = own.last().expect("a configuration").clone();
@@ -31,20 +38,60 @@ pub fn run(stage: &Stage, flags: &Flags) {
                 "server alone, pipe, frames",
                 &format!("--wire frames --child {}", words_of(&[&echo, "frames"])),
             ),
-            variant("in process, JSON-RPC over HTTP", &gateway, "--tool demo_echo"),
+            variant(
+                "in process, JSON-RPC over HTTP",
+                &gateway,
+                "--tool demo_echo",
+            ),
             variant("in process, gRPC", &gateway, "--tool demo_echo --wire grpc"),
-            variant("in process, frames over TCP", &gateway, "--tool demo_echo --wire frames"),
-            variant("JSON-RPC over HTTP to a JSON-RPC server", &gateway, "--tool sl_echo"),
-            variant("gRPC to a JSON-RPC server", &gateway, "--tool sl_echo --wire grpc"),
-            variant("frames over TCP to a JSON-RPC server", &gateway, "--tool sl_echo --wire frames"),
-            variant("JSON-RPC over HTTP to a proto-mcp server", &gateway, "--tool sp_echo"),
-            variant("gRPC to a proto-mcp server", &gateway, "--tool sp_echo --wire grpc"),
-            variant("frames over TCP to a proto-mcp server", &gateway, "--tool sp_echo --wire frames"),
-            on_pipe("portmoot stdio, JSON-RPC", &format!("--tool demo_echo --child {pipe}")),
-            on_pipe("portmoot stdio, frames", &format!("--tool demo_echo --wire frames --child {pipe}")),
+            variant(
+                "in process, frames over TCP",
+                &gateway,
+                "--tool demo_echo --wire frames",
+            ),
+            variant(
+                "JSON-RPC over HTTP to a JSON-RPC server",
+                &gateway,
+                "--tool sl_echo",
+            ),
+            variant(
+                "gRPC to a JSON-RPC server",
+                &gateway,
+                "--tool sl_echo --wire grpc",
+            ),
+            variant(
+                "frames over TCP to a JSON-RPC server",
+                &gateway,
+                "--tool sl_echo --wire frames",
+            ),
+            variant(
+                "JSON-RPC over HTTP to a proto-mcp server",
+                &gateway,
+                "--tool sp_echo",
+            ),
+            variant(
+                "gRPC to a proto-mcp server",
+                &gateway,
+                "--tool sp_echo --wire grpc",
+            ),
+            variant(
+                "frames over TCP to a proto-mcp server",
+                &gateway,
+                "--tool sp_echo --wire frames",
+            ),
+            on_pipe(
+                "portmoot stdio, JSON-RPC",
+                &format!("--tool demo_echo --child {pipe}"),
+            ),
+            on_pipe(
+                "portmoot stdio, frames",
+                &format!("--tool demo_echo --wire frames --child {pipe}"),
+            ),
         ]
     };
-    let bases =
-        [("hyper", "floor: hyper, fixed answer"), ("JSON-RPC, in process", "in process, JSON-RPC over HTTP")];
+    let bases = [
+        ("hyper", "floor: hyper, fixed answer"),
+        ("JSON-RPC, in process", "in process, JSON-RPC over HTTP"),
+    ];
     table(stage, flags, bases, &all);
 }

@@ -27,10 +27,12 @@ pub async fn read(from: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> 
     let end = match head.length {
         Some(length) => head_end + length,
         None if head.chunked => loop {
-            let whole = buffer[head_end..].starts_with(b"0\r\n\r\n").then_some(head_end + 5);
-            match whole
-                .or_else(|| memmem::find(&buffer[head_end..], b"\r\n0\r\n\r\n").map(|at| head_end + at + 7))
-            {
+            let whole = buffer[head_end..]
+                .starts_with(b"0\r\n\r\n")
+                .then_some(head_end + 5);
+            match whole.or_else(|| {
+                memmem::find(&buffer[head_end..], b"\r\n0\r\n\r\n").map(|at| head_end + at + 7)
+            }) {
                 Some(end) => break end,
                 None => more(from, buffer).await?,
             }
@@ -42,7 +44,11 @@ pub async fn read(from: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> 
     }
     let body = buffer[head_end..end].to_vec();
     buffer.drain(..end);
-    Ok(Reply { status: head.status, session: head.session, body })
+    Ok(Reply {
+        status: head.status,
+        session: head.session,
+        body,
+    })
 }
 
 async fn more(from: &mut (impl AsyncRead + Unpin), buffer: &mut Vec<u8>) -> io::Result<()> {
@@ -63,11 +69,21 @@ impl Head {
     fn read(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let mut lines = text.split("\r\n");
-        let status =
-            lines.next().and_then(|line| line.get(9..12)).and_then(|code| code.parse().ok()).unwrap_or(0);
-        let mut head = Self { status, session: None, length: None, chunked: false };
+        let status = lines
+            .next()
+            .and_then(|line| line.get(9..12))
+            .and_then(|code| code.parse().ok())
+            .unwrap_or(0);
+        let mut head = Self {
+            status,
+            session: None,
+            length: None,
+            chunked: false,
+        };
         for line in lines {
-            let Some((name, value)) = line.split_once(": ") else { continue };
+            let Some((name, value)) = line.split_once(": ") else {
+                continue;
+            };
             if name.eq_ignore_ascii_case("content-length") {
                 head.length = value.parse().ok();
             } else if name.eq_ignore_ascii_case("transfer-encoding") {

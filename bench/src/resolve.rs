@@ -1,4 +1,5 @@
-//! Schemas by reference: a reference resolved at a registry, from the disk and from the memory of the gateway that asks.
+//! Schemas by reference: a reference resolved at a registry, from the disk and from the memory of
+//! the gateway that asks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +41,10 @@ impl Fetch for Timed {
             let posted = self.http.post(request).await;
             self.spent.requests.fetch_add(1, Relaxed);
             self.spent.ns.fetch_add(ns_since(begun), Relaxed);
-            self.spent.bytes.fetch_add(posted.as_ref().map_or(0, |posted| posted.body.len() as u64), Relaxed);
+            self.spent.bytes.fetch_add(
+                posted.as_ref().map_or(0, |posted| posted.body.len() as u64),
+                Relaxed,
+            );
             posted
         })
     }
@@ -60,13 +64,24 @@ struct Asker {
 
 impl Asker {
     fn new(host: &str) -> Self {
-        let hosts = Hosts::new([format!("http://{host}").as_str()]).expect("a host on this machine");
+        let hosts =
+            Hosts::new([format!("http://{host}").as_str()]).expect("a host on this machine");
         let tokens = RegistryTokens::read(&format!("{TOKEN}@{host}"), "").expect("a token");
         let digests = Digests::default();
         Self {
-            runtime: Builder::new_current_thread().enable_all().build().expect("a runtime"),
-            settings: Settings { hosts, tokens, digests, label_kept_ms: LABEL_KEPT_MS },
-            reference: format!("{host}/portmoot/far/echo").parse().expect("a reference"),
+            runtime: Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime"),
+            settings: Settings {
+                hosts,
+                tokens,
+                digests,
+                label_kept_ms: LABEL_KEPT_MS,
+            },
+            reference: format!("{host}/portmoot/far/echo")
+                .parse()
+                .expect("a reference"),
             way: Timed::default(),
         }
     }
@@ -83,7 +98,10 @@ impl Asker {
     fn wait(&self, resolver: &Resolver) {
         let begun = Instant::now();
         while let Err(error) = self.runtime.block_on(resolver.resolve(&self.reference, 1)) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "no schema: {error}");
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "no schema: {error}"
+            );
             sleep(Duration::from_millis(50));
         }
     }
@@ -113,7 +131,11 @@ pub fn run(stage: &Stage, flags: &Flags) {
     let rounds = flags.get("--rounds", 200);
     let server = stdio_table("far", &stage.stdio_echo(&["legacy"]), "era = \"legacy\"");
     let people = "[participants.admin]\ntoken_env = \"ADMIN\"\ncapabilities = [\"mcp/*\"]\n";
-    let gateway = stage.gateway_with(19045, &(server + people), &[("ADMIN".to_owned(), TOKEN.to_owned())]);
+    let gateway = stage.gateway_with(
+        19045,
+        &(server + people),
+        &[("ADMIN".to_owned(), TOKEN.to_owned())],
+    );
     let asker = Asker::new(&format!("127.0.0.1:{}", gateway.port));
     let dir = stage.home.join("schemas");
     let kept = asker.resolver(Some(&dir));
@@ -124,13 +146,21 @@ pub fn run(stage: &Stage, flags: &Flags) {
         count.store(0, Relaxed);
     }
     let cold = median_us(rounds, || _ = asker.resolve(&asker.resolver(None)));
-    let (asked, ns, answered) =
-        (spent.requests.load(Relaxed), spent.ns.load(Relaxed), spent.bytes.load(Relaxed));
+    let (asked, ns, answered) = (
+        spent.requests.load(Relaxed),
+        spent.ns.load(Relaxed),
+        spent.bytes.load(Relaxed),
+    );
     let each = |count: u64| count as f64 / rounds as f64;
     let disk = median_us(rounds, || _ = asker.resolve(&asker.resolver(Some(&dir))));
     let many = 1_000;
-    let memory = median_us(rounds, || (0..many).for_each(|_| _ = asker.resolve(&kept))) / f64::from(many);
-    assert_eq!(spent.requests.load(Relaxed), asked, "what is kept needs no request");
+    let memory =
+        median_us(rounds, || (0..many).for_each(|_| _ = asker.resolve(&kept))) / f64::from(many);
+    assert_eq!(
+        spent.requests.load(Relaxed),
+        asked,
+        "what is kept needs no request"
+    );
     let requests_us = each(ns) / 1e3;
     println!(
         "A set of {bytes} bytes; {:.0} requests with answers of {:.0} bytes.\n",

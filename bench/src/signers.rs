@@ -9,8 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
-    Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PSS_SHA256, RsaKeyPair,
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair,
+    EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair as _, RSA_PKCS1_SHA256, RSA_PSS_SHA256,
+    RsaKeyPair,
 };
 use serde_json::{Value, json};
 
@@ -43,7 +44,15 @@ impl Signers {
     #[must_use]
     pub fn new() -> Self {
         let mut openssl = Command::new("openssl");
-        openssl.args(["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-outform", "DER"]);
+        openssl.args([
+            "genpkey",
+            "-algorithm",
+            "RSA",
+            "-pkeyopt",
+            "rsa_keygen_bits:2048",
+            "-outform",
+            "DER",
+        ]);
         let made = openssl.output().expect("openssl");
         let random = SystemRandom::new();
         let ed = Ed25519KeyPair::generate_pkcs8(&random).expect("a key");
@@ -85,27 +94,44 @@ impl Signers {
     /// Without randomness.
     #[must_use]
     pub fn token(&self, algorithm: &str, issuer: &str, audience: &str, subject: &str) -> String {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_secs();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("a time after 1970")
+            .as_secs();
         let header = json!({"alg": algorithm, "typ": "at+jwt", "kid": algorithm});
         let claims: Value = json!({"iss": issuer, "sub": subject, "preferred_username": subject, "aud": audience,
             "iat": now, "exp": now + 86_400, "jti": format!("{subject}-{now}"), "client_id": "an-editor",
             "scope": "mcp:read mcp:write", "groups": ["staff", "engineering", "mcp-users"]});
-        let signed =
-            format!("{}.{}", text(header.to_string().as_bytes()), text(claims.to_string().as_bytes()));
+        let signed = format!(
+            "{}.{}",
+            text(header.to_string().as_bytes()),
+            text(claims.to_string().as_bytes())
+        );
         let signature = match algorithm {
             "RS256" | "PS256" => {
                 let mut signature = vec![0; self.rsa.public().modulus_len()];
-                let padding: &'static dyn ring::signature::RsaEncoding =
-                    if algorithm == "RS256" { &RSA_PKCS1_SHA256 } else { &RSA_PSS_SHA256 };
-                self.rsa.sign(padding, &self.random, signed.as_bytes(), &mut signature).expect("a signature");
+                let padding: &'static dyn ring::signature::RsaEncoding = if algorithm == "RS256" {
+                    &RSA_PKCS1_SHA256
+                } else {
+                    &RSA_PSS_SHA256
+                };
+                self.rsa
+                    .sign(padding, &self.random, signed.as_bytes(), &mut signature)
+                    .expect("a signature");
                 signature
             }
-            "ES256" => {
-                self.p256.sign(&self.random, signed.as_bytes()).expect("a signature").as_ref().to_vec()
-            }
-            "ES384" => {
-                self.p384.sign(&self.random, signed.as_bytes()).expect("a signature").as_ref().to_vec()
-            }
+            "ES256" => self
+                .p256
+                .sign(&self.random, signed.as_bytes())
+                .expect("a signature")
+                .as_ref()
+                .to_vec(),
+            "ES384" => self
+                .p384
+                .sign(&self.random, signed.as_bytes())
+                .expect("a signature")
+                .as_ref()
+                .to_vec(),
             _ => self.ed.sign(signed.as_bytes()).as_ref().to_vec(),
         };
         format!("{signed}.{}", text(&signature))
@@ -118,7 +144,8 @@ impl Default for Signers {
     }
 }
 
-/// Answers every request on this port of loopback with the keys, until the program ends. Returns the address.
+/// Answers every request on this port of loopback with the keys, until the program ends. Returns
+/// the address.
 ///
 /// # Panics
 /// When the port is taken.

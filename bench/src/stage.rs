@@ -24,8 +24,8 @@ pub struct Stage {
     portmoot: String,
     /// The folder for configurations.
     pub home: PathBuf,
-    /// Programs here come first on their cores: before compilers and whatever else runs, but by fair turns among themselves,
-    /// so that no thread of a busy server starves another.
+    /// Programs here come first on their cores: before compilers and whatever else runs, but by
+    /// fair turns among themselves, so that no thread of a busy server starves another.
     favoured: bool,
 }
 
@@ -99,9 +99,15 @@ impl Stage {
         self.bin.join(name).display().to_string()
     }
 
-    /// The command of the stdio upstream, on the load's core, as `command` and `args` of a configuration.
+    /// The command of the stdio upstream, on the load's core, as `command` and `args` of a
+    /// configuration.
     pub fn stdio_echo(&self, words: &[&str]) -> (&'static str, Vec<String>) {
-        let mut args = vec!["-c".to_owned(), LOAD.to_string(), self.own("echo"), "stdio".to_owned()];
+        let mut args = vec![
+            "-c".to_owned(),
+            LOAD.to_string(),
+            self.own("echo"),
+            "stdio".to_owned(),
+        ];
         args.extend(words.iter().map(|word| (*word).to_owned()));
         ("taskset", args)
     }
@@ -128,7 +134,13 @@ impl Stage {
     ///
     /// # Panics
     /// When it does not listen.
-    pub fn serve_with(&self, core: u32, port: u16, env: &[(String, String)], words: &[String]) -> Server {
+    pub fn serve_with(
+        &self,
+        core: u32,
+        port: u16,
+        env: &[(String, String)],
+        words: &[String],
+    ) -> Server {
         let mut command = self.pinned(core, words);
         let log = fs::File::create(self.home.join(format!("{port}.log"))).expect("a log");
         command
@@ -138,7 +150,9 @@ impl Stage {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        let child = command.spawn().unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"));
         let server = Server { child, port };
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -153,7 +167,14 @@ impl Stage {
     }
 
     /// Starts one of the bench's own servers.
-    pub fn own_server(&self, core: u32, name: &str, kind: &str, port: u16, rest: &[&str]) -> Server {
+    pub fn own_server(
+        &self,
+        core: u32,
+        name: &str,
+        kind: &str,
+        port: u16,
+        rest: &[&str],
+    ) -> Server {
         let mut words = vec![self.own(name), kind.to_owned(), port.to_string()];
         words.extend(rest.iter().map(|word| (*word).to_owned()));
         self.serve(core, port, &words)
@@ -179,7 +200,13 @@ impl Stage {
     ///
     /// # Panics
     /// When the configuration cannot be written.
-    pub fn gateway_of(&self, portmoot: &str, port: u16, config: &str, env: &[(String, String)]) -> Server {
+    pub fn gateway_of(
+        &self,
+        portmoot: &str,
+        port: u16,
+        config: &str,
+        env: &[(String, String)],
+    ) -> Server {
         let words = [vec![absolute(portmoot)], self.configured(port, config)].concat();
         self.serve_with(SERVER, port, env, &words)
     }
@@ -192,10 +219,14 @@ impl Stage {
         let file = self.home.join(format!("{port}.toml"));
         let data = self.home.join(format!("{port}.data"));
         let _ = fs::remove_dir_all(&data);
-        let head =
-            format!("[server]\nlisten = \"127.0.0.1:{port}\"\ndata_dir = {:?}\n", data.display().to_string());
+        let head = format!(
+            "[server]\nlisten = \"127.0.0.1:{port}\"\ndata_dir = {:?}\n",
+            data.display().to_string()
+        );
         fs::write(&file, head + config).expect("a configuration");
-        ["serve", "--yes", "--config", &file.display().to_string()].map(str::to_owned).to_vec()
+        ["serve", "--yes", "--config", &file.display().to_string()]
+            .map(str::to_owned)
+            .to_vec()
     }
 
     /// Runs the load to its end.
@@ -213,7 +244,10 @@ impl Stage {
     pub fn play(&self, port: u16, what: &str, words: &str) {
         let figures = self.load(&split(&format!("--to 127.0.0.1:{port} {words}")));
         let (wrong, first) = (figures.get("wrong"), figures.first_wrong());
-        assert!(wrong == 0.0, "{what}: {words}: {wrong} wrong answers: {first}");
+        assert!(
+            wrong == 0.0,
+            "{what}: {words}: {wrong} wrong answers: {first}"
+        );
     }
 
     /// Runs one of the bench's own programs to its end.
@@ -221,8 +255,14 @@ impl Stage {
     /// # Panics
     /// When it cannot be started.
     pub fn figures(&self, name: &str, words: &[String]) -> Figures {
-        let all: Vec<String> = std::iter::once(self.own(name)).chain(words.iter().cloned()).collect();
-        let output = self.pinned(LOAD, &all).stderr(Stdio::inherit()).output().expect("the load");
+        let all: Vec<String> = std::iter::once(self.own(name))
+            .chain(words.iter().cloned())
+            .collect();
+        let output = self
+            .pinned(LOAD, &all)
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("the load");
         Figures::read(&String::from_utf8_lossy(&output.stdout))
     }
 
@@ -231,8 +271,14 @@ impl Stage {
     /// # Panics
     /// When it cannot be started.
     pub fn aside(&self, words: &[String]) -> Child {
-        let all: Vec<String> = std::iter::once(self.own("load")).chain(words.iter().cloned()).collect();
-        self.pinned(LOAD, &all).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the load")
+        let all: Vec<String> = std::iter::once(self.own("load"))
+            .chain(words.iter().cloned())
+            .collect();
+        self.pinned(LOAD, &all)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the load")
     }
 
     /// Waits until a tool answers.
@@ -247,7 +293,10 @@ impl Stage {
             if figures.get("calls") > 0.0 && figures.get("wrong") == 0.0 {
                 return;
             }
-            assert!(begun.elapsed() < Duration::from_secs(60), "{tool} ({era}) does not answer: {figures:?}");
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "{tool} ({era}) does not answer: {figures:?}"
+            );
             sleep(Duration::from_millis(100));
         }
     }

@@ -10,16 +10,22 @@ impl Figures {
     /// Reads a line of the load.
     pub fn read(line: &str) -> Self {
         let (line, wrong) = line.split_once(" first_wrong=").unwrap_or((line, ""));
-        let pairs = line.split_whitespace().filter_map(|word| word.split_once('='));
-        let mut figures: BTreeMap<_, _> =
-            pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let pairs = line
+            .split_whitespace()
+            .filter_map(|word| word.split_once('='));
+        let mut figures: BTreeMap<_, _> = pairs
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
         figures.insert("first_wrong".to_owned(), wrong.trim().to_owned());
         Self(figures)
     }
 
     /// One figure; 0 if it is not there.
     pub fn get(&self, name: &str) -> f64 {
-        self.0.get(name).and_then(|value| value.parse().ok()).unwrap_or(0.0)
+        self.0
+            .get(name)
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(0.0)
     }
 
     /// What the first wrong answer was.

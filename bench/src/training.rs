@@ -1,4 +1,5 @@
-//! What a shipped program is optimized for: a start, and every operation of the other benches, without counting any of it.
+//! What a shipped program is optimized for: a start, and every operation of the other benches,
+//! without counting any of it.
 
 use crate::flags::Flags;
 use crate::instruction_rows::{CONFIG_PORT, Served, UPSTREAM_PORT, rows};
@@ -11,8 +12,12 @@ use crate::{fanout, memory, proto_calls};
 /// When a server does not answer, or answers wrongly.
 pub fn run(stage: &Stage, flags: &Flags) {
     for row in rows(stage) {
-        let Served::Gateway(config) = &row.served else { continue };
-        let _upstream = row.upstream.map(|era| stage.own_server(LOAD, "echo", "http", UPSTREAM_PORT, &[era]));
+        let Served::Gateway(config) = &row.served else {
+            continue;
+        };
+        let _upstream = row
+            .upstream
+            .map(|era| stage.own_server(LOAD, "echo", "http", UPSTREAM_PORT, &[era]));
         let _gateway = stage.gateway(CONFIG_PORT, config);
         if let Some((era, tool, bearer)) = row.ready {
             stage.ready(CONFIG_PORT, era, &format!("{tool} {bearer}"));

@@ -1,4 +1,5 @@
-//! How an envelope lies on the wire of each fan-out server: WebSocket, the floor's bare frames, NATS.
+//! How an envelope lies on the wire of each fan-out server: WebSocket, the floor's bare frames,
+//! NATS.
 //!
 //! Must not know sockets, nor what is measured.
 
@@ -9,7 +10,8 @@ use memchr::memmem;
 pub enum Wire {
     /// WebSocket with a bearer token.
     Ws,
-    /// What a WebSocket server writes, in both directions and without a handshake: the floor knows no protocol.
+    /// What a WebSocket server writes, in both directions and without a handshake: the floor knows
+    /// no protocol.
     Bare,
     /// NATS, publish and subscribe.
     Nats,
@@ -66,7 +68,9 @@ impl Wire {
 
     /// Writes a message, and gives the place of its own bytes.
     pub fn put(self, out: &mut Vec<u8>, topic: &str, message: &[u8]) {
-        let len = u16::try_from(message.len()).expect("a short message").to_be_bytes();
+        let len = u16::try_from(message.len())
+            .expect("a short message")
+            .to_be_bytes();
         match self {
             // The mask is zero: the server has its work with it, the load has not.
             Self::Ws => out.extend_from_slice(&[0x81, 0x80 | 126, len[0], len[1], 0, 0, 0, 0]),
@@ -83,7 +87,11 @@ impl Wire {
 
     /// The first frame and its length, if it is there whole.
     pub fn frame(self, bytes: &[u8]) -> Option<(Frame<'_>, usize)> {
-        if self == Self::Nats { nats(bytes) } else { web_socket(bytes) }
+        if self == Self::Nats {
+            nats(bytes)
+        } else {
+            web_socket(bytes)
+        }
     }
 }
 
@@ -94,14 +102,23 @@ pub fn token(participant: &str) -> String {
 
 fn web_socket(bytes: &[u8]) -> Option<(Frame<'_>, usize)> {
     let (start, len) = match *bytes.get(1)? {
-        126 => (4, usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?))),
-        127 => (10, usize::try_from(u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?)).ok()?),
+        126 => (
+            4,
+            usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?)),
+        ),
+        127 => (
+            10,
+            usize::try_from(u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?)).ok()?,
+        ),
         len => (2, usize::from(len)),
     };
     let body = bytes.get(start..start + len)?;
     let frame = match bytes[0] {
         0x81 => Frame::Message(body),
-        0x88 => Frame::Close(body.first_chunk().map_or(1005, |code| u16::from_be_bytes(*code))),
+        0x88 => Frame::Close(
+            body.first_chunk()
+                .map_or(1005, |code| u16::from_be_bytes(*code)),
+        ),
         _ => Frame::Other,
     };
     Some((frame, start + len))
@@ -109,7 +126,9 @@ fn web_socket(bytes: &[u8]) -> Option<(Frame<'_>, usize)> {
 
 fn nats(bytes: &[u8]) -> Option<(Frame<'_>, usize)> {
     let head = memmem::find(bytes, b"\r\n")?;
-    let Some(rest) = bytes.strip_prefix(b"MSG ") else { return Some((Frame::Other, head + 2)) };
+    let Some(rest) = bytes.strip_prefix(b"MSG ") else {
+        return Some((Frame::Other, head + 2));
+    };
     let words = std::str::from_utf8(&rest[..head - 4]).ok()?;
     let len: usize = words.rsplit(' ').next()?.parse().ok()?;
     let body = bytes.get(head + 2..head + 2 + len)?;

@@ -1,5 +1,6 @@
-//! The audit log against its floor: ready-made lines of the same length, written by one thread that takes what has
-//! gathered and calls fdatasync once for it. Two loads: as much as it takes, and a steady rate.
+//! The audit log against its floor: ready-made lines of the same length, written by one thread that
+//! takes what has gathered and calls fdatasync once for it. Two loads: as much as it takes, and a
+//! steady rate.
 //!
 //!     audit --dir DIR --rounds 3 --secs 1.0 --rate 20000
 //!
@@ -17,7 +18,8 @@ use portmoot_bench::flags::Flags;
 use portmoot_bench::table::{Figures, median};
 use store::JournalWriter;
 use store::audit::{
-    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, AuditEntry, AuditLog, Payloads, Policy, REDACTED, Verdict, verify,
+    AUDIT_BYTES_MAX, AUDIT_GATHER_MS, AuditEntry, AuditLog, Payloads, Policy, REDACTED, Verdict,
+    verify,
 };
 
 const KIND: &str = "mcp/request:tools/call:create_issue";
@@ -40,7 +42,8 @@ fn entry(at_ms: u64) -> AuditEntry<'static> {
     }
 }
 
-/// Calls `put` for as long as it is told, at this rate or, at 0, whenever it says that it has room. Gives how often it took one.
+/// Calls `put` for as long as it is told, at this rate or, at 0, whenever it says that it has room.
+/// Gives how often it took one.
 fn drive(secs: f64, rate: u64, mut put: impl FnMut(u64) -> bool) -> u64 {
     let (start, mut count) = (Instant::now(), 0);
     while start.elapsed().as_secs_f64() < secs {
@@ -62,13 +65,20 @@ fn drive(secs: f64, rate: u64, mut put: impl FnMut(u64) -> bool) -> u64 {
 
 fn floor(dir: &Path, secs: f64, rate: u64, line: &[u8]) -> u64 {
     let mut file = File::create(dir.join("floor")).unwrap();
-    let (queue, wake, end) = (Mutex::new(Vec::new()), Condvar::new(), AtomicBool::new(false));
+    let (queue, wake, end) = (
+        Mutex::new(Vec::new()),
+        Condvar::new(),
+        AtomicBool::new(false),
+    );
     thread::scope(|scope| {
         scope.spawn(|| {
             loop {
                 let mut waiting = queue.lock().unwrap();
                 while waiting.is_empty() && !end.load(Ordering::Relaxed) {
-                    waiting = wake.wait_timeout(waiting, Duration::from_millis(10)).unwrap().0;
+                    waiting = wake
+                        .wait_timeout(waiting, Duration::from_millis(10))
+                        .unwrap()
+                        .0;
                 }
                 if rate > 0 {
                     drop(waiting);
@@ -106,7 +116,9 @@ fn floor(dir: &Path, secs: f64, rate: u64, line: &[u8]) -> u64 {
 fn audit(dir: &Path, secs: f64, rate: u64, payloads: Payloads) -> u64 {
     let journal = JournalWriter::open(dir).unwrap();
     let audit = AuditLog::open(&journal, &[7; 32], 0, Policy::new(payloads, &REDACTED)).unwrap();
-    let count = drive(secs, rate, |at| audit.reserve().map(|place| place.write(&entry(at))).is_ok());
+    let count = drive(secs, rate, |at| {
+        audit.reserve().map(|place| place.write(&entry(at))).is_ok()
+    });
     audit.flush().unwrap();
     count
 }
@@ -120,7 +132,10 @@ fn wait(dir: &Path, count: u64) -> [f64; 4] {
     for at in 0..count {
         let start = Instant::now();
         let (tell, told) = mpsc::sync_channel(1);
-        audit.reserve().unwrap().write_then(&entry(at), move |result| tell.send(result).unwrap());
+        audit
+            .reserve()
+            .unwrap()
+            .write_then(&entry(at), move |result| tell.send(result).unwrap());
         told.recv().unwrap().unwrap();
         ours.push(start.elapsed().as_secs_f64() * 1e6);
         let start = Instant::now();
@@ -131,7 +146,12 @@ fn wait(dir: &Path, count: u64) -> [f64; 4] {
     ours.sort_by(f64::total_cmp);
     floors.sort_by(f64::total_cmp);
     let at = |sorted: &[f64], part: f64| sorted[((sorted.len() - 1) as f64 * part) as usize];
-    [at(&floors, 0.5), at(&floors, 0.99), at(&ours, 0.5), at(&ours, 0.99)]
+    [
+        at(&floors, 0.5),
+        at(&floors, 0.99),
+        at(&ours, 0.5),
+        at(&ours, 0.99),
+    ]
 }
 
 fn measure(dir: &Path, run: impl FnOnce(&Path) -> u64) -> Figures {
@@ -146,7 +166,12 @@ fn measure(dir: &Path, run: impl FnOnce(&Path) -> u64) -> Figures {
 /// CPU time of this process with all threads that it had, in steps of 10 ms.
 fn cpu_secs() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
     (fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap()) / 100.0
 }
 
@@ -176,17 +201,28 @@ fn main() {
         let mut found = vec![Vec::new(); 4];
         for _ in 0..rounds {
             found[0].push(measure(dir, |dir| floor(dir, secs, rate, &line)));
-            for (at, payloads) in [Payloads::None, Payloads::Digest, Payloads::Full].into_iter().enumerate() {
+            for (at, payloads) in [Payloads::None, Payloads::Digest, Payloads::Full]
+                .into_iter()
+                .enumerate()
+            {
                 found[at + 1].push(measure(dir, |dir| audit(dir, secs, rate, payloads)));
                 let report = verify(dir, None).unwrap().unwrap();
                 assert!(report.is_whole(), "{report:?}");
             }
         }
-        let names = ["floor", "audit, no payloads", "audit, digests", "audit, payloads in full"];
+        let names = [
+            "floor",
+            "audit, no payloads",
+            "audit, digests",
+            "audit, payloads in full",
+        ];
         for (name, figures) in names.iter().zip(&found) {
             let (cpu, floor) = (median(figures, "cpu"), median(&found[0], "cpu"));
             let entries = median(figures, "rate");
-            println!("| {load} | {name} | {entries:.0} | {cpu:.2} | {:.2} |", cpu / floor);
+            println!(
+                "| {load} | {name} | {entries:.0} | {cpu:.2} | {:.2} |",
+                cpu / floor
+            );
         }
     }
     let _ = fs::remove_dir_all(dir);

@@ -1,4 +1,5 @@
-//! Access tokens of issuers in one process: a token that is known, one that is not by algorithm, and the memory of 10,000 people.
+//! Access tokens of issuers in one process: a token that is known, one that is not by algorithm,
+//! and the memory of 10,000 people.
 //!
 //!     bearers [--rounds 40] [--people 10000]
 
@@ -23,7 +24,10 @@ const TOKENS: usize = 50;
 
 fn config(issuer: &str) -> Arc<Config> {
     let topics = vec![TopicName::new("main").expect("a name")];
-    let place = TokenAccess { capabilities: Arc::new(Capabilities::full()), topics };
+    let place = TokenAccess {
+        capabilities: Arc::new(Capabilities::full()),
+        topics,
+    };
     let rules = Rules {
         issuer: issuer.to_owned(),
         algorithms: vec![
@@ -51,7 +55,11 @@ fn config(issuer: &str) -> Arc<Config> {
         step_up: false,
     };
     let public_url = Some(PublicUrl::parse(PUBLIC).expect("a URL"));
-    Arc::new(Config { public_url, issuers: vec![issuer], ..Config::default() })
+    Arc::new(Config {
+        public_url,
+        issuers: vec![issuer],
+        ..Config::default()
+    })
 }
 
 /// The bearers of an issuer whose keys are known.
@@ -70,19 +78,31 @@ fn identify(bearers: &Bearers, token: &str) {
 /// Resident bytes of this process.
 fn resident() -> usize {
     let text = std::fs::read_to_string("/proc/self/statm").expect("/proc");
-    let pages: usize = text.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("pages");
+    let pages: usize = text
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse().ok())
+        .expect("pages");
     pages * 4096
 }
 
 fn main() {
     let flags = Flags::read();
-    let (rounds, people) = (flags.get("--rounds", 40_usize), flags.get("--people", 10_000_usize));
+    let (rounds, people) = (
+        flags.get("--rounds", 40_usize),
+        flags.get("--people", 10_000_usize),
+    );
     let signers = Signers::new();
     let issuer = publish(0, signers.keys());
-    let (runtime, config) =
-        (tokio::runtime::Builder::new_current_thread().enable_all().build(), config(&issuer));
+    let (runtime, config) = (
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build(),
+        config(&issuer),
+    );
     let runtime = runtime.expect("a runtime");
-    let token = |algorithm: &str, subject: &str| signers.token(algorithm, &issuer, AUDIENCE, subject);
+    let token =
+        |algorithm: &str, subject: &str| signers.token(algorithm, &issuer, AUDIENCE, subject);
     runtime.block_on(async {
         println!("| a token | microseconds |\n|---|---|");
         let known = token("ES256", "ann");
@@ -100,7 +120,9 @@ fn main() {
                 let fresh = |at: usize| token(algorithm, &format!("person-{round}-{at}"));
                 let tokens: Vec<String> = (0..TOKENS).map(fresh).collect();
                 let begun = Instant::now();
-                tokens.iter().for_each(|token| identify(&all, black_box(token)));
+                tokens
+                    .iter()
+                    .for_each(|token| identify(&all, black_box(token)));
                 best = best.min(begun.elapsed().as_secs_f64() * 1e6 / TOKENS as f64);
             }
             println!("| that is not, {algorithm} | {best:.1} |");

@@ -1,4 +1,5 @@
-//! Messages of proto-mcp written and read, beside the equal JSON-RPC and a copy of the bytes; and JSON turned into protobuf and back.
+//! Messages of proto-mcp written and read, beside the equal JSON-RPC and a copy of the bytes; and
+//! JSON turned into protobuf and back.
 //!
 //!     codec [--rounds 40]
 
@@ -13,8 +14,9 @@ use serde_json::{Value, json};
 use transcode::client;
 use wire::proto::contract::mcp_message::Payload;
 use wire::proto::contract::{
-    CallToolRequest, CallToolResponse, ListToolsResponse, McpMessage, ReadResourceResponse, ResourceContent,
-    Tool, ToolContent, ToolResult, call_tool_response, resource_content, tool, tool_content,
+    CallToolRequest, CallToolResponse, ListToolsResponse, McpMessage, ReadResourceResponse,
+    ResourceContent, Tool, ToolContent, ToolResult, call_tool_response, resource_content, tool,
+    tool_content,
 };
 
 /// How long one measurement lasts at least, in seconds.
@@ -43,7 +45,12 @@ fn input() -> Value {
 
 fn schema() -> ToolSchema {
     let input = input().to_string();
-    let tool = Described { name: "find_documents", description: None, input: input.as_bytes(), output: None };
+    let tool = Described {
+        name: "find_documents",
+        description: None,
+        input: input.as_bytes(),
+        output: None,
+    };
     let module = Module::new("search.v1", &[tool], &Numbers::default());
     module.tool("find_documents").expect("it converts").clone()
 }
@@ -56,12 +63,20 @@ fn arguments() -> Value {
 }
 
 fn rows(schema: &ToolSchema) -> Vec<Row> {
-    let message = |payload| McpMessage { id: 7, payload: Some(payload) };
+    let message = |payload| McpMessage {
+        id: 7,
+        payload: Some(payload),
+    };
     let answer = |result: Value| json!({ "jsonrpc": "2.0", "id": 7, "result": result });
-    let typed = schema.arguments_from_json(arguments().to_string().as_bytes()).expect("they fit");
+    let typed = schema
+        .arguments_from_json(arguments().to_string().as_bytes())
+        .expect("they fit");
     let call = CallToolRequest {
         name: "find_documents".to_owned(),
-        arguments: Some(prost_types::Any { type_url: typed.type_url(), value: typed.bytes() }),
+        arguments: Some(prost_types::Any {
+            type_url: typed.type_url(),
+            value: typed.bytes(),
+        }),
         ..Default::default()
     };
     let params = json!({ "name": "find_documents", "arguments": arguments() });
@@ -79,7 +94,8 @@ fn rows(schema: &ToolSchema) -> Vec<Row> {
     };
     let set = schema.set();
     let name = |at| format!("search_find_documents_{at:03}");
-    let about = "Finds documents by their words, newest first. Returns a page of titles and places.";
+    let about =
+        "Finds documents by their words, newest first. Returns a page of titles and places.";
     let listed = |source: &dyn Fn(usize) -> tool::SchemaSource, count| ListToolsResponse {
         tools: (0..count)
             .map(|at| Tool {
@@ -91,17 +107,21 @@ fn rows(schema: &ToolSchema) -> Vec<Row> {
             .collect(),
         next_cursor: String::new(),
     };
-    let reference =
-        |at| tool::SchemaSource::BsrRef(format!("127.0.0.1:7070/portmoot/search/search.v1.Find{at:03}:main"));
+    let reference = |at| {
+        tool::SchemaSource::BsrRef(format!(
+            "127.0.0.1:7070/portmoot/search/search.v1.Find{at:03}:main"
+        ))
+    };
     let inline = |_| tool::SchemaSource::InlineSchema(set.clone());
     let tools = |count| -> Vec<Value> {
         (0..count)
             .map(|at| json!({ "name": name(at), "description": about, "inputSchema": input() }))
             .collect()
     };
-    let blob: Vec<u8> = (0..BLOB).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    let resource =
-        json!({ "uri": "file:///blob", "mimeType": "application/octet-stream", "blob": base64(&blob) });
+    let blob: Vec<u8> = (0..BLOB)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    let resource = json!({ "uri": "file:///blob", "mimeType": "application/octet-stream", "blob": base64(&blob) });
     let contents = ReadResourceResponse {
         contents: vec![ResourceContent {
             uri: "file:///blob".to_owned(),
@@ -147,7 +167,11 @@ fn base64(bytes: &[u8]) -> String {
         let bits = at(0) << 16 | at(1) << 8 | at(2);
         for digit in 0..4 {
             let byte = DIGITS[(bits >> (18 - 6 * digit)) as usize & 63];
-            text.push(if digit > three.len() { '=' } else { char::from(byte) });
+            text.push(if digit > three.len() {
+                '='
+            } else {
+                char::from(byte)
+            });
         }
     }
     text
@@ -175,12 +199,19 @@ fn main() {
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     for Row { name, json, proto } in rows(&schema) {
-        let (text, bytes) = (serde_json::to_vec(&json).expect("it is written"), proto.encode_to_vec());
+        let (text, bytes) = (
+            serde_json::to_vec(&json).expect("it is written"),
+            proto.encode_to_vec(),
+        );
         let write_json = best(rounds, &mut || drop(black_box(serde_json::to_vec(&json))));
         let write = best(rounds, &mut || drop(black_box(proto.encode_to_vec())));
-        let read_json = best(rounds, &mut || drop(black_box(serde_json::from_slice::<Value>(&text))));
+        let read_json = best(rounds, &mut || {
+            drop(black_box(serde_json::from_slice::<Value>(&text)))
+        });
         let shared = bytes::Bytes::from(bytes.clone());
-        let read = best(rounds, &mut || drop(black_box(McpMessage::decode(shared.clone()))));
+        let read = best(rounds, &mut || {
+            drop(black_box(McpMessage::decode(shared.clone())))
+        });
         let copy = best(rounds, &mut || drop(black_box(bytes.clone())));
         println!(
             "| {name} | {} | {} | {write_json:.0} | {write:.0} | {:.2} | {read_json:.0} | {read:.0} | {:.2} | {copy:.0} |",
@@ -196,10 +227,18 @@ fn main() {
 /// What a call costs where one side speaks JSON.
 fn transcoding(rounds: usize, schema: &ToolSchema) {
     let text = arguments().to_string();
-    let typed = schema.arguments_from_json(text.as_bytes()).expect("they fit");
-    let any = prost_types::Any { type_url: typed.type_url(), value: typed.bytes() };
-    let call =
-        CallToolRequest { name: "find_documents".to_owned(), arguments: Some(any), ..Default::default() };
+    let typed = schema
+        .arguments_from_json(text.as_bytes())
+        .expect("they fit");
+    let any = prost_types::Any {
+        type_url: typed.type_url(),
+        value: typed.bytes(),
+    };
+    let call = CallToolRequest {
+        name: "find_documents".to_owned(),
+        arguments: Some(any),
+        ..Default::default()
+    };
     let call = bytes::Bytes::from(call.encode_to_vec());
     println!("\n| the arguments of that call | ns |\n|---|---|");
     let rows: [(&str, &mut dyn FnMut()); 5] = [
@@ -207,13 +246,27 @@ fn transcoding(rounds: usize, schema: &ToolSchema) {
             drop(black_box(serde_json::from_slice::<Value>(text.as_bytes())))
         }),
         ("JSON to protobuf", &mut || {
-            drop(black_box(schema.arguments_from_json(text.as_bytes()).expect("they fit").bytes()))
+            drop(black_box(
+                schema
+                    .arguments_from_json(text.as_bytes())
+                    .expect("they fit")
+                    .bytes(),
+            ))
         }),
-        ("protobuf to JSON", &mut || drop(black_box(schema.json(&typed).expect("it is written")))),
-        ("the schema's rules", &mut || schema.validate(black_box(&typed)).expect("they fit")),
-        ("a client's call, checked, to JSON-RPC parameters", &mut || {
-            drop(black_box(client::call_params(&call, schema).expect("it fits")))
+        ("protobuf to JSON", &mut || {
+            drop(black_box(schema.json(&typed).expect("it is written")))
         }),
+        ("the schema's rules", &mut || {
+            schema.validate(black_box(&typed)).expect("they fit")
+        }),
+        (
+            "a client's call, checked, to JSON-RPC parameters",
+            &mut || {
+                drop(black_box(
+                    client::call_params(&call, schema).expect("it fits"),
+                ))
+            },
+        ),
     ];
     for (name, way) in rows {
         println!("| {name} | {:.0} |", best(rounds, way));

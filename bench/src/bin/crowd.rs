@@ -1,12 +1,13 @@
 //! The load of the fan-out bench: a crowd in one room, one line of figures.
 //!
-//! `crowd --to 127.0.0.1:PORT [--wire ws|bare|nats] [--members N] [--talkers N] [--first N] [--size BYTES] [--kind KIND]
-//!  [--warmup S] [--secs S] [--pid PID]...` and one of
-//! `--window N --burst N`: closed loop, at most so many messages that not everybody has heard.
+//! `crowd --to 127.0.0.1:PORT [--wire ws|bare|nats] [--members N] [--talkers N] [--first N] [--size BYTES] [--kind KIND] [--warmup S] [--secs S] [--pid PID]...`
+//! and one of `--window N --burst N`: closed loop, at most so many messages that not everybody has
+//! heard.
 //! `--rate MESSAGES_PER_S`: open loop, latency from the time when a message was due.
 //! `--idle [--topics N]`: nobody talks; tells the memory of each connection.
 //! `--join`: tells how long it takes until everybody is in and has heard of everybody.
-//! `--rooms N`: so many topics, with so many members and talkers each. `--refused`: every message is refused, and that is waited for. `--deaf N`: the last members do not read.
+//! `--rooms N`: so many topics, with so many members and talkers each. `--refused`: every message
+//! is refused, and that is waited for. `--deaf N`: the last members do not read.
 
 use std::time::{Duration, Instant};
 
@@ -22,15 +23,27 @@ const QUIET: Duration = Duration::from_millis(100);
 
 fn main() {
     let flags = Flags::read();
-    let pids: Vec<u32> = flags.all("--pid").iter().map(|pid| pid.parse().expect("a process id")).collect();
+    let pids: Vec<u32> = flags
+        .all("--pid")
+        .iter()
+        .map(|pid| pid.parse().expect("a process id"))
+        .collect();
     let plan = |room: usize, rooms: usize| Plan {
         wire: Wire::read(flags.text("--wire", "ws")),
         to: flags.text("--to", "127.0.0.1:7070").to_owned(),
         members: flags.get("--members", 100),
-        talkers: if flags.has("--idle") || flags.has("--join") { 0 } else { flags.get("--talkers", 1) },
+        talkers: if flags.has("--idle") || flags.has("--join") {
+            0
+        } else {
+            flags.get("--talkers", 1)
+        },
         topics: flags.get("--topics", 1),
         first: flags.get("--first", 0) + room,
-        stride: if rooms == 1 { 1 } else { flags.get("--topics", 1) },
+        stride: if rooms == 1 {
+            1
+        } else {
+            flags.get("--topics", 1)
+        },
         deaf: flags.get("--deaf", 0),
         size: flags.get("--size", 350),
         kind: flags.text("--kind", "chat").to_owned(),
@@ -42,7 +55,11 @@ fn main() {
         join(plan(0, 1), &pids);
     } else {
         let rooms = flags.get("--rooms", 1);
-        talk((0..rooms).map(|room| plan(room, rooms)).collect(), &flags, &pids);
+        talk(
+            (0..rooms).map(|room| plan(room, rooms)).collect(),
+            &flags,
+            &pids,
+        );
     }
 }
 
@@ -65,7 +82,10 @@ fn idle(plan: Plan, pids: &[u32]) {
     let_in(&mut crowd, count);
     let after = rss_kib(pids);
     let each = after.saturating_sub(before) as f64 / count as f64;
-    println!("before_kib={before} after_kib={after} kib_each={each:.2} wrong={}", crowd.seen.wrong);
+    println!(
+        "before_kib={before} after_kib={after} kib_each={each:.2} wrong={}",
+        crowd.seen.wrong
+    );
 }
 
 fn join(plan: Plan, pids: &[u32]) {
@@ -120,7 +140,10 @@ impl Pace {
 }
 
 fn talk(plans: Vec<Plan>, flags: &Flags, pids: &[u32]) {
-    let (rooms, deaf) = (plans.len(), plans.iter().map(|plan| plan.deaf).sum::<usize>());
+    let (rooms, deaf) = (
+        plans.len(),
+        plans.iter().map(|plan| plan.deaf).sum::<usize>(),
+    );
     let mut crowds: Vec<Crowd> = Vec::new();
     for plan in plans {
         let members = plan.members;
@@ -131,8 +154,14 @@ fn talk(plans: Vec<Plan>, flags: &Flags, pids: &[u32]) {
     }
     let before = rss_kib(pids);
     let mut pace = match flags.get("--rate", 0.0) {
-        0.0 => Pace::Closed { window: flags.get("--window", 1), burst: flags.get("--burst", 1) },
-        rate => Pace::Open { every: Duration::from_secs_f64(1.0 / rate), due: Instant::now() },
+        0.0 => Pace::Closed {
+            window: flags.get("--window", 1),
+            burst: flags.get("--burst", 1),
+        },
+        rate => Pace::Open {
+            every: Duration::from_secs_f64(1.0 / rate),
+            due: Instant::now(),
+        },
     };
     let mut run = |crowds: &mut [Crowd], secs: f64| {
         let begun = Instant::now();
@@ -145,22 +174,43 @@ fn talk(plans: Vec<Plan>, flags: &Flags, pids: &[u32]) {
         }
         begun.elapsed().as_secs_f64()
     };
-    let delivered = |crowds: &[Crowd]| crowds.iter().map(|crowd| crowd.seen.deliveries).sum::<u64>();
+    let delivered = |crowds: &[Crowd]| {
+        crowds
+            .iter()
+            .map(|crowd| crowd.seen.deliveries)
+            .sum::<u64>()
+    };
     run(&mut crowds, flags.get("--warmup", 0.2));
-    crowds.iter_mut().for_each(|crowd| crowd.seen.measuring = true);
-    let (cpu, own, already) = (cpu_ns(pids), cpu_ns(&[std::process::id()]), delivered(&crowds));
+    crowds
+        .iter_mut()
+        .for_each(|crowd| crowd.seen.measuring = true);
+    let (cpu, own, already) = (
+        cpu_ns(pids),
+        cpu_ns(&[std::process::id()]),
+        delivered(&crowds),
+    );
     let took = run(&mut crowds, flags.get("--secs", 0.5));
     let (cpu, own) = (cpu_ns(pids) - cpu, cpu_ns(&[std::process::id()]) - own);
-    crowds.iter_mut().for_each(|crowd| crowd.seen.measuring = false);
+    crowds
+        .iter_mut()
+        .for_each(|crowd| crowd.seen.measuring = false);
     let delivered = delivered(&crowds) - already;
     let begun = Instant::now();
     let on_the_way = |crowds: &[Crowd]| crowds.iter().map(Crowd::on_the_way).sum::<usize>();
     while on_the_way(&crowds) > 0 && begun.elapsed() < Duration::from_secs(2) {
-        crowds.iter_mut().for_each(|crowd| crowd.turn(Duration::from_millis(5)));
+        crowds
+            .iter_mut()
+            .for_each(|crowd| crowd.turn(Duration::from_millis(5)));
     }
-    let cut = if deaf > 0 { crowds.iter_mut().map(Crowd::cut_off).sum() } else { 0 };
-    let mut nanos: Vec<u32> =
-        crowds.iter_mut().flat_map(|crowd| std::mem::take(&mut crowd.seen.nanos)).collect();
+    let cut = if deaf > 0 {
+        crowds.iter_mut().map(Crowd::cut_off).sum()
+    } else {
+        0
+    };
+    let mut nanos: Vec<u32> = crowds
+        .iter_mut()
+        .flat_map(|crowd| std::mem::take(&mut crowd.seen.nanos))
+        .collect();
     nanos.sort_unstable();
     let last = nanos.len().saturating_sub(1);
     let at = |share: f64| {

@@ -1,5 +1,6 @@
-//! A room server as it is mostly written, but written well: axum, for each connection a queue and a task that writes it, the
-//! queue drained into `feed` and then one `flush`. It looks at each envelope as the gateway does. `feed axum PORT`.
+//! A room server as it is mostly written, but written well: axum, for each connection a queue and a
+//! task that writes it, the queue drained into `feed` and then one `flush`. It looks at each
+//! envelope as the gateway does. `feed axum PORT`.
 
 use std::collections::HashMap;
 use std::io;
@@ -40,13 +41,26 @@ struct Rooms {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
-    let port: u16 = std::env::args().nth(2).and_then(|port| port.parse().ok()).expect("a port");
-    let router = Router::new().route("/ws", get(enter)).with_state(Arc::<Rooms>::default());
+    let port: u16 = std::env::args()
+        .nth(2)
+        .and_then(|port| port.parse().ok())
+        .expect("a port");
+    let router = Router::new()
+        .route("/ws", get(enter))
+        .with_state(Arc::<Rooms>::default());
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
-    axum::serve(listener.tap_io(|socket| socket.set_nodelay(true).expect("a socket")), router).await
+    axum::serve(
+        listener.tap_io(|socket| socket.set_nodelay(true).expect("a socket")),
+        router,
+    )
+    .await
 }
 
-async fn enter(State(rooms): State<Arc<Rooms>>, Query(wish): Query<Wish>, up: WebSocketUpgrade) -> Response {
+async fn enter(
+    State(rooms): State<Arc<Rooms>>,
+    Query(wish): Query<Wish>,
+    up: WebSocketUpgrade,
+) -> Response {
     up.on_upgrade(move |socket| serve(rooms, wish.topic, socket))
 }
 
@@ -56,7 +70,14 @@ async fn serve(rooms: Arc<Rooms>, topic: String, socket: WebSocket) {
         *next += 1;
         *next
     };
-    let room = Arc::clone(rooms.topics.lock().expect("the topics").entry(topic).or_default());
+    let room = Arc::clone(
+        rooms
+            .topics
+            .lock()
+            .expect("the topics")
+            .entry(topic)
+            .or_default(),
+    );
     let (mut sink, mut stream) = socket.split();
     let (queue, mut queued) = channel::<Utf8Bytes>(QUEUE_LEN);
     room.lock().expect("the hearers").insert(number, queue);
@@ -75,13 +96,19 @@ async fn serve(rooms: Arc<Rooms>, topic: String, socket: WebSocket) {
         }
     });
     while let Some(Ok(message)) = stream.next().await {
-        let Message::Text(text) = message else { continue };
+        let Message::Text(text) = message else {
+            continue;
+        };
         let admitted = serde_json::from_str::<Head>(&text).is_ok_and(|head| {
-            ["mcp/request:*", "mcp/proposal:*", "chat"].into_iter().any(|c| admits(c, head.kind))
+            ["mcp/request:*", "mcp/proposal:*", "chat"]
+                .into_iter()
+                .any(|c| admits(c, head.kind))
         });
         if admitted {
             // Whoever has no room any more is dropped.
-            room.lock().expect("the hearers").retain(|_, queue| queue.try_send(text.clone()).is_ok());
+            room.lock()
+                .expect("the hearers")
+                .retain(|_, queue| queue.try_send(text.clone()).is_ok());
         }
     }
     room.lock().expect("the hearers").remove(&number);

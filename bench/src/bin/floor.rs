@@ -1,5 +1,6 @@
-//! The floors: `floor hyper PORT` answers every POST with one fixed text; `floor bytes PORT UPSTREAM` passes bytes on
-//! between sockets and knows no HTTP; `floor batch PORT` and `floor each PORT` write what one says to all.
+//! The floors: `floor hyper PORT` answers every POST with one fixed text;
+//! `floor bytes PORT UPSTREAM` passes bytes on between sockets and knows no HTTP;
+//! `floor batch PORT` and `floor each PORT` write what one says to all.
 
 use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
@@ -43,12 +44,15 @@ async fn hyper_floor(port: u16) -> io::Result<()> {
             async move {
                 drop(request.into_body().collect().await);
                 let mut response = Response::new(Full::new(text));
-                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                response
+                    .headers_mut()
+                    .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 Ok::<_, Infallible>(response)
             }
         });
         tokio::spawn(
-            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), service),
+            hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(socket), service),
         );
     }
 }
@@ -64,7 +68,8 @@ const LISTENER: Token = Token(usize::MAX);
 fn bytes_floor(port: u16, upstream: SocketAddr) -> io::Result<()> {
     let mut poll = Poll::new()?;
     let mut listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], port)))?;
-    poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+    poll.registry()
+        .register(&mut listener, LISTENER, Interest::READABLE)?;
     let mut pairs: Vec<Option<Pair>> = Vec::new();
     let mut events = Events::with_capacity(256);
     let mut buffer = vec![0; 64 << 10];
@@ -77,9 +82,16 @@ fn bytes_floor(port: u16, upstream: SocketAddr) -> io::Result<()> {
                     for (side, end) in ends.iter_mut().enumerate() {
                         end.set_nodelay(true)?;
                         let token = Token(2 * pairs.len() + side);
-                        poll.registry().register(end, token, Interest::READABLE | Interest::WRITABLE)?;
+                        poll.registry().register(
+                            end,
+                            token,
+                            Interest::READABLE | Interest::WRITABLE,
+                        )?;
                     }
-                    pairs.push(Some(Pair { ends, held: Default::default() }));
+                    pairs.push(Some(Pair {
+                        ends,
+                        held: Default::default(),
+                    }));
                 }
                 continue;
             }
@@ -118,7 +130,12 @@ fn flush(pair: &mut Pair, from: usize) -> bool {
     while !pair.held[from].is_empty() {
         match pair.ends[1 - from].write(&pair.held[from]) {
             Ok(count) => drop(pair.held[from].drain(..count)),
-            Err(error) => return matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected),
+            Err(error) => {
+                return matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::NotConnected
+                );
+            }
         }
     }
     true

@@ -1,4 +1,5 @@
-//! One call and its answer on their way through: protobuf that passes untouched, beside JSON that is rewritten, in one process.
+//! One call and its answer on their way through: protobuf that passes untouched, beside JSON that
+//! is rewritten, in one process.
 //!
 //!     relay [--rounds 40] [--text 2000]      bytes of the answer's text
 
@@ -34,7 +35,12 @@ fn schema() -> ToolSchema {
         "required": ["query"],
     });
     let input = input.to_string();
-    let tool = Tool { name: NAMES[0], description: None, input: input.as_bytes(), output: None };
+    let tool = Tool {
+        name: NAMES[0],
+        description: None,
+        input: input.as_bytes(),
+        output: None,
+    };
     let module = Module::new("search.v1", &[tool], &Numbers::default());
     module.tool(NAMES[0]).expect("it converts").clone()
 }
@@ -48,21 +54,32 @@ fn arguments() -> Value {
 
 fn main() {
     let flags = Flags::read();
-    let (rounds, text) = (flags.get("--rounds", 40), "x".repeat(flags.get("--text", 2_000)));
+    let (rounds, text) = (
+        flags.get("--rounds", 40),
+        "x".repeat(flags.get("--text", 2_000)),
+    );
     let schema = schema();
-    let call = json!({ "name": NAMES[0], "arguments": arguments(), "_meta": { "progressToken": 7 } });
-    let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call }).to_string();
+    let call =
+        json!({ "name": NAMES[0], "arguments": arguments(), "_meta": { "progressToken": 7 } });
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call }).to_string();
     let result = json!({ "content": [{ "type": "text", "text": text }] });
     let answer = json!({ "jsonrpc": "2.0", "id": 9, "result": result }).to_string();
-    let typed = schema.arguments_from_json(arguments().to_string().as_bytes()).expect("they fit");
-    let any = prost_types::Any { type_url: typed.type_url(), value: typed.bytes() };
+    let typed = schema
+        .arguments_from_json(arguments().to_string().as_bytes())
+        .expect("they fit");
+    let any = prost_types::Any {
+        type_url: typed.type_url(),
+        value: typed.bytes(),
+    };
     let request = wire::proto::contract::CallToolRequest {
         name: NAMES[0].to_owned(),
         arguments: Some(any),
         ..Default::default()
     };
     let request = message(7, &Kind::CallToolRequest.field_of(&request));
-    let response = client::call_result(result.to_string().as_bytes(), None).expect("it is a result");
+    let response =
+        client::call_result(result.to_string().as_bytes(), None).expect("it is a result");
     let response = message(9, &response);
     let (call, answer) = (Bytes::from(call), Bytes::from(answer));
     println!(
@@ -74,12 +91,30 @@ fn main() {
     );
 
     let ways: [Way<'_>; 6] = [
-        ("JSON read and written again", Box::new(|| rewritten(&call, &answer))),
-        ("JSON spliced, as the gateway does", Box::new(|| spliced(&call, &answer))),
-        ("protobuf by way of JSON, checked", Box::new(|| converted(&request, &response, &schema))),
-        ("protobuf untouched, checked", Box::new(|| untouched(&request, &response, Some(&schema)))),
-        ("protobuf untouched, not checked", Box::new(|| untouched(&request, &response, None))),
-        ("a copy of the bytes", Box::new(|| copied(&request, &response))),
+        (
+            "JSON read and written again",
+            Box::new(|| rewritten(&call, &answer)),
+        ),
+        (
+            "JSON spliced, as the gateway does",
+            Box::new(|| spliced(&call, &answer)),
+        ),
+        (
+            "protobuf by way of JSON, checked",
+            Box::new(|| converted(&request, &response, &schema)),
+        ),
+        (
+            "protobuf untouched, checked",
+            Box::new(|| untouched(&request, &response, Some(&schema))),
+        ),
+        (
+            "protobuf untouched, not checked",
+            Box::new(|| untouched(&request, &response, None)),
+        ),
+        (
+            "a copy of the bytes",
+            Box::new(|| copied(&request, &response)),
+        ),
     ];
     let mut best = [f64::MAX; 6];
     for _ in 0..rounds {
@@ -108,7 +143,10 @@ fn rewritten(call: &[u8], answer: &[u8]) {
 
 fn spliced(call: &Bytes, answer: &Bytes) {
     let message = Message::read(call.clone()).expect("it is a message");
-    let request = relay::decode_request(&Params::read(&message).expect("it is a request"), Form::Legacy);
+    let request = relay::decode_request(
+        &Params::read(&message).expect("it is a request"),
+        Form::Legacy,
+    );
     let out = relay::Outgoing {
         form: Form::Legacy,
         number: 8,
@@ -122,11 +160,21 @@ fn spliced(call: &Bytes, answer: &Bytes) {
     black_box(relay::encode_request(&request, &out).expect("it is written"));
     let message = Message::read(answer.clone()).expect("it is a message");
     let answer = relay::decode_answer(&message, Form::Legacy);
-    black_box(relay::encode_answer(&answer, "tools/call", Form::Legacy, &Id::number(7), &|_| None));
+    black_box(relay::encode_answer(
+        &answer,
+        "tools/call",
+        Form::Legacy,
+        &Id::number(7),
+        &|_| None,
+    ));
 }
 
 fn field(message: &Bytes) -> (Kind, Bytes) {
-    let Ok(Envelope { content: Content::Payload(kind, field), .. }) = Envelope::read(message) else {
+    let Ok(Envelope {
+        content: Content::Payload(kind, field),
+        ..
+    }) = Envelope::read(message)
+    else {
         panic!("it is no message")
     };
     (kind, field)
@@ -134,7 +182,9 @@ fn field(message: &Bytes) -> (Kind, Bytes) {
 
 fn untouched(request: &Bytes, response: &Bytes, schema: Option<&ToolSchema>) {
     let (kind, payload) = field(request);
-    let named = call::read(kind, &payload).expect("it is a call").expect("it names a tool");
+    let named = call::read(kind, &payload)
+        .expect("it is a call")
+        .expect("it names a tool");
     if let Some(schema) = schema {
         let (_, body) = Kind::split(&named.request.payload.bytes).expect("it is a field");
         assert!(client::is_own(&body, schema).expect("it is valid"));
@@ -147,7 +197,9 @@ fn untouched(request: &Bytes, response: &Bytes, schema: Option<&ToolSchema>) {
 /// What is done where one side speaks JSON, on both sides.
 fn converted(request: &Bytes, response: &Bytes, schema: &ToolSchema) {
     let (kind, payload) = field(request);
-    let named = call::read(kind, &payload).expect("it is a call").expect("it names a tool");
+    let named = call::read(kind, &payload)
+        .expect("it is a call")
+        .expect("it names a tool");
     let (_, body) = Kind::split(&named.request.payload.bytes).expect("it is a field");
     let params = client::call_params(&body, schema).expect("they fit");
     let tool = server::schemas::SentTool {
@@ -156,10 +208,16 @@ fn converted(request: &Bytes, response: &Bytes, schema: &ToolSchema) {
         takes_struct: false,
         names_output: false,
     };
-    black_box(message(8, &server::call::request(&params, Some(&tool)).expect("it is written")));
+    black_box(message(
+        8,
+        &server::call::request(&params, Some(&tool)).expect("it is written"),
+    ));
     let (_, payload) = field(response);
-    let result = server::answer(&payload, Some(schema)).expect("it is an answer").expect("it is a result");
-    let result = client::call_result(result.to_string().as_bytes(), Some(schema)).expect("it is written");
+    let result = server::answer(&payload, Some(schema))
+        .expect("it is an answer")
+        .expect("it is a result");
+    let result =
+        client::call_result(result.to_string().as_bytes(), Some(schema)).expect("it is written");
     black_box(message(7, &result));
 }
 

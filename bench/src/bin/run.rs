@@ -1,12 +1,14 @@
 //! Runs everything and prints medians: `run calls`, `run memory`, `run isolation`, `run fanout`,
 //! `run instructions`; `run training` prepares what is shipped.
 //!
-//! Servers sit on core 0, load and upstreams on core 1. Variants take turns within each round, so that only figures of one
-//! table may be compared. See the README for flags.
+//! Servers sit on core 0, load and upstreams on core 1. Variants take turns within each round, so
+//! that only figures of one table may be compared. See the README for flags.
 
 use portmoot_bench::flags::Flags;
 use portmoot_bench::stage::Stage;
-use portmoot_bench::{calls, fanout, instructions, isolation, memory, proto_calls, resolve, training};
+use portmoot_bench::{
+    calls, fanout, instructions, isolation, memory, proto_calls, resolve, training,
+};
 
 fn main() {
     let flags = Flags::read();

@@ -1,5 +1,5 @@
-//! Tokens (cl100k_base) of the definitions that a model reads: the full list of tools, `proxy` and `search_tools`; and how well
-//! and how fast `search_tools` finds real tools.
+//! Tokens (cl100k_base) of the definitions that a model reads: the full list of tools, `proxy` and
+//! `search_tools`; and how well and how fast `search_tools` finds real tools.
 //!
 //!     tokens --tools DIR --portmoot FILE      files with `{"server": .., "tools": [..]}` each; the gateway that counts
 //!     tokens serve FILE                       a server on stdio that lists the tools of a file
@@ -23,52 +23,113 @@ const MANY: usize = 5_000;
 /// Questions in plain words, each with the tools of which one must be among the first five.
 const QUESTIONS: [(&str, &[&str]); 32] = [
     ("what is the weather like outside", &[]),
-    ("draw a pie chart of our sales", &["antvchart_generate_pie_chart"]),
+    (
+        "draw a pie chart of our sales",
+        &["antvchart_generate_pie_chart"],
+    ),
     ("make a mind map", &["antvchart_generate_mind_map"]),
     ("search the web", &["brave_web_search", "firecrawl_search"]),
-    ("find a restaurant nearby", &["brave_local_search", "gmaps_maps_search_places"]),
-    ("documentation of a library", &["context7_query-docs", "context7_resolve-library-id"]),
+    (
+        "find a restaurant nearby",
+        &["brave_local_search", "gmaps_maps_search_places"],
+    ),
+    (
+        "documentation of a library",
+        &["context7_query-docs", "context7_resolve-library-id"],
+    ),
     (
         "read a PDF or text file from disk",
-        &["desktopcommander_read_file", "filesystem_read_text_file", "filesystem_read_file"],
+        &[
+            "desktopcommander_read_file",
+            "filesystem_read_text_file",
+            "filesystem_read_file",
+        ],
     ),
-    ("rename a file", &["desktopcommander_move_file", "filesystem_move_file"]),
-    ("kill a running process", &["desktopcommander_kill_process", "desktopcommander_force_terminate"]),
+    (
+        "rename a file",
+        &["desktopcommander_move_file", "filesystem_move_file"],
+    ),
+    (
+        "kill a running process",
+        &[
+            "desktopcommander_kill_process",
+            "desktopcommander_force_terminate",
+        ],
+    ),
     ("show the folder as a tree", &["filesystem_directory_tree"]),
     ("generate an image from a text", &["everart_generate_image"]),
     ("scrape one web page", &["firecrawl_scrape"]),
     ("watch a website for changes", &["firecrawl_monitor_create"]),
-    ("scientific papers about a topic", &["firecrawl_research_search_papers"]),
-    ("open a new issue", &["gitlab_create_issue", "zgitlab_create_issue"]),
+    (
+        "scientific papers about a topic",
+        &["firecrawl_research_search_papers"],
+    ),
+    (
+        "open a new issue",
+        &["gitlab_create_issue", "zgitlab_create_issue"],
+    ),
     ("merge a merge request", &["zgitlab_merge_merge_request"]),
-    ("approve a merge request", &["zgitlab_approve_merge_request"]),
+    (
+        "approve a merge request",
+        &["zgitlab_approve_merge_request"],
+    ),
     ("protect a branch", &["zgitlab_protect_branch"]),
     ("retry a failed pipeline", &["zgitlab_retry_pipeline"]),
     (
         "upload a wiki page",
-        &["zgitlab_create_wiki_page", "zgitlab_create_group_wiki_page", "zgitlab_upload_wiki_attachment"],
+        &[
+            "zgitlab_create_wiki_page",
+            "zgitlab_create_group_wiki_page",
+            "zgitlab_upload_wiki_attachment",
+        ],
     ),
     ("coordinates of an address", &["gmaps_maps_geocode"]),
     ("driving directions", &["gmaps_maps_directions"]),
-    ("how high is this mountain: elevation", &["gmaps_maps_elevation"]),
-    ("remember a fact about a person", &["memory_add_observations", "memory_create_entities"]),
-    ("take a screenshot of the page", &["playwright_browser_take_screenshot", "puppeteer_screenshot"]),
-    ("click a button", &["playwright_browser_click", "puppeteer_click"]),
-    ("fill in a form", &["playwright_browser_fill_form", "puppeteer_fill"]),
+    (
+        "how high is this mountain: elevation",
+        &["gmaps_maps_elevation"],
+    ),
+    (
+        "remember a fact about a person",
+        &["memory_add_observations", "memory_create_entities"],
+    ),
+    (
+        "take a screenshot of the page",
+        &["playwright_browser_take_screenshot", "puppeteer_screenshot"],
+    ),
+    (
+        "click a button",
+        &["playwright_browser_click", "puppeteer_click"],
+    ),
+    (
+        "fill in a form",
+        &["playwright_browser_fill_form", "puppeteer_fill"],
+    ),
     ("download the contents of a URL", &["pyfetch_fetch"]),
-    ("what has changed in the working tree and is not staged", &["pygit_git_diff_unstaged"]),
-    ("convert a time to another timezone", &["pytime_convert_time"]),
+    (
+        "what has changed in the working tree and is not staged",
+        &["pygit_git_diff_unstaged"],
+    ),
+    (
+        "convert a time to another timezone",
+        &["pytime_convert_time"],
+    ),
     ("send a message to a channel", &["slack_post_message"]),
     ("emoji reaction in slack", &["slack_add_reaction"]),
 ];
 
 /// The tools of all files, one of each server in turn, under their public names.
 fn tools(folder: &Path) -> Vec<Value> {
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).expect("--tools DIR").map(|file| file.unwrap().path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("--tools DIR")
+        .map(|file| file.unwrap().path())
+        .collect();
     files.sort();
     let mut servers: Vec<_> = Vec::new();
-    for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "json")) {
+    for file in files
+        .iter()
+        .filter(|file| file.extension().is_some_and(|end| end == "json"))
+    {
         let read: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap().to_owned();
         servers.push((name, read["tools"].as_array().unwrap().clone().into_iter()));
@@ -101,11 +162,19 @@ fn seen<'t>(tools: impl IntoIterator<Item = &'t Value>) -> String {
 }
 
 fn raw(tools: &[Value]) -> Vec<Vec<u8>> {
-    tools.iter().map(|tool| tool.to_string().into_bytes()).collect()
+    tools
+        .iter()
+        .map(|tool| tool.to_string().into_bytes())
+        .collect()
 }
 
 fn index(tools: &[Value], raw: &[Vec<u8>]) -> Index {
-    Index::new(tools.iter().zip(raw).map(|(tool, raw)| (tool["name"].as_str().unwrap(), Some(&**raw))))
+    Index::new(
+        tools
+            .iter()
+            .zip(raw)
+            .map(|(tool, raw)| (tool["name"].as_str().unwrap(), Some(&**raw))),
+    )
 }
 
 fn main() {
@@ -115,13 +184,20 @@ fn main() {
     }
     let all = tools(Path::new(flags.text("--tools", ".")));
     let built_in: Vec<Value> = serde_json::from_str(BUILT_IN).unwrap();
-    let named =
-        |names: &[&str]| seen(built_in.iter().filter(|tool| names.contains(&tool["name"].as_str().unwrap())));
+    let named = |names: &[&str]| {
+        seen(
+            built_in
+                .iter()
+                .filter(|tool| names.contains(&tool["name"].as_str().unwrap())),
+        )
+    };
     let bpe = cl100k_base().unwrap();
     let count = |text: &str| bpe.encode_ordinary(text).len();
     let (proxy, search) = (count(&named(&["proxy"])), count(&named(&["search_tools"])));
     let both = count(&named(&["proxy", "search_tools"]));
-    println!("| tools | full list | `proxy` only | `search_tools` only | both |\n|---|---|---|---|---|");
+    println!(
+        "| tools | full list | `proxy` only | `search_tools` only | both |\n|---|---|---|---|---|"
+    );
     let sizes = [10, 50, 100, all.len()];
     for some in sizes {
         let full = count(&seen(all.iter().take(some)));
@@ -155,10 +231,18 @@ fn serve(file: &str) {
 /// What `portmoot tokens` counts of lists of these tools: a table of forms.
 fn forms(flags: &Flags, lists: &[&[Value]]) {
     let stage = Stage::new(flags);
-    let counted: Vec<Value> = (PORT..).zip(lists).map(|(port, tools)| counted(&stage, port, tools)).collect();
-    let head: String =
-        counted.iter().map(|list| format!(" {} tools: bytes | tokens |", list["tools"])).collect();
-    println!("\n| form of the list |{head}\n|---|{}", "---|---|".repeat(lists.len()));
+    let counted: Vec<Value> = (PORT..)
+        .zip(lists)
+        .map(|(port, tools)| counted(&stage, port, tools))
+        .collect();
+    let head: String = counted
+        .iter()
+        .map(|list| format!(" {} tools: bytes | tokens |", list["tools"]))
+        .collect();
+    println!(
+        "\n| form of the list |{head}\n|---|{}",
+        "---|---|".repeat(lists.len())
+    );
     let rows = |list: &Value| list["forms"].as_array().unwrap().clone();
     for (at, form) in rows(&counted[0]).iter().enumerate() {
         let cell = |list: &Value| {
@@ -168,7 +252,11 @@ fn forms(flags: &Flags, lists: &[&[Value]]) {
             let tokens = row["tokens"].as_f64().map_or("-".to_owned(), saved);
             format!(" {} | {tokens} |", row["bytes"])
         };
-        println!("| {} |{}", form["form"].as_str().unwrap(), counted.iter().map(cell).collect::<String>());
+        println!(
+            "| {} |{}",
+            form["form"].as_str().unwrap(),
+            counted.iter().map(cell).collect::<String>()
+        );
     }
 }
 
@@ -176,13 +264,21 @@ fn forms(flags: &Flags, lists: &[&[Value]]) {
 fn counted(stage: &Stage, port: u16, tools: &[Value]) -> Value {
     let file = stage.home.join(format!("{port}.json"));
     std::fs::write(&file, Value::Array(tools.to_vec()).to_string()).unwrap();
-    let command = (&*stage.own("tokens"), vec!["serve".to_owned(), file.display().to_string()]);
+    let command = (
+        &*stage.own("tokens"),
+        vec!["serve".to_owned(), file.display().to_string()],
+    );
     let _gateway = stage.gateway(port, &stdio_table("l", &command, "prefix = \"\""));
     let begun = Instant::now();
     loop {
         let mut command = Command::new(stage.portmoot());
         let asked = command
-            .args(["tokens", "--json", "--url", &format!("http://127.0.0.1:{port}")])
+            .args([
+                "tokens",
+                "--json",
+                "--url",
+                &format!("http://127.0.0.1:{port}"),
+            ])
             .output()
             .unwrap();
         let answer: Value = serde_json::from_slice(&asked.stdout).unwrap_or_default();
@@ -190,7 +286,11 @@ fn counted(stage: &Stage, port: u16, tools: &[Value]) -> Value {
             return answer;
         }
         let why = String::from_utf8_lossy(&asked.stderr);
-        assert!(begun.elapsed() < Duration::from_secs(60), "{} tools: {answer} {why}", tools.len());
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{} tools: {answer} {why}",
+            tools.len()
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -199,16 +299,24 @@ fn counted(stage: &Stage, port: u16, tools: &[Value]) -> Value {
 fn answers(all: &[Value], bpe: &CoreBPE) {
     let index = index(all, &raw(all));
     let (mut first, mut five, mut asked, mut costs) = (0, 0, 0, Vec::new());
-    for (question, expected) in QUESTIONS.iter().filter(|(_, expected)| !expected.is_empty()) {
+    for (question, expected) in QUESTIONS
+        .iter()
+        .filter(|(_, expected)| !expected.is_empty())
+    {
         let found = index.find(question, 5);
-        let names: Vec<&str> = found.iter().map(|at| all[*at]["name"].as_str().unwrap()).collect();
+        let names: Vec<&str> = found
+            .iter()
+            .map(|at| all[*at]["name"].as_str().unwrap())
+            .collect();
         let text = seen(found.iter().map(|at| &all[*at]));
         costs.push(bpe.encode_ordinary(&text).len());
         asked += 1;
         first += usize::from(names.first().is_some_and(|name| expected.contains(name)));
         match names.iter().any(|name| expected.contains(name)) {
             true => five += 1,
-            false => println!("\nnot among the first five of \"{question}\": {expected:?}; found {names:?}"),
+            false => println!(
+                "\nnot among the first five of \"{question}\": {expected:?}; found {names:?}"
+            ),
         }
     }
     costs.sort_unstable();
@@ -238,7 +346,10 @@ fn times(all: &[Value]) {
         let index = index(tools, &raw);
         let made = start.elapsed();
         let start = Instant::now();
-        let found: usize = QUESTIONS.iter().map(|(question, _)| index.find(question, 5).len()).sum();
+        let found: usize = QUESTIONS
+            .iter()
+            .map(|(question, _)| index.find(question, 5).len())
+            .sum();
         let each = start.elapsed() / u32::try_from(QUESTIONS.len()).unwrap();
         println!(
             "{} tools: index {made:.1?}, {} KiB; a search {each:.1?} ({found} found)",

@@ -1,4 +1,5 @@
-//! Authority of the author of a change: a participant gives and takes only what it holds itself, and gives it for no longer.
+//! Authority of the author of a change: a participant gives and takes only what it holds itself,
+//! and gives it for no longer.
 
 use std::sync::Arc;
 
@@ -16,12 +17,13 @@ pub const GRANTS: &str = "portmoot/grants";
 pub const TOKENS: &str = "portmoot/tokens";
 /// The capability about servers: their states and logs, and tokens of participants that serve.
 pub const SERVERS: &str = "portmoot/servers";
-/// The capability to restart, disable and enable servers, and the kind under which that is recorded.
+/// The capability to restart, disable and enable servers, and the kind under which that is
+/// recorded.
 pub const RESTART: &str = "portmoot/restart";
 /// The capability to sign in and out at servers, for all callers or for others.
 pub const ACCOUNTS: &str = "portmoot/accounts";
-/// The kind under which changes of the servers of the configuration file are recorded. No capability is enough for them: a server may be
-/// a command, which runs as the gateway's user.
+/// The kind under which changes of the servers of the configuration file are recorded. No
+/// capability is enough for them: a server may be a command, which runs as the gateway's user.
 pub const CONFIGURE: &str = "portmoot/configure";
 
 const ASK: &str = "ask a participant that may do all of it, or the operator";
@@ -40,21 +42,32 @@ pub enum Authority<'a> {
 }
 
 impl Authority<'_> {
-    /// Refuses a token that the participant may not revoke: its bearer may do something, outside of topics or in one of them,
-    /// that the participant may not do.
+    /// Refuses a token that the participant may not revoke: its bearer may do something, outside of
+    /// topics or in one of them, that the participant may not do.
     ///
     /// # Errors
-    /// The refusal, which names the capability, but no topic: one that the participant may not enter may be private.
-    pub fn may_take(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
+    /// The refusal, which names the capability, but no topic: one that the participant may not
+    /// enter may be private.
+    pub fn may_take(
+        &self,
+        config: &Config,
+        bearer: &Participant,
+        now_ms: u64,
+    ) -> Result<(), Refusal> {
         self.covers(config, bearer, now_ms, now_ms)
     }
 
-    /// Refuses a token that the participant may not issue: at some time until it expires, by what is on record now, its bearer may
-    /// do something that the participant may not do then.
+    /// Refuses a token that the participant may not issue: at some time until it expires, by what
+    /// is on record now, its bearer may do something that the participant may not do then.
     ///
     /// # Errors
     /// As [`Authority::may_take`].
-    pub fn may_give(&self, config: &Config, bearer: &Participant, now_ms: u64) -> Result<(), Refusal> {
+    pub fn may_give(
+        &self,
+        config: &Config,
+        bearer: &Participant,
+        now_ms: u64,
+    ) -> Result<(), Refusal> {
         let until_ms = bearer.expires_ms.unwrap_or(NEVER);
         self.lasts(until_ms, &token_of(bearer))?;
         self.covers(config, bearer, until_ms, now_ms)
@@ -67,15 +80,25 @@ impl Authority<'_> {
         until_ms: u64,
         now_ms: u64,
     ) -> Result<(), Refusal> {
-        let Self::Participant(author, grants) = *self else { return Ok(()) };
+        let Self::Participant(author, grants) = *self else {
+            return Ok(());
+        };
         let serves = configured(config, bearer.id.as_str()).is_some_and(|one| one.serves.is_some());
         if serves && author.id != bearer.id {
             let servers = Capability::parse(SERVERS)
                 .map_err(|error| Refusal::new(RefusalCode::Internal, error.to_string()))?;
-            self.holds(&servers, None, (until_ms, now_ms), "a token of a participant that serves")?;
+            self.holds(
+                &servers,
+                None,
+                (until_ms, now_ms),
+                "a token of a participant that serves",
+            )?;
         }
         if !author.wires.includes(bearer.wires) {
-            let message = format!("`{}` may come in over protocols over which you may not", bearer.id);
+            let message = format!(
+                "`{}` may come in over protocols over which you may not",
+                bearer.id
+            );
             let refusal = Refusal::new(RefusalCode::CapabilityViolation, message);
             return Err(refusal.hint("the operator configures `wires` of the participant first"));
         }
@@ -88,12 +111,12 @@ impl Authority<'_> {
                 let theirs = grants.over(&bearer.id, &bearer.capabilities, topic, at_ms);
                 let own = self.in_force(topic, at_ms);
                 // Without a grant, the sets are the same in all topics and at all times.
-                let is_plain =
-                    Arc::ptr_eq(&theirs, &bearer.capabilities) && Arc::ptr_eq(&own, &author.capabilities);
+                let is_plain = Arc::ptr_eq(&theirs, &bearer.capabilities)
+                    && Arc::ptr_eq(&own, &author.capabilities);
                 if !(is_plain && compared) {
-                    theirs
-                        .iter()
-                        .try_for_each(|capability| held(capability, &own, &what, (at_ms, now_ms)))?;
+                    theirs.iter().try_for_each(|capability| {
+                        held(capability, &own, &what, (at_ms, now_ms))
+                    })?;
                     compared |= is_plain;
                 }
             }
@@ -101,8 +124,9 @@ impl Authority<'_> {
         Ok(())
     }
 
-    /// Refuses a change of a participant's capabilities, in one topic or in all that it may enter, of which the author of the
-    /// change does not hold one everywhere, for as long as the change gives it.
+    /// Refuses a change of a participant's capabilities, in one topic or in all that it may enter,
+    /// of which the author of the change does not hold one everywhere, for as long as the change
+    /// gives it.
     ///
     /// # Errors
     /// The refusal that names the first capability which is not held.
@@ -115,7 +139,9 @@ impl Authority<'_> {
         now_ms: u64,
     ) -> Result<(), Refusal> {
         const WHAT: &str = "this change";
-        changed.iter().try_for_each(|one| self.lasts(one.given_until_ms, WHAT))?;
+        changed
+            .iter()
+            .try_for_each(|one| self.lasts(one.given_until_ms, WHAT))?;
         for topic in self.places(config, whose, topic, WHAT)? {
             for one in changed {
                 self.holds(&one.capability, topic, (one.given_until_ms, now_ms), WHAT)?;
@@ -135,7 +161,8 @@ impl Authority<'_> {
         }
     }
 
-    /// Places where a participant may act: this topic, or outside of topics and each that it may enter.
+    /// Places where a participant may act: this topic, or outside of topics and each that it may
+    /// enter.
     fn places<'c>(
         &self,
         config: &'c Config,
@@ -143,7 +170,9 @@ impl Authority<'_> {
         topic: Option<&'c TopicName>,
         what: &str,
     ) -> Result<Vec<Option<&'c TopicName>>, Refusal> {
-        let Self::Participant(author, _) = *self else { return Ok(Vec::new()) };
+        let Self::Participant(author, _) = *self else {
+            return Ok(Vec::new());
+        };
         if topic.is_some() {
             return Ok(vec![topic]);
         }
@@ -160,11 +189,16 @@ impl Authority<'_> {
 
     /// Refuses what lasts longer than the author's own token.
     fn lasts(&self, until_ms: u64, what: &str) -> Result<(), Refusal> {
-        let Self::Participant(author, _) = self else { return Ok(()) };
+        let Self::Participant(author, _) = self else {
+            return Ok(());
+        };
         match author.expires_ms.filter(|end| *end < until_ms) {
             None => Ok(()),
             Some(end) => {
-                let message = format!("your token expires at {}, and {what} would last longer", rfc3339(end));
+                let message = format!(
+                    "your token expires at {}, and {what} would last longer",
+                    rfc3339(end)
+                );
                 Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint(SHORTER))
             }
         }
@@ -178,9 +212,18 @@ impl Authority<'_> {
         (until_ms, now_ms): (u64, u64),
         what: &str,
     ) -> Result<(), Refusal> {
-        let Self::Participant(author, grants) = *self else { return Ok(()) };
+        let Self::Participant(author, grants) = *self else {
+            return Ok(());
+        };
         let ends = grants.ends([&author.id], now_ms, until_ms);
-        let at = |at_ms| held(capability, &self.in_force(topic, at_ms), what, (at_ms, now_ms));
+        let at = |at_ms| {
+            held(
+                capability,
+                &self.in_force(topic, at_ms),
+                what,
+                (at_ms, now_ms),
+            )
+        };
         std::iter::once(now_ms).chain(ends).try_for_each(at)
     }
 
@@ -200,14 +243,16 @@ impl Authority<'_> {
 }
 
 fn enters(participant: &Participant, topic: &TopicConfig) -> bool {
-    participant.may_enter(&topic.name) || (topic.access == Access::Public && participant.is_for(&topic.name))
+    participant.may_enter(&topic.name)
+        || (topic.access == Access::Public && participant.is_for(&topic.name))
 }
 
 fn token_of(bearer: &Participant) -> String {
     format!("a token of `{}`", bearer.id)
 }
 
-/// Refuses a capability that the author of a change does not hold among its `own`, which are those of this time.
+/// Refuses a capability that the author of a change does not hold among its `own`, which are those
+/// of this time.
 fn held(
     capability: &Capability,
     own: &Capabilities,
@@ -221,7 +266,9 @@ fn held(
         let message = format!("you do not hold `{capability}`, which {what} needs");
         return Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint(ASK));
     }
-    let message =
-        format!("you do not hold `{capability}` from {} on, and {what} would last longer", rfc3339(at_ms));
+    let message = format!(
+        "you do not hold `{capability}` from {} on, and {what} would last longer",
+        rfc3339(at_ms)
+    );
     Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint(SHORTER))
 }

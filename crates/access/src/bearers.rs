@@ -1,7 +1,8 @@
-//! Bearers of access tokens: checked tokens by their SHA-256, and the participants that came with them.
+//! Bearers of access tokens: checked tokens by their SHA-256, and the participants that came with
+//! them.
 //!
-//! A door calls [`Bearers::admit`] once for a token that it does not know; that may ask the issuer. After that
-//! [`Bearers::identify`] finds it without waiting.
+//! A door calls [`Bearers::admit`] once for a token that it does not know; that may ask the issuer.
+//! After that [`Bearers::identify`] finds it without waiting.
 
 mod cache;
 mod people;
@@ -71,16 +72,27 @@ impl Bearers {
     pub fn new(epoch: Arc<AtomicU64>) -> Arc<Self> {
         let (known, cache, people, refused) = <_>::default();
         let attempts = Limiter::new(BAD_TOKENS_PER_MINUTE);
-        Arc::new(Self { known, cache, people, attempts, refused, epoch })
+        Arc::new(Self {
+            known,
+            cache,
+            people,
+            attempts,
+            refused,
+            epoch,
+        })
     }
 
-    /// Takes over a configuration: issuers that did not change keep their keys, all checked tokens are forgotten, and the
-    /// participants that came with them get what the configuration gives them now. Must be called inside a runtime.
+    /// Takes over a configuration: issuers that did not change keep their keys, all checked tokens
+    /// are forgotten, and the participants that came with them get what the configuration gives
+    /// them now. Must be called inside a runtime.
     pub fn take_over(self: &Arc<Self>, config: &Arc<Config>) {
         let before = Arc::clone(&self.known.read());
         let mut issuers = Vec::new();
         for one in &config.issuers {
-            let same = before.issuers.iter().find(|(_, issuer)| issuer.spec == one.spec());
+            let same = before
+                .issuers
+                .iter()
+                .find(|(_, issuer)| issuer.spec == one.spec());
             let issuer = match same {
                 Some((_, issuer)) => Arc::clone(issuer),
                 None => match Issuer::new(one.spec(), Dialer::new(ClientTls::of_machine())) {
@@ -103,11 +115,18 @@ impl Bearers {
             issuers.push((one.clone(), issuer));
         }
         let scopes = offered(&config.scopes);
-        *self.known.write() = Arc::new(Known { config: Arc::clone(config), issuers, scopes });
+        *self.known.write() = Arc::new(Known {
+            config: Arc::clone(config),
+            issuers,
+            scopes,
+        });
         self.cache.clear();
         let known = self.known();
         self.people.renew(unix_ms(), |issuer, claims| {
-            let (config, _) = known.issuers.iter().find(|(config, _)| config.name == issuer)?;
+            let (config, _) = known
+                .issuers
+                .iter()
+                .find(|(config, _)| config.name == issuer)?;
             known.participant(config, claims).ok()
         });
     }
@@ -127,13 +146,16 @@ impl Bearers {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether a token is for this check: issuers are configured, and it is none of the gateway's own.
+    /// Whether a token is for this check: issuers are configured, and it is none of the gateway's
+    /// own.
     pub fn concerns(&self, token: &str) -> bool {
-        !token.starts_with(TOKEN_PREFIX) && !token.is_empty() && !self.known.read().issuers.is_empty()
+        !token.starts_with(TOKEN_PREFIX)
+            && !token.is_empty()
+            && !self.known.read().issuers.is_empty()
     }
 
-    /// The participant of a token that was admitted, at the endpoint of a topic, or outside of topics. `None` if the token is not
-    /// for this check. Never waits.
+    /// The participant of a token that was admitted, at the endpoint of a topic, or outside of
+    /// topics. `None` if the token is not for this check. Never waits.
     pub fn identify(
         &self,
         presented: Presented<'_>,
@@ -172,8 +194,8 @@ impl Bearers {
         self.enter(known, (at, config), hash, &claims, now_ms)
     }
 
-    /// Enters a token whose claims are true, if what it was checked with still holds: nothing that a reload or a change of keys
-    /// has taken away comes back by a check that was under way.
+    /// Enters a token whose claims are true, if what it was checked with still holds: nothing that
+    /// a reload or a change of keys has taken away comes back by a check that was under way.
     fn enter(
         &self,
         known: &Arc<Known>,
@@ -188,10 +210,15 @@ impl Bearers {
         if !Arc::ptr_eq(&now_known, known) {
             return Err(TokenRefused::Changed);
         }
-        let ends_ms = claims.expires_ms.map_or(u64::MAX, |end| end.saturating_add(skew_ms));
-        self.people.enter(&config.name, claims, &participant, ends_ms, now_ms)?;
-        let narrowing = capabilities_of(&known.config.scopes, &claims.scopes)
-            .map(|to| Narrowing { to, step_up: config.step_up.then(|| Arc::clone(&known.scopes)) });
+        let ends_ms = claims
+            .expires_ms
+            .map_or(u64::MAX, |end| end.saturating_add(skew_ms));
+        self.people
+            .enter(&config.name, claims, &participant, ends_ms, now_ms)?;
+        let narrowing = capabilities_of(&known.config.scopes, &claims.scopes).map(|to| Narrowing {
+            to,
+            step_up: config.step_up.then(|| Arc::clone(&known.scopes)),
+        });
         // An answer about an opaque token holds for a while only.
         let until_ms = match config.source {
             TokenCheck::Keys(_) => ends_ms,
@@ -202,19 +229,30 @@ impl Bearers {
         let audience = known.audience(config, &claims.audiences);
         let mut bearer = Participant::clone(&participant);
         let token = Some(hash.digest());
-        bearer.bearer =
-            Some(Arc::new(Bearer { token, narrowing, ends_ms, checked_until_ms: until_ms, audience }));
+        bearer.bearer = Some(Arc::new(Bearer {
+            token,
+            narrowing,
+            ends_ms,
+            checked_until_ms: until_ms,
+            audience,
+        }));
         bearer.expires_ms = claims.expires_ms;
         let audiences = claims.audiences.clone();
         let named_by = claims.named_by;
         let participant = Arc::new(bearer);
-        let checked = Arc::new(Checked { participant, named_by, audiences, issuer: at, until_ms });
+        let checked = Arc::new(Checked {
+            participant,
+            named_by,
+            audiences,
+            issuer: at,
+            until_ms,
+        });
         self.cache.insert(hash, &checked, now_ms);
         Ok(checked)
     }
 
-    /// Checks a token that may not be known yet, from this address: looks for the issuer's keys, or asks the issuer. Returns at
-    /// once for tokens that are not for this check.
+    /// Checks a token that may not be known yet, from this address: looks for the issuer's keys, or
+    /// asks the issuer. Returns at once for tokens that are not for this check.
     ///
     /// # Errors
     /// The refusal to send.
@@ -228,8 +266,10 @@ impl Bearers {
         }
         if let Some(wait_ms) = from.and_then(|from| self.attempts.wait_ms(from, now_ms)) {
             self.refused.fetch_add(1, Ordering::Relaxed);
-            let refusal =
-                Refusal::new(RefusalCode::RateLimited, "too many bad tokens came from your address");
+            let refusal = Refusal::new(
+                RefusalCode::RateLimited,
+                "too many bad tokens came from your address",
+            );
             return Err(refusal.hint("wait a minute").retry_after_ms(wait_ms));
         }
         match self.check(token, hash).await {
@@ -295,8 +335,13 @@ impl Bearers {
         if token.len() > ACCESS_TOKEN_BYTES_MAX {
             return Err(TokenFault::TooLong.into());
         }
-        for (at, (config, issuer)) in
-            known.issuers.iter().enumerate().collect::<Vec<_>>().iter().filter(asked)
+        for (at, (config, issuer)) in known
+            .issuers
+            .iter()
+            .enumerate()
+            .collect::<Vec<_>>()
+            .iter()
+            .filter(asked)
         {
             let _flight = self.cache.flight(&hash).lock_owned().await;
             let now_ms = unix_ms();
@@ -312,7 +357,12 @@ impl Bearers {
             };
             let now_ms = unix_ms();
             let times = (config.rules.skew_secs, now_ms);
-            match Claims::of_answer(answer, &config.rules.issuer, config.audience_of_client, times) {
+            match Claims::of_answer(
+                answer,
+                &config.rules.issuer,
+                config.audience_of_client,
+                times,
+            ) {
                 Ok(claims) => return self.enter(known, (*at, config), hash, &claims, now_ms),
                 Err(fault) => last = fault.into(),
             }
@@ -322,7 +372,10 @@ impl Bearers {
             return Err(TokenRefused::Unreachable);
         }
         if last.is_bad() {
-            self.cache.refuse(hash, unix_ms().saturating_add(platform::millis(REFUSAL_VALID)));
+            self.cache.refuse(
+                hash,
+                unix_ms().saturating_add(platform::millis(REFUSAL_VALID)),
+            );
         }
         Err(last)
     }
@@ -344,7 +397,11 @@ impl Bearers {
     /// Each issuer under its name.
     pub fn issuers(&self) -> Vec<(String, Arc<Issuer>)> {
         let known = self.known();
-        known.issuers.iter().map(|(config, issuer)| (config.name.clone(), Arc::clone(issuer))).collect()
+        known
+            .issuers
+            .iter()
+            .map(|(config, issuer)| (config.name.clone(), Arc::clone(issuer)))
+            .collect()
     }
 
     /// Number of unknown tokens that were refused since the start, for any reason.
@@ -357,8 +414,13 @@ impl Bearers {
         self.cache.len()
     }
 
-    /// Checks a token in all steps, for people, as [`Bearers::admit`] would, and returns its bearer if all are good.
-    pub async fn explain(&self, token: &str, topic: Option<&str>) -> (Vec<Step>, Option<Arc<Participant>>) {
+    /// Checks a token in all steps, for people, as [`Bearers::admit`] would, and returns its bearer
+    /// if all are good.
+    pub async fn explain(
+        &self,
+        token: &str,
+        topic: Option<&str>,
+    ) -> (Vec<Step>, Option<Arc<Participant>>) {
         let (known, mut steps) = (self.known(), Vec::new());
         let mut note = |what, fault: Option<String>| {
             let is_good = fault.is_none();
@@ -383,7 +445,10 @@ impl Bearers {
                 note(what, found.as_ref().err().cloned());
                 let found = found.ok().filter(|checked| {
                     let fault = known.check_audience(checked, topic).err();
-                    note("it is for this gateway", fault.map(|refusal| refusal.to_string()))
+                    note(
+                        "it is for this gateway",
+                        fault.map(|refusal| refusal.to_string()),
+                    )
                 });
                 return (steps, found.map(|checked| Arc::clone(&checked.participant)));
             }
@@ -393,7 +458,10 @@ impl Bearers {
             }
         };
         note("size, form and algorithm", None);
-        let of = known.issuers.iter().position(|(config, _)| config.rules.issuer == jwt.issuer());
+        let of = known
+            .issuers
+            .iter()
+            .position(|(config, _)| config.rules.issuer == jwt.issuer());
         let Some((config, issuer)) = of.and_then(|at| known.issuers.get(at)) else {
             note("its issuer is configured", text(TokenFault::Issuer));
             return (steps, None);
@@ -407,7 +475,8 @@ impl Bearers {
         if !note("algorithm and type are the issuer's", fault) {
             return (steps, None);
         }
-        if issuer.keys().is_none() || jwt.check_signature_by(issuer) == Err(TokenFault::UnknownKey) {
+        if issuer.keys().is_none() || jwt.check_signature_by(issuer) == Err(TokenFault::UnknownKey)
+        {
             issuer.look_for_key(issuer.keys().as_ref()).await;
         }
         let Some(keys) = issuer.keys() else {
@@ -419,7 +488,10 @@ impl Bearers {
             return (steps, None);
         };
         note("the issuer's keys are there", None);
-        if !note("its signature", jwt.check_signature(&keys).err().and_then(text)) {
+        if !note(
+            "its signature",
+            jwt.check_signature(&keys).err().and_then(text),
+        ) {
             return (steps, None);
         }
         let claims = match jwt.claims(&config.rules, unix_ms()) {
@@ -437,14 +509,23 @@ impl Bearers {
             return (steps, None);
         }
         let at = of.unwrap_or_default();
-        let entered = self.enter(&known, (at, config), TokenHash::of(token), &claims, unix_ms());
+        let entered = self.enter(
+            &known,
+            (at, config),
+            TokenHash::of(token),
+            &claims,
+            unix_ms(),
+        );
         match entered {
             Ok(checked) => {
                 note("its subject has a place here", None);
                 (steps, Some(Arc::clone(&checked.participant)))
             }
             Err(refused) => {
-                note("its subject has a place here", Some(refused.refusal(token).message.into_owned()));
+                note(
+                    "its subject has a place here",
+                    Some(refused.refusal(token).message.into_owned()),
+                );
                 (steps, None)
             }
         }
@@ -458,7 +539,9 @@ trait BySource {
 
 impl BySource for Jwt<'_> {
     fn check_signature_by(&self, issuer: &Issuer) -> Result<(), TokenFault> {
-        issuer.keys().map_or(Err(TokenFault::UnknownKey), |keys| self.check_signature(&keys))
+        issuer.keys().map_or(Err(TokenFault::UnknownKey), |keys| {
+            self.check_signature(&keys)
+        })
     }
 }
 
@@ -466,8 +549,13 @@ impl Known {
     /// Reads a JWT and finds its issuer. Nothing was asked of anyone before the issuer is known.
     fn read<'t>(&self, token: &'t str) -> Result<(usize, Jwt<'t>), TokenRefused> {
         let jwt = Jwt::read(token)?;
-        let of_token = |(config, _): &(IssuerConfig, Arc<Issuer>)| config.rules.issuer == jwt.issuer();
-        let at = self.issuers.iter().position(of_token).ok_or(TokenFault::Issuer)?;
+        let of_token =
+            |(config, _): &(IssuerConfig, Arc<Issuer>)| config.rules.issuer == jwt.issuer();
+        let at = self
+            .issuers
+            .iter()
+            .position(of_token)
+            .ok_or(TokenFault::Issuer)?;
         let (config, _) = self.issuers.get(at).ok_or(TokenFault::Issuer)?;
         if matches!(config.source, TokenCheck::Introspection(..)) {
             return Err(TokenFault::NotOpaque.into());
@@ -476,49 +564,87 @@ impl Known {
         Ok((at, jwt))
     }
 
-    /// The audiences that a token of an issuer may have at the endpoint of a topic, or outside of topics.
+    /// The audiences that a token of an issuer may have at the endpoint of a topic, or outside of
+    /// topics.
     fn audiences(&self, issuer: &IssuerConfig, topic: Option<&str>) -> Vec<String> {
         let own = |url: &PublicUrl| url.at(&endpoint(topic.unwrap_or("main")));
-        self.config.public_url.iter().map(own).chain(issuer.audiences.iter().cloned()).collect()
+        self.config
+            .public_url
+            .iter()
+            .map(own)
+            .chain(issuer.audiences.iter().cloned())
+            .collect()
     }
 
     /// The topics at whose endpoints a token with these audiences is good.
     fn audience(&self, issuer: &IssuerConfig, audiences: &[String]) -> TokenAudience {
-        let has = |own: &str| audiences.iter().any(|one| auth::jwt::is_same_audience(one, own));
+        let has = |own: &str| {
+            audiences
+                .iter()
+                .any(|one| auth::jwt::is_same_audience(one, own))
+        };
         if issuer.audiences.iter().any(|own| has(own)) {
             return TokenAudience::Every;
         }
         let topics = self.config.topics.iter().map(|topic| &topic.name);
         let is_good = |topic: &&TopicName| {
-            self.config.public_url.as_ref().is_some_and(|url| has(&url.at(&endpoint(topic.as_str()))))
+            self.config
+                .public_url
+                .as_ref()
+                .is_some_and(|url| has(&url.at(&endpoint(topic.as_str()))))
         };
         TokenAudience::Only(topics.filter(is_good).cloned().collect())
     }
 
     fn check_audience(&self, checked: &Checked, topic: Option<&str>) -> Result<(), Refusal> {
-        let (config, _) = self.issuers.get(checked.issuer).ok_or_else(|| TokenFault::Issuer.refusal())?;
+        let (config, _) = self
+            .issuers
+            .get(checked.issuer)
+            .ok_or_else(|| TokenFault::Issuer.refusal())?;
         let own = self.audiences(config, topic);
         let is_own = |one: &String| own.iter().any(|own| auth::jwt::is_same_audience(one, own));
         if checked.audiences.iter().any(is_own) {
             return Ok(());
         }
-        let fault = if checked.audiences.is_empty() { TokenFault::NoAudience } else { TokenFault::Foreign };
+        let fault = if checked.audiences.is_empty() {
+            TokenFault::NoAudience
+        } else {
+            TokenFault::Foreign
+        };
         Err(fault.refusal())
     }
 
     /// The configured participant of a subject, or the one that the issuer's rules make of it.
-    fn participant(&self, issuer: &IssuerConfig, claims: &Claims) -> Result<Arc<Participant>, TokenRefused> {
-        let is_it =
-            |one: &crate::issuers::Subject| one.issuer == issuer.name && one.subject == claims.subject;
-        let configured = self.config.participants.iter().find(|one| one.subject.as_ref().is_some_and(is_it));
+    fn participant(
+        &self,
+        issuer: &IssuerConfig,
+        claims: &Claims,
+    ) -> Result<Arc<Participant>, TokenRefused> {
+        let is_it = |one: &crate::issuers::Subject| {
+            one.issuer == issuer.name && one.subject == claims.subject
+        };
+        let configured = self
+            .config
+            .participants
+            .iter()
+            .find(|one| one.subject.as_ref().is_some_and(is_it));
         if let Some(one) = configured {
             return Ok(Arc::clone(&one.participant));
         }
-        let made = issuer.participant_of(claims).map_err(|why| TokenRefused::NoPlace(why.to_string()))?;
-        let names = self.config.participants.iter().map(|one| &one.participant.id);
+        let made = issuer
+            .participant_of(claims)
+            .map_err(|why| TokenRefused::NoPlace(why.to_string()))?;
+        let names = self
+            .config
+            .participants
+            .iter()
+            .map(|one| &one.participant.id);
         let mut names = names.chain(self.config.servers.iter().map(|server| &server.name));
         if names.any(|known| *known == made.id || known.looks_like(&made.id)) {
-            return Err(TokenRefused::NoPlace(format!("the name `{}` is taken", made.id)));
+            return Err(TokenRefused::NoPlace(format!(
+                "the name `{}` is taken",
+                made.id
+            )));
         }
         Ok(made)
     }

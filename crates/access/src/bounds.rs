@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::config::Limits;
 use platform::Share;
 
-/// Bytes that may wait unsent in one stream. Beyond it, progress notifications are merged, then the stream ends.
+/// Bytes that may wait unsent in one stream. Beyond it, progress notifications are merged, then the
+/// stream ends.
 pub const STREAM_UNSENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// The bounds of a participant's streams.

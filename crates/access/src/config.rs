@@ -1,6 +1,7 @@
 //! Checked configuration of a gateway: plain values, variables expanded, capabilities compiled.
 //!
-//! The crate that reads the configuration's sources has checked names, prefixes, and references between tables.
+//! The crate that reads the configuration's sources has checked names, prefixes, and references
+//! between tables.
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -23,41 +24,47 @@ use upstream::{PROBES_AT_ONCE, STARTS_AT_ONCE};
 pub struct Config {
     /// The address to listen on: `[server] listen`.
     pub listen: SocketAddr,
-    /// TLS of that address: `[server.tls]`; `None` speaks plain HTTP. What it consists of may change while the gateway runs,
-    /// whether there is TLS may not.
+    /// TLS of that address: `[server.tls]`; `None` speaks plain HTTP. What it consists of may
+    /// change while the gateway runs, whether there is TLS may not.
     pub tls: Option<ServerTls>,
-    /// The directory of the journal and the audit log; `None` keeps nothing on disk (`portmoot stdio`).
+    /// The directory of the journal and the audit log; `None` keeps nothing on disk (`portmoot
+    /// stdio`).
     pub data_dir: Option<PathBuf>,
     /// The address under which clients outside reach the gateway: `[server] public_url`.
     pub public_url: Option<PublicUrl>,
-    /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower case, without a port, and the
-    /// host of the public URL.
+    /// Host names of this gateway besides the address itself and loopback: `[server] hosts`, lower
+    /// case, without a port, and the host of the public URL.
     pub hosts: Vec<String>,
-    /// Whether the data directory has an operator key, with which commands on this machine act as the local user. A change takes
-    /// effect at a restart.
+    /// Whether the data directory has an operator key, with which commands on this machine act as
+    /// the local user. A change takes effect at a restart.
     pub operator_key: bool,
-    /// Source of the key with which sign-ins at servers are sealed: `[server] key_file`, `key_command`. A
-    /// change takes effect at a restart.
+    /// Source of the key with which sign-ins at servers are sealed: `[server] key_file`,
+    /// `key_command`. A change takes effect at a restart.
     pub key: Option<KeySource>,
-    /// The gateway's own authorization server: `[login]`; `None` unless it is enabled, which takes effect at a restart.
+    /// The gateway's own authorization server: `[login]`; `None` unless it is enabled, which takes
+    /// effect at a restart.
     pub login: Option<LoginConfig>,
     /// Whether clients of 2024-11-05 are served at `/sse` and `/messages`.
     pub legacy_sse: bool,
     /// Processes of servers that start up at a time. A change takes effect at a restart.
     pub starts_at_once: usize,
-    /// Kept lists of servers that are probed at a time; 0 probes none. A change takes effect at a restart.
+    /// Kept lists of servers that are probed at a time; 0 probes none. A change takes effect at a
+    /// restart.
     pub probes_at_once: usize,
     /// All limits.
     pub limits: Arc<Limits>,
     /// The audit log. A change takes effect at a restart.
     pub audit: AuditConfig,
-    /// Registries of the schemas of servers' tools; `None` resolves none. A change takes effect at a restart.
+    /// Registries of the schemas of servers' tools; `None` resolves none. A change takes effect at
+    /// a restart.
     pub references: Option<References>,
-    /// The servers, in the order of the configuration. If two have one name or URI, the earlier one gets it.
+    /// The servers, in the order of the configuration. If two have one name or URI, the earlier one
+    /// gets it.
     pub servers: Vec<ServerConfig>,
     /// Authorization of the gateway's requests to each server.
     pub auth: Vec<(ParticipantId, AuthConfig)>,
-    /// The configured participants. If there is none, and no token was issued, every client on loopback is the local user.
+    /// The configured participants. If there is none, and no token was issued, every client on
+    /// loopback is the local user.
     pub participants: Vec<ParticipantConfig>,
     /// The topics, `main` among them.
     pub topics: Vec<TopicConfig>,
@@ -69,22 +76,34 @@ pub struct Config {
     pub sets: Arc<Sets>,
 }
 
-/// Patterns of tools by the name of their set. They are compared with the servers' own names behind their prefixes.
+/// Patterns of tools by the name of their set. They are compared with the servers' own names behind
+/// their prefixes.
 pub type Sets = BTreeMap<String, Vec<NamePattern>>;
 
 impl Config {
-    /// The authorization servers that give out tokens for this gateway, in order. If there are none, nothing of OAuth is served.
+    /// The authorization servers that give out tokens for this gateway, in order. If there are
+    /// none, nothing of OAuth is served.
     #[must_use]
     pub fn authorization_servers(&self) -> Vec<&str> {
-        let issuers = self.issuers.iter().map(|issuer| issuer.rules.issuer.as_str());
+        let issuers = self
+            .issuers
+            .iter()
+            .map(|issuer| issuer.rules.issuer.as_str());
         // The issuer of the gateway's own tokens is its address.
-        let own = self.public_url.as_ref().filter(|_| self.login.is_some()).map(PublicUrl::as_str);
+        let own = self
+            .public_url
+            .as_ref()
+            .filter(|_| self.login.is_some())
+            .map(PublicUrl::as_str);
         issuers.chain(own).collect()
     }
 
     /// The scopes that clients are asked for at first.
     pub fn baseline_scopes(&self) -> impl Iterator<Item = &str> {
-        self.scopes.iter().filter(|scope| scope.baseline).map(|scope| scope.name.as_str())
+        self.scopes
+            .iter()
+            .filter(|scope| scope.baseline)
+            .map(|scope| scope.name.as_str())
     }
 }
 
@@ -111,7 +130,11 @@ impl AuditConfig {
 
 impl Default for AuditConfig {
     fn default() -> Self {
-        Self { enabled: true, payloads: Payloads::default(), redact: Vec::new() }
+        Self {
+            enabled: true,
+            payloads: Payloads::default(),
+            redact: Vec::new(),
+        }
     }
 }
 
@@ -146,9 +169,11 @@ pub struct ParticipantConfig {
     pub capabilities_written: bool,
     /// Its timeouts if it serves: then its tools are listed to the MCP clients of its topics.
     pub serves: Option<Timeouts>,
-    /// Whether the arguments of MCP clients' calls are checked if it serves ([`ServerConfig::validate`]).
+    /// Whether the arguments of MCP clients' calls are checked if it serves
+    /// ([`ServerConfig::validate`]).
     pub validate: bool,
-    /// Most bytes of a tool's result that it gets at once; 0 is without a limit, `None` as its topics have it.
+    /// Most bytes of a tool's result that it gets at once; 0 is without a limit, `None` as its
+    /// topics have it.
     pub result_bytes_max: Option<usize>,
 }
 
@@ -161,7 +186,10 @@ impl ParticipantConfig {
             // As for configured servers: characters that a tool's name cannot have become `_`.
             prefix: name
                 .as_str()
-                .replace(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c), "_")
+                .replace(
+                    |c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c),
+                    "_",
+                )
                 .into(),
             name,
             transport: Transport::Participant,
@@ -199,7 +227,8 @@ pub struct TopicConfig {
     pub mcp_calls: McpCalls,
     /// Built-in tools that lists show.
     pub builtin: Vec<BuiltIn>,
-    /// The tools of servers that it offers, by their own names behind their prefixes; `None` if all.
+    /// The tools of servers that it offers, by their own names behind their prefixes; `None` if
+    /// all.
     pub tools: Option<Arc<NameFilter>>,
     /// Content of lists of tools.
     pub tools_list: ToolsList,
@@ -207,7 +236,8 @@ pub struct TopicConfig {
     pub list_wait: Duration,
     /// Time that a proposal waits for a decision.
     pub proposal_ttl: Duration,
-    /// Most bytes of a tool's result that a participant without a limit of its own gets at once; `None` limits none.
+    /// Most bytes of a tool's result that a participant without a limit of its own gets at once;
+    /// `None` limits none.
     pub result_bytes_max: Option<usize>,
 }
 
@@ -278,7 +308,8 @@ pub struct Limits {
     pub envelope_bytes_max: usize,
     /// HTTP connections at once.
     pub connections_max: usize,
-    /// The share of one participant, of all guests together, and of one address before a token is known.
+    /// The share of one participant, of all guests together, and of one address before a token is
+    /// known.
     pub participant_connections_max: usize,
     /// Legacy sessions at once.
     pub sessions_max: usize,
@@ -318,8 +349,8 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// Time that a call that may only be proposed is held before its caller gets an interim answer.
     pub hold: Duration,
-    /// Time that a call of a modern client that was answered with questions waits for the client to come back
-    /// with the answers.
+    /// Time that a call of a modern client that was answered with questions waits for the client to
+    /// come back with the answers.
     pub pause: Duration,
 }
 

@@ -10,7 +10,10 @@ use platform::Mutex;
 /// Guests in one topic at once.
 pub const TOPIC_GUESTS_MAX: usize = 1_000;
 /// Rate limit of one guest, unless the topic sets another.
-pub const GUEST_RATE: RateLimit = RateLimit { per_minute: 600, burst: 100 };
+pub const GUEST_RATE: RateLimit = RateLimit {
+    per_minute: 600,
+    burst: 100,
+};
 
 /// Whether this is the name of a guest.
 #[must_use]
@@ -24,7 +27,8 @@ pub fn account(id: &ParticipantId) -> &str {
     model::account(id.as_str())
 }
 
-/// Whether the gateway gives this name out itself, in any case: its own, the local user's, or a guest's.
+/// Whether the gateway gives this name out itself, in any case: its own, the local user's, or a
+/// guest's.
 #[must_use]
 pub fn is_gateways_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();

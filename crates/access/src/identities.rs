@@ -8,16 +8,19 @@ use store::{IssuedToken, State};
 
 use crate::config::{Config, ParticipantConfig};
 
-/// Whether callers must authenticate: a participant or an issuer is configured, a token was issued, or clients may sign in.
-/// Expired tokens count, so that no gateway opens by the mere passing of time.
+/// Whether callers must authenticate: a participant or an issuer is configured, a token was issued,
+/// or clients may sign in. Expired tokens count, so that no gateway opens by the mere passing of
+/// time.
 #[must_use]
 pub fn tokens_configured(config: &Config, state: &State) -> bool {
-    let configured = !config.participants.is_empty() || !config.issuers.is_empty() || config.login.is_some();
+    let configured =
+        !config.participants.is_empty() || !config.issuers.is_empty() || config.login.is_some();
     configured || !state.tokens().is_empty()
 }
 
-/// All participants that may connect, by their tokens and certificates. `required_before` keeps a running gateway closed after its last token
-/// was revoked. The bearer of the operator key is the local user.
+/// All participants that may connect, by their tokens and certificates. `required_before` keeps a
+/// running gateway closed after its last token was revoked. The bearer of the operator key is the
+/// local user.
 #[must_use]
 pub fn identities(
     config: &Config,
@@ -29,20 +32,34 @@ pub fn identities(
         return Identities::local(local_user(config));
     }
     let configured = config.participants.iter().flat_map(|one| {
-        one.credentials.iter().map(|credential| (credential.clone(), Arc::clone(&one.participant)))
+        one.credentials
+            .iter()
+            .map(|credential| (credential.clone(), Arc::clone(&one.participant)))
     });
-    let issued = state.tokens().iter().filter(|token| !token.expired).filter_map(|token| {
-        let credential = Credential { hash: token.sha256.parse().ok()?, expires_ms: token.expires_ms };
-        Some((credential, bearer(config, token)?))
-    });
-    let certified = config
-        .participants
+    let issued = state
+        .tokens()
         .iter()
-        .flat_map(|one| one.certificates.iter().map(|id| (id.clone(), Arc::clone(&one.participant))));
+        .filter(|token| !token.expired)
+        .filter_map(|token| {
+            let credential = Credential {
+                hash: token.sha256.parse().ok()?,
+                expires_ms: token.expires_ms,
+            };
+            Some((credential, bearer(config, token)?))
+        });
+    let certified = config.participants.iter().flat_map(|one| {
+        one.certificates
+            .iter()
+            .map(|id| (id.clone(), Arc::clone(&one.participant)))
+    });
     // A configured name is the operator's to give.
-    let incarnations = state.tokens().iter().filter(|token| self::configured(config, &token.name).is_none());
-    let incarnations =
-        incarnations.filter_map(|token| Some((token.name.clone(), token.incarnation.clone()?))).collect();
+    let incarnations = state
+        .tokens()
+        .iter()
+        .filter(|token| self::configured(config, &token.name).is_none());
+    let incarnations = incarnations
+        .filter_map(|token| Some((token.name.clone(), token.incarnation.clone()?)))
+        .collect();
     let known = Identities::tokens(configured.chain(issued)).with_certificates(certified);
     let known = known.with_incarnations(incarnations);
     match operator.filter(|_| config.operator_key) {
@@ -57,15 +74,24 @@ pub fn bearer_token(authorization: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The participant of every connection while no tokens are configured. It may do everything in every topic.
+/// The participant of every connection while no tokens are configured. It may do everything in
+/// every topic.
 pub fn local_user(config: &Config) -> Arc<Participant> {
     let id = ParticipantId::new(LOCAL_USER).unwrap_or_else(|_| ParticipantId::gateway());
-    let topics = config.topics.iter().map(|topic| topic.name.clone()).collect();
+    let topics = config
+        .topics
+        .iter()
+        .map(|topic| topic.name.clone())
+        .collect();
     let (capabilities, mode) = (Arc::new(Capabilities::full()), <_>::default());
-    Arc::new(Participant { mode, ..Participant::new(id, capabilities, topics) })
+    Arc::new(Participant {
+        mode,
+        ..Participant::new(id, capabilities, topics)
+    })
 }
 
-/// The bearer of an issued token. Written capabilities of the configuration win over those of the token.
+/// The bearer of an issued token. Written capabilities of the configuration win over those of the
+/// token.
 pub(super) fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Participant>> {
     let configured = configured(config, &token.name);
     let written = configured
@@ -73,16 +99,23 @@ pub(super) fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Partici
         .map(|one| Arc::clone(&one.participant.capabilities));
     let capabilities = match (written, &token.capabilities) {
         (Some(written), _) => written,
-        (None, Some(texts)) => Arc::new(Capabilities::parse(texts.iter().map(String::as_str)).ok()?),
+        (None, Some(texts)) => {
+            Arc::new(Capabilities::parse(texts.iter().map(String::as_str)).ok()?)
+        }
         (None, None) => Arc::new(Capabilities::newcomer()),
     };
     let topics = match (&token.topics, configured) {
-        (Some(topics), _) => topics.iter().filter_map(|topic| TopicName::new(topic).ok()).collect(),
+        (Some(topics), _) => topics
+            .iter()
+            .filter_map(|topic| TopicName::new(topic).ok())
+            .collect(),
         (None, Some(one)) => one.participant.topics.clone(),
         (None, None) => vec![TopicName::new("main").ok()?],
     };
     let rate = configured.and_then(|one| one.participant.rate);
-    let mode = configured.map(|one| one.participant.mode).unwrap_or_default();
+    let mode = configured
+        .map(|one| one.participant.mode)
+        .unwrap_or_default();
     let wires = configured.map_or(Wires::ALL, |one| one.participant.wires);
     let id = ParticipantId::new(&token.name).ok()?;
     Some(Arc::new(Participant {
@@ -99,5 +132,8 @@ pub(super) fn bearer(config: &Config, token: &IssuedToken) -> Option<Arc<Partici
 
 /// The configured participant of this name.
 pub(super) fn configured<'a>(config: &'a Config, name: &str) -> Option<&'a ParticipantConfig> {
-    config.participants.iter().find(|one| one.participant.id.as_str() == name)
+    config
+        .participants
+        .iter()
+        .find(|one| one.participant.id.as_str() == name)
 }

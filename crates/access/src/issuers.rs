@@ -43,7 +43,8 @@ pub struct IssuerConfig {
 /// Gives a place to those whose claims match: `[[issuers.NAME.map]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapRule {
-    /// Claims with the value that each must have or contain. `groups` is the configured claim of groups.
+    /// Claims with the value that each must have or contain. `groups` is the configured claim of
+    /// groups.
     pub when: Vec<(String, String)>,
     /// Access of participants with these claims.
     pub place: TokenAccess,
@@ -98,9 +99,16 @@ impl IssuerConfig {
     /// Settings with which the issuer is asked.
     #[must_use]
     pub fn spec(&self) -> IssuerSpec {
-        let (issuer, source, allowed) =
-            (self.rules.issuer.clone(), self.source.clone(), self.allowed.clone());
-        IssuerSpec { issuer, source, allowed }
+        let (issuer, source, allowed) = (
+            self.rules.issuer.clone(),
+            self.source.clone(),
+            self.allowed.clone(),
+        );
+        IssuerSpec {
+            issuer,
+            source,
+            allowed,
+        }
     }
 
     /// The participant of the subject of a token.
@@ -112,13 +120,25 @@ impl IssuerConfig {
         let place = self.place_of(claims)?;
         let name = format!("{}:{}", self.name, self.name_of(claims));
         let id = ParticipantId::new(&name).map_err(|_| Placeless::NoName(shown()))?;
-        Ok(Arc::new(Participant::new(id, Arc::clone(&place.capabilities), place.topics.clone())))
+        Ok(Arc::new(Participant::new(
+            id,
+            Arc::clone(&place.capabilities),
+            place.topics.clone(),
+        )))
     }
 
     fn place_of(&self, claims: &Claims) -> Result<&TokenAccess, Placeless> {
-        let claim = |name: &str| if name == "groups" { self.groups.clone() } else { name.to_owned() };
-        // Providers write lists as texts with blanks there; elsewhere a person may have chosen the words of a text.
-        let is_list = |name: &str| name == self.groups || ["groups", "scope", "scp"].contains(&name);
+        let claim = |name: &str| {
+            if name == "groups" {
+                self.groups.clone()
+            } else {
+                name.to_owned()
+            }
+        };
+        // Providers write lists as texts with blanks there; elsewhere a person may have chosen the
+        // words of a text.
+        let is_list =
+            |name: &str| name == self.groups || ["groups", "scope", "scp"].contains(&name);
         let has = |name: &str, value: &String| match name {
             "email" => is_email_verified(claims) && claims.has(name, value),
             name if is_list(name) => claims.texts(name).contains(value),
@@ -138,15 +158,22 @@ impl IssuerConfig {
         self.unknown.as_ref().ok_or_else(none)
     }
 
-    /// The name by the template, or the subject if a claim of it is missing; only characters that are safe in names.
+    /// The name by the template, or the subject if a claim of it is missing; only characters that
+    /// are safe in names.
     fn name_of(&self, claims: &Claims) -> String {
         let mut name = String::new();
         let mut rest = self.participant.as_str();
         while let Some((before, after)) = rest.split_once('{') {
-            let Some((claim, after)) = after.split_once('}') else { break };
+            let Some((claim, after)) = after.split_once('}') else {
+                break;
+            };
             let is_known = claim != "email" || is_email_verified(claims);
-            let value = claims.text(claim).filter(|value| is_known && !value.is_empty());
-            let Some(value) = value else { return safe(&claims.subject) };
+            let value = claims
+                .text(claim)
+                .filter(|value| is_known && !value.is_empty());
+            let Some(value) = value else {
+                return safe(&claims.subject);
+            };
             name.push_str(before);
             name.push_str(&value);
             rest = after;
@@ -165,22 +192,31 @@ fn is_email_verified(claims: &Claims) -> bool {
 fn safe(text: &str) -> String {
     const NAME_CHARS_MAX: usize = 80;
     let is_safe = |one: char| one.is_ascii_alphanumeric() || "._@+-|".contains(one);
-    text.chars().take(NAME_CHARS_MAX).map(|one| if is_safe(one) { one } else { '_' }).collect()
+    text.chars()
+        .take(NAME_CHARS_MAX)
+        .map(|one| if is_safe(one) { one } else { '_' })
+        .collect()
 }
 
 /// The path of the endpoint of a topic.
 #[must_use]
 pub fn endpoint(topic: &str) -> String {
-    if topic == "main" { "/mcp".to_owned() } else { format!("/mcp/{topic}") }
+    if topic == "main" {
+        "/mcp".to_owned()
+    } else {
+        format!("/mcp/{topic}")
+    }
 }
 
-/// The address of the metadata about an endpoint of the gateway (RFC 9728, section 3.1), which begins with a slash.
+/// The address of the metadata about an endpoint of the gateway (RFC 9728, section 3.1), which
+/// begins with a slash.
 #[must_use]
 pub fn metadata_url(public_url: &PublicUrl, endpoint: &str) -> String {
     public_url.well_known("oauth-protected-resource", endpoint)
 }
 
-/// The capabilities of these scopes of a token, and of those that they imply; `None` if no scopes are configured.
+/// The capabilities of these scopes of a token, and of those that they imply; `None` if no scopes
+/// are configured.
 #[must_use]
 pub fn capabilities_of(scopes: &[ScopeConfig], held: &[String]) -> Option<Arc<Capabilities>> {
     if scopes.is_empty() {
@@ -190,7 +226,10 @@ pub fn capabilities_of(scopes: &[ScopeConfig], held: &[String]) -> Option<Arc<Ca
         let mut holders = scopes.iter().filter(|one| held.contains(&one.name));
         holders.any(|holder| holder.implies.contains(&scope.name))
     };
-    let all = scopes.iter().filter(is_held).flat_map(|scope| scope.capabilities.iter().cloned());
+    let all = scopes
+        .iter()
+        .filter(is_held)
+        .flat_map(|scope| scope.capabilities.iter().cloned());
     Some(Arc::new(all.collect()))
 }
 

@@ -21,42 +21,57 @@ pub struct AccessJournal {
 }
 
 impl AccessJournal {
-    /// Access over this journal, if the gateway keeps one. `requires_token` is whether callers need a token from the start.
+    /// Access over this journal, if the gateway keeps one. `requires_token` is whether callers need
+    /// a token from the start.
     pub fn new(journal: Option<JournalWriter>, requires_token: bool) -> Self {
         let requires_token = AtomicBool::new(requires_token);
-        Self { journal, changes: Mutex::new(()), requires_token, operator: None }
+        Self {
+            journal,
+            changes: Mutex::new(()),
+            requires_token,
+            operator: None,
+        }
     }
 
     /// The journal with an operator key, whose bearer is the local user.
     #[must_use]
     pub fn with_operator(self, key: Option<TokenHash>) -> Self {
-        Self { operator: key, ..self }
+        Self {
+            operator: key,
+            ..self
+        }
     }
 
-    /// Whether this is the operator key of the running gateway. Where callers need no token, this alone tells who can read its data
-    /// directory from other programs of the machine.
+    /// Whether this is the operator key of the running gateway. Where callers need no token, this
+    /// alone tells who can read its data directory from other programs of the machine.
     pub fn is_operator_key(&self, key: &str) -> bool {
-        self.operator.is_some_and(|known| known == TokenHash::of(key))
+        self.operator
+            .is_some_and(|known| known == TokenHash::of(key))
     }
 
-    /// Writes into the data directory what commands must know of the gateway: where it listens, the certificate that it shows there, its
-    /// configuration files.
+    /// Writes into the data directory what commands must know of the gateway: where it listens, the
+    /// certificate that it shows there, its configuration files.
     ///
     /// # Errors
     /// If the data directory cannot be written.
     pub fn announce(&self, gateway: DirectoryOwner) -> Result<(), StoreError> {
-        self.journal.as_ref().map_or(Ok(()), |journal| journal.announce(gateway))
+        self.journal
+            .as_ref()
+            .map_or(Ok(()), |journal| journal.announce(gateway))
     }
 
-    /// Whether callers need a token. A gateway that requires one goes on requiring one until it stops.
+    /// Whether callers need a token. A gateway that requires one goes on requiring one until it
+    /// stops.
     pub fn requires_token(&self) -> bool {
         self.requires_token.load(Ordering::Acquire)
     }
 
     /// All participants that are known now, with their tokens.
     pub fn identities(&self, config: &Config) -> Identities {
-        let known = self.state(|state| identities(config, state, self.requires_token(), self.operator));
-        self.requires_token.fetch_or(known.requires_token(), Ordering::AcqRel);
+        let known =
+            self.state(|state| identities(config, state, self.requires_token(), self.operator));
+        self.requires_token
+            .fetch_or(known.requires_token(), Ordering::AcqRel);
         known
     }
 
@@ -75,27 +90,41 @@ impl AccessJournal {
         self.state(|state| SignIns::read(config, state))
     }
 
-    /// Reads the state of all durable records. The writing thread waits meanwhile: keep `read` short.
+    /// Reads the state of all durable records. The writing thread waits meanwhile: keep `read`
+    /// short.
     pub fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
         self.state(read)
     }
 
-    /// Hands the identities, sign-ins and grants under another configuration to `take`. No change is made meanwhile, so that none is
-    /// overwritten by older ones.
-    pub fn under<T>(&self, config: &Config, take: impl FnOnce((Identities, SignIns), Grants) -> T) -> T {
+    /// Hands the identities, sign-ins and grants under another configuration to `take`. No change
+    /// is made meanwhile, so that none is overwritten by older ones.
+    pub fn under<T>(
+        &self,
+        config: &Config,
+        take: impl FnOnce((Identities, SignIns), Grants) -> T,
+    ) -> T {
         let _changes = self.changes.lock();
-        take((self.identities(config), self.sign_ins(config)), self.grants(config))
+        take(
+            (self.identities(config), self.sign_ins(config)),
+            self.grants(config),
+        )
     }
 
     /// Makes one change. Blocks on the disk.
     ///
     /// # Errors
     /// `unsupported` without a journal, and the refusal of the change itself.
-    pub fn change<T>(&self, change: impl FnOnce(&JournalWriter) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    pub fn change<T>(
+        &self,
+        change: impl FnOnce(&JournalWriter) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         let _changes = self.changes.lock();
         let journal = self.journal.as_ref().ok_or_else(|| {
-            Refusal::new(RefusalCode::Unsupported, "this gateway keeps nothing on disk")
-                .hint("start it with a data_dir")
+            Refusal::new(
+                RefusalCode::Unsupported,
+                "this gateway keeps nothing on disk",
+            )
+            .hint("start it with a data_dir")
         })?;
         change(journal)
     }

@@ -1,17 +1,21 @@
-//! Access: the checked configuration, and the identities, capabilities and keys that follow from it and from the journal.
+//! Access: the checked configuration, and the identities, capabilities and keys that follow from it
+//! and from the journal.
 //!
 //! - [`config`]: the configuration of a gateway, as values.
 //! - [`bearers`]: access tokens that were checked, and the participants that came with them.
 //! - [`issuers`]: issuers of access tokens, their subjects as participants, scopes.
-//! - [`tokens`], [`identities`]: tokens that are issued and revoked, and the participants that may come in.
+//! - [`tokens`], [`identities`]: tokens that are issued and revoked, and the participants that may
+//!   come in.
 //! - [`grants`]: changes of capabilities while the gateway runs.
-//! - [`login`], [`sign_ins`]: the gateway's own authorization server as configured; sign-ins in force.
+//! - [`login`], [`sign_ins`]: the gateway's own authorization server as configured; sign-ins in
+//!   force.
 //! - [`Authority`]: by which right a token is issued or revoked.
 //! - [`Bounds`]: the bytes that may wait for a participant.
 //! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
 //! - [`Pins`]: what of servers' definitions is trusted, and what is found in them.
 //! - [`references`]: what resolves the schemas of servers' tools.
-//! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its keys in the journal; [`TaskId`].
+//! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its
+//!   keys in the journal; [`TaskId`].
 
 mod authority;
 pub mod bearers;

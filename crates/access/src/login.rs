@@ -30,7 +30,8 @@ pub struct LoginConfig {
 /// The clients that may ask for a sign-in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clients {
-    /// All: configured ones, those that publish a document about themselves, those that register themselves.
+    /// All: configured ones, those that publish a document about themselves, those that register
+    /// themselves.
     #[default]
     Any,
     /// Configured ones, and those whose document is on a trusted host.

@@ -1,4 +1,5 @@
-//! Pins of servers' definitions: what is trusted, kept in the journal, and what differs, said in the log and recorded.
+//! Pins of servers' definitions: what is trusted, kept in the journal, and what differs, said in
+//! the log and recorded.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +19,8 @@ use vetting::{
 
 use crate::journal::not_written;
 
-/// The capability to see and approve what servers have changed, and the kind under which that is recorded.
+/// The capability to see and approve what servers have changed, and the kind under which that is
+/// recorded.
 pub const PINS: &str = "portmoot/pins";
 
 /// The log target of what is found.
@@ -50,12 +52,27 @@ struct Seen {
 impl Pins {
     /// The pins of the journal, if the gateway keeps one.
     #[must_use]
-    pub fn open(journal: Option<&JournalWriter>, audit: &Recorder, builtin: Vec<&'static str>) -> Self {
+    pub fn open(
+        journal: Option<&JournalWriter>,
+        audit: &Recorder,
+        builtin: Vec<&'static str>,
+    ) -> Self {
         let mut book = Book::default();
         let restore = |pin: &PinnedDefinition| {
             let part = pin.part.parse::<Part>().ok()?;
-            let definition = Definition { part, name: pin.name.clone(), text: pin.definition.clone() };
-            book.restore(&pin.server, &pin.identity, Pin { definition, digest: pin.digest.clone() });
+            let definition = Definition {
+                part,
+                name: pin.name.clone(),
+                text: pin.definition.clone(),
+            };
+            book.restore(
+                &pin.server,
+                &pin.identity,
+                Pin {
+                    definition,
+                    digest: pin.digest.clone(),
+                },
+            );
             Some(())
         };
         if let Some(journal) = journal {
@@ -63,7 +80,13 @@ impl Pins {
             journal.state(|state| state.pins().for_each(|pin| _ = restore(pin)));
         }
         let (book, seen) = (Mutex::new(book), Mutex::new(HashMap::new()));
-        Self { book, seen, journal: journal.cloned(), audit: audit.clone(), builtin }
+        Self {
+            book,
+            seen,
+            journal: journal.cloned(),
+            audit: audit.clone(),
+            builtin,
+        }
     }
 
     /// The servers of which anything is pinned, or waits.
@@ -82,17 +105,25 @@ impl Pins {
     #[must_use]
     pub fn findings(&self, server: &str) -> Vec<Finding> {
         let seen = self.seen.lock();
-        let Some(own) = seen.get(server) else { return Vec::new() };
+        let Some(own) = seen.get(server) else {
+            return Vec::new();
+        };
         let mut found: Vec<Finding> = own.findings.values().flatten().cloned().collect();
-        let publics = seen.iter().filter(|(name, _)| *name != server).flat_map(|(_, other)| {
-            other.tools.iter().map(|tool| match other.prefix.as_str() {
-                "" => tool.clone(),
-                prefix => format!("{prefix}_{tool}"),
-            })
-        });
+        let publics = seen
+            .iter()
+            .filter(|(name, _)| *name != server)
+            .flat_map(|(_, other)| {
+                other.tools.iter().map(|tool| match other.prefix.as_str() {
+                    "" => tool.clone(),
+                    prefix => format!("{prefix}_{tool}"),
+                })
+            });
         let publics: Vec<String> = publics.collect();
-        let others: Vec<&str> =
-            publics.iter().map(String::as_str).chain(self.builtin.iter().copied()).collect();
+        let others: Vec<&str> = publics
+            .iter()
+            .map(String::as_str)
+            .chain(self.builtin.iter().copied())
+            .collect();
         let names: Vec<&str> = own.tools.iter().map(String::as_str).collect();
         found.extend(imitations(&names, &own.prefix, &others));
         found.truncate(FINDINGS_MAX);
@@ -103,19 +134,33 @@ impl Pins {
     ///
     /// # Errors
     /// If none of them waits, or the journal or the audit log cannot be written.
-    pub fn approve(&self, server: &str, digests: &[String], by: &Participant) -> Result<Vec<Pin>, Refusal> {
+    pub fn approve(
+        &self,
+        server: &str,
+        digests: &[String],
+        by: &Participant,
+    ) -> Result<Vec<Pin>, Refusal> {
         let permit = self.audit.reserve_of(&by.id)?;
         let pins = self.book.lock().approved(server, digests);
-        let names: Vec<String> =
-            pins.iter().map(|pin| named(pin.definition.part, &pin.definition.name)).collect();
+        let names: Vec<String> = pins
+            .iter()
+            .map(|pin| named(pin.definition.part, &pin.definition.name))
+            .collect();
         let end = if pins.is_empty() {
             Err(Refusal::new(
                 RefusalCode::UnknownTarget,
                 format!("nothing of `{server}` with these digests waits"),
             )
-            .hint(format!("it may have changed again: portmoot pins show {server}")))
+            .hint(format!(
+                "it may have changed again: portmoot pins show {server}"
+            )))
         } else {
-            let identity = self.book.lock().identity(server).unwrap_or_default().to_owned();
+            let identity = self
+                .book
+                .lock()
+                .identity(server)
+                .unwrap_or_default()
+                .to_owned();
             self.write(server, &identity, &pins, Some(by.id.as_str()))
         };
         if end.is_ok() {
@@ -130,13 +175,17 @@ impl Pins {
         end.map(|()| pins)
     }
 
-    /// Forgets what is pinned of a server: what it lists next is seen for the first time. Blocks on the disk.
+    /// Forgets what is pinned of a server: what it lists next is seen for the first time. Blocks on
+    /// the disk.
     ///
     /// # Errors
     /// If the journal or the audit log cannot be written.
     pub fn reset(&self, server: &str, by: &Participant) -> Result<(), Refusal> {
         let permit = self.audit.reserve_of(&by.id)?;
-        let record = Record::PinsReset { server: server.to_owned(), at_ms: unix_ms() };
+        let record = Record::PinsReset {
+            server: server.to_owned(),
+            at_ms: unix_ms(),
+        };
         let end = self.append(&[record]);
         if end.is_ok() {
             self.book.lock().reset(server);
@@ -145,22 +194,36 @@ impl Pins {
         end
     }
 
-    fn write(&self, server: &str, identity: &str, pins: &[Pin], by: Option<&str>) -> Result<(), Refusal> {
-        let records: Vec<Record> = pins.iter().map(|pin| record(server, identity, pin, by)).collect();
+    fn write(
+        &self,
+        server: &str,
+        identity: &str,
+        pins: &[Pin],
+        by: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let records: Vec<Record> = pins
+            .iter()
+            .map(|pin| record(server, identity, pin, by))
+            .collect();
         self.append(&records)
     }
 
     fn append(&self, records: &[Record]) -> Result<(), Refusal> {
-        self.journal
-            .as_ref()
-            .map_or(Ok(()), |journal| journal.append(records).map_err(|error| not_written(&error)))
+        self.journal.as_ref().map_or(Ok(()), |journal| {
+            journal.append(records).map_err(|error| not_written(&error))
+        })
     }
 
-    /// Writes what was pinned at first sight. It is trusted in memory by now: if it cannot be written, it is seen for the first time
-    /// after a restart.
+    /// Writes what was pinned at first sight. It is trusted in memory by now: if it cannot be
+    /// written, it is seen for the first time after a restart.
     fn keep(&self, server: &str, identity: &str, pins: &[Pin]) {
-        let Some(journal) = self.journal.clone().filter(|_| !pins.is_empty()) else { return };
-        let records: Vec<Record> = pins.iter().map(|pin| record(server, identity, pin, None)).collect();
+        let Some(journal) = self.journal.clone().filter(|_| !pins.is_empty()) else {
+            return;
+        };
+        let records: Vec<Record> = pins
+            .iter()
+            .map(|pin| record(server, identity, pin, None))
+            .collect();
         let write = move || {
             if let Err(error) = journal.append(&records) {
                 tracing::error!(%error, "pins cannot be written to the journal");
@@ -183,14 +246,21 @@ impl Pins {
                     tracing::info!(target: TARGET, server, part = part.as_str(), name, "{}: {what}", news.as_str())
                 }
                 News::Changed | News::Waits | News::NoRoom => {
-                    let refused =
-                        if refused { "refused until it is approved" } else { "listed and called as it is" };
+                    let refused = if refused {
+                        "refused until it is approved"
+                    } else {
+                        "listed and called as it is"
+                    };
                     tracing::warn!(target: TARGET, server, part = part.as_str(), name, hint, "{}: {what}: {refused}", news.as_str());
                 }
             }
             self.record(
                 server,
-                if refused { Verdict::Refused } else { Verdict::Admitted },
+                if refused {
+                    Verdict::Refused
+                } else {
+                    Verdict::Admitted
+                },
                 &format!("{}: {what}", news.as_str()),
             );
         }
@@ -201,11 +271,16 @@ impl Pins {
         let to = [server];
         self.audit.write_counted(
             permit,
-            &AuditEntry { to: &to, why: Some(why), ..entry(None, GATEWAY, PINS, verdict) },
+            &AuditEntry {
+                to: &to,
+                why: Some(why),
+                ..entry(None, GATEWAY, PINS, verdict)
+            },
         );
     }
 
-    /// Looks through a list of a shared session, and says what it finds unless the list was looked through before.
+    /// Looks through a list of a shared session, and says what it finds unless the list was looked
+    /// through before.
     fn look(&self, server: &ServerConfig, part: Part, definitions: &[Definition]) {
         let name = server.name.as_str();
         let mut sha = Sha256::new();
@@ -218,18 +293,29 @@ impl Pins {
             let own = seen.entry(name.to_owned()).or_default();
             server.prefix.as_ref().clone_into(&mut own.prefix);
             if part == Part::Tool {
-                own.tools = definitions.iter().map(|definition| definition.name.clone()).collect();
+                own.tools = definitions
+                    .iter()
+                    .map(|definition| definition.name.clone())
+                    .collect();
             }
             if own.of.insert(part, of.clone()).as_ref() == Some(&of) {
                 return;
             }
         }
-        let mut found: Vec<Finding> = definitions.iter().flat_map(scan).take(FINDINGS_MAX).collect();
+        let mut found: Vec<Finding> = definitions
+            .iter()
+            .flat_map(scan)
+            .take(FINDINGS_MAX)
+            .collect();
         if let Some(own) = self.seen.lock().get_mut(name) {
             own.findings.insert(part, found.clone());
         }
         if part == Part::Tool {
-            found.extend(self.findings(name).into_iter().filter(|one| one.flag == Flag::ImitatesName));
+            found.extend(
+                self.findings(name)
+                    .into_iter()
+                    .filter(|one| one.flag == Flag::ImitatesName),
+            );
         }
         if found.is_empty() {
             return;
@@ -240,7 +326,11 @@ impl Pins {
             target: TARGET, server = name, found = found.len(), hint = format!("portmoot servers show {name}"),
             "texts that may instruct models: {}{}", all.join("; "), if rest > 0 { format!("; {rest} more") } else { String::new() }
         );
-        self.record(name, Verdict::Admitted, &format!("flagged: {}", all.join("; ")));
+        self.record(
+            name,
+            Verdict::Admitted,
+            &format!("flagged: {}", all.join("; ")),
+        );
     }
 }
 
@@ -261,7 +351,12 @@ impl Pinning for Pins {
         }
         let identity = HEXLOWER.encode(&Sha256::digest(server.identity()));
         let (name, mode) = (server.name.as_str(), server.pins.mode);
-        let judged = self.book.lock().judge((name, &identity), server.pins, (part, definitions), is_shared);
+        let judged = self.book.lock().judge(
+            (name, &identity),
+            server.pins,
+            (part, definitions),
+            is_shared,
+        );
         if judged.is_another {
             tracing::info!(target: TARGET, server = name, "another program or address: its pins begin anew");
         }
@@ -286,10 +381,21 @@ fn record(server: &str, identity: &str, pin: &Pin, by: Option<&str>) -> Record {
 
 /// A definition in words: its part, and its name if it has one.
 fn named(part: Part, name: &str) -> String {
-    format!("{} {}", part.as_str(), json::visible::line(name)).trim_end().to_owned()
+    format!("{} {}", part.as_str(), json::visible::line(name))
+        .trim_end()
+        .to_owned()
 }
 
 fn described(finding: &Finding) -> String {
-    let name = if finding.name.is_empty() { String::new() } else { format!(" {}", finding.name) };
-    format!("{}{name}: {} at {}", finding.part.as_str(), finding.flag.as_str(), finding.path)
+    let name = if finding.name.is_empty() {
+        String::new()
+    } else {
+        format!(" {}", finding.name)
+    };
+    format!(
+        "{}{name}: {} at {}",
+        finding.part.as_str(),
+        finding.flag.as_str(),
+        finding.path
+    )
 }

@@ -1,4 +1,5 @@
-//! Sealed texts: cursors, states and ids that clients keep, each for one participant, one purpose and a limited time.
+//! Sealed texts: cursors, states and ids that clients keep, each for one participant, one purpose
+//! and a limited time.
 
 use auth::Sealer;
 use model::ParticipantId;
@@ -21,9 +22,16 @@ impl Purpose {
         sealer.seal(self.name, who.as_str(), until_ms, random(), text.as_bytes())
     }
 
-    /// The text that was sealed; `None` if it is another participant's, of another purpose, or too old.
+    /// The text that was sealed; `None` if it is another participant's, of another purpose, or too
+    /// old.
     #[must_use]
-    pub fn open(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64, sealed: &str) -> Option<String> {
+    pub fn open(
+        &self,
+        sealer: &Sealer,
+        who: &ParticipantId,
+        now_ms: u64,
+        sealed: &str,
+    ) -> Option<String> {
         String::from_utf8(sealer.open(self.name, who.as_str(), now_ms, sealed).ok()?).ok()
     }
 }

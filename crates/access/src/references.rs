@@ -13,13 +13,20 @@ use crate::config::References;
 /// Characters that are shown of a text that is no reference.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// Resolver of references; `None` if no registry is allowed. Without its directory the cache is in memory
-/// alone.
+/// Resolver of references; `None` if no registry is allowed. Without its directory the cache is in
+/// memory alone.
 #[must_use]
 pub fn resolver(config: Option<&References>) -> Option<Arc<dyn Resolve>> {
-    let References { settings, way, cache_dir, retry } = config?.clone();
+    let References {
+        settings,
+        way,
+        cache_dir,
+        retry,
+    } = config?.clone();
     let resolver = || Resolver::new(settings.clone(), way.clone());
-    let Some(dir) = cache_dir else { return Some(Arc::new(At(resolver(), retry))) };
+    let Some(dir) = cache_dir else {
+        return Some(Arc::new(At(resolver(), retry)));
+    };
     let kept = resolver().kept_in(&dir).unwrap_or_else(|error| {
         tracing::warn!(dir = %dir.display(), %error, "the cache of schemas cannot be used: it is in memory alone");
         resolver()
@@ -42,7 +49,9 @@ impl Resolve for At {
             };
             let read: Reference = reference.parse().map_err(|error: NoReference| bad(error))?;
             let resolved = self.0.resolve(&read, unix_ms()).await;
-            resolved.map(|resolved| resolved.set).map_err(|error| format!("`{reference}`: {error}"))
+            resolved
+                .map(|resolved| resolved.set)
+                .map_err(|error| format!("`{reference}`: {error}"))
         })
     }
 }

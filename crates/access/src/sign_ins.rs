@@ -1,12 +1,13 @@
-//! Sign-ins in force: access tokens of the gateway's own authorization server, and the participants that come with them.
+//! Sign-ins in force: access tokens of the gateway's own authorization server, and the participants
+//! that come with them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use auth::jwt::{TokenFault, is_same_audience};
 use auth::{
-    ACCESS_TOKEN_PREFIX, AccessTokens, Bearer, FamilyId, Participant, Presented, PublicUrl, SealError,
-    SealKey, TokenAudience,
+    ACCESS_TOKEN_PREFIX, AccessTokens, Bearer, FamilyId, Participant, Presented, PublicUrl,
+    SealError, SealKey, TokenAudience,
 };
 use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode, Scopes, TopicName};
 use store::{Journal, Record, SealingKey, State, StoreError};
@@ -45,25 +46,39 @@ impl SignedIn {
     }
 }
 
-/// The key of a data directory's authorization server. Makes one of `random` if there is none yet. Blocks on the disk.
+/// The key of a data directory's authorization server. Makes one of `random` if there is none yet.
+/// Blocks on the disk.
 ///
 /// # Errors
 /// If the journal cannot be written.
-pub fn make_login_key(journal: &mut Journal, random: &SealKey, now_ms: u64) -> Result<(), StoreError> {
+pub fn make_login_key(
+    journal: &mut Journal,
+    random: &SealKey,
+    now_ms: u64,
+) -> Result<(), StoreError> {
     if login_key(journal.state()).is_some() {
         return Ok(());
     }
-    let key = SealingKey { key: Digest(*random).to_string(), created_ms: now_ms };
+    let key = SealingKey {
+        key: Digest(*random).to_string(),
+        created_ms: now_ms,
+    };
     journal.append(&[Record::LoginKey(key)])
 }
 
 /// The key of the authorization server, if it was ever enabled.
 #[must_use]
 pub fn login_key(state: &State) -> Option<SealKey> {
-    state.login_key()?.key.parse::<Digest>().ok().map(|digits| digits.0)
+    state
+        .login_key()?
+        .key
+        .parse::<Digest>()
+        .ok()
+        .map(|digits| digits.0)
 }
 
-/// The participant of this name that may sign in: a configured one, or the bearer of the newest issued token.
+/// The participant of this name that may sign in: a configured one, or the bearer of the newest
+/// issued token.
 #[must_use]
 pub fn subject(config: &Config, state: &State, name: &str) -> Option<Arc<Participant>> {
     if let Some(one) = configured(config, name) {
@@ -73,13 +88,15 @@ pub fn subject(config: &Config, state: &State, name: &str) -> Option<Arc<Partici
     bearer(config, newest)
 }
 
-/// Mark of a participant in a session of a browser: another mark is another bearer of the name, or one of
-/// whom something was revoked since.
+/// Mark of a participant in a session of a browser: another mark is another bearer of the name, or
+/// one of whom something was revoked since.
 #[must_use]
 pub fn session_mark(config: &Config, state: &State, name: &str) -> String {
     let newest = state.tokens().iter().rfind(|token| token.name == name);
     let incarnation = newest.filter(|_| configured(config, name).is_none());
-    let incarnation = incarnation.and_then(|token| token.incarnation.as_deref()).unwrap_or("-");
+    let incarnation = incarnation
+        .and_then(|token| token.incarnation.as_deref())
+        .unwrap_or("-");
     format!("{incarnation} {}", state.revocations(name))
 }
 
@@ -107,18 +124,30 @@ impl SignIns {
     /// All sign-ins that follow from the journal, if signing in is enabled.
     #[must_use]
     pub fn read(config: &Config, state: &State) -> Self {
-        let Some(key) = login_key(state).filter(|_| config.login.is_some()) else { return Self::default() };
+        let Some(key) = login_key(state).filter(|_| config.login.is_some()) else {
+            return Self::default();
+        };
         let signed_in = |family: &store::Family| {
             let participant = subject(config, state, &family.participant)?;
             let id = FamilyId::parse(&family.id)?;
-            Some((id, SignedIn { participant, ends_ms: family.ends_ms }))
+            Some((
+                id,
+                SignedIn {
+                    participant,
+                    ends_ms: family.ends_ms,
+                },
+            ))
         };
         Self {
             tokens: Some(AccessTokens::new(&key)),
             families: state.families().filter_map(signed_in).collect(),
             public_url: config.public_url.clone(),
             scopes: config.scopes.clone(),
-            step_up: config.login.as_ref().filter(|login| login.step_up).map(|_| offered(&config.scopes)),
+            step_up: config
+                .login
+                .as_ref()
+                .filter(|login| login.step_up)
+                .map(|_| offered(&config.scopes)),
         }
     }
 
@@ -128,7 +157,8 @@ impl SignIns {
         self.tokens.is_some() && token.starts_with(ACCESS_TOKEN_PREFIX)
     }
 
-    /// The participant of an access token at the endpoint of a topic, or outside of topics, where tokens for the main endpoint are good.
+    /// The participant of an access token at the endpoint of a topic, or outside of topics, where
+    /// tokens for the main endpoint are good.
     /// `None` if the token is not for this check.
     pub fn identify(
         &self,
@@ -140,26 +170,47 @@ impl SignIns {
         Some(self.check(token, topic, now_ms))
     }
 
-    fn check(&self, token: &str, topic: Option<&str>, now_ms: u64) -> Result<Arc<Participant>, Refusal> {
+    fn check(
+        &self,
+        token: &str,
+        topic: Option<&str>,
+        now_ms: u64,
+    ) -> Result<Arc<Participant>, Refusal> {
         let tokens = self.tokens.as_ref().ok_or_else(not_valid)?;
         let token = tokens.open(token, now_ms).map_err(|error| match error {
             SealError::Expired => TokenFault::Expired.refusal(),
             SealError::Invalid => not_valid(),
         })?;
-        let signed_in = self.families.get(&token.family).filter(|known| known.is_valid(now_ms));
+        let signed_in = self
+            .families
+            .get(&token.family)
+            .filter(|known| known.is_valid(now_ms));
         let signed_in = signed_in.ok_or_else(not_valid)?;
-        let own = self.public_url.as_ref().and_then(|url| topic_of_resource(url, &token.resource));
+        let own = self
+            .public_url
+            .as_ref()
+            .and_then(|url| topic_of_resource(url, &token.resource));
         if own != Some(topic.unwrap_or(MAIN_TOPIC)) {
             return Err(TokenFault::Foreign.refusal());
         }
-        let audience =
-            TokenAudience::Only(own.and_then(|topic| TopicName::new(topic).ok()).into_iter().collect());
+        let audience = TokenAudience::Only(
+            own.and_then(|topic| TopicName::new(topic).ok())
+                .into_iter()
+                .collect(),
+        );
         let mut participant = Participant::clone(&signed_in.participant);
-        let narrowing = capabilities_of(&self.scopes, &token.scopes)
-            .map(|to| Narrowing { to, step_up: self.step_up.clone() });
+        let narrowing = capabilities_of(&self.scopes, &token.scopes).map(|to| Narrowing {
+            to,
+            step_up: self.step_up.clone(),
+        });
         let ends_ms = token.expires_ms;
-        participant.bearer =
-            Some(Arc::new(Bearer { token: None, narrowing, ends_ms, checked_until_ms: ends_ms, audience }));
+        participant.bearer = Some(Arc::new(Bearer {
+            token: None,
+            narrowing,
+            ends_ms,
+            checked_until_ms: ends_ms,
+            audience,
+        }));
         participant.expires_ms = Some(token.expires_ms);
         Ok(Arc::new(participant))
     }
@@ -167,14 +218,22 @@ impl SignIns {
     /// The participant of this name, if it has signed in and the sign-in has not ended.
     #[must_use]
     pub fn participant(&self, id: &ParticipantId, now_ms: u64) -> Option<Arc<Participant>> {
-        let mut valid = self.families.values().filter(|known| known.is_valid(now_ms));
-        valid.find(|known| known.participant.id == *id).map(|known| Arc::clone(&known.participant))
+        let mut valid = self
+            .families
+            .values()
+            .filter(|known| known.is_valid(now_ms));
+        valid
+            .find(|known| known.participant.id == *id)
+            .map(|known| Arc::clone(&known.participant))
     }
 
     /// All participants that have signed in, by name, each once.
     #[must_use]
     pub fn participants(&self, now_ms: u64) -> Vec<Arc<Participant>> {
-        let valid = self.families.values().filter(|known| known.is_valid(now_ms));
+        let valid = self
+            .families
+            .values()
+            .filter(|known| known.is_valid(now_ms));
         let mut all: Vec<_> = valid.map(|known| Arc::clone(&known.participant)).collect();
         all.sort_by(|one, other| one.id.as_str().cmp(other.id.as_str()));
         all.dedup_by(|one, other| one.id == other.id);
@@ -184,7 +243,11 @@ impl SignIns {
     /// When the next sign-in ends after this time, both in Unix milliseconds.
     #[must_use]
     pub fn next_expiry(&self, now_ms: u64) -> Option<u64> {
-        self.families.values().map(|known| known.ends_ms).filter(|end| *end > now_ms).min()
+        self.families
+            .values()
+            .map(|known| known.ends_ms)
+            .filter(|end| *end > now_ms)
+            .min()
     }
 }
 
@@ -201,25 +264,53 @@ mod tests {
     fn resources_are_endpoints_of_the_gateway_and_reveal_no_topic() {
         for (public, resource, topic) in [
             ("https://gw.example", "https://gw.example/mcp", Some("main")),
-            ("https://gw.example", "https://gw.example/mcp/", Some("main")),
+            (
+                "https://gw.example",
+                "https://gw.example/mcp/",
+                Some("main"),
+            ),
             ("https://gw.example", "https://gw.example", Some("main")),
             ("https://gw.example", "https://gw.example/", Some("main")),
             ("https://gw.example", "HTTPS://GW.example/mcp", Some("main")),
-            ("https://gw.example", "https://gw.example/mcp/main", Some("main")),
-            ("https://gw.example", "https://gw.example/mcp/ops", Some("ops")),
-            ("https://gw.example", "https://gw.example/mcp/ops/", Some("ops")),
-            ("https://gw.example/a", "https://gw.example/a/mcp/ops", Some("ops")),
+            (
+                "https://gw.example",
+                "https://gw.example/mcp/main",
+                Some("main"),
+            ),
+            (
+                "https://gw.example",
+                "https://gw.example/mcp/ops",
+                Some("ops"),
+            ),
+            (
+                "https://gw.example",
+                "https://gw.example/mcp/ops/",
+                Some("ops"),
+            ),
+            (
+                "https://gw.example/a",
+                "https://gw.example/a/mcp/ops",
+                Some("ops"),
+            ),
             ("https://gw.example/a", "https://gw.example/mcp/ops", None),
             ("https://gw.example", "http://gw.example/mcp", None),
             ("https://gw.example", "https://gw.example:8443/mcp", None),
             ("https://gw.example", "https://gw.example/mcp/a/b", None),
             ("https://gw.example", "https://gw.example/mcp?x=1", None),
             ("https://gw.example", "https://gw.example/mcp#x", None),
-            ("https://gw.example", "https://gw.example.evil.example/mcp", None),
+            (
+                "https://gw.example",
+                "https://gw.example.evil.example/mcp",
+                None,
+            ),
             ("https://gw.example", "", None),
         ] {
             let url = PublicUrl::parse(public).unwrap();
-            assert_eq!(topic_of_resource(&url, resource), topic, "{resource} at {public}");
+            assert_eq!(
+                topic_of_resource(&url, resource),
+                topic,
+                "{resource} at {public}"
+            );
             if let Some(topic) = topic {
                 let spelled = resource_of_topic(&url, topic);
                 assert_eq!(topic_of_resource(&url, &spelled), Some(topic));

@@ -1,11 +1,15 @@
-//! Task ids as the gateway gives them out: sealed for its participant, so that no other participant can guess or use it.
+//! Task ids as the gateway gives them out: sealed for its participant, so that no other participant
+//! can guess or use it.
 
 use crate::Purpose;
 use auth::Sealer;
 use model::{Form, ParticipantId};
 use upstream::tasks::{Origin, TASK_KEPT_MS_MAX};
 
-const TASK: Purpose = Purpose { name: "task", valid_ms: TASK_KEPT_MS_MAX };
+const TASK: Purpose = Purpose {
+    name: "task",
+    valid_ms: TASK_KEPT_MS_MAX,
+};
 /// Shortest id, in bytes. A shorter text is not unsealed in vain.
 const TASK_ID_BYTES_MIN: usize = 77;
 
@@ -32,10 +36,20 @@ impl<'i> TaskId<'i> {
     /// The id, for this participant.
     pub fn seal(&self, sealer: &Sealer, who: &ParticipantId, now_ms: u64) -> String {
         let form = <&str>::from(self.form);
-        let Self { topic, server, instance, tool, own, .. } = self;
+        let Self {
+            topic,
+            server,
+            instance,
+            tool,
+            own,
+            ..
+        } = self;
         let held = if self.held { "held" } else { "plain" };
         // Either name may contain any character, so the length separates them.
-        let state = format!("{topic}\n{server}\n{instance:x}\n{form}\n{held}\n{}\n{tool}{own}", tool.len());
+        let state = format!(
+            "{topic}\n{server}\n{instance:x}\n{form}\n{held}\n{}\n{tool}{own}",
+            tool.len()
+        );
         TASK.seal(sealer, who, now_ms, &state)
     }
 
@@ -66,7 +80,8 @@ impl<'i> TaskId<'i> {
     /// Reads the content that [`TaskId::open`] returned.
     pub fn read(state: &'i str) -> Option<Self> {
         let mut parts = state.splitn(7, '\n');
-        let (topic, server, instance, form) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+        let (topic, server, instance, form) =
+            (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
         let (held, tool_len, names) = (parts.next()?, parts.next()?, parts.next()?);
         let instance = u64::from_str_radix(instance, 16).ok()?;
         let form = form.parse().ok()?;
@@ -76,7 +91,15 @@ impl<'i> TaskId<'i> {
             _ => return None,
         };
         let (tool, own) = names.split_at_checked(tool_len.parse().ok()?)?;
-        Some(Self { topic, server, instance, form, held, tool, own })
+        Some(Self {
+            topic,
+            server,
+            instance,
+            form,
+            held,
+            tool,
+            own,
+        })
     }
 }
 
@@ -87,7 +110,10 @@ mod tests {
     #[test]
     fn an_id_is_valid_for_its_participant_and_for_a_day() {
         let sealer = Sealer::new(&[7; 32], None);
-        let (ada, bob) = (ParticipantId::new("ada").unwrap(), ParticipantId::new("bob").unwrap());
+        let (ada, bob) = (
+            ParticipantId::new("ada").unwrap(),
+            ParticipantId::new("bob").unwrap(),
+        );
         let id_of = TaskId {
             topic: "main",
             server: "a",
@@ -102,10 +128,24 @@ mod tests {
         assert_eq!(TaskId::read(&state), Some(id_of.clone()));
         assert_eq!(TaskId::open(&sealer, &bob, 6, &id), None);
         assert_eq!(TaskId::open(&sealer, &ada, 5 + TASK_KEPT_MS_MAX, &id), None);
-        assert_eq!(TaskId::open(&Sealer::new(&[8; 32], None), &ada, 6, &id), None);
-        assert_ne!(id_of.seal(&sealer, &ada, 5), id, "two ids of one task differ");
-        let empty =
-            TaskId { topic: "", server: "", instance: 0, form: Form::Modern, held: false, tool: "", own: "" };
+        assert_eq!(
+            TaskId::open(&Sealer::new(&[8; 32], None), &ada, 6, &id),
+            None
+        );
+        assert_ne!(
+            id_of.seal(&sealer, &ada, 5),
+            id,
+            "two ids of one task differ"
+        );
+        let empty = TaskId {
+            topic: "",
+            server: "",
+            instance: 0,
+            form: Form::Modern,
+            held: false,
+            tool: "",
+            own: "",
+        };
         assert!(empty.seal(&sealer, &ada, 0).len() >= TASK_ID_BYTES_MIN);
         for wrong in [
             "",

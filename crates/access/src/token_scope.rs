@@ -1,4 +1,5 @@
-//! Scope of the access token with which a link's caller requests now: requests on one link may come with several tokens.
+//! Scope of the access token with which a link's caller requests now: requests on one link may come
+//! with several tokens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,11 +54,19 @@ impl TokenScope {
     #[must_use]
     pub fn opened_with(bearer: Option<Arc<Bearer>>) -> Self {
         let is_used = bearer.as_ref().is_some_and(|bearer| bearer.token.is_some());
-        let latest = Latest { bearer: bearer.filter(|_| is_used), is_narrowed: false };
-        Self { latest: Mutex::new(latest), acting: Mutex::default(), is_used: AtomicBool::new(is_used) }
+        let latest = Latest {
+            bearer: bearer.filter(|_| is_used),
+            is_narrowed: false,
+        };
+        Self {
+            latest: Mutex::new(latest),
+            acting: Mutex::default(),
+            is_used: AtomicBool::new(is_used),
+        }
     }
 
-    /// The token with which its caller acts now. Another may come at any time, unless this is asked while its caller acts.
+    /// The token with which its caller acts now. Another may come at any time, unless this is asked
+    /// while its caller acts.
     #[inline]
     pub fn latest(&self) -> Option<Arc<Bearer>> {
         if !self.is_used.load(Ordering::Acquire) {
@@ -66,8 +75,8 @@ impl TokenScope {
         self.latest.lock().bearer.clone()
     }
 
-    /// Acts with a token: calls `narrow` first if the token before narrowed to something else, and keeps others from acting
-    /// meanwhile.
+    /// Acts with a token: calls `narrow` first if the token before narrowed to something else, and
+    /// keeps others from acting meanwhile.
     #[inline]
     pub fn during<T>(
         &self,
@@ -85,7 +94,10 @@ impl TokenScope {
             self.is_used.store(true, Ordering::Release);
             let narrowing = narrowing_of(bearer);
             let differs = latest.narrowing() != narrowing;
-            *latest = Latest { bearer: bearer.cloned(), is_narrowed: true };
+            *latest = Latest {
+                bearer: bearer.cloned(),
+                is_narrowed: true,
+            };
             if differs {
                 drop(latest);
                 narrow(narrowing.cloned());
@@ -108,14 +120,26 @@ mod tests {
 
     fn bearer(narrowing: Option<&Narrowing>, token: Option<Digest>) -> Arc<Bearer> {
         let (narrowing, audience) = (narrowing.cloned(), TokenAudience::Every);
-        Arc::new(Bearer { token, narrowing, ends_ms: 0, checked_until_ms: 0, audience })
+        Arc::new(Bearer {
+            token,
+            narrowing,
+            ends_ms: 0,
+            checked_until_ms: 0,
+            audience,
+        })
     }
 
     #[test]
     fn a_link_is_narrowed_when_its_token_differs() {
         let (scope, seen) = (TokenScope::default(), RefCell::new(Vec::new()));
-        let small = Narrowing { to: Arc::default(), step_up: None };
-        let full = Narrowing { to: Arc::new(model::Capabilities::full()), step_up: None };
+        let small = Narrowing {
+            to: Arc::default(),
+            step_up: None,
+        };
+        let full = Narrowing {
+            to: Arc::new(model::Capabilities::full()),
+            step_up: None,
+        };
         let small_again = bearer(Some(&small), None);
         for bearer in [
             bearer(None, None),
@@ -129,7 +153,11 @@ mod tests {
             let is_used = bearer.narrowing.is_some() || scope.is_used.load(Ordering::Relaxed);
             let acts = || {
                 assert_eq!(scope.is_used.load(Ordering::Relaxed), is_used);
-                assert_eq!(scope.latest(), is_used.then(|| Arc::clone(&bearer)), "who acts can ask");
+                assert_eq!(
+                    scope.latest(),
+                    is_used.then(|| Arc::clone(&bearer)),
+                    "who acts can ask"
+                );
             };
             scope.during(Some(&bearer), |now| seen.borrow_mut().push(now), acts);
         }
@@ -143,15 +171,23 @@ mod tests {
         assert_eq!(scope.latest(), Some(Arc::clone(&one)));
         for bearer in [Some(&other), None, Some(&one)] {
             let narrow = |_| panic!("the scope is as before");
-            scope.during(bearer, narrow, || assert_eq!(scope.latest().as_ref(), bearer));
+            scope.during(bearer, narrow, || {
+                assert_eq!(scope.latest().as_ref(), bearer)
+            });
         }
     }
 
     #[test]
     fn the_scopes_of_the_token_with_which_a_link_was_opened_narrow_its_first_act() {
-        let small = Narrowing { to: Arc::default(), step_up: None };
+        let small = Narrowing {
+            to: Arc::default(),
+            step_up: None,
+        };
         let bearer = bearer(Some(&small), Some(Digest([1; 32])));
-        let (scope, seen) = (TokenScope::opened_with(Some(Arc::clone(&bearer))), RefCell::new(Vec::new()));
+        let (scope, seen) = (
+            TokenScope::opened_with(Some(Arc::clone(&bearer))),
+            RefCell::new(Vec::new()),
+        );
         for _ in 0..2 {
             scope.during(Some(&bearer), |now| seen.borrow_mut().push(now), || {});
         }

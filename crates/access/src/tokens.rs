@@ -9,9 +9,12 @@ use store::{IssuedToken, JournalWriter, Record, State};
 use utoipa::ToSchema;
 
 use crate::identities::{bearer, configured, tokens_configured};
-use crate::{Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written};
+use crate::{
+    Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written,
+};
 
-/// Digits of the hash of its first token that tell one bearer of a name from the next. The time of that token follows them.
+/// Digits of the hash of its first token that tell one bearer of a name from the next. The time of
+/// that token follows them.
 const INCARNATION_DIGITS: usize = 16;
 
 /// A request for a token.
@@ -21,7 +24,8 @@ const INCARNATION_DIGITS: usize = 16;
 pub struct TokenRequest {
     /// The participant as which its bearer connects.
     pub name: String,
-    /// The participant's capabilities; absent takes the configured ones, or those of a new participant.
+    /// The participant's capabilities; absent takes the configured ones, or those of a new
+    /// participant.
     pub capabilities: Option<Vec<String>>,
     /// The participant's topics; absent takes the configured ones, or `main`.
     pub topics: Option<Vec<String>>,
@@ -75,19 +79,22 @@ pub struct TokenWithSecret {
 pub struct RevokedTokens {
     /// The participant.
     pub name: String,
-    /// How many changes of its capabilities have ended with its tokens: the next participant of this name does not get them.
+    /// How many changes of its capabilities have ended with its tokens: the next participant of
+    /// this name does not get them.
     pub grants_ended: usize,
     /// How many changes of its capabilities stay, because the participant is configured.
     pub grants_kept: usize,
 }
 
-/// Issues a token, and returns it once it is on disk. Only its hash is kept. Two calls about one name must not run at once.
+/// Issues a token, and returns it once it is on disk. Only its hash is kept. Two calls about one
+/// name must not run at once.
 ///
-/// A name that is not configured begins as another participant than those that had it before. It begins without grants: those on record were an earlier participant's.
+/// A name that is not configured begins as another participant than those that had it before. It
+/// begins without grants: those on record were an earlier participant's.
 ///
 /// # Errors
-/// A refusal if the name, a capability or a topic is not valid, if the name has a token already, if its bearer could do more,
-/// or for longer, than the issuer, or if the journal cannot be written.
+/// A refusal if the name, a capability or a topic is not valid, if the name has a token already, if
+/// its bearer could do more, or for longer, than the issuer, or if the journal cannot be written.
 pub fn issue(
     journal: &JournalWriter,
     config: &Config,
@@ -104,30 +111,44 @@ pub fn issue(
     let sha256 = TokenHash::of(&token).to_string();
     let issued = IssuedToken {
         name: request.name,
-        incarnation: Some(format!("{}.{now_ms}", sha256.get(..INCARNATION_DIGITS).unwrap_or(&sha256))),
+        incarnation: Some(format!(
+            "{}.{now_ms}",
+            sha256.get(..INCARNATION_DIGITS).unwrap_or(&sha256)
+        )),
         sha256,
         capabilities: request.capabilities,
         topics: request.topics,
         created_ms: now_ms,
-        expires_ms: request.lifetime_ms.map(|lifetime| now_ms.saturating_add(lifetime)),
+        expires_ms: request
+            .lifetime_ms
+            .map(|lifetime| now_ms.saturating_add(lifetime)),
         expired: false,
     };
     if let Some(bearer) = bearer(config, &issued) {
         authority.may_give(config, &bearer, now_ms)?;
     }
-    let mut records: Vec<Record> = ended_grants(journal, config, &issued.name, now_ms).into_iter().collect();
+    let mut records: Vec<Record> = ended_grants(journal, config, &issued.name, now_ms)
+        .into_iter()
+        .collect();
     records.extend(ended_accounts(journal, config, &issued.name, now_ms));
     records.push(Record::TokenIssued(issued.clone()));
-    journal.append(&records).map_err(|error| not_written(&error))?;
-    Ok(TokenWithSecret { shown: Token::of(&issued), token, closes })
+    journal
+        .append(&records)
+        .map_err(|error| not_written(&error))?;
+    Ok(TokenWithSecret {
+        shown: Token::of(&issued),
+        token,
+        closes,
+    })
 }
 
-/// Issues another token to a participant that has one, with what the newest one was issued with. That one stays valid for
-/// `overlap_ms` at most; older ones end. Two calls about one name must not run at once.
+/// Issues another token to a participant that has one, with what the newest one was issued with.
+/// That one stays valid for `overlap_ms` at most; older ones end. Two calls about one name must not
+/// run at once.
 ///
 /// # Errors
-/// A refusal if the participant has no issued token, if its bearer may do more, or for longer, than the participant that
-/// rotates, or if the journal cannot be written.
+/// A refusal if the participant has no issued token, if its bearer may do more, or for longer, than
+/// the participant that rotates, or if the journal cannot be written.
 pub fn rotate(
     journal: &JournalWriter,
     config: &Config,
@@ -136,10 +157,18 @@ pub fn rotate(
     random: &[u8; 32],
     now_ms: u64,
 ) -> Result<TokenWithSecret, Refusal> {
-    let newest = journal.state(|state| state.tokens().iter().rfind(|token| token.name == name).cloned());
+    let newest = journal.state(|state| {
+        state
+            .tokens()
+            .iter()
+            .rfind(|token| token.name == name)
+            .cloned()
+    });
     let newest = newest.ok_or_else(|| no_token(name))?;
     let token = encode_token(random);
-    let lifetime_ms = newest.expires_ms.map(|end| end.saturating_sub(newest.created_ms));
+    let lifetime_ms = newest
+        .expires_ms
+        .map(|end| end.saturating_sub(newest.created_ms));
     let issued = IssuedToken {
         sha256: TokenHash::of(&token).to_string(),
         created_ms: now_ms,
@@ -152,24 +181,40 @@ pub fn rotate(
     }
     let end = now_ms.saturating_add(overlap_ms);
     let end = newest.expires_ms.map_or(end, |expires| expires.min(end));
-    let before = IssuedToken { expires_ms: Some(end), ..newest };
-    let mut records = vec![Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms }];
+    let before = IssuedToken {
+        expires_ms: Some(end),
+        ..newest
+    };
+    let mut records = vec![Record::TokenRevoked {
+        name: name.to_owned(),
+        at_ms: now_ms,
+    }];
     records.extend((end > now_ms).then_some(Record::TokenIssued(before)));
     records.push(Record::TokenIssued(issued.clone()));
-    journal.append(&records).map_err(|error| not_written(&error))?;
-    Ok(TokenWithSecret { shown: Token::of(&issued), token, closes: false })
+    journal
+        .append(&records)
+        .map_err(|error| not_written(&error))?;
+    Ok(TokenWithSecret {
+        shown: Token::of(&issued),
+        token,
+        closes: false,
+    })
 }
 
 fn no_token(name: &str) -> Refusal {
-    Refusal::new(RefusalCode::UnknownTarget, format!("`{name}` has no issued token"))
-        .hint("list them: portmoot token ls; configured tokens are changed in the configuration")
+    Refusal::new(
+        RefusalCode::UnknownTarget,
+        format!("`{name}` has no issued token"),
+    )
+    .hint("list them: portmoot token ls; configured tokens are changed in the configuration")
 }
 
-/// Revokes every issued token of a participant, and ends the sign-ins of its clients. Unless it is configured, its grants and its
-/// accounts at servers end too.
+/// Revokes every issued token of a participant, and ends the sign-ins of its clients. Unless it is
+/// configured, its grants and its accounts at servers end too.
 ///
 /// # Errors
-/// A refusal if it has none, if its bearer may do more than the participant that revokes, or if the journal cannot be written.
+/// A refusal if it has none, if its bearer may do more than the participant that revokes, or if the
+/// journal cannot be written.
 pub fn revoke(
     journal: &JournalWriter,
     config: &Config,
@@ -177,8 +222,14 @@ pub fn revoke(
     name: &str,
     now_ms: u64,
 ) -> Result<RevokedTokens, Refusal> {
-    let tokens: Vec<IssuedToken> =
-        journal.state(|state| state.tokens().iter().filter(|token| token.name == name).cloned().collect());
+    let tokens: Vec<IssuedToken> = journal.state(|state| {
+        state
+            .tokens()
+            .iter()
+            .filter(|token| token.name == name)
+            .cloned()
+            .collect()
+    });
     if tokens.is_empty() {
         return Err(no_token(name));
     }
@@ -187,27 +238,51 @@ pub fn revoke(
     }
     let grants = changes(journal, config, name, now_ms);
     let ended = ended_grants(journal, config, name, now_ms);
-    let (grants_ended, grants_kept) = if ended.is_some() { (grants, 0) } else { (0, grants) };
-    let records = [Record::TokenRevoked { name: name.to_owned(), at_ms: now_ms }];
-    let records = records.into_iter().chain(ended).chain(ended_sign_ins(journal, name, now_ms));
+    let (grants_ended, grants_kept) = if ended.is_some() {
+        (grants, 0)
+    } else {
+        (0, grants)
+    };
+    let records = [Record::TokenRevoked {
+        name: name.to_owned(),
+        at_ms: now_ms,
+    }];
+    let records = records
+        .into_iter()
+        .chain(ended)
+        .chain(ended_sign_ins(journal, name, now_ms));
     let records = records.chain(ended_accounts(journal, config, name, now_ms));
     let records: Vec<Record> = records.collect();
-    journal.append(&records).map_err(|error| not_written(&error))?;
-    Ok(RevokedTokens { name: name.to_owned(), grants_ended, grants_kept })
+    journal
+        .append(&records)
+        .map_err(|error| not_written(&error))?;
+    Ok(RevokedTokens {
+        name: name.to_owned(),
+        grants_ended,
+        grants_kept,
+    })
 }
 
 /// Number of a participant's changes of capabilities that are in force.
 fn changes(journal: &JournalWriter, config: &Config, name: &str, now_ms: u64) -> usize {
-    let Ok(id) = ParticipantId::new(name) else { return 0 };
+    let Ok(id) = ParticipantId::new(name) else {
+        return 0;
+    };
     journal.state(|state| Grants::read(state, config).of(&id, now_ms).count())
 }
 
-/// The ends of all sign-ins of a participant: its clients had tokens too. Its consents go with them.
+/// The ends of all sign-ins of a participant: its clients had tokens too. Its consents go with
+/// them.
 fn ended_sign_ins(journal: &JournalWriter, name: &str, at_ms: u64) -> Vec<Record> {
     journal.state(|state| {
         let families = state.families().filter(|family| family.participant == name);
-        let ended = families.map(|family| Record::FamilyEnded { id: family.id.clone(), at_ms });
-        let consents = state.consents().filter(|consent| consent.participant == name);
+        let ended = families.map(|family| Record::FamilyEnded {
+            id: family.id.clone(),
+            at_ms,
+        });
+        let consents = state
+            .consents()
+            .filter(|consent| consent.participant == name);
         let withdrawn = consents.map(|consent| Record::ConsentWithdrawn {
             participant: name.to_owned(),
             client: consent.client.clone(),
@@ -217,13 +292,16 @@ fn ended_sign_ins(journal: &JournalWriter, name: &str, at_ms: u64) -> Vec<Record
     })
 }
 
-/// The ends of the accounts that a name has at servers, if it is not that of a configured participant: the next bearer has none.
+/// The ends of the accounts that a name has at servers, if it is not that of a configured
+/// participant: the next bearer has none.
 fn ended_accounts(journal: &JournalWriter, config: &Config, name: &str, at_ms: u64) -> Vec<Record> {
     if configured(config, name).is_some() {
         return Vec::new();
     }
     journal.state(|state| {
-        let own = state.accounts().filter(|account| account.participant.as_deref() == Some(name));
+        let own = state
+            .accounts()
+            .filter(|account| account.participant.as_deref() == Some(name));
         let ended = own.map(|account| Record::UpstreamAccountEnded {
             server: account.server.clone(),
             participant: Some(name.to_owned()),
@@ -233,8 +311,14 @@ fn ended_accounts(journal: &JournalWriter, config: &Config, name: &str, at_ms: u
     })
 }
 
-/// The end of the grants on record for a name, if there are any and it is not that of a configured participant.
-fn ended_grants(journal: &JournalWriter, config: &Config, name: &str, at_ms: u64) -> Option<Record> {
+/// The end of the grants on record for a name, if there are any and it is not that of a configured
+/// participant.
+fn ended_grants(
+    journal: &JournalWriter,
+    config: &Config,
+    name: &str,
+    at_ms: u64,
+) -> Option<Record> {
     let is_granted = journal.state(|state| state.grants().any(|grant| grant.participant == name));
     (is_granted && configured(config, name).is_none()).then(|| Record::GrantsCleared {
         participant: name.to_owned(),
@@ -251,41 +335,77 @@ fn check(
 ) -> Result<(), Refusal> {
     let malformed = |message: String| Refusal::new(RefusalCode::Malformed, message);
     let name = request.name.as_str();
-    let id = ParticipantId::new(name)
-        .map_err(|error| malformed(format!("`{}` is not a valid name: {error}", name.escape_debug())))?;
-    let participants = config.participants.iter().map(|one| one.participant.id.as_str());
+    let id = ParticipantId::new(name).map_err(|error| {
+        malformed(format!(
+            "`{}` is not a valid name: {error}",
+            name.escape_debug()
+        ))
+    })?;
+    let participants = config
+        .participants
+        .iter()
+        .map(|one| one.participant.id.as_str());
     let servers = config.servers.iter().map(|server| server.name.as_str());
     let issued = state.tokens().iter().map(|token| token.name.as_str());
-    let mut known =
-        participants.chain(servers).chain(issued).filter_map(|name| ParticipantId::new(name).ok());
+    let mut known = participants
+        .chain(servers)
+        .chain(issued)
+        .filter_map(|name| ParticipantId::new(name).ok());
     if let Some(other) = known.find(|other| id.looks_like(other)) {
         return Err(malformed(format!("`{name}` looks like `{other}`")).hint("choose another name"));
     }
-    if is_gateways_name(name) || config.servers.iter().any(|server| server.name.as_str() == name) {
-        let refusal = malformed(format!("`{name}` is the name of a server or of the gateway itself"));
+    if is_gateways_name(name)
+        || config
+            .servers
+            .iter()
+            .any(|server| server.name.as_str() == name)
+    {
+        let refusal = malformed(format!(
+            "`{name}` is the name of a server or of the gateway itself"
+        ));
         return Err(refusal.hint("choose another name"));
     }
     if state.tokens().iter().any(|token| token.name == name) {
-        let refusal = Refusal::new(RefusalCode::Forbidden, format!("`{name}` has a token already"));
+        let refusal = Refusal::new(
+            RefusalCode::Forbidden,
+            format!("`{name}` has a token already"),
+        );
         return Err(refusal.hint(format!(
             "replace it with: portmoot token rotate {name}; or revoke it first: portmoot token revoke {name}"
         )));
     }
-    if request.capabilities.is_some() && configured(config, name).is_some_and(|one| one.capabilities_written)
+    if request.capabilities.is_some()
+        && configured(config, name).is_some_and(|one| one.capabilities_written)
     {
         let refusal = malformed(format!("the capabilities of `{name}` are configured"));
-        return Err(refusal.hint(format!("leave capabilities out, or change [participants.{name}]")));
+        return Err(refusal.hint(format!(
+            "leave capabilities out, or change [participants.{name}]"
+        )));
     }
-    if request.capabilities.as_ref().is_some_and(|texts| texts.len() > CAPABILITIES_MAX) {
-        return Err(malformed(format!("a token has at most {CAPABILITIES_MAX} capabilities")));
-    }
-    if let Some(Err((text, error))) =
-        request.capabilities.as_ref().map(|texts| Capabilities::parse(texts.iter().map(String::as_str)))
+    if request
+        .capabilities
+        .as_ref()
+        .is_some_and(|texts| texts.len() > CAPABILITIES_MAX)
     {
-        return Err(malformed(format!("`{}` is not a capability: {error}", text.escape_debug())));
+        return Err(malformed(format!(
+            "a token has at most {CAPABILITIES_MAX} capabilities"
+        )));
+    }
+    if let Some(Err((text, error))) = request
+        .capabilities
+        .as_ref()
+        .map(|texts| Capabilities::parse(texts.iter().map(String::as_str)))
+    {
+        return Err(malformed(format!(
+            "`{}` is not a capability: {error}",
+            text.escape_debug()
+        )));
     }
     for topic in request.topics.iter().flatten() {
-        let mut known = config.topics.iter().filter(|known| authority.may_know(known));
+        let mut known = config
+            .topics
+            .iter()
+            .filter(|known| authority.may_know(known));
         if !known.any(|known| known.name.as_str() == topic) {
             let refusal = malformed(format!("there is no topic `{}`", topic.escape_debug()));
             return Err(refusal.hint("configure it first, or leave topics out for `main`"));

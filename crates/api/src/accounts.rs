@@ -47,10 +47,13 @@ pub(crate) async fn accounts(
         let show = |(who, state)| AccountView::of(server, who, state);
         found.into_iter().map(show).collect::<Vec<_>>()
     };
-    Ok(Json(AccountList { accounts: servers.iter().flat_map(of).collect() }))
+    Ok(Json(AccountList {
+        accounts: servers.iter().flat_map(of).collect(),
+    }))
 }
 
-/// Where a command on the gateway's machine waits for the browser of a sign-in. Needs what `login` needs.
+/// Where a command on the gateway's machine waits for the browser of a sign-in. Needs what `login`
+/// needs.
 #[utoipa::path(
     get,
     path = "/api/v1/servers/{name}/login",
@@ -63,12 +66,17 @@ pub(crate) async fn callback(
     Path(name): Path<String>,
 ) -> ApiResult<Json<LoginCallback>> {
     let site = &account(&api, &caller, &name, None)?.site;
-    Ok(Json(LoginCallback { port: site.callback_port(), fixed: site.config.callback_port.is_some() }))
+    Ok(Json(LoginCallback {
+        port: site.callback_port(),
+        fixed: site.config.callback_port.is_some(),
+    }))
 }
 
-/// Begins to sign in at a server. Needs `portmoot/accounts`, except for one's own account at a server where each caller has one.
+/// Begins to sign in at a server. Needs `portmoot/accounts`, except for one's own account at a
+/// server where each caller has one.
 ///
-/// The answer has the address to open in a browser. What the browser is sent to afterwards completes the sign-in.
+/// The answer has the address to open in a browser. What the browser is sent to afterwards
+/// completes the sign-in.
 #[utoipa::path(
     post,
     path = "/api/v1/servers/{name}/login",
@@ -84,7 +92,10 @@ pub(crate) async fn begin(
 ) -> ApiResult<(StatusCode, Json<LoginBegun>)> {
     let Body(request) = body?;
     let account = account(&api, &caller, &name, request.participant.as_deref())?;
-    let port = request.port.map(|port| format!(":{port}")).unwrap_or_default();
+    let port = request
+        .port
+        .map(|port| format!(":{port}"))
+        .unwrap_or_default();
     let wish = SignInRequest {
         redirect_uri: format!("http://127.0.0.1{port}{CALLBACK_PATH}"),
         usage: Use::Native,
@@ -92,8 +103,13 @@ pub(crate) async fn begin(
         by: caller.id.to_string(),
         browser: None,
     };
-    let begun =
-        api.registry.accounts.logins.begin(&account, wish).await.map_err(|error| error.refusal(&name))?;
+    let begun = api
+        .registry
+        .accounts
+        .logins
+        .begin(&account, wish)
+        .await
+        .map_err(|error| error.refusal(&name))?;
     let view = LoginBegun {
         url: begun.url,
         issuer: begun.issuer,
@@ -103,7 +119,8 @@ pub(crate) async fn begin(
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// Completes a sign-in with the whole address to which the authorization server returned. Only who began it can.
+/// Completes a sign-in with the whole address to which the authorization server returned. Only who
+/// began it can.
 #[utoipa::path(
     post,
     path = "/api/v1/servers/{name}/login/complete",
@@ -120,10 +137,16 @@ pub(crate) async fn complete(
     let Body(LoginAnswer { callback }) = body?;
     let server = named(&api, &name)?;
     let logins = &api.registry.accounts.logins;
-    let account = logins.complete(&callback, Some(caller.id.as_str()), None).await;
+    let account = logins
+        .complete(&callback, Some(caller.id.as_str()), None)
+        .await;
     let account = account.map_err(|error| error.refusal(&name))?;
     api.registry.wait_for_start(&name).await;
-    Ok(Json(AccountView::of(&server, account.participant.clone(), account.state())))
+    Ok(Json(AccountView::of(
+        &server,
+        account.participant.clone(),
+        account.state(),
+    )))
 }
 
 /// Begins to sign in at a server on another device (RFC 8628). Needs what `login` needs.
@@ -143,7 +166,9 @@ pub(crate) async fn begin_device(
     let Body(request) = body?;
     let account = account(&api, &caller, &name, request.participant.as_deref())?;
     let logins = &api.registry.accounts.logins;
-    let begun = logins.begin_device(&account, request.scopes, caller.id.as_str()).await;
+    let begun = logins
+        .begin_device(&account, request.scopes, caller.id.as_str())
+        .await;
     let begun = begun.map_err(|error| error.refusal(&name))?;
     let view = DeviceLoginBegun {
         id: begun.id,
@@ -169,21 +194,37 @@ pub(crate) async fn poll_device(
     Path((name, id)): Path<(String, String)>,
 ) -> ApiResult<(StatusCode, Json<DeviceLogin>)> {
     let server = named(&api, &name)?;
-    match api.registry.accounts.logins.poll_device(&id, caller.id.as_str()).await {
+    match api
+        .registry
+        .accounts
+        .logins
+        .poll_device(&id, caller.id.as_str())
+        .await
+    {
         Ok(account) => {
             api.registry.wait_for_start(&name).await;
             let view = AccountView::of(&server, account.participant.clone(), account.state());
-            Ok((StatusCode::OK, Json(DeviceLogin { account: Some(view), retry_after_ms: None })))
+            Ok((
+                StatusCode::OK,
+                Json(DeviceLogin {
+                    account: Some(view),
+                    retry_after_ms: None,
+                }),
+            ))
         }
         Err(LoginError::NotYet { retry_after_ms }) => {
-            let waits = DeviceLogin { account: None, retry_after_ms: Some(retry_after_ms) };
+            let waits = DeviceLogin {
+                account: None,
+                retry_after_ms: Some(retry_after_ms),
+            };
             Ok((StatusCode::ACCEPTED, Json(waits)))
         }
         Err(error) => Err(error.refusal(&name).into()),
     }
 }
 
-/// Signs out at a server: the tokens are forgotten, and revoked where the authorization server can do so. Needs what `login` needs.
+/// Signs out at a server: the tokens are forgotten, and revoked where the authorization server can
+/// do so. Needs what `login` needs.
 #[utoipa::path(
     post,
     path = "/api/v1/servers/{name}/logout",
@@ -201,10 +242,14 @@ pub(crate) async fn logout(
     let account = account(&api, &caller, &name, participant.as_deref())?;
     let failed = account.sign_out(caller.id.as_str()).await;
     let failed = failed.map_err(|fault| LoginError::Account(fault).refusal(&name))?;
-    Ok(Json(LoggedOut { server: name, not_revoked: failed.map(|trouble| trouble.to_string()) }))
+    Ok(Json(LoggedOut {
+        server: name,
+        not_revoked: failed.map(|trouble| trouble.to_string()),
+    }))
 }
 
-/// Enters the key of a caller for a server that wants one of each, in place of the one before, whose sessions end. Needs what `login` needs.
+/// Enters the key of a caller for a server that wants one of each, in place of the one before,
+/// whose sessions end. Needs what `login` needs.
 #[utoipa::path(
     post,
     path = "/api/v1/servers/{name}/key",
@@ -223,17 +268,25 @@ pub(crate) async fn enter_key(
     if account.site.config.kind != Kind::Key {
         let message = format!("the server `{name}` wants no key of its callers");
         let refusal = Refusal::new(RefusalCode::Conflict, message);
-        return Err(refusal.hint("its operator writes { caller = \"...\" } in `env` or `headers`").into());
+        return Err(refusal
+            .hint("its operator writes { caller = \"...\" } in `env` or `headers`")
+            .into());
     }
-    let key = CallerKey::new(&key).map_err(|why| Refusal::new(RefusalCode::Malformed, why.to_string()))?;
+    let key = CallerKey::new(&key)
+        .map_err(|why| Refusal::new(RefusalCode::Malformed, why.to_string()))?;
     let entered = account.enter_key(key, caller.id.as_str()).await;
     entered.map_err(|fault| LoginError::Account(fault).refusal(&name))?;
     let server = named(&api, &name)?;
-    Ok(Json(AccountView::of(&server, account.participant.clone(), account.state())))
+    Ok(Json(AccountView::of(
+        &server,
+        account.participant.clone(),
+        account.state(),
+    )))
 }
 
-/// Makes a one-time code with which the sender's browser is known as the sender's at connect pages. Good once, for ten minutes; a new
-/// one replaces it. Needs a token that is good for all that the participant may do.
+/// Makes a one-time code with which the sender's browser is known as the sender's at connect pages.
+/// Good once, for ten minutes; a new one replaces it. Needs a token that is good for all that the
+/// participant may do.
 #[utoipa::path(
     post,
     path = "/api/v1/connect-code",
@@ -283,8 +336,9 @@ fn account(
             .hint("leave out --as, or configure account = \"caller\""));
     }
     let participant = participant.unwrap_or(caller.id.as_str());
-    ParticipantId::new(participant)
-        .map_err(|error| Refusal::new(RefusalCode::Malformed, format!("`{participant}`: {error}")))?;
+    ParticipantId::new(participant).map_err(|error| {
+        Refusal::new(RefusalCode::Malformed, format!("`{participant}`: {error}"))
+    })?;
     Ok(server.of(Some(participant)))
 }
 
@@ -310,7 +364,8 @@ pub(crate) struct AccountView {
     /// The participant; absent for the account that all callers share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub participant: Option<String>,
-    /// `open` (no token was asked for), `wants_client`, `needs_login`, `pending`, `ready`, `refreshing` or `waiting`.
+    /// `open` (no token was asked for), `wants_client`, `needs_login`, `pending`, `ready`,
+    /// `refreshing` or `waiting`.
     pub state: String,
     /// Why it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -357,7 +412,8 @@ impl AccountView {
 /// Where a sign-in's browser comes back.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct LoginCallback {
-    /// The port on 127.0.0.1 that the gateway's client is registered with; absent before the first registration.
+    /// The port on 127.0.0.1 that the gateway's client is registered with; absent before the first
+    /// registration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Whether it is configured (`callback_port`): no other port is registered in its place.
@@ -371,7 +427,8 @@ pub(crate) struct LoginRequest {
     /// Whose account, where each caller has one; the sender's without it.
     #[serde(default)]
     pub participant: Option<String>,
-    /// The port on 127.0.0.1 at which the sender waits for the browser; without one the address is pasted.
+    /// The port on 127.0.0.1 at which the sender waits for the browser; without one the address is
+    /// pasted.
     #[serde(default)]
     pub port: Option<u16>,
     /// Scopes in place of those that the server asks for.

@@ -1,5 +1,6 @@
-//! Calls of tools: `/api/v1/tools/{name}/call`; results that were too large for their callers: `/api/v1/results/{id}`. Both are requests
-//! of their participant as any other: admitted, held and recorded.
+//! Calls of tools: `/api/v1/tools/{name}/call`; results that were too large for their callers:
+//! `/api/v1/results/{id}`. Both are requests of their participant as any other: admitted, held and
+//! recorded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,10 +31,12 @@ use crate::tools::DEFAULT_TOPIC;
 
 const METHOD: &str = "tools/call";
 
-/// Calls a tool, and answers with its result: the object that an MCP client gets, with `content` and, if the tool failed, `isError`.
+/// Calls a tool, and answers with its result: the object that an MCP client gets, with `content`
+/// and, if the tool failed, `isError`.
 ///
-/// A call that the caller may only propose waits for a decision: the answer is 202, at once, with the proposal, whose state and
-/// answer are at `/api/v1/proposals/{id}`. The server cannot ask the caller anything meanwhile.
+/// A call that the caller may only propose waits for a decision: the answer is 202, at once, with
+/// the proposal, whose state and answer are at `/api/v1/proposals/{id}`. The server cannot ask the
+/// caller anything meanwhile.
 #[utoipa::path(
     post,
     path = "/api/v1/tools/{name}/call",
@@ -57,20 +60,30 @@ pub(crate) async fn call(
         return Err(Refusal::new(RefusalCode::Malformed, "`arguments` must be an object").into());
     }
     let incoming = incoming(METHOD, |params| {
-        params.text("name", &name).raw("arguments", arguments.as_bytes());
+        params
+            .text("name", &name)
+            .raw("arguments", arguments.as_bytes());
     })?;
     let result = site.answer_to(incoming).await?;
     if let Some(proposal) = site.waits(&result) {
         let place = format!("/api/v1/proposals/{proposal}");
         let message = format!("the call waits for a decision: GET {place}");
-        let held = HeldCall { proposal: proposal.to_string(), message };
-        return Ok((StatusCode::ACCEPTED, [(header::LOCATION, place)], Json(held)).into_response());
+        let held = HeldCall {
+            proposal: proposal.to_string(),
+            message,
+        };
+        return Ok((
+            StatusCode::ACCEPTED,
+            [(header::LOCATION, place)],
+            Json(held),
+        )
+            .into_response());
     }
     Ok(([(header::CONTENT_TYPE, "application/json")], result).into_response())
 }
 
-/// Reads a result of a tool that was too large for its caller (`result_bytes_max`), as the resource `portmoot://results/{id}`: a page,
-/// a part, or the places of a text in it.
+/// Reads a result of a tool that was too large for its caller (`result_bytes_max`), as the resource
+/// `portmoot://results/{id}`: a page, a part, or the places of a text in it.
 ///
 /// Only its caller can read it, in its topic, for an hour.
 #[utoipa::path(
@@ -95,7 +108,10 @@ pub(crate) async fn kept_result(
     Query(query): Query<Vec<(String, String)>>,
 ) -> ApiResult<Response> {
     let asked = query.iter().filter(|(key, _)| key != "topic");
-    let uri = large::uri_of(&id, asked.map(|(key, value)| (key.as_str(), value.as_str())));
+    let uri = large::uri_of(
+        &id,
+        asked.map(|(key, value)| (key.as_str(), value.as_str())),
+    );
     let incoming = incoming("resources/read", |params| {
         params.text("uri", &uri);
     })?;
@@ -133,7 +149,9 @@ impl FromRequestParts<Api> for CallSite {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
         let Query(query) = Query::<HashMap<String, String>>::from_request_parts(parts, api).await?;
         let topic = query.get("topic").map_or(DEFAULT_TOPIC, String::as_str);
-        let visitor = api.registry.member(presented(parts), topic, Some(Wire::Mcp))?;
+        let visitor = api
+            .registry
+            .member(presented(parts), topic, Some(Wire::Mcp))?;
         let links = Extension::<Arc<dyn CallerLinks>>::from_request_parts(parts, api).await;
         let absent = |_| Refusal::new(RefusalCode::Internal, "no door is in front of the API");
         let link = links.map_err(absent)?.of(&visitor)?;
@@ -144,11 +162,16 @@ impl FromRequestParts<Api> for CallSite {
 impl CallSite {
     /// Makes a request, and waits for its result.
     async fn answer_to(&self, incoming: Incoming) -> Result<Bytes, Refusal> {
-        let Self { visitor: (dispatch, participant), link } = self;
+        let Self {
+            visitor: (dispatch, participant),
+            link,
+        } = self;
         dispatch.wait_for_target(link, &incoming.request).await;
         let (answered, answer) = oneshot::channel();
         let reply = Arc::new(HttpReply(Mutex::new(Some(answered))));
-        let call = dispatch.as_bearer(link, participant, || dispatch.request(link, incoming, reply));
+        let call = dispatch.as_bearer(link, participant, || {
+            dispatch.request(link, incoming, reply)
+        });
         let answer = AwaitedCall::new(dispatch, call).answer(answer).await;
         let cancelled = || Refusal::new(RefusalCode::Cancelled, "the call was cancelled");
         answer.unwrap_or_else(|| Err(cancelled()))
@@ -164,24 +187,40 @@ impl CallSite {
     }
 }
 
-/// A request as a modern client sends it that declares nothing, but gets a task if a call waits for a decision.
-fn incoming(method: &'static str, write: impl FnOnce(&mut Object<'_>)) -> Result<Incoming, Refusal> {
+/// A request as a modern client sends it that declares nothing, but gets a task if a call waits for
+/// a decision.
+fn incoming(
+    method: &'static str,
+    write: impl FnOnce(&mut Object<'_>),
+) -> Result<Incoming, Refusal> {
     let params = json::object(|params| {
         write(params);
         params.object("_meta", |meta| {
-            meta.text("io.modelcontextprotocol/protocolVersion", Version::NEWEST.as_str());
+            meta.text(
+                "io.modelcontextprotocol/protocolVersion",
+                Version::NEWEST.as_str(),
+            );
             meta.object("io.modelcontextprotocol/clientCapabilities", |_| {});
         });
     });
-    let malformed = |why: &rpc::Malformed| Refusal::new(RefusalCode::Malformed, why.message.clone());
+    let malformed =
+        |why: &rpc::Malformed| Refusal::new(RefusalCode::Malformed, why.message.clone());
     // The id is for this message alone: the caller has the connection.
     let message = Message::read(rpc::request(&Id::number(1), method, Some(&params)));
     let message = message.map_err(|why| malformed(&why))?;
     let params = Params::read(&message).map_err(|why| malformed(&why))?;
     let request = relay::decode_request(&params, Form::Modern);
-    let client = ClientProfile { version: Version::NEWEST, ..gateway::plain_client() };
+    let client = ClientProfile {
+        version: Version::NEWEST,
+        ..gateway::plain_client()
+    };
     let plain = Incoming::plain(request, None);
-    Ok(Incoming { client: Some(client), logs: Logs::None, parks: Parks::Task, ..plain })
+    Ok(Incoming {
+        client: Some(client),
+        logs: Logs::None,
+        parks: Parks::Task,
+        ..plain
+    })
 }
 
 /// The reply of a call: its result, or why there is none.
@@ -205,10 +244,17 @@ impl Reply for HttpReply {
             &Id::number(1),
             respell,
         );
-        let room = call.link.held.get().is_none_or(|held| held.has_room(encoded.frame.len()));
+        let room = call
+            .link
+            .held
+            .get()
+            .is_none_or(|held| held.has_room(encoded.frame.len()));
         self.send(match room {
             true => result(encoded.frame),
-            false => Err(Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read")),
+            false => Err(Refusal::new(
+                RefusalCode::Overloaded,
+                "too many answers wait to be read",
+            )),
         });
     }
 
@@ -223,12 +269,20 @@ impl Reply for HttpReply {
 
 /// The result in an answer, or its error as a refusal.
 fn result(frame: Bytes) -> Result<Bytes, Refusal> {
-    let unreadable = || Refusal::new(RefusalCode::UpstreamFailed, "the server's answer cannot be read");
+    let unreadable = || {
+        Refusal::new(
+            RefusalCode::UpstreamFailed,
+            "the server's answer cannot be read",
+        )
+    };
     let message = Message::read(frame).map_err(|_| unreadable())?;
     match (message.result(), message.error_object()) {
         (Some(result), _) => Ok(message.frame().slice_ref(result)),
         (None, Some(error)) => {
-            let why = format!("the server answered with the error {}: {}", error.code, error.message);
+            let why = format!(
+                "the server answered with the error {}: {}",
+                error.code, error.message
+            );
             Err(Refusal::new(RefusalCode::UpstreamFailed, why))
         }
         (None, None) => Err(unreadable()),

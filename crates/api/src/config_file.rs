@@ -1,5 +1,5 @@
-//! The configuration file of a running gateway, as the API changes it: planned, checked and written as the commands `add` and `rm` do,
-//! then taken over.
+//! The configuration file of a running gateway, as the API changes it: planned, checked and written
+//! as the commands `add` and `rm` do, then taken over.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,8 @@ use setup::{Change, Fields, FileError, SetupError, TextFile};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
-/// A wish that the gateway reads its configuration again. It is answered when that is in force, or refused.
+/// A wish that the gateway reads its configuration again. It is answered when that is in force, or
+/// refused.
 pub type Reload = oneshot::Sender<Result<(), Refusal>>;
 
 /// The configuration file of a gateway that reads it again when it changes.
@@ -39,14 +40,24 @@ pub(crate) struct Done {
 }
 
 impl ConfigFile {
-    /// The file at this path, which may not be there yet, and where the gateway receives that it has changed.
+    /// The file at this path, which may not be there yet, and where the gateway receives that it
+    /// has changed.
     pub fn new(
         path: PathBuf,
         has_client_files: bool,
         env: fn(&str) -> Option<String>,
     ) -> (Self, mpsc::Receiver<Reload>) {
         let (reload, reloads) = mpsc::channel(1);
-        (Self { path, has_client_files, env, reload, changing: Mutex::default() }, reloads)
+        (
+            Self {
+                path,
+                has_client_files,
+                env,
+                reload,
+                changing: Mutex::default(),
+            },
+            reloads,
+        )
     }
 
     /// The file as it is named to the operator.
@@ -54,11 +65,20 @@ impl ConfigFile {
         self.path.display().to_string()
     }
 
-    /// Changes one server, and has the gateway take the file over. If it does not, the file gets its old text back. `in_force` is whether
-    /// the gateway has a server of this name.
-    pub(crate) async fn change(&self, name: &str, wish: Wish, in_force: bool) -> Result<Done, Refusal> {
+    /// Changes one server, and has the gateway take the file over. If it does not, the file gets
+    /// its old text back. `in_force` is whether the gateway has a server of this name.
+    pub(crate) async fn change(
+        &self,
+        name: &str,
+        wish: Wish,
+        in_force: bool,
+    ) -> Result<Done, Refusal> {
         let _changing = self.changing.lock().await;
-        let (path, env, of_client) = (self.path.clone(), self.env, self.has_client_files && in_force);
+        let (path, env, of_client) = (
+            self.path.clone(),
+            self.env,
+            self.has_client_files && in_force,
+        );
         let named = name.to_owned();
         let write = move || {
             let (change, was_there) = plan(TextFile::read(&path)?, &named, wish, of_client)?;
@@ -87,11 +107,19 @@ impl ConfigFile {
 }
 
 fn plan(file: TextFile, name: &str, wish: Wish, of_client: bool) -> Result<(Change, bool), Failed> {
-    let was_there = setup::entries(&file)?.iter().any(|entry| entry.name == name);
-    let conflict = |why: String, hint: &'static str| Refusal::new(RefusalCode::Conflict, why).hint(hint);
+    let was_there = setup::entries(&file)?
+        .iter()
+        .any(|entry| entry.name == name);
+    let conflict =
+        |why: String, hint: &'static str| Refusal::new(RefusalCode::Conflict, why).hint(hint);
     if !was_there && of_client {
-        let why = format!("`{name}` is in a file of `--mcp-config`, which the gateway does not change");
-        return Err(conflict(why, "change it there: the gateway takes the file over within seconds").into());
+        let why =
+            format!("`{name}` is in a file of `--mcp-config`, which the gateway does not change");
+        return Err(conflict(
+            why,
+            "change it there: the gateway takes the file over within seconds",
+        )
+        .into());
     }
     let change = match wish {
         Wish::Put { new: true, .. } if was_there => {
@@ -113,14 +141,24 @@ fn plan(file: TextFile, name: &str, wish: Wish, of_client: bool) -> Result<(Chan
 /// Gives a file the text back that it had before a change, if it still has that of the change.
 fn put_back(change: &Change) -> Result<(), FileError> {
     let file = TextFile::read(&change.file.path)?;
-    if file.bytes == change.after { file.replace(change.file.bytes.as_deref()) } else { Ok(()) }
+    if file.bytes == change.after {
+        file.replace(change.file.bytes.as_deref())
+    } else {
+        Ok(())
+    }
 }
 
 fn invalid(problems: &[config::Problem], hint: Option<&str>) -> Refusal {
-    let all: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    let all: Vec<&str> = problems
+        .iter()
+        .map(|problem| problem.message.as_str())
+        .collect();
     let refusal = Refusal::new(
         RefusalCode::Malformed,
-        format!("the configuration would not be valid: {}; nothing was changed", all.join("; ")),
+        format!(
+            "the configuration would not be valid: {}; nothing was changed",
+            all.join("; ")
+        ),
     );
     match hint {
         Some(hint) => refusal.hint(hint.to_owned()),
@@ -151,7 +189,9 @@ impl From<SetupError> for Failed {
     fn from(error: SetupError) -> Self {
         match error {
             SetupError::File(error) => error.into(),
-            SetupError::Edit { .. } | SetupError::ToolHidden { .. } | SetupError::TooMany { .. } => {
+            SetupError::Edit { .. }
+            | SetupError::ToolHidden { .. }
+            | SetupError::TooMany { .. } => {
                 Self(Refusal::new(RefusalCode::Conflict, error.to_string()))
             }
         }
@@ -161,6 +201,15 @@ impl From<SetupError> for Failed {
 async fn off_the_runtime<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, Failed> + Send + 'static,
 ) -> Result<T, Refusal> {
-    let interrupted = |_| Failed(Refusal::new(RefusalCode::Internal, "the change was interrupted"));
-    spawn_blocking(act).await.map_err(interrupted).and_then(|done| done).map_err(|Failed(why)| why)
+    let interrupted = |_| {
+        Failed(Refusal::new(
+            RefusalCode::Internal,
+            "the change was interrupted",
+        ))
+    };
+    spawn_blocking(act)
+        .await
+        .map_err(interrupted)
+        .and_then(|done| done)
+        .map_err(|Failed(why)| why)
 }

@@ -20,12 +20,15 @@ use crate::error::{ApiError, ApiResult, Problem};
 use crate::state::{Api, Body, Caller, presented};
 
 /// The keys of a server in the order in which a person writes them; all others follow.
-const ORDER: [&str; 8] = ["type", "command", "args", "cwd", "env", "url", "headers", "prefix"];
+const ORDER: [&str; 8] = [
+    "type", "command", "args", "cwd", "env", "url", "headers", "prefix",
+];
 
 /// Adds a server to the configuration file, or changes it. Needs the operator key.
 ///
-/// The body has the keys of `[servers.NAME]`. The file is checked and written as the command `portmoot add` does, and the gateway takes it
-/// over before it answers; if it cannot, the file stays as it was. With `If-None-Match: *` no server is replaced.
+/// The body has the keys of `[servers.NAME]`. The file is checked and written as the command
+/// `portmoot add` does, and the gateway takes it over before it answers; if it cannot, the file
+/// stays as it was. With `If-None-Match: *` no server is replaced.
 #[utoipa::path(
     put,
     path = "/api/v1/servers/{name}",
@@ -45,18 +48,32 @@ pub(crate) async fn put(
     headers: HeaderMap,
     body: ApiResult<Body<Map<String, Value>>>,
 ) -> ApiResult<(StatusCode, Json<ConfiguredServer>)> {
-    let new = headers.get(header::IF_NONE_MATCH).is_some_and(|etag| etag == "*");
+    let new = headers
+        .get(header::IF_NONE_MATCH)
+        .is_some_and(|etag| etag == "*");
     // A stranger does not learn what is wrong with the body.
-    let body = operator.is_operator.then_some(body).transpose()?.map(|Body(keys)| keys);
+    let body = operator
+        .is_operator
+        .then_some(body)
+        .transpose()?
+        .map(|Body(keys)| keys);
     let fields = ordered(body.unwrap_or_default());
     let notes = notes(&fields);
     let (was_there, shown) = changed(api, operator, name, Wish::Put { fields, new }, notes).await?;
-    Ok((if was_there { StatusCode::OK } else { StatusCode::CREATED }, Json(shown)))
+    Ok((
+        if was_there {
+            StatusCode::OK
+        } else {
+            StatusCode::CREATED
+        },
+        Json(shown),
+    ))
 }
 
 /// Takes a server out of the configuration file. Needs the operator key.
 ///
-/// The gateway ends it before it answers. Its account, pins and log stay for a server of the same name.
+/// The gateway ends it before it answers. Its account, pins and log stay for a server of the same
+/// name.
 #[utoipa::path(
     delete,
     path = "/api/v1/servers/{name}",
@@ -90,8 +107,8 @@ pub(crate) struct ConfiguredServer {
     pub notes: Vec<String>,
 }
 
-/// A caller, and whether it has shown the operator key. To be the local user is not enough: where callers need no token every program
-/// of the machine is.
+/// A caller, and whether it has shown the operator key. To be the local user is not enough: where
+/// callers need no token every program of the machine is.
 pub(crate) struct Operator {
     pub(crate) by: Arc<Participant>,
     pub(crate) is_operator: bool,
@@ -103,7 +120,10 @@ impl FromRequestParts<Api> for Operator {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
         let Caller(by) = Caller::from_request_parts(parts, api).await?;
         let key = presented(parts).bearer;
-        Ok(Self { by, is_operator: key.is_some_and(|key| api.access.is_operator_key(key)) })
+        Ok(Self {
+            by,
+            is_operator: key.is_some_and(|key| api.access.is_operator_key(key)),
+        })
     }
 }
 
@@ -119,22 +139,43 @@ async fn changed(
     let failed = |_| Refusal::new(RefusalCode::Internal, "the change was interrupted");
     // A caller that leaves does not leave it half done.
     let done = tokio::spawn(async move {
-        let word = if matches!(wish, Wish::Remove) { "removed" } else { "configured" };
+        let word = if matches!(wish, Wish::Remove) {
+            "removed"
+        } else {
+            "configured"
+        };
         if !is_operator {
             let (refusal, from) = (no_operator(), by.id.as_str());
             let why = format!("{}: {word}", refusal.code.as_str());
             let refused = entry(None, from, CONFIGURE, Verdict::Refused);
             // It costs its sender little.
-            api.registry
-                .audit
-                .write_counted(permit, &AuditEntry { to: &[&name], why: Some(&why), ..refused });
+            api.registry.audit.write_counted(
+                permit,
+                &AuditEntry {
+                    to: &[&name],
+                    why: Some(&why),
+                    ..refused
+                },
+            );
             return Err(refusal);
         }
         let end = try_change(&api, &name, wish).await;
         permit.write_change((CONFIGURE, &name, None), by.id.as_str(), word, &end);
-        let file = api.file.as_ref().map(|file| file.shown()).unwrap_or_default();
+        let file = api
+            .file
+            .as_ref()
+            .map(|file| file.shown())
+            .unwrap_or_default();
         end.map(|Done { was_there, changed }| {
-            (was_there, ConfiguredServer { server: name, file, changed, notes })
+            (
+                was_there,
+                ConfiguredServer {
+                    server: name,
+                    file,
+                    changed,
+                    notes,
+                },
+            )
         })
     });
     Ok(done.await.map_err(failed)??)
@@ -142,12 +183,17 @@ async fn changed(
 
 async fn try_change(api: &Api, name: &str, wish: Wish) -> Result<Done, Refusal> {
     let Some(file) = &api.file else {
-        let refusal =
-            Refusal::new(RefusalCode::Unsupported, "this gateway has no configuration file to change");
+        let refusal = Refusal::new(
+            RefusalCode::Unsupported,
+            "this gateway has no configuration file to change",
+        );
         return Err(refusal.hint("start it with `portmoot serve --config FILE`"));
     };
     setup::check_name(name).map_err(|why| {
-        let message = format!("`{}` cannot be the name of a server: {why}", name.escape_debug());
+        let message = format!(
+            "`{}` cannot be the name of a server: {why}",
+            name.escape_debug()
+        );
         Refusal::new(RefusalCode::Malformed, message)
     })?;
     if let Wish::Put { fields, .. } = &wish
@@ -156,7 +202,12 @@ async fn try_change(api: &Api, name: &str, wish: Wish) -> Result<Done, Refusal> 
         let message = format!("`{}` is null", key.escape_debug());
         return Err(Refusal::new(RefusalCode::Malformed, message).hint("leave it out"));
     }
-    let in_force = api.registry.config().servers.iter().any(|server| server.name.as_str() == name);
+    let in_force = api
+        .registry
+        .config()
+        .servers
+        .iter()
+        .any(|server| server.name.as_str() == name);
     file.change(name, wish, in_force).await
 }
 
@@ -169,16 +220,27 @@ fn no_operator() -> Refusal {
 /// The keys in the order in which a person writes them.
 fn ordered(keys: Map<String, Value>) -> Fields {
     let mut fields: Fields = keys.into_iter().collect();
-    fields.sort_by_key(|(key, _)| ORDER.iter().position(|known| known == key).unwrap_or(ORDER.len()));
+    fields.sort_by_key(|(key, _)| {
+        ORDER
+            .iter()
+            .position(|known| known == key)
+            .unwrap_or(ORDER.len())
+    });
     fields
 }
 
-/// Says which variables, headers and parameters are in the file as they were sent though they look like secrets.
+/// Says which variables, headers and parameters are in the file as they were sent though they look
+/// like secrets.
 fn notes(fields: &Fields) -> Vec<String> {
-    let pairs = fields.iter().filter(|(key, _)| ["env", "headers", "query"].contains(&key.as_str()));
+    let pairs = fields
+        .iter()
+        .filter(|(key, _)| ["env", "headers", "query"].contains(&key.as_str()));
     let pairs = pairs.filter_map(|(_, value)| value.as_object()).flatten();
-    let secret =
-        pairs.filter(|(name, value)| value.as_str().is_some_and(|value| setup::is_secret(name, value)));
+    let secret = pairs.filter(|(name, value)| {
+        value
+            .as_str()
+            .is_some_and(|value| setup::is_secret(name, value))
+    });
     let note = |(name, _): (&String, &Value)| {
         let name = name.escape_debug();
         format!(

@@ -7,13 +7,14 @@ use utoipa::openapi::{Components, RefOr, Response};
 use utoipa::{Modify, OpenApi};
 
 use crate::{
-    accounts, calls, configured, health, logins, metrics, participants, pins, proposals, rights, servers,
-    switches, tokens, tools,
+    accounts, calls, configured, health, logins, metrics, participants, pins, proposals, rights,
+    servers, switches, tokens, tools,
 };
 
 /// The name of the security scheme.
 const BEARER: &str = "bearer";
-/// Pages that answer without a token also where callers need one. Of them `/readyz` says more to a caller with one.
+/// Pages that answer without a token also where callers need one. Of them `/readyz` says more to a
+/// caller with one.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 const TOKEN: &str = "A token of `portmoot token new`, of the gateway's own sign-in, or of a configured issuer; or the operator key, \
                      which is the file `operator.key` in the gateway's data directory. Without participants and tokens callers need \
@@ -86,7 +87,8 @@ pub fn document() -> String {
     text
 }
 
-/// Writer of the document's other parts: the address, the token, and a description of each response.
+/// Writer of the document's other parts: the address, the token, and a description of each
+/// response.
 struct Rest;
 
 impl Modify for Rest {
@@ -95,9 +97,15 @@ impl Modify for Rest {
             .default_value("http://127.0.0.1:7070")
             .description(Some("The address of the gateway."))
             .build();
-        let server = ServerBuilder::new().url("{gateway}").parameter("gateway", gateway).build();
+        let server = ServerBuilder::new()
+            .url("{gateway}")
+            .parameter("gateway", gateway)
+            .build();
         document.servers = Some(vec![server]);
-        let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(TOKEN)).build();
+        let token = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some(TOKEN))
+            .build();
         let components = document.components.get_or_insert_with(Components::default);
         components.add_security_scheme(BEARER, SecurityScheme::Http(token));
         for (path, item) in &mut document.paths.paths {
@@ -122,12 +130,17 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut O
         ("post", &mut item.post),
         ("delete", &mut item.delete),
     ];
-    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+    all.into_iter()
+        .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// The name of an operation's function in a generated client, such as `post_tools_by_name_call`. It depends on nothing but the operation.
+/// The name of an operation's function in a generated client, such as `post_tools_by_name_call`. It
+/// depends on nothing but the operation.
 fn operation_id(method: &str, path: &str) -> String {
-    let words = path.trim_start_matches("/api/v1").split('/').filter(|word| !word.is_empty());
+    let words = path
+        .trim_start_matches("/api/v1")
+        .split('/')
+        .filter(|word| !word.is_empty());
     words.fold(method.to_owned(), |id, word| match word.strip_prefix('{') {
         Some(parameter) => format!("{id}_by_{}", parameter.trim_end_matches('}')),
         None => format!("{id}_{word}").replace('-', "_"),
@@ -136,7 +149,11 @@ fn operation_id(method: &str, path: &str) -> String {
 
 fn requirements(is_open: bool) -> Vec<SecurityRequirement> {
     let bearer = SecurityRequirement::new(BEARER, Vec::<String>::new());
-    if is_open { vec![SecurityRequirement::default(), bearer] } else { vec![bearer] }
+    if is_open {
+        vec![SecurityRequirement::default(), bearer]
+    } else {
+        vec![bearer]
+    }
 }
 
 /// Gives a response that has no description that of its status.

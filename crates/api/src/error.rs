@@ -84,7 +84,9 @@ impl IntoResponse for ApiError {
         let mut response = (status, Json(problem)).into_response();
         if status == StatusCode::UNAUTHORIZED {
             let scheme = HeaderValue::from_static("Bearer");
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, scheme);
         }
         // For the door, which may know more about how to authenticate.
         response.extensions_mut().insert(self.0);

@@ -12,13 +12,17 @@ use crate::state::{Api, presented};
 /// Whether the process answers.
 #[utoipa::path(get, path = "/healthz", responses((status = 200, body = Health)))]
 pub(crate) async fn healthz() -> Json<Health> {
-    Json(Health { status: "alive".into(), version: env!("CARGO_PKG_VERSION").into() })
+    Json(Health {
+        status: "alive".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+    })
 }
 
 /// Whether the gateway is ready for requests.
 ///
-/// It is ready when no server is starting for the first time, and the audit log can be written. Callers with
-/// `portmoot/servers` learn the names of the servers that are not ready, others their number.
+/// It is ready when no server is starting for the first time, and the audit log can be written.
+/// Callers with `portmoot/servers` learn the names of the servers that are not ready, others their
+/// number.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -38,16 +42,27 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
     // One that starts again is listed, and a call waits for it.
     let starting = upstreams.iter().any(|upstream| !upstream.has_settled());
     let servers_not_ready = not_ready.len();
-    let needing = not_ready.iter().filter(|status| status.state == upstream::State::NeedsLogin);
+    let needing = not_ready
+        .iter()
+        .filter(|status| status.state == upstream::State::NeedsLogin);
     let servers_need_login = needing.count();
     let named = |status: Status| {
         let (name, state) = (status.name.to_string(), status.state.as_str().to_owned());
-        ServerNotReady { name, state, reason: status.reason, cause: status.cause }
+        ServerNotReady {
+            name,
+            state,
+            reason: status.reason,
+            cause: status.cause,
+        }
     };
     let servers = may_name.then(|| not_ready.into_iter().map(named).collect());
     let issuers = api.registry.bearers.issuers();
-    let conditions = issuers.into_iter().map(|(name, issuer)| (name, issuer.condition()));
-    let failing: Vec<_> = conditions.filter(|(_, condition)| condition.why().is_some()).collect();
+    let conditions = issuers
+        .into_iter()
+        .map(|(name, issuer)| (name, issuer.condition()));
+    let failing: Vec<_> = conditions
+        .filter(|(_, condition)| condition.why().is_some())
+        .collect();
     let issuers_not_ready = failing.len();
     let named = |(name, condition): (String, Condition)| IssuerNotReady {
         name,
@@ -57,7 +72,11 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
     let issuers = may_name.then(|| failing.into_iter().map(named).collect());
     let audit = (!api.registry.audit.is_available()).then(|| "unavailable".to_owned());
     let ready = !starting && audit.is_none();
-    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     (
         status,
         Json(Ready {
@@ -84,7 +103,8 @@ pub(crate) struct Health {
 /// Readiness of the gateway.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Ready {
-    /// False while a server is starting for the first time, and while the audit log cannot be written.
+    /// False while a server is starting for the first time, and while the audit log cannot be
+    /// written.
     pub ready: bool,
     /// How many servers are not ready.
     pub servers_not_ready: usize,
@@ -93,13 +113,14 @@ pub(crate) struct Ready {
     /// These servers, for callers with `portmoot/servers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<ServerNotReady>>,
-    /// How many issuers of access tokens could not be asked the last time. The gateway is ready without them: it knows the tokens
-    /// that it has checked.
+    /// How many issuers of access tokens could not be asked the last time. The gateway is ready
+    /// without them: it knows the tokens that it has checked.
     pub issuers_not_ready: usize,
     /// These issuers, for callers with `portmoot/servers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuers: Option<Vec<IssuerNotReady>>,
-    /// `unavailable` while the audit log cannot be written: requests that must be recorded are refused.
+    /// `unavailable` while the audit log cannot be written: requests that must be recorded are
+    /// refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<String>,
 }

@@ -1,10 +1,12 @@
-//! REST API `/api/v1` for the command line and scripts, `/healthz`, `/readyz` and `/metrics` for monitoring, and the schema registry.
+//! REST API `/api/v1` for the command line and scripts, `/healthz`, `/readyz` and `/metrics` for
+//! monitoring, and the schema registry.
 //!
 //! - [`router`]: all routes, for the HTTP door.
 //! - [`document`]: the OpenAPI document.
 //! - [`ConfigFile`]: the configuration file that the API changes.
 //!
-//! Requests authenticate like every other request of the gateway. The gateway's own acts need its own capabilities:
+//! Requests authenticate like every other request of the gateway. The gateway's own acts need its
+//! own capabilities:
 //! `portmoot/servers`, `portmoot/pins`, `portmoot/tokens`, `portmoot/grants`.
 
 mod accounts;

@@ -21,8 +21,11 @@ async fn act<T: Send + 'static>(
     act: impl FnOnce(&SignIn, &Asker<'_>) -> Result<T, Refusal> + Send + 'static,
 ) -> ApiResult<T> {
     let sign_in = api.sign_in.clone().ok_or_else(|| {
-        Refusal::new(RefusalCode::Unsupported, "signing in is not enabled at this gateway")
-            .hint("set `enabled = true` in [login], with `public_url` in [server], and restart it")
+        Refusal::new(
+            RefusalCode::Unsupported,
+            "signing in is not enabled at this gateway",
+        )
+        .hint("set `enabled = true` in [login], with `public_url` in [server], and restart it")
     })?;
     let (for_others, grants) = (api.holds(&by, TOKENS, None), api.registry.grants());
     blocking(move || {
@@ -30,13 +33,21 @@ async fn act<T: Send + 'static>(
             LOCAL_USER => Authority::Operator,
             _ => Authority::Participant(&by, &grants),
         };
-        act(&sign_in, &Asker { by: &by, authority, for_others })
+        act(
+            &sign_in,
+            &Asker {
+                by: &by,
+                authority,
+                for_others,
+            },
+        )
     })
     .await
 }
 
-/// Makes a one-time code with which a participant signs in at the page of a client. Needs `portmoot/tokens`, and all that the participant
-/// may do, for as long as a sign-in lasts; a participant gets codes for itself without.
+/// Makes a one-time code with which a participant signs in at the page of a client. Needs
+/// `portmoot/tokens`, and all that the participant may do, for as long as a sign-in lasts; a
+/// participant gets codes for itself without.
 #[utoipa::path(
     post,
     path = "/api/v1/logins",
@@ -49,7 +60,10 @@ pub(crate) async fn one_time_code(
     body: ApiResult<Body<NewCode>>,
 ) -> ApiResult<(StatusCode, Json<OneTimeCode>)> {
     let Body(NewCode { name }) = body?;
-    let code = act(&api, by, move |sign_in, asker| sign_in.one_time_code(asker, &name)).await?;
+    let code = act(&api, by, move |sign_in, asker| {
+        sign_in.one_time_code(asker, &name)
+    })
+    .await?;
     Ok((StatusCode::CREATED, Json(code)))
 }
 
@@ -67,7 +81,10 @@ pub(crate) struct NewCode {
     path = "/api/v1/clients",
     responses((status = 200, body = ClientList), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn clients(State(api): State<Api>, Caller(by): Caller) -> ApiResult<Json<ClientList>> {
+pub(crate) async fn clients(
+    State(api): State<Api>,
+    Caller(by): Caller,
+) -> ApiResult<Json<ClientList>> {
     let clients = act(&api, by, |sign_in, asker| Ok(sign_in.signed_in(asker))).await?;
     Ok(Json(ClientList { clients }))
 }
@@ -79,8 +96,9 @@ pub(crate) struct ClientList {
     pub clients: Vec<SignedInClient>,
 }
 
-/// Ends the sign-ins of a client, named by the beginning of its digest or by its id, and forgets the consents. Needs `portmoot/tokens`, and
-/// all that the participants may do; a participant ends its own without.
+/// Ends the sign-ins of a client, named by the beginning of its digest or by its id, and forgets
+/// the consents. Needs `portmoot/tokens`, and all that the participants may do; a participant ends
+/// its own without.
 #[utoipa::path(
     delete,
     path = "/api/v1/clients/{client}",
@@ -93,8 +111,9 @@ pub(crate) async fn revoke_client(
     Path(client): Path<String>,
     Query(of): Query<OfParticipant>,
 ) -> ApiResult<Json<EndedSignIns>> {
-    let act =
-        act(&api, by, move |sign_in, asker| sign_in.revoke_client(asker, &client, of.participant.as_deref()));
+    let act = act(&api, by, move |sign_in, asker| {
+        sign_in.revoke_client(asker, &client, of.participant.as_deref())
+    });
     Ok(Json(act.await?))
 }
 
@@ -105,13 +124,17 @@ pub(crate) struct OfParticipant {
     participant: Option<String>,
 }
 
-/// The consents that participants have given to clients. Without `portmoot/tokens` those of the caller.
+/// The consents that participants have given to clients. Without `portmoot/tokens` those of the
+/// caller.
 #[utoipa::path(
     get,
     path = "/api/v1/consents",
     responses((status = 200, body = ConsentList), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn consents(State(api): State<Api>, Caller(by): Caller) -> ApiResult<Json<ConsentList>> {
+pub(crate) async fn consents(
+    State(api): State<Api>,
+    Caller(by): Caller,
+) -> ApiResult<Json<ConsentList>> {
     let consents = act(&api, by, |sign_in, asker| Ok(sign_in.consents(asker))).await?;
     Ok(Json(ConsentList { consents }))
 }
@@ -123,7 +146,8 @@ pub(crate) struct ConsentList {
     pub consents: Vec<GivenConsent>,
 }
 
-/// Forgets the consents to a client, and ends the sign-ins that they gave. Rights as for revoking the client.
+/// Forgets the consents to a client, and ends the sign-ins that they gave. Rights as for revoking
+/// the client.
 #[utoipa::path(
     delete,
     path = "/api/v1/consents/{client}",

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use axum::{extract::State, http::header};
 use control::Registry;
 use prometheus_client::{
-    encoding::text::encode, metrics::counter::Counter, metrics::family::Family, metrics::gauge::Gauge,
-    metrics::info::Info, registry::Registry as Metrics,
+    encoding::text::encode, metrics::counter::Counter, metrics::family::Family,
+    metrics::gauge::Gauge, metrics::info::Info, registry::Registry as Metrics,
 };
 
 use crate::error::ApiResult;
@@ -22,7 +22,8 @@ type Labels = Vec<(&'static str, String)>;
 
 /// Metrics of the gateway, its servers, and the topics that the caller may know of.
 ///
-/// Needs a token if the gateway requires tokens: the metrics name topics, and servers to callers with `portmoot/servers`.
+/// Needs a token if the gateway requires tokens: the metrics name topics, and servers to callers
+/// with `portmoot/servers`.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -48,7 +49,11 @@ fn render(registry: &Registry, caller: &Participant, names_servers: bool) -> Str
 }
 
 fn process(metrics: &mut Metrics, registry: &Registry) {
-    metrics.register("build", "The running version", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+    metrics.register(
+        "build",
+        "The running version",
+        Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+    );
     let mut gauge = |name: &str, help: &str, value: i64| {
         let gauge = Gauge::<i64>::default();
         gauge.set(value);
@@ -57,14 +62,34 @@ fn process(metrics: &mut Metrics, registry: &Registry) {
     let seconds = i64::try_from(registry.context.now_ms() / 1000).unwrap_or(i64::MAX);
     let sessions = registry.http_sessions.load(Ordering::Relaxed);
     let held = "Bytes that wait for readers or are kept for them, and bodies while they are read";
-    gauge("uptime_seconds", "Seconds since the gateway started", seconds);
-    gauge("sessions", "Legacy sessions open over HTTP", number(sessions));
+    gauge(
+        "uptime_seconds",
+        "Seconds since the gateway started",
+        seconds,
+    );
+    gauge(
+        "sessions",
+        "Legacy sessions open over HTTP",
+        number(sessions),
+    );
     gauge("held_bytes", held, number(registry.held.taken()));
     let newcomers = "Bytes that wait of senders that are not known yet";
-    gauge("newcomer_bytes", newcomers, number(registry.newcomers.taken()));
+    gauge(
+        "newcomer_bytes",
+        newcomers,
+        number(registry.newcomers.taken()),
+    );
     let (audit, journal) = (registry.audit.is_available(), registry.keeps_journal());
-    gauge("audit_available", "0 while requests that must be recorded are refused", i64::from(audit));
-    gauge("journal_available", "0 if the journal cannot be written", i64::from(journal));
+    gauge(
+        "audit_available",
+        "0 while requests that must be recorded are refused",
+        i64::from(audit),
+    );
+    gauge(
+        "journal_available",
+        "0 if the journal cannot be written",
+        i64::from(journal),
+    );
 }
 
 fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Participant, bool)) {
@@ -72,8 +97,13 @@ fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Partic
     let states = Family::<Labels, Gauge>::default();
     let restarts = Family::<Labels, Counter>::default();
     let [sessions, calls, tools, unlisted] = [(); 4].map(|()| Family::<Labels, Gauge>::default());
-    let known = registry.topics().into_iter().filter(|dispatch| registry.may_know(caller, dispatch.name()));
-    let serving = known.flat_map(|dispatch| dispatch.servers()).filter(|server| server.serves());
+    let known = registry
+        .topics()
+        .into_iter()
+        .filter(|dispatch| registry.may_know(caller, dispatch.name()));
+    let serving = known
+        .flat_map(|dispatch| dispatch.servers())
+        .filter(|server| server.serves());
     let serving = serving.map(|server| server.upstream.clone());
     // A participant may serve in several topics: its numbers are added up.
     for upstream in registry.upstreams().into_iter().chain(serving) {
@@ -84,13 +114,19 @@ fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Partic
         if !names {
             continue;
         }
-        states.get_or_create(&[label.clone(), vec![state]].concat()).set(1);
+        states
+            .get_or_create(&[label.clone(), vec![state]].concat())
+            .set(1);
         restarts.get_or_create(&label).inc_by(status.restarts);
-        sessions.get_or_create(&label).inc_by(number(status.sessions));
+        sessions
+            .get_or_create(&label)
+            .inc_by(number(status.sessions));
         calls.get_or_create(&label).inc_by(number(status.calls));
         let [listed, ..] = status.listed;
         tools.get_or_create(&label).inc_by(number(listed));
-        unlisted.get_or_create(&label).inc_by(number(status.quarantined.len()));
+        unlisted
+            .get_or_create(&label)
+            .inc_by(number(status.quarantined.len()));
     }
     metrics.register("servers", "Servers in this state", counts);
     if !names {
@@ -102,7 +138,11 @@ fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Partic
         "1 for the state of the account that all callers share",
         accounts(registry),
     );
-    metrics.register("server_restarts", "Sessions with the server that ended unexpectedly", restarts);
+    metrics.register(
+        "server_restarts",
+        "Sessions with the server that ended unexpectedly",
+        restarts,
+    );
     metrics.register("server_sessions", "Sessions open with the server", sessions);
     metrics.register("server_calls", "Calls open at the server", calls);
     metrics.register("server_tools", "Tools that the server lists", tools);
@@ -116,12 +156,19 @@ fn servers(metrics: &mut Metrics, registry: &Registry, (caller, names): (&Partic
 /// The states of the accounts that all callers of a server share.
 fn accounts(registry: &Registry) -> Family<Labels, Gauge> {
     let states = Family::<Labels, Gauge>::default();
-    let shared = registry.accounts.servers().into_iter().filter(|server| !server.is_of_callers());
+    let shared = registry
+        .accounts
+        .servers()
+        .into_iter()
+        .filter(|server| !server.is_of_callers());
     for server in shared {
         // It is there before anything was asked of it.
         let _ = server.of(None);
         for (_, account) in server.all(&registry.accounts.logins) {
-            let state = vec![("server", server.site.name.clone()), ("state", account.state.to_owned())];
+            let state = vec![
+                ("server", server.site.name.clone()),
+                ("state", account.state.to_owned()),
+            ];
             states.get_or_create(&state).set(1);
         }
     }
@@ -131,30 +178,59 @@ fn accounts(registry: &Registry) -> Family<Labels, Gauge> {
 fn topics(metrics: &mut Metrics, registry: &Registry, caller: &Participant) {
     let counted = [(); 4].map(|()| Family::<Labels, Gauge>::default());
     let [requests, violations] = [(); 2].map(|()| Family::<Labels, Counter>::default());
-    for dispatch in registry.topics().iter().filter(|dispatch| registry.may_know(caller, dispatch.name())) {
+    for dispatch in registry
+        .topics()
+        .iter()
+        .filter(|dispatch| registry.may_know(caller, dispatch.name()))
+    {
         let label = vec![("topic", dispatch.name().to_string())];
         let counts = dispatch.with(|topic| {
-            [topic.participants_len(), topic.links_len(), topic.operations_len(), topic.proposals_len()]
+            [
+                topic.participants_len(),
+                topic.links_len(),
+                topic.operations_len(),
+                topic.proposals_len(),
+            ]
         });
         for (gauge, count) in counted.iter().zip(counts) {
             gauge.get_or_create(&label).set(number(count));
         }
         for (verdict, count) in dispatch.verdicts() {
             let verdict = ("verdict", verdict.to_owned());
-            requests.get_or_create(&[label.clone(), vec![verdict]].concat()).inc_by(count);
+            requests
+                .get_or_create(&[label.clone(), vec![verdict]].concat())
+                .inc_by(count);
         }
         for (broken, count) in dispatch.violations() {
             let broken = ("broken", broken.to_owned());
-            violations.get_or_create(&[label.clone(), vec![broken]].concat()).inc_by(count);
+            violations
+                .get_or_create(&[label.clone(), vec![broken]].concat())
+                .inc_by(count);
         }
     }
     let [participants, links, operations, proposals] = counted;
-    metrics.register("topic_participants", "Participants in the topic, servers included", participants);
+    metrics.register(
+        "topic_participants",
+        "Participants in the topic, servers included",
+        participants,
+    );
     metrics.register("topic_links", "Links of participants to the topic", links);
-    metrics.register("topic_operations", "Operations open in the topic", operations);
-    metrics.register("topic_proposals", "Proposals in the topic that have not ended", proposals);
+    metrics.register(
+        "topic_operations",
+        "Operations open in the topic",
+        operations,
+    );
+    metrics.register(
+        "topic_proposals",
+        "Proposals in the topic that have not ended",
+        proposals,
+    );
     metrics.register("requests", "Requests by verdict", requests);
-    metrics.register("violations", "Envelopes by the rule that they break", violations);
+    metrics.register(
+        "violations",
+        "Envelopes by the rule that they break",
+        violations,
+    );
 }
 
 /// Issuers of access tokens, and what is known of their tokens; nothing if none is configured.
@@ -169,7 +245,9 @@ fn issuers(metrics: &mut Metrics, registry: &Registry, names: bool) {
         let state = ("state", issuer.condition().as_str().to_owned());
         counts.get_or_create(&vec![state.clone()]).inc();
         let label = vec![("issuer", name)];
-        states.get_or_create(&[label.clone(), vec![state]].concat()).set(1);
+        states
+            .get_or_create(&[label.clone(), vec![state]].concat())
+            .set(1);
         let all = issuer.asked();
         for (what, count) in [("keys", all.keys), ("tokens", all.tokens)] {
             let label = [label.clone(), vec![("for", what.to_owned())]].concat();
@@ -181,17 +259,31 @@ fn issuers(metrics: &mut Metrics, registry: &Registry, names: bool) {
     known.set(number(registry.bearers.tokens_len()));
     refused.inc_by(registry.bearers.refused());
     metrics.register("issuers", "Issuers of access tokens in this state", counts);
-    metrics.register("access_tokens", "Access tokens that were checked and are remembered", known);
-    metrics.register("access_tokens_refused", "Access tokens that were refused", refused);
+    metrics.register(
+        "access_tokens",
+        "Access tokens that were checked and are remembered",
+        known,
+    );
+    metrics.register(
+        "access_tokens_refused",
+        "Access tokens that were refused",
+        refused,
+    );
     if names {
         metrics.register("issuer_state", "1 for the state of the issuer", states);
         metrics.register("issuer_requests", "Requests to the issuer", asked);
-        metrics.register("issuer_requests_failed", "Requests to the issuer without an answer of use", failed);
+        metrics.register(
+            "issuer_requests_failed",
+            "Requests to the issuer without an answer of use",
+            failed,
+        );
     }
 }
 
 fn audit(metrics: &mut Metrics, registry: &Registry) {
-    let Some(load) = registry.audit.load() else { return };
+    let Some(load) = registry.audit.load() else {
+        return;
+    };
     let waiting = Gauge::<i64>::default();
     let [refused, lost] = [load.refused, load.lost].map(|count| {
         let counter = Counter::<u64>::default();
@@ -199,8 +291,16 @@ fn audit(metrics: &mut Metrics, registry: &Registry) {
         counter
     });
     waiting.set(number(load.waiting));
-    metrics.register("audit_waiting", "Entries of the audit log that wait for the disk", waiting);
-    metrics.register("audit_refused", "Acts refused because they could not be recorded", refused);
+    metrics.register(
+        "audit_waiting",
+        "Entries of the audit log that wait for the disk",
+        waiting,
+    );
+    metrics.register(
+        "audit_refused",
+        "Acts refused because they could not be recorded",
+        refused,
+    );
     metrics.register("audit_lost", "Entries of the audit log that are lost", lost);
 }
 

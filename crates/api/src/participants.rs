@@ -1,4 +1,5 @@
-//! Participants and their capabilities: `/api/v1/participants`, and the endpoint of MCPx v0.1, section 11.3.
+//! Participants and their capabilities: `/api/v1/participants`, and the endpoint of MCPx v0.1,
+//! section 11.3.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,7 +35,9 @@ impl FromRequestParts<Api> for InTopic {
     async fn from_request_parts(parts: &mut Parts, api: &Api) -> ApiResult<Self> {
         let Query(TopicQuery { topic }) = Query::from_request_parts(parts, api).await?;
         let named = topic.map(|topic| TopicName::new(&topic)).transpose();
-        Ok(Self(named.map_err(|error| malformed(&format!("`topic` is not a topic's name: {error}")))?))
+        Ok(Self(named.map_err(|error| {
+            malformed(&format!("`topic` is not a topic's name: {error}"))
+        })?))
     }
 }
 
@@ -74,7 +77,9 @@ pub(crate) async fn participants(
 ) -> ApiResult<Json<ParticipantList>> {
     let topics = match topic {
         Some(topic) => vec![api.registry.enter(topic.as_str(), &caller)?],
-        None => api.registry.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
+        None => api
+            .registry
+            .sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
     };
     let mut participants = Vec::new();
     for dispatch in topics {
@@ -84,14 +89,29 @@ pub(crate) async fn participants(
     Ok(Json(ParticipantList { participants }))
 }
 
-/// The participants of a topic by id: those that are present, and all that may enter it if the caller `may_grant`.
+/// The participants of a topic by id: those that are present, and all that may enter it if the
+/// caller `may_grant`.
 fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, ParticipantEntry> {
     let (name, grants, now_ms) = (dispatch.name(), api.registry.grants(), unix_ms());
     let granted = |id: &ParticipantId| -> Vec<GrantEntry> {
-        let here = |grant: &&store::Grant| grant.topic.as_ref().is_none_or(|topic| topic == name.as_str());
-        grants.of(id, now_ms).filter(|_| may_grant).filter(here).map(GrantEntry::of).collect()
+        let here = |grant: &&store::Grant| {
+            grant
+                .topic
+                .as_ref()
+                .is_none_or(|topic| topic == name.as_str())
+        };
+        grants
+            .of(id, now_ms)
+            .filter(|_| may_grant)
+            .filter(here)
+            .map(GrantEntry::of)
+            .collect()
     };
-    let clients = if may_grant { clients(dispatch) } else { BTreeMap::new() };
+    let clients = if may_grant {
+        clients(dispatch)
+    } else {
+        BTreeMap::new()
+    };
     let entry = |id: &ParticipantId, serves: bool, links: usize, capabilities: &Capabilities| {
         let entry = ParticipantEntry {
             id: id.to_string(),
@@ -110,8 +130,15 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
         entry(id, one.serves, one.links, capabilities)
     });
     let mut entries: BTreeMap<_, _> = present.collect();
-    let known = if may_grant { api.registry.everybody() } else { Vec::new() };
-    for absent in known.iter().filter(|known| api.registry.may_enter(known, name)) {
+    let known = if may_grant {
+        api.registry.everybody()
+    } else {
+        Vec::new()
+    };
+    for absent in known
+        .iter()
+        .filter(|known| api.registry.may_enter(known, name))
+    {
         let capabilities = || api.registry.in_force(absent, Some(name));
         if !entries.contains_key(absent.id.as_str()) {
             entries.extend([entry(&absent.id, false, 0, &capabilities())]);
@@ -135,7 +162,9 @@ fn clients(dispatch: &Dispatch) -> BTreeMap<ParticipantId, Vec<String>> {
         };
         all.entry(id).or_default().extend(client);
     }
-    all.into_iter().map(|(id, names)| (id, named(names))).collect()
+    all.into_iter()
+        .map(|(id, names)| (id, named(names)))
+        .collect()
 }
 
 /// Name and version of a client, as its `Implementation` object has them.
@@ -218,7 +247,8 @@ pub(crate) async fn grant(
     }))
 }
 
-/// Removes the changes of a participant's capabilities, all or those for one topic. Needs `portmoot/grants`.
+/// Removes the changes of a participant's capabilities, all or those for one topic. Needs
+/// `portmoot/grants`.
 ///
 /// Its configured capabilities apply again.
 #[utoipa::path(
@@ -244,19 +274,27 @@ fn texts(capabilities: &Capabilities) -> Vec<String> {
 pub(crate) fn participant_of(id: &str) -> Result<ParticipantId, Refusal> {
     let known = ParticipantId::new(id).ok().filter(|id| !is_guest(id));
     known.ok_or_else(|| {
-        let message = format!("there is no participant `{}` to grant to", id.escape_debug());
-        Refusal::new(RefusalCode::UnknownTarget, message).hint("list them: portmoot participants ls")
+        let message = format!(
+            "there is no participant `{}` to grant to",
+            id.escape_debug()
+        );
+        Refusal::new(RefusalCode::UnknownTarget, message)
+            .hint("list them: portmoot participants ls")
     })
 }
 
 fn expiry(change: &CapabilityChange) -> Result<Option<u64>, Refusal> {
     match (&change.expires, change.expires_in_seconds) {
         (None, None) => Ok(None),
-        (Some(_), Some(_)) => Err(malformed("`expires` and `expires_in_seconds` are one setting")),
+        (Some(_), Some(_)) => Err(malformed(
+            "`expires` and `expires_in_seconds` are one setting",
+        )),
         (Some(text), None) => read_rfc3339(text).map(Some).ok_or_else(|| {
             malformed("`expires` must be a time of RFC 3339").hint("such as 2026-07-28T12:30:00Z")
         }),
-        (None, Some(seconds)) => Ok(Some(unix_ms().saturating_add(seconds.saturating_mul(1_000)))),
+        (None, Some(seconds)) => Ok(Some(
+            unix_ms().saturating_add(seconds.saturating_mul(1_000)),
+        )),
     }
 }
 
@@ -266,7 +304,12 @@ fn malformed(message: &str) -> Refusal {
 
 /// A time in whole seconds, as MCPx prints it.
 fn whole_seconds(at_ms: u64) -> String {
-    rfc3339(at_ms).split('.').next().unwrap_or_default().to_owned() + "Z"
+    rfc3339(at_ms)
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+        + "Z"
 }
 
 /// Participants, once for each topic.
@@ -287,8 +330,8 @@ pub(crate) struct ParticipantEntry {
     pub role: String,
     /// Its connections and sessions in the topic; 0 if it is absent.
     pub links: usize,
-    /// Names and versions that its clients give themselves, each once and at most 16; `room` is a connection to the room. For callers
-    /// with `portmoot/grants`.
+    /// Names and versions that its clients give themselves, each once and at most 16; `room` is a
+    /// connection to the room. For callers with `portmoot/grants`.
     pub clients: Vec<String>,
     /// Its capabilities in the topic.
     pub capabilities: Vec<String>,
@@ -379,12 +422,23 @@ mod tests {
 
     #[test]
     fn clients_are_named_up_to_a_number_and_a_length() {
-        assert_eq!(client(Some(br#"{"name":"claude-code","version":"2.1"}"#)).unwrap(), "claude-code 2.1");
+        assert_eq!(
+            client(Some(br#"{"name":"claude-code","version":"2.1"}"#)).unwrap(),
+            "claude-code 2.1"
+        );
         assert_eq!(client(Some(br#"{"name":"x"}"#)).unwrap(), "x");
-        assert_eq!((client(Some(b"{}")), client(Some(b"no JSON")), client(None)), (None, None, None));
+        assert_eq!(
+            (client(Some(b"{}")), client(Some(b"no JSON")), client(None)),
+            (None, None, None)
+        );
         let long = format!("{{\"name\":\"{}\"}}", "x".repeat(CLIENT_CHARS_MAX + 1));
-        assert_eq!(client(Some(long.as_bytes())).unwrap().len(), CLIENT_CHARS_MAX);
-        let many = (0..=CLIENTS_NAMED_MAX).map(|number| format!("{number:02}")).collect();
+        assert_eq!(
+            client(Some(long.as_bytes())).unwrap().len(),
+            CLIENT_CHARS_MAX
+        );
+        let many = (0..=CLIENTS_NAMED_MAX)
+            .map(|number| format!("{number:02}"))
+            .collect();
         assert_eq!(named(many).len(), CLIENTS_NAMED_MAX);
         assert_eq!(named(vec!["a".to_owned(), "a".to_owned()]), ["a"]);
     }

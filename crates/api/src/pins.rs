@@ -24,9 +24,12 @@ pub(crate) async fn pins(State(api): State<Api>, Caller(by): Caller) -> ApiResul
     let pins = &api.registry.pins;
     let all = pins.servers().into_iter().flat_map(|server| {
         let rows = pins.rows(&server);
-        rows.into_iter().map(move |row| PinRow::of(&server, &row, false))
+        rows.into_iter()
+            .map(move |row| PinRow::of(&server, &row, false))
     });
-    Ok(Json(PinList { pins: all.collect() }))
+    Ok(Json(PinList {
+        pins: all.collect(),
+    }))
 }
 
 /// What is pinned of one server, and how what it lists differs. Needs `portmoot/pins`.
@@ -44,10 +47,16 @@ pub(crate) async fn of_server(
     api.authorize(&by, PINS, None)?;
     known(&api, &server)?;
     let rows = api.registry.pins.rows(&server);
-    Ok(Json(PinList { pins: rows.iter().map(|row| PinRow::of(&server, row, true)).collect() }))
+    Ok(Json(PinList {
+        pins: rows
+            .iter()
+            .map(|row| PinRow::of(&server, row, true))
+            .collect(),
+    }))
 }
 
-/// Approves definitions that wait, by their digests: what the caller has seen, and nothing else. Needs `portmoot/pins`.
+/// Approves definitions that wait, by their digests: what the caller has seen, and nothing else.
+/// Needs `portmoot/pins`.
 #[utoipa::path(
     post,
     path = "/api/v1/pins/{server}/approve",
@@ -75,10 +84,13 @@ pub(crate) async fn approve(
         name: pin.definition.name,
         digest: pin.digest,
     });
-    Ok(Json(Approved { approved: approved.collect() }))
+    Ok(Json(Approved {
+        approved: approved.collect(),
+    }))
 }
 
-/// Forgets what is pinned of a server: what it lists next is seen for the first time. Needs `portmoot/pins`.
+/// Forgets what is pinned of a server: what it lists next is seen for the first time. Needs
+/// `portmoot/pins`.
 #[utoipa::path(
     delete,
     path = "/api/v1/pins/{server}",
@@ -105,12 +117,19 @@ pub(crate) async fn reset(
 
 /// Refuses a server that is neither configured nor pinned.
 fn known(api: &Api, server: &str) -> Result<(), Refusal> {
-    let is_configured = api.registry.upstreams().iter().any(|upstream| upstream.spec().name() == server);
+    let is_configured = api
+        .registry
+        .upstreams()
+        .iter()
+        .any(|upstream| upstream.spec().name() == server);
     if is_configured || !api.registry.pins.rows(server).is_empty() {
         return Ok(());
     }
-    Err(Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{server}`"))
-        .hint("list them: portmoot servers ls"))
+    Err(Refusal::new(
+        RefusalCode::UnknownTarget,
+        format!("there is no server `{server}`"),
+    )
+    .hint("list them: portmoot servers ls"))
 }
 
 /// Pinned and waiting definitions.
@@ -137,7 +156,8 @@ pub(crate) struct PinRow {
     /// The digest of the definition that waits: what an approval names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<String>,
-    /// How it differs from what is pinned. The server writes it: untrusted; hidden characters are escaped.
+    /// How it differs from what is pinned. The server writes it: untrusted; hidden characters are
+    /// escaped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Difference>,
 }
@@ -145,7 +165,8 @@ pub(crate) struct PinRow {
 /// One difference of two definitions.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Difference {
-    /// Where it is, as a JSON Pointer such as `/inputSchema/properties/path/description`; empty for the whole.
+    /// Where it is, as a JSON Pointer such as `/inputSchema/properties/path/description`; empty for
+    /// the whole.
     pub path: String,
     /// JSON of the pinned definition.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,10 +211,17 @@ pub(crate) struct Reset {
 
 impl PinRow {
     fn of(server: &str, row: &Row, in_full: bool) -> Self {
-        let text =
-            |pin: &Option<Pin>| pin.as_ref().map(|pin| pin.definition.text.clone()).unwrap_or_default();
+        let text = |pin: &Option<Pin>| {
+            pin.as_ref()
+                .map(|pin| pin.definition.text.clone())
+                .unwrap_or_default()
+        };
         let shows = in_full && row.waiting.is_some();
-        let changes = if shows { diff(&text(&row.pin), &text(&row.waiting)) } else { Vec::new() };
+        let changes = if shows {
+            diff(&text(&row.pin), &text(&row.waiting))
+        } else {
+            Vec::new()
+        };
         let changes = changes.into_iter().map(|change| Difference {
             path: change.path,
             before: change.before,

@@ -35,7 +35,8 @@ pub(crate) async fn proposals(
     let mut proposals = Vec::new();
     for (dispatch, caller) in api.registry.topics_of(&caller) {
         if wanted.is_none_or(|topic| topic == dispatch.name().as_str()) {
-            let visible = dispatch.with(|topic| topic.proposals(&caller.id, &caller.capabilities, all));
+            let visible =
+                dispatch.with(|topic| topic.proposals(&caller.id, &caller.capabilities, all));
             proposals.extend(visible.iter().map(Proposal::of));
         }
     }
@@ -49,7 +50,13 @@ pub(crate) async fn proposals(
     params(("id" = String, Path)),
     responses((status = 200, body = Proposal), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn proposal(Review { dispatch, caller, id }: Review) -> ApiResult<Json<Proposal>> {
+pub(crate) async fn proposal(
+    Review {
+        dispatch,
+        caller,
+        id,
+    }: Review,
+) -> ApiResult<Json<Proposal>> {
     let found = dispatch.with(|topic| {
         let may_see = topic.may_see_proposal(id, &caller.id, &caller.capabilities);
         topic.proposal(id).filter(|_| may_see)
@@ -67,10 +74,18 @@ pub(crate) async fn proposal(Review { dispatch, caller, id }: Review) -> ApiResu
 )]
 pub(crate) async fn approve(
     review: Review,
-    Body(Approval { digest: shown, arguments }): Body<Approval>,
+    Body(Approval {
+        digest: shown,
+        arguments,
+    }): Body<Approval>,
 ) -> ApiResult<Json<Proposal>> {
     let arguments = arguments.map(|raw| raw.get().to_owned());
-    review.decide(Choice::Approve { digest: digest(&shown)?, arguments }).await
+    review
+        .decide(Choice::Approve {
+            digest: digest(&shown)?,
+            arguments,
+        })
+        .await
 }
 
 /// Rejects a proposal: it never runs.
@@ -103,8 +118,9 @@ pub(crate) async fn withdraw(
     review.decide(Choice::Withdraw { reason }).await
 }
 
-/// A proposal that the request names, in its topic, and the caller with its capabilities there. Whether the caller may see it is
-/// not known yet: a decision about a proposal that it may not see is refused, and recorded, where the proposal is.
+/// A proposal that the request names, in its topic, and the caller with its capabilities there.
+/// Whether the caller may see it is not known yet: a decision about a proposal that it may not see
+/// is refused, and recorded, where the proposal is.
 pub(crate) struct Review {
     dispatch: Arc<Dispatch>,
     caller: Arc<Participant>,
@@ -120,17 +136,31 @@ impl FromRequestParts<Api> for Review {
         let id: Option<OperationId> = named.and_then(|Path(id)| id.parse().ok());
         let id = id.ok_or_else(unknown_proposal)?;
         let has = |dispatch: &Dispatch| dispatch.with(|topic| topic.proposed(id).is_some());
-        let found = api.registry.topics_of(&caller).into_iter().find(|(dispatch, _)| has(dispatch));
+        let found = api
+            .registry
+            .topics_of(&caller)
+            .into_iter()
+            .find(|(dispatch, _)| has(dispatch));
         let (dispatch, caller) = found.ok_or_else(unknown_proposal)?;
-        Ok(Self { dispatch, caller, id })
+        Ok(Self {
+            dispatch,
+            caller,
+            id,
+        })
     }
 }
 
 impl Review {
     /// Decides, and returns the proposal as it is then.
     async fn decide(self, choice: Choice) -> ApiResult<Json<Proposal>> {
-        let Self { dispatch, caller, id } = self;
-        dispatch.decide(id, &caller.id, Some(&caller.capabilities), choice).await?;
+        let Self {
+            dispatch,
+            caller,
+            id,
+        } = self;
+        dispatch
+            .decide(id, &caller.id, Some(&caller.capabilities), choice)
+            .await?;
         let decided = dispatch.with(|topic| topic.proposal(id));
         Ok(Json(Proposal::of(&decided.ok_or_else(unknown_proposal)?)))
     }
@@ -153,7 +183,8 @@ pub(crate) struct Proposal {
     method: String,
     /// The target of the method, such as the name of a tool at its server.
     context: Option<String>,
-    /// The id of the envelope that proposed it. A request that fulfils the proposal has it as its `correlation_id`.
+    /// The id of the envelope that proposed it. A request that fulfils the proposal has it as its
+    /// `correlation_id`.
     envelope: String,
     /// The params, as the proposer wrote them.
     #[schema(value_type = Option<Object>)]
@@ -212,8 +243,14 @@ impl Proposal {
     pub(crate) fn of(view: &ProposalView) -> Self {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).ok();
         let opened = &view.content.opened;
-        let edited = view.ruling.as_ref().and_then(|ruling| ruling.params.as_deref());
-        let answer = view.answer.as_ref().map(|answer| payload::answer(answer, &opened.method, None));
+        let edited = view
+            .ruling
+            .as_ref()
+            .and_then(|ruling| ruling.params.as_deref());
+        let answer = view
+            .answer
+            .as_ref()
+            .map(|answer| payload::answer(answer, &opened.method, None));
         Self {
             id: view.id.to_string(),
             topic: opened.topic.clone(),

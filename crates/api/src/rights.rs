@@ -6,7 +6,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use gateway::Dispatch;
 use model::{
-    Capabilities, Capability, KindRef, ListKind, PROPOSAL, ParticipantId, REQUEST, Refusal, RefusalCode,
+    Capabilities, Capability, KindRef, ListKind, PROPOSAL, ParticipantId, REQUEST, Refusal,
+    RefusalCode,
 };
 use serde::Serialize;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use crate::error::{ApiResult, Problem};
 use crate::participants::{InTopic, participant_of};
 use crate::state::{Api, Caller};
 
-/// What a participant may do in the topics that the caller may enter. Needs `portmoot/grants` for other participants than the
-/// caller.
+/// What a participant may do in the topics that the caller may enter. Needs `portmoot/grants` for
+/// other participants than the caller.
 ///
-/// Over MCP, and for decisions by the API, the command line and tools, a capability is judged under the public name; over
-/// WebSocket under the server's own.
+/// Over MCP, and for decisions by the API, the command line and tools, a capability is judged under
+/// the public name; over WebSocket under the server's own.
 #[utoipa::path(
     get,
     path = "/api/v1/participants/{id}/can",
@@ -36,33 +37,56 @@ pub(crate) async fn can(
     let id = participant_of(&id)?;
     let unknown = || {
         let message = format!("there is no participant `{id}` of whom you may know what it may do");
-        Refusal::new(RefusalCode::UnknownTarget, message).hint("list them: portmoot participants ls")
+        Refusal::new(RefusalCode::UnknownTarget, message)
+            .hint("list them: portmoot participants ls")
     };
     let topics = match &topic {
         Some(topic) => vec![api.registry.enter(topic.as_str(), &caller)?],
-        None => api.registry.sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
+        None => api
+            .registry
+            .sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
     };
-    let may_know =
-        |dispatch: &Arc<Dispatch>| caller.id == id || api.holds(&caller, GRANTS, Some(dispatch.name()));
+    let may_know = |dispatch: &Arc<Dispatch>| {
+        caller.id == id || api.holds(&caller, GRANTS, Some(dispatch.name()))
+    };
     let topics: Vec<Arc<Dispatch>> = topics.into_iter().filter(may_know).collect();
-    let participant = api.admin.known(&id).ok().filter(|_| !topics.is_empty()).ok_or_else(unknown)?;
+    let participant = api
+        .admin
+        .known(&id)
+        .ok()
+        .filter(|_| !topics.is_empty())
+        .ok_or_else(unknown)?;
     let mut entries = Vec::new();
     let mut in_topics = Vec::new();
-    for dispatch in topics.iter().filter(|dispatch| api.registry.may_enter(&participant, dispatch.name())) {
+    for dispatch in topics
+        .iter()
+        .filter(|dispatch| api.registry.may_enter(&participant, dispatch.name()))
+    {
         dispatch.wait_for_servers().await;
         let capabilities = api.registry.in_force(&participant, Some(dispatch.name()));
         entries.extend(rights(dispatch, &participant, &capabilities));
         let capabilities = capabilities.iter().map(shown).collect();
-        in_topics.push(TopicRights { topic: dispatch.name().to_string(), capabilities });
+        in_topics.push(TopicRights {
+            topic: dispatch.name().to_string(),
+            capabilities,
+        });
     }
-    let open = Wire::ALL.into_iter().filter(|(_, wire)| participant.wires.contains(*wire));
+    let open = Wire::ALL
+        .into_iter()
+        .filter(|(_, wire)| participant.wires.contains(*wire));
     let wires = open.map(|(name, _)| name.to_owned()).collect();
-    Ok(Json(Rights { participant: participant.id.to_string(), wires, topics: in_topics, entries }))
+    Ok(Json(Rights {
+        participant: participant.id.to_string(),
+        wires,
+        topics: in_topics,
+        entries,
+    }))
 }
 
 /// The rights to each entry that servers list in a topic, in the order of the configuration.
 fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Right> {
-    let snapshot = dispatch.with(|topic| topic.list_snapshot_of(&who.id, &Arc::new(Capabilities::full())));
+    let snapshot =
+        dispatch.with(|topic| topic.list_snapshot_of(&who.id, &Arc::new(Capabilities::full())));
     let mut rights = Vec::new();
     for (list, method) in [
         (ListKind::Tools, "tools/call"),
@@ -93,14 +117,24 @@ fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Ri
 }
 
 /// Admission of an act, and the capability by which it is admitted.
-fn admitted(held: &Capabilities, method: &str, name: &str, server: &ParticipantId) -> Option<Admitted> {
+fn admitted(
+    held: &Capabilities,
+    method: &str,
+    name: &str,
+    server: &ParticipantId,
+) -> Option<Admitted> {
     let by = |head: &str| {
         let kind = format!("{head}:{method}:{name}");
         let place = held.position(KindRef::parse(&kind).ok()?, &[server.as_str()])?;
         held.get(place).map(shown)
     };
-    let may = |verdict: &str, capability| Admitted { verdict: verdict.to_owned(), capability };
-    by(REQUEST).map(|by| may("may", by)).or_else(|| by(PROPOSAL).map(|by| may("may propose", by)))
+    let may = |verdict: &str, capability| Admitted {
+        verdict: verdict.to_owned(),
+        capability,
+    };
+    by(REQUEST)
+        .map(|by| may("may", by))
+        .or_else(|| by(PROPOSAL).map(|by| may("may propose", by)))
 }
 
 /// A capability with the addressees that it is narrowed to.

@@ -11,8 +11,9 @@ use model::{Refusal, RefusalCode};
 use signin::{Connect, SignIn};
 
 use crate::{
-    accounts, calls, config_file::ConfigFile, configured, document, error::ApiError, health, logins, metrics,
-    participants, pins, proposals, rights, schemas, servers, state::Api, switches, tokens, tools,
+    accounts, calls, config_file::ConfigFile, configured, document, error::ApiError, health,
+    logins, metrics, participants, pins, proposals, rights, schemas, servers, state::Api, switches,
+    tokens, tools,
 };
 
 /// The router of all routes. Any other path answers 404 with a hint.
@@ -23,7 +24,8 @@ pub fn router(
     connect: &Arc<Connect>,
     file: Option<Arc<ConfigFile>>,
 ) -> Router {
-    let schemas = |router: Router<Api>, path: &&'static str| router.route(path, post(schemas::answer));
+    let schemas =
+        |router: Router<Api>, path: &&'static str| router.route(path, post(schemas::answer));
     let registry_routes = registry::METHODS.iter().fold(Router::new(), schemas);
     Router::new()
         .merge(registry_routes)
@@ -32,21 +34,41 @@ pub fn router(
         .route("/metrics", get(metrics::metrics))
         .route("/api/v1/openapi.json", get(openapi))
         .route("/api/v1/servers", get(servers::servers))
-        .route("/api/v1/servers/{name}", get(servers::server).put(configured::put).delete(configured::remove))
+        .route(
+            "/api/v1/servers/{name}",
+            get(servers::server)
+                .put(configured::put)
+                .delete(configured::remove),
+        )
         .route("/api/v1/servers/{name}/logs", get(servers::logs))
         .route("/api/v1/servers/{name}/restart", post(switches::restart))
         .route("/api/v1/servers/{name}/disable", post(switches::disable))
         .route("/api/v1/servers/{name}/enable", post(switches::enable))
         .route("/api/v1/accounts", get(accounts::accounts))
-        .route("/api/v1/servers/{name}/login", get(accounts::callback).post(accounts::begin))
-        .route("/api/v1/servers/{name}/login/complete", post(accounts::complete))
-        .route("/api/v1/servers/{name}/login/device", post(accounts::begin_device))
-        .route("/api/v1/servers/{name}/login/device/{id}", post(accounts::poll_device))
+        .route(
+            "/api/v1/servers/{name}/login",
+            get(accounts::callback).post(accounts::begin),
+        )
+        .route(
+            "/api/v1/servers/{name}/login/complete",
+            post(accounts::complete),
+        )
+        .route(
+            "/api/v1/servers/{name}/login/device",
+            post(accounts::begin_device),
+        )
+        .route(
+            "/api/v1/servers/{name}/login/device/{id}",
+            post(accounts::poll_device),
+        )
         .route("/api/v1/servers/{name}/logout", post(accounts::logout))
         .route("/api/v1/servers/{name}/key", post(accounts::enter_key))
         .route("/api/v1/connect-code", post(accounts::connect_code))
         .route("/api/v1/pins", get(pins::pins))
-        .route("/api/v1/pins/{server}", get(pins::of_server).delete(pins::reset))
+        .route(
+            "/api/v1/pins/{server}",
+            get(pins::of_server).delete(pins::reset),
+        )
         .route("/api/v1/pins/{server}/approve", post(pins::approve))
         .route("/api/v1/tools", get(tools::tools))
         .route("/api/v1/tools/{name}", get(tools::tool))
@@ -59,11 +81,20 @@ pub fn router(
         .route("/api/v1/clients", get(logins::clients))
         .route("/api/v1/clients/{client}", delete(logins::revoke_client))
         .route("/api/v1/consents", get(logins::consents))
-        .route("/api/v1/consents/{client}", delete(logins::withdraw_consent))
+        .route(
+            "/api/v1/consents/{client}",
+            delete(logins::withdraw_consent),
+        )
         .route("/api/v1/participants", get(participants::participants))
         .route("/api/v1/participants/{id}/can", get(rights::can))
-        .route("/api/v1/participants/{id}/grants", post(participants::grant).delete(participants::clear))
-        .route("/admin/participants/{id}/capabilities", post(participants::promote))
+        .route(
+            "/api/v1/participants/{id}/grants",
+            post(participants::grant).delete(participants::clear),
+        )
+        .route(
+            "/admin/participants/{id}/capabilities",
+            post(participants::promote),
+        )
         .route("/api/v1/proposals", get(proposals::proposals))
         .route("/api/v1/proposals/{id}", get(proposals::proposal))
         .route("/api/v1/proposals/{id}/approve", post(proposals::approve))
@@ -74,7 +105,11 @@ pub fn router(
 }
 
 async fn openapi() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], document::document()).into_response()
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        document::document(),
+    )
+        .into_response()
 }
 
 async fn unknown_path() -> ApiError {

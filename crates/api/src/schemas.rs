@@ -1,5 +1,5 @@
-//! Schema registry: `/buf.registry...` and `/buf.reflect...`, which the `buf` CLI calls. A participant sees the modules of the servers
-//! and tools that its lists show.
+//! Schema registry: `/buf.registry...` and `/buf.reflect...`, which the `buf` CLI calls. A
+//! participant sees the modules of the servers and tools that its lists show.
 
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -17,7 +17,10 @@ use crate::state::{Api, presented};
 
 /// Answers one RPC.
 pub(crate) async fn answer(State(api): State<Api>, parts: Parts, body: Bytes) -> Response {
-    let is_proto = parts.headers.get(header::CONTENT_TYPE).is_some_and(|media| media == PROTO);
+    let is_proto = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|media| media == PROTO);
     if !is_proto {
         return (StatusCode::UNSUPPORTED_MEDIA_TYPE, [("accept-post", PROTO)]).into_response();
     }
@@ -31,7 +34,9 @@ fn refused(error: &Error) -> Response {
     let json = [(header::CONTENT_TYPE, "application/json")];
     let mut response = (error.code.status(), json, error.body()).into_response();
     if error.code == Code::Unauthenticated {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response
 }
@@ -39,16 +44,22 @@ fn refused(error: &Error) -> Response {
 async fn bytes_of(api: &Api, parts: &Parts, body: Bytes) -> Result<Bytes, Error> {
     let encoding = parts.headers.get(header::CONTENT_ENCODING);
     if encoding.is_some_and(|encoding| encoding != "identity") {
-        return Err(Error::new(Code::Unimplemented, "the registry reads no compressed requests"));
+        return Err(Error::new(
+            Code::Unimplemented,
+            "the registry reads no compressed requests",
+        ));
     }
-    let caller = api.registry.asker(presented(parts), "for the schema registry").map_err(|refusal| {
-        let code = match refusal.code {
-            code if code.is_unauthenticated() => Code::Unauthenticated,
-            RefusalCode::RateLimited => Code::ResourceExhausted,
-            _ => Code::PermissionDenied,
-        };
-        Error::new(code, refusal.message)
-    })?;
+    let caller = api
+        .registry
+        .asker(presented(parts), "for the schema registry")
+        .map_err(|refusal| {
+            let code = match refusal.code {
+                code if code.is_unauthenticated() => Code::Unauthenticated,
+                RefusalCode::RateLimited => Code::ResourceExhausted,
+                _ => Code::PermissionDenied,
+            };
+            Error::new(code, refusal.message)
+        })?;
     for (dispatch, _) in api.registry.topics_of(&caller) {
         dispatch.wait_for_servers().await;
     }
@@ -56,8 +67,13 @@ async fn bytes_of(api: &Api, parts: &Parts, body: Bytes) -> Result<Bytes, Error>
     // It converts and compiles.
     let work = spawn_blocking(move || {
         let modules = modules_of(&api.registry, &caller);
-        let viewer = Viewer { id: caller.id.as_str(), source: &modules, now_ms: unix_ms() };
+        let viewer = Viewer {
+            id: caller.id.as_str(),
+            source: &modules,
+            now_ms: unix_ms(),
+        };
         api.registry.shelf.answer(&path, &body, &viewer)
     });
-    work.await.unwrap_or_else(|_| Err(Error::new(Code::Internal, "the answer was interrupted")))
+    work.await
+        .unwrap_or_else(|_| Err(Error::new(Code::Internal, "the answer was interrupted")))
 }

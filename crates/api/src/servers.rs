@@ -27,9 +27,14 @@ const WAIT_SECONDS_MAX: u64 = 30;
     path = "/api/v1/servers",
     responses((status = 200, body = Servers), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn servers(State(api): State<Api>, Caller(caller): Caller) -> ApiResult<Json<Servers>> {
+pub(crate) async fn servers(
+    State(api): State<Api>,
+    Caller(caller): Caller,
+) -> ApiResult<Json<Servers>> {
     api.authorize(&caller, SERVERS, None)?;
-    Ok(Json(Servers { servers: shown(&api, found(&api, &caller)).await }))
+    Ok(Json(Servers {
+        servers: shown(&api, found(&api, &caller)).await,
+    }))
 }
 
 /// One server. Needs `portmoot/servers`.
@@ -47,13 +52,19 @@ pub(crate) async fn server(
     api.authorize(&caller, SERVERS, None)?;
     let (upstream, topic) = named(&api, &caller, &name)?;
     let shown = shown(&api, vec![(upstream, topic)]).await;
-    let gone = || Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"));
+    let gone = || {
+        Refusal::new(
+            RefusalCode::UnknownTarget,
+            format!("there is no server `{name}`"),
+        )
+    };
     Ok(Json(shown.into_iter().next().ok_or_else(gone)?))
 }
 
 /// The last lines that the processes of a server wrote to stderr. Needs `portmoot/servers`.
 ///
-/// With `wait_seconds` (at most 30) the answer waits for a line after the one with the number `after`.
+/// With `wait_seconds` (at most 30) the answer waits for a line after the one with the number
+/// `after`.
 #[utoipa::path(
     get,
     path = "/api/v1/servers/{name}/logs",
@@ -64,7 +75,10 @@ pub(crate) async fn logs(
     State(api): State<Api>,
     Caller(caller): Caller,
     Path(name): Path<String>,
-    Query(LogQuery { after, wait_seconds }): Query<LogQuery>,
+    Query(LogQuery {
+        after,
+        wait_seconds,
+    }): Query<LogQuery>,
 ) -> ApiResult<Json<ServerLog>> {
     api.authorize(&caller, SERVERS, None)?;
     let (upstream, _) = named(&api, &caller, &name)?;
@@ -85,7 +99,12 @@ pub(crate) async fn logs(
         }
         // What the caller may do may have changed meanwhile.
         let still = api.registry.known(&caller.id);
-        let revoked = || Refusal::new(RefusalCode::Unauthenticated, "this token is not valid any more");
+        let revoked = || {
+            Refusal::new(
+                RefusalCode::Unauthenticated,
+                "this token is not valid any more",
+            )
+        };
         let still = still.ok_or_else(revoked)?;
         api.authorize(&still, SERVERS, None)?;
     }
@@ -97,7 +116,12 @@ pub(crate) async fn logs(
         text: line.text.to_string(),
     });
     let has_process = upstream.spec().config.transport.child().is_some();
-    Ok(Json(ServerLog { server: name, has_process, lines: lines.collect(), newest }))
+    Ok(Json(ServerLog {
+        server: name,
+        has_process,
+        lines: lines.collect(),
+        newest,
+    }))
 }
 
 /// The query of a log.
@@ -111,38 +135,71 @@ pub(crate) struct LogQuery {
 /// A server, and the topic in which it serves if it is a participant.
 type Found = (Arc<Upstream>, Option<String>);
 
-/// The server of this name. A participant may serve in several topics: where it is connected, if anywhere.
+/// The server of this name. A participant may serve in several topics: where it is connected, if
+/// anywhere.
 fn named(api: &Api, caller: &Participant, name: &str) -> Result<Found, Refusal> {
     let mut all = found(api, caller);
     all.retain(|(upstream, _)| upstream.spec().name() == name);
-    let found = all.into_iter().min_by_key(|(upstream, _)| upstream.status().state == upstream::State::Down);
+    let found = all
+        .into_iter()
+        .min_by_key(|(upstream, _)| upstream.status().state == upstream::State::Down);
     found.ok_or_else(|| {
-        Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"))
-            .hint("list them: portmoot servers ls")
+        Refusal::new(
+            RefusalCode::UnknownTarget,
+            format!("there is no server `{name}`"),
+        )
+        .hint("list them: portmoot servers ls")
     })
 }
 
-/// The configured servers, then the participants that serve, once for each topic that the caller may know of.
+/// The configured servers, then the participants that serve, once for each topic that the caller
+/// may know of.
 fn found(api: &Api, caller: &Participant) -> Vec<Found> {
-    let mut all: Vec<Found> = api.registry.upstreams().into_iter().map(|upstream| (upstream, None)).collect();
-    for dispatch in api.registry.sorted_topics(|topic| api.registry.may_know(caller, topic)) {
-        let serving = dispatch.servers().into_iter().filter(|server| server.serves());
-        all.extend(serving.map(|server| (server.upstream.clone(), Some(dispatch.name().to_string()))));
+    let mut all: Vec<Found> = api
+        .registry
+        .upstreams()
+        .into_iter()
+        .map(|upstream| (upstream, None))
+        .collect();
+    for dispatch in api
+        .registry
+        .sorted_topics(|topic| api.registry.may_know(caller, topic))
+    {
+        let serving = dispatch
+            .servers()
+            .into_iter()
+            .filter(|server| server.serves());
+        all.extend(
+            serving.map(|server| (server.upstream.clone(), Some(dispatch.name().to_string()))),
+        );
     }
     all
 }
 
 /// Servers as the API shows them.
 async fn shown(api: &Api, found: Vec<Found>) -> Vec<Server> {
-    let statuses: Vec<Status> = found.iter().map(|(upstream, _)| upstream.status()).collect();
-    let roots: Vec<Root> = statuses.iter().flat_map(|status| status.processes.iter().copied()).collect();
+    let statuses: Vec<Status> = found
+        .iter()
+        .map(|(upstream, _)| upstream.status())
+        .collect();
+    let roots: Vec<Root> = statuses
+        .iter()
+        .flat_map(|status| status.processes.iter().copied())
+        .collect();
     // It reads the table of all processes.
-    let usages = spawn_blocking(move || usage(&roots)).await.unwrap_or_default();
+    let usages = spawn_blocking(move || usage(&roots))
+        .await
+        .unwrap_or_default();
     let mut usages = usages.into_iter();
     let mut servers = Vec::new();
     for ((upstream, topic), status) in found.iter().zip(statuses) {
         let of_server: Vec<Usage> = usages.by_ref().take(status.processes.len()).collect();
-        servers.push(Server::of((upstream, status), &of_server, topic.as_deref(), &api.registry.pins));
+        servers.push(Server::of(
+            (upstream, status),
+            &of_server,
+            topic.as_deref(),
+            &api.registry.pins,
+        ));
     }
     servers
 }
@@ -188,24 +245,28 @@ pub(crate) struct Server {
     /// Its topic, if it is a participant that serves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// `starting`, `ready`, `idle` (unused: it is listed, and starts at its first use), `degraded`, `down` or `needs_login`.
+    /// `starting`, `ready`, `idle` (unused: it is listed, and starts at its first use), `degraded`,
+    /// `down` or `needs_login`.
     pub state: String,
-    /// `stdio`, `http`, `sse`, `proto` (over gRPC too), `openapi`, `demo`, `participant`: one that serves (`serves = true`), or `unusable`: its
-    /// configuration cannot be used.
+    /// `stdio`, `http`, `sse`, `proto` (over gRPC too), `openapi`, `demo`, `participant`: one that
+    /// serves (`serves = true`), or `unusable`: its configuration cannot be used.
     pub transport: String,
-    /// The families of protocol revisions that it is known to speak: `legacy` (2024-11-05 to 2025-11-25), `modern` (2026-07-28).
+    /// The families of protocol revisions that it is known to speak: `legacy` (2024-11-05 to
+    /// 2025-11-25), `modern` (2026-07-28).
     pub era: Option<String>,
     /// The protocol revision of the shared session.
     pub version: Option<String>,
     /// Why it is not ready.
     pub reason: Option<String>,
-    /// The cause of its last failure, such as an exit code or an HTTP status, while it is not ready.
+    /// The cause of its last failure, such as an exit code or an HTTP status, while it is not
+    /// ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// Advice to operators about that failure, if there is any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<&'static str>,
-    /// The last lines that the process which failed wrote to stderr. The server writes them: untrusted.
+    /// The last lines that the process which failed wrote to stderr. The server writes them:
+    /// untrusted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stderr: Vec<String>,
     /// The prefix of its public names.
@@ -231,7 +292,8 @@ pub(crate) struct Server {
     pub memory_bytes: u64,
     /// The participants whose clients use it.
     pub users: Vec<String>,
-    /// Why all clients share one session although some could have their own: a second process did not start.
+    /// Why all clients share one session although some could have their own: a second process did
+    /// not start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shares_one: Option<String>,
     /// Why a client's own session did not open last.
@@ -257,7 +319,8 @@ pub(crate) struct Server {
     pub findings: Vec<Flagged>,
     /// Tools that are not listed, because their schemas cannot be used.
     pub unlisted_tools: Vec<UnusableTool>,
-    /// Tools whose arguments are any object, because the schemas that a server of proto-mcp sent cannot be used.
+    /// Tools whose arguments are any object, because the schemas that a server of proto-mcp sent
+    /// cannot be used.
     pub untyped_tools: Vec<UnusableTool>,
     /// Tools that its configuration hides, by its own names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -276,8 +339,9 @@ pub(crate) struct Flagged {
     pub name: String,
     /// Where in its definition.
     pub path: String,
-    /// Why: `hidden_characters`, `comment`, `prompt_markup`, `overrides_instructions`, `keeps_secret`, `asks_for_secrets`, `sends_away`,
-    /// `steers_tools`, `runs_command`, `encoded_text`, `imitates_name`.
+    /// Why: `hidden_characters`, `comment`, `prompt_markup`, `overrides_instructions`,
+    /// `keeps_secret`, `asks_for_secrets`, `sends_away`, `steers_tools`, `runs_command`,
+    /// `encoded_text`, `imitates_name`.
     pub flag: String,
     /// The text from there on. The server writes it: untrusted; hidden characters are escaped.
     pub excerpt: String,
@@ -293,7 +357,11 @@ pub(crate) struct UnusableTool {
 }
 
 fn sandbox(child: &StdioConfig) -> &'static str {
-    if child.confinement.files.is_some() { "files" } else { "none" }
+    if child.confinement.files.is_some() {
+        "files"
+    } else {
+        "none"
+    }
 }
 
 fn start(start: Start) -> &'static str {
@@ -312,8 +380,16 @@ fn mode(mode: Mode) -> &'static str {
 }
 
 fn changed(pins: &Pins, server: &str) -> Vec<String> {
-    let rows = pins.rows(server).into_iter().filter(|row| row.waiting.is_some());
-    rows.map(|row| format!("{} {}", row.key.0.as_str(), row.key.1).trim_end().to_owned()).collect()
+    let rows = pins
+        .rows(server)
+        .into_iter()
+        .filter(|row| row.waiting.is_some());
+    rows.map(|row| {
+        format!("{} {}", row.key.0.as_str(), row.key.1)
+            .trim_end()
+            .to_owned()
+    })
+    .collect()
 }
 
 fn flagged(pins: &Pins, server: &str) -> Vec<Flagged> {
@@ -345,7 +421,10 @@ impl Server {
     ) -> Self {
         let config = &upstream.spec().config;
         let eras: Vec<&str> = status.eras.iter().map(Into::into).collect();
-        let shown = |tool: Quarantined| UnusableTool { name: tool.name, reason: tool.reason };
+        let shown = |tool: Quarantined| UnusableTool {
+            name: tool.name,
+            reason: tool.reason,
+        };
         let [tools, resources, templates, prompts] = status.listed;
         Self {
             name: status.name.to_string(),
@@ -357,13 +436,20 @@ impl Server {
             reason: status.reason,
             cause: status.cause,
             hint: status.hint,
-            stderr: status.last_words.iter().map(|line| line.to_string()).collect(),
+            stderr: status
+                .last_words
+                .iter()
+                .map(|line| line.to_string())
+                .collect(),
             prefix: config.prefix.to_string(),
             tools,
             resources,
             templates,
             prompts,
-            start: config.transport.child().map(|_| start(config.start).to_owned()),
+            start: config
+                .transport
+                .child()
+                .map(|_| start(config.start).to_owned()),
             sessions: status.sessions,
             own_sessions: status.own_sessions,
             processes: usages.iter().map(|usage| usage.processes).sum(),
@@ -374,7 +460,10 @@ impl Server {
             calls: status.calls,
             restarts: status.restarts,
             pid: status.pid,
-            sandbox: config.transport.child().map(|child| sandbox(child).to_owned()),
+            sandbox: config
+                .transport
+                .child()
+                .map(|child| sandbox(child).to_owned()),
             pins: mode(config.pins.mode).to_owned(),
             changed: changed(pins, upstream.spec().name()),
             findings: flagged(pins, upstream.spec().name()),

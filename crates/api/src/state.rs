@@ -41,13 +41,25 @@ impl Api {
         connect: &Arc<Connect>,
         file: Option<Arc<ConfigFile>>,
     ) -> Self {
-        let (registry, access, connect) = (Arc::clone(registry), Arc::clone(access), Arc::clone(connect));
+        let (registry, access, connect) = (
+            Arc::clone(registry),
+            Arc::clone(access),
+            Arc::clone(connect),
+        );
         let admin = Arc::new(Admin::new(Arc::clone(&access), Arc::clone(&registry)));
         admin.watch_expiries();
-        Self { registry, admin, sign_in, connect, access, file }
+        Self {
+            registry,
+            admin,
+            sign_in,
+            connect,
+            access,
+            file,
+        }
     }
 
-    /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a topic or outside of topics.
+    /// Refuses a caller that does not hold a capability for one of the gateway's own acts, in a
+    /// topic or outside of topics.
     pub(crate) fn authorize(
         &self,
         caller: &Participant,
@@ -61,16 +73,23 @@ impl Api {
         Err(Refusal::new(RefusalCode::CapabilityViolation, message).hint("ask the operator for it"))
     }
 
-    /// Refuses a caller for an act on what its participant has as a whole, such as its account at a server, if the token that it came
-    /// with is not good for all that the participant may do.
+    /// Refuses a caller for an act on what its participant has as a whole, such as its account at a
+    /// server, if the token that it came with is not good for all that the participant may do.
     pub(crate) fn acts_in_full(&self, caller: &Participant) -> Result<(), Refusal> {
-        let Some(whole) = self.registry.known(&caller.id) else { return Ok(()) };
+        let Some(whole) = self.registry.known(&caller.id) else {
+            return Ok(());
+        };
         let grants = self.registry.grants();
         Authority::Participant(caller, &grants).may_take(&self.registry.config(), &whole, unix_ms())
     }
 
     /// Whether a participant holds a capability for one of the gateway's own acts.
-    pub(crate) fn holds(&self, who: &Participant, capability: &str, topic: Option<&TopicName>) -> bool {
+    pub(crate) fn holds(
+        &self,
+        who: &Participant,
+        capability: &str,
+        topic: Option<&TopicName>,
+    ) -> bool {
         let held = self.registry.in_force(who, topic);
         KindRef::parse(capability).is_ok_and(|kind| held.admits(kind, &[]))
     }
@@ -87,13 +106,21 @@ impl FromRequestParts<Api> for Caller {
     }
 }
 
-/// Credentials of a request's client: its token, and the certificate of its connection, which the door adds.
+/// Credentials of a request's client: its token, and the certificate of its connection, which the
+/// door adds.
 pub(crate) fn presented(parts: &Parts) -> Presented<'_> {
-    let certificate = parts.extensions.get::<Arc<ClientCertificate>>().map(|shown| &**shown);
-    Presented { bearer: bearer(&parts.headers), certificate }
+    let certificate = parts
+        .extensions
+        .get::<Arc<ClientCertificate>>()
+        .map(|shown| &**shown);
+    Presented {
+        bearer: bearer(&parts.headers),
+        certificate,
+    }
 }
 
-/// The bearer token of a request, if it has one (RFC 6750, section 2.1). Two `Authorization` headers, or one that is no text, count as an unknown token.
+/// The bearer token of a request, if it has one (RFC 6750, section 2.1). Two `Authorization`
+/// headers, or one that is no text, count as an unknown token.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let first = values.next()?;
@@ -111,9 +138,12 @@ impl<T: DeserializeOwned> FromRequest<Api> for Body<T> {
 
     async fn from_request(mut request: Request, api: &Api) -> ApiResult<Self> {
         let headers = request.headers_mut();
-        // The request that MCPx v0.1 prints (11.3) has no type. No page of a browser sends one with a token unasked.
+        // The request that MCPx v0.1 prints (11.3) has no type. No page of a browser sends one with
+        // a token unasked.
         if headers.contains_key(header::AUTHORIZATION) {
-            headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+            headers
+                .entry(header::CONTENT_TYPE)
+                .or_insert(HeaderValue::from_static("application/json"));
         }
         let Json(body) = Json::from_request(request, api).await?;
         Ok(Self(body))
@@ -146,7 +176,10 @@ mod tests {
         for (values, token) in cases {
             let mut headers = HeaderMap::new();
             for value in values {
-                headers.append(header::AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
+                headers.append(
+                    header::AUTHORIZATION,
+                    HeaderValue::from_bytes(value).unwrap(),
+                );
             }
             assert_eq!(bearer(&headers), token, "{values:?}");
         }

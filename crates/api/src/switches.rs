@@ -14,7 +14,8 @@ use utoipa::ToSchema;
 use crate::error::{ApiResult, Problem};
 use crate::state::{Api, Caller};
 
-/// Starts a server anew: its sessions and its process end first, and open calls are refused. Needs `portmoot/restart`.
+/// Starts a server anew: its sessions and its process end first, and open calls are refused. Needs
+/// `portmoot/restart`.
 #[utoipa::path(
     post,
     path = "/api/v1/servers/{name}/restart",
@@ -59,7 +60,12 @@ pub(crate) async fn enable(
     switch(api, by, name, Switch::Enable).await
 }
 
-async fn switch(api: Api, by: Arc<Participant>, name: String, switch: Switch) -> ApiResult<Json<Switched>> {
+async fn switch(
+    api: Api,
+    by: Arc<Participant>,
+    name: String,
+    switch: Switch,
+) -> ApiResult<Json<Switched>> {
     api.authorize(&by, RESTART, None)?;
     let registry = Arc::clone(&api.registry);
     let server = name.clone();
@@ -67,7 +73,10 @@ async fn switch(api: Api, by: Arc<Participant>, name: String, switch: Switch) ->
     let done = tokio::spawn(async move { registry.switch(&server, switch, &by).await });
     let failed = |_| Refusal::new(RefusalCode::Internal, "the server could not be switched");
     done.await.map_err(failed)??;
-    Ok(Json(Switched { server: name, enabled: switch != Switch::Disable }))
+    Ok(Json(Switched {
+        server: name,
+        enabled: switch != Switch::Disable,
+    }))
 }
 
 /// A server that was restarted, disabled or enabled.

@@ -13,18 +13,25 @@ use crate::configured::Operator;
 use crate::error::{ApiResult, Problem};
 use crate::state::{Api, Body, Caller, blocking};
 
-/// The issued tokens. Needs `portmoot/tokens`. Private topics that the caller may not enter are left out.
+/// The issued tokens. Needs `portmoot/tokens`. Private topics that the caller may not enter are
+/// left out.
 #[utoipa::path(
     get,
     path = "/api/v1/tokens",
     responses((status = 200, body = TokenList), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn tokens(State(api): State<Api>, Caller(by): Caller) -> ApiResult<Json<TokenList>> {
+pub(crate) async fn tokens(
+    State(api): State<Api>,
+    Caller(by): Caller,
+) -> ApiResult<Json<TokenList>> {
     api.authorize(&by, TOKENS, None)?;
-    Ok(Json(TokenList { tokens: api.admin.issued_tokens(&by) }))
+    Ok(Json(TokenList {
+        tokens: api.admin.issued_tokens(&by),
+    }))
 }
 
-/// Issues a token, which is valid at once. Needs `portmoot/tokens`, and all that its bearer may do, for as long.
+/// Issues a token, which is valid at once. Needs `portmoot/tokens`, and all that its bearer may do,
+/// for as long.
 ///
 /// While callers need no token, it needs the operator key; from then on they need one.
 #[utoipa::path(
@@ -41,12 +48,17 @@ pub(crate) async fn issue(
     api.authorize(&by, TOKENS, None)?;
     let Body(request) = body?;
     let admin = Arc::clone(&api.admin);
-    Ok((StatusCode::CREATED, Json(blocking(move || admin.issue_token(&by, is_operator, request)).await?)))
+    Ok((
+        StatusCode::CREATED,
+        Json(blocking(move || admin.issue_token(&by, is_operator, request)).await?),
+    ))
 }
 
-/// Issues another token to a participant that has one. Needs `portmoot/tokens`, and all that their bearer may do, for as long.
+/// Issues another token to a participant that has one. Needs `portmoot/tokens`, and all that their
+/// bearer may do, for as long.
 ///
-/// The new token has the capabilities, topics and lifetime of the newest one, which stays valid for a while.
+/// The new token has the capabilities, topics and lifetime of the newest one, which stays valid for
+/// a while.
 #[utoipa::path(
     post,
     path = "/api/v1/tokens/{name}/rotate",
@@ -75,10 +87,12 @@ pub(crate) struct Rotation {
     pub overlap_ms: u64,
 }
 
-/// Revokes the tokens that were issued to a participant. Needs `portmoot/tokens`, and all that their bearer may do.
+/// Revokes the tokens that were issued to a participant. Needs `portmoot/tokens`, and all that
+/// their bearer may do.
 ///
-/// Sessions, streams and sockets that were opened with them end at once. Unless the participant is configured, the changes of its
-/// capabilities end too: the next participant of this name does not get them.
+/// Sessions, streams and sockets that were opened with them end at once. Unless the participant is
+/// configured, the changes of its capabilities end too: the next participant of this name does not
+/// get them.
 #[utoipa::path(
     delete,
     path = "/api/v1/tokens/{name}",
@@ -92,7 +106,9 @@ pub(crate) async fn revoke(
 ) -> ApiResult<Json<RevokedTokens>> {
     api.authorize(&by, TOKENS, None)?;
     let admin = Arc::clone(&api.admin);
-    Ok(Json(blocking(move || admin.revoke_tokens(&by, &name)).await?))
+    Ok(Json(
+        blocking(move || admin.revoke_tokens(&by, &name)).await?,
+    ))
 }
 
 /// Issued tokens.

@@ -27,8 +27,16 @@ pub(crate) const DEFAULT_TOPIC: &str = "main";
     params(("topic" = Option<String>, Query)),
     responses((status = 200, body = Tools), (status = "4XX", body = Problem))
 )]
-pub(crate) async fn tools(Visitor { dispatch, caller, sees_servers }: Visitor) -> Json<Tools> {
-    Json(Tools { tools: visible(&dispatch, &caller, None, sees_servers) })
+pub(crate) async fn tools(
+    Visitor {
+        dispatch,
+        caller,
+        sees_servers,
+    }: Visitor,
+) -> Json<Tools> {
+    Json(Tools {
+        tools: visible(&dispatch, &caller, None, sees_servers),
+    })
 }
 
 /// One of these tools.
@@ -39,16 +47,25 @@ pub(crate) async fn tools(Visitor { dispatch, caller, sees_servers }: Visitor) -
     responses((status = 200, body = Tool), (status = "4XX", body = Problem))
 )]
 pub(crate) async fn tool(
-    Visitor { dispatch, caller, sees_servers }: Visitor,
+    Visitor {
+        dispatch,
+        caller,
+        sees_servers,
+    }: Visitor,
     Path(name): Path<String>,
 ) -> ApiResult<Json<Tool>> {
-    let mut found = visible(&dispatch, &caller, Some(&name), sees_servers).into_iter().next();
+    let mut found = visible(&dispatch, &caller, Some(&name), sees_servers)
+        .into_iter()
+        .next();
     if sees_servers && let Some(tool) = &mut found {
         tool.original = original(&dispatch, &caller.0, tool);
     }
     let unknown = || {
-        Refusal::new(RefusalCode::UnknownTarget, format!("there is no tool `{name}`"))
-            .hint("list them: portmoot tools ls")
+        Refusal::new(
+            RefusalCode::UnknownTarget,
+            format!("there is no tool `{name}`"),
+        )
+        .hint("list them: portmoot tools ls")
     };
     Ok(Json(found.ok_or_else(unknown)?))
 }
@@ -72,12 +89,16 @@ impl FromRequestParts<Api> for Visitor {
         dispatch.wait_for_servers().await;
         let capabilities = api.registry.in_force(&caller, Some(dispatch.name()));
         let sees_servers = api.authorize(&caller, SERVERS, None).is_ok();
-        Ok(Self { dispatch, caller: (caller.id.clone(), capabilities), sees_servers })
+        Ok(Self {
+            dispatch,
+            caller: (caller.id.clone(), capabilities),
+            sees_servers,
+        })
     }
 }
 
-/// The tools that a caller with these capabilities may call or propose, under their public names; with their uses for one who sees
-/// servers.
+/// The tools that a caller with these capabilities may call or propose, under their public names;
+/// with their uses for one who sees servers.
 fn visible(
     dispatch: &Dispatch,
     (who, capabilities): &(ParticipantId, Arc<Capabilities>),
@@ -88,16 +109,23 @@ fn visible(
     let manifests = manifests(dispatch, who);
     let mut items: HashMap<(&ParticipantId, &str), &Item> = HashMap::new();
     for (server, manifests) in &manifests {
-        for item in manifests.iter().flat_map(|manifest| &manifest.list(ListKind::Tools).items) {
+        for item in manifests
+            .iter()
+            .flat_map(|manifest| &manifest.list(ListKind::Tools).items)
+        {
             items.entry((server, item.key.as_str())).or_insert(item);
         }
     }
     let listings = snapshot.list(ListKind::Tools);
-    let wanted = listings.iter().filter(|listing| name.is_none_or(|name| listing.public == name));
+    let wanted = listings
+        .iter()
+        .filter(|listing| name.is_none_or(|name| listing.public == name));
     let tool = |listing: &topic::Listing<'_>| {
         let item = items.get(&(listing.upstream, &**listing.own))?;
         let tool = Tool::of(item, &listing.public, listing.upstream, listing.held);
-        let uses = sees_servers.then(|| ToolUses::of(dispatch, listing.upstream, listing.own)).flatten();
+        let uses = sees_servers
+            .then(|| ToolUses::of(dispatch, listing.upstream, listing.own))
+            .flatten();
         Some(Tool { uses, ..tool })
     };
     wanted.filter_map(tool).collect()
@@ -108,31 +136,47 @@ fn original(dispatch: &Dispatch, who: &ParticipantId, tool: &Tool) -> Option<Ori
     let server = dispatch.server(&ParticipantId::new(&tool.server).ok()?)?;
     let curation = server.upstream.spec().config.curation.as_deref()?;
     let manifests = server.manifests_for(who);
-    let altered =
-        manifests.iter().flat_map(|manifest| manifest.tools.items.iter().map(move |item| (manifest, item)));
-    let public = |own: &str| topic::public_name(&server.upstream.spec().config.prefix, curation.name(own));
+    let altered = manifests.iter().flat_map(|manifest| {
+        manifest
+            .tools
+            .items
+            .iter()
+            .map(move |item| (manifest, item))
+    });
+    let public =
+        |own: &str| topic::public_name(&server.upstream.spec().config.prefix, curation.name(own));
     let mut found = altered.filter(|(_, item)| public(&item.key) == tool.name);
     let (manifest, item) = found.next()?;
-    let is_changed = manifest.altered.contains_key(&item.key) || curation.name(&item.key) != item.key;
+    let is_changed =
+        manifest.altered.contains_key(&item.key) || curation.name(&item.key) != item.key;
     let definition = manifest.original(&item.key).filter(|_| is_changed)?;
     let preset = curation.presets(&item.key).iter();
-    let preset = preset.filter_map(|(name, value)| Some((name.clone(), serde_json::from_str(value).ok()?)));
+    let preset =
+        preset.filter_map(|(name, value)| Some((name.clone(), serde_json::from_str(value).ok()?)));
     let definition = serde_json::from_slice(&definition.raw).ok()?;
-    Some(Original { definition, preset: preset.collect() })
+    Some(Original {
+        definition,
+        preset: preset.collect(),
+    })
 }
 
-/// Lists of the servers of a topic to a participant, in the order of the configuration; the gateway's own
-/// last.
+/// Lists of the servers of a topic to a participant, in the order of the configuration; the
+/// gateway's own last.
 fn manifests(dispatch: &Dispatch, who: &ParticipantId) -> Vec<(ParticipantId, Vec<Arc<Manifest>>)> {
     let servers = dispatch.servers();
-    let listed = servers.iter().map(|server| (server.id.clone(), server.manifests_for(who)));
-    listed.chain([(ParticipantId::gateway(), vec![dispatch.own_manifest()])]).collect()
+    let listed = servers
+        .iter()
+        .map(|server| (server.id.clone(), server.manifests_for(who)));
+    listed
+        .chain([(ParticipantId::gateway(), vec![dispatch.own_manifest()])])
+        .collect()
 }
 
 /// The tools that the caller may call or propose in a topic.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Tools {
-    /// By server in the order of the configuration, then in the order of each server; the gateway's own last.
+    /// By server in the order of the configuration, then in the order of each server; the gateway's
+    /// own last.
     pub tools: Vec<Tool>,
 }
 
@@ -141,7 +185,8 @@ pub(crate) struct Tools {
 pub(crate) struct Tool {
     /// Its public name.
     pub name: String,
-    /// Its name for clients that accept letters, digits, `_` and `-` only, such as Claude Desktop, if that is another one.
+    /// Its name for clients that accept letters, digits, `_` and `-` only, such as Claude Desktop,
+    /// if that is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub narrow_name: Option<String>,
     /// Its server.
@@ -165,11 +210,12 @@ pub(crate) struct Tool {
     /// Hints about its effects. The server writes them: untrusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
-    /// Definition by its server, if the configuration changes that. Only in answers about one tool, for callers with
-    /// `portmoot/servers`.
+    /// Definition by its server, if the configuration changes that. Only in answers about one tool,
+    /// for callers with `portmoot/servers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub original: Option<Original>,
-    /// When it was called last, by any caller. Only for tools of configured servers, and for callers with `portmoot/servers`.
+    /// When it was called last, by any caller. Only for tools of configured servers, and for
+    /// callers with `portmoot/servers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uses: Option<ToolUses>,
 }
@@ -179,7 +225,8 @@ pub(crate) struct Tool {
 pub(crate) struct ToolUses {
     /// The server's own name of it.
     pub own_name: String,
-    /// The day from which on its calls are counted, such as `2026-11-27`, in UTC: the first on which the gateway saw it listed.
+    /// The day from which on its calls are counted, such as `2026-11-27`, in UTC: the first on
+    /// which the gateway saw it listed.
     pub counted_since: String,
     /// The day of the last call, in UTC; absent if there was none since then.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,7 +269,10 @@ pub(crate) struct Original {
 impl Tool {
     /// A tool as its server lists it, under its public name.
     pub(crate) fn of(item: &Item, public: &str, server: &ParticipantId, held: bool) -> Self {
-        let raw = |key: &str| item.get(key).and_then(|raw| serde_json::from_slice(&raw).ok());
+        let raw = |key: &str| {
+            item.get(key)
+                .and_then(|raw| serde_json::from_slice(&raw).ok())
+        };
         let text = |key: &str| Some(json::text(&item.get(key)?)?.into_owned());
         Self {
             name: public.to_owned(),

@@ -1,8 +1,10 @@
-//! Access tokens of the gateway's own authorization server: opaque to clients, sealed, and checked without a table of them.
+//! Access tokens of the gateway's own authorization server: opaque to clients, sealed, and checked
+//! without a table of them.
 
 use crate::seal::{SealError, SealKey, Sealer};
 
-/// Prefix of every access token, so that secret scanners find a leaked one, and the gateway knows its own.
+/// Prefix of every access token, so that secret scanners find a leaked one, and the gateway knows
+/// its own.
 pub const ACCESS_TOKEN_PREFIX: &str = "pm_at_";
 
 const PURPOSE: &str = "access-token";
@@ -26,7 +28,9 @@ impl FamilyId {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        digits.then(|| u128::from_str_radix(text, 16).ok().map(FamilyId)).flatten()
+        digits
+            .then(|| u128::from_str_radix(text, 16).ok().map(FamilyId))
+            .flatten()
     }
 }
 
@@ -66,20 +70,31 @@ impl AccessTokens {
             state.push(b'\n');
             state.extend_from_slice(scope.as_bytes());
         }
-        let sealed = self.0.seal(PURPOSE, UNNAMED, token.expires_ms, nonce, &state);
+        let sealed = self
+            .0
+            .seal(PURPOSE, UNNAMED, token.expires_ms, nonce, &state);
         format!("{ACCESS_TOKEN_PREFIX}{sealed}")
     }
 
     /// Opens the text of a token.
     ///
     /// # Errors
-    /// [`SealError::Expired`] when it is authentic and too old; [`SealError::Invalid`] for anything else.
+    /// [`SealError::Expired`] when it is authentic and too old; [`SealError::Invalid`] for anything
+    /// else.
     pub fn open(&self, text: &str, now_ms: u64) -> Result<AccessToken, SealError> {
-        let sealed = text.strip_prefix(ACCESS_TOKEN_PREFIX).ok_or(SealError::Invalid)?;
+        let sealed = text
+            .strip_prefix(ACCESS_TOKEN_PREFIX)
+            .ok_or(SealError::Invalid)?;
         let state = self.0.open(PURPOSE, UNNAMED, now_ms, sealed)?;
-        let (family, rest) = state.split_first_chunk::<ID_BYTES>().ok_or(SealError::Invalid)?;
-        let (expires, rest) = rest.split_first_chunk::<TIME_BYTES>().ok_or(SealError::Invalid)?;
-        let mut texts = std::str::from_utf8(rest).map_err(|_| SealError::Invalid)?.split('\n');
+        let (family, rest) = state
+            .split_first_chunk::<ID_BYTES>()
+            .ok_or(SealError::Invalid)?;
+        let (expires, rest) = rest
+            .split_first_chunk::<TIME_BYTES>()
+            .ok_or(SealError::Invalid)?;
+        let mut texts = std::str::from_utf8(rest)
+            .map_err(|_| SealError::Invalid)?
+            .split('\n');
         Ok(AccessToken {
             family: FamilyId(u128::from_be_bytes(*family)),
             expires_ms: u64::from_be_bytes(*expires),
@@ -104,11 +119,20 @@ mod tests {
                 expires_ms: 100,
             };
             let text = tokens.seal(&token, [3; 24]);
-            assert!(text.starts_with("pm_at_") && !text.contains("gw.example"), "{text}");
+            assert!(
+                text.starts_with("pm_at_") && !text.contains("gw.example"),
+                "{text}"
+            );
             assert_eq!(tokens.open(&text, 99), Ok(token));
             assert_eq!(tokens.open(&text, 100), Err(SealError::Expired));
-            assert_eq!(AccessTokens::new(&[2; 32]).open(&text, 99), Err(SealError::Invalid));
-            assert_eq!(tokens.open(text.strip_prefix("pm_at_").unwrap(), 99), Err(SealError::Invalid));
+            assert_eq!(
+                AccessTokens::new(&[2; 32]).open(&text, 99),
+                Err(SealError::Invalid)
+            );
+            assert_eq!(
+                tokens.open(text.strip_prefix("pm_at_").unwrap(), 99),
+                Err(SealError::Invalid)
+            );
         }
         assert_eq!(tokens.open("pm_at_", 0), Err(SealError::Invalid));
     }
@@ -117,7 +141,12 @@ mod tests {
     fn ids_print_and_parse_back() {
         let id = FamilyId(0xab);
         assert_eq!(FamilyId::parse(&id.to_string()), Some(id));
-        for text in ["", "ab", "0000000000000000000000000000000g", "+0000000000000000000000000000000"] {
+        for text in [
+            "",
+            "ab",
+            "0000000000000000000000000000000g",
+            "+0000000000000000000000000000000",
+        ] {
             assert_eq!(FamilyId::parse(text), None, "{text}");
         }
     }

@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use model::Digest;
 
-/// The certificate that a client showed in its TLS handshake. An authority of the configuration has issued it.
+/// The certificate that a client showed in its TLS handshake. An authority of the configuration has
+/// issued it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
     /// SHA-256 of the certificate.
@@ -16,7 +17,10 @@ pub struct ClientCertificate {
 impl ClientCertificate {
     /// Each way in which the configuration may name it, the most exact one first.
     pub(crate) fn ids(&self) -> impl Iterator<Item = CertificateId> {
-        let names = self.names.iter().map(|name| CertificateId::Name(name.as_str().into()));
+        let names = self
+            .names
+            .iter()
+            .map(|name| CertificateId::Name(name.as_str().into()));
         std::iter::once(CertificateId::Sha256(self.sha256)).chain(names)
     }
 }
@@ -26,7 +30,8 @@ impl ClientCertificate {
 pub enum CertificateId {
     /// By its SHA-256: this one certificate.
     Sha256([u8; 32]),
-    /// By one of its subject alternative names, a DNS name or a URI: also the certificates that follow it.
+    /// By one of its subject alternative names, a DNS name or a URI: also the certificates that
+    /// follow it.
     Name(Box<str>),
 }
 
@@ -41,12 +46,15 @@ impl FromStr for CertificateId {
     /// Reads a SHA-256, as `openssl x509 -fingerprint -sha256` prints it, or without its colons.
     fn from_str(text: &str) -> Result<Self, FingerprintError> {
         let digits: String = text.chars().filter(|c| *c != ':').collect();
-        digits.parse().map(|Digest(hash)| Self::Sha256(hash)).map_err(|_| FingerprintError)
+        digits
+            .parse()
+            .map(|Digest(hash)| Self::Sha256(hash))
+            .map_err(|_| FingerprintError)
     }
 }
 
-/// Credentials of a client. A token counts before a certificate: it is the more specific of the two where a
-/// proxy sends for others.
+/// Credentials of a client. A token counts before a certificate: it is the more specific of the two
+/// where a proxy sends for others.
 #[derive(Clone, Copy, Default)]
 pub struct Presented<'c> {
     /// The token, without `Bearer `.
@@ -61,7 +69,10 @@ pub struct Peer(pub std::net::IpAddr);
 
 impl<'c> From<Option<&'c str>> for Presented<'c> {
     fn from(bearer: Option<&'c str>) -> Self {
-        Self { bearer, certificate: None }
+        Self {
+            bearer,
+            certificate: None,
+        }
     }
 }
 
@@ -75,7 +86,11 @@ mod tests {
         assert_eq!(vec!["AB"; 32].join(":").parse(), expected);
         assert_eq!("ab".repeat(32).parse(), expected);
         for wrong in ["", "ab", &"ag".repeat(32), &"ab:".repeat(33)] {
-            assert_eq!(wrong.parse::<CertificateId>(), Err(FingerprintError), "{wrong}");
+            assert_eq!(
+                wrong.parse::<CertificateId>(),
+                Err(FingerprintError),
+                "{wrong}"
+            );
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Identities in force: tokens, client certificates and their participants, or the local user on loopback alone.
+//! Identities in force: tokens, client certificates and their participants, or the local user on
+//! loopback alone.
 
 use std::{collections::HashMap, sync::Arc};
 
 use model::{
-    Capabilities, DeliveryMode, Digest, Narrowing, ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
+    Capabilities, DeliveryMode, Digest, Narrowing, ParticipantId, RateLimit, Refusal, RefusalCode,
+    TopicName,
 };
 
 use crate::certificate::{CertificateId, Presented};
@@ -46,7 +48,8 @@ impl Entry {
 }
 
 impl Identities {
-    /// Identities without tokens: every client is this local user (on loopback only, see [`crate::check_listen_address`]).
+    /// Identities without tokens: every client is this local user (on loopback only, see
+    /// [`crate::check_listen_address`]).
     #[must_use]
     pub fn local(user: Arc<Participant>) -> Identities {
         Identities {
@@ -62,16 +65,31 @@ impl Identities {
     pub fn tokens(known: impl IntoIterator<Item = (Credential, Arc<Participant>)>) -> Identities {
         let mut by_prefix: HashMap<u64, Vec<Entry>> = HashMap::new();
         for (credential, participant) in known {
-            by_prefix.entry(credential.hash.prefix()).or_default().push(Entry { credential, participant });
+            by_prefix
+                .entry(credential.hash.prefix())
+                .or_default()
+                .push(Entry {
+                    credential,
+                    participant,
+                });
         }
         let (by_certificate, incarnations) = <_>::default();
-        Identities { by_prefix, by_certificate, local: None, operator: None, incarnations }
+        Identities {
+            by_prefix,
+            by_certificate,
+            local: None,
+            operator: None,
+            incarnations,
+        }
     }
 
     /// The identities, with these incarnations of their names.
     #[must_use]
     pub fn with_incarnations(self, incarnations: HashMap<String, String>) -> Identities {
-        Identities { incarnations, ..self }
+        Identities {
+            incarnations,
+            ..self
+        }
     }
 
     /// Incarnations of issued names: a name that was revoked and issued again has another.
@@ -86,15 +104,27 @@ impl Identities {
         self,
         known: impl IntoIterator<Item = (CertificateId, Arc<Participant>)>,
     ) -> Identities {
-        Identities { by_certificate: known.into_iter().collect(), ..self }
+        Identities {
+            by_certificate: known.into_iter().collect(),
+            ..self
+        }
     }
 
-    /// The identities, with the local user for the bearer of the operator key. It is no participant that
-    /// lists show.
+    /// The identities, with the local user for the bearer of the operator key. It is no participant
+    /// that lists show.
     #[must_use]
     pub fn with_operator(self, key: TokenHash, user: Arc<Participant>) -> Identities {
-        let credential = Credential { hash: key, expires_ms: None };
-        Identities { operator: Some(Arc::new(Entry { credential, participant: user })), ..self }
+        let credential = Credential {
+            hash: key,
+            expires_ms: None,
+        };
+        Identities {
+            operator: Some(Arc::new(Entry {
+                credential,
+                participant: user,
+            })),
+            ..self
+        }
     }
 
     /// Whether clients need a token, or a certificate.
@@ -103,16 +133,19 @@ impl Identities {
         self.local.is_none()
     }
 
-    /// The participant with this id at `now_ms` (Unix milliseconds); `None` when it is unknown, or has no
-    /// certificate and none of its tokens is valid.
+    /// The participant with this id at `now_ms` (Unix milliseconds); `None` when it is unknown, or
+    /// has no certificate and none of its tokens is valid.
     #[must_use]
     pub fn participant(&self, id: &ParticipantId, now_ms: u64) -> Option<Arc<Participant>> {
         let operator = self.operator.as_ref().map(|entry| &entry.participant);
-        self.valid(now_ms).chain(operator).find(|participant| participant.id == *id).cloned()
+        self.valid(now_ms)
+            .chain(operator)
+            .find(|participant| participant.id == *id)
+            .cloned()
     }
 
-    /// All participants with a certificate, or a token that is valid at `now_ms` (Unix milliseconds), or the local user; by name,
-    /// each once.
+    /// All participants with a certificate, or a token that is valid at `now_ms` (Unix
+    /// milliseconds), or the local user; by name, each once.
     #[must_use]
     pub fn participants(&self, now_ms: u64) -> Vec<Arc<Participant>> {
         let mut all: Vec<_> = self.valid(now_ms).cloned().collect();
@@ -122,23 +155,35 @@ impl Identities {
     }
 
     fn valid(&self, now_ms: u64) -> impl Iterator<Item = &Arc<Participant>> {
-        let known = self.by_prefix.values().flatten().filter(move |entry| entry.is_valid(now_ms));
-        known.map(|entry| &entry.participant).chain(self.by_certificate.values()).chain(&self.local)
+        let known = self
+            .by_prefix
+            .values()
+            .flatten()
+            .filter(move |entry| entry.is_valid(now_ms));
+        known
+            .map(|entry| &entry.participant)
+            .chain(self.by_certificate.values())
+            .chain(&self.local)
     }
 
-    /// Time of the next expiry of a token after `now_ms`, both in Unix milliseconds; `None` when no token expires.
+    /// Time of the next expiry of a token after `now_ms`, both in Unix milliseconds; `None` when no
+    /// token expires.
     #[must_use]
     pub fn next_expiry(&self, now_ms: u64) -> Option<u64> {
-        let ends = self.by_prefix.values().flatten().filter_map(|entry| entry.credential.expires_ms);
+        let ends = self
+            .by_prefix
+            .values()
+            .flatten()
+            .filter_map(|entry| entry.credential.expires_ms);
         ends.filter(|end| *end > now_ms).min()
     }
 
-    /// The participant of what a client presents at `now_ms` (Unix milliseconds): its token, or without one its certificate. A
-    /// token that is not valid is refused, whatever the certificate.
+    /// The participant of what a client presents at `now_ms` (Unix milliseconds): its token, or
+    /// without one its certificate. A token that is not valid is refused, whatever the certificate.
     ///
-    /// The prefix of the token's hash selects candidates, and the full hashes are compared in constant time: the cost does not
-    /// grow with the number of participants, and timing reveals at most the prefix of a hash. With [`Identities::local`] both
-    /// are ignored.
+    /// The prefix of the token's hash selects candidates, and the full hashes are compared in
+    /// constant time: the cost does not grow with the number of participants, and timing reveals at
+    /// most the prefix of a hash. With [`Identities::local`] both are ignored.
     ///
     /// # Errors
     /// [`RefusalCode::Unauthenticated`], with the same text for every invalid token.
@@ -151,12 +196,18 @@ impl Identities {
             return Ok(Arc::clone(user));
         }
         let presented = presented.into();
-        let Some(bearer) = presented.bearer else { return self.identify_certificate(presented) };
-        let valid = self.entry(&TokenHash::of(bearer)).filter(|entry| entry.is_valid(now_ms));
-        valid.map(|entry| Arc::clone(&entry.participant)).ok_or_else(|| {
-            let refusal = Refusal::new(RefusalCode::Unauthenticated, "this token is not valid");
-            refusal.hint("it may have expired or been revoked: ask the operator for a new one")
-        })
+        let Some(bearer) = presented.bearer else {
+            return self.identify_certificate(presented);
+        };
+        let valid = self
+            .entry(&TokenHash::of(bearer))
+            .filter(|entry| entry.is_valid(now_ms));
+        valid
+            .map(|entry| Arc::clone(&entry.participant))
+            .ok_or_else(|| {
+                let refusal = Refusal::new(RefusalCode::Unauthenticated, "this token is not valid");
+                refusal.hint("it may have expired or been revoked: ask the operator for a new one")
+            })
     }
 
     /// Whether this is a token of one of them, valid or not: no one else is asked about it.
@@ -166,8 +217,15 @@ impl Identities {
     }
 
     fn entry(&self, hash: &TokenHash) -> Option<&Entry> {
-        let candidates = self.by_prefix.get(&hash.prefix()).map(Vec::as_slice).unwrap_or_default();
-        candidates.iter().chain(self.operator.as_deref()).find(|entry| entry.credential.hash == *hash)
+        let candidates = self
+            .by_prefix
+            .get(&hash.prefix())
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        candidates
+            .iter()
+            .chain(self.operator.as_deref())
+            .find(|entry| entry.credential.hash == *hash)
     }
 
     fn identify_certificate(&self, presented: Presented<'_>) -> Result<Arc<Participant>, Refusal> {
@@ -176,14 +234,20 @@ impl Identities {
                 "send `Authorization: Bearer TOKEN`; the operator issues one with: portmoot token new NAME",
             ));
         };
-        certificate.ids().find_map(|id| self.by_certificate.get(&id)).cloned().ok_or_else(|| {
-            let sha256 = model::Digest(certificate.sha256);
-            Refusal::new(
-                RefusalCode::Unauthenticated,
-                "your certificate belongs to no participant, and you sent no token",
-            )
-            .hint(format!("the operator names it: [participants.NAME] client_cert_sha256 = \"{sha256}\""))
-        })
+        certificate
+            .ids()
+            .find_map(|id| self.by_certificate.get(&id))
+            .cloned()
+            .ok_or_else(|| {
+                let sha256 = model::Digest(certificate.sha256);
+                Refusal::new(
+                    RefusalCode::Unauthenticated,
+                    "your certificate belongs to no participant, and you sent no token",
+                )
+                .hint(format!(
+                    "the operator names it: [participants.NAME] client_cert_sha256 = \"{sha256}\""
+                ))
+            })
     }
 }
 
@@ -211,20 +275,23 @@ pub struct Participant {
 /// Content of an issuer's access token beside its subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bearer {
-    /// Its SHA-256, if a server's authorization server may see the token in exchange for one of its own: it is an issuer's.
+    /// Its SHA-256, if a server's authorization server may see the token in exchange for one of its
+    /// own: it is an issuer's.
     pub token: Option<Digest>,
     /// Narrowing of the participant's capabilities; `None` leaves them.
     pub narrowing: Option<Narrowing>,
-    /// End of what was opened with it, in Unix milliseconds: its expiry, and the time by which clocks may
-    /// differ.
+    /// End of what was opened with it, in Unix milliseconds: its expiry, and the time by which
+    /// clocks may differ.
     pub ends_ms: u64,
-    /// Until when requests need not have it checked again, in Unix milliseconds: its end at the latest.
+    /// Until when requests need not have it checked again, in Unix milliseconds: its end at the
+    /// latest.
     pub checked_until_ms: u64,
     /// Audience for which it is good.
     pub audience: TokenAudience,
 }
 
-/// The topics at whose endpoints an access token is good. Its bearer may enter, see and act in no others, on whatever way.
+/// The topics at whose endpoints an access token is good. Its bearer may enter, see and act in no
+/// others, on whatever way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenAudience {
     /// All: it names the gateway as a whole.
@@ -257,7 +324,8 @@ pub enum Wire {
 
 impl Wire {
     /// Every wire, with the word by which the configuration knows it.
-    pub const ALL: [(&'static str, Wire); 3] = [("mcp", Wire::Mcp), ("ws", Wire::Ws), ("proto", Wire::Proto)];
+    pub const ALL: [(&'static str, Wire); 3] =
+        [("mcp", Wire::Mcp), ("ws", Wire::Ws), ("proto", Wire::Proto)];
 }
 
 /// A set of wires.
@@ -273,7 +341,11 @@ pub struct Wires {
 
 impl Wires {
     /// All wires.
-    pub const ALL: Wires = Wires { mcp: true, ws: true, proto: true };
+    pub const ALL: Wires = Wires {
+        mcp: true,
+        ws: true,
+        proto: true,
+    };
 
     /// Whether a wire is among them.
     #[must_use]
@@ -288,16 +360,28 @@ impl Wires {
     /// Whether all these others are among them.
     #[must_use]
     pub fn includes(self, others: Wires) -> bool {
-        Wire::ALL.iter().all(|(_, wire)| self.contains(*wire) || !others.contains(*wire))
+        Wire::ALL
+            .iter()
+            .all(|(_, wire)| self.contains(*wire) || !others.contains(*wire))
     }
 }
 
 impl Participant {
-    /// A participant of these topics: on all wires, with the rate of its topic, and as long as its token.
+    /// A participant of these topics: on all wires, with the rate of its topic, and as long as its
+    /// token.
     #[must_use]
     pub fn new(id: ParticipantId, capabilities: Arc<Capabilities>, topics: Vec<TopicName>) -> Self {
         let (rate, mode, wires) = (None, DeliveryMode::default(), Wires::ALL);
-        Self { id, capabilities, topics, rate, mode, wires, expires_ms: None, bearer: None }
+        Self {
+            id,
+            capabilities,
+            topics,
+            rate,
+            mode,
+            wires,
+            expires_ms: None,
+            bearer: None,
+        }
     }
 
     /// Narrowing of its capabilities by its access token.
@@ -312,11 +396,13 @@ impl Participant {
         self.bearer.as_ref()?.token
     }
 
-    /// Whether it came with an access token that has to be checked again before the next request. `now_ms` gives Unix
-    /// milliseconds, and is called for access tokens alone.
+    /// Whether it came with an access token that has to be checked again before the next request.
+    /// `now_ms` gives Unix milliseconds, and is called for access tokens alone.
     #[must_use]
     pub fn is_to_be_checked(&self, now_ms: impl FnOnce() -> u64) -> bool {
-        self.bearer.as_ref().is_some_and(|bearer| bearer.checked_until_ms <= now_ms())
+        self.bearer
+            .as_ref()
+            .is_some_and(|bearer| bearer.checked_until_ms <= now_ms())
     }
 
     /// These capabilities, as far as its access token is good for them.
@@ -331,7 +417,9 @@ impl Participant {
     /// Whether what it came with is good in a topic: everything is but an access token for others.
     #[must_use]
     pub fn is_for(&self, topic: &TopicName) -> bool {
-        self.bearer.as_ref().is_none_or(|bearer| bearer.audience.includes(topic))
+        self.bearer
+            .as_ref()
+            .is_none_or(|bearer| bearer.audience.includes(topic))
     }
 
     /// Whether it may enter a topic that is not open to all.
@@ -347,12 +435,22 @@ mod tests {
     use crate::certificate::ClientCertificate;
 
     fn participant(name: &str) -> Arc<Participant> {
-        let (id, rights) = (ParticipantId::new(name).unwrap(), Arc::new(Capabilities::newcomer()));
-        Arc::new(Participant::new(id, rights, vec![TopicName::new("main").unwrap()]))
+        let (id, rights) = (
+            ParticipantId::new(name).unwrap(),
+            Arc::new(Capabilities::newcomer()),
+        );
+        Arc::new(Participant::new(
+            id,
+            rights,
+            vec![TopicName::new("main").unwrap()],
+        ))
     }
 
     fn credential(token: &str, expires_ms: Option<u64>) -> Credential {
-        Credential { hash: TokenHash::of(token), expires_ms }
+        Credential {
+            hash: TokenHash::of(token),
+            expires_ms,
+        }
     }
 
     #[test]
@@ -364,7 +462,10 @@ mod tests {
             (credential("pm_c", None), participant("ci")),
         ]);
         assert!(known.requires_token());
-        assert_eq!((known.next_expiry(99), known.next_expiry(100)), (Some(100), None));
+        assert_eq!(
+            (known.next_expiry(99), known.next_expiry(100)),
+            (Some(100), None)
+        );
         for (bearer, now, expect) in [
             (Some("pm_a"), 1, Some("scout")),
             (Some("pm_b"), 99, Some("scout")),
@@ -386,8 +487,8 @@ mod tests {
     #[test]
     fn a_certificate_identifies_its_participant_unless_a_token_names_another() {
         let (scout, ci) = (participant("scout"), participant("ci"));
-        let known =
-            Identities::tokens([(credential("pm_a", None), participant("boss"))]).with_certificates([
+        let known = Identities::tokens([(credential("pm_a", None), participant("boss"))])
+            .with_certificates([
                 (CertificateId::Sha256([1; 32]), Arc::clone(&scout)),
                 (CertificateId::Name("ci.example".into()), Arc::clone(&ci)),
             ]);
@@ -405,7 +506,13 @@ mod tests {
             (Some("pm_a"), Some(&two), Some("boss")),
             (Some("pm_b"), Some(&two), None),
         ] {
-            let found = known.identify(Presented { bearer, certificate }, 0);
+            let found = known.identify(
+                Presented {
+                    bearer,
+                    certificate,
+                },
+                0,
+            );
             assert_eq!(
                 found.as_ref().ok().map(|found| found.id.as_str()),
                 expect,

@@ -1,8 +1,9 @@
 //! Access tokens of issuers as JWTs: read and checked in one order (RFC 9068, section 4; RFC 8725).
 //!
-//! Nothing here fetches anything: keys and the time are arguments. The order is that of the methods: [`Jwt::read`],
-//! [`Jwt::issuer`], [`Jwt::check_head`], [`Jwt::check_signature`], [`Jwt::claims`], and [`Claims::check_audience`] for the endpoint
-//! at which the token was presented.
+//! Nothing here fetches anything: keys and the time are arguments. The order is that of the
+//! methods: [`Jwt::read`], [`Jwt::issuer`], [`Jwt::check_head`], [`Jwt::check_signature`],
+//! [`Jwt::claims`], and [`Claims::check_audience`] for the endpoint at which the token was
+//! presented.
 
 mod algorithm;
 mod claims;
@@ -24,9 +25,11 @@ pub const ACCESS_TOKEN_BYTES_MAX: usize = 8 * 1024;
 const FOREIGN_TYPES: [&str; 4] = ["logout+jwt", "dpop+jwt", "oauth-id-jag+jwt", "secevent+jwt"];
 /// Claims that only ID tokens have (OpenID Connect Core 1.0, sections 2 and 3.1.3.6).
 const OF_ID_TOKENS: [&str; 4] = ["nonce", "at_hash", "c_hash", "s_hash"];
-/// The claims in which a token names its own kind (`token_use` of Cognito, `typ` of Keycloak), for kinds that are no access tokens.
+/// The claims in which a token names its own kind (`token_use` of Cognito, `typ` of Keycloak), for
+/// kinds that are no access tokens.
 const OTHER_USES: [&str; 5] = ["id", "refresh", "offline", "logout", "id_token"];
-/// Claims that say what an access token is good for, or which client has it. ID tokens have none of them.
+/// Claims that say what an access token is good for, or which client has it. ID tokens have none of
+/// them.
 const OF_ACCESS_TOKENS: [&str; 6] = ["scope", "scp", "client_id", "cid", "roles", "permissions"];
 
 /// Rules that an issuer's tokens must keep.
@@ -61,8 +64,9 @@ pub fn is_jwt(token: &str) -> bool {
 }
 
 impl<'t> Jwt<'t> {
-    /// Reads a token: its size and form, its algorithm, that it claims nothing which must be understood, and that it is of no type
-    /// which is never an access token. Keys in its header (`jwk`, `jku`, `x5u`, `x5c`) are not looked at.
+    /// Reads a token: its size and form, its algorithm, that it claims nothing which must be
+    /// understood, and that it is of no type which is never an access token. Keys in its header
+    /// (`jwk`, `jku`, `x5u`, `x5c`) are not looked at.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -79,23 +83,39 @@ impl<'t> Jwt<'t> {
         let text = |name: &str| head.get(name).and_then(Value::as_str);
         let algorithm = text("alg").ok_or(TokenFault::Malformed)?;
         let algorithm = Algorithm::parse(algorithm).ok_or(TokenFault::Algorithm)?;
-        if head.contains_key("crit") || head.get("b64").is_some_and(|b64| *b64 != Value::Bool(true)) {
+        if head.contains_key("crit") || head.get("b64").is_some_and(|b64| *b64 != Value::Bool(true))
+        {
             return Err(TokenFault::Critical);
         }
         let kind = text("typ").unwrap_or_default().to_ascii_lowercase();
-        let kind = kind.strip_prefix("application/").unwrap_or(&kind).to_owned();
+        let kind = kind
+            .strip_prefix("application/")
+            .unwrap_or(&kind)
+            .to_owned();
         if FOREIGN_TYPES.contains(&kind.as_str()) {
             return Err(TokenFault::Type);
         }
         let key_id = text("kid").map(str::to_owned);
-        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| TokenFault::Malformed)?;
-        Ok(Self { signed, signature, algorithm, kind, key_id, claims: object(claims)? })
+        let signature = URL_SAFE_NO_PAD
+            .decode(signature)
+            .map_err(|_| TokenFault::Malformed)?;
+        Ok(Self {
+            signed,
+            signature,
+            algorithm,
+            kind,
+            key_id,
+            claims: object(claims)?,
+        })
     }
 
     /// The issuer that the token names; empty if it names none.
     #[must_use]
     pub fn issuer(&self) -> &str {
-        self.claims.get("iss").and_then(Value::as_str).unwrap_or_default()
+        self.claims
+            .get("iss")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// The id of the key with which it says it was signed.
@@ -115,24 +135,41 @@ impl<'t> Jwt<'t> {
         if !rules.algorithms.contains(&self.algorithm) {
             return Err(TokenFault::Algorithm);
         }
-        let kind = if self.kind.is_empty() { "jwt" } else { &self.kind };
+        let kind = if self.kind.is_empty() {
+            "jwt"
+        } else {
+            &self.kind
+        };
         if !rules.types.iter().any(|known| known == kind) {
             return Err(TokenFault::Type);
         }
         let is_other = self.is_of_another_use() || (kind != "at+jwt" && self.is_like_id_token());
-        if is_other { Err(TokenFault::Type) } else { Ok(()) }
+        if is_other {
+            Err(TokenFault::Type)
+        } else {
+            Ok(())
+        }
     }
 
-    /// Advice to an operator about [`TokenFault::Type`], as the rest of a sentence; `name` is the issuer's in
-    /// the configuration.
+    /// Advice to an operator about [`TokenFault::Type`], as the rest of a sentence; `name` is the
+    /// issuer's in the configuration.
     #[must_use]
     pub fn type_advice(&self, name: &str, rules: &Rules) -> String {
-        let kind = if self.kind.is_empty() { "jwt" } else { &self.kind };
+        let kind = if self.kind.is_empty() {
+            "jwt"
+        } else {
+            &self.kind
+        };
         if rules.types.iter().any(|known| known == kind) {
             return ": it looks like an ID token; the client must send its access token".to_owned();
         }
-        let types: Vec<String> =
-            rules.types.iter().map(String::as_str).chain([kind]).map(|one| format!("{one:?}")).collect();
+        let types: Vec<String> = rules
+            .types
+            .iter()
+            .map(String::as_str)
+            .chain([kind])
+            .map(|one| format!("{one:?}"))
+            .collect();
         format!(
             ": its type is {kind:?}. If the issuer gives its access tokens that type, as Keycloak does, write types = [{}] in [issuers.{name}]",
             types.join(", ")
@@ -141,12 +178,17 @@ impl<'t> Jwt<'t> {
 
     /// Whether its claims call it an ID token, or another one that is no access token.
     fn is_of_another_use(&self) -> bool {
-        let named = ["token_use", "typ"].into_iter().filter_map(|name| self.claims.get(name)?.as_str());
-        named.map(str::to_ascii_lowercase).any(|named| OTHER_USES.contains(&named.as_str()))
+        let named = ["token_use", "typ"]
+            .into_iter()
+            .filter_map(|name| self.claims.get(name)?.as_str());
+        named
+            .map(str::to_ascii_lowercase)
+            .any(|named| OTHER_USES.contains(&named.as_str()))
     }
 
-    /// Whether it has a claim that only ID tokens have; or is good for nothing that it names, and is for the client to which it was
-    /// given, as far as can be seen: for the one in `azp`, or, where no client is named, for one that has an id and no address.
+    /// Whether it has a claim that only ID tokens have; or is good for nothing that it names, and
+    /// is for the client to which it was given, as far as can be seen: for the one in `azp`, or,
+    /// where no client is named, for one that has an id and no address.
     fn is_like_id_token(&self) -> bool {
         let has = |claims: &[&str]| claims.iter().any(|claim| self.claims.contains_key(*claim));
         if has(&OF_ID_TOKENS) || has(&OF_ACCESS_TOKENS) {
@@ -157,23 +199,32 @@ impl<'t> Jwt<'t> {
             audience => audience.into_iter().collect(),
         };
         let has_address = |one: &&Value| one.as_str().is_some_and(|one| one.contains(':'));
-        match (self.claims.get("azp").or_else(|| self.claims.get("appid")), audiences.as_slice()) {
+        match (
+            self.claims.get("azp").or_else(|| self.claims.get("appid")),
+            audiences.as_slice(),
+        ) {
             (Some(client), [audience]) => *audience == client,
             (Some(_), _) | (None, []) => false,
             (None, audiences) => !audiences.iter().any(has_address),
         }
     }
 
-    /// Checks the signature with the key that the token names; if it names none, with the only one that fits.
+    /// Checks the signature with the key that the token names; if it names none, with the only one
+    /// that fits.
     ///
     /// # Errors
     /// [`TokenFault::UnknownKey`] if there is no such key, or what is wrong.
     pub fn check_signature(&self, keys: &KeySet) -> Result<(), TokenFault> {
-        keys.verify(self.key_id(), self.algorithm, self.signed.as_bytes(), &self.signature)
+        keys.verify(
+            self.key_id(),
+            self.algorithm,
+            self.signed.as_bytes(),
+            &self.signature,
+        )
     }
 
-    /// Checks times, that the token is bound to no key of its client, and that it has a subject. The time is in Unix
-    /// milliseconds.
+    /// Checks times, that the token is bound to no key of its client, and that it has a subject.
+    /// The time is in Unix milliseconds.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -184,7 +235,9 @@ impl<'t> Jwt<'t> {
 
 /// A part of a token: base64url of a JSON object.
 fn object(part: &str) -> Result<Map<String, Value>, TokenFault> {
-    let bytes = URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenFault::Malformed)?;
+    let bytes = URL_SAFE_NO_PAD
+        .decode(part)
+        .map_err(|_| TokenFault::Malformed)?;
     serde_json::from_slice(&bytes).map_err(|_| TokenFault::Malformed)
 }
 

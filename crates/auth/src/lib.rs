@@ -1,4 +1,5 @@
-//! Authentication and sealing: tokens, client certificates, participants, where to listen and dial, and sealed states that clients hold.
+//! Authentication and sealing: tokens, client certificates, participants, where to listen and dial,
+//! and sealed states that clients hold.
 //!
 //! The crate does no I/O: keys, randomness and the time are arguments.
 
@@ -13,7 +14,9 @@ mod token;
 
 pub use access_token::{ACCESS_TOKEN_PREFIX, AccessToken, AccessTokens, FamilyId};
 pub use certificate::{CertificateId, ClientCertificate, FingerprintError, Peer, Presented};
-pub use identities::{Bearer, Credential, Identities, LOCAL_USER, Participant, TokenAudience, Wire, Wires};
+pub use identities::{
+    Bearer, Credential, Identities, LOCAL_USER, Participant, TokenAudience, Wire, Wires,
+};
 pub use listen::{check_listen_address, check_proto_dial, check_proto_listen};
 pub use public_url::{PUBLIC_URL_BYTES_MAX, PublicUrl, PublicUrlError};
 pub use seal::{Incarnations, SealError, SealKey, Sealer};

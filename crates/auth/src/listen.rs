@@ -12,13 +12,15 @@ pub fn check_listen_address(listen: SocketAddr, tokens_configured: bool) -> Resu
     if tokens_configured || is_loopback(listen.ip()) {
         return Ok(());
     }
-    let message =
-        format!("listening on {listen} would give every client full access: no participant has a token");
+    let message = format!(
+        "listening on {listen} would give every client full access: no participant has a token"
+    );
     let hint = "listen on 127.0.0.1, or issue a token first: portmoot token new NAME";
     Err(Refusal::new(RefusalCode::Forbidden, message).hint(hint))
 }
 
-/// Rejects a listener of proto-mcp beyond loopback that speaks no TLS (proto-mcp v1.0, "Security"): framed TCP, `ws` and `h2c`.
+/// Rejects a listener of proto-mcp beyond loopback that speaks no TLS (proto-mcp v1.0, "Security"):
+/// framed TCP, `ws` and `h2c`.
 ///
 /// # Errors
 /// [`RefusalCode::Forbidden`] with a hint for the operator.
@@ -31,19 +33,24 @@ pub fn check_proto_listen(listen: SocketAddr, tls: bool) -> Result<(), Refusal> 
     Err(Refusal::new(RefusalCode::Forbidden, message).hint(hint))
 }
 
-/// Rejects a proto-mcp server beyond loopback that is dialed without TLS. `host` is that of the URL: an address, with or without
-/// brackets, or a name, of which only `localhost` is known to be this machine.
+/// Rejects a proto-mcp server beyond loopback that is dialed without TLS. `host` is that of the
+/// URL: an address, with or without brackets, or a name, of which only `localhost` is known to be
+/// this machine.
 ///
 /// # Errors
 /// [`RefusalCode::Forbidden`] with a hint for the operator.
 pub fn check_proto_dial(host: &str, tls: bool) -> Result<(), Refusal> {
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
     let is_here = bare.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(is_loopback);
     if tls || is_here {
         return Ok(());
     }
     let message = format!("dialing `{host}` for proto-mcp needs TLS");
-    Err(Refusal::new(RefusalCode::Forbidden, message).hint("use a URL with TLS, or a server on this machine"))
+    Err(Refusal::new(RefusalCode::Forbidden, message)
+        .hint("use a URL with TLS, or a server on this machine"))
 }
 
 fn is_loopback(address: IpAddr) -> bool {
@@ -68,8 +75,16 @@ mod tests {
             ("0.0.0.0:7070", true, true),
         ] {
             let address = listen.parse().unwrap();
-            assert_eq!(check_listen_address(address, safe).is_ok(), allowed, "{listen} {safe}");
-            assert_eq!(check_proto_listen(address, safe).is_ok(), allowed, "{listen} {safe}");
+            assert_eq!(
+                check_listen_address(address, safe).is_ok(),
+                allowed,
+                "{listen} {safe}"
+            );
+            assert_eq!(
+                check_proto_listen(address, safe).is_ok(),
+                allowed,
+                "{listen} {safe}"
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! Address under which clients outside reach the gateway: everything that clients are shown is spelled from it.
+//! Address under which clients outside reach the gateway: everything that clients are shown is
+//! spelled from it.
 
 use std::fmt;
 
@@ -7,7 +8,8 @@ use url::{Host, Position, Url};
 /// The longest public URL, in bytes.
 pub const PUBLIC_URL_BYTES_MAX: usize = 1024;
 
-/// First segments of the gateway's own paths, with which a prefix must not begin: the two could not be distinguished.
+/// First segments of the gateway's own paths, with which a prefix must not begin: the two could not
+/// be distinguished.
 const OWN_SEGMENTS: [&str; 14] = [
     ".well-known",
     "api",
@@ -51,8 +53,8 @@ pub enum PublicUrlError {
     TooLong,
 }
 
-/// The address of the gateway as clients have it: scheme and host in lower case, no default port, a path prefix or none, no slash
-/// at the end.
+/// The address of the gateway as clients have it: scheme and host in lower case, no default port, a
+/// path prefix or none, no slash at the end.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicUrl {
     text: Box<str>,
@@ -70,7 +72,10 @@ impl PublicUrl {
             return Err(PublicUrlError::TooLong);
         }
         // The parser would drop or change some of these.
-        if text.chars().any(|one| one.is_control() || one.is_whitespace() || one == '\\') {
+        if text
+            .chars()
+            .any(|one| one.is_control() || one.is_whitespace() || one == '\\')
+        {
             return Err(PublicUrlError::Malformed);
         }
         let url = Url::parse(text).map_err(|_| PublicUrlError::Malformed)?;
@@ -94,9 +99,11 @@ impl PublicUrl {
         }
         let origin = &url[..Position::BeforePath];
         let path = url.path().strip_suffix('/').unwrap_or(url.path());
-        // The parser has resolved `.` and `..`, and escaped what must be: the written path must not need it.
+        // The parser has resolved `.` and `..`, and escaped what must be: the written path must not
+        // need it.
         let written = text.splitn(4, '/').nth(3).unwrap_or_default();
-        if path.trim_start_matches('/') != written.strip_suffix('/').unwrap_or(written) || path.contains('%')
+        if path.trim_start_matches('/') != written.strip_suffix('/').unwrap_or(written)
+            || path.contains('%')
         {
             return Err(PublicUrlError::Path);
         }
@@ -108,10 +115,14 @@ impl PublicUrl {
         if let Some(taken) = OWN_SEGMENTS.into_iter().find(|own| *own == first) {
             return Err(PublicUrlError::Taken(taken));
         }
-        Ok(Self { text: format!("{origin}{path}").into(), origin_len: origin.len() })
+        Ok(Self {
+            text: format!("{origin}{path}").into(),
+            origin_len: origin.len(),
+        })
     }
 
-    /// The whole URL, without a slash at its end. It is the issuer of the gateway's own authorization server.
+    /// The whole URL, without a slash at its end. It is the issuer of the gateway's own
+    /// authorization server.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -126,7 +137,9 @@ impl PublicUrl {
     /// Host, and the port unless it is the scheme's.
     #[must_use]
     pub fn authority(&self) -> &str {
-        self.origin().split_once("://").map_or("", |(_, authority)| authority)
+        self.origin()
+            .split_once("://")
+            .map_or("", |(_, authority)| authority)
     }
 
     /// The path prefix: empty, or `/` and what follows.
@@ -147,11 +160,16 @@ impl PublicUrl {
         format!("{}{path}", self.text)
     }
 
-    /// The address of a well-known document about one of the gateway's own paths: RFC 8414, section 3.1, and RFC 9728, section
-    /// 3.1, put the well-known part before the path. `path` is empty for the gateway itself.
+    /// The address of a well-known document about one of the gateway's own paths: RFC 8414, section
+    /// 3.1, and RFC 9728, section 3.1, put the well-known part before the path. `path` is empty for
+    /// the gateway itself.
     #[must_use]
     pub fn well_known(&self, document: &str, path: &str) -> String {
-        format!("{}/.well-known/{document}{}{path}", self.origin(), self.prefix())
+        format!(
+            "{}/.well-known/{document}{}{path}",
+            self.origin(),
+            self.prefix()
+        )
     }
 
     /// A requested path without the prefix, if a proxy has left that on it.
@@ -224,7 +242,10 @@ mod tests {
         let plain = PublicUrl::parse("https://gw.example:8443").unwrap();
         assert_eq!((plain.authority(), plain.prefix()), ("gw.example:8443", ""));
         assert_eq!(plain.at("/mcp"), "https://gw.example:8443/mcp");
-        assert_eq!(plain.well_known("x", "/mcp"), "https://gw.example:8443/.well-known/x/mcp");
+        assert_eq!(
+            plain.well_known("x", "/mcp"),
+            "https://gw.example:8443/.well-known/x/mcp"
+        );
         assert_eq!(plain.within("/mcp"), "/mcp");
         let below = PublicUrl::parse("https://gw.example/a/b").unwrap();
         assert_eq!(
@@ -232,10 +253,16 @@ mod tests {
             ("https://gw.example", "gw.example", "/a/b")
         );
         assert_eq!(below.at("/mcp/ops"), "https://gw.example/a/b/mcp/ops");
-        assert_eq!(below.well_known("x", ""), "https://gw.example/.well-known/x/a/b");
-        for (path, expect) in
-            [("/a/b/mcp", "/mcp"), ("/mcp", "/mcp"), ("/a/bc/mcp", "/a/bc/mcp"), ("/a/b", "/a/b")]
-        {
+        assert_eq!(
+            below.well_known("x", ""),
+            "https://gw.example/.well-known/x/a/b"
+        );
+        for (path, expect) in [
+            ("/a/b/mcp", "/mcp"),
+            ("/mcp", "/mcp"),
+            ("/a/bc/mcp", "/a/bc/mcp"),
+            ("/a/b", "/a/b"),
+        ] {
             assert_eq!(below.within(path), expect, "{path}");
         }
         assert!(below.is_secure() && !PublicUrl::parse("http://localhost").unwrap().is_secure());

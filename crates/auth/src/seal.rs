@@ -1,7 +1,7 @@
 //! Sealed states that clients hold: session ids, cursors, request states.
 //!
-//! A state opens only for its purpose and principal, before its expiry, with the current key or the previous one. Cipher:
-//! XChaCha20-Poly1305, whose 24-byte nonces may be random.
+//! A state opens only for its purpose and principal, before its expiry, with the current key or the
+//! previous one. Cipher: XChaCha20-Poly1305, whose 24-byte nonces may be random.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,8 +29,8 @@ pub struct Sealer {
     incarnations: Arc<Incarnations>,
 }
 
-/// Incarnations of names: the present bearer of each. What was sealed for a name is sealed for its bearer:
-/// the next one cannot open it.
+/// Incarnations of names: the present bearer of each. What was sealed for a name is sealed for its
+/// bearer: the next one cannot open it.
 #[derive(Debug, Default)]
 pub struct Incarnations {
     by_name: RwLock<HashMap<String, String>>,
@@ -46,7 +46,8 @@ impl Incarnations {
         *known = by_name;
     }
 
-    /// When the present bearer of a name got its first token, in Unix milliseconds, if its incarnation says so.
+    /// When the present bearer of a name got its first token, in Unix milliseconds, if its
+    /// incarnation says so.
     #[must_use]
     pub fn since_ms(&self, name: &str) -> Option<u64> {
         let known = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +60,12 @@ impl Incarnations {
         if !self.has_some.load(Ordering::Acquire) {
             return principal.into();
         }
-        match self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(principal) {
+        match self
+            .by_name
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(principal)
+        {
             Some(incarnation) => format!("{principal}\n{incarnation}").into(),
             None => principal.into(),
         }
@@ -78,11 +84,16 @@ pub enum SealError {
 }
 
 impl Sealer {
-    /// Seals with `current`; opens with `previous` too, so that sealed states survive one change of keys.
+    /// Seals with `current`; opens with `previous` too, so that sealed states survive one change of
+    /// keys.
     #[must_use]
     pub fn new(current: &SealKey, previous: Option<&SealKey>) -> Sealer {
         let cipher = |key: &SealKey| XChaCha20Poly1305::new(&Key::from(*key));
-        Sealer { current: cipher(current), previous: previous.map(cipher), incarnations: Arc::default() }
+        Sealer {
+            current: cipher(current),
+            previous: previous.map(cipher),
+            incarnations: Arc::default(),
+        }
     }
 
     /// Incarnations of names, as this sealer and its copies know them.
@@ -91,9 +102,9 @@ impl Sealer {
         &self.incarnations
     }
 
-    /// Seals `state` for one purpose (`"session"`, `"cursor"`, ...) and one principal, until `expires_ms` (Unix
-    /// milliseconds). `nonce` is 24 fresh random bytes. The text is URL-safe base64 without padding, about 4/3 of the
-    /// state and 76 characters more.
+    /// Seals `state` for one purpose (`"session"`, `"cursor"`, ...) and one principal, until
+    /// `expires_ms` (Unix milliseconds). `nonce` is 24 fresh random bytes. The text is URL-safe
+    /// base64 without padding, about 4/3 of the state and 76 characters more.
     #[must_use]
     pub fn seal(
         &self,
@@ -107,9 +118,14 @@ impl Sealer {
         plain.extend_from_slice(&expires_ms.to_be_bytes());
         plain.extend_from_slice(state);
         let associated = associated_data(purpose, &self.incarnations.bearer(principal));
-        let payload = Payload { msg: &plain, aad: &associated };
+        let payload = Payload {
+            msg: &plain,
+            aad: &associated,
+        };
         // Encryption fails only beyond 256 GiB; the empty text then does not open.
-        let Ok(sealed) = self.current.encrypt(&XNonce::from(nonce), payload) else { return String::new() };
+        let Ok(sealed) = self.current.encrypt(&XNonce::from(nonce), payload) else {
+            return String::new();
+        };
         let mut bytes = Vec::with_capacity(1 + NONCE_BYTES + sealed.len());
         bytes.push(FORMAT);
         bytes.extend_from_slice(&nonce);
@@ -120,8 +136,8 @@ impl Sealer {
     /// Opens a text that [`Sealer::seal`] returned for the same purpose and principal.
     ///
     /// # Errors
-    /// [`SealError::Invalid`] when the text is not authentic for these, [`SealError::Expired`] when `now_ms` has reached its
-    /// expiry.
+    /// [`SealError::Invalid`] when the text is not authentic for these, [`SealError::Expired`] when
+    /// `now_ms` has reached its expiry.
     pub fn open(
         &self,
         purpose: &str,
@@ -129,22 +145,42 @@ impl Sealer {
         now_ms: u64,
         sealed: &str,
     ) -> Result<Vec<u8>, SealError> {
-        let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_| SealError::Invalid)?;
+        let bytes = URL_SAFE_NO_PAD
+            .decode(sealed)
+            .map_err(|_| SealError::Invalid)?;
         let (format, rest) = bytes.split_first().ok_or(SealError::Invalid)?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_BYTES>().ok_or(SealError::Invalid)?;
+        let (nonce, sealed) = rest
+            .split_first_chunk::<NONCE_BYTES>()
+            .ok_or(SealError::Invalid)?;
         if *format != FORMAT {
             return Err(SealError::Invalid);
         }
-        let (nonce, associated) =
-            (XNonce::from(*nonce), associated_data(purpose, &self.incarnations.bearer(principal)));
+        let (nonce, associated) = (
+            XNonce::from(*nonce),
+            associated_data(purpose, &self.incarnations.bearer(principal)),
+        );
         let open = |cipher: &XChaCha20Poly1305| {
-            cipher.decrypt(&nonce, Payload { msg: sealed, aad: &associated }).ok()
+            cipher
+                .decrypt(
+                    &nonce,
+                    Payload {
+                        msg: sealed,
+                        aad: &associated,
+                    },
+                )
+                .ok()
         };
         let plain = open(&self.current)
             .or_else(|| self.previous.as_ref().and_then(open))
             .ok_or(SealError::Invalid)?;
-        let (expires, state) = plain.split_first_chunk::<TIME_BYTES>().ok_or(SealError::Invalid)?;
-        if now_ms >= u64::from_be_bytes(*expires) { Err(SealError::Expired) } else { Ok(state.to_vec()) }
+        let (expires, state) = plain
+            .split_first_chunk::<TIME_BYTES>()
+            .ok_or(SealError::Invalid)?;
+        if now_ms >= u64::from_be_bytes(*expires) {
+            Err(SealError::Expired)
+        } else {
+            Ok(state.to_vec())
+        }
     }
 }
 
@@ -175,7 +211,9 @@ mod tests {
         let sealer = Sealer::new(&OLD, None);
         let named = |incarnation: &str| {
             let all = [("tmp".to_owned(), incarnation.to_owned())];
-            sealer.incarnations().set(all.into_iter().filter(|(_, one)| !one.is_empty()).collect());
+            sealer
+                .incarnations()
+                .set(all.into_iter().filter(|(_, one)| !one.is_empty()).collect());
         };
         let seal = |who: &str| sealer.seal("task", who, 100, [7; 24], b"state");
         let opens = |who: &str, sealed: &str| sealer.clone().open("task", who, 1, sealed).is_ok();
@@ -209,7 +247,11 @@ mod tests {
             (&old, "sessions", "cout", 99, Err(SealError::Invalid)),
             (&old, "session", "scout", 100, Err(SealError::Expired)),
         ] {
-            assert_eq!(sealer.open(purpose, principal, now, &sealed), expect, "{purpose} {principal} {now}");
+            assert_eq!(
+                sealer.open(purpose, principal, now, &sealed),
+                expect,
+                "{purpose} {principal} {now}"
+            );
         }
     }
 
@@ -217,8 +259,14 @@ mod tests {
     fn a_sealed_state_has_golden_bytes() {
         let golden = "AQcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHB50siOi9ykgQeZ0RbclOYoFp2c4XKiHD9ZOHObH7";
         let sealer = Sealer::new(&OLD, None);
-        assert_eq!(sealer.seal("session", "scout", 100, [7; 24], b"state"), golden);
-        assert_eq!(sealer.open("session", "scout", 99, golden), Ok(b"state".to_vec()));
+        assert_eq!(
+            sealer.seal("session", "scout", 100, [7; 24], b"state"),
+            golden
+        );
+        assert_eq!(
+            sealer.open("session", "scout", 99, golden),
+            Ok(b"state".to_vec())
+        );
     }
 
     #[test]
@@ -230,7 +278,11 @@ mod tests {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
             let text = URL_SAFE_NO_PAD.encode(changed);
-            assert_eq!(sealer.open("session", "scout", 1, &text), Err(SealError::Invalid), "byte {at}");
+            assert_eq!(
+                sealer.open("session", "scout", 1, &text),
+                Err(SealError::Invalid),
+                "byte {at}"
+            );
         }
     }
 

@@ -9,7 +9,8 @@ use subtle::ConstantTimeEq;
 /// Prefix of every token, so that secret scanners find a leaked one.
 pub const TOKEN_PREFIX: &str = "pm_";
 
-/// Makes a new token from 32 bytes of the operating system's randomness. Callers show it once and never store it.
+/// Makes a new token from 32 bytes of the operating system's randomness. Callers show it once and
+/// never store it.
 #[must_use]
 pub fn encode_token(random: &[u8; 32]) -> String {
     format!("{TOKEN_PREFIX}{}", URL_SAFE_NO_PAD.encode(random))
@@ -31,7 +32,8 @@ impl TokenHash {
         TokenHash(Sha256::digest(token.as_bytes()).into())
     }
 
-    /// The hash itself, for what is kept by token. It is compared as it is: only where no stranger can learn from the time.
+    /// The hash itself, for what is kept by token. It is compared as it is: only where no stranger
+    /// can learn from the time.
     #[must_use]
     pub fn digest(&self) -> model::Digest {
         model::Digest(self.0)
@@ -70,7 +72,9 @@ impl FromStr for TokenHash {
     type Err = TokenHashError;
 
     fn from_str(text: &str) -> Result<TokenHash, TokenHashError> {
-        text.parse().map(|model::Digest(hash)| TokenHash(hash)).map_err(|_| TokenHashError)
+        text.parse()
+            .map(|model::Digest(hash)| TokenHash(hash))
+            .map_err(|_| TokenHashError)
     }
 }
 
@@ -88,7 +92,10 @@ mod tests {
     fn hashes_print_and_parse_back() {
         let hash = TokenHash::of("abc");
         let text = hash.to_string();
-        assert_eq!(text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            text,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
         assert_eq!(text.parse(), Ok(hash));
         assert_eq!(text.to_uppercase().parse(), Ok(hash));
         assert_ne!(TokenHash::of("abd"), hash);
@@ -96,7 +103,14 @@ mod tests {
 
     #[test]
     fn malformed_hashes_are_rejected() {
-        for text in ["", "00", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64), &"é".repeat(32)] {
+        for text in [
+            "",
+            "00",
+            &"0".repeat(63),
+            &"0".repeat(65),
+            &"g".repeat(64),
+            &"é".repeat(32),
+        ] {
             assert_eq!(text.parse::<TokenHash>(), Err(TokenHashError), "{text}");
         }
     }

@@ -1,4 +1,5 @@
-//! The gateway's REST API as the chat uses it, and the proposals in it. The program that runs the chat brings the connection.
+//! The gateway's REST API as the chat uses it, and the proposals in it. The program that runs the
+//! chat brings the connection.
 
 use std::pin::Pin;
 
@@ -19,7 +20,10 @@ pub struct ApiRefusal {
 
 impl ApiRefusal {
     fn unreadable() -> Self {
-        Self { message: "the gateway's answer cannot be read".to_owned(), hint: None }
+        Self {
+            message: "the gateway's answer cannot be read".to_owned(),
+            hint: None,
+        }
     }
 }
 
@@ -31,7 +35,12 @@ pub trait Api: Send + Sync {
     /// The body of `GET {segments}?{query}`.
     fn get(&self, segments: Vec<String>, query: Vec<(&'static str, String)>) -> Reply<String>;
     /// The body of `POST {segments}?{query}` with this JSON text.
-    fn post(&self, segments: Vec<String>, query: Vec<(&'static str, String)>, body: String) -> Reply<String>;
+    fn post(
+        &self,
+        segments: Vec<String>,
+        query: Vec<(&'static str, String)>,
+        body: String,
+    ) -> Reply<String>;
 }
 
 /// A proposal as `GET proposals/{id}` returns it. Params, tool and answer keep their spelling.
@@ -115,8 +124,13 @@ impl Proposal {
     /// The proposed arguments, for tool calls.
     #[must_use]
     pub fn arguments(&self) -> Option<Box<RawValue>> {
-        let params = self.params.as_ref().filter(|_| self.method == "tools/call")?;
-        serde_json::from_str::<CallParams>(params.get()).ok()?.arguments
+        let params = self
+            .params
+            .as_ref()
+            .filter(|_| self.method == "tools/call")?;
+        serde_json::from_str::<CallParams>(params.get())
+            .ok()?
+            .arguments
     }
 }
 
@@ -141,9 +155,15 @@ struct Right {
 
 /// The pending proposals of a topic that the person may see.
 pub(crate) async fn waiting(api: &dyn Api, topic: &str) -> Result<Vec<Proposal>, ApiRefusal> {
-    let text = api.get(segments(&["proposals"]), vec![("topic", topic.to_owned())]).await?;
+    let text = api
+        .get(segments(&["proposals"]), vec![("topic", topic.to_owned())])
+        .await?;
     let list: ProposalList = serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())?;
-    Ok(list.proposals.into_iter().filter(Proposal::is_pending).collect())
+    Ok(list
+        .proposals
+        .into_iter()
+        .filter(Proposal::is_pending)
+        .collect())
 }
 
 /// One proposal.
@@ -151,7 +171,8 @@ pub(crate) async fn proposal(api: &dyn Api, id: &str) -> Result<Proposal, ApiRef
     read(&api.get(segments(&["proposals", id]), Vec::new()).await?)
 }
 
-/// Approves a proposal as it was shown, with other arguments if there are some. Returns it as it is then.
+/// Approves a proposal as it was shown, with other arguments if there are some. Returns it as it is
+/// then.
 pub(crate) async fn approve(
     api: &dyn Api,
     id: &str,
@@ -163,21 +184,39 @@ pub(crate) async fn approve(
         body += &format!(",\"arguments\":{arguments}");
     }
     body.push('}');
-    read(&api.post(segments(&["proposals", id, "approve"]), Vec::new(), body).await?)
+    read(
+        &api.post(segments(&["proposals", id, "approve"]), Vec::new(), body)
+            .await?,
+    )
 }
 
 /// Rejects or withdraws a proposal (`verb`), with a reason unless it is empty.
-pub(crate) async fn end(api: &dyn Api, id: &str, verb: &str, reason: &str) -> Result<Proposal, ApiRefusal> {
+pub(crate) async fn end(
+    api: &dyn Api,
+    id: &str,
+    verb: &str,
+    reason: &str,
+) -> Result<Proposal, ApiRefusal> {
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     let body = json!({ "reason": reason }).to_string();
-    read(&api.post(segments(&["proposals", id, verb]), Vec::new(), body).await?)
+    read(
+        &api.post(segments(&["proposals", id, verb]), Vec::new(), body)
+            .await?,
+    )
 }
 
-/// The capability with which the proposer could make the proposed request itself: under the public name that MCP clients use if the
-/// call is held for one, else under the server's own name. Needs the capability `portmoot/grants`.
-pub(crate) async fn capability_for(api: &dyn Api, proposal: &Proposal) -> Result<String, ApiRefusal> {
+/// The capability with which the proposer could make the proposed request itself: under the public
+/// name that MCP clients use if the call is held for one, else under the server's own name. Needs
+/// the capability `portmoot/grants`.
+pub(crate) async fn capability_for(
+    api: &dyn Api,
+    proposal: &Proposal,
+) -> Result<String, ApiRefusal> {
     let text = api
-        .get(segments(&["participants", &proposal.by, "can"]), vec![("topic", proposal.topic.clone())])
+        .get(
+            segments(&["participants", &proposal.by, "can"]),
+            vec![("topic", proposal.topic.clone())],
+        )
         .await?;
     let rights: Rights = serde_json::from_str(&text).map_err(|_| ApiRefusal::unreadable())?;
     let is_meant = |right: &&Right| {
@@ -186,7 +225,11 @@ pub(crate) async fn capability_for(api: &dyn Api, proposal: &Proposal) -> Result
             && Some(right.own.as_str()) == proposal.context.as_deref()
             && proposal.to.contains(&right.server)
     };
-    let public = rights.entries.iter().find(is_meant).map(|right| right.name.clone());
+    let public = rights
+        .entries
+        .iter()
+        .find(is_meant)
+        .map(|right| right.name.clone());
     let target = public.or_else(|| proposal.context.clone());
     Ok(match target {
         Some(target) => format!("mcp/request:{}:{target}", proposal.method),
@@ -205,7 +248,9 @@ pub(crate) async fn grant(
 ) -> Result<(), ApiRefusal> {
     let body = json!({ "add": [capability], "expires_in_seconds": seconds, "reason": reason });
     let path = segments(&["participants", participant, "grants"]);
-    api.post(path, vec![("topic", topic.to_owned())], body.to_string()).await.map(drop)
+    api.post(path, vec![("topic", topic.to_owned())], body.to_string())
+        .await
+        .map(drop)
 }
 
 fn segments(all: &[&str]) -> Vec<String> {

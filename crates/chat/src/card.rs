@@ -1,4 +1,5 @@
-//! A proposal as its reviewer reads it: what matters first, the arguments in full, the tool's definition last.
+//! A proposal as its reviewer reads it: what matters first, the arguments in full, the tool's
+//! definition last.
 
 use std::collections::BTreeMap;
 
@@ -52,27 +53,70 @@ pub struct Around<'a> {
     pub is_here: &'a dyn Fn(&str) -> bool,
 }
 
-/// The lines of a card, and how many of them a reviewer must have seen before an approval: all but the definition of the tool.
+/// The lines of a card, and how many of them a reviewer must have seen before an approval: all but
+/// the definition of the tool.
 #[must_use]
 pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>, usize) {
     let mut all = Vec::new();
     let mut line = |part, text: String| all.push(Line { part, text });
-    let to = if proposal.to.is_empty() { "anyone".to_owned() } else { proposal.to.join(", ") };
-    let target = proposal.context.as_deref().map(|target| format!(" {}", visible::line(target)));
-    let (by, to, target) = (visible::line(&proposal.by), visible::line(&to), target.unwrap_or_default());
-    line(Part::Head, format!("{name} by {by} at {to}: {}{target}", visible::line(&proposal.method)));
+    let to = if proposal.to.is_empty() {
+        "anyone".to_owned()
+    } else {
+        proposal.to.join(", ")
+    };
+    let target = proposal
+        .context
+        .as_deref()
+        .map(|target| format!(" {}", visible::line(target)));
+    let (by, to, target) = (
+        visible::line(&proposal.by),
+        visible::line(&to),
+        target.unwrap_or_default(),
+    );
+    line(
+        Part::Head,
+        format!(
+            "{name} by {by} at {to}: {}{target}",
+            visible::line(&proposal.method)
+        ),
+    );
     let (now_ms, zone) = (around.now_ms, around.zone);
     if proposal.is_pending() {
         let (at_ms, expires_ms) = (proposal.at_ms(), proposal.expires_ms());
-        let made = format!("made {} ({})", relative(at_ms, now_ms), zone.near(at_ms, now_ms));
-        let held = if proposal.held { "; the caller waits for it" } else { "" };
-        let end = format!("expires {} ({})", relative(expires_ms, now_ms), zone.near(expires_ms, now_ms));
+        let made = format!(
+            "made {} ({})",
+            relative(at_ms, now_ms),
+            zone.near(at_ms, now_ms)
+        );
+        let held = if proposal.held {
+            "; the caller waits for it"
+        } else {
+            ""
+        };
+        let end = format!(
+            "expires {} ({})",
+            relative(expires_ms, now_ms),
+            zone.near(expires_ms, now_ms)
+        );
         line(Part::Fact, format!("{made}, {end}{held}"));
     } else {
-        let by = proposal.decided_by.as_deref().map(|by| format!(" by {}", visible::line(by)));
-        let reason = proposal.reason.as_deref().map(|reason| format!(": {}", visible::line(reason)));
+        let by = proposal
+            .decided_by
+            .as_deref()
+            .map(|by| format!(" by {}", visible::line(by)));
+        let reason = proposal
+            .reason
+            .as_deref()
+            .map(|reason| format!(": {}", visible::line(reason)));
         let state = visible::line(&proposal.state);
-        line(Part::Fact, format!("{state}{}{}", by.unwrap_or_default(), reason.unwrap_or_default()));
+        line(
+            Part::Fact,
+            format!(
+                "{state}{}{}",
+                by.unwrap_or_default(),
+                reason.unwrap_or_default()
+            ),
+        );
     }
     line(Part::Mark, Effects::of(proposal).words().to_owned());
     let marks = marks(proposal, around.is_here);
@@ -83,7 +127,13 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
         line(Part::Heading, heading.to_owned());
         text.lines().for_each(|text| line(part, text.to_owned()));
     };
-    let pretty = |raw: &str| visible::pretty(raw).lines().map(unindented).collect::<Vec<_>>().join("\n");
+    let pretty = |raw: &str| {
+        visible::pretty(raw)
+            .lines()
+            .map(unindented)
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
     match split_params(proposal) {
         (Some(arguments), None) => block(Part::Asked, "arguments", &pretty(arguments.get())),
         (Some(arguments), Some(rest)) => {
@@ -94,7 +144,11 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
         (None, None) => block(Part::Asked, "params", "none"),
     }
     if let Some(edited) = &proposal.edited {
-        block(Part::Asked, "params that ran, edited by the reviewer", &pretty(edited.get()));
+        block(
+            Part::Asked,
+            "params that ran, edited by the reviewer",
+            &pretty(edited.get()),
+        );
     }
     if let Some(answer) = &proposal.answer {
         block(Part::Claimed, "answer", &pretty(answer.get()));
@@ -105,10 +159,14 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
         line(Part::Heading, TOOL.to_owned());
         let read: Value = serde_json::from_str(tool.get()).unwrap_or_default();
         if let Some(description) = read.get("description").and_then(Value::as_str) {
-            visible::lines(description).lines().for_each(|text| line(Part::Claimed, text.to_owned()));
+            visible::lines(description)
+                .lines()
+                .for_each(|text| line(Part::Claimed, text.to_owned()));
             line(Part::Heading, DEFINITION.to_owned());
         }
-        pretty(tool.get()).lines().for_each(|text| line(Part::Claimed, text.to_owned()));
+        pretty(tool.get())
+            .lines()
+            .for_each(|text| line(Part::Claimed, text.to_owned()));
     }
     line(
         Part::Fact,
@@ -119,18 +177,24 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
             visible::line(&proposal.topic)
         ),
     );
-    line(Part::Fact, format!("digest {}", visible::line(&proposal.digest)));
+    line(
+        Part::Fact,
+        format!("digest {}", visible::line(&proposal.digest)),
+    );
     (all, must_see)
 }
 
 /// Lines of a description that [`brief`] keeps.
 const DESCRIPTION_LINES: usize = 4;
 
-/// The lines of a card before a question: in place of the definition of the tool, and of what its description has beyond its first lines,
-/// `more` says where these are.
+/// The lines of a card before a question: in place of the definition of the tool, and of what its
+/// description has beyond its first lines, `more` says where these are.
 #[must_use]
 pub fn brief(lines: Vec<Line>, more: &str) -> Vec<Line> {
-    let more = || Line { part: Part::Fact, text: more.to_owned() };
+    let more = || Line {
+        part: Part::Fact,
+        text: more.to_owned(),
+    };
     let (mut kept, mut is_cut, mut described) = (Vec::new(), false, 0);
     for line in lines {
         match line.part {
@@ -142,7 +206,9 @@ pub fn brief(lines: Vec<Line>, more: &str) -> Vec<Line> {
             Part::Claimed if described > 0 && !is_cut => described -= 1,
             // Of an answer all is kept: it is before the heading of the tool.
             Part::Claimed
-                if kept.iter().any(|line: &Line| line.part == Part::Heading && line.text == TOOL) =>
+                if kept
+                    .iter()
+                    .any(|line: &Line| line.part == Part::Heading && line.text == TOOL) =>
             {
                 is_cut = true;
                 continue;
@@ -158,15 +224,22 @@ pub fn brief(lines: Vec<Line>, more: &str) -> Vec<Line> {
     kept
 }
 
-/// The arguments of a tool's call, and the members of its params besides them and the name, which the card has already. Of any other
-/// proposal all params. Values keep their spelling.
+/// The arguments of a tool's call, and the members of its params besides them and the name, which
+/// the card has already. Of any other proposal all params. Values keep their spelling.
 fn split_params(proposal: &Proposal) -> (Option<Box<RawValue>>, Option<String>) {
-    let whole = proposal.params.as_ref().map(|params| params.get().to_owned());
+    let whole = proposal
+        .params
+        .as_ref()
+        .map(|params| params.get().to_owned());
     let read = whole
         .as_deref()
         .and_then(|params| serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(params).ok());
-    let (Some(arguments), Some(mut members)) = (proposal.arguments(), read) else { return (None, whole) };
-    let named = members.get("name").and_then(|name| serde_json::from_str::<String>(name.get()).ok());
+    let (Some(arguments), Some(mut members)) = (proposal.arguments(), read) else {
+        return (None, whole);
+    };
+    let named = members
+        .get("name")
+        .and_then(|name| serde_json::from_str::<String>(name.get()).ok());
     if named.as_deref() != proposal.context.as_deref() {
         return (None, whole);
     }
@@ -177,11 +250,15 @@ fn split_params(proposal: &Proposal) -> (Option<Box<RawValue>>, Option<String>) 
             rest.raw(key, value.get().as_bytes());
         }
     });
-    (Some(arguments), (!members.is_empty()).then(|| String::from_utf8_lossy(&rest).into_owned()))
+    (
+        Some(arguments),
+        (!members.is_empty()).then(|| String::from_utf8_lossy(&rest).into_owned()),
+    )
 }
 
 impl Part {
-    /// The beginning of each row of this part: of its first one, and of those into which a long line is wrapped.
+    /// The beginning of each row of this part: of its first one, and of those into which a long
+    /// line is wrapped.
     #[must_use]
     pub fn gutters(self) -> [&'static str; 2] {
         match self {
@@ -193,17 +270,26 @@ impl Part {
     }
 }
 
-/// The rows of lines on so many columns, each behind the gutter of its part. Without columns no line is wrapped.
+/// The rows of lines on so many columns, each behind the gutter of its part. Without columns no
+/// line is wrapped.
 #[must_use]
 pub fn rows(lines: &[Line], columns: Option<usize>) -> Vec<(Part, Row)> {
     let mut rows = Vec::new();
     for line in lines {
         let [first, further] = line.part.gutters();
         // The last column stays empty.
-        let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(further.len() + 1).max(1));
+        let room = columns.map_or(usize::MAX, |columns| {
+            columns.saturating_sub(further.len() + 1).max(1)
+        });
         for (at, text) in wrap(&line.text, room).into_iter().enumerate() {
             let gutter = if at == 0 { first } else { further };
-            rows.push((line.part, Row { gutter: gutter.to_owned(), text }));
+            rows.push((
+                line.part,
+                Row {
+                    gutter: gutter.to_owned(),
+                    text,
+                },
+            ));
         }
     }
     rows
@@ -213,7 +299,9 @@ pub fn rows(lines: &[Line], columns: Option<usize>) -> Vec<(Part, Row)> {
 #[must_use]
 pub fn text(lines: &[Line], columns: Option<usize>) -> String {
     let rows = rows(lines, columns).into_iter();
-    rows.map(|(_, row)| format!("{}{}", row.gutter, row.text)).collect::<Vec<_>>().join("\n")
+    rows.map(|(_, row)| format!("{}{}", row.gutter, row.text))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Without the indentation that pretty-printed JSON begins with.
@@ -232,7 +320,11 @@ mod tests {
     fn what_matters_comes_first_and_the_definition_last() {
         let tool = json!({ "name": "echo", "description": "Says it\u{202e}\nagain", "annotations": { "readOnlyHint": true } });
         let proposal = proposal("ab", &json!({ "tool": tool }));
-        let around = Around { now_ms: 1_785_241_862_000, zone: Zone::utc(), is_here: &|id| id == "worker" };
+        let around = Around {
+            now_ms: 1_785_241_862_000,
+            zone: Zone::utc(),
+            is_here: &|id| id == "worker",
+        };
         let (lines, must_see) = lines("#3", &proposal, around);
         insta::assert_snapshot!("card", text(&lines, None));
         let of = |part| lines.iter().position(|line| line.part == part).unwrap();
@@ -241,14 +333,26 @@ mod tests {
 
     #[test]
     fn before_a_question_the_definition_is_left_out() {
-        let tool = json!({ "name": "echo", "description": "1\n2\n3\n4\n5", "inputSchema": { "x": 1 } });
+        let tool =
+            json!({ "name": "echo", "description": "1\n2\n3\n4\n5", "inputSchema": { "x": 1 } });
         let proposal = proposal("ab", &json!({ "tool": tool }));
-        let around = Around { now_ms: 1_785_241_862_000, zone: Zone::utc(), is_here: &|_| true };
+        let around = Around {
+            now_ms: 1_785_241_862_000,
+            zone: Zone::utc(),
+            is_here: &|_| true,
+        };
         let (lines, must_see) = lines("#3", &proposal, around);
         let short = brief(lines.clone(), "more: here");
-        assert_eq!(short[..must_see], lines[..must_see], "all that must be seen");
+        assert_eq!(
+            short[..must_see],
+            lines[..must_see],
+            "all that must be seen"
+        );
         let short = text(&short, None);
-        assert!(short.contains("  : 4\n  more: here\n") && !short.contains("inputSchema"), "{short}");
+        assert!(
+            short.contains("  : 4\n  more: here\n") && !short.contains("inputSchema"),
+            "{short}"
+        );
         assert!(short.contains("digest "), "{short}");
     }
 
@@ -258,13 +362,19 @@ mod tests {
 
     #[test]
     fn all_params_are_shown_when_there_is_more_than_arguments() {
-        let around = Around { now_ms: 1_785_241_800_000, zone: Zone::utc(), is_here: &|_| true };
+        let around = Around {
+            now_ms: 1_785_241_800_000,
+            zone: Zone::utc(),
+            is_here: &|_| true,
+        };
         let more = json!({ "name": "echo", "arguments": { "b": 2 }, "_meta": { "a": 1 } });
         let more = shown(&proposal("1", &json!({ "params": more })), around);
-        let expect =
-            "  arguments\n  | {\n  |   \"b\": 2\n  | }\n  and these params\n  | {\n  |   \"_meta\": {\n";
+        let expect = "  arguments\n  | {\n  |   \"b\": 2\n  | }\n  and these params\n  | {\n  |   \"_meta\": {\n";
         assert!(more.contains(expect), "{more}");
-        for params in [json!({ "name": "other", "arguments": {} }), json!({ "name": "echo" })] {
+        for params in [
+            json!({ "name": "other", "arguments": {} }),
+            json!({ "name": "echo" }),
+        ] {
             let shown = shown(&proposal("1", &json!({ "params": params })), around);
             assert!(shown.contains("  params\n  | {\n"), "{shown}");
         }
@@ -280,15 +390,20 @@ mod tests {
             "params": { "name": hostile, "arguments": { hostile: hostile } },
             "tool": { "name": hostile, "description": hostile },
         });
-        let around = Around { now_ms: 1_785_241_800_000, zone: Zone::utc(), is_here: &|_| true };
+        let around = Around {
+            now_ms: 1_785_241_800_000,
+            zone: Zone::utc(),
+            is_here: &|_| true,
+        };
         let (lines, _) = lines("#1", &proposal("1", &more), around);
         for columns in [None, Some(20), Some(40), Some(79)] {
             for (part, row) in rows(&lines, columns) {
                 assert!(part.gutters().contains(&row.gutter.as_str()), "{row:?}");
                 let of_others = matches!(part, Part::Asked | Part::Claimed);
                 assert_eq!(of_others, row.gutter.contains(['|', ':']), "{row:?}");
-                let forged =
-                    ["id forged", "#9", "digest 00"].iter().any(|forged| row.text.starts_with(forged));
+                let forged = ["id forged", "#9", "digest 00"]
+                    .iter()
+                    .any(|forged| row.text.starts_with(forged));
                 assert!(!forged || of_others, "{row:?}");
             }
         }

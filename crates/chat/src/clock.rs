@@ -12,7 +12,9 @@ impl Zone {
     #[must_use]
     pub fn local() -> Self {
         Self(|at_ms| {
-            let at = i64::try_from(at_ms).ok().and_then(|at| Local.timestamp_millis_opt(at).single());
+            let at = i64::try_from(at_ms)
+                .ok()
+                .and_then(|at| Local.timestamp_millis_opt(at).single());
             at.map_or(0, |at| at.offset().fix().local_minus_utc())
         })
     }
@@ -50,7 +52,11 @@ impl Zone {
     #[must_use]
     pub fn near(self, at_ms: u64, now_ms: u64) -> String {
         let day = self.day(at_ms);
-        if day == self.day(now_ms) { self.minute(at_ms) } else { format!("{day} {}", self.minute(at_ms)) }
+        if day == self.day(now_ms) {
+            self.minute(at_ms)
+        } else {
+            format!("{day} {}", self.minute(at_ms))
+        }
     }
 }
 
@@ -98,7 +104,10 @@ mod tests {
             assert_eq!(relative(at_ms, now_ms), expect);
         }
         assert_eq!(Zone::utc().minute(now_ms), "12:30");
-        assert_eq!(Zone::utc().near(now_ms - 86_400_000, now_ms), "2026-07-27 12:30");
+        assert_eq!(
+            Zone::utc().near(now_ms - 86_400_000, now_ms),
+            "2026-07-27 12:30"
+        );
         let zone = Zone(|_| 5 * 3_600 + 1_800);
         assert_eq!(
             (zone.near(now_ms, now_ms), zone.day(now_ms)),

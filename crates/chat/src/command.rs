@@ -88,14 +88,20 @@ pub(crate) enum ChatCommand<'l> {
     Invalid(&'static str),
 }
 
-/// The times for which a call can be allowed: the key that chooses it, how it is typed, its seconds.
-pub(crate) const TIMES: [(char, &str, u64); 3] = [('1', "15m", 900), ('2', "1h", 3_600), ('3', "8h", 28_800)];
+/// The times for which a call can be allowed: the key that chooses it, how it is typed, its
+/// seconds.
+pub(crate) const TIMES: [(char, &str, u64); 3] =
+    [('1', "15m", 900), ('2', "1h", 3_600), ('3', "8h", 28_800)];
 
 /// Parses a line.
 pub(crate) fn read(line: &str) -> ChatCommand<'_> {
     let line = line.trim();
     let Some(command) = line.strip_prefix('/') else {
-        return if line.is_empty() { ChatCommand::Empty } else { ChatCommand::Send(line) };
+        return if line.is_empty() {
+            ChatCommand::Empty
+        } else {
+            ChatCommand::Send(line)
+        };
     };
     if command.starts_with('/') {
         return ChatCommand::Send(command);
@@ -117,15 +123,32 @@ pub(crate) fn read(line: &str) -> ChatCommand<'_> {
         }
         ("show", which) => ChatCommand::Show(which),
         ("approve", which) => ChatCommand::Approve(which),
-        ("reject", which) => ChatCommand::End { which, withdraw: false, reason: further },
-        ("withdraw", which) => ChatCommand::End { which, withdraw: true, reason: further },
-        ("edit", which) if further.is_empty() => ChatCommand::Edit { which, arguments: None },
+        ("reject", which) => ChatCommand::End {
+            which,
+            withdraw: false,
+            reason: further,
+        },
+        ("withdraw", which) => ChatCommand::End {
+            which,
+            withdraw: true,
+            reason: further,
+        },
+        ("edit", which) if further.is_empty() => ChatCommand::Edit {
+            which,
+            arguments: None,
+        },
         ("edit", which) => match object(further) {
-            Some(arguments) => ChatCommand::Edit { which, arguments: Some(arguments) },
+            Some(arguments) => ChatCommand::Edit {
+                which,
+                arguments: Some(arguments),
+            },
             None => ChatCommand::Invalid(NO_OBJECT),
         },
         ("allow", which) => match TIMES.iter().find(|(_, typed, _)| *typed == further) {
-            Some((_, _, seconds)) => ChatCommand::Allow { which, seconds: *seconds },
+            Some((_, _, seconds)) => ChatCommand::Allow {
+                which,
+                seconds: *seconds,
+            },
             None => ChatCommand::Invalid("Name a time: /allow ID 15m, 1h or 8h"),
         },
         ("yes" | "y", "") => ChatCommand::Yes,
@@ -142,9 +165,17 @@ fn call<'l>(target: &'l str, rest: &'l str) -> ChatCommand<'l> {
     if name.is_empty() {
         return ChatCommand::Invalid("Name a participant and a tool: /call WHO TOOL {arguments}");
     }
-    let arguments = if arguments.is_empty() { "{}" } else { arguments };
+    let arguments = if arguments.is_empty() {
+        "{}"
+    } else {
+        arguments
+    };
     match object(arguments) {
-        Some(arguments) => ChatCommand::Call { target, name, arguments },
+        Some(arguments) => ChatCommand::Call {
+            target,
+            name,
+            arguments,
+        },
         None => ChatCommand::Invalid(NO_OBJECT),
     }
 }
@@ -155,7 +186,8 @@ const NO_MESSAGE: &str = "Name a participant and a text: /msg WHO TEXT";
 /// A JSON object without duplicate members, as it was typed.
 pub(crate) fn object(text: &str) -> Option<Box<RawValue>> {
     let raw = RawValue::from_string(text.trim().to_owned()).ok()?;
-    (raw.get().starts_with('{') && json::refuse_duplicates(raw.get().as_bytes()).is_ok()).then_some(raw)
+    (raw.get().starts_with('{') && json::refuse_duplicates(raw.get().as_bytes()).is_ok())
+        .then_some(raw)
 }
 
 /// Splits off the first word.
@@ -180,16 +212,31 @@ mod tests {
                 r#"/call worker  echo  {"text": "a b"}"#,
                 r#"Call { target: "worker", name: "echo", arguments: RawValue({"text": "a b"}) }"#,
             ),
-            ("/call w t", r#"Call { target: "w", name: "t", arguments: RawValue({}) }"#),
+            (
+                "/call w t",
+                r#"Call { target: "w", name: "t", arguments: RawValue({}) }"#,
+            ),
             ("/proposals", "Proposals"),
             ("/approve 1", r#"Approve("1")"#),
-            ("/reject 1 too  bold", r#"End { which: "1", withdraw: false, reason: "too  bold" }"#),
-            ("/reject 1", r#"End { which: "1", withdraw: false, reason: "" }"#),
-            ("/withdraw 1", r#"End { which: "1", withdraw: true, reason: "" }"#),
+            (
+                "/reject 1 too  bold",
+                r#"End { which: "1", withdraw: false, reason: "too  bold" }"#,
+            ),
+            (
+                "/reject 1",
+                r#"End { which: "1", withdraw: false, reason: "" }"#,
+            ),
+            (
+                "/withdraw 1",
+                r#"End { which: "1", withdraw: true, reason: "" }"#,
+            ),
             ("/msg boss  a b", r#"Message { to: "boss", text: "a b" }"#),
             ("/show 1", r#"Show("1")"#),
             ("/edit 1", r#"Edit { which: "1", arguments: None }"#),
-            (r#"/edit 1 {"a": 1}"#, r#"Edit { which: "1", arguments: Some(RawValue({"a": 1})) }"#),
+            (
+                r#"/edit 1 {"a": 1}"#,
+                r#"Edit { which: "1", arguments: Some(RawValue({"a": 1})) }"#,
+            ),
             ("/allow 1 8h", r#"Allow { which: "1", seconds: 28800 }"#),
             ("/yes", "Yes"),
             ("/calls", "Calls"),

@@ -32,7 +32,9 @@ pub(crate) struct Candidates {
 }
 
 fn is_plain(name: &str) -> bool {
-    !name.chars().any(|c| visible::is_hidden(c) || c.is_whitespace())
+    !name
+        .chars()
+        .any(|c| visible::is_hidden(c) || c.is_whitespace())
 }
 
 impl Candidates {
@@ -44,12 +46,16 @@ impl Candidates {
     ) {
         self.participants = participants.filter(|name| is_plain(name)).collect();
         self.proposals = proposals.collect();
-        self.tools.retain(|owner, _| self.participants.contains(owner));
+        self.tools
+            .retain(|owner, _| self.participants.contains(owner));
     }
 
     /// Sets the tools of a participant.
     pub(crate) fn set_tools(&mut self, owner: &str, tools: impl Iterator<Item = String>) {
-        let tools = tools.filter(|name| is_plain(name)).take(TOOLS_MAX).collect();
+        let tools = tools
+            .filter(|name| is_plain(name))
+            .take(TOOLS_MAX)
+            .collect();
         self.tools.insert(owner.to_owned(), tools);
     }
 
@@ -61,7 +67,13 @@ impl Candidates {
         let all: Vec<&str> = match before.as_slice() {
             [] => COMMANDS.to_vec(),
             ["/call" | "/tools" | "/msg"] => self.participants.iter().map(String::as_str).collect(),
-            ["/call", owner] => self.tools.get(*owner).into_iter().flatten().map(String::as_str).collect(),
+            ["/call", owner] => self
+                .tools
+                .get(*owner)
+                .into_iter()
+                .flatten()
+                .map(String::as_str)
+                .collect(),
             ["/approve" | "/reject" | "/show" | "/edit" | "/allow" | "/withdraw"] => {
                 self.proposals.iter().map(String::as_str).collect()
             }
@@ -69,7 +81,9 @@ impl Candidates {
         };
         // An empty line has no candidates.
         let is_begun = !word.is_empty() || start > 0;
-        let fitting = all.into_iter().filter(|one| is_begun && one.starts_with(word));
+        let fitting = all
+            .into_iter()
+            .filter(|one| is_begun && one.starts_with(word));
         (start, fitting.map(|one| format!("{one} ")).collect())
     }
 }
@@ -79,8 +93,12 @@ pub(crate) fn shared(candidates: &[String]) -> Option<String> {
     let mut all = candidates.iter();
     let mut shared = all.next()?.clone();
     for one in all {
-        let same =
-            shared.chars().zip(one.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+        let same = shared
+            .chars()
+            .zip(one.chars())
+            .take_while(|(a, b)| a == b)
+            .map(|(a, _)| a.len_utf8())
+            .sum();
         shared.truncate(same);
     }
     Some(shared)
@@ -93,8 +111,16 @@ mod tests {
     #[test]
     fn the_last_word_is_completed() {
         let mut names = Candidates::default();
-        let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>().into_iter();
-        names.set_participants(texts(&["worker", "boss", "e\u{202e}vil", "a b"]), texts(&["1", "12"]));
+        let texts = |all: &[&str]| {
+            all.iter()
+                .map(|text| (*text).to_owned())
+                .collect::<Vec<_>>()
+                .into_iter()
+        };
+        names.set_participants(
+            texts(&["worker", "boss", "e\u{202e}vil", "a b"]),
+            texts(&["1", "12"]),
+        );
         names.set_tools("worker", texts(&["echo", "add", "e\nvil"]));
         names.set_tools("boss", texts(&[]));
         for (line, start, expect) in [
@@ -113,10 +139,20 @@ mod tests {
             ("say e", 4, &[]),
         ] {
             let found = names.complete(line);
-            assert_eq!(found, (start, texts(expect).map(|one| one + " ").collect()), "{line}");
+            assert_eq!(
+                found,
+                (start, texts(expect).map(|one| one + " ").collect()),
+                "{line}"
+            );
         }
-        assert_eq!(shared(&["/call ".into(), "/calls ".into()]).as_deref(), Some("/call"));
-        assert_eq!((shared(&["a".into()]).as_deref(), shared(&[])), (Some("a"), None));
+        assert_eq!(
+            shared(&["/call ".into(), "/calls ".into()]).as_deref(),
+            Some("/call")
+        );
+        assert_eq!(
+            (shared(&["a".into()]).as_deref(), shared(&[])),
+            (Some("a"), None)
+        );
         names.set_participants(texts(&["boss"]), texts(&[]));
         assert_eq!(names.complete("/call worker ").1, Vec::<String>::new());
         names.set_tools("boss", (0..=TOOLS_MAX).map(|number| format!("t{number}")));

@@ -4,11 +4,15 @@ use serde_json::Value;
 
 use json::visible;
 
-/// Text blocks with control characters made visible, a summary of every other block; structured content if there are no
-/// blocks.
+/// Text blocks with control characters made visible, a summary of every other block; structured
+/// content if there are no blocks.
 #[must_use]
 pub fn text(result: &Value) -> String {
-    let blocks = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let blocks = result
+        .get("content")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     if blocks.is_empty() {
         let structured = result.get("structuredContent").unwrap_or(result);
         return visible::lines(&serde_json::to_string_pretty(structured).unwrap_or_default());
@@ -17,11 +21,19 @@ pub fn text(result: &Value) -> String {
 }
 
 fn block(block: &Value) -> String {
-    let text =
-        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |value: &Value, name: &str| {
+        value
+            .get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let media = |what: &str, value: &Value, data: &str| {
         let mime = visible::line(&text(value, "mimeType"));
-        format!("[{what} {mime}, {} characters of base64; --json shows them]", text(value, data).len())
+        format!(
+            "[{what} {mime}, {} characters of base64; --json shows them]",
+            text(value, data).len()
+        )
     };
     match block.get("type").and_then(Value::as_str) {
         Some("text") => visible::lines(&text(block, "text")),
@@ -71,8 +83,14 @@ mod tests {
                 json!({ "content": [{ "type": "resource_link", "uri": "demo://x", "name": "n" }] }),
                 "[resource demo://x n]",
             ),
-            (json!({ "content": [], "structuredContent": { "a": 1 } }), "{\n  \"a\": 1\n}"),
-            (json!({ "content": [{ "type": "new" }] }), r#"{"type":"new"}"#),
+            (
+                json!({ "content": [], "structuredContent": { "a": 1 } }),
+                "{\n  \"a\": 1\n}",
+            ),
+            (
+                json!({ "content": [{ "type": "new" }] }),
+                r#"{"type":"new"}"#,
+            ),
         ] {
             assert_eq!(text(&result), expect);
         }

@@ -27,7 +27,8 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// Whether plain lines print it to stdout: messages, and what a command was asked for. All else goes to stderr.
+    /// Whether plain lines print it to stdout: messages, and what a command was asked for. All else
+    /// goes to stderr.
     #[must_use]
     pub fn is_result(self) -> bool {
         match self {
@@ -55,17 +56,32 @@ pub struct Entry {
 impl Entry {
     /// Words of a participant.
     pub(crate) fn said(tone: Tone, speaker: String, text: String) -> Self {
-        Self { at_ms: 0, tone, speaker: Some(speaker), text, of_topic: true }
+        Self {
+            at_ms: 0,
+            tone,
+            speaker: Some(speaker),
+            text,
+            of_topic: true,
+        }
     }
 
     /// Anything else.
     pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Self {
-        Self { at_ms: 0, tone, speaker: None, text: text.into(), of_topic: false }
+        Self {
+            at_ms: 0,
+            tone,
+            speaker: None,
+            text: text.into(),
+            of_topic: false,
+        }
     }
 
     /// The entry, marked as one of the topic.
     pub(crate) fn of_topic(self) -> Self {
-        Self { of_topic: true, ..self }
+        Self {
+            of_topic: true,
+            ..self
+        }
     }
 
     /// Its rows, with the time of day.

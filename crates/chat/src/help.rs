@@ -24,7 +24,11 @@ pub fn rows(columns: usize) -> Vec<String> {
     }
     rows.push("Commands".to_owned());
     for line in HELP.lines() {
-        rows.extend(wrap(line, columns.saturating_sub(3).max(10)).into_iter().map(|row| format!("  {row}")));
+        rows.extend(
+            wrap(line, columns.saturating_sub(3).max(10))
+                .into_iter()
+                .map(|row| format!("  {row}")),
+        );
     }
     rows
 }

@@ -24,7 +24,8 @@ struct Numbered {
     by: String,
     envelope: String,
     number: usize,
-    /// It has been decided, withdrawn or has expired, whatever an earlier look at the gateway finds.
+    /// It has been decided, withdrawn or has expired, whatever an earlier look at the gateway
+    /// finds.
     is_closed: bool,
 }
 
@@ -60,7 +61,9 @@ impl Inbox {
     /// The place of the selected one.
     #[must_use]
     pub fn position(&self) -> Option<usize> {
-        self.items.iter().position(|item| Some(item.proposal.id.as_str()) == self.selected.as_deref())
+        self.items
+            .iter()
+            .position(|item| Some(item.proposal.id.as_str()) == self.selected.as_deref())
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&InboxItem> {
@@ -70,12 +73,18 @@ impl Inbox {
     /// The number of a proposal, decided or not.
     pub(crate) fn number(&self, by: &str, envelope: &str) -> Option<usize> {
         let mut numbered = self.numbers.iter().rev();
-        numbered.find(|one| one.by == by && one.envelope == envelope).map(|one| one.number)
+        numbered
+            .find(|one| one.by == by && one.envelope == envelope)
+            .map(|one| one.number)
     }
 
     /// The number of a proposal by the gateway's id.
     pub(crate) fn number_of(&self, id: &str) -> usize {
-        self.numbers.iter().rev().find(|one| one.id == id).map_or(0, |one| one.number)
+        self.numbers
+            .iter()
+            .rev()
+            .find(|one| one.id == id)
+            .map_or(0, |one| one.number)
     }
 
     /// The pending proposal with this number, or whose id begins with this text.
@@ -87,12 +96,15 @@ impl Inbox {
         if let Some(item) = self.items.iter().find(|item| Some(item.number) == number) {
             return Ok(item);
         }
-        let is_meant =
-            |item: &&InboxItem| item.proposal.id.starts_with(which) || item.proposal.envelope == which;
+        let is_meant = |item: &&InboxItem| {
+            item.proposal.id.starts_with(which) || item.proposal.envelope == which
+        };
         let mut meant = self.items.iter().filter(is_meant);
         match (meant.next().filter(|_| !which.is_empty()), meant.next()) {
             (Some(one), None) => Ok(one),
-            (Some(_), Some(_)) => Err("The ids of several open proposals begin so; write more of it."),
+            (Some(_), Some(_)) => {
+                Err("The ids of several open proposals begin so; write more of it.")
+            }
             (None, _) => Err("There is no such open proposal; /proposals lists the open ones."),
         }
     }
@@ -115,8 +127,11 @@ impl Inbox {
         }
         self.items = items;
         if self.selected().is_none() {
-            // The card that was open is gone: the one in its place opens, and no key meant for the other decides it.
-            let place = position.unwrap_or_default().min(self.items.len().saturating_sub(1));
+            // The card that was open is gone: the one in its place opens, and no key meant for the
+            // other decides it.
+            let place = position
+                .unwrap_or_default()
+                .min(self.items.len().saturating_sub(1));
             let next = self.items.get(place).map(|item| item.proposal.id.clone());
             self.open(next);
             self.settled_ms = now_ms + SETTLE_MS;
@@ -126,10 +141,20 @@ impl Inbox {
 
     /// Removes a proposal that does not wait any more, before the gateway is asked again.
     pub(crate) fn close(&mut self, by: &str, envelope: &str, now_ms: u64) {
-        for one in self.numbers.iter_mut().filter(|one| one.by == by && one.envelope == envelope) {
+        for one in self
+            .numbers
+            .iter_mut()
+            .filter(|one| one.by == by && one.envelope == envelope)
+        {
             one.is_closed = true;
         }
-        self.set(self.items.iter().map(|item| item.proposal.clone()).collect(), now_ms);
+        self.set(
+            self.items
+                .iter()
+                .map(|item| item.proposal.clone())
+                .collect(),
+            now_ms,
+        );
     }
 
     fn give_number(&mut self, proposal: &Proposal) -> usize {
@@ -138,8 +163,16 @@ impl Inbox {
         }
         self.last_number += 1;
         let number = self.last_number;
-        let Proposal { id, by, envelope, .. } = proposal.clone();
-        self.numbers.push_back(Numbered { id, by, envelope, number, is_closed: false });
+        let Proposal {
+            id, by, envelope, ..
+        } = proposal.clone();
+        self.numbers.push_back(Numbered {
+            id,
+            by,
+            envelope,
+            number,
+            is_closed: false,
+        });
         if self.numbers.len() > NUMBERS_MAX {
             self.numbers.pop_front();
         }
@@ -161,7 +194,9 @@ impl Inbox {
     /// Opens the card `by` places further down.
     pub(crate) fn step(&mut self, by: isize) {
         let Some(at) = self.position() else { return };
-        let next = at.saturating_add_signed(by).min(self.items.len().saturating_sub(1));
+        let next = at
+            .saturating_add_signed(by)
+            .min(self.items.len().saturating_sub(1));
         if let Some(id) = self.items.get(next).map(|item| item.proposal.id.clone()) {
             self.select(&id);
         }
@@ -194,12 +229,22 @@ mod tests {
     fn numbers_stay_and_are_not_used_again() {
         let mut inbox = Inbox::default();
         assert_eq!(inbox.set(all(&["a", "b"]), 0).len(), 2);
-        assert_eq!(inbox.set(all(&["b", "c"]), 0).iter().map(|item| item.number).collect::<Vec<_>>(), [3]);
+        assert_eq!(
+            inbox
+                .set(all(&["b", "c"]), 0)
+                .iter()
+                .map(|item| item.number)
+                .collect::<Vec<_>>(),
+            [3]
+        );
         assert_eq!(numbers(&inbox), [2, 3]);
         // One that was away keeps its number.
         inbox.set(all(&["a", "c"]), 0);
         assert_eq!(numbers(&inbox), [1, 3]);
-        assert_eq!((inbox.number("scout", "e-b"), inbox.number("boss", "e-b")), (Some(2), None));
+        assert_eq!(
+            (inbox.number("scout", "e-b"), inbox.number("boss", "e-b")),
+            (Some(2), None)
+        );
         assert_eq!((inbox.number_of("b"), inbox.number_of("x")), (2, 0));
     }
 
@@ -246,10 +291,22 @@ mod tests {
         (inbox.settled_ms, inbox.scroll, inbox.seen_rows) = (0, 3, 9);
         // An arrival leaves the open card as it is.
         inbox.set(all(&["a", "b", "c", "d"]), 1_000);
-        assert_eq!((inbox.selected().unwrap().number, inbox.settled_ms, inbox.scroll), (2, 0, 3));
+        assert_eq!(
+            (
+                inbox.selected().unwrap().number,
+                inbox.settled_ms,
+                inbox.scroll
+            ),
+            (2, 0, 3)
+        );
         // The open one is decided: the one in its place opens, unread.
         inbox.set(all(&["a", "c", "d"]), 2_000);
-        let opened = (inbox.selected().unwrap().number, inbox.settled_ms, inbox.scroll, inbox.seen_rows);
+        let opened = (
+            inbox.selected().unwrap().number,
+            inbox.settled_ms,
+            inbox.scroll,
+            inbox.seen_rows,
+        );
         assert_eq!(opened, (3, 2_000 + SETTLE_MS, 0, 0));
         inbox.set(all(&[]), 3_000);
         assert!(inbox.selected().is_none() && inbox.position().is_none());
@@ -263,7 +320,10 @@ mod tests {
         inbox.close("scout", "e-a", 0);
         assert_eq!(numbers(&inbox), [2]);
         assert!(inbox.set(all(&["a", "b"]), 0).is_empty());
-        assert_eq!((numbers(&inbox), inbox.number("scout", "e-a")), (vec![2], Some(1)));
+        assert_eq!(
+            (numbers(&inbox), inbox.number("scout", "e-a")),
+            (vec![2], Some(1))
+        );
         // The same envelope id of another proposer is another proposal.
         inbox.close("mallory", "e-b", 0);
         assert_eq!(numbers(&inbox), [2]);

@@ -1,4 +1,5 @@
-//! The table of keys: what each does and where. The help screen, the documentation and the dispatch read it.
+//! The table of keys: what each does and where. The help screen, the documentation and the dispatch
+//! read it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -80,50 +81,175 @@ pub struct Binding {
     pub words: &'static str,
 }
 
-const fn key(place: KeyContext, keys: &'static [&'static str], deed: Deed, words: &'static str) -> Binding {
-    Binding { keys, place, deed, words }
+const fn key(
+    place: KeyContext,
+    keys: &'static [&'static str],
+    deed: Deed,
+    words: &'static str,
+) -> Binding {
+    Binding {
+        keys,
+        place,
+        deed,
+        words,
+    }
 }
 
 /// All keys.
 pub const KEYS: &[Binding] = &[
-    key(KeyContext::Anywhere, &["F1"], Deed::Help, "this help; any key but those that scroll closes it"),
-    key(KeyContext::Anywhere, &["F2"], Deed::OtherPane, "the inbox, and back to the talk"),
-    key(KeyContext::Anywhere, &["F3"], Deed::Calls, "show the calls of others, or stop showing them"),
-    key(KeyContext::Anywhere, &["Ctrl-L"], Deed::Redraw, "draw the screen again"),
+    key(
+        KeyContext::Anywhere,
+        &["F1"],
+        Deed::Help,
+        "this help; any key but those that scroll closes it",
+    ),
+    key(
+        KeyContext::Anywhere,
+        &["F2"],
+        Deed::OtherPane,
+        "the inbox, and back to the talk",
+    ),
+    key(
+        KeyContext::Anywhere,
+        &["F3"],
+        Deed::Calls,
+        "show the calls of others, or stop showing them",
+    ),
+    key(
+        KeyContext::Anywhere,
+        &["Ctrl-L"],
+        Deed::Redraw,
+        "draw the screen again",
+    ),
     key(
         KeyContext::Anywhere,
         &["Ctrl-C"],
         Deed::Interrupt,
         "drop what is typed or asked; with nothing to drop, leave",
     ),
-    key(KeyContext::Talk, &["Enter"], Deed::Send, "send the line, or run the command that begins with /"),
-    key(KeyContext::Talk, &["Tab"], Deed::Complete, "complete the word; on an empty line, open the inbox"),
-    key(KeyContext::Talk, &["Up"], Deed::Earlier, "the line that was typed before"),
-    key(KeyContext::Talk, &["Down"], Deed::Later, "the line that was typed after it"),
+    key(
+        KeyContext::Talk,
+        &["Enter"],
+        Deed::Send,
+        "send the line, or run the command that begins with /",
+    ),
+    key(
+        KeyContext::Talk,
+        &["Tab"],
+        Deed::Complete,
+        "complete the word; on an empty line, open the inbox",
+    ),
+    key(
+        KeyContext::Talk,
+        &["Up"],
+        Deed::Earlier,
+        "the line that was typed before",
+    ),
+    key(
+        KeyContext::Talk,
+        &["Down"],
+        Deed::Later,
+        "the line that was typed after it",
+    ),
     key(KeyContext::Talk, &["PgUp"], Deed::PageUp, "scroll back"),
     key(KeyContext::Talk, &["PgDn"], Deed::PageDown, "scroll on"),
-    key(KeyContext::Talk, &["Ctrl-Home"], Deed::Top, "the oldest entry that is kept"),
-    key(KeyContext::Talk, &["Ctrl-End", "Esc"], Deed::Bottom, "the newest entry"),
-    key(KeyContext::Talk, &["Ctrl-D"], Deed::Leave, "leave, if the line is empty"),
-    key(KeyContext::Line, &["Left", "Ctrl-B"], Deed::Line(Edit::Left), "one character to the left"),
-    key(KeyContext::Line, &["Right", "Ctrl-F"], Deed::Line(Edit::Right), "one character to the right"),
-    key(KeyContext::Line, &["Home", "Ctrl-A"], Deed::Line(Edit::Home), "the beginning of the line"),
-    key(KeyContext::Line, &["End", "Ctrl-E"], Deed::Line(Edit::End), "the end of the line"),
+    key(
+        KeyContext::Talk,
+        &["Ctrl-Home"],
+        Deed::Top,
+        "the oldest entry that is kept",
+    ),
+    key(
+        KeyContext::Talk,
+        &["Ctrl-End", "Esc"],
+        Deed::Bottom,
+        "the newest entry",
+    ),
+    key(
+        KeyContext::Talk,
+        &["Ctrl-D"],
+        Deed::Leave,
+        "leave, if the line is empty",
+    ),
+    key(
+        KeyContext::Line,
+        &["Left", "Ctrl-B"],
+        Deed::Line(Edit::Left),
+        "one character to the left",
+    ),
+    key(
+        KeyContext::Line,
+        &["Right", "Ctrl-F"],
+        Deed::Line(Edit::Right),
+        "one character to the right",
+    ),
+    key(
+        KeyContext::Line,
+        &["Home", "Ctrl-A"],
+        Deed::Line(Edit::Home),
+        "the beginning of the line",
+    ),
+    key(
+        KeyContext::Line,
+        &["End", "Ctrl-E"],
+        Deed::Line(Edit::End),
+        "the end of the line",
+    ),
     key(
         KeyContext::Line,
         &["Backspace"],
         Deed::Line(Edit::Backspace),
         "delete the character before the cursor",
     ),
-    key(KeyContext::Line, &["Delete"], Deed::Line(Edit::Delete), "delete the character under the cursor"),
-    key(KeyContext::Line, &["Ctrl-W"], Deed::Line(Edit::WordBack), "delete the word before the cursor"),
-    key(KeyContext::Line, &["Ctrl-U"], Deed::Line(Edit::CutBefore), "delete everything before the cursor"),
-    key(KeyContext::Line, &["Ctrl-K"], Deed::Line(Edit::CutAfter), "delete everything after the cursor"),
-    key(KeyContext::Inbox, &["j", "Down"], Deed::Next, "the next proposal"),
-    key(KeyContext::Inbox, &["k", "Up"], Deed::Previous, "the one before"),
-    key(KeyContext::Inbox, &["Space", "PgDn"], Deed::PageDown, "read on in the card"),
+    key(
+        KeyContext::Line,
+        &["Delete"],
+        Deed::Line(Edit::Delete),
+        "delete the character under the cursor",
+    ),
+    key(
+        KeyContext::Line,
+        &["Ctrl-W"],
+        Deed::Line(Edit::WordBack),
+        "delete the word before the cursor",
+    ),
+    key(
+        KeyContext::Line,
+        &["Ctrl-U"],
+        Deed::Line(Edit::CutBefore),
+        "delete everything before the cursor",
+    ),
+    key(
+        KeyContext::Line,
+        &["Ctrl-K"],
+        Deed::Line(Edit::CutAfter),
+        "delete everything after the cursor",
+    ),
+    key(
+        KeyContext::Inbox,
+        &["j", "Down"],
+        Deed::Next,
+        "the next proposal",
+    ),
+    key(
+        KeyContext::Inbox,
+        &["k", "Up"],
+        Deed::Previous,
+        "the one before",
+    ),
+    key(
+        KeyContext::Inbox,
+        &["Space", "PgDn"],
+        Deed::PageDown,
+        "read on in the card",
+    ),
     key(KeyContext::Inbox, &["b", "PgUp"], Deed::PageUp, "read back"),
-    key(KeyContext::Inbox, &["g", "Home"], Deed::Top, "the beginning of the card"),
+    key(
+        KeyContext::Inbox,
+        &["g", "Home"],
+        Deed::Top,
+        "the beginning of the card",
+    ),
     key(KeyContext::Inbox, &["G", "End"], Deed::Bottom, "its end"),
     key(
         KeyContext::Inbox,
@@ -131,8 +257,18 @@ pub const KEYS: &[Binding] = &[
         Deed::Decide(Decide::Approve),
         "approve; what may be destructive needs y as a second key",
     ),
-    key(KeyContext::Inbox, &["r"], Deed::Decide(Decide::Reject), "reject, with a reason for the proposer"),
-    key(KeyContext::Inbox, &["e"], Deed::Decide(Decide::Edit), "edit the arguments here, then approve"),
+    key(
+        KeyContext::Inbox,
+        &["r"],
+        Deed::Decide(Decide::Reject),
+        "reject, with a reason for the proposer",
+    ),
+    key(
+        KeyContext::Inbox,
+        &["e"],
+        Deed::Decide(Decide::Edit),
+        "edit the arguments here, then approve",
+    ),
     key(
         KeyContext::Inbox,
         &["E"],
@@ -152,7 +288,12 @@ pub const KEYS: &[Binding] = &[
         "withdraw a proposal of your own, with a reason",
     ),
     key(KeyContext::Inbox, &["?"], Deed::Help, "this help"),
-    key(KeyContext::Inbox, &["Esc", "q", "Tab"], Deed::Back, "back to the talk"),
+    key(
+        KeyContext::Inbox,
+        &["Esc", "q", "Tab"],
+        Deed::Back,
+        "back to the talk",
+    ),
 ];
 
 /// The name of a key, as the table spells it. Characters are their own names.
@@ -169,7 +310,11 @@ pub fn name(key: KeyEvent) -> String {
         KeyCode::F(number) => format!("F{number}"),
         other => format!("{other:?}"),
     };
-    if key.modifiers.contains(KeyModifiers::CONTROL) { format!("Ctrl-{plain}") } else { plain }
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        format!("Ctrl-{plain}")
+    } else {
+        plain
+    }
 }
 
 /// Act of a key in a place.
@@ -186,12 +331,21 @@ pub fn deed(place: KeyContext, pressed: KeyEvent) -> Option<Deed> {
 /// The table as text: for the help screen, and for the documentation, which a test compares.
 #[must_use]
 pub fn table() -> Vec<(KeyContext, Vec<(String, &'static str)>)> {
-    [KeyContext::Anywhere, KeyContext::Talk, KeyContext::Line, KeyContext::Inbox]
-        .map(|place| {
-            let here = KEYS.iter().filter(|binding| binding.place == place);
-            (place, here.map(|binding| (binding.keys.join(", "), binding.words)).collect())
-        })
-        .into()
+    [
+        KeyContext::Anywhere,
+        KeyContext::Talk,
+        KeyContext::Line,
+        KeyContext::Inbox,
+    ]
+    .map(|place| {
+        let here = KEYS.iter().filter(|binding| binding.place == place);
+        (
+            place,
+            here.map(|binding| (binding.keys.join(", "), binding.words))
+                .collect(),
+        )
+    })
+    .into()
 }
 
 impl KeyContext {
@@ -219,7 +373,9 @@ mod tests {
         for binding in KEYS {
             for key in binding.keys {
                 let places = match binding.place {
-                    KeyContext::Anywhere => vec![KeyContext::Talk, KeyContext::Line, KeyContext::Inbox],
+                    KeyContext::Anywhere => {
+                        vec![KeyContext::Talk, KeyContext::Line, KeyContext::Inbox]
+                    }
                     KeyContext::Line => vec![KeyContext::Line, KeyContext::Talk],
                     place => vec![place],
                 };

@@ -39,15 +39,27 @@ impl Areas {
         let (top, height) = (1, rows - 3);
         let (main, list) = if columns >= WIDE_COLUMNS {
             let left = columns - LIST_COLUMNS;
-            (Rect::new(0, top, left - 1, height), Rect::new(left, top, LIST_COLUMNS, height))
+            (
+                Rect::new(0, top, left - 1, height),
+                Rect::new(left, top, LIST_COLUMNS, height),
+            )
         } else {
             let wanted = u16::try_from(waiting).unwrap_or(u16::MAX).saturating_add(1);
             let most = LIST_ROWS_MAX.min(height / 2);
             let list = if waiting == 0 { 0 } else { wanted.min(most) };
             let main = height - list;
-            (Rect::new(0, top, columns, main), Rect::new(0, top + main, columns, list))
+            (
+                Rect::new(0, top, columns, main),
+                Rect::new(0, top + main, columns, list),
+            )
         };
-        Some(Self { status: row(0), main, list, hint: row(rows - 2), input: row(rows - 1) })
+        Some(Self {
+            status: row(0),
+            main,
+            list,
+            hint: row(rows - 2),
+            input: row(rows - 1),
+        })
     }
 
     /// Whether the list is beside the main part.
@@ -65,12 +77,20 @@ mod tests {
     fn parts_fill_the_screen_without_overlapping() {
         for (columns, rows) in [(24, 8), (80, 24), (99, 9), (100, 8), (120, 40), (500, 200)] {
             for waiting in [0, 1, 3, 50] {
-                let Areas { status, main, list, hint, input } = Areas::of(columns, rows, waiting).unwrap();
+                let Areas {
+                    status,
+                    main,
+                    list,
+                    hint,
+                    input,
+                } = Areas::of(columns, rows, waiting).unwrap();
                 let all = [status, main, list, hint, input];
                 for (at, one) in all.iter().enumerate() {
                     assert!(one.right() <= columns && one.bottom() <= rows, "{one:?}");
                     assert!(
-                        all.iter().skip(at + 1).all(|other| one.intersection(*other).is_empty()),
+                        all.iter()
+                            .skip(at + 1)
+                            .all(|other| one.intersection(*other).is_empty()),
                         "{all:?}"
                     );
                 }

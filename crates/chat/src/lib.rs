@@ -1,8 +1,10 @@
-//! A topic at the terminal: talk, the calls of others, and the inbox of proposals that wait for a decision.
+//! A topic at the terminal: talk, the calls of others, and the inbox of proposals that wait for a
+//! decision.
 //!
-//! [`update`] takes what happens and returns what is to be done; [`view`] draws the state into cells. Both are pure. Around them,
-//! `screen` is the full screen, `lines` the plain lines, and `perform` does what `update` asks for, over the participant and the
-//! REST API ([`Api`]). Texts of others reach a terminal only with their hidden characters visible (`json::visible`) and behind a
+//! [`update`] takes what happens and returns what is to be done; [`view`] draws the state into
+//! cells. Both are pure. Around them, `screen` is the full screen, `lines` the plain lines, and
+//! `perform` does what `update` asks for, over the participant and the REST API ([`Api`]). Texts of
+//! others reach a terminal only with their hidden characters visible (`json::visible`) and behind a
 //! gutter that the program decides ([`rows`]).
 
 mod api;

@@ -48,7 +48,8 @@ struct Lines {
     performer: Performer,
 }
 
-/// Chats in lines until the person leaves, or the input has ended and all that it asked for is done.
+/// Chats in lines until the person leaves, or the input has ended and all that it asked for is
+/// done.
 ///
 /// # Errors
 /// When the terminal cannot be used.
@@ -59,9 +60,22 @@ pub(crate) async fn run(
     performer: Performer,
     mut happened: mpsc::UnboundedReceiver<Event>,
 ) -> io::Result<()> {
-    let Printing { output, json, look, at_terminal } = printing;
+    let Printing {
+        output,
+        json,
+        look,
+        at_terminal,
+    } = printing;
     let (mut input, printer) = Input::open(output, at_terminal)?;
-    let mut lines = Lines { state, printed: 0, json, look, at_terminal, printer, performer };
+    let mut lines = Lines {
+        state,
+        printed: 0,
+        json,
+        look,
+        at_terminal,
+        printer,
+        performer,
+    };
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut typing = true;
@@ -111,7 +125,9 @@ impl Lines {
     fn receive(&mut self, event: TopicEvent) {
         if self.json {
             match &event {
-                TopicEvent::History { past, .. } => past.iter().for_each(|event| self.print_frame(event)),
+                TopicEvent::History { past, .. } => {
+                    past.iter().for_each(|event| self.print_frame(event))
+                }
                 event => self.print_frame(event),
             }
         }
@@ -138,11 +154,16 @@ impl Lines {
                 Some(LocalAct::Edit { id, text }) => {
                     let text = match self.at_terminal {
                         true => tokio::task::block_in_place(|| edit_text(&text)),
-                        false => {
-                            Err("there is no terminal for an editor; write /edit ID {arguments}".to_owned())
-                        }
+                        false => Err(
+                            "there is no terminal for an editor; write /edit ID {arguments}"
+                                .to_owned(),
+                        ),
                     };
-                    actions.extend(update(&mut self.state, unix_ms(), Event::Edited { id, text }));
+                    actions.extend(update(
+                        &mut self.state,
+                        unix_ms(),
+                        Event::Edited { id, text },
+                    ));
                     self.print();
                 }
             }
@@ -178,13 +199,29 @@ impl Lines {
         if !(self.at_terminal && self.look.colour) {
             return rows.render(columns);
         }
-        let (gutter, text) = self.look.entry(entry.tone, entry.speaker.as_deref(), &self.state.me.id);
+        let (gutter, text) =
+            self.look
+                .entry(entry.tone, entry.speaker.as_deref(), &self.state.me.id);
         let reset = "\u{1b}[0m";
         let row = |row: &crate::rows::Row| {
             let turned = row.render().starts_with(crate::rows::LEFT_TO_RIGHT);
-            let mark = if turned { crate::rows::LEFT_TO_RIGHT.to_string() } else { String::new() };
-            format!("{mark}{}{}{}{}{reset}", ansi(gutter), row.gutter, ansi(text), row.text)
+            let mark = if turned {
+                crate::rows::LEFT_TO_RIGHT.to_string()
+            } else {
+                String::new()
+            };
+            format!(
+                "{mark}{}{}{}{}{reset}",
+                ansi(gutter),
+                row.gutter,
+                ansi(text),
+                row.text
+            )
         };
-        rows.rows(columns).iter().map(row).collect::<Vec<_>>().join("\n")
+        rows.rows(columns)
+            .iter()
+            .map(row)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }

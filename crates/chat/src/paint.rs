@@ -1,7 +1,8 @@
 //! The way of cells to a terminal, row by row.
 //!
-//! Terminals disagree about the columns of many characters. So a row that changes is cleared and written whole, and after each
-//! character beyond ASCII the cursor is placed anew: no text moves what stands behind it, and nothing of the row before remains.
+//! Terminals disagree about the columns of many characters. So a row that changes is cleared and
+//! written whole, and after each character beyond ASCII the cursor is placed anew: no text moves
+//! what stands behind it, and nothing of the row before remains.
 
 use std::io::{self, Write};
 
@@ -47,8 +48,12 @@ fn paint_row(out: &mut impl Write, y: u16, cells: &[Cell]) -> io::Result<()> {
     queue!(out, Clear(ClearType::CurrentLine))?;
     let plain = Style::new();
     // What was cleared is blank already.
-    let is_blank = |cell: &Cell| cell.symbol() == " " && !cell.modifier.contains(Modifier::REVERSED);
-    let used = cells.iter().rposition(|cell| !is_blank(cell)).map_or(0, |last| last + 1);
+    let is_blank =
+        |cell: &Cell| cell.symbol() == " " && !cell.modifier.contains(Modifier::REVERSED);
+    let used = cells
+        .iter()
+        .rposition(|cell| !is_blank(cell))
+        .map_or(0, |last| last + 1);
     let turns = cells.iter().take(used).any(turns);
     if turns {
         write!(out, "{LEFT_TO_RIGHT}")?;
@@ -56,7 +61,12 @@ fn paint_row(out: &mut impl Write, y: u16, cells: &[Cell]) -> io::Result<()> {
     }
     let (mut style, mut x, mut was_turned) = (plain, 0_usize, false);
     while let Some(cell) = cells.get(x).filter(|_| x < used) {
-        let wanted = Style { fg: Some(cell.fg), bg: None, add_modifier: cell.modifier, ..plain };
+        let wanted = Style {
+            fg: Some(cell.fg),
+            bg: None,
+            add_modifier: cell.modifier,
+            ..plain
+        };
         if wanted != style {
             write!(out, "{}", ansi(wanted))?;
             style = wanted;
@@ -85,7 +95,11 @@ fn turns(cell: &Cell) -> bool {
 /// The escape sequence that sets a style after whatever was set before.
 pub(crate) fn ansi(style: Style) -> String {
     let mut codes = vec!["0".to_owned()];
-    let modifiers = [(Modifier::BOLD, "1"), (Modifier::DIM, "2"), (Modifier::REVERSED, "7")];
+    let modifiers = [
+        (Modifier::BOLD, "1"),
+        (Modifier::DIM, "2"),
+        (Modifier::REVERSED, "7"),
+    ];
     codes.extend(
         modifiers
             .iter()
@@ -128,7 +142,10 @@ mod tests {
     #[test]
     fn only_rows_that_differ_are_written_and_those_are_cleared_first() {
         let expect = "^[?2026h^[?25l^[2;1H^[0m^[2K^[0mab^[0m^[?2026l";
-        assert_eq!(painted(Some("x"), "ab").replace("^[0m^[0m", "^[0m"), expect.replace("^[0m^[0m", "^[0m"));
+        assert_eq!(
+            painted(Some("x"), "ab").replace("^[0m^[0m", "^[0m"),
+            expect.replace("^[0m^[0m", "^[0m")
+        );
         assert_eq!(painted(Some("ab"), "ab"), "^[?2026h^[?25l^[?2026l");
     }
 
@@ -137,6 +154,9 @@ mod tests {
         let shown = painted(Some(""), "漢é|");
         assert!(shown.contains("漢^[2;3Hé^[2;4H|"), "{shown}");
         let turned = painted(Some(""), "aש1");
-        assert!(turned.contains("\u{200e}^[2;1H") && turned.contains("ש^[2;3H\u{200e}^[2;3H1"), "{turned:?}");
+        assert!(
+            turned.contains("\u{200e}^[2;1H") && turned.contains("ש^[2;3H\u{200e}^[2;3H1"),
+            "{turned:?}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Actions of `update`, done over the participant and the REST API. All that comes of them returns as events.
+//! Actions of `update`, done over the participant and the REST API. All that comes of them returns
+//! as events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +62,17 @@ impl Performer {
     ) -> (Self, mpsc::UnboundedReceiver<Event>) {
         let (happened, events) = mpsc::unbounded_channel();
         let topic = topic.to_owned();
-        (Self { me, api, topic, happened, running: JoinSet::new(), proposal_timeout }, events)
+        (
+            Self {
+                me,
+                api,
+                topic,
+                happened,
+                running: JoinSet::new(),
+                proposal_timeout,
+            },
+            events,
+        )
     }
 
     /// Whether something is still being done.
@@ -86,9 +97,18 @@ impl Performer {
             Action::Quit => return Some(LocalAct::Quit),
             Action::Edit { id, text } => return Some(LocalAct::Edit { id, text }),
             Action::Say { to, text } => self.say(to, text),
-            Action::Call { target, name, arguments } => self.call(&target, &name, &arguments),
+            Action::Call {
+                target,
+                name,
+                arguments,
+            } => self.call(&target, &name, &arguments),
             Action::ListTools { targets, is_one } => {
-                self.running.spawn(list(self.me.clone(), self.happened.clone(), targets, is_one));
+                self.running.spawn(list(
+                    self.me.clone(),
+                    self.happened.clone(),
+                    targets,
+                    is_one,
+                ));
             }
             Action::Refresh => {
                 let topic = self.topic.clone();
@@ -96,9 +116,15 @@ impl Performer {
             }
             Action::Approve(approval) => {
                 let (happened, limit) = (self.happened.clone(), self.proposal_timeout);
-                self.running.spawn(async move { approve(&*api, &happened, &approval, limit).await });
+                self.running
+                    .spawn(async move { approve(&*api, &happened, &approval, limit).await });
             }
-            Action::End { id, number, withdraw, reason } => {
+            Action::End {
+                id,
+                number,
+                withdraw,
+                reason,
+            } => {
                 let verb = if withdraw { "withdraw" } else { "reject" };
                 self.spawn(async move {
                     let entry = match api::end(&*api, &id, verb, &reason).await {
@@ -113,7 +139,11 @@ impl Performer {
             }
             Action::FindCapability { proposal, seconds } => self.spawn(async move {
                 let found = api::capability_for(&*api, &proposal).await;
-                vec![Event::Capability { id: proposal.id.clone(), seconds, found }]
+                vec![Event::Capability {
+                    id: proposal.id.clone(),
+                    seconds,
+                    found,
+                }]
             }),
         }
         None
@@ -121,7 +151,11 @@ impl Performer {
 
     fn spawn(&mut self, work: impl Future<Output = Vec<Event>> + Send + 'static) {
         let happened = self.happened.clone();
-        self.running.spawn(async move { work.await.into_iter().for_each(|event| send(&happened, event)) });
+        self.running.spawn(async move {
+            work.await
+                .into_iter()
+                .for_each(|event| send(&happened, event))
+        });
     }
 
     fn outcome(&self, entry: Entry) {
@@ -140,26 +174,35 @@ impl Performer {
     }
 
     fn call(&mut self, target: &str, name: &str, arguments: &RawValue) {
-        let params = format!("{{\"name\":{},\"arguments\":{arguments}}}", Value::from(name));
-        let Ok(params) = RawValue::from_string(params) else { return };
+        let params = format!(
+            "{{\"name\":{},\"arguments\":{arguments}}}",
+            Value::from(name)
+        );
+        let Ok(params) = RawValue::from_string(params) else {
+            return;
+        };
         match self.me.call_mode(target, "tools/call", &params) {
             Err(why) => self.outcome(show::not_sent(&why)),
             Ok(None) => self.outcome(note("You have no capability to call or propose this.")),
             Ok(Some(CallMode::Request)) => {
                 let (me, target) = (self.me.clone(), target.to_owned());
-                self.spawn(async move { vec![answered(&me.request(&target, "tools/call", &params).await)] });
+                self.spawn(async move {
+                    vec![answered(&me.request(&target, "tools/call", &params).await)]
+                });
             }
-            Ok(Some(CallMode::Propose)) => match self.me.propose(&[target], "tools/call", &params) {
-                Err(why) => self.outcome(show::not_sent(&why)),
-                Ok(mut proposal) => {
-                    self.outcome(note(&format!(
-                        "Created proposal {}; a reviewer must approve it.",
-                        proposal.id()
-                    )));
-                    let limit = self.proposal_timeout;
-                    self.spawn(async move { vec![answered(&proposal.outcome(limit).await)] });
+            Ok(Some(CallMode::Propose)) => {
+                match self.me.propose(&[target], "tools/call", &params) {
+                    Err(why) => self.outcome(show::not_sent(&why)),
+                    Ok(mut proposal) => {
+                        self.outcome(note(&format!(
+                            "Created proposal {}; a reviewer must approve it.",
+                            proposal.id()
+                        )));
+                        let limit = self.proposal_timeout;
+                        self.spawn(async move { vec![answered(&proposal.outcome(limit).await)] });
+                    }
                 }
-            },
+            }
         }
     }
 }
@@ -191,7 +234,13 @@ async fn approve(
     approval: &Approval,
     limit: Duration,
 ) {
-    let Approval { id, number, digest, arguments, allow } = approval;
+    let Approval {
+        id,
+        number,
+        digest,
+        arguments,
+        allow,
+    } = approval;
     let mut proposal = match api::approve(api, id, digest, arguments.as_deref()).await {
         Ok(proposal) => proposal,
         Err(refused) => {
@@ -199,12 +248,21 @@ async fn approve(
             return send(happened, Event::Decided(vec![entry]));
         }
     };
-    send(happened, Event::Decided(vec![note(&format!("* #{number} is approved and runs"))]));
+    send(
+        happened,
+        Event::Decided(vec![note(&format!("* #{number} is approved and runs"))]),
+    );
     if let Some(allow) = allow {
         let reason = format!("allowed with proposal {id}");
-        let granted =
-            api::grant(api, &allow.participant, &allow.topic, &allow.capability, allow.seconds, &reason)
-                .await;
+        let granted = api::grant(
+            api,
+            &allow.participant,
+            &allow.topic,
+            &allow.capability,
+            allow.seconds,
+            &reason,
+        )
+        .await;
         let entry = match granted {
             Ok(()) => note(&visible::line(&format!(
                 "* {} may do this without asking for {}: {}",
@@ -212,9 +270,9 @@ async fn approve(
                 span(allow.seconds * 1_000),
                 allow.capability
             ))),
-            Err(refused) => {
-                trouble(format!("! #{number} is approved, but nothing was allowed for later: {refused}"))
-            }
+            Err(refused) => trouble(format!(
+                "! #{number} is approved, but nothing was allowed for later: {refused}"
+            )),
         };
         send(happened, Event::Outcome(vec![entry]));
     }
@@ -236,7 +294,12 @@ async fn approve(
 }
 
 /// Lists the tools of participants.
-async fn list(me: Participant, happened: mpsc::UnboundedSender<Event>, targets: Vec<String>, is_one: bool) {
+async fn list(
+    me: Participant,
+    happened: mpsc::UnboundedSender<Event>,
+    targets: Vec<String>,
+    is_one: bool,
+) {
     let mut asking = JoinSet::new();
     for target in targets {
         let me = me.clone();
@@ -251,7 +314,10 @@ async fn list(me: Participant, happened: mpsc::UnboundedSender<Event>, targets: 
             Ok(result) => {
                 let (names, lines): (Vec<String>, Vec<String>) =
                     show::tools(&owner, &result).into_iter().unzip();
-                let entries = lines.into_iter().map(|line| Entry::new(Tone::Outcome, line)).collect();
+                let entries = lines
+                    .into_iter()
+                    .map(|line| Entry::new(Tone::Outcome, line))
+                    .collect();
                 found.insert(owner.clone(), entries);
                 send(&happened, Event::Tools { owner, names });
             }
@@ -262,7 +328,10 @@ async fn list(me: Participant, happened: mpsc::UnboundedSender<Event>, targets: 
     }
     let mut entries: Vec<Entry> = found.into_values().flatten().collect();
     if entries.is_empty() {
-        entries.push(Entry::new(Tone::Outcome, "No participant lists tools for you."));
+        entries.push(Entry::new(
+            Tone::Outcome,
+            "No participant lists tools for you.",
+        ));
     }
     send(&happened, Event::Outcome(entries));
 }

@@ -1,4 +1,5 @@
-//! Judgements about a proposal for its reviewer: what the tool's server claims, and marks for what deserves a second look.
+//! Judgements about a proposal for its reviewer: what the tool's server claims, and marks for what
+//! deserves a second look.
 
 use json::visible::is_hidden;
 use serde::Deserialize;
@@ -22,7 +23,8 @@ pub enum Effects {
     Additive,
     /// `destructiveHint` is true.
     Destructive,
-    /// Nothing is said, or there is no definition: MCP's defaults (`readOnlyHint` false, `destructiveHint` true) apply.
+    /// Nothing is said, or there is no definition: MCP's defaults (`readOnlyHint` false,
+    /// `destructiveHint` true) apply.
     Unsaid,
 }
 
@@ -40,12 +42,18 @@ impl Effects {
         struct Tool {
             annotations: Option<Annotations>,
         }
-        if READING_METHODS.contains(&proposal.method.as_str()) || proposal.method.ends_with("/list") {
+        if READING_METHODS.contains(&proposal.method.as_str()) || proposal.method.ends_with("/list")
+        {
             return Self::Reading;
         }
-        let tool = proposal.tool.as_ref().and_then(|tool| serde_json::from_str::<Tool>(tool.get()).ok());
-        let Annotations { read_only_hint, destructive_hint } =
-            tool.and_then(|tool| tool.annotations).unwrap_or_default();
+        let tool = proposal
+            .tool
+            .as_ref()
+            .and_then(|tool| serde_json::from_str::<Tool>(tool.get()).ok());
+        let Annotations {
+            read_only_hint,
+            destructive_hint,
+        } = tool.and_then(|tool| tool.annotations).unwrap_or_default();
         match (read_only_hint, destructive_hint) {
             (Some(true), _) => Self::ReadOnly,
             (_, Some(false)) => Self::Additive,
@@ -84,18 +92,31 @@ pub fn marks(proposal: &Proposal, is_here: impl Fn(&str) -> bool) -> Vec<String>
     if proposal.method == "tools/call" && proposal.tool.is_none() {
         marks.push("no definition of this tool".to_owned());
     }
-    let absent: Vec<&str> = proposal.to.iter().map(String::as_str).filter(|to| !is_here(to)).collect();
+    let absent: Vec<&str> = proposal
+        .to
+        .iter()
+        .map(String::as_str)
+        .filter(|to| !is_here(to))
+        .collect();
     if !absent.is_empty() {
-        marks.push(format!("not here: {}", json::visible::line(&absent.join(", "))));
+        marks.push(format!(
+            "not here: {}",
+            json::visible::line(&absent.join(", "))
+        ));
     }
     let target = proposal.context.as_deref().unwrap_or_default();
-    if params.chars().chain(target.chars()).any(|c| is_hidden(c) && c != '\n' && c != '\t')
+    if params
+        .chars()
+        .chain(target.chars())
+        .any(|c| is_hidden(c) && c != '\n' && c != '\t')
         || has_hidden_escape(params)
     {
         marks.push("hidden characters".to_owned());
     }
     if longest_text(params) > LONG_VALUE_CHARS {
-        marks.push(format!("a value is longer than {LONG_VALUE_CHARS} characters"));
+        marks.push(format!(
+            "a value is longer than {LONG_VALUE_CHARS} characters"
+        ));
     }
     marks
 }
@@ -103,7 +124,9 @@ pub fn marks(proposal: &Proposal, is_here: impl Fn(&str) -> bool) -> Vec<String>
 /// Whether a JSON text spells a hidden character, other than a line feed or a tab, with an escape.
 fn has_hidden_escape(json: &str) -> bool {
     let spelled = serde_json::from_str::<serde_json::Value>(json).unwrap_or_default();
-    any_text(&spelled, &|text| text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t'))
+    any_text(&spelled, &|text| {
+        text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t')
+    })
 }
 
 fn longest_text(json: &str) -> usize {
@@ -123,7 +146,9 @@ fn any_text(value: &serde_json::Value, is_such: &dyn Fn(&str) -> bool) -> bool {
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
         Value::String(text) => is_such(text),
         Value::Array(items) => items.iter().any(|item| any_text(item, is_such)),
-        Value::Object(members) => members.iter().any(|(key, value)| is_such(key) || any_text(value, is_such)),
+        Value::Object(members) => members
+            .iter()
+            .any(|(key, value)| is_such(key) || any_text(value, is_such)),
     }
 }
 
@@ -137,24 +162,52 @@ mod tests {
     #[test]
     fn a_second_key_follows_the_annotations_and_the_defaults_of_mcp() {
         for (tool, expect, second) in [
-            (json!({ "annotations": { "readOnlyHint": true } }), Effects::ReadOnly, false),
+            (
+                json!({ "annotations": { "readOnlyHint": true } }),
+                Effects::ReadOnly,
+                false,
+            ),
             (
                 json!({ "annotations": { "readOnlyHint": true, "destructiveHint": true } }),
                 Effects::ReadOnly,
                 false,
             ),
-            (json!({ "annotations": { "destructiveHint": false } }), Effects::Additive, false),
-            (json!({ "annotations": { "destructiveHint": true } }), Effects::Destructive, true),
-            (json!({ "annotations": { "readOnlyHint": false } }), Effects::Unsaid, true),
+            (
+                json!({ "annotations": { "destructiveHint": false } }),
+                Effects::Additive,
+                false,
+            ),
+            (
+                json!({ "annotations": { "destructiveHint": true } }),
+                Effects::Destructive,
+                true,
+            ),
+            (
+                json!({ "annotations": { "readOnlyHint": false } }),
+                Effects::Unsaid,
+                true,
+            ),
             (json!({ "annotations": {} }), Effects::Unsaid, true),
-            (json!({ "annotations": { "destructiveHint": "no" } }), Effects::Unsaid, true),
+            (
+                json!({ "annotations": { "destructiveHint": "no" } }),
+                Effects::Unsaid,
+                true,
+            ),
             (json!({ "name": "x" }), Effects::Unsaid, true),
             (Value::Null, Effects::Unsaid, true),
         ] {
             let effects = Effects::of(&proposal("1", &json!({ "tool": tool })));
-            assert_eq!((effects, effects.needs_second_key()), (expect, second), "{tool}");
+            assert_eq!(
+                (effects, effects.needs_second_key()),
+                (expect, second),
+                "{tool}"
+            );
         }
-        for (method, second) in [("resources/read", false), ("tools/list", false), ("vendor/act", true)] {
+        for (method, second) in [
+            ("resources/read", false),
+            ("tools/list", false),
+            ("vendor/act", true),
+        ] {
             let effects = Effects::of(&proposal("1", &json!({ "method": method })));
             assert_eq!(effects.needs_second_key(), second, "{method}");
         }
@@ -170,12 +223,22 @@ mod tests {
         assert_eq!(marked(of("a\nb\tc"), "worker"), "");
         assert_eq!(marked(of("a"), "gone"), "not here: gone");
         assert_eq!(marked(of("a\u{202e}b"), "worker"), "hidden characters");
-        assert_eq!(marked(json!({ "arguments": { "a\u{200b}": 1 } }), "worker"), "hidden characters");
+        assert_eq!(
+            marked(json!({ "arguments": { "a\u{200b}": 1 } }), "worker"),
+            "hidden characters"
+        );
         assert_eq!(marked(of(&"x".repeat(LONG_VALUE_CHARS)), "worker"), "");
         let long = marked(of(&"x".repeat(LONG_VALUE_CHARS + 1)), "worker");
         assert_eq!(long, "a value is longer than 2000 characters");
-        let spelled = serde_json::value::RawValue::from_string(r#"{"a":"\u202e"}"#.to_owned()).unwrap();
-        let spelled = Proposal { params: Some(spelled), ..proposal("1", &json!({ "to": ["worker"] })) };
-        assert_eq!(marks(&spelled, |_| true), ["no definition of this tool", "hidden characters"]);
+        let spelled =
+            serde_json::value::RawValue::from_string(r#"{"a":"\u202e"}"#.to_owned()).unwrap();
+        let spelled = Proposal {
+            params: Some(spelled),
+            ..proposal("1", &json!({ "to": ["worker"] }))
+        };
+        assert_eq!(
+            marks(&spelled, |_| true),
+            ["no definition of this tool", "hidden characters"]
+        );
     }
 }

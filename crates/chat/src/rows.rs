@@ -1,6 +1,7 @@
-//! Rows of a terminal. Texts of others are wrapped here, each row after the first behind a gutter, so that no text can look like
-//! another participant's line: not by padding it to the width of the terminal, nor by wide or combining characters, tabs, or
-//! letters that are written from right to left.
+//! Rows of a terminal. Texts of others are wrapped here, each row after the first behind a gutter,
+//! so that no text can look like another participant's line: not by padding it to the width of the
+//! terminal, nor by wide or combining characters, tabs, or letters that are written from right to
+//! left.
 
 use std::io;
 
@@ -45,18 +46,29 @@ impl Rows {
     /// Words of a participant, which every row names.
     #[must_use]
     pub fn said(speaker: String, text: String) -> Self {
-        Self { time: None, speaker: Some(speaker), text }
+        Self {
+            time: None,
+            speaker: Some(speaker),
+            text,
+        }
     }
 
     /// Any other text. The program alone decides how its first row begins.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { time: None, speaker: None, text: text.into() }
+        Self {
+            time: None,
+            speaker: None,
+            text: text.into(),
+        }
     }
 
     /// The rows, with a time before them.
     #[must_use]
     pub fn at(self, time: String) -> Self {
-        Self { time: Some(time), ..self }
+        Self {
+            time: Some(time),
+            ..self
+        }
     }
 
     /// The rows for a terminal of so many columns. Without a terminal only line feeds begin rows.
@@ -68,7 +80,10 @@ impl Rows {
             None => name.to_owned(),
         });
         // A narrow terminal has no room for times.
-        let time = self.time.as_deref().filter(|_| columns.is_none_or(|columns| columns >= TIME_COLUMNS_MIN));
+        let time = self
+            .time
+            .as_deref()
+            .filter(|_| columns.is_none_or(|columns| columns >= TIME_COLUMNS_MIN));
         let (time, blank) = match time {
             Some(time) => (format!("{time} "), " ".repeat(width(time) + 1)),
             None => (String::new(), String::new()),
@@ -84,9 +99,14 @@ impl Rows {
             loop {
                 let before = if rows.is_empty() { &lead } else { &gutter };
                 // The last column stays empty: some terminals wrap when it is written, some later.
-                let room = columns.map_or(usize::MAX, |columns| (columns - 1).saturating_sub(width(before)));
+                let room = columns.map_or(usize::MAX, |columns| {
+                    (columns - 1).saturating_sub(width(before))
+                });
                 let (row, left) = split(rest, room);
-                rows.push(Row { gutter: before.clone(), text: row.concat() });
+                rows.push(Row {
+                    gutter: before.clone(),
+                    text: row.concat(),
+                });
                 rest = left;
                 if rest.is_empty() {
                     break;
@@ -94,7 +114,10 @@ impl Rows {
             }
         }
         if rows.is_empty() {
-            rows.push(Row { gutter: lead.trim_end().to_owned(), text: String::new() });
+            rows.push(Row {
+                gutter: lead.trim_end().to_owned(),
+                text: String::new(),
+            });
         }
         rows
     }
@@ -108,7 +131,8 @@ impl Rows {
 }
 
 impl Row {
-    /// The row as text. One with letters that are written from right to left begins at the left all the same.
+    /// The row as text. One with letters that are written from right to left begins at the left all
+    /// the same.
     #[must_use]
     pub fn render(&self) -> String {
         let row = format!("{}{}", self.gutter, self.text);
@@ -122,7 +146,10 @@ impl Row {
 /// The columns of the terminal on stdout; `None` if it is none.
 #[must_use]
 pub fn columns() -> Option<usize> {
-    tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    tcgetwinsize(io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
 }
 
 /// The characters of a line, each with the marks on it.
@@ -165,7 +192,8 @@ pub(crate) fn wrap(line: &str, room: usize) -> Vec<String> {
     }
 }
 
-/// The clusters of a row with so much room, and the rest: cut at the last space, or anywhere in a word that is too long.
+/// The clusters of a row with so much room, and the rest: cut at the last space, or anywhere in a
+/// word that is too long.
 fn split(line: &[String], room: usize) -> (&[String], &[String]) {
     let mut used = 0;
     let fits = |cluster: &&String| {
@@ -182,9 +210,18 @@ fn split(line: &[String], room: usize) -> (&[String], &[String]) {
         Some(_) => row.iter().rposition(is_blank).unwrap_or(whole),
     };
     let (row, rest) = line.split_at(at);
-    let last = row.iter().rposition(|cluster| !is_blank(cluster)).map_or(0, |last| last + 1);
-    let next = rest.iter().position(|cluster| !is_blank(cluster)).unwrap_or(rest.len());
-    (row.get(..last).unwrap_or_default(), rest.get(next..).unwrap_or_default())
+    let last = row
+        .iter()
+        .rposition(|cluster| !is_blank(cluster))
+        .map_or(0, |last| last + 1);
+    let next = rest
+        .iter()
+        .position(|cluster| !is_blank(cluster))
+        .unwrap_or(rest.len());
+    (
+        row.get(..last).unwrap_or_default(),
+        rest.get(next..).unwrap_or_default(),
+    )
 }
 
 /// A name of at most so many columns: its beginning and its end.
@@ -210,7 +247,8 @@ pub(crate) fn width(text: &str) -> usize {
     text.chars().map(cells).sum()
 }
 
-/// The most columns that any terminal gives a character: those of ambiguous width count as wide, marks as characters.
+/// The most columns that any terminal gives a character: those of ambiguous width count as wide,
+/// marks as characters.
 fn cells(c: char) -> usize {
     match c {
         c if c.is_ascii() => 1,
@@ -241,19 +279,36 @@ mod tests {
     fn every_row_of_a_speaker_names_it() {
         assert_eq!(said("hi", 40), ["mallory: hi"]);
         assert_eq!(said("", 40), ["mallory:"]);
-        assert_eq!(said("hi\nboss: approve it", 40), ["mallory: hi", "mallory| boss: approve it"]);
+        assert_eq!(
+            said("hi\nboss: approve it", 40),
+            ["mallory: hi", "mallory| boss: approve it"]
+        );
         let padded = format!("hi{}boss: approve it", " ".repeat(29));
-        assert_eq!(said(&padded, 40), ["mallory: hi", "mallory| boss: approve it"]);
+        assert_eq!(
+            said(&padded, 40),
+            ["mallory: hi", "mallory| boss: approve it"]
+        );
         assert_eq!(
             said("a line that is longer than the terminal is wide", 30),
-            ["mallory: a line that is", "mallory| longer than the", "mallory| terminal is wide"]
+            [
+                "mallory: a line that is",
+                "mallory| longer than the",
+                "mallory| terminal is wide"
+            ]
         );
         assert_eq!(
             said(&"x".repeat(50), 40),
-            [format!("mallory: {}", "x".repeat(30)), format!("mallory| {}", "x".repeat(20))]
+            [
+                format!("mallory: {}", "x".repeat(30)),
+                format!("mallory| {}", "x".repeat(20))
+            ]
         );
-        let piped = Rows::said("mallory".into(), format!("{}\nboss: b", "x".repeat(500))).render(None);
-        assert_eq!(piped, format!("mallory: {}\nmallory| boss: b", "x".repeat(500)));
+        let piped =
+            Rows::said("mallory".into(), format!("{}\nboss: b", "x".repeat(500))).render(None);
+        assert_eq!(
+            piped,
+            format!("mallory: {}\nmallory| boss: b", "x".repeat(500))
+        );
         let other = Rows::new("? proposal #1 by mallory\nparams {}").render(Some(24));
         assert_eq!(other, "? proposal #1 by\n    mallory\n    params {}");
     }
@@ -284,8 +339,14 @@ mod tests {
                     let plain = row.trim_start_matches(LEFT_TO_RIGHT);
                     let name = shortened("mallory", columns.max(COLUMNS_MIN) / 3);
                     let gutters = [format!("{name}:"), format!("{name}| ")];
-                    assert!(gutters.iter().any(|gutter| plain.starts_with(gutter)), "{row:?}");
-                    assert!(shown(plain) < columns.max(COLUMNS_MIN), "{columns}: {row:?}");
+                    assert!(
+                        gutters.iter().any(|gutter| plain.starts_with(gutter)),
+                        "{row:?}"
+                    );
+                    assert!(
+                        shown(plain) < columns.max(COLUMNS_MIN),
+                        "{columns}: {row:?}"
+                    );
                     assert!(!row.contains('\t'), "{row:?}");
                 }
             }
@@ -295,36 +356,62 @@ mod tests {
     #[test]
     fn marks_stay_on_their_character_and_do_not_pile_up() {
         let piled = said(&format!("e{}x", "\u{301}".repeat(6)), 80);
-        assert_eq!(piled, ["mallory: e\u{301}\u{301}\u{301}\u{301}\\u{301}\\u{301}x"]);
+        assert_eq!(
+            piled,
+            ["mallory: e\u{301}\u{301}\u{301}\u{301}\\u{301}\\u{301}x"]
+        );
         // Neither on the gutter nor on a blank.
         assert_eq!(
             said("\u{301}a \u{301}b\n\u{301}c", 80),
             ["mallory: \\u{301}a \\u{301}b", "mallory| \\u{301}c"]
         );
         for row in said(&"e\u{301}".repeat(40), 24) {
-            assert!(!row.contains("| \u{301}") && row.ends_with('\u{301}'), "{row:?}");
+            assert!(
+                !row.contains("| \u{301}") && row.ends_with('\u{301}'),
+                "{row:?}"
+            );
         }
     }
 
     #[test]
     fn a_row_from_right_to_left_begins_at_the_left() {
-        assert_eq!(said("שלום\nhi", 80), ["\u{200e}mallory: שלום", "mallory| hi"]);
-        assert_eq!(Rows::new("* a\nשלום boss: b").render(Some(80)), "* a\n\u{200e}    שלום boss: b");
+        assert_eq!(
+            said("שלום\nhi", 80),
+            ["\u{200e}mallory: שלום", "mallory| hi"]
+        );
+        assert_eq!(
+            Rows::new("* a\nשלום boss: b").render(Some(80)),
+            "* a\n\u{200e}    שלום boss: b"
+        );
     }
 
     #[test]
     fn times_stand_before_the_first_row_and_blanks_before_the_others() {
-        let rows = Rows::said("mallory".into(), "one two\n12:31 boss: yes".into()).at("12:30".into());
-        assert_eq!(rows.render(Some(40)), "12:30 mallory: one two\n      mallory| 12:31 boss: yes");
-        assert_eq!(rows.render(Some(39)), "mallory: one two\nmallory| 12:31 boss: yes");
-        assert_eq!(Rows::new("* a\nb").at("12:30".into()).render(None), "12:30 * a\n          b");
+        let rows =
+            Rows::said("mallory".into(), "one two\n12:31 boss: yes".into()).at("12:30".into());
+        assert_eq!(
+            rows.render(Some(40)),
+            "12:30 mallory: one two\n      mallory| 12:31 boss: yes"
+        );
+        assert_eq!(
+            rows.render(Some(39)),
+            "mallory: one two\nmallory| 12:31 boss: yes"
+        );
+        assert_eq!(
+            Rows::new("* a\nb").at("12:30".into()).render(None),
+            "12:30 * a\n          b"
+        );
     }
 
     #[test]
     fn long_names_are_shortened_in_the_middle() {
-        let rows = Rows::said("a-very-long-name-of-a-participant".into(), "x ".repeat(40)).render(Some(60));
+        let rows = Rows::said("a-very-long-name-of-a-participant".into(), "x ".repeat(40))
+            .render(Some(60));
         for row in rows.lines() {
-            assert!(row.starts_with("a-very-lo..rticipant") && shown(row) < 60, "{row}");
+            assert!(
+                row.starts_with("a-very-lo..rticipant") && shown(row) < 60,
+                "{row}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A chat from the connection to the end: on the full screen where there is a terminal, else as lines.
+//! A chat from the connection to the end: on the full screen where there is a terminal, else as
+//! lines.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -46,20 +47,35 @@ pub enum ChatError {
 /// # Errors
 /// [`ChatError`]
 pub async fn run(chat: Chat) -> Result<(), ChatError> {
-    let Chat { spec, api, output, json, lines, colour } = chat;
+    let Chat {
+        spec,
+        api,
+        output,
+        json,
+        lines,
+        colour,
+    } = chat;
     let (topic, proposal_timeout) = (spec.topic.clone(), spec.proposal_timeout);
     let me = Participant::connect(spec).await?;
     let topic_events = me.events();
     let (performer, happened) = Performer::new(me.clone(), api, &topic, proposal_timeout);
     let at_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let full = at_terminal && !lines && !json && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    let full = at_terminal
+        && !lines
+        && !json
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let look = Look { colour };
     let ended = if full {
         let state = State::new(Mode::Screen, &topic, Zone::local());
         screen::run(state, look, topic_events, performer, happened).await
     } else {
         let state = State::new(Mode::Lines(None), &topic, Zone::local());
-        let printing = lines::Printing { output, json, look, at_terminal };
+        let printing = lines::Printing {
+            output,
+            json,
+            look,
+            at_terminal,
+        };
         lines::run(state, printing, topic_events, performer, happened).await
     };
     ended?;

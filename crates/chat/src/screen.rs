@@ -46,12 +46,16 @@ pub(crate) async fn run(
     let mut keys = Some(EventStream::new());
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut ends = [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
+    let mut ends = [
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::hangup())?,
+    ];
     let [terminate, hangup] = &mut ends;
     let (mut in_topic, mut draw_at) = (true, Instant::now());
     loop {
-        // In this order: what ends the chat or draws it comes at its time, and a topic that never rests keeps no key waiting. The
-        // topic goes before what comes of actions, so that its history stands before the inbox.
+        // In this order: what ends the chat or draws it comes at its time, and a topic that never
+        // rests keeps no key waiting. The topic goes before what comes of actions, so that its
+        // history stands before the inbox.
         let event = tokio::select! {
             biased;
             _ = terminate.recv() => return Ok(()),
@@ -88,7 +92,11 @@ pub(crate) async fn run(
                     drop(keys.take());
                     let text = screen.edit(&text)?;
                     keys = Some(EventStream::new());
-                    actions.extend(update(&mut screen.state, unix_ms(), Event::Edited { id, text }));
+                    actions.extend(update(
+                        &mut screen.state,
+                        unix_ms(),
+                        Event::Edited { id, text },
+                    ));
                 }
             }
         }
@@ -135,13 +143,24 @@ impl Screen {
         state.size = size()?;
         enter()?;
         let out = BufWriter::new(stdout());
-        Ok(Self { state, look, performer, out, drawn: None, changed: true, rang: None })
+        Ok(Self {
+            state,
+            look,
+            performer,
+            out,
+            drawn: None,
+            changed: true,
+            rang: None,
+        })
     }
 
-    /// Time has passed; or the terminal has another size, and its signal came before it was awaited.
+    /// Time has passed; or the terminal has another size, and its signal came before it was
+    /// awaited.
     fn ticked(&self) -> Event {
         match size() {
-            Ok((columns, rows)) if (columns, rows) != self.state.size => Event::Resize { columns, rows },
+            Ok((columns, rows)) if (columns, rows) != self.state.size => {
+                Event::Resize { columns, rows }
+            }
             Ok(_) | Err(_) => Event::Tick,
         }
     }

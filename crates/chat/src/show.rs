@@ -1,4 +1,5 @@
-//! Events of a topic, results and lists as entries. Hidden characters of others' texts are made visible here.
+//! Events of a topic, results and lists as entries. Hidden characters of others' texts are made
+//! visible here.
 
 use json::visible;
 use participant::{CallError, Event, IncomingProposal, ParticipantInfo, ProposalState};
@@ -29,11 +30,15 @@ pub(crate) struct EventContext<'k> {
     pub(crate) calls: bool,
 }
 
-/// The entry of an event, if it has one. A proposal has one for those who may not decide about it; see
-/// [`proposed`].
+/// The entry of an event, if it has one. A proposal has one for those who may not decide about it;
+/// see [`proposed`].
 pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<Entry> {
     let entry = match event {
-        Event::Chat { from, text, envelope } => said(from, text, envelope, known.me),
+        Event::Chat {
+            from,
+            text,
+            envelope,
+        } => said(from, text, envelope, known.me),
         Event::Joined(seen) if seen.id == known.me => return None,
         Event::Joined(seen) => note(format!("* {} has joined", visible::line(&seen.id))),
         Event::Changed(seen) => {
@@ -47,39 +52,74 @@ pub(crate) fn entry(event: &Event, known: &EventContext<'_>) -> Option<Entry> {
         }
         Event::Left(seen) => note(format!("* {} has left", visible::line(&seen.id))),
         // The proposal itself has been shown.
-        Event::ProposalState { to, state: ProposalState::Pending, .. } if to != known.me => return None,
-        Event::ProposalState { proposal, to, state, by, reason, edited, absent, .. } => {
+        Event::ProposalState {
+            to,
+            state: ProposalState::Pending,
+            ..
+        } if to != known.me => return None,
+        Event::ProposalState {
+            proposal,
+            to,
+            state,
+            by,
+            reason,
+            edited,
+            absent,
+            ..
+        } => {
             let number = (known.number)(to, proposal);
             let which = number.map_or_else(
                 || shortened(&visible::line(proposal), ID_COLUMNS),
                 |number| format!("#{number}"),
             );
-            let whose = if to == known.me { "your proposal" } else { "the proposal" };
-            let of = if to == known.me { String::new() } else { format!(" of {}", visible::line(to)) };
-            let by = by.as_ref().map(|by| format!(" by {}", visible::line(by))).unwrap_or_default();
-            let reason = reason.as_deref().map(|reason| format!(": {}", lines(reason))).unwrap_or_default();
+            let whose = if to == known.me {
+                "your proposal"
+            } else {
+                "the proposal"
+            };
+            let of = if to == known.me {
+                String::new()
+            } else {
+                format!(" of {}", visible::line(to))
+            };
+            let by = by
+                .as_ref()
+                .map(|by| format!(" by {}", visible::line(by)))
+                .unwrap_or_default();
+            let reason = reason
+                .as_deref()
+                .map(|reason| format!(": {}", lines(reason)))
+                .unwrap_or_default();
             let absent = match absent.as_slice() {
                 [] => String::new(),
                 names => format!(" (not here: {})", visible::line(&names.join(", "))),
             };
             let edited = if *edited { ", edited" } else { "" };
-            note(format!("* {whose} {which}{of} is {state}{by}{edited}{reason}{absent}"))
+            note(format!(
+                "* {whose} {which}{of} is {state}{by}{edited}{reason}{absent}"
+            ))
         }
         Event::Refused { error, .. } => trouble(format!("! refused: {}", lines(&error.message))),
-        Event::Violation { from, why, .. } => {
-            trouble(format!("! {} sent an invalid envelope: {}", visible::line(from), visible::line(why)))
-        }
+        Event::Violation { from, why, .. } => trouble(format!(
+            "! {} sent an invalid envelope: {}",
+            visible::line(from),
+            visible::line(why)
+        )),
         Event::Disconnected { why, is_final } => disconnected(why, *is_final),
         Event::Lagged(count) => trouble(format!("! {count} events were missed")),
         Event::Other(envelope) if known.calls => return call(envelope),
-        Event::Welcomed { .. } | Event::History { .. } | Event::Proposal(_) | Event::Other(_) => return None,
+        Event::Welcomed { .. } | Event::History { .. } | Event::Proposal(_) | Event::Other(_) => {
+            return None;
+        }
     };
     Some(entry.of_topic())
 }
 
 /// The time that an event of the past claims, in Unix milliseconds.
 pub(crate) fn claimed_ms(event: &Event) -> Option<u64> {
-    envelope_of(event).and_then(Envelope::ts).and_then(read_rfc3339)
+    envelope_of(event)
+        .and_then(Envelope::ts)
+        .and_then(read_rfc3339)
 }
 
 /// The envelope on one line, for `--json`.
@@ -108,22 +148,36 @@ fn envelope_of(event: &Event) -> Option<&Envelope> {
 fn said(from: &str, text: &str, envelope: &Envelope, me: &str) -> Entry {
     let shown = lines(text);
     if envelope.is_broadcast() {
-        let tone = if mentions(text, me) && from != me { Tone::Mention } else { Tone::Said };
+        let tone = if mentions(text, me) && from != me {
+            Tone::Mention
+        } else {
+            Tone::Said
+        };
         let tone = if from == me { Tone::Own } else { tone };
         return Entry::said(tone, visible::line(from), shown);
     }
-    let to: Vec<&str> = envelope.to().map(|to| if to == me { "you" } else { to }).collect();
-    Entry::said(Tone::Private, visible::line(&format!("{from} to {}", to.join(","))), shown)
+    let to: Vec<&str> = envelope
+        .to()
+        .map(|to| if to == me { "you" } else { to })
+        .collect();
+    Entry::said(
+        Tone::Private,
+        visible::line(&format!("{from} to {}", to.join(","))),
+        shown,
+    )
 }
 
-/// Whether a text names a participant: its id as a word, with or without `@`, in letters of any case.
+/// Whether a text names a participant: its id as a word, with or without `@`, in letters of any
+/// case.
 pub(crate) fn mentions(text: &str, id: &str) -> bool {
     let (text, id) = (text.to_lowercase(), id.to_lowercase());
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     !id.is_empty()
         && text.match_indices(&id).any(|(at, _)| {
             let before = text.get(..at).and_then(|before| before.chars().next_back());
-            let after = text.get(at + id.len()..).and_then(|after| after.chars().next());
+            let after = text
+                .get(at + id.len()..)
+                .and_then(|after| after.chars().next());
             !before.is_some_and(in_word) && !after.is_some_and(in_word)
         })
 }
@@ -133,8 +187,9 @@ fn call(envelope: &Envelope) -> Option<Entry> {
     let kind = model::KindRef::parse(envelope.kind()).ok()?;
     let head = Head::of(kind)?;
     let (method, target) = (kind.method()?, kind.context());
-    let quiet =
-        QUIET_METHODS.contains(&method) || method.starts_with("notifications/") || method.ends_with("/list");
+    let quiet = QUIET_METHODS.contains(&method)
+        || method.starts_with("notifications/")
+        || method.ends_with("/list");
     if quiet {
         return None;
     }
@@ -142,7 +197,10 @@ fn call(envelope: &Envelope) -> Option<Entry> {
         Some(target) => format!("{method} {}", visible::line(target)),
         None => visible::line(method),
     };
-    let (from, to) = (visible::line(envelope.from()), visible::line(&addressees(envelope)));
+    let (from, to) = (
+        visible::line(envelope.from()),
+        visible::line(&addressees(envelope)),
+    );
     let (mark, detail) = match (head, strict(envelope.kind(), envelope.payload_bytes())) {
         (_, Ok(Act::Request(call) | Act::Proposal(call))) => (">", call.params().map(arguments)),
         (_, Ok(Act::Answer(message))) => match message.error_object() {
@@ -153,8 +211,13 @@ fn call(envelope: &Envelope) -> Option<Entry> {
             ("!", Some("not a valid call".to_owned()))
         }
     };
-    let detail = detail.filter(|detail| !detail.is_empty()).map(|detail| format!(" {detail}"));
-    let text = format!("{mark} {from} to {to}: {what}{}", detail.unwrap_or_default());
+    let detail = detail
+        .filter(|detail| !detail.is_empty())
+        .map(|detail| format!(" {detail}"));
+    let text = format!(
+        "{mark} {from} to {to}: {what}{}",
+        detail.unwrap_or_default()
+    );
     Some(Entry::new(Tone::Call, text).of_topic())
 }
 
@@ -173,18 +236,29 @@ fn short(text: &str) -> String {
     let begin: String = chars.by_ref().take(CALL_CHARS).collect();
     let left = chars.count();
     let begin = visible::line(&begin);
-    if left == 0 { begin } else { format!("{begin}... and {left} characters more") }
+    if left == 0 {
+        begin
+    } else {
+        format!("{begin}... and {left} characters more")
+    }
 }
 
 fn addressees(envelope: &Envelope) -> String {
     let to: Vec<&str> = envelope.to().collect();
-    if to.is_empty() { "all".to_owned() } else { to.join(", ") }
+    if to.is_empty() {
+        "all".to_owned()
+    } else {
+        to.join(", ")
+    }
 }
 
 /// A proposal for those who cannot decide about it.
 pub(crate) fn proposed(proposed: &IncomingProposal) -> Entry {
     let call = &proposed.call;
-    let target = call.target().map(|target| format!(" {}", visible::line(target))).unwrap_or_default();
+    let target = call
+        .target()
+        .map(|target| format!(" {}", visible::line(target)))
+        .unwrap_or_default();
     let detail = call.params().map(arguments).unwrap_or_default();
     Entry::new(
         Tone::Proposal,
@@ -220,10 +294,15 @@ pub(crate) fn people<'p>(
 /// Characters of a tool's description in a list of all tools.
 const TOOL_CHARS: usize = 80;
 
-/// The tools in a result of `tools/list`: name and text of each, with the beginning of its description.
+/// The tools in a result of `tools/list`: name and text of each, with the beginning of its
+/// description.
 pub(crate) fn tools(owner: &str, result: &RawValue) -> Vec<(String, String)> {
     let parsed: Value = serde_json::from_str(result.get()).unwrap_or_default();
-    let tools = parsed.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let tools = parsed
+        .get("tools")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let line = |tool: &Value| {
         let text = |name: &str| tool.get(name).and_then(Value::as_str).unwrap_or_default();
         let first = text("description").lines().next().unwrap_or_default();
@@ -240,9 +319,19 @@ pub(crate) fn tools(owner: &str, result: &RawValue) -> Vec<(String, String)> {
 /// The result of a call.
 pub(crate) fn result(result: &RawValue) -> Entry {
     let parsed: Value = serde_json::from_str(result.get()).unwrap_or_default();
-    let failed = parsed.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    let failed = parsed
+        .get("isError")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
     let text = content::text(&parsed);
-    Entry::new(Tone::Outcome, if failed { format!("! {text}") } else { format!("= {text}") })
+    Entry::new(
+        Tone::Outcome,
+        if failed {
+            format!("! {text}")
+        } else {
+            format!("= {text}")
+        },
+    )
 }
 
 /// The JSON-RPC answer of a proposal that is over, or its state and the reason for it.
@@ -252,16 +341,37 @@ pub(crate) fn outcome(number: usize, over: &crate::api::Proposal) -> Entry {
         result: Option<Box<RawValue>>,
         error: Option<Value>,
     }
-    let answer = over.answer.as_ref().and_then(|answer| serde_json::from_str::<Answer>(answer.get()).ok());
+    let answer = over
+        .answer
+        .as_ref()
+        .and_then(|answer| serde_json::from_str::<Answer>(answer.get()).ok());
     match answer {
-        Some(Answer { result: Some(found), .. }) => result(&found),
-        Some(Answer { error: Some(error), .. }) => {
-            let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
-            Entry::new(Tone::Outcome, format!("! answered with an error: {}", lines(message)))
+        Some(Answer {
+            result: Some(found),
+            ..
+        }) => result(&found),
+        Some(Answer {
+            error: Some(error), ..
+        }) => {
+            let message = error
+                .get("message")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            Entry::new(
+                Tone::Outcome,
+                format!("! answered with an error: {}", lines(message)),
+            )
         }
         _ => {
-            let reason = over.reason.as_deref().map(|reason| format!(": {}", lines(reason)));
-            let text = format!("! #{number} is {}{}", visible::line(&over.state), reason.unwrap_or_default());
+            let reason = over
+                .reason
+                .as_deref()
+                .map(|reason| format!(": {}", lines(reason)));
+            let text = format!(
+                "! #{number} is {}{}",
+                visible::line(&over.state),
+                reason.unwrap_or_default()
+            );
             Entry::new(Tone::Outcome, text)
         }
     }
@@ -312,7 +422,11 @@ mod tests {
     }
 
     fn shown(event: &Event) -> Option<(Tone, String)> {
-        let known = EventContext { me: "boss", number: &|_, id| (id == "known").then_some(7), calls: true };
+        let known = EventContext {
+            me: "boss",
+            number: &|_, id| (id == "known").then_some(7),
+            calls: true,
+        };
         let entry = entry(event, &known)?;
         let rows = match &entry.speaker {
             Some(speaker) => crate::rows::Rows::said(speaker.clone(), entry.text.clone()),
@@ -323,17 +437,30 @@ mod tests {
 
     fn chat(from: &str, to: &[&str], text: &str) -> Event {
         let envelope = envelope_from(from, to, "chat", &json!({ "text": text }));
-        Event::Chat { from: from.into(), text: text.into(), envelope }
+        Event::Chat {
+            from: from.into(),
+            text: text.into(),
+            envelope,
+        }
     }
 
     #[test]
     fn a_tool_is_one_short_line_of_a_list() {
         let tool = |text: String| json!({ "tools": [{ "name": "echo", "description": text }] });
         let raw = |value: Value| serde_json::value::to_raw_value(&value).unwrap();
-        let long = tools("files", &raw(tool(format!("{}\nmore", "x".repeat(TOOL_CHARS + 1)))));
-        assert_eq!(long[0].1, format!("files  echo  {}...", "x".repeat(TOOL_CHARS)));
+        let long = tools(
+            "files",
+            &raw(tool(format!("{}\nmore", "x".repeat(TOOL_CHARS + 1)))),
+        );
+        assert_eq!(
+            long[0].1,
+            format!("files  echo  {}...", "x".repeat(TOOL_CHARS))
+        );
         let whole = tools("files", &raw(tool("x".repeat(TOOL_CHARS))));
-        assert_eq!(whole[0].1, format!("files  echo  {}", "x".repeat(TOOL_CHARS)));
+        assert_eq!(
+            whole[0].1,
+            format!("files  echo  {}", "x".repeat(TOOL_CHARS))
+        );
     }
 
     #[test]
@@ -348,11 +475,31 @@ mod tests {
     #[test]
     fn private_words_and_mentions_are_marked() {
         for (event, tone, text) in [
-            (chat("scout", &["boss"], "psst"), Tone::Private, "scout to you: psst"),
-            (chat("scout", &["worker", "boss"], "psst"), Tone::Private, "scout to worker,you: psst"),
-            (chat("scout", &["worker"], "psst"), Tone::Private, "scout to worker: psst"),
-            (chat("scout", &[], "ask @boss"), Tone::Mention, "scout: ask @boss"),
-            (chat("scout", &[], "Boss, please"), Tone::Mention, "scout: Boss, please"),
+            (
+                chat("scout", &["boss"], "psst"),
+                Tone::Private,
+                "scout to you: psst",
+            ),
+            (
+                chat("scout", &["worker", "boss"], "psst"),
+                Tone::Private,
+                "scout to worker,you: psst",
+            ),
+            (
+                chat("scout", &["worker"], "psst"),
+                Tone::Private,
+                "scout to worker: psst",
+            ),
+            (
+                chat("scout", &[], "ask @boss"),
+                Tone::Mention,
+                "scout: ask @boss",
+            ),
+            (
+                chat("scout", &[], "Boss, please"),
+                Tone::Mention,
+                "scout: Boss, please",
+            ),
             (
                 chat("scout", &[], "bossy, boss1, a-boss, emboss"),
                 Tone::Said,
@@ -370,12 +517,18 @@ mod tests {
         for (kind, payload, expect) in [
             (
                 "mcp/request:tools/call:echo",
-                request("tools/call", json!({ "name": "echo", "arguments": { "text": "a\u{202e}\nb" } })),
+                request(
+                    "tools/call",
+                    json!({ "name": "echo", "arguments": { "text": "a\u{202e}\nb" } }),
+                ),
                 Some(r#"> scout to worker: tools/call echo {"text":"a\u{202e}\nb"}"#.to_owned()),
             ),
             (
                 "mcp/request:tools/call:echo",
-                request("tools/call", json!({ "name": "echo", "arguments": { "text": "x".repeat(200) } })),
+                request(
+                    "tools/call",
+                    json!({ "name": "echo", "arguments": { "text": "x".repeat(200) } }),
+                ),
                 Some(format!(
                     "> scout to worker: tools/call echo {{\"text\":\"{}... and 51 characters more",
                     "x".repeat(151)
@@ -396,7 +549,11 @@ mod tests {
                 json!({ "method": "x" }),
                 Some("! scout to worker: tools/call echo not a valid call".to_owned()),
             ),
-            ("mcp/request:tools/list", request("tools/list", json!({})), None),
+            (
+                "mcp/request:tools/list",
+                request("tools/list", json!({})),
+                None,
+            ),
             ("mcp/request:ping", request("ping", json!({})), None),
             ("game/move", json!({}), None),
         ] {
@@ -407,30 +564,74 @@ mod tests {
 
     #[test]
     fn the_course_of_a_proposal_is_noted() {
-        let state =
-            |proposal: &str, to: &str, state, by: Option<&str>, reason: Option<&str>, absent: &[&str]| {
-                let absent = absent.iter().map(|one| (*one).to_owned()).collect();
-                let (by, reason) = (by.map(str::to_owned), reason.map(str::to_owned));
-                let (fulfilment, edited) = (None, state == ProposalState::Completed);
-                let (proposal, to) = (proposal.into(), to.into());
-                Event::ProposalState { proposal, to, state, by, reason, fulfilment, edited, absent }
-            };
+        let state = |proposal: &str,
+                     to: &str,
+                     state,
+                     by: Option<&str>,
+                     reason: Option<&str>,
+                     absent: &[&str]| {
+            let absent = absent.iter().map(|one| (*one).to_owned()).collect();
+            let (by, reason) = (by.map(str::to_owned), reason.map(str::to_owned));
+            let (fulfilment, edited) = (None, state == ProposalState::Completed);
+            let (proposal, to) = (proposal.into(), to.into());
+            Event::ProposalState {
+                proposal,
+                to,
+                state,
+                by,
+                reason,
+                fulfilment,
+                edited,
+                absent,
+            }
+        };
         for (event, expect) in [
-            (state("known", "scout", ProposalState::Pending, None, None, &[]), None),
             (
-                state("known", "boss", ProposalState::Pending, None, None, &["a", "b"]),
+                state("known", "scout", ProposalState::Pending, None, None, &[]),
+                None,
+            ),
+            (
+                state(
+                    "known",
+                    "boss",
+                    ProposalState::Pending,
+                    None,
+                    None,
+                    &["a", "b"],
+                ),
                 Some("* your proposal #7 is pending (not here: a, b)"),
             ),
             (
-                state("known", "scout", ProposalState::Rejected, Some("boss"), Some("no\u{7}\n"), &[]),
+                state(
+                    "known",
+                    "scout",
+                    ProposalState::Rejected,
+                    Some("boss"),
+                    Some("no\u{7}\n"),
+                    &[],
+                ),
                 Some("* the proposal #7 of scout is rejected by boss: no\\u{7}"),
             ),
             (
-                state("known", "boss", ProposalState::Completed, Some("boss"), None, &[]),
+                state(
+                    "known",
+                    "boss",
+                    ProposalState::Completed,
+                    Some("boss"),
+                    None,
+                    &[],
+                ),
                 Some("* your proposal #7 is completed by boss, edited"),
             ),
             (
-                state("0123456789abcdef0123456789abcdef-1", "scout", ProposalState::Expired, None, None, &[]),
+                state(
+                    "0123456789abcdef0123456789abcdef-1",
+                    "scout",
+                    ProposalState::Expired,
+                    None,
+                    None,
+                    &[],
+                ),
                 Some("* the proposal 01234567..abcdef-1 of scout is expired"),
             ),
         ] {
@@ -443,7 +644,9 @@ mod tests {
         let payload = json!({ "method": "tools/call", "params": { "name": "e\u{202e}x", "arguments": { "a": "\u{200b}" } } });
         let kind = "mcp/proposal:tools/call";
         let envelope = envelope_from("scout", &["worker"], kind, &payload);
-        let Ok(Act::Proposal(call)) = strict(kind, Bytes::from(payload.to_string())) else { panic!() };
+        let Ok(Act::Proposal(call)) = strict(kind, Bytes::from(payload.to_string())) else {
+            panic!()
+        };
         assert_eq!(
             proposed(&IncomingProposal { envelope, call }).text,
             "? scout proposes to worker: tools/call e\\u{202e}x {\"a\":\"\\u{200b}\"}"
@@ -453,11 +656,14 @@ mod tests {
     #[test]
     fn results_and_tools_are_shown() {
         let raw = |value: Value| serde_json::value::to_raw_value(&value).unwrap();
-        let answer = json!({ "content": [{ "type": "text", "text": "a\nb\u{1b}" }], "isError": true });
+        let answer =
+            json!({ "content": [{ "type": "text", "text": "a\nb\u{1b}" }], "isError": true });
         assert_eq!(result(&raw(answer)).text, "! a\nb\\u{1b}");
-        let listed =
-            json!({ "tools": [{ "name": "echo", "description": "Says\nit" }, { "name": "x\u{7}" }] });
-        let lines: Vec<String> = tools("w", &raw(listed)).into_iter().map(|(_, line)| line).collect();
+        let listed = json!({ "tools": [{ "name": "echo", "description": "Says\nit" }, { "name": "x\u{7}" }] });
+        let lines: Vec<String> = tools("w", &raw(listed))
+            .into_iter()
+            .map(|(_, line)| line)
+            .collect();
         assert_eq!(lines, ["w  echo  Says", "w  x\\u{7}"]);
         assert_eq!(tools("w", &raw(json!([]))), []);
     }

@@ -279,7 +279,8 @@ pub struct State {
     pub(crate) announced: Vec<Announced>,
 }
 
-/// A proposal that was announced in the topic and is not in the inbox, perhaps not yet: it is there once it is on disk.
+/// A proposal that was announced in the topic and is not in the inbox, perhaps not yet: it is there
+/// once it is on disk.
 #[derive(Debug)]
 pub(crate) struct Announced {
     pub(crate) by: String,
@@ -353,15 +354,26 @@ impl State {
     #[must_use]
     pub fn card(&self, item: &InboxItem) -> (Vec<Line>, usize) {
         let is_here = |id: &str| self.is_here(id);
-        let around = Around { now_ms: self.now_ms, zone: self.zone, is_here: &is_here };
-        let whose = if self.is_own(&item.proposal) { "your proposal" } else { "proposal" };
+        let around = Around {
+            now_ms: self.now_ms,
+            zone: self.zone,
+            is_here: &is_here,
+        };
+        let whose = if self.is_own(&item.proposal) {
+            "your proposal"
+        } else {
+            "proposal"
+        };
         card::lines(&format!("{whose} #{}", item.number), &item.proposal, around)
     }
 
-    /// The rows of the open card on the screen, and how many of them must be seen before an approval.
+    /// The rows of the open card on the screen, and how many of them must be seen before an
+    /// approval.
     #[must_use]
     pub fn card_rows(&self, columns: usize) -> (Vec<(Part, Row)>, usize) {
-        let Some(item) = self.inbox.selected() else { return (Vec::new(), 0) };
+        let Some(item) = self.inbox.selected() else {
+            return (Vec::new(), 0);
+        };
         let (lines, must_see) = self.card(item);
         let (first, rest) = lines.split_at_checked(must_see).unwrap_or((&lines, &[]));
         let mut rows = card::rows(first, Some(columns));
@@ -381,11 +393,20 @@ impl State {
 
     /// Adds an entry to the talk, now unless it has a time.
     pub(crate) fn push(&mut self, entry: Entry) {
-        let mut entry = Entry { at_ms: if entry.at_ms == 0 { self.now_ms } else { entry.at_ms }, ..entry };
+        let mut entry = Entry {
+            at_ms: if entry.at_ms == 0 {
+                self.now_ms
+            } else {
+                entry.at_ms
+            },
+            ..entry
+        };
         let mut rows = 0;
         if self.mode == Mode::Screen {
             entry.text = cut(entry.text);
-            let columns = self.areas().map_or(0, |areas| usize::from(areas.main.width));
+            let columns = self
+                .areas()
+                .map_or(0, |areas| usize::from(areas.main.width));
             rows = entry_rows(&entry, columns, self.zone).len();
         }
         self.talk.push(entry, rows);

@@ -10,7 +10,8 @@ use crate::rows::Row;
 pub const ENTRIES_MAX: usize = 5_000;
 /// Bytes of their texts together. The newest is kept in any case.
 pub const ENTRIES_BYTES_MAX: usize = 4 << 20;
-/// Longest text of an entry on the full screen, in characters; a longer one says how much is missing.
+/// Longest text of an entry on the full screen, in characters; a longer one says how much is
+/// missing.
 pub const ENTRY_CHARS_MAX: usize = 20_000;
 
 /// The latest entries.
@@ -43,8 +44,12 @@ impl Talk {
         self.bytes += entry.text.len();
         self.pushed += 1;
         self.entries.push_back(entry);
-        while self.entries.len() > ENTRIES_MAX || (self.bytes > ENTRIES_BYTES_MAX && self.entries.len() > 1) {
-            let Some(oldest) = self.entries.pop_front() else { break };
+        while self.entries.len() > ENTRIES_MAX
+            || (self.bytes > ENTRIES_BYTES_MAX && self.entries.len() > 1)
+        {
+            let Some(oldest) = self.entries.pop_front() else {
+                break;
+            };
             self.bytes -= oldest.text.len();
         }
         if self.scroll > 0 {
@@ -63,10 +68,13 @@ impl Talk {
     /// The kept entries after the first `seen` ones.
     pub fn since(&self, seen: u64) -> impl Iterator<Item = &Entry> {
         let new = usize::try_from(self.pushed.saturating_sub(seen)).unwrap_or(usize::MAX);
-        self.entries.iter().skip(self.entries.len().saturating_sub(new))
+        self.entries
+            .iter()
+            .skip(self.entries.len().saturating_sub(new))
     }
 
-    /// The rows above the scroll that fit, oldest first. A row with the day stands between two days.
+    /// The rows above the scroll that fit, oldest first. A row with the day stands between two
+    /// days.
     #[must_use]
     pub fn rows(&self, columns: usize, height: usize, zone: Zone) -> Vec<TalkRow> {
         let wanted = height.saturating_add(self.scroll);
@@ -81,8 +89,15 @@ impl Talk {
             let before = at.checked_sub(1).and_then(|at| self.entries.get(at));
             let day = zone.day(entry.at_ms);
             if before.is_some_and(|before| zone.day(before.at_ms) != day) {
-                let row = Row { gutter: format!("--- {day}"), text: String::new() };
-                rows.push_front(TalkRow { tone: Tone::Note, speaker: None, row });
+                let row = Row {
+                    gutter: format!("--- {day}"),
+                    text: String::new(),
+                };
+                rows.push_front(TalkRow {
+                    tone: Tone::Note,
+                    speaker: None,
+                    row,
+                });
             }
         }
         let end = rows.len().saturating_sub(self.scroll);
@@ -93,8 +108,15 @@ impl Talk {
     /// The number of all rows at this width.
     fn row_count(&self, columns: usize, zone: Zone) -> usize {
         let rows = |entry: &Entry| entry_rows(entry, columns, zone).len();
-        let days: Vec<String> = self.entries.iter().map(|entry| zone.day(entry.at_ms)).collect();
-        let changes = days.windows(2).filter(|two| matches!(two, [one, next] if one != next)).count();
+        let days: Vec<String> = self
+            .entries
+            .iter()
+            .map(|entry| zone.day(entry.at_ms))
+            .collect();
+        let changes = days
+            .windows(2)
+            .filter(|two| matches!(two, [one, next] if one != next))
+            .count();
         self.entries.iter().map(rows).sum::<usize>() + changes
     }
 
@@ -114,7 +136,12 @@ impl Talk {
 /// The rows of an entry.
 pub(crate) fn entry_rows(entry: &Entry, columns: usize, zone: Zone) -> Vec<TalkRow> {
     let rows = entry.rows(zone).rows(Some(columns)).into_iter();
-    rows.map(|row| TalkRow { tone: entry.tone, speaker: entry.speaker.clone(), row }).collect()
+    rows.map(|row| TalkRow {
+        tone: entry.tone,
+        speaker: entry.speaker.clone(),
+        row,
+    })
+    .collect()
 }
 
 /// A text of at most [`ENTRY_CHARS_MAX`] characters, with a word about the rest.
@@ -124,7 +151,9 @@ pub(crate) fn cut(text: String) -> String {
         Some((at, _)) => {
             let (begin, rest) = text.split_at(at);
             let left = rest.chars().count();
-            format!("{begin}\n[{left} characters more, which are not shown; portmoot chat --json prints all]")
+            format!(
+                "{begin}\n[{left} characters more, which are not shown; portmoot chat --json prints all]"
+            )
         }
     }
 }
@@ -142,7 +171,10 @@ mod tests {
     }
 
     fn shown(talk: &Talk, height: usize) -> Vec<String> {
-        talk.rows(30, height, Zone::utc()).into_iter().map(|row| row.row.text).collect()
+        talk.rows(30, height, Zone::utc())
+            .into_iter()
+            .map(|row| row.row.text)
+            .collect()
     }
 
     #[test]
@@ -153,11 +185,20 @@ mod tests {
         talk.scroll_by(1, 30, 2, Zone::utc());
         assert_eq!(shown(&talk, 2), ["2", "3"]);
         talk.scroll_by(50, 30, 2, Zone::utc());
-        assert_eq!((shown(&talk, 2), talk.scroll), (vec!["1".to_owned(), "2".to_owned()], 2));
+        assert_eq!(
+            (shown(&talk, 2), talk.scroll),
+            (vec!["1".to_owned(), "2".to_owned()], 2)
+        );
         talk.push(Entry::said(Tone::Said, "a".into(), "5".into()), 1);
-        assert_eq!((talk.below, shown(&talk, 2)), (1, vec!["1".to_owned(), "2".to_owned()]));
+        assert_eq!(
+            (talk.below, shown(&talk, 2)),
+            (1, vec!["1".to_owned(), "2".to_owned()])
+        );
         talk.scroll_by(-50, 30, 2, Zone::utc());
-        assert_eq!((shown(&talk, 2), talk.scroll, talk.below), (vec!["4".to_owned(), "5".to_owned()], 0, 0));
+        assert_eq!(
+            (shown(&talk, 2), talk.scroll, talk.below),
+            (vec!["4".to_owned(), "5".to_owned()], 0, 0)
+        );
     }
 
     #[test]
@@ -165,18 +206,34 @@ mod tests {
         let mut talk = Talk::default();
         for day in [0, 0, 1] {
             let entry = Entry::said(Tone::Said, "a".into(), "x".into());
-            talk.push(Entry { at_ms: 1_785_241_800_000 + day * 86_400_000, ..entry }, 1);
+            talk.push(
+                Entry {
+                    at_ms: 1_785_241_800_000 + day * 86_400_000,
+                    ..entry
+                },
+                1,
+            );
         }
-        let rows: Vec<String> =
-            talk.rows(60, 9, Zone::utc()).into_iter().map(|row| row.row.render()).collect();
-        assert_eq!(rows, ["12:30 a: x", "12:30 a: x", "--- 2026-07-29", "12:30 a: x"]);
+        let rows: Vec<String> = talk
+            .rows(60, 9, Zone::utc())
+            .into_iter()
+            .map(|row| row.row.render())
+            .collect();
+        assert_eq!(
+            rows,
+            ["12:30 a: x", "12:30 a: x", "--- 2026-07-29", "12:30 a: x"]
+        );
     }
 
     #[test]
     fn entries_have_a_limit_in_number_bytes_and_length() {
         let mut many = talk(&[]);
-        (0..=ENTRIES_MAX).for_each(|number| many.push(Entry::new(Tone::Note, number.to_string()), 1));
-        assert_eq!((many.entries.len(), many.pushed()), (ENTRIES_MAX, ENTRIES_MAX as u64 + 1));
+        (0..=ENTRIES_MAX)
+            .for_each(|number| many.push(Entry::new(Tone::Note, number.to_string()), 1));
+        assert_eq!(
+            (many.entries.len(), many.pushed()),
+            (ENTRIES_MAX, ENTRIES_MAX as u64 + 1)
+        );
         assert_eq!(many.since(many.pushed() - 2).count(), 2);
         assert_eq!(many.since(0).count(), ENTRIES_MAX);
         let large = "x".repeat(ENTRIES_BYTES_MAX);
@@ -184,8 +241,8 @@ mod tests {
         assert_eq!((large.entries.len(), large.bytes), (1, ENTRIES_BYTES_MAX));
         assert_eq!(cut("x".repeat(ENTRY_CHARS_MAX)).len(), ENTRY_CHARS_MAX);
         let long = cut("ä".repeat(ENTRY_CHARS_MAX + 2));
-        assert!(
-            long.ends_with("\n[2 characters more, which are not shown; portmoot chat --json prints all]")
-        );
+        assert!(long.ends_with(
+            "\n[2 characters more, which are not shown; portmoot chat --json prints all]"
+        ));
     }
 }

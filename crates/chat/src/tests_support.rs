@@ -13,7 +13,8 @@ use crate::update::update;
 /// 12:31 on 2026-07-28.
 pub(crate) const NOW_MS: u64 = 1_785_241_860_000;
 
-/// A pending proposal of `scout` for the tool `echo` of `worker`, made at 12:30, with other members in place of these.
+/// A pending proposal of `scout` for the tool `echo` of `worker`, made at 12:30, with other members
+/// in place of these.
 pub(crate) fn proposal(id: &str, more: &Value) -> Proposal {
     let mut all = json!({
         "id": id, "topic": "main", "state": "pending", "by": "scout", "to": ["worker"], "method": "tools/call",
@@ -30,16 +31,32 @@ pub(crate) fn proposal(id: &str, more: &Value) -> Proposal {
 
 /// A participant.
 pub(crate) fn seen(id: &str) -> ParticipantInfo {
-    ParticipantInfo { id: id.into(), capabilities: vec!["chat".into()], ..ParticipantInfo::default() }
+    ParticipantInfo {
+        id: id.into(),
+        capabilities: vec!["chat".into()],
+        ..ParticipantInfo::default()
+    }
 }
 
 /// A message.
 pub(crate) fn chat(from: &str, to: &[&str], text: &str) -> TopicEvent {
     let payload = json!({ "text": text }).to_string();
     let (ts, payload) = (Some("2026-07-28T12:29:00Z"), payload.as_bytes());
-    let draft = Draft { id: "c1", ts, from, to, kind: "chat", correlation_id: None, payload };
+    let draft = Draft {
+        id: "c1",
+        ts,
+        from,
+        to,
+        kind: "chat",
+        correlation_id: None,
+        payload,
+    };
     let envelope = Envelope::read(envelope(&draft)).unwrap();
-    TopicEvent::Chat { from: from.into(), text: text.into(), envelope }
+    TopicEvent::Chat {
+        from: from.into(),
+        text: text.into(),
+        envelope,
+    }
 }
 
 /// A chat of `boss` with `scout` and `worker`.
@@ -50,9 +67,15 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(mode: Mode) -> Self {
-        let mut stage = Self { state: State::new(mode, "main", Zone::utc()), now_ms: NOW_MS };
+        let mut stage = Self {
+            state: State::new(mode, "main", Zone::utc()),
+            now_ms: NOW_MS,
+        };
         let others = vec![seen("scout"), seen("worker")];
-        let asked = stage.topic(TopicEvent::Welcomed { you: seen("boss"), others });
+        let asked = stage.topic(TopicEvent::Welcomed {
+            you: seen("boss"),
+            others,
+        });
         assert!(matches!(asked.as_slice(), [Action::Refresh]), "{asked:?}");
         stage.take(Event::Inbox(Ok(Vec::new())));
         stage
@@ -81,12 +104,19 @@ impl Stage {
 
     /// Presses keys by the names of the table; any other word is typed.
     pub(crate) fn press(&mut self, keys: &[&str]) -> Vec<Action> {
-        keys.iter().flat_map(|key| events(key)).flat_map(|event| self.take(event)).collect()
+        keys.iter()
+            .flat_map(|key| events(key))
+            .flat_map(|event| self.take(event))
+            .collect()
     }
 
     /// The texts of all entries.
     pub(crate) fn entries(&self) -> Vec<String> {
-        self.state.talk.since(0).map(|entry| entry.text.clone()).collect()
+        self.state
+            .talk
+            .since(0)
+            .map(|entry| entry.text.clone())
+            .collect()
     }
 
     /// The text of the last entry.
@@ -98,9 +128,10 @@ impl Stage {
 fn events(key: &str) -> Vec<Event> {
     match pressed(key) {
         Some(event) => vec![Event::Key(event)],
-        None => {
-            key.chars().map(|c| Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE))).collect()
-        }
+        None => key
+            .chars()
+            .map(|c| Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)))
+            .collect(),
     }
 }
 
@@ -130,7 +161,11 @@ pub(crate) fn pressed(name: &str) -> Option<KeyEvent> {
         "F3" => KeyCode::F(3),
         one if one.chars().count() == 1 => {
             let c = one.chars().next()?;
-            KeyCode::Char(if modifiers.is_empty() { c } else { c.to_ascii_lowercase() })
+            KeyCode::Char(if modifiers.is_empty() {
+                c
+            } else {
+                c.to_ascii_lowercase()
+            })
         }
         _ => return None,
     };

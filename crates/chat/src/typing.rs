@@ -42,7 +42,8 @@ impl Typing {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Inserts a text at the cursor. False if the line would be longer than [`TYPED_BYTES_MAX`]: then nothing is inserted.
+    /// Inserts a text at the cursor. False if the line would be longer than [`TYPED_BYTES_MAX`]:
+    /// then nothing is inserted.
     pub(crate) fn insert(&mut self, text: &str) -> bool {
         if self.text.len() + text.len() > TYPED_BYTES_MAX {
             return false;
@@ -62,7 +63,11 @@ impl Typing {
     }
 
     pub(crate) fn left(&mut self) {
-        self.at -= self.before().graphemes(true).next_back().map_or(0, str::len);
+        self.at -= self
+            .before()
+            .graphemes(true)
+            .next_back()
+            .map_or(0, str::len);
     }
 
     pub(crate) fn right(&mut self) {
@@ -91,7 +96,13 @@ impl Typing {
     /// Deletes the word before the cursor.
     pub(crate) fn word_back(&mut self) {
         let kept = self.before().trim_end().rfind(char::is_whitespace);
-        let start = kept.and_then(|at| self.before().get(at..)?.chars().next().map(|c| at + c.len_utf8()));
+        let start = kept.and_then(|at| {
+            self.before()
+                .get(at..)?
+                .chars()
+                .next()
+                .map(|c| at + c.len_utf8())
+        });
         let start = start.unwrap_or_default();
         self.text.replace_range(start..self.at, "");
         self.at = start;
@@ -114,7 +125,8 @@ impl Typing {
         std::mem::take(&mut self.text)
     }
 
-    /// The part around the cursor that fits into so many columns, hidden characters made visible, and the cursor's column in it.
+    /// The part around the cursor that fits into so many columns, hidden characters made visible,
+    /// and the cursor's column in it.
     #[must_use]
     pub fn shown(&self, columns: usize) -> (String, usize) {
         let shown = |text: &str| text.graphemes(true).map(visible::line).collect::<Vec<_>>();
@@ -123,14 +135,18 @@ impl Typing {
         let mut room = columns.saturating_sub(1);
         let mut kept = Vec::new();
         for cluster in before.iter().rev() {
-            let Some(left) = room.checked_sub(width(cluster)) else { break };
+            let Some(left) = room.checked_sub(width(cluster)) else {
+                break;
+            };
             room = left;
             kept.push(cluster.as_str());
         }
         kept.reverse();
         let column = kept.iter().map(|cluster| width(cluster)).sum();
         for cluster in &after {
-            let Some(left) = room.checked_sub(width(cluster)) else { break };
+            let Some(left) = room.checked_sub(width(cluster)) else {
+                break;
+            };
             room = left;
             kept.push(cluster);
         }
@@ -147,17 +163,33 @@ mod tests {
     #[test]
     fn lines_are_edited_by_what_a_person_sees_as_a_character() {
         for (edits, expect, at) in [
-            (&[Typing::left as Edit, Typing::backspace][..], "ab \u{6f22}", 3),
+            (
+                &[Typing::left as Edit, Typing::backspace][..],
+                "ab \u{6f22}",
+                3,
+            ),
             (&[Typing::backspace], "ab e\u{301}", 6),
             (&[Typing::left, Typing::left, Typing::delete], "ab 漢", 3),
             (&[Typing::left, Typing::delete], "ab e\u{301}", 6),
-            (&[Typing::home, Typing::delete, Typing::right], "b e\u{301}漢", 1),
-            (&[Typing::home, Typing::left, Typing::backspace], "ab e\u{301}漢", 0),
+            (
+                &[Typing::home, Typing::delete, Typing::right],
+                "b e\u{301}漢",
+                1,
+            ),
+            (
+                &[Typing::home, Typing::left, Typing::backspace],
+                "ab e\u{301}漢",
+                0,
+            ),
             (&[Typing::word_back], "ab ", 3),
             (&[Typing::word_back, Typing::word_back], "", 0),
             (&[Typing::left, Typing::cut_before], "漢", 0),
             (&[Typing::home, Typing::right, Typing::cut_after], "a", 1),
-            (&[Typing::home, Typing::end, Typing::right, Typing::delete], "ab e\u{301}漢", 9),
+            (
+                &[Typing::home, Typing::end, Typing::right, Typing::delete],
+                "ab e\u{301}漢",
+                9,
+            ),
         ] {
             let mut typing = Typing::new("ab e\u{301}漢");
             edits.iter().for_each(|edit| edit(&mut typing));

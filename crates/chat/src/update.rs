@@ -1,4 +1,5 @@
-//! The one step of a chat: `update(state, now, event)` returns what is to be done. It has no terminal, no connection, no clock.
+//! The one step of a chat: `update(state, now, event)` returns what is to be done. It has no
+//! terminal, no connection, no clock.
 
 mod command;
 mod decide;

@@ -1,4 +1,5 @@
-//! The screen: `view(state, buffer)` draws the state into cells. It changes nothing and knows no terminal.
+//! The screen: `view(state, buffer)` draws the state into cells. It changes nothing and knows no
+//! terminal.
 
 mod inbox;
 mod lines;
@@ -18,9 +19,17 @@ pub use style::Look;
 /// Draws the state. Returns the place of the cursor, if it is shown.
 pub fn view(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position> {
     let screen = buffer.area;
-    let Some(areas) = state.areas().filter(|_| screen.width == state.size.0 && screen.height == state.size.1)
+    let Some(areas) = state
+        .areas()
+        .filter(|_| screen.width == state.size.0 && screen.height == state.size.1)
     else {
-        put(buffer, screen, 0, &format!("needs {COLUMNS_MIN}x{ROWS_MIN}"), Style::new());
+        put(
+            buffer,
+            screen,
+            0,
+            &format!("needs {COLUMNS_MIN}x{ROWS_MIN}"),
+            Style::new(),
+        );
         return None;
     };
     if let Some(first) = state.help {
@@ -38,12 +47,22 @@ pub fn view(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position> 
 }
 
 fn talk(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
-    let rows = state.talk.rows(area.width.into(), area.height.into(), state.zone);
+    let rows = state
+        .talk
+        .rows(area.width.into(), area.height.into(), state.zone);
     // The newest is at the bottom.
-    let top = area.height.saturating_sub(u16::try_from(rows.len()).unwrap_or(u16::MAX));
+    let top = area
+        .height
+        .saturating_sub(u16::try_from(rows.len()).unwrap_or(u16::MAX));
     for (at, one) in (top..).zip(&rows) {
         let (gutter, text) = look.entry(one.tone, one.speaker.as_deref(), &state.me.id);
-        row(buffer, area, at, (&one.row.gutter, gutter), (&one.row.text, text));
+        row(
+            buffer,
+            area,
+            at,
+            (&one.row.gutter, gutter),
+            (&one.row.text, text),
+        );
     }
 }
 
@@ -58,8 +77,14 @@ fn open_card(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
         for (at, (style, one)) in (0..area.height).zip(&rows) {
             row(buffer, area, at, (&one.gutter, *style), (&one.text, *style));
         }
-        let used = u16::try_from(rows.len() + 1).unwrap_or(u16::MAX).min(area.height);
-        area = Rect { y: area.y + used, height: area.height - used, ..area };
+        let used = u16::try_from(rows.len() + 1)
+            .unwrap_or(u16::MAX)
+            .min(area.height);
+        area = Rect {
+            y: area.y + used,
+            height: area.height - used,
+            ..area
+        };
     }
     let (card, _) = state.card_rows(area.width.into());
     if card.is_empty() {
@@ -69,10 +94,19 @@ fn open_card(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
         };
         return put(buffer, area, 0, &text, look.note());
     }
-    let shown = card.iter().skip(state.inbox.scroll).take(area.height.into());
+    let shown = card
+        .iter()
+        .skip(state.inbox.scroll)
+        .take(area.height.into());
     for (at, (part, one)) in (0..).zip(shown) {
         let style = look.part(*part);
-        row(buffer, area, at, (&one.gutter, look.gutter(*part)), (&one.text, style));
+        row(
+            buffer,
+            area,
+            at,
+            (&one.gutter, look.gutter(*part)),
+            (&one.text, style),
+        );
     }
 }
 
@@ -83,7 +117,11 @@ fn draw_help(look: Look, first: usize, buffer: &mut Buffer) {
     let height = screen.height.saturating_sub(2);
     let shown = rows.iter().skip(first).take(height.into());
     for (at, text) in (1..).zip(shown) {
-        let style = if text.starts_with(' ') { Style::new() } else { look.heading() };
+        let style = if text.starts_with(' ') {
+            Style::new()
+        } else {
+            look.heading()
+        };
         put(buffer, screen, at, text, style);
     }
     let more = rows.len().saturating_sub(first + usize::from(height));
@@ -92,7 +130,13 @@ fn draw_help(look: Look, first: usize, buffer: &mut Buffer) {
     } else {
         "any key closes the help".to_owned()
     };
-    put(buffer, screen, screen.height.saturating_sub(1), &text, look.note());
+    put(
+        buffer,
+        screen,
+        screen.height.saturating_sub(1),
+        &text,
+        look.note(),
+    );
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 
 use model::{Refusal, RefusalCode};
 
-/// Why an account has no token for a request. People read it; it has no token, no secret and no URL with one.
+/// Why an account has no token for a request. People read it; it has no token, no secret and no URL
+/// with one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccountFault {
     /// The operator, or the caller where accounts are theirs, has to sign in.
@@ -41,7 +42,8 @@ pub enum AccountFault {
         /// Milliseconds until the next attempt.
         retry_after_ms: u64,
     },
-    /// Another sign-in, or another configuration of the server, has replaced the one that the request was for.
+    /// Another sign-in, or another configuration of the server, has replaced the one that the
+    /// request was for.
     #[error("another sign-in or configuration is in force")]
     Replaced,
     /// The sign-in cannot be kept: the gateway has no key to seal it, or its journal fails.
@@ -62,57 +64,77 @@ impl AccountFault {
             | Self::MetadataRefused(_)
             | Self::Refused(_)
             | Self::NotKept(_) => true,
-            Self::ScopesNeeded(_) | Self::ScopesRefused(..) | Self::Waiting { .. } | Self::Replaced => false,
+            Self::ScopesNeeded(_)
+            | Self::ScopesRefused(..)
+            | Self::Waiting { .. }
+            | Self::Replaced => false,
         }
     }
 
-    /// The refusal for callers whose request has no token at this server. The name of an authorization server is for operators.
+    /// The refusal for callers whose request has no token at this server. The name of an
+    /// authorization server is for operators.
     #[must_use]
     pub fn refusal(&self, server: &str) -> Refusal {
         let new = |code, what: &str| Refusal::new(code, format!("the server `{server}` {what}"));
         let login = || format!("sign in: portmoot servers login {server}");
         let enter = || format!("enter it: portmoot servers login {server} --key");
         match self {
-            Self::KeyNeeded => new(RefusalCode::UpstreamLoginNeeded, "wants a key of yours").hint(enter()),
-            Self::KeyRefused => new(RefusalCode::UpstreamLoginLost, "refused your key").hint(enter()),
-            Self::LoginNeeded => new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in").hint(login()),
-            Self::LoginLost => {
-                new(RefusalCode::UpstreamLoginLost, "refused to renew its sign-in").hint(login())
+            Self::KeyNeeded => {
+                new(RefusalCode::UpstreamLoginNeeded, "wants a key of yours").hint(enter())
             }
-            Self::ScopesNeeded(scopes) => {
-                new(RefusalCode::UpstreamLoginNeeded, &format!("wants the scopes `{scopes}` for this call"))
-                    .hint(login())
+            Self::KeyRefused => {
+                new(RefusalCode::UpstreamLoginLost, "refused your key").hint(enter())
             }
+            Self::LoginNeeded => {
+                new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in").hint(login())
+            }
+            Self::LoginLost => new(
+                RefusalCode::UpstreamLoginLost,
+                "refused to renew its sign-in",
+            )
+            .hint(login()),
+            Self::ScopesNeeded(scopes) => new(
+                RefusalCode::UpstreamLoginNeeded,
+                &format!("wants the scopes `{scopes}` for this call"),
+            )
+            .hint(login()),
             Self::ScopesRefused(scopes, times) => new(
                 RefusalCode::UpstreamFailed,
                 &format!(
                     "wants the scopes `{scopes}` for this call and did not grant them in {times} sign-ins"
                 ),
             ),
-            Self::ClientNeeded(_) => {
-                new(RefusalCode::UpstreamClientNeeded, "needs a client that is registered by hand")
-                    .hint("tell the operator: portmoot servers auth says what to configure")
-            }
+            Self::ClientNeeded(_) => new(
+                RefusalCode::UpstreamClientNeeded,
+                "needs a client that is registered by hand",
+            )
+            .hint("tell the operator: portmoot servers auth says what to configure"),
             Self::MetadataRefused(_) => new(
                 RefusalCode::UpstreamMetadataRefused,
                 "describes its authorization in a way that is not acceptable",
             )
             .hint("tell the operator: portmoot servers auth says what is wrong"),
-            Self::Refused(_) => {
-                new(RefusalCode::UpstreamLoginLost, "refuses the gateway a token").hint("tell the operator")
-            }
-            Self::Waiting { retry_after_ms, .. } => {
-                new(RefusalCode::UpstreamDown, "cannot be used: its authorization server cannot be reached")
-                    .hint("try again later")
-                    .retry_after_ms(*retry_after_ms)
-            }
-            Self::Replaced => {
-                new(RefusalCode::UpstreamDown, "has another sign-in or configuration now").hint("try again")
-            }
-            Self::NotKept(_) => {
-                new(RefusalCode::UpstreamLoginNeeded, "wants a sign-in that the gateway cannot keep")
-                    .hint("tell the operator")
-            }
+            Self::Refused(_) => new(
+                RefusalCode::UpstreamLoginLost,
+                "refuses the gateway a token",
+            )
+            .hint("tell the operator"),
+            Self::Waiting { retry_after_ms, .. } => new(
+                RefusalCode::UpstreamDown,
+                "cannot be used: its authorization server cannot be reached",
+            )
+            .hint("try again later")
+            .retry_after_ms(*retry_after_ms),
+            Self::Replaced => new(
+                RefusalCode::UpstreamDown,
+                "has another sign-in or configuration now",
+            )
+            .hint("try again"),
+            Self::NotKept(_) => new(
+                RefusalCode::UpstreamLoginNeeded,
+                "wants a sign-in that the gateway cannot keep",
+            )
+            .hint("tell the operator"),
         }
     }
 }

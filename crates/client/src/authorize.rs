@@ -1,7 +1,9 @@
-//! Authorization of the requests to a server: the header of the moment, and what follows when the server refuses it.
+//! Authorization of the requests to a server: the header of the moment, and what follows when the
+//! server refuses it.
 //!
-//! The link asks; another crate answers. On the path of a call a link compares one number ([`Authorize::stamp`]) with the one
-//! under which it got its header: while both are equal, nothing is locked, allocated or awaited.
+//! The link asks; another crate answers. On the path of a call a link compares one number
+//! ([`Authorize::stamp`]) with the one under which it got its header: while both are equal, nothing
+//! is locked, allocated or awaited.
 
 use std::{fmt, pin::Pin, sync::Arc};
 
@@ -18,16 +20,19 @@ pub type Authorizing<'a, T> = Pin<Box<dyn Future<Output = Result<T, LinkError>> 
 
 /// Authorizes the requests of one account at one server.
 pub trait Authorize: Send + Sync + fmt::Debug {
-    /// Changes with every header. 0 while the last one must not be sent any more: then [`Authorize::grant`] has to be asked.
+    /// Changes with every header. 0 while the last one must not be sent any more: then
+    /// [`Authorize::grant`] has to be asked.
     fn stamp(&self) -> u64;
 
     /// The header for the next requests; waits for a new token where one is needed.
     fn grant(&self) -> Authorizing<'_, Grant>;
 
-    /// The header for the next requests if it needs no request to the authorization server; `None` otherwise.
+    /// The header for the next requests if it needs no request to the authorization server; `None`
+    /// otherwise.
     fn at_hand(&self) -> Option<Grant>;
 
-    /// The caller's own key, which the session sends in a place of its own from its beginning; `None` where the account is no key.
+    /// The caller's own key, which the session sends in a place of its own from its beginning;
+    /// `None` where the account is no key.
     ///
     /// # Errors
     /// Why there is none.
@@ -35,11 +40,13 @@ pub trait Authorize: Send + Sync + fmt::Debug {
         Ok(None)
     }
 
-    /// Whether the sign-in that it stands for has ended or was replaced by another one. It stays so, and gives no header any more.
+    /// Whether the sign-in that it stands for has ended or was replaced by another one. It stays
+    /// so, and gives no header any more.
     fn is_void(&self) -> bool;
 
-    /// The server refused a request that had the header with this stamp, and did not run it. `attempt` counts the refusals of the
-    /// same request, from 0. `Ok` has the request sent again with what [`Authorize::grant`] returns then.
+    /// The server refused a request that had the header with this stamp, and did not run it.
+    /// `attempt` counts the refusals of the same request, from 0. `Ok` has the request sent again
+    /// with what [`Authorize::grant`] returns then.
     fn refused(&self, stamp: u64, attempt: usize, challenge: Challenge) -> Authorizing<'_, ()>;
 }
 
@@ -70,12 +77,19 @@ impl Challenge {
         if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return None;
         }
-        let lines = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|line| line.to_str().ok());
+        let lines = headers
+            .get_all(WWW_AUTHENTICATE)
+            .iter()
+            .filter_map(|line| line.to_str().ok());
         let challenge = lines.collect::<Vec<_>>().join(", ");
         let is_read = challenge.len() <= CHALLENGE_BYTES_MAX;
         let challenge = if is_read { challenge } else { String::new() };
-        (status == StatusCode::UNAUTHORIZED || challenge.contains("insufficient_scope"))
-            .then(|| Self { status: status.as_u16(), challenge })
+        (status == StatusCode::UNAUTHORIZED || challenge.contains("insufficient_scope")).then(
+            || Self {
+                status: status.as_u16(),
+                challenge,
+            },
+        )
     }
 }
 
@@ -84,7 +98,8 @@ impl Challenge {
 pub struct AccountHolder<'a> {
     /// The participant.
     pub participant: &'a ParticipantId,
-    /// The SHA-256 of the access token with which it came, where that is exchanged for one of the server.
+    /// The SHA-256 of the access token with which it came, where that is exchanged for one of the
+    /// server.
     pub token: Option<Digest>,
 }
 
@@ -99,7 +114,8 @@ pub trait Accounts: Send + Sync {
     /// Whether each caller has an account of its own, and no session is shared.
     fn are_of_callers(&self) -> bool;
 
-    /// Whether each access token of a caller has an account of its own: it is exchanged for one of the server.
+    /// Whether each access token of a caller has an account of its own: it is exchanged for one of
+    /// the server.
     fn are_of_tokens(&self) -> bool;
 
     /// Moves whenever an account changes in a way that sessions must notice: signed in, out, lost.

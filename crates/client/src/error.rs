@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use crate::account::AccountFault;
 
-/// Why a request, or a whole link, failed. It is meant for logs and decisions, not for callers to read.
+/// Why a request, or a whole link, failed. It is meant for logs and decisions, not for callers to
+/// read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
     /// The child process ended by itself.
@@ -19,7 +20,8 @@ pub enum LinkError {
     /// No connection could be opened; nothing was sent.
     #[error("cannot connect: {0}")]
     Unreachable(String),
-    /// This machine does not trust the server's certificate for the server's name; nothing was sent.
+    /// This machine does not trust the server's certificate for the server's name; nothing was
+    /// sent.
     #[error("certificate not trusted: {0}")]
     Untrusted(String),
     /// The server accepted the connection but did not answer in time.
@@ -36,7 +38,8 @@ pub enum LinkError {
     /// The server does not know the session any more; it ran nothing.
     #[error("the server no longer knows the session")]
     SessionGone,
-    /// The server does not know the session in which this was sent; it ran nothing, and another session is open or being opened.
+    /// The server does not know the session in which this was sent; it ran nothing, and another
+    /// session is open or being opened.
     #[error("the server no longer knows the earlier session")]
     SessionReplaced,
     /// The server rejected the credentials.

@@ -1,4 +1,5 @@
-//! Links to proto-mcp servers over a socket or a WebSocket: length-prefixed messages (proto-mcp v1.0, "Transport Layer").
+//! Links to proto-mcp servers over a socket or a WebSocket: length-prefixed messages (proto-mcp
+//! v1.0, "Transport Layer").
 
 mod ws;
 
@@ -43,17 +44,28 @@ impl FramedLink {
         let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
         let url = endpoint::parse(&spec.url).map_err(unusable)?;
         let direct = Connector::new(url.clone(), &spec.tls, spec.limits.connect);
-        let socket = if websocket { direct.through_proxy(false) } else { direct }.connect().await?;
+        let socket = if websocket {
+            direct.through_proxy(false)
+        } else {
+            direct
+        }
+        .connect()
+        .await?;
         let socket = TokioIo::new(socket);
         let (queue, frame_bytes_max) = (
-            Arc::new(SendQueue::new(Framing::Frames, QUEUE_BYTES_MAX, queue_len_max)),
+            Arc::new(SendQueue::new(
+                Framing::Frames,
+                QUEUE_BYTES_MAX,
+                queue_len_max,
+            )),
             spec.limits.frame_bytes_max,
         );
         let (close, closing) = watch::channel(false);
         let (done, ended) = watch::channel(false);
         let (queued, into) = (Arc::clone(&queue), Arc::clone(&inbox));
         let run: Closing<'static> = if websocket {
-            let opened = tokio::time::timeout(spec.limits.connect, ws::open(&url, spec, socket)).await;
+            let opened =
+                tokio::time::timeout(spec.limits.connect, ws::open(&url, spec, socket)).await;
             let socket = opened.unwrap_or(Err(LinkError::Timeout))?;
             Box::pin(ws::run(socket, queued, into, closing))
         } else {
@@ -63,7 +75,11 @@ impl FramedLink {
             run.await;
             let _ = done.send(true);
         });
-        Ok(Self { queue, close, ended })
+        Ok(Self {
+            queue,
+            close,
+            ended,
+        })
     }
 }
 
@@ -119,7 +135,8 @@ pub(crate) fn broken(why: &io::Error) -> LinkError {
 /// Hands each message of a stream to the inbox until the stream ends.
 ///
 /// # Errors
-/// `InvalidData` if the server writes anything but frames, or one that is too long; nothing after it can be read.
+/// `InvalidData` if the server writes anything but frames, or one that is too long; nothing after
+/// it can be read.
 pub(crate) async fn read_frames(
     mut pipe: impl AsyncRead + Unpin,
     bytes_max: usize,
@@ -185,21 +202,42 @@ mod tests {
     async fn read(bytes: &[u8], max: usize) -> (Vec<Bytes>, Option<String>) {
         let kept = Arc::new(Keeper::default());
         let into: Arc<dyn Inbox> = Arc::<Keeper>::clone(&kept);
-        let why = read_frames(bytes, max, into).await.err().map(|why| broken(&why).to_string());
+        let why = read_frames(bytes, max, into)
+            .await
+            .err()
+            .map(|why| broken(&why).to_string());
         (std::mem::take(&mut *kept.0.lock()), why)
     }
 
     #[tokio::test]
     async fn frames_are_messages_and_anything_else_ends_the_stream() {
         let bytes = [0, 0, 0, 2, 8, 3, 0, 0, 0, 0, 0, 0, 0, 1, 8];
-        assert_eq!(read(&bytes, 2).await, (vec![vec![8, 3].into(), vec![8].into()], None));
+        assert_eq!(
+            read(&bytes, 2).await,
+            (vec![vec![8, 3].into(), vec![8].into()], None)
+        );
         for (bytes, expected) in [
-            (&b"{\"jsonrpc\""[..], "unreadable answer: the server writes JSON, not proto-mcp"),
-            (b"HTTP/1.1 200", "unreadable answer: the server does not write proto-mcp"),
-            (&[0, 0, 0, 3, 1, 1, 1], "unreadable answer: a message is longer than the limit"),
-            (&[0, 0, 0, 2, 1], "unreadable answer: the last message is cut"),
+            (
+                &b"{\"jsonrpc\""[..],
+                "unreadable answer: the server writes JSON, not proto-mcp",
+            ),
+            (
+                b"HTTP/1.1 200",
+                "unreadable answer: the server does not write proto-mcp",
+            ),
+            (
+                &[0, 0, 0, 3, 1, 1, 1],
+                "unreadable answer: a message is longer than the limit",
+            ),
+            (
+                &[0, 0, 0, 2, 1],
+                "unreadable answer: the last message is cut",
+            ),
         ] {
-            assert_eq!(read(bytes, 2).await, (Vec::new(), Some(expected.to_owned())));
+            assert_eq!(
+                read(bytes, 2).await,
+                (Vec::new(), Some(expected.to_owned()))
+            );
         }
     }
 }

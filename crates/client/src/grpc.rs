@@ -1,4 +1,5 @@
-//! Link to a proto-mcp server over gRPC: each message of the link becomes a call of the service, its answer a message again.
+//! Link to a proto-mcp server over gRPC: each message of the link becomes a call of the service,
+//! its answer a message again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -66,7 +67,8 @@ impl GrpcLink {
     pub(crate) async fn connect(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
         let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
         let url = endpoint::parse(&spec.url).map_err(unusable)?;
-        let socket = Connector::new(url.clone(), &spec.tls, spec.limits.connect).through_proxy(false);
+        let socket =
+            Connector::new(url.clone(), &spec.tls, spec.limits.connect).through_proxy(false);
         let socket = socket.http2().connect().await?;
         let limits = &spec.limits;
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())
@@ -101,7 +103,11 @@ impl GrpcLink {
             of_connection.inbox.closed(why);
             let _ = done.send(true);
         });
-        Ok(Self { calls, close, ended })
+        Ok(Self {
+            calls,
+            close,
+            ended,
+        })
     }
 }
 
@@ -122,7 +128,11 @@ impl LinkTransport for GrpcLink {
         if open.calls.len() >= self.calls.requests_max || open.bytes + len >= OPEN_BYTES_MAX {
             return Err(SendError::Busy);
         }
-        let taken = meta.unsent.as_ref().map(|share| take(share, len)).transpose()?;
+        let taken = meta
+            .unsent
+            .as_ref()
+            .map(|share| take(share, len))
+            .transpose()?;
         let calls = Arc::clone(&self.calls);
         // It takes the lock before it ends, so that it finds itself among the open ones.
         let call = tokio::spawn(async move {
@@ -173,7 +183,8 @@ impl Calls {
 
     /// The payload field that answers a message; empty for a sign of life.
     async fn answer(&self, frame: &Bytes) -> Result<Bytes, LinkError> {
-        let unsendable = || LinkError::Malformed("the service has no method for this message".to_owned());
+        let unsendable =
+            || LinkError::Malformed("the service has no method for this message".to_owned());
         let Envelope { content, .. } = Envelope::read(frame).map_err(|_| unsendable())?;
         let Content::Payload(_, field) = content else {
             return match self.call(HEALTH, Bytes::new()).await {
@@ -223,7 +234,8 @@ struct Http2(SendRequest<tonic::body::Body>);
 impl Service<Request<tonic::body::Body>> for Http2 {
     type Response = Response<Incoming>;
     type Error = hyper::Error;
-    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
+    type Future =
+        std::pin::Pin<Box<dyn Future<Output = Result<Response<Incoming>, hyper::Error>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), hyper::Error>> {
         Poll::Ready(Ok(()))

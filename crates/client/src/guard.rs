@@ -1,9 +1,10 @@
 //! Guard of child processes: none outlives its gateway, however the gateway ends.
 //!
-//! The gateway starts its own binary with [`ARG`], and that process calls [`run`]. On Linux it forks a *keeper* for each child, which
-//! starts the child, is the parent of every process that the child leaves behind, also of daemons, and ends them all when the child
-//! or the gateway has ended. Elsewhere it ends the process groups of all children when the gateway has ended; a process that has left
-//! its group outlives them.
+//! The gateway starts its own binary with [`ARG`], and that process calls [`run`]. On Linux it
+//! forks a *keeper* for each child, which starts the child, is the parent of every process that the
+//! child leaves behind, also of daemons, and ends them all when the child or the gateway has ended.
+//! Elsewhere it ends the process groups of all children when the gateway has ended; a process that
+//! has left its group outlives them.
 
 #[cfg(target_os = "linux")]
 mod calls;
@@ -45,13 +46,16 @@ enum Kind {
 }
 
 impl Guard {
-    /// The best guard of this platform. `exe` is normally this binary. Must be called within a tokio runtime.
+    /// The best guard of this platform. `exe` is normally this binary. Must be called within a
+    /// tokio runtime.
     ///
     /// # Errors
     /// When the process cannot be started.
     pub fn start(exe: PathBuf) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
-        return Ok(Self(Kind::Keepers(std::sync::Arc::new(keepers::Keepers::new(exe)))));
+        return Ok(Self(Kind::Keepers(std::sync::Arc::new(
+            keepers::Keepers::new(exe),
+        ))));
         #[cfg(not(target_os = "linux"))]
         Self::shared(exe)
     }
@@ -102,7 +106,8 @@ impl Guard {
     }
 }
 
-/// The guard process itself. `main` calls it when the first argument is [`ARG`]. Returns when the guarded processes have ended.
+/// The guard process itself. `main` calls it when the first argument is [`ARG`]. Returns when the
+/// guarded processes have ended.
 ///
 /// # Errors
 /// When the process cannot watch the gateway or its signals.

@@ -1,4 +1,5 @@
-//! HTTP transports: each message is a POST. Its answer is a JSON body or an event stream; over HTTP+SSE it comes on one stream.
+//! HTTP transports: each message is a POST. Its answer is a JSON body or an event stream; over
+//! HTTP+SSE it comes on one stream.
 
 mod api;
 mod api_message;
@@ -34,7 +35,8 @@ const DELETE: Duration = Duration::from_secs(2);
 /// A link to a server over HTTP.
 pub(crate) struct HttpLink {
     state: Arc<LinkState>,
-    /// Whether the answer to a request comes on the stream of its POST; over HTTP+SSE all come on one stream.
+    /// Whether the answer to a request comes on the stream of its POST; over HTTP+SSE all come on
+    /// one stream.
     request_streams: bool,
 }
 
@@ -42,12 +44,18 @@ impl HttpLink {
     /// A link to a Streamable HTTP server. It connects with the first message.
     pub(crate) fn streamable(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
         let state = Arc::new(LinkState::new(Peer::new(spec)?, inbox));
-        Ok(Self { state, request_streams: true })
+        Ok(Self {
+            state,
+            request_streams: true,
+        })
     }
 
     /// A link to an HTTP+SSE server, whose stream is open.
     pub(crate) async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
-        Ok(Self { state: exchange::open_sse(spec, inbox).await?, request_streams: false })
+        Ok(Self {
+            state: exchange::open_sse(spec, inbox).await?,
+            request_streams: false,
+        })
     }
 }
 
@@ -66,16 +74,22 @@ impl LinkTransport for HttpLink {
             Some(number) => number,
         };
         let mut requests = state.requests.lock();
-        // Checked again under the lock, so that a link that ends stops each request that it has accepted.
+        // Checked again under the lock, so that a link that ends stops each request that it has
+        // accepted.
         if state.is_closed() {
             return Err(SendError::Closed);
         }
         if requests.len() >= limits.requests_max {
             return Err(SendError::Busy);
         }
-        let request = OutgoingRequest { number, frame, headers: meta.headers };
-        requests
-            .open(request, |request| tokio::spawn(exchange::run(Arc::clone(state), request)).abort_handle());
+        let request = OutgoingRequest {
+            number,
+            frame,
+            headers: meta.headers,
+        };
+        requests.open(request, |request| {
+            tokio::spawn(exchange::run(Arc::clone(state), request)).abort_handle()
+        });
         Ok(())
     }
     fn cancel(&self, request: u64) {
@@ -92,7 +106,11 @@ impl LinkTransport for HttpLink {
     }
     fn connect_again(&self) -> Connecting<'_> {
         Box::pin(async move {
-            if self.request_streams { Ok(()) } else { exchange::open_stream(&self.state).await }
+            if self.request_streams {
+                Ok(())
+            } else {
+                exchange::open_stream(&self.state).await
+            }
         })
     }
     fn flush(&self) -> Closing<'_> {

@@ -8,8 +8,8 @@ use crate::transport::{Inbox, LinkTransport};
 use crate::{error::LinkError, guard::Guard};
 use std::{io, ops::Deref, sync::Arc};
 
-/// A link to one MCP server. It carries messages as bytes in both directions; what arrives goes to its
-/// [`Inbox`]. Dropping it ends the server's process, if it has one.
+/// A link to one MCP server. It carries messages as bytes in both directions; what arrives goes to
+/// its [`Inbox`]. Dropping it ends the server's process, if it has one.
 pub struct Link(Arc<dyn LinkTransport>);
 
 impl Deref for Link {
@@ -20,8 +20,8 @@ impl Deref for Link {
 }
 
 impl Link {
-    /// Starts a child process, and the tasks that read and write its pipes. What it writes to stderr goes to `log`. Must be called
-    /// within a tokio runtime.
+    /// Starts a child process, and the tasks that read and write its pipes. What it writes to
+    /// stderr goes to `log`. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// When the process cannot be started.
@@ -42,15 +42,19 @@ impl Link {
         HttpLink::streamable(spec, inbox).map(|link| Self(Arc::new(link)))
     }
 
-    /// Opens the event stream of a 2024-11-05 server and waits for the endpoint that the server names.
+    /// Opens the event stream of a 2024-11-05 server and waits for the endpoint that the server
+    /// names.
     ///
     /// # Errors
     /// When there is no stream, no endpoint in time, or an endpoint on another origin.
     pub async fn sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
-        HttpLink::sse(spec, inbox).await.map(|link| Self(Arc::new(link)))
+        HttpLink::sse(spec, inbox)
+            .await
+            .map(|link| Self(Arc::new(link)))
     }
 
-    /// Connects to a proto-mcp server: over TCP (`http`, `https` with TLS) or, with `websocket`, a WebSocket.
+    /// Connects to a proto-mcp server: over TCP (`http`, `https` with TLS) or, with `websocket`, a
+    /// WebSocket.
     ///
     /// # Errors
     /// When there is no connection.
@@ -60,7 +64,9 @@ impl Link {
         queue_len_max: usize,
         inbox: Arc<dyn Inbox>,
     ) -> Result<Self, LinkError> {
-        FramedLink::connect(spec, websocket, queue_len_max, inbox).await.map(|link| Self(Arc::new(link)))
+        FramedLink::connect(spec, websocket, queue_len_max, inbox)
+            .await
+            .map(|link| Self(Arc::new(link)))
     }
 
     /// Connects to a proto-mcp server over gRPC.
@@ -68,10 +74,13 @@ impl Link {
     /// # Errors
     /// When there is no connection.
     pub async fn grpc(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Self, LinkError> {
-        GrpcLink::connect(spec, inbox).await.map(|link| Self(Arc::new(link)))
+        GrpcLink::connect(spec, inbox)
+            .await
+            .map(|link| Self(Arc::new(link)))
     }
 
-    /// A link over a transport that another component has opened, for example to a server that dialed in.
+    /// A link over a transport that another component has opened, for example to a server that
+    /// dialed in.
     pub fn custom(transport: Arc<dyn LinkTransport>) -> Self {
         Self(transport)
     }

@@ -32,6 +32,13 @@ impl Pipes {
             stdout: Receiver::from_owned_fd(from_child.into())?,
             stderr: Receiver::from_owned_fd(errors.into())?,
         };
-        Ok((ours, ChildPipes { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() }))
+        Ok((
+            ours,
+            ChildPipes {
+                stdin: stdin.into(),
+                stdout: stdout.into(),
+                stderr: stderr.into(),
+            },
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! Bounded queue to a peer that reads a pipe or a socket. A sender never waits; one task joins the waiting messages into one write.
+//! Bounded queue to a peer that reads a pipe or a socket. A sender never waits; one task joins the
+//! waiting messages into one write.
 
 use std::{io, sync::Arc};
 
@@ -37,7 +38,8 @@ struct QueueState {
     /// Whole lines or frames, one after the other.
     written: BytesMut,
     len: usize,
-    /// Bytes and messages that the writer has taken but not yet written. They count towards the limits.
+    /// Bytes and messages that the writer has taken but not yet written. They count towards the
+    /// limits.
     writing: (usize, usize),
     closed: bool,
     /// Parts of their participants' shares that the queued messages take.
@@ -47,12 +49,18 @@ struct QueueState {
 
 impl SendQueue {
     pub(crate) fn new(framing: Framing, bytes_max: usize, len_max: usize) -> Self {
-        Self { framing, state: Mutex::default(), wake: Notify::new(), bytes_max, len_max }
+        Self {
+            framing,
+            state: Mutex::default(),
+            wake: Notify::new(),
+            bytes_max,
+            len_max,
+        }
     }
 
-    /// Adds one message, on an account if it has one: the share of a participant is of bytes and of messages, each of which counts
-    /// as much more as makes that many. In a line, raw line breaks, legal only between JSON tokens, become spaces, so that a frame cannot hide a
-    /// second message.
+    /// Adds one message, on an account if it has one: the share of a participant is of bytes and of
+    /// messages, each of which counts as much more as makes that many. In a line, raw line breaks,
+    /// legal only between JSON tokens, become spaces, so that a frame cannot hide a second message.
     pub(crate) fn push(&self, frame: Bytes, share: Option<&Arc<Share>>) -> Result<(), SendError> {
         let bytes = match self.framing {
             Framing::Lines => one_line(frame),
@@ -65,7 +73,10 @@ impl SendQueue {
         if bytes.len() >= self.bytes_max {
             return Err(SendError::TooLarge);
         }
-        let (waiting, len) = (state.written.len() + state.writing.0, state.len + state.writing.1);
+        let (waiting, len) = (
+            state.written.len() + state.writing.0,
+            state.len + state.writing.1,
+        );
         if len >= self.len_max || waiting + bytes.len() >= self.bytes_max {
             return Err(SendError::Busy);
         }
@@ -93,10 +104,16 @@ impl SendQueue {
         self.wake.notify_one();
     }
 
-    /// Swaps the empty `spare` for what waits: false when there are none, `None` when the queue is also closed.
+    /// Swaps the empty `spare` for what waits: false when there are none, `None` when the queue is
+    /// also closed.
     fn take(&self, spare: &mut BytesMut) -> Option<bool> {
         let mut state = self.state.lock();
-        let QueueState { writing, taken, taken_writing, .. } = &mut *state;
+        let QueueState {
+            writing,
+            taken,
+            taken_writing,
+            ..
+        } = &mut *state;
         *writing = (0, 0);
         taken_writing.clear();
         std::mem::swap(taken, taken_writing);
@@ -121,7 +138,8 @@ pub(crate) fn take(share: &Arc<Share>, amount: usize) -> Result<Taken, SendError
     Ok(taken)
 }
 
-/// Waits for messages and swaps the empty `spare` for them; false when the queue is closed and empty.
+/// Waits for messages and swaps the empty `spare` for them; false when the queue is closed and
+/// empty.
 pub(crate) async fn next(queue: &SendQueue, spare: &mut BytesMut) -> bool {
     loop {
         // Senders that are ready run first, so that their messages join this write.
@@ -135,7 +153,10 @@ pub(crate) async fn next(queue: &SendQueue, spare: &mut BytesMut) -> bool {
 }
 
 /// Writes until the queue is closed and empty, or the pipe breaks; then closes it.
-pub(crate) async fn write(queue: Arc<SendQueue>, mut pipe: impl AsyncWrite + Unpin) -> io::Result<()> {
+pub(crate) async fn write(
+    queue: Arc<SendQueue>,
+    mut pipe: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
     let mut buffer = BytesMut::new();
     while next(&queue, &mut buffer).await {
         if let Err(error) = pipe.write_all(&buffer).await {
@@ -166,11 +187,21 @@ mod tests {
         let (greedy, other) = (shares.of("greedy"), shares.of("other"));
         let line = || Bytes::from(vec![b'1'; 100]);
         queue.push(line(), Some(&greedy)).unwrap();
-        assert_eq!(queue.push(line(), Some(&greedy)), Err(SendError::Share), "each counts 100 more");
-        queue.push(Bytes::from(vec![b'1'; 300]), Some(&other)).unwrap();
+        assert_eq!(
+            queue.push(line(), Some(&greedy)),
+            Err(SendError::Share),
+            "each counts 100 more"
+        );
+        queue
+            .push(Bytes::from(vec![b'1'; 300]), Some(&other))
+            .unwrap();
         let mut taken = BytesMut::new();
         assert_eq!(queue.take(&mut taken), Some(true));
-        assert_eq!(queue.push(line(), Some(&greedy)), Err(SendError::Share), "it is being written");
+        assert_eq!(
+            queue.push(line(), Some(&greedy)),
+            Err(SendError::Share),
+            "it is being written"
+        );
         taken.clear();
         assert_eq!(queue.take(&mut taken), Some(false));
         assert_eq!(shares.taken(), 0);
@@ -180,20 +211,31 @@ mod tests {
     #[test]
     fn a_message_is_one_line_and_lines_being_written_count_towards_the_limits() {
         let queue = SendQueue::new(Framing::Lines, 30, 3);
-        queue.push(Bytes::from_static(b"{\"a\":\r\n1}"), None).unwrap();
+        queue
+            .push(Bytes::from_static(b"{\"a\":\r\n1}"), None)
+            .unwrap();
         queue.push(Bytes::from_static(b"{}"), None).unwrap();
         let mut taken = BytesMut::new();
         assert_eq!(queue.take(&mut taken), Some(true));
         assert_eq!(&*taken, b"{\"a\":  1}\n{}\n");
         queue.push(Bytes::from_static(b"{}"), None).unwrap();
-        assert_eq!(queue.push(Bytes::from_static(b"{}"), None), Err(SendError::Busy));
-        assert_eq!(queue.push(Bytes::from_static(&[b'1'; 30]), None), Err(SendError::TooLarge));
+        assert_eq!(
+            queue.push(Bytes::from_static(b"{}"), None),
+            Err(SendError::Busy)
+        );
+        assert_eq!(
+            queue.push(Bytes::from_static(&[b'1'; 30]), None),
+            Err(SendError::TooLarge)
+        );
         taken.clear();
         assert_eq!(queue.take(&mut taken), Some(true));
         taken.clear();
         assert_eq!(queue.take(&mut taken), Some(false));
         queue.close();
-        assert_eq!(queue.push(Bytes::from_static(b"{}"), None), Err(SendError::Closed));
+        assert_eq!(
+            queue.push(Bytes::from_static(b"{}"), None),
+            Err(SendError::Closed)
+        );
         assert_eq!(queue.take(&mut taken), None);
     }
 

@@ -1,8 +1,10 @@
-//! Sandbox of a child process: the files that it may use, and limits of what it may take of the machine.
+//! Sandbox of a child process: the files that it may use, and limits of what it may take of the
+//! machine.
 //!
-//! Files are confined by Landlock (Linux 5.13 and later): a list of what is allowed, inherited by all that the process starts and
-//! never given up. Nothing of it needs privileges. Other systems have no such means without a helper that runs as root, so there a
-//! child with [`Confinement::files`] is not started.
+//! Files are confined by Landlock (Linux 5.13 and later): a list of what is allowed, inherited by
+//! all that the process starts and never given up. Nothing of it needs privileges. Other systems
+//! have no such means without a helper that runs as root, so there a child with
+//! [`Confinement::files`] is not started.
 
 #[cfg(target_os = "linux")]
 mod places;
@@ -22,8 +24,9 @@ pub struct Confinement {
     pub limits: ProcessLimits,
 }
 
-/// The files that a confined child may use beside the system's programs and libraries, its own program, its working directory, which
-/// it reads, and a directory for temporary files that ends with it.
+/// The files that a confined child may use beside the system's programs and libraries, its own
+/// program, its working directory, which it reads, and a directory for temporary files that ends
+/// with it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileAccess {
     /// Files and directories that it may read and run, with all that is below them.
@@ -37,9 +40,11 @@ pub struct FileAccess {
 /// Limits of a child process. `None` is that of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProcessLimits {
-    /// Private writable memory of each of its processes, in bytes (`RLIMIT_DATA`): an allocation beyond it fails.
+    /// Private writable memory of each of its processes, in bytes (`RLIMIT_DATA`): an allocation
+    /// beyond it fails.
     pub memory_bytes_max: Option<u64>,
-    /// Its processes at once, itself included. All of them end when there are more; the keeper counts four times a second.
+    /// Its processes at once, itself included. All of them end when there are more; the keeper
+    /// counts four times a second.
     pub processes_max: Option<u64>,
     /// Open files of each of its processes (`RLIMIT_NOFILE`).
     pub open_files_max: Option<u64>,

@@ -1,4 +1,5 @@
-//! Stdio transport: a child process, its environment and its three pipes. One line, or one frame, is one message.
+//! Stdio transport: a child process, its environment and its three pipes. One line, or one frame,
+//! is one message.
 
 mod process;
 mod program;
@@ -28,7 +29,8 @@ pub use stderr::{STDERR_BYTES_MAX, STDERR_LINES_MAX, StderrLine, StderrLog};
 
 /// Bytes that may wait until the child reads them.
 pub const CHILD_QUEUE_BYTES_MAX: usize = 16 << 20;
-/// The share of one participant. A participant of which nothing waits may add one message of any size.
+/// The share of one participant. A participant of which nothing waits may add one message of any
+/// size.
 pub const PARTICIPANT_CHILD_QUEUE_BYTES_MAX: usize = CHILD_QUEUE_BYTES_MAX / SHARE_OF_POOL;
 /// The variables that a child inherits; every other one must be configured.
 const INHERITED: [&str; 11] = [
@@ -96,9 +98,17 @@ fn command(spec: &StdioSpec) -> io::Result<Command> {
 /// The program to start. A name is never looked up in the PATH that the child is given.
 fn program(spec: &StdioSpec) -> io::Result<PathBuf> {
     find_program(&spec.command, spec.cwd.as_deref()).ok_or_else(|| {
-        let file = spec.cwd.as_deref().unwrap_or(Path::new("")).join(&spec.command);
+        let file = spec
+            .cwd
+            .as_deref()
+            .unwrap_or(Path::new(""))
+            .join(&spec.command);
         let is_there = spec.command.contains('/') && file.exists();
-        if is_there { Errno::ACCESS.into() } else { Errno::NOENT.into() }
+        if is_there {
+            Errno::ACCESS.into()
+        } else {
+            Errno::NOENT.into()
+        }
     })
 }
 
@@ -109,14 +119,29 @@ impl StdioLink {
         guard: Option<Guard>,
         log: Arc<StderrLog>,
     ) -> io::Result<Self> {
-        let (Pipes { stdin, stdout, stderr }, theirs) = Pipes::new()?;
-        let started =
-            Started::start(command(spec)?, theirs, &spec.confinement, (&spec.command, guard.as_ref()))?;
+        let (
+            Pipes {
+                stdin,
+                stdout,
+                stderr,
+            },
+            theirs,
+        ) = Pipes::new()?;
+        let started = Started::start(
+            command(spec)?,
+            theirs,
+            &spec.confinement,
+            (&spec.command, guard.as_ref()),
+        )?;
         let pid = started.id().ok_or(io::ErrorKind::BrokenPipe)?;
         if let Some(guard) = &guard {
             guard.watch(pid);
         }
-        let queue = Arc::new(SendQueue::new(spec.framing, CHILD_QUEUE_BYTES_MAX, spec.queue_len_max));
+        let queue = Arc::new(SendQueue::new(
+            spec.framing,
+            CHILD_QUEUE_BYTES_MAX,
+            spec.queue_len_max,
+        ));
         tokio::spawn(queue::write(Arc::clone(&queue), stdin));
         let stderr = tokio::spawn(read::stderr(spec.name.clone(), stderr, (pid, log)));
         let (name, bytes_max, into) = (spec.name.clone(), spec.line_bytes_max, Arc::clone(&inbox));
@@ -128,12 +153,25 @@ impl StdioLink {
         let (done, ended) = watch::channel(false);
         let groups = Groups::new(pid, started.is_kept());
         let (queued, kept_groups) = (Arc::clone(&queue), groups.clone());
-        let running = Running { started, groups: kept_groups, queue: queued, reader, stderr, inbox, guard };
+        let running = Running {
+            started,
+            groups: kept_groups,
+            queue: queued,
+            reader,
+            stderr,
+            inbox,
+            guard,
+        };
         tokio::spawn(async move {
             running.run(closing).await;
             let _ = done.send(true);
         });
-        Ok(Self { groups, queue, close, ended })
+        Ok(Self {
+            groups,
+            queue,
+            close,
+            ended,
+        })
     }
 }
 

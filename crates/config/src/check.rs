@@ -13,9 +13,12 @@ use crate::node::Node;
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 use crate::secrets::Outside;
-use crate::{issuers, login, own_address, participants, profiles, servers, settings, tls_files, topics};
+use crate::{
+    issuers, login, own_address, participants, profiles, servers, settings, tls_files, topics,
+};
 
-/// Checks a tree and converts it to a configuration; `notices` receives messages about servers that cannot start.
+/// Checks a tree and converts it to a configuration; `notices` receives messages about servers that
+/// cannot start.
 ///
 /// # Errors
 /// All problems, in the order of the lines of each file.
@@ -31,8 +34,10 @@ pub(crate) fn check(
     let (servers, auth) = servers::read(&root, outside, notices);
     let profiles = profiles::read(&root);
     let participants = participants::read(&root, outside, &profiles);
-    let (issuers, scopes) =
-        (issuers::read(&root, outside, &profiles), issuers::scopes(&root, &profiles.sets));
+    let (issuers, scopes) = (
+        issuers::read(&root, outside, &profiles),
+        issuers::scopes(&root, &profiles.sets),
+    );
     let topics = topics::read(&root, &servers, &profiles);
     check_unique_names(tree, &servers, &participants, &problems);
     check_tokens_differ(tree, &participants, &problems);
@@ -41,7 +46,16 @@ pub(crate) fn check(
     check_prefixes_distinct(tree, &servers, &participants, &topics, &problems);
     root.finish();
     let sets = Arc::new(profiles.sets);
-    let whole = |settings| Config { servers, auth, participants, topics, issuers, scopes, sets, ..settings };
+    let whole = |settings| Config {
+        servers,
+        auth,
+        participants,
+        topics,
+        issuers,
+        scopes,
+        sets,
+        ..settings
+    };
     let mut config = settings.map(whole);
     if let Some(config) = &mut config {
         own_address::check_servers(tree, config, notices, &problems);
@@ -57,7 +71,12 @@ pub(crate) fn check(
 
 /// Sorts problems by file, in the order of their first problems, then by line.
 fn by_line(mut problems: Vec<Problem>) -> Vec<Problem> {
-    let name = |problem: &Problem| problem.location.as_ref().map(|location| location.layer.name.clone());
+    let name = |problem: &Problem| {
+        problem
+            .location
+            .as_ref()
+            .map(|location| location.layer.name.clone())
+    };
     let place = |problem: &Problem| problem.location.as_ref().and_then(|location| location.span);
     let mut files = Vec::new();
     for file in problems.iter().map(name) {
@@ -67,12 +86,17 @@ fn by_line(mut problems: Vec<Problem>) -> Vec<Problem> {
     }
     problems.sort_by_key(|problem| {
         let file = files.iter().position(|file| *file == name(problem));
-        (file, problem.location.as_ref().and_then(|location| location.line), place(problem))
+        (
+            file,
+            problem.location.as_ref().and_then(|location| location.line),
+            place(problem),
+        )
     });
     problems
 }
 
-/// Checks that no two servers or participants share a name, or have names that look alike: all are participants of topics.
+/// Checks that no two servers or participants share a name, or have names that look alike: all are
+/// participants of topics.
 fn check_unique_names(
     tree: &Node,
     servers: &[ServerConfig],
@@ -81,18 +105,29 @@ fn check_unique_names(
 ) {
     let mut seen: HashMap<String, Vec<(&str, &ParticipantId)>> = HashMap::new();
     let all = servers.iter().map(|server| ("servers", &server.name));
-    for (table, name) in all.chain(participants.iter().map(|one| ("participants", &one.participant.id))) {
+    for (table, name) in all.chain(
+        participants
+            .iter()
+            .map(|one| ("participants", &one.participant.id)),
+    ) {
         let earlier = seen.entry(name.skeleton()).or_default();
-        let other = earlier.iter().copied().find(|(_, other)| *other == name || name.looks_like(other));
+        let other = earlier
+            .iter()
+            .copied()
+            .find(|(_, other)| *other == name || name.looks_like(other));
         earlier.push((table, name));
-        let Some((first, other)) = other else { continue };
+        let Some((first, other)) = other else {
+            continue;
+        };
         let problem = if other == name {
-            let message = format!("the name `{name}` is used twice: in `[{first}]` and in `[{table}]`");
+            let message =
+                format!("the name `{name}` is used twice: in `[{first}]` and in `[{table}]`");
             Problem::new("config_twice", message)
                 .hint("servers and participants need different names: rename one of them")
         } else {
-            let message =
-                format!("the names `{other}` in `[{first}]` and `{name}` in `[{table}]` look alike");
+            let message = format!(
+                "the names `{other}` in `[{first}]` and `{name}` in `[{table}]` look alike"
+            );
             Problem::new("config_alike", message)
                 .hint("people could take one for the other: rename one of them")
         };
@@ -107,7 +142,10 @@ fn check_tokens_differ(tree: &Node, participants: &[ParticipantConfig], problems
         for hash in one.credentials.iter().map(|credential| credential.hash) {
             let id = &one.participant.id;
             let earlier = seen.entry(hash.prefix()).or_default();
-            let other = earlier.iter().find(|(other, _)| *other == hash).map(|(_, other)| *other);
+            let other = earlier
+                .iter()
+                .find(|(other, _)| *other == hash)
+                .map(|(_, other)| *other);
             earlier.push((hash, id));
             if let Some(other) = other.filter(|other| *other != id) {
                 let message = format!("`{other}` and `{id}` have the same token");
@@ -129,7 +167,10 @@ fn check_topics_exist(
     let known = |name: &str| topics.iter().any(|topic| topic.name.as_str() == name);
     for one in participants.iter().map(|one| &one.participant) {
         for topic in one.topics.iter().filter(|topic| !known(topic.as_str())) {
-            let message = format!("`{}` may join `{topic}`, but there is no such topic", one.id);
+            let message = format!(
+                "`{}` may join `{topic}`, but there is no such topic",
+                one.id
+            );
             let place = tree.place(&["participants", one.id.as_str(), "topics"]);
             let problem = Problem::new("config_unknown_topic", message).at(place);
             let names = topics.iter().map(|topic| topic.name.as_str());
@@ -148,13 +189,19 @@ fn check_prefixes_distinct(
 ) {
     let mut reported = Vec::new();
     for topic in topics {
-        let members = servers.iter().filter(|server| server.enabled && topic.servers.contains(&server.name));
+        let members = servers
+            .iter()
+            .filter(|server| server.enabled && topic.servers.contains(&server.name));
         let names = members.map(|server| UpstreamNames::new(server.name.clone(), &*server.prefix));
         let open = topic.access == Access::Public;
-        let serving = participants.iter().filter(|one| open || one.participant.may_enter(&topic.name));
+        let serving = participants
+            .iter()
+            .filter(|one| open || one.participant.may_enter(&topic.name));
         let serving = serving.filter_map(ParticipantConfig::server);
         let serving = serving.map(|one| UpstreamNames::serving(one.name, &*one.prefix));
-        let Err(error) = check_prefixes(&names.chain(serving).collect::<Vec<_>>()) else { continue };
+        let Err(error) = check_prefixes(&names.chain(serving).collect::<Vec<_>>()) else {
+            continue;
+        };
         let later = match &error {
             // `check_unique_names` reports it.
             PrefixError::SameId(_) => continue,
@@ -168,11 +215,15 @@ fn check_prefixes_distinct(
         } else {
             problem
                 .at(tree.place(&["participants", later, "serves"]))
-                .hint("the name of a participant is the prefix of its tools: rename the participant")
+                .hint(
+                    "the name of a participant is the prefix of its tools: rename the participant",
+                )
         };
         if !reported.contains(&problem) {
             reported.push(problem);
         }
     }
-    reported.into_iter().for_each(|problem| problems.note(problem));
+    reported
+        .into_iter()
+        .for_each(|problem| problems.note(problem));
 }

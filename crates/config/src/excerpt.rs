@@ -23,21 +23,37 @@ pub(crate) struct Excerpt {
 }
 
 impl Excerpt {
-    /// The excerpt at a location; `None` without a place in a file, and where a secret could be in text that cannot be read.
+    /// The excerpt at a location; `None` without a place in a file, and where a secret could be in
+    /// text that cannot be read.
     pub(crate) fn at(location: &Location) -> Option<Excerpt> {
         let (span, line) = (location.span?, location.line?);
         let text = location.layer.text.as_str();
         let start = text.get(..span.start)?.rfind('\n').map_or(0, |end| end + 1);
-        let end = text.get(span.start..)?.find('\n').map_or(text.len(), |end| span.start + end);
+        let end = text
+            .get(span.start..)?
+            .find('\n')
+            .map_or(text.len(), |end| span.start + end);
         let secrets = match location.layer.secrets.get() {
             Some(secrets) => secrets.as_slice(),
             None if may_hold_secret(text, start, end) => return None,
             None => &[],
         };
         let marked_end = span.end.clamp(span.start, end);
-        let part = |from: usize, to: usize| shown(text, Span { start: from, end: to }, secrets);
-        let (before, within, after) =
-            (part(start, span.start), part(span.start, marked_end), part(marked_end, end));
+        let part = |from: usize, to: usize| {
+            shown(
+                text,
+                Span {
+                    start: from,
+                    end: to,
+                },
+                secrets,
+            )
+        };
+        let (before, within, after) = (
+            part(start, span.start),
+            part(span.start, marked_end),
+            part(marked_end, end),
+        );
         let before = keep_last(&before);
         let marked = before.len()..before.len() + keep_first(&within).len();
         let text = before + &keep_first(&within) + &keep_first(&after);
@@ -48,7 +64,10 @@ impl Excerpt {
 /// A part of a line, as it may be shown.
 fn shown(text: &str, part: Span, secrets: &[Span]) -> String {
     let (mut out, mut at) = (String::new(), part.start);
-    for secret in secrets.iter().filter(|secret| secret.start < part.end && part.start < secret.end) {
+    for secret in secrets
+        .iter()
+        .filter(|secret| secret.start < part.end && part.start < secret.end)
+    {
         out += &plain(text.get(at..secret.start).unwrap_or_default());
         out += HIDDEN;
         at = secret.end;
@@ -68,7 +87,12 @@ fn keep_first(text: &str) -> String {
 }
 
 fn keep_last(text: &str) -> String {
-    match text.char_indices().rev().nth(PART_CHARS_MAX - 1).filter(|(start, _)| *start > 0) {
+    match text
+        .char_indices()
+        .rev()
+        .nth(PART_CHARS_MAX - 1)
+        .filter(|(start, _)| *start > 0)
+    {
         Some((start, _)) => CUT.to_owned() + text.get(start..).unwrap_or_default(),
         None => text.to_owned(),
     }
@@ -78,9 +102,13 @@ fn keep_last(text: &str) -> String {
 pub(crate) fn secrets(tree: &Node) -> Vec<Span> {
     fn collect(node: &Node, is_secret: bool, found: &mut Vec<Span>) {
         match &node.value {
-            Value::Text(text) if is_secret && !is_reference(text) => found.extend(node.location.span),
+            Value::Text(text) if is_secret && !is_reference(text) => {
+                found.extend(node.location.span)
+            }
             Value::Text(_) | Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) => {}
-            Value::List(items) => items.iter().for_each(|item| collect(item, is_secret, found)),
+            Value::List(items) => items
+                .iter()
+                .for_each(|item| collect(item, is_secret, found)),
             Value::Table(entries) => {
                 for entry in entries {
                     collect(&entry.node, is_hidden(entry, is_secret), found);
@@ -94,15 +122,18 @@ pub(crate) fn secrets(tree: &Node) -> Vec<Span> {
     found
 }
 
-/// Whether a line of a file that cannot be read may have a secret: it names a table of secrets, or follows such a name without
-/// the name of another table between them.
+/// Whether a line of a file that cannot be read may have a secret: it names a table of secrets, or
+/// follows such a name without the name of another table between them.
 fn may_hold_secret(text: &str, start: usize, end: usize) -> bool {
     let names = SECRET_TABLES.iter().chain(&SECRET_KEYS);
     let before = text.get(..start).unwrap_or_default();
     let line = text.get(start..end).unwrap_or_default();
     names.into_iter().any(|name| {
-        let after = before.rfind(name).and_then(|at| before.get(at + name.len()..));
-        line.contains(name) || after.is_some_and(|after| !after.contains("\n[") && !after.contains('}'))
+        let after = before
+            .rfind(name)
+            .and_then(|at| before.get(at + name.len()..));
+        line.contains(name)
+            || after.is_some_and(|after| !after.contains("\n[") && !after.contains('}'))
     })
 }
 
@@ -118,7 +149,10 @@ mod tests {
         let layer = Layer::file("x.toml", Origin::Operator, toml);
         let _ = toml_file::read(&layer);
         let start = toml.find(wanted).unwrap();
-        Excerpt::at(&layer.at(Span { start, end: start + wanted.len() }))
+        Excerpt::at(&layer.at(Span {
+            start,
+            end: start + wanted.len(),
+        }))
     }
 
     #[test]
@@ -154,14 +188,20 @@ mod tests {
             "[servers.a.env]\nOTHER = 'x'\nK = hush # here",
             "[participants.a]\ntoken = hush # here",
         ] {
-            let shown = at(toml, "# here").map(|excerpt| excerpt.text).unwrap_or_default();
+            let shown = at(toml, "# here")
+                .map(|excerpt| excerpt.text)
+                .unwrap_or_default();
             assert!(!shown.contains(secret), "{toml}: {shown}");
         }
         let json = "{\"mcpServers\":{\"a\":{\"env\":{\"K\":\"hush\"},\"args\":[]}}}";
         let layer = Layer::file("x.json", Origin::Operator, json);
         json_file::read(&layer).unwrap();
         let place = json.find("args").unwrap();
-        let shown = Excerpt::at(&layer.at(Span { start: place, end: place + 4 })).unwrap();
+        let shown = Excerpt::at(&layer.at(Span {
+            start: place,
+            end: place + 4,
+        }))
+        .unwrap();
         assert_eq!(shown.text, json.replace("\"hush\"", HIDDEN));
         assert_eq!(&shown.text[shown.marked], "args");
     }

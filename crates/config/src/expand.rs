@@ -4,7 +4,8 @@
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Hint at a `~user`.
-pub(crate) const FULL_PATH: &str = "write the full path: only `~` and `~/` mean a home directory, your own";
+pub(crate) const FULL_PATH: &str =
+    "write the full path: only `~` and `~/` mean a home directory, your own";
 
 /// Error in a text to expand.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,9 +24,13 @@ pub(crate) enum ExpandError {
     User(String),
 }
 
-/// Expands every `${...}`. A lone `$`, and `$NAME` without braces, stay as they are; `$${` gives `${`. A default is
-/// used when the variable is not set or empty, as in a shell. The value of a variable is not expanded again.
-pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
+/// Expands every `${...}`. A lone `$`, and `$NAME` without braces, stay as they are; `$${` gives
+/// `${`. A default is used when the variable is not set or empty, as in a shell. The value of a
+/// variable is not expanded again.
+pub(crate) fn expand(
+    text: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, ExpandError> {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once("${") {
         if let Some(before) = before.strip_suffix('$') {
@@ -43,22 +48,36 @@ pub(crate) fn expand(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result
     Ok(out)
 }
 
-/// Expands a path: a leading `~`, alone or before `/`, is the home directory; variables as [`expand`].
-pub(crate) fn expand_path(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
+/// Expands a path: a leading `~`, alone or before `/`, is the home directory; variables as
+/// [`expand`].
+pub(crate) fn expand_path(
+    text: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, ExpandError> {
     let (home, rest) = home(text, env)?;
     Ok(home + &expand(rest, env)?)
 }
 
 /// Expands a leading `~` only.
-pub(crate) fn expand_home(text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ExpandError> {
+pub(crate) fn expand_home(
+    text: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, ExpandError> {
     home(text, env).map(|(home, rest)| home + rest)
 }
 
 /// The home directory if a text begins with it, and the rest of the text.
-fn home<'a>(text: &'a str, env: &dyn Fn(&str) -> Option<String>) -> Result<(String, &'a str), ExpandError> {
-    let Some(rest) = text.strip_prefix('~') else { return Ok((String::new(), text)) };
+fn home<'a>(
+    text: &'a str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<(String, &'a str), ExpandError> {
+    let Some(rest) = text.strip_prefix('~') else {
+        return Ok((String::new(), text));
+    };
     if !rest.is_empty() && !rest.starts_with('/') {
-        return Err(ExpandError::User(text.split('/').next().unwrap_or_default().to_owned()));
+        return Err(ExpandError::User(
+            text.split('/').next().unwrap_or_default().to_owned(),
+        ));
     }
     let home = env("HOME").ok_or_else(|| ExpandError::Unset("HOME".to_owned()))?;
     Ok((home, rest))
@@ -76,7 +95,10 @@ fn variable(inside: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String
         None => (inside, None),
     };
     let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.is_empty() || !name.chars().all(letter) || name.starts_with(|c: char| c.is_ascii_digit()) {
+    if name.is_empty()
+        || !name.chars().all(letter)
+        || name.starts_with(|c: char| c.is_ascii_digit())
+    {
         return Err(ExpandError::Name(inside.to_owned()));
     }
     match (env(name), default) {
@@ -131,6 +153,9 @@ mod tests {
             assert_eq!(expand_path(text, &env), expect.map(str::to_owned), "{text}");
         }
         assert_eq!(expand_home("~/${X}", &env), Ok("/home/ann/${X}".to_owned()));
-        assert_eq!(expand_home("~", &|_| None), Err(ExpandError::Unset("HOME".into())));
+        assert_eq!(
+            expand_home("~", &|_| None),
+            Err(ExpandError::Unset("HOME".into()))
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Configuration file that was found in the working directory: what it says, and what is taken of it.
+//! Configuration file that was found in the working directory: what it says, and what is taken of
+//! it.
 
 use crate::node::{Location, Node, TreeEntry, Value};
 use crate::servers::server_name;
@@ -27,18 +28,31 @@ impl FoundFile {
         let found = FoundFile {
             name: tree.location.layer.name.clone(),
             text: to_toml_in_full(tree),
-            servers: servers.iter().map(|entry| server_name(&entry.key)).collect(),
-            names_data_dir: tree.get("server").is_some_and(|server| server.get("data_dir").is_some()),
+            servers: servers
+                .iter()
+                .map(|entry| server_name(&entry.key))
+                .collect(),
+            names_data_dir: tree
+                .get("server")
+                .is_some_and(|server| server.get("data_dir").is_some()),
         };
         (!tree.entries().is_empty()).then_some(found)
     }
 }
 
-/// Keeps only the servers of a found file that these client files do not define. Returns messages about the rest.
+/// Keeps only the servers of a found file that these client files do not define. Returns messages
+/// about the rest.
 pub(crate) fn keep_servers(tree: &mut Node, clients: &Node) -> Vec<String> {
-    let Value::Table(entries) = &mut tree.value else { return Vec::new() };
-    let defined: Vec<String> =
-        clients.get(TAKEN).map(Node::entries).unwrap_or_default().iter().map(name).collect();
+    let Value::Table(entries) = &mut tree.value else {
+        return Vec::new();
+    };
+    let defined: Vec<String> = clients
+        .get(TAKEN)
+        .map(Node::entries)
+        .unwrap_or_default()
+        .iter()
+        .map(name)
+        .collect();
     let mut notices = Vec::new();
     let mut ignore = |location: &Location, what: String| {
         notices.push(format!(

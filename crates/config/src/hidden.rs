@@ -9,7 +9,8 @@ pub(crate) const SECRET_KEYS: [&str; 2] = ["token", "client_secret"];
 /// Text that is shown instead of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
 
-/// The keys of a table that names a secret: a command that prints it, a file that has it, the name of a kept one, a text before it.
+/// The keys of a table that names a secret: a command that prints it, a file that has it, the name
+/// of a kept one, a text before it.
 pub(crate) const COMMAND: &str = "command";
 pub(crate) const FILE: &str = "file";
 pub(crate) const SECRET: &str = "secret";
@@ -19,20 +20,29 @@ pub(crate) const PREFIX: &str = "prefix";
 /// Keys of which a table that names a secret has one.
 pub(crate) const SOURCES: [&str; 3] = [COMMAND, FILE, SECRET];
 
-/// Whether a value is a table that names a secret, or stands for callers' keys, so that its texts are none.
+/// Whether a value is a table that names a secret, or stands for callers' keys, so that its texts
+/// are none.
 pub(crate) fn names_secret(node: &Node) -> bool {
     let has_form = |entry: &TreeEntry| match entry.key.as_str() {
         COMMAND => matches!(entry.node.value, Value::List(_)),
         FILE | SECRET | CALLER | PREFIX => entry.node.text().is_some(),
         _ => false,
     };
-    SOURCES.iter().chain([&CALLER]).any(|source| node.get(source).is_some())
+    SOURCES
+        .iter()
+        .chain([&CALLER])
+        .any(|source| node.get(source).is_some())
         && node.entries().iter().all(has_form)
 }
 
-/// Whether the texts of an entry are secrets: it is a table of secrets, in one, or a key whose text is one, and names none.
+/// Whether the texts of an entry are secrets: it is a table of secrets, in one, or a key whose text
+/// is one, and names none.
 pub(crate) fn is_hidden(entry: &TreeEntry, in_secrets: bool) -> bool {
     let key = entry.key.as_str();
     let is_value = in_secrets || SECRET_KEYS.contains(&key);
-    if is_value { !names_secret(&entry.node) } else { SECRET_TABLES.contains(&key) }
+    if is_value {
+        !names_secret(&entry.node)
+    } else {
+        SECRET_TABLES.contains(&key)
+    }
 }

@@ -40,17 +40,27 @@ enum AudienceFrom {
     Client,
 }
 
-const AUDIENCE_FROM: [(&str, AudienceFrom); 2] =
-    [("token", AudienceFrom::Token), ("client", AudienceFrom::Client)];
+const AUDIENCE_FROM: [(&str, AudienceFrom); 2] = [
+    ("token", AudienceFrom::Token),
+    ("client", AudienceFrom::Client),
+];
 
 /// Reads every issuer.
-pub(crate) fn read(root: &Table<'_>, outside: &Outside<'_>, profiles: &Profiles) -> Vec<IssuerConfig> {
+pub(crate) fn read(
+    root: &Table<'_>,
+    outside: &Outside<'_>,
+    profiles: &Profiles,
+) -> Vec<IssuerConfig> {
     let tables = root.tables("issuers");
     if let Some((entry, _)) = tables.get(ISSUERS_MAX) {
         let message = format!("there are more than {ISSUERS_MAX} issuers");
-        root.problems().note(Problem::new("config_value", message).at(&entry.location));
+        root.problems()
+            .note(Problem::new("config_value", message).at(&entry.location));
     }
-    tables.into_iter().filter_map(|(entry, table)| issuer(entry, &table, outside, profiles)).collect()
+    tables
+        .into_iter()
+        .filter_map(|(entry, table)| issuer(entry, &table, outside, profiles))
+        .collect()
 }
 
 fn issuer(
@@ -65,25 +75,47 @@ fn issuer(
         || !entry.key.chars().all(is_word)
         || entry.key == "system"
     {
-        let message = format!("`{}` cannot be the name of an issuer", entry.key.escape_debug());
+        let message = format!(
+            "`{}` cannot be the name of an issuer",
+            entry.key.escape_debug()
+        );
         let problem = Problem::new("config_name", message).at(&entry.location);
-        table.problems().note(problem.hint("use letters, digits, `-` and `_`"));
+        table
+            .problems()
+            .note(problem.hint("use letters, digits, `-` and `_`"));
     }
     let identifier = table.text("issuer");
     if identifier.is_none() && table.get("issuer").is_none() {
-        table.wrong("config_missing", format!("{} has no `issuer`", table.name()), "its URL, byte for byte");
+        table.wrong(
+            "config_missing",
+            format!("{} has no `issuer`", table.name()),
+            "its URL, byte for byte",
+        );
     }
     check_url(table, "issuer");
     let source = source(table, outside);
     let audiences = words(table, "audiences").unwrap_or_default();
-    let audience_from = table.choice("audience_from", &AUDIENCE_FROM).unwrap_or(AudienceFrom::Token);
+    let audience_from = table
+        .choice("audience_from", &AUDIENCE_FROM)
+        .unwrap_or(AudienceFrom::Token);
     let algorithms = algorithms(table);
     let types = words(table, "types").unwrap_or_else(|| vec!["at+jwt".to_owned()]);
-    let types = types.into_iter().map(|one| one.to_ascii_lowercase()).collect();
+    let types = types
+        .into_iter()
+        .map(|one| one.to_ascii_lowercase())
+        .collect();
     let skew = table.duration("skew").unwrap_or(SKEW);
     if skew > SKEW_MAX {
-        let message = format!("`{}` is more than {} s", table.full("skew"), SKEW_MAX.as_secs());
-        table.note_value("skew", message, "set the clocks: tokens would be valid for much longer");
+        let message = format!(
+            "`{}` is more than {} s",
+            table.full("skew"),
+            SKEW_MAX.as_secs()
+        );
+        table.note_value(
+            "skew",
+            message,
+            "set the clocks: tokens would be valid for much longer",
+        );
     }
     let token_prefix = table.text("token_prefix").unwrap_or_default().to_owned();
     let allowed = allowed(table);
@@ -99,7 +131,12 @@ fn issuer(
     let step_up = table.flag("step_up").unwrap_or(false);
     let map = map(table, profiles);
     table.finish_by_ref();
-    let rules = Rules { issuer: identifier?.to_owned(), algorithms, types, skew_secs: skew.as_secs() };
+    let rules = Rules {
+        issuer: identifier?.to_owned(),
+        algorithms,
+        types,
+        skew_secs: skew.as_secs(),
+    };
     let audience_of_client = audience_from == AudienceFrom::Client;
     let name = entry.key.clone();
     Some(IssuerConfig {
@@ -122,7 +159,11 @@ fn issuer(
 fn words(table: &Table<'_>, key: &'static str) -> Option<Vec<String>> {
     let words = table.texts(key)?;
     if words.iter().any(|(word, _)| word.is_empty()) {
-        table.note_value(key, format!("`{}` has an empty text", table.full(key)), "remove it");
+        table.note_value(
+            key,
+            format!("`{}` has an empty text", table.full(key)),
+            "remove it",
+        );
     }
     Some(words.into_iter().map(|(word, _)| word.to_owned()).collect())
 }
@@ -135,8 +176,15 @@ fn check_url<'a>(table: &Table<'a>, key: &'static str) -> Option<&'a str> {
         Err(error) => Some(error.to_string()),
     };
     if let Some(why) = wrong {
-        let message = format!("`{}` is no address that can be fetched: {why}", table.full(key));
-        table.note_value(key, message, "for example \"https://idp.example.com/realms/main\"");
+        let message = format!(
+            "`{}` is no address that can be fetched: {why}",
+            table.full(key)
+        );
+        table.note_value(
+            key,
+            message,
+            "for example \"https://idp.example.com/realms/main\"",
+        );
     }
     Some(text)
 }
@@ -150,24 +198,41 @@ fn source(table: &Table<'_>, outside: &Outside<'_>) -> Option<TokenCheck> {
     match (tokens, client_id, secret) {
         (Tokens::Jwt, _, _) => Some(TokenCheck::Keys(keys)),
         (Tokens::Introspect, Some(client_id), Some(Ok(client_secret))) => {
-            Some(TokenCheck::Introspection(about, Credentials { client_id, client_secret }))
+            Some(TokenCheck::Introspection(
+                about,
+                Credentials {
+                    client_id,
+                    client_secret,
+                },
+            ))
         }
         (Tokens::Introspect, Some(_), Some(Err(()))) => None,
         (Tokens::Introspect, _, _) => {
-            let message =
-                format!("{} asks about tokens without `client_id` and `client_secret_env`", table.name());
-            table.wrong("config_missing", message, "register the gateway as a client of the issuer");
+            let message = format!(
+                "{} asks about tokens without `client_id` and `client_secret_env`",
+                table.name()
+            );
+            table.wrong(
+                "config_missing",
+                message,
+                "register the gateway as a client of the issuer",
+            );
             None
         }
     }
 }
 
-/// The secret with which an issuer is asked; `Err` if one is configured and cannot be had, which is noted. It is empty as long as secrets are
-/// not read.
+/// The secret with which an issuer is asked; `Err` if one is configured and cannot be had, which is
+/// noted. It is empty as long as secrets are not read.
 fn client_secret(table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<String, ()>> {
     let variable = table.text("client_secret_env");
     let wrong = |key: &str, why: String, hint: &str| {
-        table.note_at(key, "config_token", format!("`{}`{why}", table.full(key)), hint);
+        table.note_at(
+            key,
+            "config_token",
+            format!("`{}`{why}", table.full(key)),
+            hint,
+        );
         Err(())
     };
     let Some(node) = table.get("client_secret") else {
@@ -178,7 +243,10 @@ fn client_secret(table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<Stri
         return Some(set.map_or_else(|| wrong("client_secret_env", why(), hint), Ok));
     };
     if variable.is_some() {
-        let message = format!("{} has both `client_secret` and `client_secret_env`", table.name());
+        let message = format!(
+            "{} has both `client_secret` and `client_secret_env`",
+            table.name()
+        );
         table.wrong("config_twice", message, "keep one of them");
     }
     let Value::Table(_) = node.value else {
@@ -199,15 +267,21 @@ fn client_secret(table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<Stri
 }
 
 fn algorithms(table: &Table<'_>) -> Vec<Algorithm> {
-    let Some(written) = table.texts("algorithms") else { return Algorithm::DEFAULT.to_vec() };
+    let Some(written) = table.texts("algorithms") else {
+        return Algorithm::DEFAULT.to_vec();
+    };
     let known = |(name, location): (&str, &_)| {
         let found = Algorithm::parse(name);
         if found.is_none() {
-            let message =
-                format!("`{}`: `{name}` is no algorithm that is accepted", table.full("algorithms"));
+            let message = format!(
+                "`{}`: `{name}` is no algorithm that is accepted",
+                table.full("algorithms")
+            );
             let problem = Problem::new("config_value", message).at(location);
             let all = Algorithm::ALL.map(|(known, _)| known);
-            table.problems().note(problem.suggest(name, all, format!("one of {}", all.join(", "))));
+            table
+                .problems()
+                .note(problem.suggest(name, all, format!("one of {}", all.join(", "))));
         }
         found
     };
@@ -219,7 +293,9 @@ fn allowed(table: &Table<'_>) -> Vec<Subnet> {
     let read = |(text, location): (&str, &_)| {
         let wrong = |error: oauth::dialer::SubnetError| {
             let message = format!("`{}`: {error}", table.full("allow_private"));
-            table.problems().note(Problem::new("config_value", message).at(location));
+            table
+                .problems()
+                .note(Problem::new("config_value", message).at(location));
         };
         text.parse().map_err(wrong).ok()
     };
@@ -227,7 +303,11 @@ fn allowed(table: &Table<'_>) -> Vec<Subnet> {
 }
 
 fn map(table: &Table<'_>, profiles: &Profiles) -> Vec<MapRule> {
-    table.items("map").into_iter().filter_map(|rule| map_rule(&rule, profiles)).collect()
+    table
+        .items("map")
+        .into_iter()
+        .filter_map(|rule| map_rule(&rule, profiles))
+        .collect()
 }
 
 fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
@@ -240,7 +320,9 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
             Value::Integer(number) => Some((entry.key.clone(), number.to_string())),
             Value::Decimal(_) | Value::List(_) | Value::Table(_) => {
                 let message = format!("`{}.{}` must be a text", table.full("when"), entry.key);
-                table.problems().note(Problem::new("config_value", message).at(&entry.location));
+                table
+                    .problems()
+                    .note(Problem::new("config_value", message).at(&entry.location));
                 None
             }
         })
@@ -253,7 +335,10 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
             "for example when = { groups = \"ops\" }; `unknown` is for the others",
         );
     }
-    let (chosen, written) = (profile(table, "profile", profiles), capabilities(table, &profiles.sets));
+    let (chosen, written) = (
+        profile(table, "profile", profiles),
+        capabilities(table, &profiles.sets),
+    );
     if chosen.is_none() && written.is_none() && table.get("profile").is_none() {
         table.wrong(
             "config_missing",
@@ -263,33 +348,51 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
     }
     let main = || vec![(MAIN_TOPIC, table.location())];
     let topics = table.texts("topics").unwrap_or_else(main);
-    let topics =
-        topics.into_iter().filter_map(|(name, location)| topic_name(name, location, table.problems()));
+    let topics = topics
+        .into_iter()
+        .filter_map(|(name, location)| topic_name(name, location, table.problems()));
     let topics = topics.collect();
     table.finish_by_ref();
     let capabilities = chosen.or(written)?;
-    (!when.is_empty()).then_some(MapRule { when, place: TokenAccess { capabilities, topics } })
+    (!when.is_empty()).then_some(MapRule {
+        when,
+        place: TokenAccess {
+            capabilities,
+            topics,
+        },
+    })
 }
 
 /// Reads every scope.
 pub(crate) fn scopes(root: &Table<'_>, sets: &Sets) -> Vec<ScopeConfig> {
     let tables = root.tables("scopes");
-    let mut scopes: Vec<ScopeConfig> =
-        tables.iter().map(|(entry, table)| scope(entry, table, &tables, sets)).collect();
-    let direct: Vec<(String, Vec<String>)> =
-        scopes.iter().map(|scope| (scope.name.clone(), scope.implies.clone())).collect();
+    let mut scopes: Vec<ScopeConfig> = tables
+        .iter()
+        .map(|(entry, table)| scope(entry, table, &tables, sets))
+        .collect();
+    let direct: Vec<(String, Vec<String>)> = scopes
+        .iter()
+        .map(|scope| (scope.name.clone(), scope.implies.clone()))
+        .collect();
     for scope in &mut scopes {
         scope.implies = closure(&scope.name, &direct);
     }
     scopes
 }
 
-fn scope(entry: &TreeEntry, table: &Table<'_>, all: &[(&TreeEntry, Table<'_>)], sets: &Sets) -> ScopeConfig {
+fn scope(
+    entry: &TreeEntry,
+    table: &Table<'_>,
+    all: &[(&TreeEntry, Table<'_>)],
+    sets: &Sets,
+) -> ScopeConfig {
     // RFC 6749, section 3.3. A scope for everything would be asked for by every client.
     let is_scope = |one: char| matches!(one, '!' | '#'..='[' | ']'..='~') && one != '*';
     if entry.key.is_empty() || entry.key.len() > 128 || !entry.key.chars().all(is_scope) {
         let message = format!("`{}` cannot be a scope", entry.key.escape_debug());
-        table.problems().note(Problem::new("config_name", message).at(&entry.location));
+        table
+            .problems()
+            .note(Problem::new("config_name", message).at(&entry.location));
     }
     let baseline = table.flag("baseline").unwrap_or(false);
     let implies = table.texts("implies").unwrap_or_default();
@@ -298,17 +401,31 @@ fn scope(entry: &TreeEntry, table: &Table<'_>, all: &[(&TreeEntry, Table<'_>)], 
             let message = format!("`{}`: there is no scope `{name}`", table.full("implies"));
             let problem = Problem::new("config_value", message).at(location);
             let known = all.iter().map(|(other, _)| other.key.as_str());
-            table.problems().note(problem.suggest(name, known, format!("add [scopes.\"{name}\"]")));
+            table
+                .problems()
+                .note(problem.suggest(name, known, format!("add [scopes.\"{name}\"]")));
         }
     }
     let held = capabilities(table, sets);
     if held.is_none() && table.get("capabilities").is_none() && implies.is_empty() {
         let message = format!("{} has no `capabilities`", table.name());
-        table.wrong("config_value", message, "list them; [] is a scope without capabilities");
+        table.wrong(
+            "config_value",
+            message,
+            "list them; [] is a scope without capabilities",
+        );
     }
     table.finish_by_ref();
-    let implies = implies.into_iter().map(|(name, _)| name.to_owned()).collect();
-    ScopeConfig { name: entry.key.clone(), baseline, implies, capabilities: held.unwrap_or_default() }
+    let implies = implies
+        .into_iter()
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    ScopeConfig {
+        name: entry.key.clone(),
+        baseline,
+        implies,
+        capabilities: held.unwrap_or_default(),
+    }
 }
 
 /// A scope, and all that it implies in one or more steps.
@@ -335,15 +452,20 @@ pub(crate) fn check(tree: &Node, config: &Config, problems: &Problems) {
     for one in &config.issuers {
         if let Some((other, _)) = seen.iter().find(|(_, known)| *known == one.rules.issuer) {
             let message = format!("`{other}` and `{}` are the same issuer", one.name);
-            problems.note(Problem::new("config_twice", message).at(place(&["issuers", &one.name, "issuer"])));
+            problems.note(
+                Problem::new("config_twice", message).at(place(&["issuers", &one.name, "issuer"])),
+            );
         }
         seen.push((&one.name, &one.rules.issuer));
         let topics = one.map.iter().flat_map(|rule| &rule.place.topics);
-        for topic in topics.filter(|topic| !config.topics.iter().any(|known| known.name == **topic)) {
-            let message =
-                format!("`[[issuers.{}.map]]` names `{topic}`, but there is no such topic", one.name);
-            let problem =
-                Problem::new("config_unknown_topic", message).at(place(&["issuers", &one.name, "map"]));
+        for topic in topics.filter(|topic| !config.topics.iter().any(|known| known.name == **topic))
+        {
+            let message = format!(
+                "`[[issuers.{}.map]]` names `{topic}`, but there is no such topic",
+                one.name
+            );
+            let problem = Problem::new("config_unknown_topic", message)
+                .at(place(&["issuers", &one.name, "map"]));
             problems.note(problem.hint(format!("add [topics.{topic}]")));
         }
     }
@@ -352,12 +474,25 @@ pub(crate) fn check(tree: &Node, config: &Config, problems: &Problems) {
 
 fn check_subjects(tree: &Node, config: &Config, problems: &Problems) {
     let mut seen: Vec<&ParticipantConfig> = Vec::new();
-    for one in config.participants.iter().filter(|one| one.subject.is_some()) {
-        let Some(subject) = &one.subject else { continue };
+    for one in config
+        .participants
+        .iter()
+        .filter(|one| one.subject.is_some())
+    {
+        let Some(subject) = &one.subject else {
+            continue;
+        };
         let id = one.participant.id.as_str();
         let at = tree.place(&["participants", id, "subject"]);
-        if !config.issuers.iter().any(|issuer| issuer.name == subject.issuer) {
-            let message = format!("`participants.{id}.subject`: there is no issuer `{}`", subject.issuer);
+        if !config
+            .issuers
+            .iter()
+            .any(|issuer| issuer.name == subject.issuer)
+        {
+            let message = format!(
+                "`participants.{id}.subject`: there is no issuer `{}`",
+                subject.issuer
+            );
             let problem = Problem::new("config_value", message).at(at);
             let known = config.issuers.iter().map(|issuer| issuer.name.as_str());
             problems.note(problem.suggest(

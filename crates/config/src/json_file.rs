@@ -12,7 +12,8 @@ use crate::jsonc::without_comments;
 use crate::node::{Layer, Node, TreeEntry, Value};
 use crate::problem::Problem;
 
-/// Reads a JSON document, which may have comments and trailing commas. A `null` member counts as absent.
+/// Reads a JSON document, which may have comments and trailing commas. A `null` member counts as
+/// absent.
 ///
 /// # Errors
 /// One problem with its place when the text is not JSON or repeats a member.
@@ -27,7 +28,9 @@ pub(crate) fn read(layer: &Arc<Layer>) -> Result<Node, Problem> {
         problem.hint("this file must be JSON; comments and commas at the end of lists are accepted")
     })?;
     let whole = Span::all(text.as_bytes());
-    let tree = source.node(whole, "")?.unwrap_or_else(|| Node::empty(layer));
+    let tree = source
+        .node(whole, "")?
+        .unwrap_or_else(|| Node::empty(layer));
     let _ = layer.secrets.set(secrets(&tree));
     Ok(tree)
 }
@@ -48,7 +51,9 @@ impl Source<'_> {
             Some(b'{') => self.table(place, path)?,
             Some(b'[') => {
                 let items = elements(self.text.as_bytes(), place).map_err(|error| wrong(&error))?;
-                let items = items.into_iter().filter_map(|item| self.node(item, path).transpose());
+                let items = items
+                    .into_iter()
+                    .filter_map(|item| self.node(item, path).transpose());
                 Value::List(items.collect::<Result<_, _>>()?)
             }
             _ => match serde_json::from_str(text) {
@@ -65,7 +70,10 @@ impl Source<'_> {
                 Err(_) => return Err(wrong(&"a number is too large")),
             },
         };
-        Ok(Some(Node { value, location: self.layer.at(place) }))
+        Ok(Some(Node {
+            value,
+            location: self.layer.at(place),
+        }))
     }
 
     fn table(&self, place: Span, path: &str) -> Result<Value, Problem> {
@@ -73,19 +81,35 @@ impl Source<'_> {
             .map_err(|error| self.problem(place, path, &error))?;
         let mut table = Vec::with_capacity(members.len());
         for (at, (key, member)) in members.iter().enumerate() {
-            let place = self.trimmed(Span { start: member.whole.start, end: member.span.start });
+            let place = self.trimmed(Span {
+                start: member.whole.start,
+                end: member.span.start,
+            });
             if members.iter().take(at).any(|(known, _)| known == key) {
                 let why = format!("the member `{key}` occurs twice");
                 return Err(self.problem(place, path, &why).hint("keep one of them"));
             }
-            let below = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+            let below = if path.is_empty() {
+                key.to_owned()
+            } else {
+                format!("{path}.{key}")
+            };
             let location = self.layer.at(place);
-            let node = self.node(member.span, &below)?.map(|node| match node.value {
-                // As in TOML, a table is where its name is.
-                Value::Table(_) => Node { location: location.clone(), ..node },
-                _ => node,
-            });
-            table.extend(node.map(|node| TreeEntry { key: key.to_owned(), location, node }));
+            let node = self
+                .node(member.span, &below)?
+                .map(|node| match node.value {
+                    // As in TOML, a table is where its name is.
+                    Value::Table(_) => Node {
+                        location: location.clone(),
+                        ..node
+                    },
+                    _ => node,
+                });
+            table.extend(node.map(|node| TreeEntry {
+                key: key.to_owned(),
+                location,
+                node,
+            }));
         }
         Ok(Value::Table(table))
     }
@@ -94,12 +118,22 @@ impl Source<'_> {
     fn trimmed(&self, place: Span) -> Span {
         let text = self.text.get(place.start..place.end).unwrap_or_default();
         let start = place.start + text.len() - text.trim_start().len();
-        let length = text.trim().trim_end_matches(|c: char| c == ':' || c.is_whitespace()).len();
-        Span { start, end: start + length }
+        let length = text
+            .trim()
+            .trim_end_matches(|c: char| c == ':' || c.is_whitespace())
+            .len();
+        Span {
+            start,
+            end: start + length,
+        }
     }
 
     fn problem(&self, place: Span, path: &str, why: &dyn Display) -> Problem {
-        let why = if path.is_empty() { why.to_string() } else { format!("`{path}`: {why}") };
+        let why = if path.is_empty() {
+            why.to_string()
+        } else {
+            format!("`{path}`: {why}")
+        };
         Problem::new("config_syntax", why).at(&self.layer.at(place))
     }
 }

@@ -3,8 +3,8 @@
 use jsonc_parser::tokens::Token;
 use jsonc_parser::{ParseOptions, Scanner, ScannerOptions};
 
-/// Syntax that editors accept in their JSON files: comments and trailing commas, nothing else that JSON has
-/// not.
+/// Syntax that editors accept in their JSON files: comments and trailing commas, nothing else that
+/// JSON has not.
 pub const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -37,14 +37,16 @@ enum Before {
     Nothing,
 }
 
-/// The text with blanks in the places of comments and trailing commas, so that it is JSON if it was, and every place stays. What no
-/// editor accepts either is left as it is.
+/// The text with blanks in the places of comments and trailing commas, so that it is JSON if it
+/// was, and every place stays. What no editor accepts either is left as it is.
 pub(crate) fn without_comments(text: &str) -> String {
     let mut scanner = Scanner::new(text, &SCANNED);
     let mut bytes = text.as_bytes().to_vec();
     let mut blank = |start: usize, end: usize| {
         let place = bytes.get_mut(start..end).into_iter().flatten();
-        place.filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
+        place
+            .filter(|byte| !matches!(byte, b'\n' | b'\r'))
+            .for_each(|byte| *byte = b' ');
     };
     let mut before = Before::Nothing;
     while let Ok(Some(token)) = scanner.scan() {
@@ -62,9 +64,11 @@ pub(crate) fn without_comments(text: &str) -> String {
                 Before::Value
             }
             Token::OpenBrace | Token::OpenBracket | Token::Comma | Token::Colon => Before::Nothing,
-            Token::String(_) | Token::Word(_) | Token::Boolean(_) | Token::Number(_) | Token::Null => {
-                Before::Value
-            }
+            Token::String(_)
+            | Token::Word(_)
+            | Token::Boolean(_)
+            | Token::Number(_)
+            | Token::Null => Before::Value,
         };
     }
     // Only whole tokens became blanks.
@@ -79,13 +83,22 @@ mod tests {
     fn comments_and_trailing_commas_become_blanks_and_all_else_stays() {
         for (text, expect) in [
             ("{}", "{}"),
-            ("{ // x\n \"a\": [1, 2, /* , */ ], }", "{     \n \"a\": [1, 2          ]  }"),
-            (r#"{"a": "// no, /* no */ ,]"}"#, r#"{"a": "// no, /* no */ ,]"}"#),
+            (
+                "{ // x\n \"a\": [1, 2, /* , */ ], }",
+                "{     \n \"a\": [1, 2          ]  }",
+            ),
+            (
+                r#"{"a": "// no, /* no */ ,]"}"#,
+                r#"{"a": "// no, /* no */ ,]"}"#,
+            ),
             ("/* \u{e9} */{}", "        {}"),
             // These are no JSON, and stay so.
             ("{\"a\": 1,, }", "{\"a\": 1,, }"),
             ("[,]", "[,]"),
-            ("{ // mine\n \"a\": nothing, }", "{        \n \"a\": nothing, }"),
+            (
+                "{ // mine\n \"a\": nothing, }",
+                "{        \n \"a\": nothing, }",
+            ),
             ("[1, 'a' // b", "[1, 'a' // b"),
             ("{a: 1}", "{a: 1}"),
         ] {

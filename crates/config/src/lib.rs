@@ -1,5 +1,5 @@
-//! Configuration loading: files and flags are merged as trees, then checked as a whole into one `access::config::Config`.
-//! Nothing is opened or started before the check passes.
+//! Configuration loading: files and flags are merged as trees, then checked as a whole into one
+//! `access::config::Config`. Nothing is opened or started before the check passes.
 
 mod check;
 mod client_file;
@@ -35,7 +35,8 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-/// The JSON Schema of `portmoot.toml`, for editors. A test writes it from the keys that the readers read, and from the page about them.
+/// The JSON Schema of `portmoot.toml`, for editors. A test writes it from the keys that the readers
+/// read, and from the page about them.
 pub const SCHEMA: &str = include_str!("schema.json");
 
 pub use found::FoundFile;
@@ -47,8 +48,8 @@ pub use reader::{DURATION, duration};
 pub use room_notes::room_notes;
 pub use secrets::{
     KEYRING_LIMIT, KEYRING_PROMPT_LIMIT, KeepError, KeptIn, KeptSecret, KeptSecrets, KeyringError,
-    NamedSecret, NoSecret, Removed, SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, SECRETS_MAX, SecretName,
-    SecretNameError, SecretSource, Secrets, UNREAD,
+    NamedSecret, NoSecret, Removed, SECRET_BYTES_MAX, SECRET_NAME_CHARS_MAX, SECRETS_MAX,
+    SecretName, SecretNameError, SecretSource, Secrets, UNREAD,
 };
 pub use servers::free_name;
 pub use show::{to_json, to_toml};

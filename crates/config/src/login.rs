@@ -9,8 +9,11 @@ use crate::node::{Node, TreeEntry};
 use crate::problem::Problem;
 use crate::reader::{Problems, Table};
 
-const CLIENTS: [(&str, Clients); 3] =
-    [("any", Clients::Any), ("trusted", Clients::Trusted), ("configured", Clients::Configured)];
+const CLIENTS: [(&str, Clients); 3] = [
+    ("any", Clients::Any),
+    ("trusted", Clients::Trusted),
+    ("configured", Clients::Configured),
+];
 /// The longest time in which a replaced refresh token is answered.
 const GRACE_MAX: Duration = Duration::from_secs(300);
 /// The longest id of a configured client, in characters.
@@ -23,13 +26,18 @@ pub(crate) fn read(root: &Table<'_>) -> Option<LoginConfig> {
     let enabled = table.flag("enabled").unwrap_or(false);
     let texts = |key: &'static str, standard: &[String]| {
         let written = table.texts(key);
-        written
-            .map_or_else(|| standard.to_vec(), |all| all.iter().map(|(text, _)| (*text).to_owned()).collect())
+        written.map_or_else(
+            || standard.to_vec(),
+            |all| all.iter().map(|(text, _)| (*text).to_owned()).collect(),
+        )
     };
     let hosts = texts("trusted_hosts", &standard.trusted_hosts);
     let config = LoginConfig {
         clients: table.choice("clients", &CLIENTS).unwrap_or_default(),
-        trusted_hosts: hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect(),
+        trusted_hosts: hosts
+            .into_iter()
+            .map(|host| host.to_ascii_lowercase())
+            .collect(),
         private_redirects: texts("private_redirects", &standard.private_redirects),
         access: table.duration("access").unwrap_or(standard.access),
         refresh: table.duration("refresh").unwrap_or(standard.refresh),
@@ -37,7 +45,11 @@ pub(crate) fn read(root: &Table<'_>) -> Option<LoginConfig> {
         grace: grace(&table).unwrap_or(standard.grace),
         step_up: table.flag("step_up").unwrap_or(false),
         paste_tokens: table.flag("paste_tokens").unwrap_or(false),
-        configured: table.tables("client").into_iter().map(|(entry, table)| client(entry, table)).collect(),
+        configured: table
+            .tables("client")
+            .into_iter()
+            .map(|(entry, table)| client(entry, table))
+            .collect(),
     };
     if config.access > config.refresh {
         let message = format!("`{}` is longer than `refresh`", table.full("access"));
@@ -65,7 +77,11 @@ fn grace(table: &Table<'_>) -> Option<Duration> {
     };
     if grace.is_some_and(|grace| grace > GRACE_MAX) {
         let message = format!("`{}` must be 5 minutes at most", table.full("grace"));
-        table.note_value("grace", message, "a thief of a refresh token could use it for as long");
+        table.note_value(
+            "grace",
+            message,
+            "a thief of a refresh token could use it for as long",
+        );
     }
     grace
 }
@@ -75,18 +91,32 @@ fn client(entry: &TreeEntry, table: Table<'_>) -> ConfiguredClient {
     if entry.key.is_empty() || entry.key.len() > ID_CHARS_MAX || !entry.key.chars().all(is_word) {
         let message = format!("`{}` is no id for a client", entry.key);
         let hint = "use letters, digits, `-`, `_` and `.`, 64 at most";
-        table.problems().note(Problem::new("config_name", message).at(&entry.location).hint(hint));
+        table.problems().note(
+            Problem::new("config_name", message)
+                .at(&entry.location)
+                .hint(hint),
+        );
     }
     let name = table.text("name").unwrap_or(&entry.key).to_owned();
     let uris = table.texts("redirect_uris").unwrap_or_default();
     if uris.is_empty() {
-        let message =
-            format!("`{}` lists no redirect URI: the client could not sign in", table.full("redirect_uris"));
-        table.note_value("redirect_uris", message, "for example [\"http://127.0.0.1/callback\"]");
+        let message = format!(
+            "`{}` lists no redirect URI: the client could not sign in",
+            table.full("redirect_uris")
+        );
+        table.note_value(
+            "redirect_uris",
+            message,
+            "for example [\"http://127.0.0.1/callback\"]",
+        );
     }
     let redirect_uris = uris.into_iter().map(|(uri, _)| uri.to_owned()).collect();
     table.finish();
-    ConfiguredClient { id: entry.key.clone(), name, redirect_uris }
+    ConfiguredClient {
+        id: entry.key.clone(),
+        name,
+        redirect_uris,
+    }
 }
 
 /// Checks what signing in needs of other tables.
@@ -95,9 +125,16 @@ pub(crate) fn check(tree: &Node, config: &Config, problems: &Problems) {
         return;
     }
     let note = |message: &str, hint: &str| {
-        problems.note(Problem::new("config_value", message).at(tree.place(&["login", "enabled"])).hint(hint));
+        problems.note(
+            Problem::new("config_value", message)
+                .at(tree.place(&["login", "enabled"]))
+                .hint(hint),
+        );
     };
     if config.public_url.is_none() {
-        note("`login.enabled` needs `server.public_url`", "set it to the address that clients are given");
+        note(
+            "`login.enabled` needs `server.public_url`",
+            "set it to the address that clients are given",
+        );
     }
 }

@@ -8,7 +8,8 @@ use json::Span;
 /// Origin of a source of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The operator: a file or flag of the command line or the environment, or a file in the operator's configuration directory.
+    /// The operator: a file or flag of the command line or the environment, or a file in the
+    /// operator's configuration directory.
     Operator,
     /// A file that was found in the working directory. Another person may have put it there.
     Found,
@@ -25,7 +26,8 @@ pub struct Layer {
     pub(crate) text: String,
     /// The positions of its line ends.
     line_ends: Vec<usize>,
-    /// Whether it is a file of an MCP client: what its program understands and the gateway does not, stops no other server.
+    /// Whether it is a file of an MCP client: what its program understands and the gateway does
+    /// not, stops no other server.
     pub(crate) is_of_client: bool,
     /// The places of secrets in the text, once it has been read.
     pub(crate) secrets: OnceLock<Vec<Span>>,
@@ -78,63 +80,115 @@ impl Layer {
     }
 
     /// A file.
-    pub(crate) fn file(name: impl Into<String>, origin: Origin, text: impl Into<String>) -> Arc<Layer> {
+    pub(crate) fn file(
+        name: impl Into<String>,
+        origin: Origin,
+        text: impl Into<String>,
+    ) -> Arc<Layer> {
         Arc::new(Layer::of_text(name.into(), origin, text.into()))
     }
 
     /// A file of an MCP client, which the operator has named.
     pub(crate) fn client_file(name: impl Into<String>, text: impl Into<String>) -> Arc<Layer> {
         let file = Layer::of_text(name.into(), Origin::Operator, text.into());
-        Arc::new(Layer { is_of_client: true, ..file })
+        Arc::new(Layer {
+            is_of_client: true,
+            ..file
+        })
     }
 
     fn of_text(name: String, origin: Origin, text: String) -> Layer {
         let line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
-        Layer { name, origin, text, line_ends, is_of_client: false, secrets: OnceLock::new() }
+        Layer {
+            name,
+            origin,
+            text,
+            line_ends,
+            is_of_client: false,
+            secrets: OnceLock::new(),
+        }
     }
 
     /// A location in this layer whose line is not known.
     pub(crate) fn unknown_line(self: &Arc<Layer>) -> Location {
-        Location { layer: Arc::clone(self), line: None, span: None }
+        Location {
+            layer: Arc::clone(self),
+            line: None,
+            span: None,
+        }
     }
 
     /// The location of a place in the text.
     pub(crate) fn at(self: &Arc<Layer>, span: Span) -> Location {
         let line = self.line_ends.partition_point(|end| *end < span.start) + 1;
-        Location { layer: Arc::clone(self), line: Some(line), span: Some(span) }
+        Location {
+            layer: Arc::clone(self),
+            line: Some(line),
+            span: Some(span),
+        }
     }
 
     /// The place of a character by its line and column, both from 1.
     pub(crate) fn place(&self, line: usize, column: usize) -> Span {
-        let before = line.checked_sub(2).and_then(|line| self.line_ends.get(line));
+        let before = line
+            .checked_sub(2)
+            .and_then(|line| self.line_ends.get(line));
         let line_start = before.map_or(0, |end| end + 1);
         let start = (line_start + column.saturating_sub(1)).min(self.text.len());
-        let start = (0..=start).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or_default();
-        let width = self.text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
-        Span { start, end: start + width }
+        let start = (0..=start)
+            .rev()
+            .find(|at| self.text.is_char_boundary(*at))
+            .unwrap_or_default();
+        let width = self
+            .text
+            .get(start..)
+            .and_then(|rest| rest.chars().next())
+            .map_or(0, char::len_utf8);
+        Span {
+            start,
+            end: start + width,
+        }
     }
 }
 
 impl Node {
     /// An empty table.
     pub fn empty(layer: &Arc<Layer>) -> Node {
-        Node { value: Value::Table(Vec::new()), location: layer.unknown_line() }
+        Node {
+            value: Value::Table(Vec::new()),
+            location: layer.unknown_line(),
+        }
     }
 
     /// A table that holds one value under a path of keys.
     pub(crate) fn at(layer: &Arc<Layer>, path: &[&str], value: Value) -> Node {
         let location = layer.unknown_line();
-        path.iter().rev().fold(Node { value, location: location.clone() }, |node, key| {
-            let entry = TreeEntry { key: (*key).to_owned(), location: location.clone(), node };
-            Node { value: Value::Table(vec![entry]), location: location.clone() }
-        })
+        path.iter().rev().fold(
+            Node {
+                value,
+                location: location.clone(),
+            },
+            |node, key| {
+                let entry = TreeEntry {
+                    key: (*key).to_owned(),
+                    location: location.clone(),
+                    node,
+                };
+                Node {
+                    value: Value::Table(vec![entry]),
+                    location: location.clone(),
+                }
+            },
+        )
     }
 
     /// Merges another tree into this one: tables are merged key by key, other values are replaced.
     pub(crate) fn overlay(&mut self, upper: Node) {
         match (&mut self.value, upper.value) {
             (Value::Table(lower), Value::Table(upper)) => {
-                upper.into_iter().for_each(|entry| overlay_entry(lower, entry));
+                upper
+                    .into_iter()
+                    .for_each(|entry| overlay_entry(lower, entry));
             }
             (lower, upper_value) => {
                 *lower = upper_value;
@@ -147,7 +201,11 @@ impl Node {
     pub(crate) fn entries(&self) -> &[TreeEntry] {
         match &self.value {
             Value::Table(entries) => entries,
-            Value::Text(_) | Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::List(_) => &[],
+            Value::Text(_)
+            | Value::Integer(_)
+            | Value::Decimal(_)
+            | Value::Flag(_)
+            | Value::List(_) => &[],
         }
     }
 
@@ -155,19 +213,28 @@ impl Node {
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(text),
-            Value::Integer(_) | Value::Decimal(_) | Value::Flag(_) | Value::List(_) | Value::Table(_) => None,
+            Value::Integer(_)
+            | Value::Decimal(_)
+            | Value::Flag(_)
+            | Value::List(_)
+            | Value::Table(_) => None,
         }
     }
 
     /// The location of the value under a path of keys, or of the last table on the way to it.
     pub fn place(&self, path: &[&str]) -> &Location {
-        let below = path.split_first().and_then(|(key, rest)| Some((self.get(key)?, rest)));
+        let below = path
+            .split_first()
+            .and_then(|(key, rest)| Some((self.get(key)?, rest)));
         below.map_or(&self.location, |(node, rest)| node.place(rest))
     }
 
     /// The value under a key, if this is a table that has it.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
-        self.entries().iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+        self.entries()
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.node)
     }
 }
 
@@ -175,7 +242,15 @@ impl Location {
     /// Column number from 1, in characters.
     pub(crate) fn column(&self) -> Option<usize> {
         let before = self.layer.text.get(..self.span?.start)?;
-        Some(before.rsplit('\n').next().unwrap_or_default().chars().count() + 1)
+        Some(
+            before
+                .rsplit('\n')
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .count()
+                + 1,
+        )
     }
 }
 

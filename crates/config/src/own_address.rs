@@ -1,4 +1,5 @@
-//! The gateway's own address: a server that is there would be the gateway itself, whose lists grow with each round.
+//! The gateway's own address: a server that is there would be the gateway itself, whose lists grow
+//! with each round.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -24,21 +25,32 @@ impl OwnAddress {
     /// That of a gateway that listens here.
     #[must_use]
     pub fn listening(listen: SocketAddr) -> Self {
-        Self { listen, public_url: None }
+        Self {
+            listen,
+            public_url: None,
+        }
     }
 
     /// That of a checked configuration.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        Self { listen: config.listen, public_url: config.public_url.clone() }
+        Self {
+            listen: config.listen,
+            public_url: config.public_url.clone(),
+        }
     }
 
     /// Whether a URL leads to this gateway.
     #[must_use]
     pub fn has(&self, url: &str) -> bool {
-        let Ok(uri) = url.parse::<Uri>() else { return false };
+        let Ok(uri) = url.parse::<Uri>() else {
+            return false;
+        };
         let Some(host) = uri.host() else { return false };
-        let host = host.trim_start_matches('[').trim_end_matches(']').trim_end_matches('.');
+        let host = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .trim_end_matches('.');
         let standard = match uri.scheme_str() {
             Some("https" | "wss") => 443,
             _ => 80,
@@ -62,30 +74,43 @@ impl OwnAddress {
 
     /// Whether it is the public URL, or below it.
     fn is_public(&self, uri: &Uri, host: &str, port: u16) -> bool {
-        let Some(public) = self.public_url.as_ref().and_then(|url| url.as_str().parse::<Uri>().ok()) else {
+        let Some(public) = self
+            .public_url
+            .as_ref()
+            .and_then(|url| url.as_str().parse::<Uri>().ok())
+        else {
             return false;
         };
-        let standard = if public.scheme_str() == Some("https") { 443 } else { 80 };
+        let standard = if public.scheme_str() == Some("https") {
+            443
+        } else {
+            80
+        };
         let base = public.path().trim_end_matches('/');
         let below = uri.path().strip_prefix(base);
-        public.host().is_some_and(|own| own.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
+        public
+            .host()
+            .is_some_and(|own| own.trim_matches(['[', ']']).eq_ignore_ascii_case(host))
             && public.port_u16().unwrap_or(standard) == port
             && below.is_some_and(|rest| {
                 ["/mcp", "/sse", "/ws", "/proto"].iter().any(|door| {
-                    rest.strip_prefix(door).is_some_and(|end| end.is_empty() || end.starts_with('/'))
+                    rest.strip_prefix(door)
+                        .is_some_and(|end| end.is_empty() || end.starts_with('/'))
                 }) || matches!(rest, "" | "/")
             })
     }
 }
 
-/// The URL of a server that has one. That of an HTTP API leads to no lists: they are in its description.
+/// The URL of a server that has one. That of an HTTP API leads to no lists: they are in its
+/// description.
 fn url(server: &ServerConfig) -> Option<&str> {
     let is_api = matches!(server.transport, Transport::OpenApi(_));
     let at = server.transport.address().filter(|_| !is_api)?;
     Some(at.url.expose())
 }
 
-/// Checks that no server is the gateway itself. One of a client's file is down and says why, and the others run.
+/// Checks that no server is the gateway itself. One of a client's file is down and says why, and
+/// the others run.
 pub(crate) fn check_servers(
     tree: &Node,
     config: &mut Config,
@@ -99,8 +124,9 @@ pub(crate) fn check_servers(
         }
         let name = server.name.as_str();
         let place = tree.place(&["servers", name, "url"]);
-        let message =
-            format!("the server `{name}` is this gateway itself: its `url` is the gateway's own address");
+        let message = format!(
+            "the server `{name}` is this gateway itself: its `url` is the gateway's own address"
+        );
         let fix = "remove the server: clients reach all others without it".to_owned();
         if place.layer.is_of_client {
             notices.push(format!("{place}: {message}, so it is not started"));

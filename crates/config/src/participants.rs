@@ -10,11 +10,15 @@ use crate::read_file::read_file;
 use crate::reader::{Table, ValueForm};
 use crate::secrets::{NamedValue, Outside, note_unread};
 use crate::servers::timeouts;
-use crate::values::{Env, FULL_PATH, capabilities, participant_id, rate, result_bytes_max, topic_name};
+use crate::values::{
+    Env, FULL_PATH, capabilities, participant_id, rate, result_bytes_max, topic_name,
+};
 use access::config::ParticipantConfig;
 use access::is_gateways_name;
 use access::issuers::Subject;
-use auth::{CertificateId, Credential, FingerprintError, Participant, TokenHash, Wires, encode_token};
+use auth::{
+    CertificateId, Credential, FingerprintError, Participant, TokenHash, Wires, encode_token,
+};
 use model::{Capabilities, DeliveryMode, TopicName};
 use platform::random;
 
@@ -31,9 +35,16 @@ const MODES: [(&str, DeliveryMode); 3] = [
 pub const MAIN_TOPIC: &str = "main";
 
 /// Reads every participant.
-pub(crate) fn read(root: &Table<'_>, outside: &Outside<'_>, profiles: &Profiles) -> Vec<ParticipantConfig> {
+pub(crate) fn read(
+    root: &Table<'_>,
+    outside: &Outside<'_>,
+    profiles: &Profiles,
+) -> Vec<ParticipantConfig> {
     let tables = root.tables("participants");
-    tables.into_iter().filter_map(|(entry, table)| participant(entry, table, outside, profiles)).collect()
+    tables
+        .into_iter()
+        .filter_map(|(entry, table)| participant(entry, table, outside, profiles))
+        .collect()
 }
 
 fn participant(
@@ -46,12 +57,17 @@ fn participant(
     if is_gateways_name(&entry.key) {
         let message = format!("a participant cannot be called `{}`", entry.key);
         let problem = Problem::new("config_name", message).at(&entry.location);
-        table.problems().note(problem.hint("the gateway uses that name itself: choose another"));
+        table
+            .problems()
+            .note(problem.hint("the gateway uses that name itself: choose another"));
     }
     let credentials = credentials(&table, outside);
     let certificates = certificates(&table);
     let subject = subject(&table);
-    let written = union(profile(&table, "profile", profiles), capabilities(&table, &profiles.sets));
+    let written = union(
+        profile(&table, "profile", profiles),
+        capabilities(&table, &profiles.sets),
+    );
     let capabilities_written = written.is_some();
     let topics = topics(&table);
     let rate = rate(&table, "rate");
@@ -85,9 +101,16 @@ fn participant(
 }
 
 /// The capabilities of the profile, then those of the participant that the profile does not have.
-fn union(first: Option<Arc<Capabilities>>, more: Option<Arc<Capabilities>>) -> Option<Arc<Capabilities>> {
-    let (Some(first), Some(more)) = (&first, &more) else { return first.or(more) };
-    let new = more.iter().filter(|capability| !first.iter().any(|known| known == *capability));
+fn union(
+    first: Option<Arc<Capabilities>>,
+    more: Option<Arc<Capabilities>>,
+) -> Option<Arc<Capabilities>> {
+    let (Some(first), Some(more)) = (&first, &more) else {
+        return first.or(more);
+    };
+    let new = more
+        .iter()
+        .filter(|capability| !first.iter().any(|known| known == *capability));
     Some(Arc::new(first.iter().chain(new).cloned().collect()))
 }
 
@@ -98,30 +121,61 @@ fn credentials(table: &Table<'_>, outside: &Outside<'_>) -> Vec<Credential> {
     let env = outside.env;
     let digits = |text: &str| {
         let hint = "compute it with: printf %s TOKEN | sha256sum";
-        text.parse().map_err(|_| (" must be 64 hexadecimal digits".to_owned(), hint))
+        text.parse()
+            .map_err(|_| (" must be 64 hexadecimal digits".to_owned(), hint))
     };
     let written = [
-        ("token_env", table.text("token_env").map(|name| token_env(name, env).and_then(hash))),
-        ("token_file", table.text("token_file").map(|path| token_file(path, env).and_then(hash))),
+        (
+            "token_env",
+            table
+                .text("token_env")
+                .map(|name| token_env(name, env).and_then(hash)),
+        ),
+        (
+            "token_file",
+            table
+                .text("token_file")
+                .map(|path| token_file(path, env).and_then(hash)),
+        ),
         ("token_sha256", table.text("token_sha256").map(digits)),
-        ("token", table.get("token").and_then(|node| named_token(node, table, outside))),
+        (
+            "token",
+            table
+                .get("token")
+                .and_then(|node| named_token(node, table, outside)),
+        ),
     ];
     let credential = |(key, hash): (&str, Option<Result<TokenHash, Wrong>>)| match hash? {
-        Ok(hash) => Some(Credential { hash, expires_ms: None }),
+        Ok(hash) => Some(Credential {
+            hash,
+            expires_ms: None,
+        }),
         Err((wrong, hint)) => {
-            table.note_at(key, "config_token", format!("`{}`{wrong}", table.full(key)), hint);
+            table.note_at(
+                key,
+                "config_token",
+                format!("`{}`{wrong}", table.full(key)),
+                hint,
+            );
             None
         }
     };
     written.into_iter().filter_map(credential).collect()
 }
 
-/// The hash of the token that a table names. As long as secrets are not read, that of a token which is never given out: it admits no one.
-fn named_token(node: &Node, table: &Table<'_>, outside: &Outside<'_>) -> Option<Result<TokenHash, Wrong>> {
+/// The hash of the token that a table names. As long as secrets are not read, that of a token which
+/// is never given out: it admits no one.
+fn named_token(
+    node: &Node,
+    table: &Table<'_>,
+    outside: &Outside<'_>,
+) -> Option<Result<TokenHash, Wrong>> {
     let Value::Table(_) = node.value else {
-        let hint =
-            "use `token_env`, `token_file` or `token_sha256`, or name a secret: token = { command = [...] }";
-        return Some(Err((": a token must not be in the configuration file".to_owned(), hint)));
+        let hint = "use `token_env`, `token_file` or `token_sha256`, or name a secret: token = { command = [...] }";
+        return Some(Err((
+            ": a token must not be in the configuration file".to_owned(),
+            hint,
+        )));
     };
     let NamedValue { text, .. } = outside.secret(node, &table.full("token"), table.problems())?;
     match text {
@@ -138,13 +192,24 @@ fn named_token(node: &Node, table: &Table<'_>, outside: &Outside<'_>) -> Option<
 fn subject(table: &Table<'_>) -> Option<Subject> {
     table.get("subject")?;
     let subject = table.table("subject")?;
-    let text = |key| subject.text(key).filter(|text| !text.is_empty()).map(str::to_owned);
+    let text = |key| {
+        subject
+            .text(key)
+            .filter(|text| !text.is_empty())
+            .map(str::to_owned)
+    };
     let (issuer, of_token) = (text("issuer"), text("sub"));
     subject.finish_by_ref();
-    let found = issuer.zip(of_token).map(|(issuer, subject)| Subject { issuer, subject });
+    let found = issuer
+        .zip(of_token)
+        .map(|(issuer, subject)| Subject { issuer, subject });
     if found.is_none() {
         let message = format!("`{}` needs an `issuer` and a `sub`", table.full("subject"));
-        table.note_value("subject", message, "for example { issuer = \"corp\", sub = \"248289761001\" }");
+        table.note_value(
+            "subject",
+            message,
+            "for example { issuer = \"corp\", sub = \"248289761001\" }",
+        );
     }
     found
 }
@@ -159,7 +224,9 @@ fn certificates(table: &Table<'_>) -> Vec<CertificateId> {
         };
         text.parse().map_err(wrong).ok()
     });
-    let named = table.text("client_cert_san").map(|name| CertificateId::Name(name.into()));
+    let named = table
+        .text("client_cert_san")
+        .map(|name| CertificateId::Name(name.into()));
     printed.into_iter().chain(named).collect()
 }
 
@@ -174,25 +241,47 @@ fn hash(token: String) -> Result<TokenHash, Wrong> {
 fn token_env(name: &str, env: Env<'_>) -> Result<String, Wrong> {
     let set = env(name).filter(|token| !token.is_empty());
     let hint = "set it to the participant's token";
-    set.ok_or_else(|| (format!(": the environment variable `{name}` is not set"), hint))
+    set.ok_or_else(|| {
+        (
+            format!(": the environment variable `{name}` is not set"),
+            hint,
+        )
+    })
 }
 
 fn token_file(path: &str, env: Env<'_>) -> Result<String, Wrong> {
     let full = expand_home(path, env).map_err(|error| (format!(": {error}"), FULL_PATH))?;
     let text = read_file(full);
-    text.map(|text| text.trim().to_owned())
-        .map_err(|error| (format!(": cannot read `{path}`: {error}"), "the file must contain only the token"))
+    text.map(|text| text.trim().to_owned()).map_err(|error| {
+        (
+            format!(": cannot read `{path}`: {error}"),
+            "the file must contain only the token",
+        )
+    })
 }
 
 /// The wires on which a participant may come in: all, unless `wires` names some.
 fn wires(table: &Table<'_>) -> Wires {
     let written = table.texts("wires");
     table.form("wires", ValueForm::Choices(vec!["mcp", "ws", "proto"]));
-    let Some(written) = written else { return Wires::ALL };
-    let mut wires = Wires { mcp: false, ws: false, proto: false };
+    let Some(written) = written else {
+        return Wires::ALL;
+    };
+    let mut wires = Wires {
+        mcp: false,
+        ws: false,
+        proto: false,
+    };
     if written.is_empty() {
-        let message = format!("`{}` opens no wire: the participant could not come in", table.full("wires"));
-        table.note_value("wires", message, "list `mcp`, `ws` or `proto`, or remove the key for all wires");
+        let message = format!(
+            "`{}` opens no wire: the participant could not come in",
+            table.full("wires")
+        );
+        table.note_value(
+            "wires",
+            message,
+            "list `mcp`, `ws` or `proto`, or remove the key for all wires",
+        );
     }
     for (name, location) in written {
         match name {
@@ -203,7 +292,9 @@ fn wires(table: &Table<'_>) -> Wires {
                 let message = format!("`{}`: there is no wire `{name}`", table.full("wires"));
                 let problem = Problem::new("config_value", message).at(location);
                 let otherwise = "the wires are `mcp`, `ws` and `proto`";
-                table.problems().note(problem.suggest(name, ["mcp", "ws", "proto"], otherwise));
+                table
+                    .problems()
+                    .note(problem.suggest(name, ["mcp", "ws", "proto"], otherwise));
             }
         }
     }
@@ -211,10 +302,22 @@ fn wires(table: &Table<'_>) -> Wires {
 }
 
 fn topics(table: &Table<'_>) -> Vec<TopicName> {
-    let written = table.texts("topics").unwrap_or_else(|| vec![(MAIN_TOPIC, table.location())]);
+    let written = table
+        .texts("topics")
+        .unwrap_or_else(|| vec![(MAIN_TOPIC, table.location())]);
     if written.is_empty() {
-        let message = format!("`{}` is empty: the participant could join no topic", table.full("topics"));
-        table.note_value("topics", message, "list a topic, or remove the key for `main`");
+        let message = format!(
+            "`{}` is empty: the participant could join no topic",
+            table.full("topics")
+        );
+        table.note_value(
+            "topics",
+            message,
+            "list a topic, or remove the key for `main`",
+        );
     }
-    written.into_iter().filter_map(|(name, location)| topic_name(name, location, table.problems())).collect()
+    written
+        .into_iter()
+        .filter_map(|(name, location)| topic_name(name, location, table.problems()))
+        .collect()
 }

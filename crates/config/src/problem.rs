@@ -24,7 +24,12 @@ pub struct Problem {
 impl Problem {
     /// A problem without location and hint.
     pub fn new(code: &'static str, message: impl Into<String>) -> Problem {
-        Problem { code, message: message.into(), location: None, hint: None }
+        Problem {
+            code,
+            message: message.into(),
+            location: None,
+            hint: None,
+        }
     }
 
     /// Adds the location.
@@ -55,8 +60,16 @@ impl Problem {
 
 /// Problems for a terminal: each with an excerpt of its file, a mark and its hint.
 pub fn report(problems: &[Problem], color: bool) -> String {
-    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-    problems.iter().map(|problem| problem.rendered(&renderer)).collect::<Vec<_>>().join("\n\n")
+    let renderer = if color {
+        Renderer::styled()
+    } else {
+        Renderer::plain()
+    };
+    problems
+        .iter()
+        .map(|problem| problem.rendered(&renderer))
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 /// Stands for the path in a rendered excerpt: a character that no text here has.
@@ -64,19 +77,30 @@ const PATH: &str = "\u{f8ff}";
 
 impl Problem {
     fn rendered(&self, renderer: &Renderer) -> String {
-        let title = Level::ERROR.primary_title(visible::line(&self.message)).id(self.code);
-        let hint = self.hint.as_ref().map(|hint| Level::HELP.message(visible::line(hint)));
+        let title = Level::ERROR
+            .primary_title(visible::line(&self.message))
+            .id(self.code);
+        let hint = self
+            .hint
+            .as_ref()
+            .map(|hint| Level::HELP.message(visible::line(hint)));
         let Some(location) = &self.location else {
             return renderer.render(&[Group::with_title(title).elements(hint)]);
         };
         let path = visible::line(&location.layer.name);
         let Some(excerpt) = Excerpt::at(location) else {
             let path = annotate_snippets::Origin::path(path);
-            let place = location.line.map_or_else(|| path.clone(), |line| path.clone().line(line));
+            let place = location
+                .line
+                .map_or_else(|| path.clone(), |line| path.clone().line(line));
             return renderer.render(&[title.element(place).elements(hint)]);
         };
         let line = excerpt.line;
-        let column = excerpt.text.get(..excerpt.marked.start).map_or(0, |before| before.chars().count()) + 1;
+        let column = excerpt
+            .text
+            .get(..excerpt.marked.start)
+            .map_or(0, |before| before.chars().count())
+            + 1;
         let snippet = Snippet::source(excerpt.text).line_start(line).path(PATH);
         let marked = snippet.annotation(AnnotationKind::Primary.span(excerpt.marked));
         let shown = renderer.render(&[title.element(marked).elements(hint)]);
@@ -100,8 +124,15 @@ impl fmt::Display for Problem {
 }
 
 /// A "did you mean" hint, if a known word is similar.
-pub(crate) fn suggestion<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub(crate) fn suggestion<'a>(
+    unknown: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
     let score = |word: &str| strsim::jaro_winkler(&unknown.to_lowercase(), word);
-    let near = known.into_iter().map(|word| (score(word), word)).filter(|(score, _)| *score > 0.8);
-    near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, word)| format!("did you mean `{word}`?"))
+    let near = known
+        .into_iter()
+        .map(|word| (score(word), word))
+        .filter(|(score, _)| *score > 0.8);
+    near.max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, word)| format!("did you mean `{word}`?"))
 }

@@ -1,4 +1,5 @@
-//! Tables `[profiles.NAME]`: named sets of capabilities for participants and topics. Sets of tools are read with them.
+//! Tables `[profiles.NAME]`: named sets of capabilities for participants and topics. Sets of tools
+//! are read with them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +27,11 @@ pub(crate) fn read(root: &Table<'_>) -> Profiles {
         let held = capabilities(&table, &sets);
         if held.is_none() && table.get("capabilities").is_none() {
             let message = format!("{} has no `capabilities`", table.name());
-            table.wrong("config_value", message, "list them; [] is a profile without capabilities");
+            table.wrong(
+                "config_value",
+                message,
+                "list them; [] is a profile without capabilities",
+            );
         }
         table.finish();
         (entry.key.clone(), held.unwrap_or_default())
@@ -47,7 +52,9 @@ pub(crate) fn profile(
         let message = format!("`{}`: there is no profile `{name}`", table.full(key));
         let problem = Problem::new("config_unknown_profile", message).at(table.place(key));
         let known = profiles.named.keys().map(String::as_str);
-        table.problems().note(problem.suggest(name, known, format!("add [profiles.{name}]")));
+        table
+            .problems()
+            .note(problem.suggest(name, known, format!("add [profiles.{name}]")));
     }
     found
 }

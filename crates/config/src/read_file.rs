@@ -9,7 +9,8 @@ use platform::open_regular;
 /// Largest file that [`read_file`] reads, bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// The text of a regular file. A pipe or a device, which could keep the program waiting or give text without end, is refused.
+/// The text of a regular file. A pipe or a device, which could keep the program waiting or give
+/// text without end, is refused.
 ///
 /// # Errors
 /// When the file cannot be opened or read, is not regular, or is too long.
@@ -18,6 +19,8 @@ pub(crate) fn read_file(path: impl AsRef<Path>) -> io::Result<String> {
     let mut text = String::new();
     match file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)? as u64 {
         0..=FILE_BYTES_MAX => Ok(text),
-        _ => Err(io::Error::other(format!("it has more than {FILE_BYTES_MAX} bytes"))),
+        _ => Err(io::Error::other(format!(
+            "it has more than {FILE_BYTES_MAX} bytes"
+        ))),
     }
 }

@@ -72,12 +72,21 @@ pub(crate) struct Table<'a> {
 
 impl<'a> Table<'a> {
     pub(crate) fn root(node: &'a Node, problems: &'a Problems) -> Table<'a> {
-        Table { node, path: String::new(), read_keys: RefCell::default(), problems }
+        Table {
+            node,
+            path: String::new(),
+            read_keys: RefCell::default(),
+            problems,
+        }
     }
 
     /// Name of the table in messages.
     pub(crate) fn name(&self) -> String {
-        if self.path.is_empty() { "the configuration".into() } else { format!("`[{}]`", self.path) }
+        if self.path.is_empty() {
+            "the configuration".into()
+        } else {
+            format!("`[{}]`", self.path)
+        }
     }
 
     pub(crate) fn location(&self) -> &'a Location {
@@ -89,8 +98,14 @@ impl<'a> Table<'a> {
     }
 
     /// Notes a problem in this table.
-    pub(crate) fn wrong(&self, code: &'static str, message: impl Into<String>, hint: impl Into<String>) {
-        self.problems.note(Problem::new(code, message).at(self.location()).hint(hint));
+    pub(crate) fn wrong(
+        &self,
+        code: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.problems
+            .note(Problem::new(code, message).at(self.location()).hint(hint));
     }
 
     /// The value under a key; marks the key as known.
@@ -128,11 +143,15 @@ impl<'a> Table<'a> {
     /// A number of bytes: `4096`, `"64KiB"`, `"4MiB"`.
     pub(crate) fn bytes(&self, key: &'static str) -> Option<usize> {
         self.form(key, ValueForm::Bytes);
-        self.read(key, "a number of bytes, such as 65536 or \"64KiB\"", |value| match value {
-            Value::Integer(number) => usize::try_from(*number).ok(),
-            Value::Text(text) => bytes(text),
-            _ => None,
-        })
+        self.read(
+            key,
+            "a number of bytes, such as 65536 or \"64KiB\"",
+            |value| match value {
+                Value::Integer(number) => usize::try_from(*number).ok(),
+                Value::Text(text) => bytes(text),
+                _ => None,
+            },
+        )
     }
 
     /// A span of time with its unit: `"500ms"`, `"30s"`, `"5m"`, `"2h"`.
@@ -145,17 +164,34 @@ impl<'a> Table<'a> {
     }
 
     /// One of several words.
-    pub(crate) fn choice<T: Copy>(&self, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
+    pub(crate) fn choice<T: Copy>(
+        &self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+    ) -> Option<T> {
         let text = self.text(key);
-        self.form(key, ValueForm::Choice(choices.iter().map(|(word, _)| *word).collect()));
+        self.form(
+            key,
+            ValueForm::Choice(choices.iter().map(|(word, _)| *word).collect()),
+        );
         let text = text?;
-        let found = choices.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        let found = choices
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, value)| *value);
         if found.is_none() {
-            let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let words: Vec<_> = choices
+                .iter()
+                .map(|(word, _)| format!("`{word}`"))
+                .collect();
             let message = format!("`{text}` is not a value of `{}`", self.full(key));
             let otherwise = format!("one of {}", words.join(", "));
             let problem = Problem::new("config_value", message).at(self.place(key));
-            self.problems.note(problem.suggest(text, choices.iter().map(|(word, _)| *word), otherwise));
+            self.problems.note(problem.suggest(
+                text,
+                choices.iter().map(|(word, _)| *word),
+                otherwise,
+            ));
         }
         found
     }
@@ -226,7 +262,10 @@ impl<'a> Table<'a> {
     /// Notes the form of a key, where it is not what the last reading of the key says.
     pub(crate) fn form(&self, key: &'static str, form: ValueForm) {
         #[cfg(test)]
-        self.problems.forms.borrow_mut().insert(self.full(key), form);
+        self.problems
+            .forms
+            .borrow_mut()
+            .insert(self.full(key), form);
         // Only the test that writes the schema reads it.
         #[cfg(not(test))]
         let _ = (key, form);
@@ -241,7 +280,11 @@ impl<'a> Table<'a> {
                 None
             }
         };
-        self.list(key).unwrap_or_default().iter().filter_map(table).collect()
+        self.list(key)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(table)
+            .collect()
     }
 
     /// Notes a problem for every unknown key.
@@ -269,25 +312,48 @@ impl<'a> Table<'a> {
     }
 
     /// Notes a problem in the value of a key.
-    pub(crate) fn note_at(&self, key: &str, code: &'static str, message: String, hint: impl Into<String>) {
-        self.problems.note(Problem::new(code, message).at(self.place(key)).hint(hint));
+    pub(crate) fn note_at(
+        &self,
+        key: &str,
+        code: &'static str,
+        message: String,
+        hint: impl Into<String>,
+    ) {
+        self.problems
+            .note(Problem::new(code, message).at(self.place(key)).hint(hint));
     }
 
     /// The location of a value; that of the table if the key is missing.
     pub(crate) fn place(&self, key: &str) -> &'a Location {
-        self.node.get(key).map_or(self.location(), |node| &node.location)
+        self.node
+            .get(key)
+            .map_or(self.location(), |node| &node.location)
     }
 
     /// The full name of a key of this table.
     pub(crate) fn full(&self, key: &str) -> String {
-        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+        if self.path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.path)
+        }
     }
 
     fn child(&self, path: String, node: &'a Node) -> Table<'a> {
-        Table { node, path, read_keys: RefCell::default(), problems: self.problems }
+        Table {
+            node,
+            path,
+            read_keys: RefCell::default(),
+            problems: self.problems,
+        }
     }
 
-    fn read<T>(&self, key: &'static str, wanted: &str, read: impl Fn(&'a Value) -> Option<T>) -> Option<T> {
+    fn read<T>(
+        &self,
+        key: &'static str,
+        wanted: &str,
+        read: impl Fn(&'a Value) -> Option<T>,
+    ) -> Option<T> {
         let node = self.get(key)?;
         let value = read(&node.value);
         if value.is_none() {
@@ -306,12 +372,14 @@ impl<'a> Table<'a> {
             Value::List(_) | Value::Table(_) => found.what().to_owned(),
         };
         let message = format!("`{}` must be {wanted}, not {found}", self.full(key));
-        self.problems.note(Problem::new("config_value", message).at(location));
+        self.problems
+            .note(Problem::new("config_value", message).at(location));
     }
 }
 
 /// The format of durations, for messages.
-pub const DURATION: &str = "a duration with its unit, such as \"500ms\", \"30s\", \"5m\", \"2h\" or \"7d\"";
+pub const DURATION: &str =
+    "a duration with its unit, such as \"500ms\", \"30s\", \"5m\", \"2h\" or \"7d\"";
 
 /// Parses `"500ms"`, `"30s"`, `"5m"`, `"2h"`, `"7d"`; zero is not accepted.
 pub fn duration(text: &str) -> Option<Duration> {
@@ -330,7 +398,10 @@ pub fn duration(text: &str) -> Option<Duration> {
 
 /// A number of bytes: `4096`, `"64KiB"`, `"4MiB"`.
 fn bytes(text: &str) -> Option<usize> {
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let (number, unit) = text.split_at(
+        text.find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len()),
+    );
     let number: usize = number.parse().ok()?;
     let unit = match unit.trim() {
         "" | "B" => 1,
@@ -364,9 +435,13 @@ mod tests {
         ] {
             assert_eq!(duration(text), expect.map(Duration::from_millis), "{text}");
         }
-        for (text, expect) in
-            [("12", Some(12)), ("64KiB", Some(65_536)), ("4 MiB", Some(4 << 20)), ("4MB", None), ("x", None)]
-        {
+        for (text, expect) in [
+            ("12", Some(12)),
+            ("64KiB", Some(65_536)),
+            ("4 MiB", Some(4 << 20)),
+            ("4MB", None),
+            ("x", None),
+        ] {
             assert_eq!(bytes(text), expect, "{text}");
         }
     }

@@ -26,15 +26,31 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<References> {
     let label_kept_ms = table.duration("label_ttl").map_or(LABEL_KEPT_MS, millis);
     let retry = table.duration("retry").unwrap_or(RETRY);
     let cache_dir = plain_path_at(&table, "cache_dir", env);
-    let files = ClientFiles { ca: plain_path_at(&table, "ca", env), ..ClientFiles::default() };
+    let files = ClientFiles {
+        ca: plain_path_at(&table, "ca", env),
+        ..ClientFiles::default()
+    };
     let tls = tls_files::client(&table, files, Oldest::Tls13, true);
     let (pins, tokens) = (pins(&table, hosts.as_ref()), tokens(&table, env));
     let digests = digests(&table);
     table.finish();
     let (hosts, tls, tokens) = (hosts?, tls?, tokens?);
-    let pinned = pins.into_iter().map(|(host, sha256)| (host, tls.pinning(sha256))).collect();
-    let settings = Settings { hosts, tokens, digests, label_kept_ms };
-    Some(References { settings, way: Http { tls, pinned }, cache_dir, retry })
+    let pinned = pins
+        .into_iter()
+        .map(|(host, sha256)| (host, tls.pinning(sha256)))
+        .collect();
+    let settings = Settings {
+        hosts,
+        tokens,
+        digests,
+        label_kept_ms,
+    };
+    Some(References {
+        settings,
+        way: Http { tls, pinned },
+        cache_dir,
+        retry,
+    })
 }
 
 fn hosts(table: &Table<'_>) -> Option<Hosts> {
@@ -43,7 +59,9 @@ fn hosts(table: &Table<'_>) -> Option<Hosts> {
         let hint = "for example \"buf.build\", or \"http://127.0.0.1:7070\" for a registry of this machine";
         table.note_value("hosts", format!("`{}`: {why}", table.full("hosts")), hint);
     };
-    let hosts = Hosts::new(written.iter().map(|(host, _)| *host)).inspect_err(wrong).ok()?;
+    let hosts = Hosts::new(written.iter().map(|(host, _)| *host))
+        .inspect_err(wrong)
+        .ok()?;
     (!written.is_empty()).then_some(hosts)
 }
 
@@ -51,7 +69,8 @@ fn hosts(table: &Table<'_>) -> Option<Hosts> {
 fn tokens(table: &Table<'_>, env: Env<'_>) -> Option<RegistryTokens> {
     let path = env("NETRC").or_else(|| expand_home("~/.netrc", env).ok());
     let mut netrc = String::new();
-    if let Some(file) = path.and_then(|path| open_regular(OpenOptions::new().read(true), path).ok()) {
+    if let Some(file) = path.and_then(|path| open_regular(OpenOptions::new().read(true), path).ok())
+    {
         // A file that is no text has no tokens.
         let _ = file.take(NETRC_BYTES_MAX).read_to_string(&mut netrc);
     }
@@ -59,7 +78,9 @@ fn tokens(table: &Table<'_>, env: Env<'_>) -> Option<RegistryTokens> {
         let hint = "set BUF_TOKEN to TOKEN@HOST,TOKEN@HOST, or to the token of buf.build";
         table.wrong("config_token", error.to_string(), hint);
     };
-    RegistryTokens::read(&env("BUF_TOKEN").unwrap_or_default(), &netrc).inspect_err(wrong).ok()
+    RegistryTokens::read(&env("BUF_TOKEN").unwrap_or_default(), &netrc)
+        .inspect_err(wrong)
+        .ok()
 }
 
 /// The SHA-256 of the certificates of hosts.
@@ -67,7 +88,11 @@ fn pins(table: &Table<'_>, hosts: Option<&Hosts>) -> HashMap<String, [u8; 32]> {
     let mut pins = HashMap::new();
     for entry in table.entries("pins") {
         if !hosts.is_some_and(|hosts| hosts.allows(&entry.key)) {
-            let message = format!("`{}`: `{}` is not among the hosts", table.full("pins"), entry.key);
+            let message = format!(
+                "`{}`: `{}` is not among the hosts",
+                table.full("pins"),
+                entry.key
+            );
             table.note_value("pins", message, "add it to `hosts`, spelled alike");
         }
         let printed = match &entry.node.value {
@@ -75,9 +100,14 @@ fn pins(table: &Table<'_>, hosts: Option<&Hosts>) -> HashMap<String, [u8; 32]> {
             _ => None,
         };
         match printed {
-            Some(CertificateId::Sha256(sha256)) => drop(pins.insert(entry.key.to_ascii_lowercase(), sha256)),
+            Some(CertificateId::Sha256(sha256)) => {
+                drop(pins.insert(entry.key.to_ascii_lowercase(), sha256))
+            }
             Some(CertificateId::Name(_)) | None => {
-                let message = format!("`{}` needs the SHA-256 of a certificate", table.full("pins"));
+                let message = format!(
+                    "`{}` needs the SHA-256 of a certificate",
+                    table.full("pins")
+                );
                 let hint = "openssl x509 -noout -fingerprint -sha256 -in FILE prints it";
                 table.note_at("pins", "config_tls", message, hint);
             }
@@ -90,10 +120,19 @@ fn pins(table: &Table<'_>, hosts: Option<&Hosts>) -> HashMap<String, [u8; 32]> {
 fn digests(table: &Table<'_>) -> Digests {
     let mut digests = Digests::default();
     for entry in table.entries("digests") {
-        let digest = if let Value::Text(text) = &entry.node.value { text.as_str() } else { "" };
+        let digest = if let Value::Text(text) = &entry.node.value {
+            text.as_str()
+        } else {
+            ""
+        };
         if let Err(why) = digests.add(&entry.key, digest) {
             let message = format!("`{}`: {why}", table.full("digests"));
-            table.note_at("digests", "config_value", message, "copy commit and digest from buf.lock");
+            table.note_at(
+                "digests",
+                "config_value",
+                message,
+                "copy commit and digest from buf.lock",
+            );
         }
     }
     digests

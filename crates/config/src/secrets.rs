@@ -1,5 +1,6 @@
-//! Secrets that a configuration names and does not have: `{ command = [...] }`, `{ file = "..." }`, `{ secret = "NAME" }`. They are read once
-//! the operator has agreed to the files, and kept until the files are read again.
+//! Secrets that a configuration names and does not have: `{ command = [...] }`, `{ file = "..." }`,
+//! `{ secret = "NAME" }`. They are read once the operator has agreed to the files, and kept until
+//! the files are read again.
 
 mod kept;
 mod keyring;
@@ -36,8 +37,7 @@ const READERS_MAX: usize = 8;
 pub const UNREAD: &str = "config_secret";
 
 /// Naming of a secret in the configuration.
-pub(crate) const FORMS: &str =
-    "write { command = [\"op\", \"read\", \"op://...\"] }, { file = \"/path\" } or { secret = \"NAME\" }";
+pub(crate) const FORMS: &str = "write { command = [\"op\", \"read\", \"op://...\"] }, { file = \"/path\" } or { secret = \"NAME\" }";
 
 /// Where a secret comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -70,7 +70,8 @@ pub struct Secrets(Mutex<HashMap<SecretSource, Reading>>);
 pub(crate) struct Outside<'a> {
     /// Environment variables.
     pub(crate) env: Env<'a>,
-    /// Secrets; `None` as long as the operator may not have agreed to the files, which could name any command.
+    /// Secrets; `None` as long as the operator may not have agreed to the files, which could name
+    /// any command.
     secrets: Option<&'a Secrets>,
     /// The secrets that were named.
     named: RefCell<Vec<NamedSecret>>,
@@ -85,8 +86,9 @@ pub(crate) struct NamedValue {
 }
 
 impl Secrets {
-    /// Reads these secrets anew, several at a time, and forgets all others. Blocks, for as long as the slowest commands take. Returns notes
-    /// about those that could not be read and stay as they were.
+    /// Reads these secrets anew, several at a time, and forgets all others. Blocks, for as long as
+    /// the slowest commands take. Returns notes about those that could not be read and stay as they
+    /// were.
     pub(crate) fn renew(&self, wanted: &[NamedSecret], kept: &KeptSecrets) -> Vec<String> {
         let mut sources: Vec<&SecretSource> = Vec::new();
         for one in wanted {
@@ -98,7 +100,9 @@ impl Secrets {
         let key = kept.sealing_key();
         let reader = || {
             loop {
-                let Some(source) = left.lock().next().copied() else { return };
+                let Some(source) = left.lock().next().copied() else {
+                    return;
+                };
                 let reading = source.read(kept, &key);
                 read.lock().insert(source.clone(), reading);
             }
@@ -112,14 +116,22 @@ impl Secrets {
         let before = std::mem::replace(&mut *known, read.into_inner());
         let mut notes = Vec::new();
         for (source, former) in before.into_iter().filter(|(_, former)| former.is_ok()) {
-            let Some(reading) = known.get_mut(&source) else { continue };
+            let Some(reading) = known.get_mut(&source) else {
+                continue;
+            };
             let why = match reading {
                 Err(no_secret) if !no_secret.is_unset => no_secret.why.clone(),
                 Ok(_) | Err(_) => continue,
             };
             *reading = former;
-            let keys = wanted.iter().filter(|one| one.source == source).map(|one| format!("`{}`", one.key));
-            notes.push(format!("{} stays as it was: {why}", keys.collect::<Vec<_>>().join(", ")));
+            let keys = wanted
+                .iter()
+                .filter(|one| one.source == source)
+                .map(|one| format!("`{}`", one.key));
+            notes.push(format!(
+                "{} stays as it was: {why}",
+                keys.collect::<Vec<_>>().join(", ")
+            ));
         }
         notes
     }
@@ -162,7 +174,11 @@ impl fmt::Display for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SecretSource::Command(words) => {
-                write!(f, "the command `{}`", words.first().map_or("", String::as_str))
+                write!(
+                    f,
+                    "the command `{}`",
+                    words.first().map_or("", String::as_str)
+                )
             }
             SecretSource::File(path) => write!(f, "the file {}", path.display()),
             SecretSource::Kept(name) => write!(f, "the kept secret `{name}`"),
@@ -186,12 +202,19 @@ impl SecretSource {
 impl<'a> Outside<'a> {
     /// The environment alone: secrets are named and not read.
     pub(crate) fn unread(env: Env<'a>) -> Outside<'a> {
-        Outside { env, secrets: None, named: RefCell::default() }
+        Outside {
+            env,
+            secrets: None,
+            named: RefCell::default(),
+        }
     }
 
     /// The environment and the secrets that were read.
     pub(crate) fn with(env: Env<'a>, secrets: &'a Secrets) -> Outside<'a> {
-        Outside { secrets: Some(secrets), ..Outside::unread(env) }
+        Outside {
+            secrets: Some(secrets),
+            ..Outside::unread(env)
+        }
     }
 
     /// The secrets that the configuration names, in its order.
@@ -207,22 +230,38 @@ impl<'a> Outside<'a> {
             "" => secret,
             prefix => Secret::new([prefix, secret.expose()].concat()),
         };
-        let text = self.secrets.map(|secrets| secrets.get(&source).map(with_prefix));
-        self.named.borrow_mut().push(NamedSecret { key: key.to_owned(), source });
-        Some(NamedValue { written: inline_in_full(node), text })
+        let text = self
+            .secrets
+            .map(|secrets| secrets.get(&source).map(with_prefix));
+        self.named.borrow_mut().push(NamedSecret {
+            key: key.to_owned(),
+            source,
+        });
+        Some(NamedValue {
+            written: inline_in_full(node),
+            text,
+        })
     }
 }
 
 /// Notes that the secret under a key cannot be read.
 pub(crate) fn note_unread(table: &Table<'_>, key: &str, no_secret: &NoSecret) {
-    let message = format!("the secret `{}` cannot be read: {}", table.full(key), no_secret.why);
+    let message = format!(
+        "the secret `{}` cannot be read: {}",
+        table.full(key),
+        no_secret.why
+    );
     table.note_at(key, UNREAD, message, no_secret.fix.as_str());
 }
 
 /// Where the secret of this table comes from.
 fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<SecretSource> {
     let wrong = |location: &Location, message: String, hint: String| {
-        problems.note(Problem::new("config_value", message).at(location).hint(hint));
+        problems.note(
+            Problem::new("config_value", message)
+                .at(location)
+                .hint(hint),
+        );
     };
     if let Some(caller) = node.get(CALLER) {
         let message = format!("`{key}`: `caller` is for values of `env` and `headers` of a server");
@@ -240,14 +279,19 @@ fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<S
     }
     if let Some(prefix) = node.get(PREFIX).filter(|prefix| prefix.text().is_none()) {
         let message = format!("`{key}.prefix` must be a text");
-        wrong(&prefix.location, message, "for example \"Bearer \"".to_owned());
+        wrong(
+            &prefix.location,
+            message,
+            "for example \"Bearer \"".to_owned(),
+        );
         return None;
     }
     match (node.get(COMMAND), node.get(FILE), node.get(SECRET)) {
         (Some(command), None, None) => {
             let words = words(command, env);
             if words.is_none() {
-                let message = format!("`{key}.command` must be a list of a program and its arguments");
+                let message =
+                    format!("`{key}.command` must be a list of a program and its arguments");
                 wrong(&command.location, message, FORMS.to_owned());
             }
             words.map(SecretSource::Command)
@@ -255,7 +299,11 @@ fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<S
         (None, Some(file), None) => {
             let path = file.text().filter(|path| !path.is_empty());
             let Some(path) = path else {
-                wrong(&file.location, format!("`{key}.file` must be a path"), FORMS.to_owned());
+                wrong(
+                    &file.location,
+                    format!("`{key}.file` must be a path"),
+                    FORMS.to_owned(),
+                );
                 return None;
             };
             let full = expand_home(path, env);
@@ -268,20 +316,34 @@ fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<S
             let name = secret.text().map_or(Err(SecretNameError), SecretName::new);
             name.map(SecretSource::Kept)
                 .map_err(|error| {
-                    wrong(&secret.location, format!("`{key}.secret`: {error}"), FORMS.to_owned())
+                    wrong(
+                        &secret.location,
+                        format!("`{key}.secret`: {error}"),
+                        FORMS.to_owned(),
+                    )
                 })
                 .ok()
         }
         (None, None, None) => {
-            wrong(&node.location, format!("`{key}` names no secret"), FORMS.to_owned());
+            wrong(
+                &node.location,
+                format!("`{key}` names no secret"),
+                FORMS.to_owned(),
+            );
             None
         }
         (command, file, _) => {
             let first = if command.is_some() { COMMAND } else { FILE };
-            let second = if command.is_some() && file.is_some() { FILE } else { SECRET };
+            let second = if command.is_some() && file.is_some() {
+                FILE
+            } else {
+                SECRET
+            };
             let message = format!("`{key}` has both `{first}` and `{second}`");
             problems.note(
-                Problem::new("config_twice", message).at(&node.location).hint("keep one of them".to_owned()),
+                Problem::new("config_twice", message)
+                    .at(&node.location)
+                    .hint("keep one of them".to_owned()),
             );
             None
         }
@@ -290,9 +352,13 @@ fn source(node: &Node, key: &str, env: Env<'_>, problems: &Problems) -> Option<S
 
 /// A program, with `~` expanded, and its arguments as they are written.
 fn words(command: &Node, env: Env<'_>) -> Option<Vec<String>> {
-    let Value::List(items) = &command.value else { return None };
-    let mut words: Vec<String> =
-        items.iter().map(|item| item.text().map(str::to_owned)).collect::<Option<_>>()?;
+    let Value::List(items) = &command.value else {
+        return None;
+    };
+    let mut words: Vec<String> = items
+        .iter()
+        .map(|item| item.text().map(str::to_owned))
+        .collect::<Option<_>>()?;
     let program = words.first_mut().filter(|program| !program.is_empty())?;
     if let Ok(full) = expand_home(program, env) {
         *program = full;
@@ -324,32 +390,54 @@ mod tests {
             ("hush\r\n\n", Ok("hush")),
             (" two words ", Ok(" two words ")),
             (longest.as_str(), Ok(longest.as_str())),
-            (&(longest.clone() + "x"), Err("it has more than 16384 bytes")),
+            (
+                &(longest.clone() + "x"),
+                Err("it has more than 16384 bytes"),
+            ),
             ("\n", Err("it is empty")),
             ("a\0b", Err("it has a NUL")),
         ] {
             let read = private(&path, content.as_bytes()).read(&kept, &kept.sealing_key());
-            let read = read.as_ref().map(Secret::expose).map_err(|none| none.why.as_str());
+            let read = read
+                .as_ref()
+                .map(Secret::expose)
+                .map_err(|none| none.why.as_str());
             assert_eq!(read, expect, "{} bytes", content.len());
         }
         let read = private(&path, b"\xff").read(&kept, &kept.sealing_key());
-        assert_eq!(read.err().map(|none| none.why).as_deref(), Some("it is not UTF-8"));
+        assert_eq!(
+            read.err().map(|none| none.why).as_deref(),
+            Some("it is not UTF-8")
+        );
     }
 
     #[test]
     fn what_cannot_be_read_again_stays_as_it_was() {
         let folder = tempfile::tempdir().unwrap();
-        let named =
-            |key: &str, source: &SecretSource| NamedSecret { key: key.into(), source: source.clone() };
+        let named = |key: &str, source: &SecretSource| NamedSecret {
+            key: key.into(),
+            source: source.clone(),
+        };
         // More than are read at a time.
         let sources: Vec<SecretSource> = (0..READERS_MAX + 2)
-            .map(|number| private(&folder.path().join(number.to_string()), number.to_string().as_bytes()))
+            .map(|number| {
+                private(
+                    &folder.path().join(number.to_string()),
+                    number.to_string().as_bytes(),
+                )
+            })
             .collect();
-        let wanted: Vec<NamedSecret> =
-            sources.iter().enumerate().map(|(number, source)| named(&format!("k{number}"), source)).collect();
+        let wanted: Vec<NamedSecret> = sources
+            .iter()
+            .enumerate()
+            .map(|(number, source)| named(&format!("k{number}"), source))
+            .collect();
         let (secrets, kept) = (Secrets::default(), KeptSecrets::default());
         let value = |number: usize| {
-            secrets.get(&sources[number]).map(|secret| secret.expose().to_owned()).map_err(|none| none.why)
+            secrets
+                .get(&sources[number])
+                .map(|secret| secret.expose().to_owned())
+                .map_err(|none| none.why)
         };
         assert!(secrets.renew(&wanted, &kept).is_empty());
         for number in 0..sources.len() {
@@ -358,13 +446,23 @@ mod tests {
         std::fs::remove_file(folder.path().join("0")).unwrap();
         private(&folder.path().join("1"), b"changed");
         let notes = secrets.renew(&wanted[..2], &kept);
-        assert_eq!((value(0), value(1)), (Ok("0".to_owned()), Ok("changed".to_owned())));
-        assert!(notes.len() == 1 && notes[0].starts_with("`k0` stays as it was: the file "), "{notes:?}");
+        assert_eq!(
+            (value(0), value(1)),
+            (Ok("0".to_owned()), Ok("changed".to_owned()))
+        );
+        assert!(
+            notes.len() == 1 && notes[0].starts_with("`k0` stays as it was: the file "),
+            "{notes:?}"
+        );
         assert_eq!(secrets.trouble(&sources[0]), None);
         // What is not wanted any more is forgotten, and what was never read has no value.
         assert!(value(2).is_err());
         let fresh = Secrets::default();
         assert!(fresh.renew(&wanted[..1], &kept).is_empty());
-        assert!(fresh.trouble(&sources[0]).is_some_and(|none| none.why.contains("cannot be read")));
+        assert!(
+            fresh
+                .trouble(&sources[0])
+                .is_some_and(|none| none.why.contains("cannot be read"))
+        );
     }
 }

@@ -28,12 +28,15 @@ use sandbox::{SANDBOXES, Sandbox};
 use sha2::{Digest as _, Sha256};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
-    Confinement, EraChoice, FirstUse, HttpConfig, IDLE_STOP, Mode, Policy, ProtoConfig, Secret, ServerConfig,
-    Sessions, Start, StdioConfig, Timeouts, Transport,
+    Confinement, EraChoice, FirstUse, HttpConfig, IDLE_STOP, Mode, Policy, ProtoConfig, Secret,
+    ServerConfig, Sessions, Start, StdioConfig, Timeouts, Transport,
 };
 
-const ERAS: [(&str, EraChoice); 3] =
-    [("auto", EraChoice::Auto), ("legacy", EraChoice::Legacy), ("modern", EraChoice::Modern)];
+const ERAS: [(&str, EraChoice); 3] = [
+    ("auto", EraChoice::Auto),
+    ("legacy", EraChoice::Legacy),
+    ("modern", EraChoice::Modern),
+];
 const SESSIONS: [(&str, Sessions); 4] = [
     ("auto", Sessions::Auto),
     ("shared", Sessions::Shared),
@@ -43,7 +46,11 @@ const SESSIONS: [(&str, Sessions); 4] = [
 
 const STARTS: [(&str, Start); 2] = [("demand", Start::Demand), ("always", Start::Always)];
 
-const PINS: [(&str, Mode); 3] = [("off", Mode::Off), ("warn", Mode::Warn), ("block", Mode::Block)];
+const PINS: [(&str, Mode); 3] = [
+    ("off", Mode::Off),
+    ("warn", Mode::Warn),
+    ("block", Mode::Block),
+];
 const FIRST: [(&str, FirstUse); 2] = [("trust", FirstUse::Trust), ("ask", FirstUse::Ask)];
 
 #[derive(Clone, Copy)]
@@ -69,7 +76,8 @@ const TYPES: [(&str, Type); 9] = [
     ("demo", Type::Demo),
 ];
 
-/// Reads every server, in the order of the configuration. `notices` receives messages about those that cannot start.
+/// Reads every server, in the order of the configuration. `notices` receives messages about those
+/// that cannot start.
 pub(crate) fn read(
     root: &Table<'_>,
     outside: &Outside<'_>,
@@ -89,19 +97,27 @@ pub(crate) fn read(
         }
     };
     let servers = tables.into_iter().filter_map(&mut one);
-    servers.map(|(server, auth)| (server.clone(), (server.name, auth))).unzip()
+    servers
+        .map(|(server, auth)| (server.clone(), (server.name, auth)))
+        .unzip()
 }
 
-/// A server of a client's file that the gateway cannot use as it is written: it is down and says why, and the others run. `None` if it
-/// has no name that a server can have.
+/// A server of a client's file that the gateway cannot use as it is written: it is down and says
+/// why, and the others run. `None` if it has no name that a server can have.
 fn unusable(
     entry: &TreeEntry,
     found: &[Problem],
     notices: &mut Vec<String>,
 ) -> Option<(ServerConfig, AuthConfig)> {
-    for Problem { message, location, .. } in found {
+    for Problem {
+        message, location, ..
+    } in found
+    {
         let place = location.as_ref().unwrap_or(&entry.location);
-        notices.push(format!("{place}: {message}, so the server `{}` cannot start", entry.key));
+        notices.push(format!(
+            "{place}: {message}, so the server `{}` cannot start",
+            entry.key
+        ));
     }
     let Problem { message, hint, .. } = found.first()?.clone();
     let fix = hint.unwrap_or_else(|| "change its entry in the file".to_owned());
@@ -121,7 +137,13 @@ fn unusable(
         idle_stop: IDLE_STOP,
         curation: None,
     };
-    Some((server, AuthConfig { kind: oauth::config::Kind::Headers, ..AuthConfig::default() }))
+    Some((
+        server,
+        AuthConfig {
+            kind: oauth::config::Kind::Headers,
+            ..AuthConfig::default()
+        },
+    ))
 }
 
 /// Keys of `[server]` that are the defaults of every server.
@@ -139,11 +161,23 @@ struct Standard {
 impl Standard {
     fn read(root: &Table<'_>) -> Self {
         let is_table = |node: &&Node| matches!(node.value, Value::Table(_));
-        let table = root.get("server").filter(is_table).and_then(|_| root.table("server"));
-        let sandbox = table.as_ref().and_then(|table| table.choice("sandbox", &SANDBOXES));
-        let pins = table.as_ref().map(|table| pins(table, Policy::default())).unwrap_or_default();
-        let sessions = table.as_ref().and_then(|table| table.choice("sessions", &SESSIONS));
-        let start = table.as_ref().and_then(|table| table.choice("start", &STARTS));
+        let table = root
+            .get("server")
+            .filter(is_table)
+            .and_then(|_| root.table("server"));
+        let sandbox = table
+            .as_ref()
+            .and_then(|table| table.choice("sandbox", &SANDBOXES));
+        let pins = table
+            .as_ref()
+            .map(|table| pins(table, Policy::default()))
+            .unwrap_or_default();
+        let sessions = table
+            .as_ref()
+            .and_then(|table| table.choice("sessions", &SESSIONS));
+        let start = table
+            .as_ref()
+            .and_then(|table| table.choice("start", &STARTS));
         let idle_stop = table.as_ref().and_then(|table| table.duration("idle_stop"));
         let env_pass = table.as_ref().map(env_pass).unwrap_or_default();
         Self {
@@ -167,9 +201,15 @@ fn server(
     // A disabled server needs no variables and no secrets.
     let written = |_: &str| Some(String::new());
     let name = server_id(entry, table.problems(), notices);
-    let variables = if enabled { Variables::of(outside) } else { Variables::of_disabled(&written) };
+    let variables = if enabled {
+        Variables::of(outside)
+    } else {
+        Variables::of_disabled(&written)
+    };
     let mut transport = transport(&table, &variables, enabled);
-    let has_process = transport.as_ref().is_none_or(|transport| transport.child().is_some());
+    let has_process = transport
+        .as_ref()
+        .is_none_or(|transport| transport.child().is_some());
     let confinement = sandbox::read(&table, &variables, standard.sandbox, has_process);
     if let Some(child) = transport.as_mut().and_then(Transport::child_mut) {
         child.confinement = confinement;
@@ -191,31 +231,53 @@ fn server(
         );
     }
     let (unset, unread) = (variables.unset(), variables.unread());
-    for Unset { variable, key, location } in &unset {
+    for Unset {
+        variable,
+        key,
+        location,
+    } in &unset
+    {
         notices.push(format!(
             "{location}: `{key}`: the environment variable `{variable}` is not set, so the server `{}` cannot start: \
              set it, or write a default: ${{{variable}:-...}}",
             entry.key
         ));
     }
-    for Unread { key, no_secret, location } in &unread {
+    for Unread {
+        key,
+        no_secret,
+        location,
+    } in &unread
+    {
         let (server, why) = (&entry.key, &no_secret.why);
-        let fix = if no_secret.is_unset { format!(": {}", no_secret.fix) } else { String::new() };
+        let fix = if no_secret.is_unset {
+            format!(": {}", no_secret.fix)
+        } else {
+            String::new()
+        };
         notices.push(format!(
             "{location}: the secret `{key}` cannot be read, so the server `{server}` cannot start: {why}{fix}"
         ));
     }
-    let transport = transport.map(|usable| lacking(unset.first(), unread.first()).unwrap_or(usable));
+    let transport =
+        transport.map(|usable| lacking(unset.first(), unread.first()).unwrap_or(usable));
     let prefix = prefix(&table, name.as_ref());
     let era = table.choice("era", &ERAS);
     let other_era = table.choice("protocolEra", &ERAS);
     if let (Some(_), Some(_)) = (era, other_era) {
-        let message = format!("{}: `era` and `protocolEra` are the same setting", table.name());
+        let message = format!(
+            "{}: `era` and `protocolEra` are the same setting",
+            table.name()
+        );
         table.wrong("config_twice", message, "keep one of them");
     }
     let era = era.or(other_era).unwrap_or_default();
     // A proto-mcp server has no modern era.
-    let era = if matches!(transport, Some(Transport::Proto(_))) { EraChoice::Legacy } else { era };
+    let era = if matches!(transport, Some(Transport::Proto(_))) {
+        EraChoice::Legacy
+    } else {
+        era
+    };
     // An API has no sessions, and so nothing that callers could not share.
     let usual = match (standard.sessions, &transport) {
         (Sessions::Auto, Some(Transport::OpenApi(_))) => Sessions::Shared,
@@ -225,8 +287,14 @@ fn server(
     let start = table.choice("start", &STARTS).unwrap_or(standard.start);
     let idle_stop = table.duration("idle_stop").unwrap_or(standard.idle_stop);
     if !has_process {
-        for key in ["start", "idle_stop"].into_iter().filter(|key| table.get(key).is_some()) {
-            notices.push(format!("{}: `{key}` has no effect: the server has no `command`", table.name()));
+        for key in ["start", "idle_stop"]
+            .into_iter()
+            .filter(|key| table.get(key).is_some())
+        {
+            notices.push(format!(
+                "{}: `{key}` has no effect: the server has no `command`",
+                table.name()
+            ));
         }
     }
     let timeouts = timeouts(&table);
@@ -265,7 +333,11 @@ fn env_pass(table: &Table<'_>) -> Vec<String> {
                 name.escape_debug()
             );
             let hint = "write names such as \"SSL_CERT_FILE\", without values and patterns";
-            table.problems().note(Problem::new("config_value", message).hint(hint).at(location));
+            table.problems().note(
+                Problem::new("config_value", message)
+                    .hint(hint)
+                    .at(location),
+            );
         } else if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
@@ -273,7 +345,8 @@ fn env_pass(table: &Table<'_>) -> Vec<String> {
     names
 }
 
-/// Gives a process the variables of the gateway's environment that are set, unless its own configuration sets them.
+/// Gives a process the variables of the gateway's environment that are set, unless its own
+/// configuration sets them.
 fn pass(child: &mut StdioConfig, names: &[String], env: Env<'_>) {
     for name in names {
         if child.env.iter().any(|(known, _)| known == name) {
@@ -307,18 +380,30 @@ fn pins(table: &Table<'_>, standard: Policy) -> Policy {
 /// The name of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.
 pub(crate) fn server_name(key: &str) -> String {
     let words: Vec<&str> = key.split_whitespace().collect();
-    if words.is_empty() { key.to_owned() } else { words.join("-") }
+    if words.is_empty() {
+        key.to_owned()
+    } else {
+        words.join("-")
+    }
 }
 
-/// The name under which a server of this name is in topics: its own, or another one where that belongs to callers or the gateway
-/// (`local`, `anonymous-1`, `system`, and what looks like them).
+/// The name under which a server of this name is in topics: its own, or another one where that
+/// belongs to callers or the gateway (`local`, `anonymous-1`, `system`, and what looks like them).
 #[must_use]
 pub fn free_name(name: &str) -> String {
     let is_taken = is_gateways_name(name) || ParticipantId::new(name) == Err(IdError::Reserved);
-    if is_taken && name != GATEWAY { format!("server-{name}") } else { name.to_owned() }
+    if is_taken && name != GATEWAY {
+        format!("server-{name}")
+    } else {
+        name.to_owned()
+    }
 }
 
-fn server_id(entry: &TreeEntry, problems: &Problems, notices: &mut Vec<String>) -> Option<ParticipantId> {
+fn server_id(
+    entry: &TreeEntry,
+    problems: &Problems,
+    notices: &mut Vec<String>,
+) -> Option<ParticipantId> {
     let written = server_name(&entry.key);
     let name = free_name(&written);
     if name != written {
@@ -328,8 +413,11 @@ fn server_id(entry: &TreeEntry, problems: &Problems, notices: &mut Vec<String>) 
         ));
     }
     if name == GATEWAY {
-        let problem =
-            Problem::new("config_name", format!("a server cannot be called `{GATEWAY}`")).at(&entry.location);
+        let problem = Problem::new(
+            "config_name",
+            format!("a server cannot be called `{GATEWAY}`"),
+        )
+        .at(&entry.location);
         problems.note(problem.hint("the gateway uses that name itself: choose another"));
         return None;
     }
@@ -341,7 +429,9 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
     let command = variables.path_at(table, "command");
     let args = args(table, variables);
     let child_env = variables.secrets_at(table, "env");
-    let cwd = variables.path_at(table, "cwd").map(|cwd| PathBuf::from(cwd.expose()));
+    let cwd = variables
+        .path_at(table, "cwd")
+        .map(|cwd| PathBuf::from(cwd.expose()));
     let url = variables.secret_at(table, "url");
     let headers = variables.secrets_at(table, "headers");
     let description = variables.path_at(table, "openapi");
@@ -351,7 +441,11 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
     // Where a variable is not set, the text is not the one that counts.
     let is_whole = variables.unset().is_empty();
     // Files of a server that cannot start, or is disabled, may be missing too.
-    let tls_files = if enabled && is_whole { tls_files } else { ClientFiles::default() };
+    let tls_files = if enabled && is_whole {
+        tls_files
+    } else {
+        ClientFiles::default()
+    };
     let typed_wrongly = kind.is_none() && table.get("type").is_some();
     let kind = match (kind, &command, &url) {
         (Some(kind), _, _) => kind,
@@ -361,7 +455,11 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
         (None, None, None) if typed_wrongly => return None,
         (None, None, None) => {
             let message = format!("{} has neither `command` nor `url`", table.name());
-            table.wrong("config_missing", message, "add a `command` to start, or a `url` to connect to");
+            table.wrong(
+                "config_missing",
+                message,
+                "add a `command` to start, or a `url` to connect to",
+            );
             return None;
         }
         (None, Some(_), Some(_)) => {
@@ -371,11 +469,21 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
         }
     };
     if fallback.is_some() && !(matches!(kind, Type::Proto) && command.is_some()) {
-        let message = format!("{} has no other protocol to fall back to", table.full("fallback"));
-        table.note_value("fallback", message, "it is for a server with `type = \"proto\"` and a `command`");
+        let message = format!(
+            "{} has no other protocol to fall back to",
+            table.full("fallback")
+        );
+        table.note_value(
+            "fallback",
+            message,
+            "it is for a server with `type = \"proto\"` and a `command`",
+        );
     }
     if !matches!(kind, Type::OpenApi) {
-        for key in ["openapi", "query"].into_iter().filter(|key| table.get(key).is_some()) {
+        for key in ["openapi", "query"]
+            .into_iter()
+            .filter(|key| table.get(key).is_some())
+        {
             let message = format!("`{}` is for servers that are HTTP APIs", table.full(key));
             table.note_value(
                 key,
@@ -393,17 +501,31 @@ fn transport(table: &Table<'_>, variables: &Variables<'_>, enabled: bool) -> Opt
             let first = url.as_ref().unwrap_or(&description);
             let is_encrypted = !first.expose().starts_with("http://");
             let tls = tls_files::client(table, tls_files, Oldest::Tls12, is_encrypted)?;
-            let given = openapi::Given { url, headers, query, reads: enabled && is_whole };
-            good.then(|| openapi::read(table, &description, given, tls)).flatten()
+            let given = openapi::Given {
+                url,
+                headers,
+                query,
+                reads: enabled && is_whole,
+            };
+            good.then(|| openapi::read(table, &description, given, tls))
+                .flatten()
         }
         Type::Stdio => {
             let command = needed(table, "command", command)?;
-            Some(Transport::Stdio(child(table, &command, (args, child_env, cwd), variables)))
+            Some(Transport::Stdio(child(
+                table,
+                &command,
+                (args, child_env, cwd),
+                variables,
+            )))
         }
         Type::Proto => match (command, url) {
             (Some(command), None) => {
                 let child = child(table, &command, (args, child_env, cwd), variables);
-                Some(Transport::Proto(ProtoConfig::Child { child, fallback: fallback.unwrap_or(true) }))
+                Some(Transport::Proto(ProtoConfig::Child {
+                    child,
+                    fallback: fallback.unwrap_or(true),
+                }))
             }
             (None, url) => {
                 let url = needed(table, "url", url)?;
@@ -449,7 +571,13 @@ fn child(
 ) -> StdioConfig {
     check_command(table, command, cwd.as_deref(), variables.env());
     env_names(table, &env);
-    StdioConfig { command: command.expose().to_owned(), args, env, cwd, confinement: Confinement::default() }
+    StdioConfig {
+        command: command.expose().to_owned(),
+        args,
+        env,
+        cwd,
+        confinement: Confinement::default(),
+    }
 }
 
 fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option<Secret> {
@@ -464,10 +592,16 @@ fn needed(table: &Table<'_>, key: &'static str, value: Option<Secret>) -> Option
 /// Checks that a command with blanks is a program, and not a program with arguments.
 fn check_command(table: &Table<'_>, command: &Secret, cwd: Option<&Path>, env: Env<'_>) {
     let mut words = command.written().split_whitespace();
-    let (Some(program), Some(first)) = (words.next(), words.next()) else { return };
+    let (Some(program), Some(first)) = (words.next(), words.next()) else {
+        return;
+    };
     let path = env("PATH").unwrap_or_default();
-    let dirs = std::env::split_paths(&path).chain(cwd.map(Path::to_owned)).chain([PathBuf::new()]);
-    let is_found = dirs.map(|dir| dir.join(command.expose())).any(|file| file.exists());
+    let dirs = std::env::split_paths(&path)
+        .chain(cwd.map(Path::to_owned))
+        .chain([PathBuf::new()]);
+    let is_found = dirs
+        .map(|dir| dir.join(command.expose()))
+        .any(|file| file.exists());
     // The variables of a disabled server are empty.
     if is_found || is_reference(command.written()) {
         return;
@@ -487,7 +621,8 @@ fn check_command(table: &Table<'_>, command: &Secret, cwd: Option<&Path>, env: E
 
 fn args(table: &Table<'_>, variables: &Variables<'_>) -> Vec<Secret> {
     let texts = table.texts("args").unwrap_or_default();
-    let one = |(text, location)| variables.secret(text, table.full("args"), location, table.problems());
+    let one =
+        |(text, location)| variables.secret(text, table.full("args"), location, table.problems());
     texts.into_iter().map(one).collect()
 }
 
@@ -499,7 +634,11 @@ fn env_names(table: &Table<'_>, variables: &[(String, Secret)]) {
                 table.full("env"),
                 name.escape_debug()
             );
-            table.note_value("env", message, "a name has no `=`, and names and values have no NUL");
+            table.note_value(
+                "env",
+                message,
+                "a name has no `=`, and names and values have no NUL",
+            );
         }
     }
 }
@@ -511,11 +650,15 @@ fn check_url(table: &Table<'_>, url: &Secret) -> bool {
         return true;
     }
     let parsed: Result<hyper::Uri, _> = url.expose().parse();
-    let good =
-        parsed.is_ok_and(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some());
+    let good = parsed.is_ok_and(|uri| {
+        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
+    });
     if !good {
-        let message =
-            format!("`{}` is not an absolute http or https URL: `{}`", table.full("url"), url.written());
+        let message = format!(
+            "`{}` is not an absolute http or https URL: `{}`",
+            table.full("url"),
+            url.written()
+        );
         table.note_value("url", message, "for example \"http://127.0.0.1:9000/mcp\"");
     }
     good
@@ -527,7 +670,11 @@ fn check_headers(table: &Table<'_>, headers: &[(String, Secret)]) -> bool {
             || hyper::header::HeaderValue::from_str(value.expose()).is_err()
     });
     if let Some((name, _)) = wrong {
-        let message = format!("`{}`: `{}` is not a valid header", table.full("headers"), name.escape_debug());
+        let message = format!(
+            "`{}`: `{}` is not a valid header",
+            table.full("headers"),
+            name.escape_debug()
+        );
         table.note_value(
             "headers",
             message,
@@ -554,19 +701,31 @@ fn prefix(table: &Table<'_>, name: Option<&ParticipantId>) -> Arc<str> {
     }
 }
 
-/// The prefix of a server without a configured one: its name with `_` for other characters. Where these are letters of other scripts,
-/// which would all be `_`, what is left is followed by digits that differ where names differ.
+/// The prefix of a server without a configured one: its name with `_` for other characters. Where
+/// these are letters of other scripts, which would all be `_`, what is left is followed by digits
+/// that differ where names differ.
 fn default_prefix(name: &str) -> String {
-    let fitting: String = name.chars().map(|c| if fits_prefix(c) { c } else { '_' }).collect();
+    let fitting: String = name
+        .chars()
+        .map(|c| if fits_prefix(c) { c } else { '_' })
+        .collect();
     if name.is_ascii() {
         return fitting;
     }
-    let mut left: String = fitting.split('_').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("_");
+    let mut left: String = fitting
+        .split('_')
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("_");
     if left.is_empty() {
         left.push('s');
     }
     let digest = Sha256::digest(name.as_bytes());
-    let digits: String = digest.iter().take(3).map(|byte| format!("{byte:02x}")).collect();
+    let digits: String = digest
+        .iter()
+        .take(3)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("{left}_{digits}")
 }
 
@@ -583,27 +742,49 @@ pub(crate) fn timeouts(table: &Table<'_>) -> Timeouts {
         match entry.node.text().and_then(duration) {
             Some(time) => drop(tools.insert(entry.key.clone(), time)),
             None => {
-                let message = format!("`{}.{}` must be {DURATION}", table.full("tool_timeouts"), entry.key);
-                table.problems().note(Problem::new("config_value", message).at(&entry.location));
+                let message = format!(
+                    "`{}.{}` must be {DURATION}",
+                    table.full("tool_timeouts"),
+                    entry.key
+                );
+                table
+                    .problems()
+                    .note(Problem::new("config_value", message).at(&entry.location));
             }
         }
     }
-    let request = table.duration("request_timeout").unwrap_or(standard.request);
+    let request = table
+        .duration("request_timeout")
+        .unwrap_or(standard.request);
     let longest = tools.values().copied().fold(request, Duration::max);
     let written_max = table.duration("max_timeout");
     if written_max.is_some_and(|max| max < longest) {
-        let message = format!("`{}` is shorter than another timeout", table.full("max_timeout"));
-        table.note_value("max_timeout", message, "`max_timeout` limits all other timeouts: raise it");
+        let message = format!(
+            "`{}` is shorter than another timeout",
+            table.full("max_timeout")
+        );
+        table.note_value(
+            "max_timeout",
+            message,
+            "`max_timeout` limits all other timeouts: raise it",
+        );
     }
     let max = written_max.unwrap_or_else(|| standard.max.max(longest));
-    Timeouts { start: table.duration("start_timeout").unwrap_or(standard.start), request, tools, max }
+    Timeouts {
+        start: table.duration("start_timeout").unwrap_or(standard.start),
+        request,
+        tools,
+        max,
+    }
 }
 
 /// Messages about arguments that begin with `~/`, which only a shell expands.
 pub(crate) fn unexpanded(tree: &Node) -> Vec<String> {
     let mut found = Vec::new();
     for server in tree.get("servers").map(Node::entries).unwrap_or_default() {
-        let Some(Value::List(items)) = server.node.get("args").map(|node| &node.value) else { continue };
+        let Some(Value::List(items)) = server.node.get("args").map(|node| &node.value) else {
+            continue;
+        };
         for (item, text) in items.iter().filter_map(|item| Some((item, item.text()?))) {
             if text.starts_with("~/") {
                 found.push(format!(

@@ -1,4 +1,5 @@
-//! Tables `[sets.NAME]`: named sets of tools, which topics and capabilities name as `@NAME`; and patterns of tools elsewhere.
+//! Tables `[sets.NAME]`: named sets of tools, which topics and capabilities name as `@NAME`; and
+//! patterns of tools elsewhere.
 
 use access::config::Sets;
 use model::{NameFilter, NamePattern};
@@ -16,10 +17,16 @@ pub(crate) fn read(root: &Table<'_>) -> Sets {
         let written = table.texts("tools");
         if written.is_none() && table.get("tools").is_none() {
             let message = format!("{} has no `tools`", table.name());
-            table.wrong("config_value", message, "list patterns of tools; [] is a set without tools");
+            table.wrong(
+                "config_value",
+                message,
+                "list patterns of tools; [] is a set without tools",
+            );
         }
         let patterns = written.unwrap_or_default().into_iter();
-        let patterns = patterns.filter_map(|text| name_pattern(&table, "tools", text)).collect();
+        let patterns = patterns
+            .filter_map(|text| name_pattern(&table, "tools", text))
+            .collect();
         table.finish();
         (entry.key.clone(), patterns)
     };
@@ -38,39 +45,72 @@ pub(crate) fn of<'s>(
         let message = format!("`{}`: there is no set `{name}`", table.full(key));
         let problem = Problem::new("config_unknown_set", message).at(location);
         let known = sets.keys().map(String::as_str);
-        table.problems().note(problem.suggest(name, known, format!("add [sets.{name}]")));
+        table
+            .problems()
+            .note(problem.suggest(name, known, format!("add [sets.{name}]")));
     }
     found.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The names that `tools` and `hide` choose, by patterns and, where there are `sets`, by those of the sets that they name.
+/// The names that `tools` and `hide` choose, by patterns and, where there are `sets`, by those of
+/// the sets that they name.
 pub(crate) fn name_filter(table: &Table<'_>, sets: Option<&Sets>) -> NameFilter {
-    let patterns = |key, (text, location): (&str, &Location)| match (text.strip_prefix(SIGN), sets) {
+    let patterns = |key, (text, location): (&str, &Location)| match (text.strip_prefix(SIGN), sets)
+    {
         (Some(name), Some(sets)) => of(sets, name, table, (key, location)).to_vec(),
         (Some(_), None) => {
-            let message = format!("`{}`: `{text}` is a set, whose names have prefixes", table.full(key));
+            let message = format!(
+                "`{}`: `{text}` is a set, whose names have prefixes",
+                table.full(key)
+            );
             let problem = Problem::new("config_value", message).at(location);
-            table.problems().note(problem.hint("a topic takes sets: write the server's own names here"));
+            table
+                .problems()
+                .note(problem.hint("a topic takes sets: write the server's own names here"));
             Vec::new()
         }
-        (None, _) => name_pattern(table, key, (text, location)).into_iter().collect(),
+        (None, _) => name_pattern(table, key, (text, location))
+            .into_iter()
+            .collect(),
     };
-    let read = |key| Some(table.texts(key)?.into_iter().flat_map(|text| patterns(key, text)).collect());
-    NameFilter { only: read("tools"), hide: read("hide").unwrap_or_default() }
+    let read = |key| {
+        Some(
+            table
+                .texts(key)?
+                .into_iter()
+                .flat_map(|text| patterns(key, text))
+                .collect(),
+        )
+    };
+    NameFilter {
+        only: read("tools"),
+        hide: read("hide").unwrap_or_default(),
+    }
 }
 
 /// A pattern of names; notes a problem if the text is none.
-fn name_pattern(table: &Table<'_>, key: &str, (text, location): (&str, &Location)) -> Option<NamePattern> {
+fn name_pattern(
+    table: &Table<'_>,
+    key: &str,
+    (text, location): (&str, &Location),
+) -> Option<NamePattern> {
     let wrong = |error| {
-        let message = format!("`{}`: `{}` is no pattern: {error}", table.full(key), text.escape_debug());
-        table
-            .problems()
-            .note(Problem::new("config_value", message).at(location).hint("for example \"get_*\""));
+        let message = format!(
+            "`{}`: `{}` is no pattern: {error}",
+            table.full(key),
+            text.escape_debug()
+        );
+        table.problems().note(
+            Problem::new("config_value", message)
+                .at(location)
+                .hint("for example \"get_*\""),
+        );
     };
     NamePattern::parse(text).map_err(wrong).ok()
 }
 
-/// The set of tools that a capability for calls names as its context, behind the beginning of the capability.
+/// The set of tools that a capability for calls names as its context, behind the beginning of the
+/// capability.
 pub(crate) fn named(kind: &str) -> Option<(&str, &str)> {
     let at = kind.strip_prefix("mcp/")?.find(":tools/call:")? + "mcp/".len() + ":tools/call:".len();
     let (act, context) = kind.split_at(at);

@@ -16,10 +16,14 @@ use crate::servers::auth;
 use crate::tls_files;
 use crate::values::{Env, plain_path_at};
 
-const PAYLOADS: [(&str, Payloads); 3] =
-    [("full", Payloads::Full), ("digest", Payloads::Digest), ("none", Payloads::None)];
+const PAYLOADS: [(&str, Payloads); 3] = [
+    ("full", Payloads::Full),
+    ("digest", Payloads::Digest),
+    ("none", Payloads::None),
+];
 
-/// Reads `[server]`, `[audit]` and `[registry]`, all else by default; `None` if the listen address is not valid.
+/// Reads `[server]`, `[audit]` and `[registry]`, all else by default; `None` if the listen address
+/// is not valid.
 pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let table = root.table("server")?;
     let listen = listen(&table);
@@ -28,22 +32,43 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
     let public_url = public_url(&table);
     let hosts = hosts.into_iter().map(|(host, _)| host.to_ascii_lowercase());
     // Its host is the gateway's, with its port or the scheme's.
-    let hosts = hosts.chain(public_url.iter().map(|url| url.authority().to_owned())).collect();
+    let hosts = hosts
+        .chain(public_url.iter().map(|url| url.authority().to_owned()))
+        .collect();
     let legacy_sse = table.flag("legacy_sse").unwrap_or(false);
     let operator_key = table.flag("operator_key").unwrap_or(true);
     let tls = tls_files::server(&table, env);
     let count = |key, standard| {
-        table.count(key).map_or(standard, |count| usize::try_from(count).unwrap_or(usize::MAX))
+        table.count(key).map_or(standard, |count| {
+            usize::try_from(count).unwrap_or(usize::MAX)
+        })
     };
-    let starts_at_once =
-        above_zero(&table, "starts_at_once", Some(count("starts_at_once", STARTS_AT_ONCE)), 1);
+    let starts_at_once = above_zero(
+        &table,
+        "starts_at_once",
+        Some(count("starts_at_once", STARTS_AT_ONCE)),
+        1,
+    );
     let probes_at_once = count("probes_at_once", PROBES_AT_ONCE);
     // The tables of servers read them.
-    for key in ["env_pass", "sandbox", "pins", "pins_first", "sessions", "start", "idle_stop"] {
+    for key in [
+        "env_pass",
+        "sandbox",
+        "pins",
+        "pins_first",
+        "sessions",
+        "start",
+        "idle_stop",
+    ] {
         let _ = table.get(key);
     }
     let key = auth::key(&table, env);
-    let limits = Arc::new(table.table("limits").map(|table| limits(table)).unwrap_or_default());
+    let limits = Arc::new(
+        table
+            .table("limits")
+            .map(|table| limits(table))
+            .unwrap_or_default(),
+    );
     table.finish();
     let (audit, references) = (audit(root), references::read(root, env));
     let listen = listen?;
@@ -67,25 +92,43 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
 }
 
 fn audit(root: &Table<'_>) -> AuditConfig {
-    let Some(table) = root.table("audit") else { return AuditConfig::default() };
+    let Some(table) = root.table("audit") else {
+        return AuditConfig::default();
+    };
     let enabled = table.flag("enabled").unwrap_or(true);
     let payloads = table.choice("payloads", &PAYLOADS).unwrap_or_default();
     let redact = table.texts("redact").unwrap_or_default();
-    let redact = redact.into_iter().map(|(name, _)| name.to_owned()).collect();
+    let redact = redact
+        .into_iter()
+        .map(|(name, _)| name.to_owned())
+        .collect();
     table.finish();
-    AuditConfig { enabled, payloads, redact }
+    AuditConfig {
+        enabled,
+        payloads,
+        redact,
+    }
 }
 
 /// Parses the listen address. `localhost:PORT` and `:PORT` mean loopback; no name is looked up.
 fn listen(table: &Table<'_>) -> Option<SocketAddr> {
     let written = table.text("listen")?;
-    let loopback = |port: &str| port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)));
-    let parsed = match written.strip_prefix("localhost:").or_else(|| written.strip_prefix(':')) {
+    let loopback = |port: &str| {
+        port.parse()
+            .map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port)))
+    };
+    let parsed = match written
+        .strip_prefix("localhost:")
+        .or_else(|| written.strip_prefix(':'))
+    {
         Some(port) => loopback(port).ok(),
         None => written.parse().ok(),
     };
     if parsed.is_none() {
-        let message = format!("`{}` must be an address and a port, not \"{written}\"", table.full("listen"));
+        let message = format!(
+            "`{}` must be an address and a port, not \"{written}\"",
+            table.full("listen")
+        );
         table.note_value(
             "listen",
             message,
@@ -100,7 +143,11 @@ fn public_url(table: &Table<'_>) -> Option<PublicUrl> {
     let written = table.text("public_url")?;
     let wrong = |error: PublicUrlError| {
         let message = format!("`{}` {error}", table.full("public_url"));
-        table.note_value("public_url", message, "for example \"https://mcp.example.com\"");
+        table.note_value(
+            "public_url",
+            message,
+            "for example \"https://mcp.example.com\"",
+        );
     };
     PublicUrl::parse(written).map_err(wrong).ok()
 }
@@ -109,7 +156,9 @@ fn limits(table: Table<'_>) -> Limits {
     let standard = Limits::default();
     let bytes = |key, standard: usize| above_zero(&table, key, table.bytes(key), standard);
     let count = |key, standard: usize| {
-        let count = table.count(key).map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        let count = table
+            .count(key)
+            .map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         above_zero(&table, key, count, standard)
     };
     let time = |key, standard: Duration| table.duration(key).unwrap_or(standard);
@@ -118,7 +167,9 @@ fn limits(table: Table<'_>) -> Limits {
     // A share always has room for one whole body.
     let held_share = default_share(held_bytes_max).max(body_bytes_max);
     let proposal_bytes_max = bytes("proposal_bytes_max", standard.proposal_bytes_max);
-    let proposal_share = default_share(proposal_bytes_max).max(body_bytes_max).min(proposal_bytes_max);
+    let proposal_share = default_share(proposal_bytes_max)
+        .max(body_bytes_max)
+        .min(proposal_bytes_max);
     let connections_max = count("connections_max", standard.connections_max);
     let sessions_max = count("sessions_max", standard.sessions_max);
     let upstream_calls_max = count("upstream_calls_max", standard.upstream_calls_max);
@@ -129,7 +180,8 @@ fn limits(table: Table<'_>) -> Limits {
         header_bytes_max: bytes("header_bytes_max", standard.header_bytes_max),
         line_bytes_max: bytes("line_bytes_max", standard.line_bytes_max),
         held_bytes_max,
-        participant_held_bytes_max: bytes("participant_held_bytes_max", held_share).min(held_bytes_max),
+        participant_held_bytes_max: bytes("participant_held_bytes_max", held_share)
+            .min(held_bytes_max),
         envelope_bytes_max: bytes("envelope_bytes_max", standard.envelope_bytes_max),
         connections_max,
         participant_connections_max: share("participant_connections_max", connections_max),
@@ -140,7 +192,10 @@ fn limits(table: Table<'_>) -> Limits {
         upstream_calls_max,
         participant_upstream_calls_max: share("participant_upstream_calls_max", upstream_calls_max),
         upstream_sessions_max,
-        participant_upstream_sessions_max: share("participant_upstream_sessions_max", upstream_sessions_max),
+        participant_upstream_sessions_max: share(
+            "participant_upstream_sessions_max",
+            upstream_sessions_max,
+        ),
         upstream_session_idle: time("upstream_session_idle", standard.upstream_session_idle),
         queue_len_max: count("queue_len_max", standard.queue_len_max),
         resume_events_max: count("resume_events_max", standard.resume_events_max),
@@ -159,7 +214,12 @@ fn limits(table: Table<'_>) -> Limits {
     limits
 }
 
-fn above_zero(table: &Table<'_>, key: &'static str, value: Option<usize>, standard: usize) -> usize {
+fn above_zero(
+    table: &Table<'_>,
+    key: &'static str,
+    value: Option<usize>,
+    standard: usize,
+) -> usize {
     if value == Some(0) {
         let message = format!("`{}` must be more than 0", table.full(key));
         table.note_value(key, message, "remove it for the default");

@@ -1,4 +1,5 @@
-//! Trees as TOML or JSON, with variables unexpanded; literal secrets are hidden from all but the one who is asked for consent.
+//! Trees as TOML or JSON, with variables unexpanded; literal secrets are hidden from all but the
+//! one who is asked for consent.
 
 use std::fmt::Write as _;
 
@@ -11,14 +12,30 @@ use crate::node::{Node, TreeEntry, Value};
 /// The tree as TOML; with `origins`, every value has a comment with its location.
 pub fn to_toml(tree: &Node, origins: bool) -> String {
     let mut out = String::new();
-    table(&mut out, &[], tree, Style { origins, hides: true });
+    table(
+        &mut out,
+        &[],
+        tree,
+        Style {
+            origins,
+            hides: true,
+        },
+    );
     out
 }
 
 /// The tree as TOML, values in `env` and `headers` too as they are written.
 pub(crate) fn to_toml_in_full(tree: &Node) -> String {
     let mut out = String::new();
-    table(&mut out, &[], tree, Style { origins: false, hides: false });
+    table(
+        &mut out,
+        &[],
+        tree,
+        Style {
+            origins: false,
+            hides: false,
+        },
+    );
     out
 }
 
@@ -41,7 +58,11 @@ pub fn to_json(tree: &Node) -> Json {
 
 fn table<'a>(out: &mut String, path: &[&'a str], node: &'a Node, style: Style) {
     let is_table = |entry: &&TreeEntry| matches!(entry.node.value, Value::Table(_));
-    let plain: Vec<&TreeEntry> = node.entries().iter().filter(|entry| !is_table(entry)).collect();
+    let plain: Vec<&TreeEntry> = node
+        .entries()
+        .iter()
+        .filter(|entry| !is_table(entry))
+        .collect();
     if !path.is_empty() && (!plain.is_empty() || node.entries().is_empty()) {
         let name: Vec<String> = path.iter().map(|key| toml_key(key)).collect();
         let gap = if out.is_empty() { "" } else { "\n" };
@@ -55,7 +76,12 @@ fn table<'a>(out: &mut String, path: &[&'a str], node: &'a Node, style: Style) {
     };
     for entry in plain {
         let hides = style.hides && (is_secret || SECRET_KEYS.contains(&entry.key.as_str()));
-        let _ = write!(out, "{} = {}", toml_key(&entry.key), inline(&entry.node, hides));
+        let _ = write!(
+            out,
+            "{} = {}",
+            toml_key(&entry.key),
+            inline(&entry.node, hides)
+        );
         if style.origins {
             let _ = write!(out, "  # {}", entry.node.location);
         }
@@ -79,8 +105,9 @@ fn inline(node: &Node, secret: bool) -> String {
             format!("[{}]", items.join(", "))
         }
         Value::Table(entries) => {
-            let pair =
-                |entry: &TreeEntry| format!("{} = {}", toml_key(&entry.key), inline(&entry.node, secret));
+            let pair = |entry: &TreeEntry| {
+                format!("{} = {}", toml_key(&entry.key), inline(&entry.node, secret))
+            };
             let pairs: Vec<String> = entries.iter().map(pair).collect();
             format!("{{ {} }}", pairs.join(", "))
         }
@@ -95,20 +122,33 @@ fn json(node: &Node, secret: bool) -> Json {
         Value::Flag(flag) => Json::from(*flag),
         Value::List(items) => items.iter().map(|item| json(item, secret)).collect(),
         Value::Table(entries) => {
-            let member = |entry: &TreeEntry| (entry.key.clone(), json(&entry.node, is_hidden(entry, secret)));
+            let member = |entry: &TreeEntry| {
+                (
+                    entry.key.clone(),
+                    json(&entry.node, is_hidden(entry, secret)),
+                )
+            };
             Json::Object(entries.iter().map(member).collect::<Map<_, _>>())
         }
     }
 }
 
 fn shown(text: &str, secret: bool) -> &str {
-    if secret && !is_reference(text) { HIDDEN } else { text }
+    if secret && !is_reference(text) {
+        HIDDEN
+    } else {
+        text
+    }
 }
 
 /// A key as TOML writes it.
 pub(crate) fn toml_key(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !key.is_empty() && key.chars().all(bare) { key.to_owned() } else { toml_text(key) }
+    if !key.is_empty() && key.chars().all(bare) {
+        key.to_owned()
+    } else {
+        toml_text(key)
+    }
 }
 
 fn toml_text(text: &str) -> String {

@@ -33,7 +33,8 @@ pub struct Sources {
     pub listen: Option<String>,
     /// `--data-dir`.
     pub data_dir: Option<PathBuf>,
-    /// Whether an entry of a client's file that cannot be used is a problem of the whole configuration, as any other.
+    /// Whether an entry of a client's file that cannot be used is a problem of the whole
+    /// configuration, as any other.
     pub strict: bool,
     /// Store nothing on disk unless `--data-dir` is given: `portmoot stdio`.
     pub keep_nothing: bool,
@@ -58,15 +59,20 @@ pub struct Loaded {
     pub notices: Vec<String>,
     /// Whether there is no configuration file, so that the demo server is used.
     pub demo: bool,
-    /// The file that the operator did not name, if there is one: this configuration may be used only after consent to it.
+    /// The file that the operator did not name, if there is one: this configuration may be used
+    /// only after consent to it.
     pub found: Option<FoundFile>,
 }
 
 impl Loaded {
-    /// The files of which a change is a change of the configuration, also one that is not there yet.
+    /// The files of which a change is a change of the configuration, also one that is not there
+    /// yet.
     #[must_use]
     pub fn watched(&self) -> Vec<PathBuf> {
-        let kept = self.secrets.iter().filter_map(|secret| self.kept.file(secret.kept()?));
+        let kept = self
+            .secrets
+            .iter()
+            .filter_map(|secret| self.kept.file(secret.kept()?));
         let mut watched: Vec<PathBuf> = self.files.iter().chain(&self.awaited).cloned().collect();
         for file in kept {
             if !watched.contains(&file) {
@@ -76,7 +82,8 @@ impl Loaded {
         watched
     }
 
-    /// Whether a file that the operator did not name says where secrets are kept, or with which key.
+    /// Whether a file that the operator did not name says where secrets are kept, or with which
+    /// key.
     #[must_use]
     pub fn keeps_by_found_file(&self) -> bool {
         let server = self.tree.get("server");
@@ -110,11 +117,17 @@ impl Sources {
         loaded.config = check(&loaded.tree, &outside, &mut loaded.notices)?;
         loaded.secrets = outside.into_named();
         loaded.notices.extend(servers::unexpanded(&loaded.tree));
-        loaded.notices.extend(unmatched(&loaded.tree, &loaded.config));
+        loaded
+            .notices
+            .extend(unmatched(&loaded.tree, &loaded.config));
         loaded.notices.extend(tls_files::warnings(&loaded.config));
-        loaded.notices.extend(servers::without_resource(&loaded.tree));
+        loaded
+            .notices
+            .extend(servers::without_resource(&loaded.tree));
         loaded.files.extend(tls_files::paths(&loaded.config));
-        loaded.files.extend(loaded.secrets.iter().filter_map(NamedSecret::file));
+        loaded
+            .files
+            .extend(loaded.secrets.iter().filter_map(NamedSecret::file));
         if loaded.config.data_dir.is_none() && !self.keep_nothing {
             loaded.config.data_dir = state_dir(env);
         }
@@ -127,14 +140,20 @@ impl Sources {
         Ok(loaded)
     }
 
-    /// The data directory, also of a configuration that is not valid. `None` if there is none, a file cannot be read, or a
-    /// file that needs consent names it: then only [`Sources::load`] says what it is.
+    /// The data directory, also of a configuration that is not valid. `None` if there is none, a
+    /// file cannot be read, or a file that needs consent names it: then only [`Sources::load`] says
+    /// what it is.
     pub fn data_dir(&self, env: Env<'_>) -> Option<PathBuf> {
         let full = |text: &str| expand_home(text, env).ok().map(PathBuf::from);
         if let Some(named) = &self.data_dir {
             return full(&named.display().to_string());
         }
-        match self.tree(env).ok()?.get("server").and_then(|server| server.get("data_dir")) {
+        match self
+            .tree(env)
+            .ok()?
+            .get("server")
+            .and_then(|server| server.get("data_dir"))
+        {
             None => state_dir(env),
             Some(node) if node.location.layer.origin == Origin::Found => None,
             Some(node) => full(node.text()?),
@@ -149,7 +168,8 @@ impl Sources {
         self.merge(env).map(|loaded| loaded.tree)
     }
 
-    /// The configuration file that commands edit: the one that is read; where there is none, the place of the user's.
+    /// The configuration file that commands edit: the one that is read; where there is none, the
+    /// place of the user's.
     pub fn edited_file(&self, env: Env<'_>) -> Option<PathBuf> {
         let read = self.main_file(env).map(|(path, _)| path);
         read.or_else(|| Some(config_dir(env)?.join(FILE_NAME)))
@@ -182,7 +202,8 @@ impl Sources {
                 }
                 found = FoundFile::of(&file);
             }
-            // The servers of a found file come after those that the operator named: of two equal URIs, the earlier server keeps its.
+            // The servers of a found file come after those that the operator named: of two equal
+            // URIs, the earlier server keeps its.
             if found.is_some() && !self.mcp_config.is_empty() {
                 clients.overlay(file);
             } else {
@@ -201,7 +222,17 @@ impl Sources {
         let config = Config::default();
         let awaited = self.awaited_file(env);
         let (secrets, kept) = (Vec::new(), KeptSecrets::default());
-        Ok(Loaded { config, tree, secrets, kept, files, awaited, notices, demo, found })
+        Ok(Loaded {
+            config,
+            tree,
+            secrets,
+            kept,
+            files,
+            awaited,
+            notices,
+            demo,
+            found,
+        })
     }
 
     fn read_client_file(&self, path: &Path) -> Result<Arc<Layer>, Problem> {
@@ -211,7 +242,8 @@ impl Sources {
         }
     }
 
-    /// The configuration file: `--config`, else `portmoot.toml` in the current directory, else the user's.
+    /// The configuration file: `--config`, else `portmoot.toml` in the current directory, else the
+    /// user's.
     fn main_file(&self, env: Env<'_>) -> Option<(PathBuf, Origin)> {
         if let Some(named) = &self.config {
             return Some((named.clone(), Origin::Operator));
@@ -232,18 +264,29 @@ impl Sources {
             }
         };
         set("--listen", "listen", self.listen.clone());
-        set("--data-dir", "data_dir", self.data_dir.as_ref().map(|path| path.display().to_string()));
+        set(
+            "--data-dir",
+            "data_dir",
+            self.data_dir
+                .as_ref()
+                .map(|path| path.display().to_string()),
+        );
     }
 }
 
 impl Loaded {
-    /// Reads the secrets that the configuration names, and gives it their values. Runs commands that its files name: the operator has agreed to
-    /// them. Blocks, for as long as the slowest commands take. `secrets` keeps the values for the next time, for what cannot be read then. Returns
-    /// messages about what could not be read now.
+    /// Reads the secrets that the configuration names, and gives it their values. Runs commands
+    /// that its files name: the operator has agreed to them. Blocks, for as long as the slowest
+    /// commands take. `secrets` keeps the values for the next time, for what cannot be read then.
+    /// Returns messages about what could not be read now.
     ///
     /// # Errors
     /// All problems: a token of a participant or a secret of an issuer that cannot be read.
-    pub fn read_secrets(&mut self, env: Env<'_>, secrets: &Secrets) -> Result<Vec<String>, Vec<Problem>> {
+    pub fn read_secrets(
+        &mut self,
+        env: Env<'_>,
+        secrets: &Secrets,
+    ) -> Result<Vec<String>, Vec<Problem>> {
         let mut notices = secrets.renew(&self.secrets, &self.kept);
         if self.secrets.is_empty() {
             return Ok(notices);
@@ -257,31 +300,45 @@ impl Loaded {
     }
 }
 
-/// The problems of a configuration file with this text, before it is written; `name` stands for it in messages.
+/// The problems of a configuration file with this text, before it is written; `name` stands for it
+/// in messages.
 pub fn check_text(name: &str, text: &str, env: Env<'_>) -> Vec<Problem> {
     match text_tree(name, text) {
-        Ok(tree) => check(&tree, &Outside::unread(env), &mut Vec::new()).err().unwrap_or_default(),
+        Ok(tree) => check(&tree, &Outside::unread(env), &mut Vec::new())
+            .err()
+            .unwrap_or_default(),
         Err(problem) => vec![problem],
     }
 }
 
-/// Address of the gateway of a configuration file with this text; `None` while the file has problems.
+/// Address of the gateway of a configuration file with this text; `None` while the file has
+/// problems.
 pub fn address_of_text(name: &str, text: &str, env: Env<'_>) -> Option<OwnAddress> {
     let tree = text_tree(name, text).ok()?;
-    Some(OwnAddress::of(&check(&tree, &Outside::unread(env), &mut Vec::new()).ok()?))
+    Some(OwnAddress::of(
+        &check(&tree, &Outside::unread(env), &mut Vec::new()).ok()?,
+    ))
 }
 
 /// The problem of a topic with `anonymous` while callers need no token: it limits nothing.
 #[must_use]
 pub fn without_guests(loaded: &Loaded) -> Option<Problem> {
-    let topic = loaded.config.topics.iter().find(|topic| topic.anonymous.is_some())?;
+    let topic = loaded
+        .config
+        .topics
+        .iter()
+        .find(|topic| topic.anonymous.is_some())?;
     let name = topic.name.as_str();
     let message = format!(
         "`topics.{name}.anonymous` limits nothing: while callers need no token, every program on this machine is the local user and may do everything"
     );
     let hint = "add a participant ([participants.NAME]) or issue a token (portmoot token new NAME): then callers without a token are guests. Or remove `anonymous`";
     let place = loaded.tree.place(&["topics", name, "anonymous"]);
-    Some(Problem::new("config_anonymous", message).hint(hint).at(place))
+    Some(
+        Problem::new("config_anonymous", message)
+            .hint(hint)
+            .at(place),
+    )
 }
 
 /// The tree of a configuration file with this text over the defaults.
@@ -296,7 +353,10 @@ fn text_tree(name: &str, text: &str) -> Result<Node, Problem> {
 fn keep_from_servers(config: &mut Config, kept: &KeptSecrets) {
     let folder = kept.folder().map(Path::to_owned);
     let own: Vec<PathBuf> = config.data_dir.iter().cloned().chain(folder).collect();
-    let children = config.servers.iter_mut().filter_map(|server| server.transport.child_mut());
+    let children = config
+        .servers
+        .iter_mut()
+        .filter_map(|server| server.transport.child_mut());
     for files in children.filter_map(|child| child.confinement.files.as_mut()) {
         files.never.clone_from(&own);
     }
@@ -323,7 +383,11 @@ fn base_dir(env: Env<'_>, of_service: &str, variable: &str, below_home: &str) ->
         return Some(base.join("portmoot"));
     }
     let home = env("HOME").and_then(absolute)?;
-    let below_home = if cfg!(target_os = "macos") { "Library/Application Support" } else { below_home };
+    let below_home = if cfg!(target_os = "macos") {
+        "Library/Application Support"
+    } else {
+        below_home
+    };
     Some(home.join(below_home).join("portmoot"))
 }
 
@@ -339,9 +403,15 @@ fn read_as(
     let name = path.display().to_string();
     match read_file(path) {
         // Some editors write a byte order mark.
-        Ok(text) => Ok(layer(name, text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())),
+        Ok(text) => Ok(layer(
+            name,
+            text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned(),
+        )),
         Err(error) => {
-            let problem = Problem::new("config_unreadable", format!("cannot read this file: {error}"));
+            let problem = Problem::new(
+                "config_unreadable",
+                format!("cannot read this file: {error}"),
+            );
             Err(problem.at(&Layer::new(name, origin).unknown_line()))
         }
     }

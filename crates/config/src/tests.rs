@@ -48,7 +48,11 @@ fn problems(toml: &str) -> String {
         return problem.to_string();
     }
     let problems = check(&tree(toml), &Outside::unread(&env), &mut Vec::new()).unwrap_err();
-    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    problems
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
@@ -120,20 +124,34 @@ fn scopes_with_wildcards_are_refused() {
     let scope = |name: &str| format!("[scopes.{name:?}]\ncapabilities = [\"mcp/*\"]\n");
     for name in ["*", "mcp:*", "*:read", "a b", ""] {
         let found = problems(&scope(name));
-        assert!(found.contains("cannot be a scope [config_name]"), "{name}: {found}");
+        assert!(
+            found.contains("cannot be a scope [config_name]"),
+            "{name}: {found}"
+        );
     }
-    check(&tree(&scope("mcp:all")), &Outside::unread(&env), &mut Vec::new()).unwrap();
+    check(
+        &tree(&scope("mcp:all")),
+        &Outside::unread(&env),
+        &mut Vec::new(),
+    )
+    .unwrap();
 }
 
 #[test]
 fn problems_have_messages() {
     for (toml, expect) in [
-        ("[servers.a]", "`[servers.a]` has neither `command` nor `url` [config_missing]"),
+        (
+            "[servers.a]",
+            "`[servers.a]` has neither `command` nor `url` [config_missing]",
+        ),
         (
             "[servers.a]\ncommand = 'x'\nurl = 'http://x/'",
             "`[servers.a]` has both `command` and `url` [config_twice]",
         ),
-        ("[servers.a]\ntype = 'sse'\ncommand = 'x'", "`[servers.a]` needs a `url` [config_missing]"),
+        (
+            "[servers.a]\ntype = 'sse'\ncommand = 'x'",
+            "`[servers.a]` needs a `url` [config_missing]",
+        ),
         (
             "[servers.a]\nurl = 'ftp://x/'",
             "`servers.a.url` is not an absolute http or https URL: `ftp://x/` [config_value]",
@@ -154,14 +172,26 @@ fn problems_have_messages() {
             "[servers.a]\ncommand = 'x'\nopenapi = 'http://x/'",
             "`servers.a.openapi` is for servers that are HTTP APIs [config_value]",
         ),
-        ("[servers.a]\ntype = 'openapi'", "`[servers.a]` needs a `openapi` [config_missing]"),
+        (
+            "[servers.a]\ntype = 'openapi'",
+            "`[servers.a]` needs a `openapi` [config_missing]",
+        ),
         (
             "[servers.a]\nopenapi = 'http://x/'\nurl = '/v1'",
             "`servers.a.url` is not an absolute http or https URL: `/v1` [config_value]",
         ),
-        ("[servers.a]\nopenapi = '/no/such/file'", "/no/such/file cannot be read"),
-        ("[servers.a]\ncommand = 'x'\nprefix = 'a/b'", "`a/b` cannot be part of a tool name [config_value]"),
-        ("[servers.portmoot]\ncommand = 'x'", "a server cannot be called `portmoot` [config_name]"),
+        (
+            "[servers.a]\nopenapi = '/no/such/file'",
+            "/no/such/file cannot be read",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nprefix = 'a/b'",
+            "`a/b` cannot be part of a tool name [config_value]",
+        ),
+        (
+            "[servers.portmoot]\ncommand = 'x'",
+            "a server cannot be called `portmoot` [config_name]",
+        ),
         (
             "[servers.a]\ncommand = 'x'\nera = 'auto'\nprotocolEra = 'auto'",
             "`era` and `protocolEra` are the same setting [config_twice]",
@@ -215,8 +245,14 @@ fn problems_have_messages() {
             "[profiles.a]\ncapabilities = ['mcp/proposal:tools/call:@b']",
             "`profiles.a.capabilities`: there is no set `b` [config_unknown_set]",
         ),
-        ("[profiles.a]", "`[profiles.a]` has no `capabilities` [config_value]"),
-        ("[topics.a]\naccess = 'open'", "`open` is not a value of `topics.a.access` [config_value]"),
+        (
+            "[profiles.a]",
+            "`[profiles.a]` has no `capabilities` [config_value]",
+        ),
+        (
+            "[topics.a]\naccess = 'open'",
+            "`open` is not a value of `topics.a.access` [config_value]",
+        ),
         (
             "[topics.a]\nanonymous = 'a'",
             "`topics.a.anonymous`: there is no profile `a` [config_unknown_profile]",
@@ -225,8 +261,14 @@ fn problems_have_messages() {
             "[participants.a]\nprofile = 'a'",
             "`participants.a.profile`: there is no profile `a` [config_unknown_profile]",
         ),
-        ("[participants.anonymous-1]", "a participant cannot be called `anonymous-1` [config_name]"),
-        ("[servers.a]\ncommand = 'x'\nenv = { A = {} }", "`servers.a.env.A` names no secret [config_value]"),
+        (
+            "[participants.anonymous-1]",
+            "a participant cannot be called `anonymous-1` [config_name]",
+        ),
+        (
+            "[servers.a]\ncommand = 'x'\nenv = { A = {} }",
+            "`servers.a.env.A` names no secret [config_value]",
+        ),
         (
             "[servers.a]\ncommand = 'x'\nenv = { A = { comand = ['x'] } }",
             "unknown key `comand` in `servers.a.env.A` [config_unknown_key]",
@@ -283,7 +325,10 @@ fn problems_have_messages() {
             "[participants.a]\ntoken = { file = '~ann/x' }",
             "`participants.a.token.file`: `~ann` is not expanded [config_value]",
         ),
-        ("[servers]\na = 1", "`servers` must be a table of tables, not 1 [config_value]"),
+        (
+            "[servers]\na = 1",
+            "`servers` must be a table of tables, not 1 [config_value]",
+        ),
         (
             "[servers.a]\ncommand = 'x'\n[topics.main]\n[participants.a_b]\nserves = true",
             "names of `a` and `a_b` could shadow each other: give one of them another `prefix` [config_prefix]",
@@ -312,7 +357,10 @@ fn problems_have_messages() {
             "[participants.'b\u{43e}ss']",
             "`bоss` is not a valid name: the name mixes scripts, so that it can look like another name [config_name]",
         ),
-        ("[participants.Local]", "a participant cannot be called `Local` [config_name]"),
+        (
+            "[participants.Local]",
+            "a participant cannot be called `Local` [config_name]",
+        ),
         (
             "[participants.a]\ntoken_env = 'TOKEN'\n[participants.b]\ntoken_env = 'TOKEN'",
             "`a` and `b` have the same token [config_token_twice]",
@@ -333,7 +381,10 @@ fn problems_have_messages() {
             "[participants.a]\ntoken_sha256 = 'x'",
             "`participants.a.token_sha256` must be 64 hexadecimal digits [config_token]",
         ),
-        ("[participants.a]\ncapabilities = ['*']", "`*` is not a capability"),
+        (
+            "[participants.a]\ncapabilities = ['*']",
+            "`*` is not a capability",
+        ),
         (
             "[participants.a]\ncapabilities = [{ kind = 'chat', from = 'x' }]",
             "unknown key `from` in a capability: it has `kind` and `to` [config_capability]",
@@ -346,7 +397,10 @@ fn problems_have_messages() {
             "[participants.a]\nwires = ['wss']",
             "`participants.a.wires`: there is no wire `wss` [config_value]",
         ),
-        ("[participants.a]\nrate = '5/h'", "`participants.a.rate` is not a rate [config_value]"),
+        (
+            "[participants.a]\nrate = '5/h'",
+            "`participants.a.rate` is not a rate [config_value]",
+        ),
         (
             "[participants.a]\ntopics = ['mian']",
             "`a` may join `mian`, but there is no such topic [config_unknown_topic]",
@@ -391,8 +445,14 @@ fn problems_have_messages() {
             "[registry]\nhosts = ['a.example']\npins = { 'b.example' = 'x' }",
             "`registry.pins`: `b.example` is not among the hosts [config_value]",
         ),
-        ("[sever]\n", "unknown key `sever` in the configuration [config_unknown_key]"),
-        ("listen = 2026-07-28", "a date is not a valid value here [config_value]"),
+        (
+            "[sever]\n",
+            "unknown key `sever` in the configuration [config_unknown_key]",
+        ),
+        (
+            "listen = 2026-07-28",
+            "a date is not a valid value here [config_value]",
+        ),
         ("a = \n", "[config_syntax]"),
     ] {
         let found = problems(toml);
@@ -426,12 +486,25 @@ enabled = false
 headers = { x = "${GONE}" }
 "#,
     );
-    let [github, words, old] = config.servers.as_slice() else { panic!("three") };
-    let Transport::Stdio(child) = &github.transport else { panic!("stdio") };
-    assert_eq!(child.args[1], Secret::expanded("--token=hush-hush-hush-hush", "--token=${TOKEN}"));
-    assert_eq!(child.env[0], ("KEY".into(), Secret::expanded("none", "${GONE:-none}")));
+    let [github, words, old] = config.servers.as_slice() else {
+        panic!("three")
+    };
+    let Transport::Stdio(child) = &github.transport else {
+        panic!("stdio")
+    };
+    assert_eq!(
+        child.args[1],
+        Secret::expanded("--token=hush-hush-hush-hush", "--token=${TOKEN}")
+    );
+    assert_eq!(
+        child.env[0],
+        ("KEY".into(), Secret::expanded("none", "${GONE:-none}"))
+    );
     assert_eq!(child.env[1], ("PORT".into(), Secret::new("80")));
-    assert_eq!((&*github.prefix, github.era, github.sessions), ("gh", EraChoice::Legacy, Sessions::Caller));
+    assert_eq!(
+        (&*github.prefix, github.era, github.sessions),
+        ("gh", EraChoice::Legacy, Sessions::Caller)
+    );
     assert!(github.validate && !words.validate);
     assert_eq!(github.timeouts.request, Duration::from_secs(5));
     assert_eq!(
@@ -439,13 +512,29 @@ headers = { x = "${GONE}" }
         Duration::from_secs(1_200),
         "the default maximum is raised to the longest timeout"
     );
-    assert_eq!((words.name.as_str(), &*words.prefix), ("two-words", "two-words"));
-    let Transport::Http(http) = &words.transport else { panic!("http") };
+    assert_eq!(
+        (words.name.as_str(), &*words.prefix),
+        ("two-words", "two-words")
+    );
+    let Transport::Http(http) = &words.transport else {
+        panic!("http")
+    };
     assert_eq!(http.headers[0].1.expose(), "Bearer hush-hush-hush-hush");
-    assert!(!format!("{config:?}").contains("hush-"), "debug output has no secret");
+    assert!(
+        !format!("{config:?}").contains("hush-"),
+        "debug output has no secret"
+    );
     assert!(!old.enabled && matches!(old.transport, Transport::Sse(_)));
-    let topic: Vec<_> = config.topics[0].servers.iter().map(|name| name.as_str()).collect();
-    assert_eq!(topic, ["github", "two-words", "old"], "in the order of the file");
+    let topic: Vec<_> = config.topics[0]
+        .servers
+        .iter()
+        .map(|name| name.as_str())
+        .collect();
+    assert_eq!(
+        topic,
+        ["github", "two-words", "old"],
+        "in the order of the file"
+    );
 }
 
 #[test]
@@ -460,14 +549,36 @@ rate = { limit = "2/s", burst = 9 }
 rate = "30/min"
 "#,
     );
-    let [scout, new] = config.participants.as_slice() else { panic!("two") };
-    assert_eq!(scout.credentials[0].hash, auth::TokenHash::of("hush-hush-hush-hush"));
+    let [scout, new] = config.participants.as_slice() else {
+        panic!("two")
+    };
+    assert_eq!(
+        scout.credentials[0].hash,
+        auth::TokenHash::of("hush-hush-hush-hush")
+    );
     assert!(scout.capabilities_written && scout.participant.capabilities.iter().count() == 2);
-    assert_eq!(scout.participant.rate, Some(model::RateLimit { per_minute: 120, burst: 9 }));
+    assert_eq!(
+        scout.participant.rate,
+        Some(model::RateLimit {
+            per_minute: 120,
+            burst: 9
+        })
+    );
     assert!(!new.capabilities_written && new.credentials.is_empty());
-    let held: Vec<_> = new.participant.capabilities.iter().map(|one| one.as_str()).collect();
+    let held: Vec<_> = new
+        .participant
+        .capabilities
+        .iter()
+        .map(|one| one.as_str())
+        .collect();
     assert_eq!(held, ["mcp/proposal:*", "mcp/response:*", "chat"]);
-    assert_eq!(new.participant.rate, Some(model::RateLimit { per_minute: 30, burst: 30 }));
+    assert_eq!(
+        new.participant.rate,
+        Some(model::RateLimit {
+            per_minute: 30,
+            burst: 30
+        })
+    );
     assert_eq!(new.participant.topics[0].as_str(), "main");
 }
 
@@ -492,26 +603,55 @@ proposal_ttl = "90s"
 access = "private"
 "#,
     );
-    let [scout, new] = config.participants.as_slice() else { panic!("two") };
-    let held = |one: &access::config::ParticipantConfig| -> Vec<String> {
-        one.participant.capabilities.iter().map(|one| one.as_str().to_owned()).collect()
+    let [scout, new] = config.participants.as_slice() else {
+        panic!("two")
     };
-    assert_eq!(held(scout), ["chat", "mcp/request:*/list", "mcp/proposal:*"]);
-    assert_eq!(held(new), ["chat", "mcp/request:*/list"]);
-    assert_eq!((scout.serves.is_some(), new.serves.is_some(), new.capabilities_written), (true, false, true));
-    let [main, lobby, board] = config.topics.as_slice() else { panic!("three") };
-    let access: Vec<Access> = [main, lobby, board].map(|topic| topic.access).into();
-    assert_eq!(access, [Access::Restricted, Access::Public, Access::Private]);
+    let held = |one: &access::config::ParticipantConfig| -> Vec<String> {
+        one.participant
+            .capabilities
+            .iter()
+            .map(|one| one.as_str().to_owned())
+            .collect()
+    };
     assert_eq!(
-        (main.anonymous.is_some(), lobby.anonymous.as_ref().map(|held| held.iter().count())),
+        held(scout),
+        ["chat", "mcp/request:*/list", "mcp/proposal:*"]
+    );
+    assert_eq!(held(new), ["chat", "mcp/request:*/list"]);
+    assert_eq!(
+        (
+            scout.serves.is_some(),
+            new.serves.is_some(),
+            new.capabilities_written
+        ),
+        (true, false, true)
+    );
+    let [main, lobby, board] = config.topics.as_slice() else {
+        panic!("three")
+    };
+    let access: Vec<Access> = [main, lobby, board].map(|topic| topic.access).into();
+    assert_eq!(
+        access,
+        [Access::Restricted, Access::Public, Access::Private]
+    );
+    assert_eq!(
+        (
+            main.anonymous.is_some(),
+            lobby.anonymous.as_ref().map(|held| held.iter().count())
+        ),
         (false, Some(2))
     );
-    assert_eq!((main.proposal_ttl.as_secs(), lobby.proposal_ttl.as_secs()), (300, 90));
+    assert_eq!(
+        (main.proposal_ttl.as_secs(), lobby.proposal_ttl.as_secs()),
+        (300, 90)
+    );
 }
 
 fn client_tree(json: &str) -> Result<(Node, Vec<String>), String> {
     let layer = Layer::file("mcp.json", Origin::Operator, json);
-    let file = json_file::read(&layer).and_then(client_file::adapt).map_err(|problem| problem.to_string())?;
+    let file = json_file::read(&layer)
+        .and_then(client_file::adapt)
+        .map_err(|problem| problem.to_string())?;
     let mut tree = tree("");
     tree.overlay(file.tree);
     Ok((tree, file.notices))
@@ -527,14 +667,29 @@ fn client_files_are_converted() {
     )
     .unwrap();
     let config = check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap();
-    let found: Vec<_> = config.servers.iter().map(|server| (server.name.as_str(), server.enabled)).collect();
+    let found: Vec<_> = config
+        .servers
+        .iter()
+        .map(|server| (server.name.as_str(), server.enabled))
+        .collect();
     assert_eq!(found, [("z", true), ("a", true), ("off", false)]);
-    assert_eq!(notices, ["mcp.json:2: server `z`: `autoApprove`, `timeout` ignored"]);
+    assert_eq!(
+        notices,
+        ["mcp.json:2: server `z`: `autoApprove`, `timeout` ignored"]
+    );
     let (tree, _) =
-        client_tree(r#"{ "inputs": [], "servers": { "a": { "type": "stdio", "command": "x" } } }"#).unwrap();
-    assert_eq!(check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap().servers.len(), 1);
+        client_tree(r#"{ "inputs": [], "servers": { "a": { "type": "stdio", "command": "x" } } }"#)
+            .unwrap();
+    assert_eq!(
+        check(&tree, &Outside::unread(&env), &mut Vec::new())
+            .unwrap()
+            .servers
+            .len(),
+        1
+    );
     let (tree, _) =
-        client_tree(r#"{ "servers": { "a": { "command": "x", "args": ["${input:key}"] } } }"#).unwrap();
+        client_tree(r#"{ "servers": { "a": { "command": "x", "args": ["${input:key}"] } } }"#)
+            .unwrap();
     assert!(
         check(&tree, &Outside::unread(&env), &mut Vec::new()).unwrap_err()[0]
             .to_string()
@@ -543,11 +698,20 @@ fn client_files_are_converted() {
     for (json, expect) in [
         ("{}", "has neither `mcpServers`"),
         ("[", "[config_syntax]"),
-        ("{'a': 1}", "comments and commas at the end of lists are accepted"),
+        (
+            "{'a': 1}",
+            "comments and commas at the end of lists are accepted",
+        ),
         ("// no\n{}", "has neither `mcpServers`"),
-        (r#"{"mcpServers":{"a":{"command":"x","command":"y"}}}"#, "the member `command` occurs twice"),
+        (
+            r#"{"mcpServers":{"a":{"command":"x","command":"y"}}}"#,
+            "the member `command` occurs twice",
+        ),
         ("{\"mcpServers\":{\n\"a\":null,\n\"a\":{}}}", "mcp.json:3"),
-        ("{\n\"a\":18446744073709551615}", "a number is too large [config_syntax]\n  at mcp.json:2"),
+        (
+            "{\n\"a\":18446744073709551615}",
+            "a number is too large [config_syntax]\n  at mcp.json:2",
+        ),
         ("{\"a\":\n1e999}", "mcp.json:2"),
     ] {
         let error = client_tree(json).unwrap_err();
@@ -589,7 +753,9 @@ fn a_shown_configuration_can_be_read_again_and_has_no_secret() {
     "#);
     let again = toml_file::read(&layer(&shown)).unwrap();
     assert_eq!(to_toml(&again, false), shown);
-    assert!(to_toml(&tree(toml), true).contains("command = \"x\\U00000007\\\"\"  # portmoot.toml:2"));
+    assert!(
+        to_toml(&tree(toml), true).contains("command = \"x\\U00000007\\\"\"  # portmoot.toml:2")
+    );
 }
 
 #[test]
@@ -611,11 +777,20 @@ hide_arguments = ["token"]
     );
     let curation = config.servers[0].curation.as_ref().unwrap();
     let shown = ["get_issue", "put", "get_secret", "other"].map(|own| curation.shows(own));
-    assert_eq!((shown, curation.name("get_issue")), ([true, true, false, false], "issue"));
+    assert_eq!(
+        (shown, curation.name("get_issue")),
+        ([true, true, false, false], "issue")
+    );
     let tool = &curation.tools["get_issue"];
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(tool.annotations, [pair("readOnlyHint", "true")]);
-    assert_eq!(tool.preset, [pair("owner", "\"acme\""), pair("deep", r#"{"list":[1,2.5,false]}"#)]);
+    assert_eq!(
+        tool.preset,
+        [
+            pair("owner", "\"acme\""),
+            pair("deep", r#"{"list":[1,2.5,false]}"#)
+        ]
+    );
     assert_eq!(
         (tool.title.as_deref(), tool.hidden_arguments.as_slice()),
         (Some("Issue"), &["token".to_owned()][..])
@@ -640,11 +815,26 @@ capabilities = ["chat", { kind = "mcp/request:tools/call:@read", to = ["gh", "fs
 "#,
     );
     let tools = config.topics[0].tools.as_ref().unwrap();
-    let shown = ["gh_get_x", "fs_read", "gh_list", "gh_get_secret", "gh_put"].map(|name| tools.admits(name));
-    assert_eq!((shown, &config.topics[1].tools), ([true, true, true, false, false], &None));
-    let held: Vec<String> =
-        config.participants[0].participant.capabilities.iter().map(ToString::to_string).collect();
-    assert_eq!(held, ["chat", "mcp/request:tools/call:gh_get_*", "mcp/request:tools/call:fs_read"]);
+    let shown = ["gh_get_x", "fs_read", "gh_list", "gh_get_secret", "gh_put"]
+        .map(|name| tools.admits(name));
+    assert_eq!(
+        (shown, &config.topics[1].tools),
+        ([true, true, true, false, false], &None)
+    );
+    let held: Vec<String> = config.participants[0]
+        .participant
+        .capabilities
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        held,
+        [
+            "chat",
+            "mcp/request:tools/call:gh_get_*",
+            "mcp/request:tools/call:fs_read"
+        ]
+    );
     let to = config.participants[0]
         .participant
         .capabilities
@@ -729,15 +919,34 @@ fn secrets_are_named_and_read_when_the_operator_has_agreed() {
         other => panic!("{other:?}"),
     };
     assert_eq!([value(&before, 0), value(&before, 1)], ["", ""]);
-    assert_eq!([value(&after, 0), value(&after, 1)], ["hush-a", "Bearer hush-b"]);
+    assert_eq!(
+        [value(&after, 0), value(&after, 1)],
+        ["hush-a", "Bearer hush-b"]
+    );
     let (_, auth) = &after.auth[2];
-    assert_eq!(auth.client_secret.as_ref().map(|secret| secret.expose()), Some("hush-c"));
+    assert_eq!(
+        auth.client_secret.as_ref().map(|secret| secret.expose()),
+        Some("hush-c")
+    );
     let hash = auth::TokenHash::of("hush-hush-hush-hush");
-    assert!(before.participants[0].credentials[0].hash != hash, "an unread token admits no one");
+    assert!(
+        before.participants[0].credentials[0].hash != hash,
+        "an unread token admits no one"
+    );
     assert!(after.participants[0].credentials[0].hash == hash);
     assert!(after.issuers != before.issuers);
-    assert!(!format!("{after:?}").contains("hush-"), "debug output has no secret");
-    let digested = format!("{:?}", after.servers.iter().map(|server| server.identity()).collect::<Vec<_>>());
+    assert!(
+        !format!("{after:?}").contains("hush-"),
+        "debug output has no secret"
+    );
+    let digested = format!(
+        "{:?}",
+        after
+            .servers
+            .iter()
+            .map(|server| server.identity())
+            .collect::<Vec<_>>()
+    );
     assert!(!digested.contains("hush-"), "{digested}");
     for shown in [to_toml(&tree, true), super::to_json(&tree).to_string()] {
         assert!(
@@ -759,17 +968,35 @@ fn a_secret_that_cannot_be_read_keeps_its_server_down_and_no_token_open() {
     };
     let mut notices = Vec::new();
     let config = read(toml, &mut notices).unwrap();
-    let Transport::Unusable { why, .. } = &config.servers[0].transport else { panic!("it is unusable") };
+    let Transport::Unusable { why, .. } = &config.servers[0].transport else {
+        panic!("it is unusable")
+    };
     let failed = "the command `false` failed: exit status: 1";
-    assert_eq!(*why, format!("the secret `servers.a.env.A` cannot be read: {failed}"));
-    assert!(matches!(config.servers[1].transport, Transport::Demo), "the others run");
+    assert_eq!(
+        *why,
+        format!("the secret `servers.a.env.A` cannot be read: {failed}")
+    );
+    assert!(
+        matches!(config.servers[1].transport, Transport::Demo),
+        "the others run"
+    );
     let notice = "the secret `servers.a.env.A` cannot be read, so the server `a` cannot start";
     assert_eq!(notices, [format!("portmoot.toml:3: {notice}: {failed}")]);
     for (token, expect) in [
-        ("{ command = ['false'] }", "the secret `participants.p.token` cannot be read"),
-        ("{ command = ['printf', 'short'] }", "the token has fewer than 16 characters"),
+        (
+            "{ command = ['false'] }",
+            "the secret `participants.p.token` cannot be read",
+        ),
+        (
+            "{ command = ['printf', 'short'] }",
+            "the token has fewer than 16 characters",
+        ),
     ] {
-        let problems = read(&format!("[participants.p]\ntoken = {token}\n"), &mut Vec::new()).unwrap_err();
+        let problems = read(
+            &format!("[participants.p]\ntoken = {token}\n"),
+            &mut Vec::new(),
+        )
+        .unwrap_err();
         assert!(problems[0].to_string().contains(expect), "{problems:?}");
     }
 }

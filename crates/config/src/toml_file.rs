@@ -14,15 +14,20 @@ use toml::de::{DeArray, DeTable, DeValue};
 /// Reads a TOML document.
 ///
 /// # Errors
-/// One problem with its place when the text is not TOML, or holds a date or a number beyond 64 bits.
+/// One problem with its place when the text is not TOML, or holds a date or a number beyond 64
+/// bits.
 pub(crate) fn read(layer: &Arc<Layer>) -> Result<Node, Problem> {
     let source = Source { layer };
     let table = DeTable::parse(&layer.text).map_err(|error| {
         let at = error.span().unwrap_or_default();
-        Problem::new("config_syntax", error.message().trim().replace('\n', ", ")).at(&source.location(at))
+        Problem::new("config_syntax", error.message().trim().replace('\n', ", "))
+            .at(&source.location(at))
     })?;
     let value = source.table(table.get_ref())?;
-    let tree = Node { value, location: layer.unknown_line() };
+    let tree = Node {
+        value,
+        location: layer.unknown_line(),
+    };
     let _ = layer.secrets.set(secrets(&tree));
     Ok(tree)
 }
@@ -33,7 +38,10 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn location(&self, at: Range<usize>) -> Location {
-        self.layer.at(Span { start: at.start, end: at.end })
+        self.layer.at(Span {
+            start: at.start,
+            end: at.end,
+        })
     }
 
     fn node(&self, value: &Spanned<DeValue<'_>>) -> Result<Node, Problem> {
@@ -44,13 +52,15 @@ impl Source<'_> {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
                 .map(Value::Integer)
                 .map_err(|_| Problem::new("config_value", "a number is too large").at(&location))?,
-            DeValue::Float(number) => number
-                .as_str()
-                .parse()
-                .map(Value::Decimal)
-                .map_err(|_| Problem::new("config_value", "a number cannot be read").at(&location))?,
+            DeValue::Float(number) => {
+                number.as_str().parse().map(Value::Decimal).map_err(|_| {
+                    Problem::new("config_value", "a number cannot be read").at(&location)
+                })?
+            }
             DeValue::Datetime(_) => {
-                return Err(Problem::new("config_value", "a date is not a valid value here").at(&location));
+                return Err(
+                    Problem::new("config_value", "a date is not a valid value here").at(&location),
+                );
             }
             DeValue::Array(items) => self.list(items)?,
             DeValue::Table(table) => self.table(table)?,
@@ -59,7 +69,11 @@ impl Source<'_> {
     }
 
     fn list(&self, items: &DeArray<'_>) -> Result<Value, Problem> {
-        items.iter().map(|item| self.node(item)).collect::<Result<_, _>>().map(Value::List)
+        items
+            .iter()
+            .map(|item| self.node(item))
+            .collect::<Result<_, _>>()
+            .map(Value::List)
     }
 
     /// Converts a table, keeping the order of the file.
@@ -69,8 +83,15 @@ impl Source<'_> {
         let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
             let key_text: &std::borrow::Cow<'_, str> = key.get_ref();
             let node = self.node(value)?;
-            Ok(TreeEntry { key: key_text.clone().into_owned(), location: self.location(key.span()), node })
+            Ok(TreeEntry {
+                key: key_text.clone().into_owned(),
+                location: self.location(key.span()),
+                node,
+            })
         };
-        keys.into_iter().map(entry).collect::<Result<_, _>>().map(Value::Table)
+        keys.into_iter()
+            .map(entry)
+            .collect::<Result<_, _>>()
+            .map(Value::Table)
     }
 }

@@ -14,11 +14,18 @@ use access::config::{Access, BuiltIn, McpCalls, ToolsList, TopicConfig};
 use model::ParticipantId;
 use upstream::config::ServerConfig;
 
-const ACCESS: [(&str, Access); 3] =
-    [("public", Access::Public), ("restricted", Access::Restricted), ("private", Access::Private)];
-const MCP_CALLS: [(&str, McpCalls); 3] =
-    [("none", McpCalls::None), ("kinds", McpCalls::Kinds), ("full", McpCalls::Full)];
-const TOOLS_LIST: [(&str, ToolsList); 2] = [("full", ToolsList::Full), ("search", ToolsList::Search)];
+const ACCESS: [(&str, Access); 3] = [
+    ("public", Access::Public),
+    ("restricted", Access::Restricted),
+    ("private", Access::Private),
+];
+const MCP_CALLS: [(&str, McpCalls); 3] = [
+    ("none", McpCalls::None),
+    ("kinds", McpCalls::Kinds),
+    ("full", McpCalls::Full),
+];
+const TOOLS_LIST: [(&str, ToolsList); 2] =
+    [("full", ToolsList::Full), ("search", ToolsList::Search)];
 const BUILT_IN: [(&str, BuiltIn); 4] = [
     ("proposals", BuiltIn::Proposals),
     ("room", BuiltIn::Room),
@@ -30,9 +37,16 @@ const LIST_WAIT: Duration = Duration::from_secs(5);
 const PROPOSAL_TTL: Duration = Duration::from_secs(300);
 
 /// Reads every topic. `servers` and `profiles` are the configured ones.
-pub(crate) fn read(root: &Table<'_>, servers: &[ServerConfig], profiles: &Profiles) -> Vec<TopicConfig> {
+pub(crate) fn read(
+    root: &Table<'_>,
+    servers: &[ServerConfig],
+    profiles: &Profiles,
+) -> Vec<TopicConfig> {
     let tables = root.tables("topics");
-    tables.into_iter().filter_map(|(entry, table)| topic(entry, table, servers, profiles)).collect()
+    tables
+        .into_iter()
+        .filter_map(|(entry, table)| topic(entry, table, servers, profiles))
+        .collect()
 }
 
 fn topic(
@@ -82,32 +96,55 @@ fn topic(
 }
 
 fn chosen_servers(table: &Table<'_>, servers: &[ServerConfig]) -> Vec<ParticipantId> {
-    let wanted = table.texts("servers").unwrap_or_else(|| vec![("*", table.location())]);
+    let wanted = table
+        .texts("servers")
+        .unwrap_or_else(|| vec![("*", table.location())]);
     let known = || servers.iter().map(|server| server.name.as_str());
     for (name, location) in &wanted {
         if *name != "*" && !known().any(|known| known == *name) {
             let message = format!("`{}`: there is no server `{name}`", table.full("servers"));
             let problem = Problem::new("config_unknown_server", message).at(location);
             let otherwise = format!("add [servers.{name}], or write \"*\"");
-            table.problems().note(problem.suggest(name, known(), otherwise));
+            table
+                .problems()
+                .note(problem.suggest(name, known(), otherwise));
         }
     }
-    let chosen =
-        |server: &&ServerConfig| wanted.iter().any(|(name, _)| *name == "*" || *name == server.name.as_str());
-    servers.iter().filter(chosen).map(|server| server.name.clone()).collect()
+    let chosen = |server: &&ServerConfig| {
+        wanted
+            .iter()
+            .any(|(name, _)| *name == "*" || *name == server.name.as_str())
+    };
+    servers
+        .iter()
+        .filter(chosen)
+        .map(|server| server.name.clone())
+        .collect()
 }
 
 fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
     let wanted = table.texts("builtin").unwrap_or_default();
-    table.form("builtin", ValueForm::Choices(BUILT_IN.iter().map(|(word, _)| *word).collect()));
+    table.form(
+        "builtin",
+        ValueForm::Choices(BUILT_IN.iter().map(|(word, _)| *word).collect()),
+    );
     let known = |(name, location): (&str, &_)| {
-        let found = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, built_in)| *built_in);
+        let found = BUILT_IN
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, built_in)| *built_in);
         if found.is_none() {
-            let message = format!("`{}`: there is no built-in tool `{name}`", table.full("builtin"));
+            let message = format!(
+                "`{}`: there is no built-in tool `{name}`",
+                table.full("builtin")
+            );
             let problem = Problem::new("config_value", message).at(location);
-            let otherwise = "the built-in tools are `proposals`, `room`, `proxy` and `search_tools`";
+            let otherwise =
+                "the built-in tools are `proposals`, `room`, `proxy` and `search_tools`";
             let known = BUILT_IN.iter().map(|(known, _)| *known);
-            table.problems().note(problem.suggest(name, known, otherwise));
+            table
+                .problems()
+                .note(problem.suggest(name, known, otherwise));
         }
         found
     };
@@ -117,10 +154,16 @@ fn builtin(table: &Table<'_>) -> Vec<BuiltIn> {
 /// Content of lists of tools. A list without the tools that find the others would show nothing.
 fn tools_list(table: &Table<'_>, builtin: &[BuiltIn]) -> ToolsList {
     let chosen = table.choice("tools_list", &TOOLS_LIST).unwrap_or_default();
-    let finds = builtin.iter().any(|one| matches!(one, BuiltIn::Proxy | BuiltIn::SearchTools));
+    let finds = builtin
+        .iter()
+        .any(|one| matches!(one, BuiltIn::Proxy | BuiltIn::SearchTools));
     if chosen == ToolsList::Search && !finds {
         let message = format!("`{}`: no tool would be listed", table.full("tools_list"));
-        table.note_value("tools_list", message, "add \"proxy\" and \"search_tools\" to `builtin`");
+        table.note_value(
+            "tools_list",
+            message,
+            "add \"proxy\" and \"search_tools\" to `builtin`",
+        );
     }
     chosen
 }

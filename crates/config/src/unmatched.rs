@@ -1,4 +1,5 @@
-//! Capabilities that can match nothing: a misspelled head, method, act of the gateway or addressee, and what is meant instead.
+//! Capabilities that can match nothing: a misspelled head, method, act of the gateway or addressee,
+//! and what is meant instead.
 
 use access::config::Config;
 use access::{ACCOUNTS, GRANTS, PINS, SERVERS, TOKENS};
@@ -20,19 +21,37 @@ const TABLES: [&str; 3] = ["servers", "profiles", "participants"];
 /// Messages about capabilities of a valid configuration that can match nothing.
 pub(crate) fn unmatched(tree: &Node, config: &Config) -> Vec<String> {
     let servers = config.servers.iter().map(|server| server.name.as_str());
-    let participants = config.participants.iter().map(|one| one.participant.id.as_str());
+    let participants = config
+        .participants
+        .iter()
+        .map(|one| one.participant.id.as_str());
     let names: Vec<&str> = servers.chain(participants).chain([GATEWAY]).collect();
-    let prefixes: Vec<&str> = config.servers.iter().map(|server| &*server.prefix).collect();
+    let prefixes: Vec<&str> = config
+        .servers
+        .iter()
+        .map(|server| &*server.prefix)
+        .collect();
     let mut found = Vec::new();
     for table in TABLES {
         for entry in tree.get(table).map(Node::entries).unwrap_or_default() {
-            let Some(list) = entry.node.get("capabilities") else { continue };
-            let Value::List(items) = &list.value else { continue };
+            let Some(list) = entry.node.get("capabilities") else {
+                continue;
+            };
+            let Value::List(items) = &list.value else {
+                continue;
+            };
             for item in items {
                 let at = format!("{}: `{table}.{}.capabilities`", item.location, entry.key);
-                let kind = item.text().or_else(|| item.get("kind")?.text()).unwrap_or_default();
+                let kind = item
+                    .text()
+                    .or_else(|| item.get("kind")?.text())
+                    .unwrap_or_default();
                 let is_set = sets::named(kind).is_some();
-                let why = if is_set { None } else { mismatch(kind).or_else(|| doubled(kind, &prefixes)) };
+                let why = if is_set {
+                    None
+                } else {
+                    mismatch(kind).or_else(|| doubled(kind, &prefixes))
+                };
                 found.extend(why.map(|why| format!("{at}: {why}")));
                 found.extend(addressees(item, &names).map(|why| format!("{at}: {why}")));
             }
@@ -48,11 +67,17 @@ pub fn mismatch(text: &str) -> Option<String> {
             "`{text}` matches nothing: sets are for the configuration: write the patterns of `{set}`"
         ));
     }
-    let (head, rest) = text.split_once(':').map_or((text, None), |(head, rest)| (head, Some(rest)));
+    let (head, rest) = text
+        .split_once(':')
+        .map_or((text, None), |(head, rest)| (head, Some(rest)));
     if text.starts_with(ACTS_BEGIN) {
-        let known = Capability::parse(text).is_ok_and(|one| ACTS.iter().any(|act| one.admits_head(act)));
+        let known =
+            Capability::parse(text).is_ok_and(|one| ACTS.iter().any(|act| one.admits_head(act)));
         let acts = || {
-            format!("the gateway's own capabilities are {}", ACTS.map(|act| format!("`{act}`")).join(", "))
+            format!(
+                "the gateway's own capabilities are {}",
+                ACTS.map(|act| format!("`{act}`")).join(", ")
+            )
         };
         return (!known).then(|| {
             let hint = suggestion(text, ACTS).unwrap_or_else(acts);
@@ -62,7 +87,8 @@ pub fn mismatch(text: &str) -> Option<String> {
     if !head.starts_with("mcp/") {
         // The method of a request, without the part before it.
         let is_method = method::lookup(head).is_some();
-        return is_method.then(|| format!("`{text}` matches no request: did you mean `{REQUEST}:{text}`?"));
+        return is_method
+            .then(|| format!("`{text}` matches no request: did you mean `{REQUEST}:{text}`?"));
     }
     let one = Capability::parse(head).ok()?;
     if !HEADS.iter().any(|head| one.admits_head(head)) {
@@ -71,17 +97,24 @@ pub fn mismatch(text: &str) -> Option<String> {
         return Some(format!("`{head}` is no kind of MCP: {hint}"));
     }
     let rest = rest?;
-    let (name, context) = rest.split_once(':').map_or((rest, None), |(name, context)| (name, Some(context)));
+    let (name, context) = rest
+        .split_once(':')
+        .map_or((rest, None), |(name, context)| (name, Some(context)));
     let one = Capability::parse(&format!("{REQUEST}:{name}")).ok()?;
-    let matches =
-        |row: &&method::MethodRow| KindRef::request(row.name, None).is_ok_and(|kind| one.admits(kind));
+    let matches = |row: &&method::MethodRow| {
+        KindRef::request(row.name, None).is_ok_and(|kind| one.admits(kind))
+    };
     let rows: Vec<_> = method::all().filter(matches).collect();
     if rows.is_empty() {
         // An exact name may be a method that the gateway does not know.
         let hint = suggestion(name, families().chain(method::all().map(|row| row.name)));
-        let hint =
-            hint.or_else(|| name.contains('*').then(|| "methods are named as in `tools/call`".to_owned()))?;
-        return Some(format!("`{name}` in `{text}` matches no method of MCP: {hint}"));
+        let hint = hint.or_else(|| {
+            name.contains('*')
+                .then(|| "methods are named as in `tools/call`".to_owned())
+        })?;
+        return Some(format!(
+            "`{name}` in `{text}` matches no method of MCP: {hint}"
+        ));
     }
     let has_context = rows.iter().any(|row| row.target != TargetKind::None);
     let context = context.filter(|context| !has_context && *context != "*")?;
@@ -99,31 +132,51 @@ fn doubled(text: &str, prefixes: &[&str]) -> Option<String> {
         .find(|prefix| !prefix.is_empty() && name.starts_with(&format!("{prefix}_{prefix}_")))?;
     let rest = name.strip_prefix(&format!("{prefix}_"))?;
     is_named.then(|| {
-        format!("the prefix `{prefix}` is not repeated in public names: did you mean `{head}:{rest}`?")
+        format!(
+            "the prefix `{prefix}` is not repeated in public names: did you mean `{head}:{rest}`?"
+        )
     })
 }
 
 /// Patterns for all methods of a family: `tools/*`.
 fn families() -> impl Iterator<Item = &'static str> {
-    ["tools/*", "prompts/*", "resources/*", "notifications/*", "tasks/*"].into_iter()
+    [
+        "tools/*",
+        "prompts/*",
+        "resources/*",
+        "notifications/*",
+        "tasks/*",
+    ]
+    .into_iter()
 }
 
 /// Addressees of a capability that name no configured server or participant.
 fn addressees(item: &Node, names: &[&str]) -> impl Iterator<Item = String> {
     let written: Vec<&str> = match item.get("to") {
-        Some(Node { value: Value::List(items), .. }) => items.iter().filter_map(Node::text).collect(),
+        Some(Node {
+            value: Value::List(items),
+            ..
+        }) => items.iter().filter_map(Node::text).collect(),
         Some(one) => one.text().into_iter().collect(),
         None => Vec::new(),
     };
     let matches = |pattern: &str| {
         let one = Capability::parse("chat").and_then(|chat| chat.to([pattern]));
         let chat = KindRef::parse("chat");
-        one.is_ok_and(|one| names.iter().any(|name| chat.is_ok_and(|chat| one.admits_to(chat, &[name]))))
+        one.is_ok_and(|one| {
+            names
+                .iter()
+                .any(|name| chat.is_ok_and(|chat| one.admits_to(chat, &[name])))
+        })
     };
-    let unknown: Vec<String> =
-        written.into_iter().filter(|pattern| !matches(pattern)).map(str::to_owned).collect();
-    let hint =
-        |name: &str| suggestion(name, names.iter().copied()).unwrap_or_else(|| "check the name".to_owned());
+    let unknown: Vec<String> = written
+        .into_iter()
+        .filter(|pattern| !matches(pattern))
+        .map(str::to_owned)
+        .collect();
+    let hint = |name: &str| {
+        suggestion(name, names.iter().copied()).unwrap_or_else(|| "check the name".to_owned())
+    };
     let texts: Vec<String> = unknown
         .iter()
         .map(|name| format!("there is no server or participant `{name}`: {}", hint(name)))
@@ -139,22 +192,43 @@ mod tests {
     fn capabilities_that_can_match_nothing_are_named_with_what_is_meant() {
         for (text, expect) in [
             ("mcp/request:tools/cal", Some("did you mean `tools/call`?")),
-            ("mcp/request:tools/call:@read", Some("write the patterns of `read`")),
+            (
+                "mcp/request:tools/call:@read",
+                Some("write the patterns of `read`"),
+            ),
             ("mcp/request:prompts/get:@read", None),
-            ("mcp/request:tools/cal:x", Some("did you mean `tools/call`?")),
-            ("mcp/proposal:Tools/Call", Some("did you mean `tools/call`?")),
+            (
+                "mcp/request:tools/cal:x",
+                Some("did you mean `tools/call`?"),
+            ),
+            (
+                "mcp/proposal:Tools/Call",
+                Some("did you mean `tools/call`?"),
+            ),
             ("mcp/request:tool/*", Some("did you mean `tools/*`?")),
-            ("mcp/request:x*y", Some("methods are named as in `tools/call`")),
+            (
+                "mcp/request:x*y",
+                Some("methods are named as in `tools/call`"),
+            ),
             ("mcp/requests", Some("did you mean `mcp/request`?")),
-            ("mcp/requests:tools/call:x", Some("did you mean `mcp/request`?")),
+            (
+                "mcp/requests:tools/call:x",
+                Some("did you mean `mcp/request`?"),
+            ),
             ("mcp/req*:tools/cal", Some("did you mean `tools/call`?")),
             ("mcp/z", Some("is no kind of MCP")),
             ("mcp/request:tools/list:x", Some("leave out `:x`")),
-            ("tools/call:x", Some("did you mean `mcp/request:tools/call:x`?")),
+            (
+                "tools/call:x",
+                Some("did you mean `mcp/request:tools/call:x`?"),
+            ),
             ("tools/call", Some("did you mean `mcp/request:tools/call`?")),
             ("portmoot/token", Some("did you mean `portmoot/tokens`?")),
             ("portmoot/x", Some("matches nothing that the gateway does")),
-            ("portmoot/tokens:new", Some("did you mean `portmoot/tokens`?")),
+            (
+                "portmoot/tokens:new",
+                Some("did you mean `portmoot/tokens`?"),
+            ),
             ("portmoot/*", None),
             ("portmoot/servers", None),
             ("mcp/*", None),
@@ -172,7 +246,12 @@ mod tests {
         ] {
             let found = mismatch(text);
             assert_eq!(found.is_some(), expect.is_some(), "{text}: {found:?}");
-            assert!(found.unwrap_or_default().contains(expect.unwrap_or_default()), "{text}");
+            assert!(
+                found
+                    .unwrap_or_default()
+                    .contains(expect.unwrap_or_default()),
+                "{text}"
+            );
             assert!(Capability::parse(text).is_ok(), "{text}");
         }
     }

@@ -22,8 +22,8 @@ use crate::show::inline_in_full;
 /// The tables of a server whose values may be each caller's own key.
 const KEYED: [&str; 2] = ["env", "headers"];
 
-/// The environment and the secrets for the texts of one server. A variable that is not set, or a secret that cannot be read, concerns this
-/// server alone.
+/// The environment and the secrets for the texts of one server. A variable that is not set, or a
+/// secret that cannot be read, concerns this server alone.
 pub(crate) struct Variables<'a> {
     env: Env<'a>,
     /// `None` for a disabled server, which needs no secret.
@@ -62,7 +62,10 @@ pub(crate) struct Unread {
 impl<'a> Variables<'a> {
     /// Variables of an enabled server.
     pub(crate) fn of(outside: &'a Outside<'a>) -> Variables<'a> {
-        Variables { outside: Some(outside), ..Variables::of_disabled(outside.env) }
+        Variables {
+            outside: Some(outside),
+            ..Variables::of_disabled(outside.env)
+        }
     }
 
     /// Variables of a disabled server: no secret is read for it.
@@ -96,16 +99,33 @@ impl<'a> Variables<'a> {
     }
 
     /// The place of each caller's own key: `{ caller = "LABEL" }`.
-    fn of_caller(&self, label: &Node, node: &Node, key: &str, problems: &Problems) -> Option<Secret> {
+    fn of_caller(
+        &self,
+        label: &Node,
+        node: &Node,
+        key: &str,
+        problems: &Problems,
+    ) -> Option<Secret> {
         let wrong = |location: &Location, message: String, hint: &str| {
-            problems.note(Problem::new("config_value", message).at(location).hint(hint));
+            problems.note(
+                Problem::new("config_value", message)
+                    .at(location)
+                    .hint(hint),
+            );
             None
         };
-        const EXAMPLE: &str = "for example { caller = \"API key of the CRM\", prefix = \"Bearer \" }";
-        if let Some(other) =
-            node.entries().iter().find(|entry| ![CALLER, PREFIX].contains(&entry.key.as_str()))
+        const EXAMPLE: &str =
+            "for example { caller = \"API key of the CRM\", prefix = \"Bearer \" }";
+        if let Some(other) = node
+            .entries()
+            .iter()
+            .find(|entry| ![CALLER, PREFIX].contains(&entry.key.as_str()))
         {
-            return wrong(&other.location, format!("`{key}` has both `caller` and `{}`", other.key), EXAMPLE);
+            return wrong(
+                &other.location,
+                format!("`{key}` has both `caller` and `{}`", other.key),
+                EXAMPLE,
+            );
         }
         let is_good = |text: &&str| {
             !text.trim().is_empty()
@@ -122,7 +142,11 @@ impl<'a> Variables<'a> {
             None => "",
             Some((_, Some(prefix))) => prefix,
             Some((prefix, None)) => {
-                return wrong(&prefix.location, format!("`{key}.prefix` must be a text"), EXAMPLE);
+                return wrong(
+                    &prefix.location,
+                    format!("`{key}.prefix` must be a text"),
+                    EXAMPLE,
+                );
             }
         };
         let mut known = self.key_label.borrow_mut();
@@ -138,17 +162,28 @@ impl<'a> Variables<'a> {
         Some(Secret::of_caller(prefix, inline_in_full(node)))
     }
 
-    /// The secret that a table names, and the table as it is written. Until secrets are read, for a disabled server, and for one that cannot be
-    /// read, the text is empty.
-    pub(crate) fn named(&self, node: &Node, key: &str, problems: &Problems) -> Option<(String, String)> {
-        let Some(outside) = self.outside else { return Some((String::new(), String::new())) };
+    /// The secret that a table names, and the table as it is written. Until secrets are read, for a
+    /// disabled server, and for one that cannot be read, the text is empty.
+    pub(crate) fn named(
+        &self,
+        node: &Node,
+        key: &str,
+        problems: &Problems,
+    ) -> Option<(String, String)> {
+        let Some(outside) = self.outside else {
+            return Some((String::new(), String::new()));
+        };
         let NamedValue { written, text } = outside.secret(node, key, problems)?;
         let text = match text {
             None => String::new(),
             Some(Ok(secret)) => secret.expose().to_owned(),
             Some(Err(no_secret)) => {
                 let location = node.location.clone();
-                self.unread.borrow_mut().push(Unread { key: key.to_owned(), no_secret, location });
+                self.unread.borrow_mut().push(Unread {
+                    key: key.to_owned(),
+                    no_secret,
+                    location,
+                });
                 String::new()
             }
         };
@@ -156,7 +191,13 @@ impl<'a> Variables<'a> {
     }
 
     /// Expands a text; it stays unexpanded if a variable is not set, or after a problem.
-    pub(crate) fn secret(&self, text: &str, key: String, location: &Location, problems: &Problems) -> Secret {
+    pub(crate) fn secret(
+        &self,
+        text: &str,
+        key: String,
+        location: &Location,
+        problems: &Problems,
+    ) -> Secret {
         self.expanded(expand(text, self.env), text, key, location, problems)
     }
 
@@ -170,10 +211,17 @@ impl<'a> Variables<'a> {
     pub(crate) fn path_at(&self, table: &Table<'_>, key: &'static str) -> Option<Secret> {
         let text = table.text(key)?;
         let expanded = expand_path(text, self.env);
-        Some(self.expanded(expanded, text, table.full(key), table.place(key), table.problems()))
+        Some(self.expanded(
+            expanded,
+            text,
+            table.full(key),
+            table.place(key),
+            table.problems(),
+        ))
     }
 
-    /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their spelling; a table names a secret.
+    /// The expanded texts of a table of texts: `env`, `headers`. Numbers and flags count as their
+    /// spelling; a table names a secret.
     pub(crate) fn secrets_at(&self, table: &Table<'_>, key: &'static str) -> Vec<(String, Secret)> {
         let one = |entry: &crate::node::TreeEntry| {
             let full = format!("{}.{}", table.full(key), entry.key);
@@ -197,7 +245,10 @@ impl<'a> Variables<'a> {
                     return None;
                 }
             };
-            Some((entry.key.clone(), self.secret(&text, full, &entry.node.location, table.problems())))
+            Some((
+                entry.key.clone(),
+                self.secret(&text, full, &entry.node.location, table.problems()),
+            ))
         };
         table.entries(key).iter().filter_map(one).collect()
     }
@@ -214,7 +265,11 @@ impl<'a> Variables<'a> {
         match result {
             Ok(expanded) => return Secret::expanded(expanded, text),
             Err(ExpandError::Unset(variable)) => {
-                self.unset.borrow_mut().push(Unset { variable, key, location: location.clone() });
+                self.unset.borrow_mut().push(Unset {
+                    variable,
+                    key,
+                    location: location.clone(),
+                });
             }
             Err(error) => note_expansion(&error, &key, location, problems),
         }
@@ -234,7 +289,11 @@ fn note_expansion(error: &ExpandError, key: &str, location: &Location, problems:
         ExpandError::User(_) => FULL_PATH.into(),
         ExpandError::Name(_) => "write ${NAME}, ${NAME:-default} or ${env:NAME}".into(),
     };
-    problems.note(Problem::new("config_variable", format!("`{key}`: {error}")).at(location).hint(hint));
+    problems.note(
+        Problem::new("config_variable", format!("`{key}`: {error}"))
+            .at(location)
+            .hint(hint),
+    );
 }
 
 /// The path under a key, in which only `~` is expanded.
@@ -250,23 +309,37 @@ pub(crate) fn plain_path_at(table: &Table<'_>, key: &'static str, env: Env<'_>) 
 }
 
 /// Parses the name of a participant; notes a problem if it is not valid.
-pub(crate) fn participant_id(name: &str, location: &Location, problems: &Problems) -> Option<ParticipantId> {
+pub(crate) fn participant_id(
+    name: &str,
+    location: &Location,
+    problems: &Problems,
+) -> Option<ParticipantId> {
     noted(ParticipantId::new(name), name, location, problems)
 }
 
 /// Parses the name of a topic; notes a problem if it is not valid.
-pub(crate) fn topic_name(name: &str, location: &Location, problems: &Problems) -> Option<TopicName> {
+pub(crate) fn topic_name(
+    name: &str,
+    location: &Location,
+    problems: &Problems,
+) -> Option<TopicName> {
     noted(TopicName::new(name), name, location, problems)
 }
 
-/// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`. One that names a set of tools is one for each pattern
-/// of the set.
+/// The capabilities under `capabilities`: texts, or `{ kind = "...", to = [...] }`. One that names
+/// a set of tools is one for each pattern of the set.
 pub(crate) fn capabilities(table: &Table<'_>, sets: &Sets) -> Option<Arc<Capabilities>> {
     let items = table.list("capabilities")?;
-    Some(Arc::new(items.iter().flat_map(|item| capability(table, item, sets)).collect()))
+    Some(Arc::new(
+        items
+            .iter()
+            .flat_map(|item| capability(table, item, sets))
+            .collect(),
+    ))
 }
 
-/// The limit of results of tools, `result_bytes_max`; 0 is no limit. One below the least that leaves room for a page is a problem.
+/// The limit of results of tools, `result_bytes_max`; 0 is no limit. One below the least that
+/// leaves room for a page is a problem.
 pub(crate) fn result_bytes_max(table: &Table<'_>) -> Option<usize> {
     let key = "result_bytes_max";
     let limit = table.bytes(key)?;
@@ -276,7 +349,11 @@ pub(crate) fn result_bytes_max(table: &Table<'_>) -> Option<usize> {
     if limit < RESULT_BYTES_MIN {
         let kib = RESULT_BYTES_MIN >> 10;
         let message = format!("`{}` is less than {kib} KiB", table.full(key));
-        table.note_value(key, message, "write a larger one, such as \"64KiB\", or 0 for no limit");
+        table.note_value(
+            key,
+            message,
+            "write a larger one, such as \"64KiB\", or 0 for no limit",
+        );
     }
     Some(limit.max(RESULT_BYTES_MIN))
 }
@@ -311,7 +388,9 @@ fn parse_rate(limit: &str, burst: Option<u64>) -> Option<RateLimit> {
         "m" | "min" => number,
         _ => return None,
     };
-    let burst = burst.map_or(Some(number), |burst| u32::try_from(burst).ok().filter(|burst| *burst > 0))?;
+    let burst = burst.map_or(Some(number), |burst| {
+        u32::try_from(burst).ok().filter(|burst| *burst > 0)
+    })?;
     Some(RateLimit { per_minute, burst })
 }
 
@@ -320,14 +399,21 @@ fn capability(table: &Table<'_>, item: &Node, sets: &Sets) -> Vec<Capability> {
     let wrong = |message: String| {
         let message = format!("`{}`: {message}", table.full("capabilities"));
         let problem = Problem::new("config_capability", message).at(&item.location);
-        table.problems().note(problem.hint("for example \"mcp/request:tools/call:read_*\" or \"chat\""));
+        table
+            .problems()
+            .note(problem.hint("for example \"mcp/request:tools/call:read_*\" or \"chat\""));
     };
     let (kind, to) = match &item.value {
         Value::Text(kind) => (kind.as_str(), None),
         Value::Table(entries) => {
-            let unknown = entries.iter().find(|entry| entry.key != "kind" && entry.key != "to");
+            let unknown = entries
+                .iter()
+                .find(|entry| entry.key != "kind" && entry.key != "to");
             if let Some(entry) = unknown {
-                wrong(format!("unknown key `{}` in a capability: it has `kind` and `to`", entry.key));
+                wrong(format!(
+                    "unknown key `{}` in a capability: it has `kind` and `to`",
+                    entry.key
+                ));
                 return Vec::new();
             }
             let Some(kind) = item.get("kind").and_then(Node::text) else {
@@ -337,7 +423,10 @@ fn capability(table: &Table<'_>, item: &Node, sets: &Sets) -> Vec<Capability> {
             (kind, item.get("to"))
         }
         other => {
-            wrong(format!("a capability is a text or {{ kind, to }}, not {}", other.what()));
+            wrong(format!(
+                "a capability is a text or {{ kind, to }}, not {}",
+                other.what()
+            ));
             return Vec::new();
         }
     };
@@ -346,30 +435,48 @@ fn capability(table: &Table<'_>, item: &Node, sets: &Sets) -> Vec<Capability> {
             None => Ok(capability),
             Some(names) => capability.to(names),
         });
-        parsed.map_err(|error| wrong(format!("`{kind}` is not a capability: {error}"))).ok()
+        parsed
+            .map_err(|error| wrong(format!("`{kind}` is not a capability: {error}")))
+            .ok()
     };
     match sets::named(kind) {
         None => parse(kind).into_iter().collect(),
         Some((act, name)) => {
             let patterns = sets::of(sets, name, table, ("capabilities", &item.location));
-            patterns.iter().filter_map(|pattern| parse(&format!("{act}{pattern}"))).collect()
+            patterns
+                .iter()
+                .filter_map(|pattern| parse(&format!("{act}{pattern}")))
+                .collect()
         }
     }
 }
 
-/// The addressees. A value that is not a text or a list of texts gives an empty list, which is not valid.
+/// The addressees. A value that is not a text or a list of texts gives an empty list, which is not
+/// valid.
 fn addressees(node: &Node) -> Vec<&str> {
     match &node.value {
-        Value::List(items) => items.iter().map(Node::text).collect::<Option<_>>().unwrap_or_default(),
+        Value::List(items) => items
+            .iter()
+            .map(Node::text)
+            .collect::<Option<_>>()
+            .unwrap_or_default(),
         _ => node.text().into_iter().collect(),
     }
 }
 
-fn noted<T>(parsed: Result<T, IdError>, name: &str, location: &Location, problems: &Problems) -> Option<T> {
+fn noted<T>(
+    parsed: Result<T, IdError>,
+    name: &str,
+    location: &Location,
+    problems: &Problems,
+) -> Option<T> {
     let note = |error| {
         problems.note(
-            Problem::new("config_name", format!("`{}` is not a valid name: {error}", name.escape_debug()))
-                .at(location),
+            Problem::new(
+                "config_name",
+                format!("`{}` is not a valid name: {error}", name.escape_debug()),
+            )
+            .at(location),
         );
     };
     parsed.map_err(note).ok()

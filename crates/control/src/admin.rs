@@ -1,4 +1,5 @@
-//! Administration: tokens and grants, changed while the gateway runs. Every attempt is recorded in the audit log.
+//! Administration: tokens and grants, changed while the gateway runs. Every attempt is recorded in
+//! the audit log.
 
 #[cfg(test)]
 mod tests;
@@ -16,8 +17,9 @@ use access::grants::{GrantRequest, Grants};
 use access::tokens::{self, RevokedTokens, Token, TokenRequest, TokenWithSecret};
 use access::{AccessJournal, Authority, GRANTS, TOKENS, not_written};
 
-/// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and in force in every topic when
-/// its method returns, whether the participant is present or not. Changes block on the disk.
+/// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and
+/// in force in every topic when its method returns, whether the participant is present or not.
+/// Changes block on the disk.
 pub struct Admin {
     journal: Arc<AccessJournal>,
     registry: Arc<Registry>,
@@ -42,8 +44,8 @@ impl Admin {
         Self { journal, registry }
     }
 
-    /// Records what expires from now on, and what has expired while no gateway ran: it stays expired, wherever the clock is set. Must
-    /// be called inside a runtime.
+    /// Records what expires from now on, and what has expired while no gateway ran: it stays
+    /// expired, wherever the clock is set. Must be called inside a runtime.
     pub fn watch_expiries(self: &Arc<Self>) {
         if self.registry.journal.is_none() {
             return;
@@ -66,29 +68,39 @@ impl Admin {
             if !journal.state(|state| state.has_expired(at_ms)) {
                 return Ok(());
             }
-            journal.append(&[Record::Expired { at_ms }]).map_err(|error| not_written(&error))?;
+            journal
+                .append(&[Record::Expired { at_ms }])
+                .map_err(|error| not_written(&error))?;
             let config = self.registry.config();
-            self.registry.set_identities(self.journal.identities(&config));
+            self.registry
+                .set_identities(self.journal.identities(&config));
             self.registry.set_sign_ins(self.journal.sign_ins(&config));
             self.registry.set_grants(self.journal.grants(&config));
             Ok(())
         })
     }
 
-    /// The issued tokens, without their secrets and without topics that the participant may not know of.
+    /// The issued tokens, without their secrets and without topics that the participant may not
+    /// know of.
     pub fn issued_tokens(&self, by: &Participant) -> Vec<Token> {
-        let known =
-            |topic: &String| TopicName::new(topic).is_ok_and(|topic| self.registry.may_know(by, &topic));
+        let known = |topic: &String| {
+            TopicName::new(topic).is_ok_and(|topic| self.registry.may_know(by, &topic))
+        };
         let mut tokens: Vec<Token> = self.journal.issued_tokens().iter().map(Token::of).collect();
-        tokens.iter_mut().filter_map(|token| token.topics.as_mut()).for_each(|topics| topics.retain(known));
+        tokens
+            .iter_mut()
+            .filter_map(|token| token.topics.as_mut())
+            .for_each(|topics| topics.retain(known));
         tokens
     }
 
-    /// Issues a token. Returns it, for the only time. While callers need no token, every program of the machine is the local user, so that
-    /// only one that has shown the operator key (`is_operator`) issues the first: from then on callers need one.
+    /// Issues a token. Returns it, for the only time. While callers need no token, every program of
+    /// the machine is the local user, so that only one that has shown the operator key
+    /// (`is_operator`) issues the first: from then on callers need one.
     ///
     /// # Errors
-    /// As [`tokens::issue`]; for the first one without the operator key; if the gateway keeps no journal; if the audit log takes no entry.
+    /// As [`tokens::issue`]; for the first one without the operator key; if the gateway keeps no
+    /// journal; if the audit log takes no entry.
     pub fn issue_token(
         &self,
         by: &Participant,
@@ -108,7 +120,8 @@ impl Admin {
                 let grants = self.registry.grants();
                 let authority = right_of(by, &grants);
                 let issued = tokens::issue(journal, &config, authority, request, &random(), unix_ms())?;
-                // Before the token is valid: those of an earlier participant of this name have ended.
+                // Before the token is valid: those of an earlier participant of this name have
+                // ended.
                 self.registry.set_grants(self.journal.grants(&config));
                 self.disown(&config, &issued.shown.name);
                 self.registry.set_identities(self.journal.identities(&config));
@@ -117,15 +130,23 @@ impl Admin {
         })
     }
 
-    /// Ends what a name owns in topics, unless it is that of a configured participant: its next bearer is another participant.
+    /// Ends what a name owns in topics, unless it is that of a configured participant: its next
+    /// bearer is another participant.
     fn disown(&self, config: &Config, name: &str) {
-        let is_configured = config.participants.iter().any(|one| one.participant.id.as_str() == name);
+        let is_configured = config
+            .participants
+            .iter()
+            .any(|one| one.participant.id.as_str() == name);
         if let Some(id) = ParticipantId::new(name).ok().filter(|_| !is_configured) {
-            self.registry.topics().iter().for_each(|dispatch| dispatch.disown(&id));
+            self.registry
+                .topics()
+                .iter()
+                .for_each(|dispatch| dispatch.disown(&id));
         }
     }
 
-    /// Issues another token to a participant that has one, which stays valid for a while. Returns the new one, for the only time.
+    /// Issues another token to a participant that has one, which stays valid for a while. Returns
+    /// the new one, for the only time.
     ///
     /// # Errors
     /// As [`tokens::rotate`]; if the gateway keeps no journal; if the audit log takes no entry.
@@ -140,8 +161,10 @@ impl Admin {
                 let (config, grants) = (self.registry.config(), self.registry.grants());
                 let authority = right_of(by, &grants);
                 let rotated = (name, overlap_ms);
-                let issued = tokens::rotate(journal, &config, authority, rotated, &random(), unix_ms())?;
-                self.registry.set_identities(self.journal.identities(&config));
+                let issued =
+                    tokens::rotate(journal, &config, authority, rotated, &random(), unix_ms())?;
+                self.registry
+                    .set_identities(self.journal.identities(&config));
                 Ok(issued)
             })
         })
@@ -157,10 +180,15 @@ impl Admin {
                 let (config, grants) = (self.registry.config(), self.registry.grants());
                 let authority = right_of(by, &grants);
                 let revoked = tokens::revoke(journal, &config, authority, name, unix_ms())?;
-                if !config.participants.iter().any(|one| one.participant.id.as_str() == name) {
+                if !config
+                    .participants
+                    .iter()
+                    .any(|one| one.participant.id.as_str() == name)
+                {
                     self.registry.accounts.end_all_of(name, by.id.as_str());
                 }
-                self.registry.set_identities(self.journal.identities(&config));
+                self.registry
+                    .set_identities(self.journal.identities(&config));
                 self.registry.set_sign_ins(self.journal.sign_ins(&config));
                 self.registry.set_grants(self.journal.grants(&config));
                 Ok(revoked)
@@ -171,51 +199,79 @@ impl Admin {
     /// Grants and revokes capabilities.
     ///
     /// # Errors
-    /// As [`Grants::change`] and [`Authority::may_change`]; if the participant is not known; if the journal cannot be written or the audit log takes no entry.
+    /// As [`Grants::change`] and [`Authority::may_change`]; if the participant is not known; if the
+    /// journal cannot be written or the audit log takes no entry.
     pub fn grant(&self, request: &GrantRequest, by: &Participant) -> Result<Granted, Refusal> {
         let (id, topic) = (&request.participant, request.topic.as_ref());
-        self.recorded((GRANTS, id.as_str(), topic), &by.id, &request.to_string(), Some(id), || {
-            self.journal.change(|journal| {
-                let (known, at_ms) = (self.known(id)?, unix_ms());
-                let authority = self.registry.in_force(by, topic);
-                let before = self.registry.in_force(&known, topic);
-                let grants = self.registry.grants();
-                let changes = grants.change(request, &before, (&by.id, &authority), at_ms)?;
-                let changed = grants.changed(request, at_ms);
-                let (author, config) = (right_of(by, &grants), self.registry.config());
-                author.may_change(&config, &known, topic, &changed, at_ms)?;
-                let records: Vec<Record> = changes.into_iter().map(Record::GrantChanged).collect();
-                self.write(journal, &records)?;
-                Ok(Granted { before, now: self.registry.in_force(&known, topic), at_ms })
-            })
-        })
+        self.recorded(
+            (GRANTS, id.as_str(), topic),
+            &by.id,
+            &request.to_string(),
+            Some(id),
+            || {
+                self.journal.change(|journal| {
+                    let (known, at_ms) = (self.known(id)?, unix_ms());
+                    let authority = self.registry.in_force(by, topic);
+                    let before = self.registry.in_force(&known, topic);
+                    let grants = self.registry.grants();
+                    let changes = grants.change(request, &before, (&by.id, &authority), at_ms)?;
+                    let changed = grants.changed(request, at_ms);
+                    let (author, config) = (right_of(by, &grants), self.registry.config());
+                    author.may_change(&config, &known, topic, &changed, at_ms)?;
+                    let records: Vec<Record> =
+                        changes.into_iter().map(Record::GrantChanged).collect();
+                    self.write(journal, &records)?;
+                    Ok(Granted {
+                        before,
+                        now: self.registry.in_force(&known, topic),
+                        at_ms,
+                    })
+                })
+            },
+        )
     }
 
-    /// Removes every change of a participant, or those made for one topic, so that its configured capabilities apply again.
+    /// Removes every change of a participant, or those made for one topic, so that its configured
+    /// capabilities apply again.
     ///
     /// # Errors
-    /// As [`Authority::may_change`]; if the participant is not known; if the journal cannot be written or the audit log takes no
-    /// entry.
+    /// As [`Authority::may_change`]; if the participant is not known; if the journal cannot be
+    /// written or the audit log takes no entry.
     pub fn clear_grants(
         &self,
         id: &ParticipantId,
         topic: Option<&TopicName>,
         by: &Participant,
     ) -> Result<(), Refusal> {
-        self.recorded((GRANTS, id.as_str(), topic), &by.id, "cleared", Some(id), || {
-            self.journal.change(|journal| {
-                let (known, at_ms, grants) = (self.known(id)?, unix_ms(), self.registry.grants());
-                let (author, config) = (right_of(by, &grants), self.registry.config());
-                let cleared = grants.cleared(id, topic, at_ms);
-                author.may_change(&config, &known, topic, &cleared, at_ms)?;
-                let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
-                self.write(journal, &[Record::GrantsCleared { participant, topic, at_ms }])
-            })
-        })
+        self.recorded(
+            (GRANTS, id.as_str(), topic),
+            &by.id,
+            "cleared",
+            Some(id),
+            || {
+                self.journal.change(|journal| {
+                    let (known, at_ms, grants) =
+                        (self.known(id)?, unix_ms(), self.registry.grants());
+                    let (author, config) = (right_of(by, &grants), self.registry.config());
+                    let cleared = grants.cleared(id, topic, at_ms);
+                    author.may_change(&config, &known, topic, &cleared, at_ms)?;
+                    let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
+                    self.write(
+                        journal,
+                        &[Record::GrantsCleared {
+                            participant,
+                            topic,
+                            at_ms,
+                        }],
+                    )
+                })
+            },
+        )
     }
 
-    /// Makes a change, then carries out what follows for one participant or all, and records how it ended. Changes are made one
-    /// at a time; what follows is judged by what is in force then, so another change need not wait for it.
+    /// Makes a change, then carries out what follows for one participant or all, and records how it
+    /// ended. Changes are made one at a time; what follows is judged by what is in force then, so
+    /// another change need not wait for it.
     fn recorded<T>(
         &self,
         (kind, name, topic): Target<'_>,
@@ -226,18 +282,27 @@ impl Admin {
     ) -> Result<T, Refusal> {
         let permit = self.registry.audit.reserve_of(by)?;
         let end = make().inspect(|_| self.registry.refresh(changed));
-        permit.write_change((kind, name, topic.map(TopicName::as_str)), by.as_str(), change, &end);
+        permit.write_change(
+            (kind, name, topic.map(TopicName::as_str)),
+            by.as_str(),
+            change,
+            &end,
+        );
         end
     }
 
     /// Writes a change of grants to the journal, then puts it in force.
     fn write(&self, journal: &JournalWriter, records: &[Record]) -> Result<(), Refusal> {
-        journal.append(records).map_err(|error| not_written(&error))?;
-        self.registry.set_grants(self.journal.grants(&self.registry.config()));
+        journal
+            .append(records)
+            .map_err(|error| not_written(&error))?;
+        self.registry
+            .set_grants(self.journal.grants(&self.registry.config()));
         Ok(())
     }
 
-    /// A participant whose capabilities can be changed, as it is configured: present or not, with a valid token or not.
+    /// A participant whose capabilities can be changed, as it is configured: present or not, with a
+    /// valid token or not.
     ///
     /// # Errors
     /// If there is none.
@@ -246,21 +311,34 @@ impl Admin {
             return Ok(known);
         }
         let config = self.registry.config();
-        if let Some(one) = config.participants.iter().find(|one| one.participant.id == *id) {
+        if let Some(one) = config
+            .participants
+            .iter()
+            .find(|one| one.participant.id == *id)
+        {
             return Ok(Arc::clone(&one.participant));
         }
-        let refusal = Refusal::new(RefusalCode::UnknownTarget, format!("there is no participant `{id}`"));
-        Err(match config.servers.iter().any(|server| server.name == *id) {
-            true => {
-                refusal.hint(format!("it is a server: its capabilities are configured in [servers.{id}]"))
-            }
-            false => refusal.hint("list them: portmoot participants ls"),
-        })
+        let refusal = Refusal::new(
+            RefusalCode::UnknownTarget,
+            format!("there is no participant `{id}`"),
+        );
+        Err(
+            match config.servers.iter().any(|server| server.name == *id) {
+                true => refusal.hint(format!(
+                    "it is a server: its capabilities are configured in [servers.{id}]"
+                )),
+                false => refusal.hint("list them: portmoot participants ls"),
+            },
+        )
     }
 }
 
-/// By which right a participant gives and takes: the local user, who has started the gateway or has its operator key, is the
-/// operator.
+/// By which right a participant gives and takes: the local user, who has started the gateway or has
+/// its operator key, is the operator.
 fn right_of<'a>(by: &'a Participant, grants: &'a Grants) -> Authority<'a> {
-    if by.id.as_str() == LOCAL_USER { Authority::Operator } else { Authority::Participant(by, grants) }
+    if by.id.as_str() == LOCAL_USER {
+        Authority::Operator
+    } else {
+        Authority::Participant(by, grants)
+    }
 }

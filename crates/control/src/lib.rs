@@ -1,4 +1,5 @@
-//! State in force of a gateway, servers, topics, identities and grants, and its changes while calls run.
+//! State in force of a gateway, servers, topics, identities and grants, and its changes while calls
+//! run.
 //!
 //! - [`Registry`]: all of it; who may come in ([`Registry::visitor`]), reload and expiry.
 //! - [`admin`]: tokens and grants, changed while the gateway runs.

@@ -1,4 +1,5 @@
-//! Schemas of tools in protobuf: those that calls are checked by, and the modules of the schema registry that have them.
+//! Schemas of tools in protobuf: those that calls are checked by, and the modules of the schema
+//! registry that have them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,10 +26,17 @@ pub fn tool_schema(dispatch: &Dispatch, asking: Asking<'_>, tool: &str) -> Optio
     Found::of(dispatch, asking, tool)?.schema()
 }
 
-/// Whether a caller could call this tool, and its server sent a schema that cannot be used or resolved: its arguments are any object.
+/// Whether a caller could call this tool, and its server sent a schema that cannot be used or
+/// resolved: its arguments are any object.
 pub fn is_untyped(dispatch: &Dispatch, asking: Asking<'_>, tool: &str) -> bool {
     let found = Found::of(dispatch, asking, tool);
-    found.is_some_and(|found| found.manifest.untyped.iter().any(|one| one.name == found.own))
+    found.is_some_and(|found| {
+        found
+            .manifest
+            .untyped
+            .iter()
+            .any(|one| one.name == found.own)
+    })
 }
 
 /// A tool that a caller could call.
@@ -46,11 +54,19 @@ impl Found {
         let found = match dispatch.route(link.id, Target::Tool(tool)) {
             Some((server, own)) => {
                 let manifest = server.manifest_for(&link.participant.id, Form::Legacy);
-                Self { server: server.id.clone(), own, manifest }
+                Self {
+                    server: server.id.clone(),
+                    own,
+                    manifest,
+                }
             }
             None => {
                 let (server, manifest) = (ParticipantId::gateway(), dispatch.own_manifest());
-                Self { server, own: tool.to_owned(), manifest }
+                Self {
+                    server,
+                    own: tool.to_owned(),
+                    manifest,
+                }
             }
         };
         Some(found)
@@ -64,8 +80,12 @@ impl Found {
 /// Lists of each server of a topic to a participant's clients of proto-mcp, the gateway's own last.
 fn manifests(dispatch: &Dispatch, who: &ParticipantId) -> Manifests {
     let servers = dispatch.servers();
-    let listed = servers.iter().map(|server| (server.id.clone(), server.manifest_for(who, Form::Legacy)));
-    listed.chain([(ParticipantId::gateway(), dispatch.own_manifest())]).collect()
+    let listed = servers
+        .iter()
+        .map(|server| (server.id.clone(), server.manifest_for(who, Form::Legacy)));
+    listed
+        .chain([(ParticipantId::gateway(), dispatch.own_manifest())])
+        .collect()
 }
 
 /// The modules of all topics that a participant may enter, the first topic by name first.
@@ -80,7 +100,10 @@ pub fn modules_of(registry: &Registry, who: &Participant) -> Modules {
 
 fn names(registry: &Registry) -> ModuleNames {
     let topics = registry.topics();
-    let servers = topics.iter().flat_map(|topic| topic.servers()).map(|server| server.id.clone());
+    let servers = topics
+        .iter()
+        .flat_map(|topic| topic.servers())
+        .map(|server| server.id.clone());
     ModuleNames::of(servers.chain([ParticipantId::gateway()]).collect())
 }
 
@@ -115,16 +138,28 @@ impl<'l> ListedModules<'l> {
             known = names(registry);
             modules.add(&known, manifests(dispatch, &link.participant.id), &snapshot);
         }
-        Self { registry, dispatch, asking, host, names: known, modules, commits: RefCell::default() }
+        Self {
+            registry,
+            dispatch,
+            asking,
+            host,
+            names: known,
+            modules,
+            commits: RefCell::default(),
+        }
     }
 
-    /// The schema of a tool by its public name, and the reference under which a registry has it: the one that its server gave, or one of
-    /// the gateway's own registry, which answers it for as long as it keeps the commit.
+    /// The schema of a tool by its public name, and the reference under which a registry has it:
+    /// the one that its server gave, or one of the gateway's own registry, which answers it for as
+    /// long as it keeps the commit.
     pub fn schema(&self, tool: &str) -> Option<(ToolSchema, Option<String>)> {
         let found = Found::of(self.dispatch, self.asking, tool)?;
         let schema = found.schema()?;
         let manifest = &found.manifest;
-        let reference = match (manifest.sent_to_callers(&found.own), manifest.reference(&found.own)) {
+        let reference = match (
+            manifest.sent_to_callers(&found.own),
+            manifest.reference(&found.own),
+        ) {
             (_, Some(reference)) => Some(reference.to_owned()),
             (Some(_), None) => None,
             (None, None) => self.own_reference(&found, &schema),
@@ -132,7 +167,8 @@ impl<'l> ListedModules<'l> {
         Some((schema, reference))
     }
 
-    /// The reference of a schema that the gateway has converted. `google.protobuf.Struct` is in no module.
+    /// The reference of a schema that the gateway has converted. `google.protobuf.Struct` is in no
+    /// module.
     fn own_reference(&self, found: &Found, schema: &ToolSchema) -> Option<String> {
         let (host, module) = (self.host?, self.names.get(&found.server)?);
         if schema.takes_struct() || !self.modules.shows(module, &found.own) {
@@ -145,7 +181,13 @@ impl<'l> ListedModules<'l> {
                 source: &self.modules,
                 now_ms: unix_ms(),
             };
-            Some(self.registry.shelf.current(module, &viewer)?.id().to_owned())
+            Some(
+                self.registry
+                    .shelf
+                    .current(module, &viewer)?
+                    .id()
+                    .to_owned(),
+            )
         });
         let reference = Reference {
             host: host.to_ascii_lowercase(),
@@ -155,6 +197,10 @@ impl<'l> ListedModules<'l> {
             version: Some(commit.clone()?),
         };
         // A client reads it as a reference, or gets the schema inline.
-        reference.to_string().parse::<Reference>().is_ok().then(|| reference.to_string())
+        reference
+            .to_string()
+            .parse::<Reference>()
+            .is_ok()
+            .then(|| reference.to_string())
     }
 }

@@ -122,8 +122,21 @@ pub struct Registry {
 impl Registry {
     /// Starts the configured servers and opens the topics. Must be called inside a runtime.
     pub fn start(start: Start) -> Arc<Self> {
-        let Start { config, identities, grants, sealer, guard, journal, audit, accounts, sign_ins } = start;
-        let held = Shares::new(config.limits.held_bytes_max, config.limits.participant_held_bytes_max);
+        let Start {
+            config,
+            identities,
+            grants,
+            sealer,
+            guard,
+            journal,
+            audit,
+            accounts,
+            sign_ins,
+        } = start;
+        let held = Shares::new(
+            config.limits.held_bytes_max,
+            config.limits.participant_held_bytes_max,
+        );
         let epoch = Arc::new(AtomicU64::new(1));
         sealer.incarnations().set(identities.incarnations().clone());
         let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
@@ -165,11 +178,15 @@ impl Registry {
         });
         let me = Arc::downgrade(&registry);
         // Set once: these accounts are this registry's.
-        let _ = registry.accounts.services().on_change.set(Box::new(move |server, participant| {
-            if let Some(registry) = me.upgrade() {
-                registry.account_changed(server, participant);
-            }
-        }));
+        let _ = registry
+            .accounts
+            .services()
+            .on_change
+            .set(Box::new(move |server, participant| {
+                if let Some(registry) = me.upgrade() {
+                    registry.account_changed(server, participant);
+                }
+            }));
         registry.apply(config);
         registry.watch_expiries();
         registry
@@ -187,22 +204,32 @@ impl Registry {
 
     /// A participant's share of the bytes that wait. All guests together have a smaller one.
     pub fn held_of(&self, participant: &ParticipantId) -> Arc<Share> {
-        let part = if is_guest(participant) { GUESTS_PART } else { 1 };
-        self.held.limited(account(participant), self.held.share() / part)
+        let part = if is_guest(participant) {
+            GUESTS_PART
+        } else {
+            1
+        };
+        self.held
+            .limited(account(participant), self.held.share() / part)
     }
 
     /// The bounds of a participant's new streams.
     pub fn bounds(&self, participant: &ParticipantId) -> Bounds {
-        Bounds { limits: self.limits(), held: self.held_of(participant) }
+        Bounds {
+            limits: self.limits(),
+            held: self.held_of(participant),
+        }
     }
 
     /// Whether the journal can be written; true without one, as nothing must be written then.
     pub fn keeps_journal(&self) -> bool {
-        self.journal.as_ref().is_none_or(|journal| journal.failure().is_none())
+        self.journal
+            .as_ref()
+            .is_none_or(|journal| journal.failure().is_none())
     }
 
-    /// Moves with every change of tokens, grants and configuration, and with every expiry. A door may keep what it learnt about a
-    /// token for as long as the epoch stays.
+    /// Moves with every change of tokens, grants and configuration, and with every expiry. A door
+    /// may keep what it learnt about a token for as long as the epoch stays.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
@@ -227,31 +254,51 @@ impl Registry {
 
     /// The configured servers, in the order of the configuration.
     pub fn upstreams(&self) -> Vec<Arc<Upstream>> {
-        self.upstreams.read().iter().map(|(_, upstream)| Arc::clone(upstream)).collect()
+        self.upstreams
+            .read()
+            .iter()
+            .map(|(_, upstream)| Arc::clone(upstream))
+            .collect()
     }
 
     /// Has a server list everything again, because what is approved of it has changed.
     pub fn list_again(&self, server: &str) {
         let named = |upstream: &Arc<Upstream>| upstream.spec().name() == server;
-        self.upstreams().iter().filter(|upstream| named(upstream)).for_each(|upstream| upstream.list_again());
+        self.upstreams()
+            .iter()
+            .filter(|upstream| named(upstream))
+            .for_each(|upstream| upstream.list_again());
     }
 
     /// Takes that the account of a participant at a server has changed.
     fn account_changed(&self, server: &str, participant: Option<&str>) {
         let id = |name: &str| ParticipantId::new(name).ok();
-        let Some(id_of_server) = id(server) else { return };
+        let Some(id_of_server) = id(server) else {
+            return;
+        };
         if let Some(participant) = participant.and_then(id) {
-            self.topics().iter().for_each(|dispatch| dispatch.account_changed(&id_of_server, &participant));
+            self.topics()
+                .iter()
+                .for_each(|dispatch| dispatch.account_changed(&id_of_server, &participant));
         } else if participant.is_none()
-            && self.accounts.server(server).is_some_and(|server| server.of(None).is_ready())
+            && self
+                .accounts
+                .server(server)
+                .is_some_and(|server| server.of(None).is_ready())
         {
-            self.topics().iter().for_each(|dispatch| dispatch.shared_account_changed(&id_of_server));
+            self.topics()
+                .iter()
+                .for_each(|dispatch| dispatch.shared_account_changed(&id_of_server));
         }
     }
 
-    /// Waits until a server that has just been signed in at has started or failed to, within its `start_timeout`.
+    /// Waits until a server that has just been signed in at has started or failed to, within its
+    /// `start_timeout`.
     pub async fn wait_for_start(&self, server: &str) {
-        let upstream = self.upstreams().into_iter().find(|upstream| upstream.spec().name() == server);
+        let upstream = self
+            .upstreams()
+            .into_iter()
+            .find(|upstream| upstream.spec().name() == server);
         if let Some(upstream) = upstream {
             let _ = timeout(upstream.spec().start_timeout(), upstream.settled()).await;
         }
@@ -266,7 +313,12 @@ impl Registry {
 
     /// Waits until no server has an open call, within a bound; then refuses those that are left.
     pub async fn drain(&self) {
-        let open = || self.topics().iter().map(|dispatch| dispatch.with(Topic::calls_len)).sum::<usize>();
+        let open = || {
+            self.topics()
+                .iter()
+                .map(|dispatch| dispatch.with(Topic::calls_len))
+                .sum::<usize>()
+        };
         let deadline = Instant::now() + DRAIN;
         while open() > 0 && Instant::now() < deadline {
             sleep(DRAIN_POLL).await;
@@ -279,15 +331,20 @@ impl Registry {
         for dispatch in self.topics() {
             dispatch.cancel_followed().await;
         }
-        self.upstreams().iter().for_each(|upstream| upstream.refuse_calls());
+        self.upstreams()
+            .iter()
+            .for_each(|upstream| upstream.refuse_calls());
     }
 
-    /// Closes every socket and every server, and waits until every audit entry is durable. The doors end their streams first.
+    /// Closes every socket and every server, and waits until every audit entry is durable. The
+    /// doors end their streams first.
     pub async fn stop(&self) {
         self.release_held();
         for dispatch in self.topics() {
             let links = dispatch.with(Topic::links);
-            links.iter().for_each(|(link, _, _)| dispatch.cut(*link, Close::GoingAway));
+            links
+                .iter()
+                .for_each(|(link, _, _)| dispatch.cut(*link, Close::GoingAway));
         }
         let mut closing = tokio::task::JoinSet::new();
         for upstream in self.upstreams() {
@@ -304,6 +361,13 @@ impl Registry {
     fn next_expiry(&self, since_ms: u64) -> Option<u64> {
         let (identities, grants) = (self.identities.read(), self.grants.read());
         let sign_ins = self.sign_ins.read().next_expiry(since_ms);
-        [identities.next_expiry(since_ms), grants.next_expiry(since_ms), sign_ins].into_iter().flatten().min()
+        [
+            identities.next_expiry(since_ms),
+            grants.next_expiry(since_ms),
+            sign_ins,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 }

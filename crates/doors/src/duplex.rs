@@ -1,4 +1,5 @@
-//! Both directions of a client on a pipe or socket: what it writes is read until it closes its side, what its stream has is written.
+//! Both directions of a client on a pipe or socket: what it writes is read until it closes its
+//! side, what its stream has is written.
 
 use std::io;
 use std::sync::Arc;
@@ -15,13 +16,14 @@ use crate::stream::{Reader, Stream};
 
 /// Bytes that are gathered into one write.
 const WRITE_BYTES: usize = 64 * 1024;
-/// Longest wait for answers when the client has closed its side: longer than a list waits for servers that start.
+/// Longest wait for answers when the client has closed its side: longer than a list waits for
+/// servers that start.
 const DRAIN: Duration = Duration::from_secs(30);
 /// Time between two looks for open requests meanwhile.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Longest time in which a client whose message is not read to its end may still write it: a connection that ends before that takes
-/// the refusal with it.
+/// Longest time in which a client whose message is not read to its end may still write it: a
+/// connection that ends before that takes the refusal with it.
 const LINGER: Duration = Duration::from_secs(3);
 /// Bytes of such a message that are read at once.
 const DISCARDED_BYTES: usize = 8 * 1024;
@@ -53,7 +55,8 @@ pub(crate) trait Client {
     fn buffer(&mut self) -> &mut BytesMut;
     /// Takes the messages that are there as a whole; false if nothing after them can be trusted.
     async fn take(&mut self) -> bool;
-    /// The client has closed its side, or gets nothing any more: takes what is left, and lets its links leave.
+    /// The client has closed its side, or gets nothing any more: takes what is left, and lets its
+    /// links leave.
     async fn end(self);
 }
 
@@ -88,7 +91,8 @@ pub(crate) async fn serve(
         }
         let read = tokio::select! {
             read = input.read_buf(client.buffer()) => read,
-            // The client gets nothing any more: it was revoked, is too slow, or has closed its side of the output.
+            // The client gets nothing any more: it was revoked, is too slow, or has closed its side
+            // of the output.
             end = &mut writer => {
                 written = Some(end);
                 break Ok(());
@@ -116,7 +120,11 @@ pub(crate) async fn serve(
     }
 }
 
-async fn write(mut reader: Reader, mut output: impl AsyncWrite + Unpin, framing: Framing) -> io::Result<()> {
+async fn write(
+    mut reader: Reader,
+    mut output: impl AsyncWrite + Unpin,
+    framing: Framing,
+) -> io::Result<()> {
     let mut waiting = Vec::new();
     while let Some(item) = reader.next().await {
         framing.append(&mut waiting, &item.frame);
@@ -133,7 +141,8 @@ async fn write(mut reader: Reader, mut output: impl AsyncWrite + Unpin, framing:
     output.shutdown().await
 }
 
-/// Reads on until a client closes its side, for a bounded time: it may still be writing what was refused.
+/// Reads on until a client closes its side, for a bounded time: it may still be writing what was
+/// refused.
 pub async fn linger(input: &mut (impl AsyncRead + Unpin)) {
     let rest = async {
         let mut discarded = vec![0; DISCARDED_BYTES];
@@ -144,7 +153,11 @@ pub async fn linger(input: &mut (impl AsyncRead + Unpin)) {
 
 /// Waits for the answers of what is open on these links, within a bound.
 pub(crate) async fn drain(dispatch: &Dispatch, links: &[&Arc<Link>], out: &Stream) {
-    let open = || links.iter().any(|link| dispatch.with(|topic| topic.is_awaited(link.id)));
+    let open = || {
+        links
+            .iter()
+            .any(|link| dispatch.with(|topic| topic.is_awaited(link.id)))
+    };
     let deadline = Instant::now() + DRAIN;
     while open() && !out.has_ended() && Instant::now() < deadline {
         sleep(POLL).await;

@@ -28,16 +28,23 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// The doors of a gateway; they listen on nothing yet. `pages` are served over HTTP beside MCP. Must be called inside a
-    /// runtime.
+    /// The doors of a gateway; they listen on nothing yet. `pages` are served over HTTP beside MCP.
+    /// Must be called inside a runtime.
     pub fn new(registry: Arc<Registry>, pages: Router) -> Self {
         let links = ClientLinks::start(registry);
         let endpoints = Endpoints::new(Arc::clone(&links), pages);
         let [stop, closing] = [(); 2].map(|()| watch::Sender::new(false));
-        Self { links, endpoints, stop, closing, listeners: Mutex::default() }
+        Self {
+            links,
+            endpoints,
+            stop,
+            closing,
+            listeners: Mutex::default(),
+        }
     }
 
-    /// Listens on an address, and serves HTTP there until [`Doors::close`]. Returns the bound address.
+    /// Listens on an address, and serves HTTP there until [`Doors::close`]. Returns the bound
+    /// address.
     ///
     /// # Errors
     /// Errors of the socket.
@@ -54,8 +61,8 @@ impl Doors {
         Ok(bound)
     }
 
-    /// Serves HTTP on an open connection. Does not wait for a stream or WebSocket that the connection becomes: that goes on by
-    /// itself.
+    /// Serves HTTP on an open connection. Does not wait for a stream or WebSocket that the
+    /// connection becomes: that goes on by itself.
     pub async fn connection(&self, io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
         http::connection(
             io,
@@ -78,7 +85,10 @@ impl Doors {
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> io::Result<()> {
-        let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
+        let visitor = Visitor {
+            dispatch: Arc::clone(dispatch),
+            participant: Arc::clone(participant),
+        };
         pipe::serve(&self.links, visitor, input, output).await
     }
 
@@ -87,8 +97,9 @@ impl Doors {
         self.stop.send_replace(true);
     }
 
-    /// Stops listening and ends all sessions over HTTP, at once. The future waits until the journal has the ended sessions, and
-    /// until connections have ended, within a bound. Call it after [`Registry::release_held`].
+    /// Stops listening and ends all sessions over HTTP, at once. The future waits until the journal
+    /// has the ended sessions, and until connections have ended, within a bound. Call it after
+    /// [`Registry::release_held`].
     pub fn close(&self) -> impl Future<Output = ()> + Send + use<> {
         self.stop_listening();
         self.closing.send_replace(true);

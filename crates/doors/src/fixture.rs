@@ -28,7 +28,12 @@ pub(crate) fn config(limits: Limits) -> Config {
         proposal_ttl: Duration::from_secs(60),
         result_bytes_max: None,
     };
-    Config { legacy_sse: true, limits: Arc::new(limits), topics: vec![topic], ..Config::default() }
+    Config {
+        legacy_sse: true,
+        limits: Arc::new(limits),
+        topics: vec![topic],
+        ..Config::default()
+    }
 }
 
 /// A registry with that configuration.

@@ -88,7 +88,11 @@ pub(crate) struct Endpoints {
 impl Endpoints {
     /// The endpoints of a gateway, with these pages beside MCP.
     pub(crate) fn new(links: Arc<ClientLinks>, pages: Router) -> Arc<Self> {
-        Arc::new(Self { links, pairs: Arc::default(), pages })
+        Arc::new(Self {
+            links,
+            pairs: Arc::default(),
+            pages,
+        })
     }
 
     async fn page(
@@ -98,19 +102,27 @@ impl Endpoints {
         sender: Option<&Participant>,
     ) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
-        parts.extensions.insert(Arc::<ClientLinks>::clone(&self.links) as Arc<dyn CallerLinks>);
+        parts
+            .extensions
+            .insert(Arc::<ClientLinks>::clone(&self.links) as Arc<dyn CallerLinks>);
         let body = match self.page_body(connection, &parts, sender, body).await {
             Ok(body) => body,
             Err(refused) => return *refused,
         };
-        match self.pages.clone().oneshot(Request::from_parts(parts, body)).await {
+        match self
+            .pages
+            .clone()
+            .oneshot(Request::from_parts(parts, body))
+            .await
+        {
             Ok(response) => response.map(Body::Page),
             Err(never) => match never {},
         }
     }
 
-    /// The body of a request for a page, whole. The pages refuse a sender that is not known without reading its body, but those
-    /// where participants sign in, which read a short one on the account of its address.
+    /// The body of a request for a page, whole. The pages refuse a sender that is not known without
+    /// reading its body, but those where participants sign in, which read a short one on the
+    /// account of its address.
     async fn page_body(
         &self,
         connection: &Connection,
@@ -125,9 +137,13 @@ impl Endpoints {
         let bytes_max = registry.limits().body_bytes_max;
         if authorization::is_sign_in(&registry.config(), parts.uri.path()) {
             let bytes_max = bytes_max.min(SIGN_IN_BODY_BYTES_MAX);
-            return Ok(read_form(bytes_max, &connection.newcomer(), body).await?.into());
+            return Ok(read_form(bytes_max, &connection.newcomer(), body)
+                .await?
+                .into());
         }
-        let Some(sender) = sender else { return Ok(axum::body::Body::empty()) };
+        let Some(sender) = sender else {
+            return Ok(axum::body::Body::empty());
+        };
         let body = read_body(bytes_max, &registry.held_of(&sender.id), body).await?;
         Ok(body.into())
     }
@@ -141,14 +157,19 @@ pub(crate) const SIGN_IN_BODY_BYTES_MAX: usize = 64 * 1024;
 /// # Errors
 /// Errors of the socket.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()
+    } else {
+        TcpSocket::new_v6()
+    }?;
     // On Windows the option lets another process take the address.
     socket.set_reuseaddr(cfg!(unix))?;
     socket.bind(address)?;
     socket.listen(BACKLOG_LEN_MAX)
 }
 
-/// Serves `listener` until `stop` is true, then lets open requests finish until `closing` is, and for a bounded time after that.
+/// Serves `listener` until `stop` is true, then lets open requests finish until `closing` is, and
+/// for a bounded time after that.
 pub(crate) async fn serve(
     listener: TcpListener,
     endpoints: Arc<Endpoints>,
@@ -159,7 +180,9 @@ pub(crate) async fn serve(
     let limits = endpoints.links.registry.limits();
     let places = Places::new(limits.connections_max, limits.participant_connections_max);
     loop {
-        let Some(free) = places.one_free().await else { return };
+        let Some(free) = places.one_free().await else {
+            return;
+        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
@@ -192,8 +215,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Serves one connection. Its task lives until it is known what the connection becomes, so what few connections need is in a box: a
-/// task of HTTP/1 without TLS must not be as large as one with it.
+/// Serves one connection. Its task lives until it is known what the connection becomes, so what few
+/// connections need is in a box: a task of HTTP/1 without TLS must not be as large as one with it.
 async fn serve_socket(
     socket: TcpStream,
     tls: Option<ServerTls>,
@@ -206,7 +229,11 @@ async fn serve_socket(
     }
     let authority = socket.local_addr().ok().map(|at| at.to_string().into());
     let peer = socket.peer_addr().ok().map(|peer| peer.ip());
-    let shown = ConnectionEnds { certificate: None, authority, peer };
+    let shown = ConnectionEnds {
+        certificate: None,
+        authority,
+        peer,
+    };
     connection(socket, endpoints, stop, Some(place), shown).await;
 }
 
@@ -221,17 +248,26 @@ async fn secure_connection(
     let peer = socket.peer_addr().ok().map(|peer| peer.ip());
     let account = metered::account_of(&endpoints.links.registry, peer);
     let accepted = secure::accept((socket, account), tls, &place.1, &mut stop).await;
-    let Some((socket, shown)) = accepted else { return };
+    let Some((socket, shown)) = accepted else {
+        return;
+    };
     if socket.get_ref().1.alpn_protocol() == Some(tls::HTTP_2) {
         let (place, standing) = place;
         let kept = Connection::new(&endpoints.links, Some(place), shown, stop);
-        return Box::pin(h2::serve(socket, Bytes::new(), &kept, Some(standing), endpoints)).await;
+        return Box::pin(h2::serve(
+            socket,
+            Bytes::new(),
+            &kept,
+            Some(standing),
+            endpoints,
+        ))
+        .await;
     }
     connection(socket, endpoints, stop, Some(place), shown).await;
 }
 
-/// Serves one connection until it ends as HTTP: it closes, or what it becomes (a WebSocket, an open stream) goes on in a task of
-/// its own, which keeps `place`.
+/// Serves one connection until it ends as HTTP: it closes, or what it becomes (a WebSocket, an open
+/// stream) goes on in a task of its own, which keeps `place`.
 pub(crate) async fn connection(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     endpoints: Arc<Endpoints>,
@@ -267,7 +303,10 @@ pub(crate) async fn connection(
     let (mut stopped, mut left) = (false, None);
     // Until the connection ends, or a held stream is to go on without HTTP.
     let ended = poll_fn(|cx| {
-        if standing.as_ref().is_some_and(|standing| standing.poll_evicted(cx).is_ready()) {
+        if standing
+            .as_ref()
+            .is_some_and(|standing| standing.poll_evicted(cx).is_ready())
+        {
             return Poll::Ready(Ok(()));
         }
         if !stopped && stopping.as_mut().poll(cx).is_ready() {
@@ -280,15 +319,24 @@ pub(crate) async fn connection(
             ended = Pin::new(&mut connection).poll(cx);
         }
         left = handover.take();
-        if left.is_some() { Poll::Ready(Ok(())) } else { ended }
+        if left.is_some() {
+            Poll::Ready(Ok(()))
+        } else {
+            ended
+        }
     })
     .await;
     let is_h2 = ended.as_ref().is_err_and(hyper::Error::is_parse_version_h2);
     let parts = connection.into_parts();
     if let (Err(error), false) = (ended, is_h2) {
         tracing::trace!(%error, "connection ended");
-        if parts.as_ref().is_some_and(|parts| parts.read_buf.first() == Some(&secure::HANDSHAKE_RECORD)) {
-            secure::report("the client speaks TLS to a port that does not: it needs a URL with http://");
+        if parts
+            .as_ref()
+            .is_some_and(|parts| parts.read_buf.first() == Some(&secure::HANDSHAKE_RECORD))
+        {
+            secure::report(
+                "the client speaks TLS to a port that does not: it needs a URL with http://",
+            );
         }
     }
     let Some(parts) = parts else { return };
@@ -299,18 +347,29 @@ pub(crate) async fn connection(
         tokio::spawn(HeldEvents::new(socket, *events, Arc::clone(&kept.client)));
     } else if is_h2 {
         // A task that is HTTP/1 must not be as large as one that is HTTP/2.
-        Box::pin(h2::serve(socket, parts.read_buf, &kept, standing, endpoints)).await;
+        Box::pin(h2::serve(
+            socket,
+            parts.read_buf,
+            &kept,
+            standing,
+            endpoints,
+        ))
+        .await;
     }
 }
 
 impl h2::Route for Arc<Endpoints> {
-    async fn route(&self, connection: Arc<Connection>, request: Request<Incoming>) -> Response<Body> {
+    async fn route(
+        &self,
+        connection: Arc<Connection>,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
         route(self, connection, request).await
     }
 }
 
-/// Answers a request of a page of another origin that may speak to the gateway: from here on it is a request as any other. Few clients are
-/// in browsers, so the memory of this is on the heap.
+/// Answers a request of a page of another origin that may speak to the gateway: from here on it is
+/// a request as any other. Few clients are in browsers, so the memory of this is on the heap.
 fn for_page<'a>(
     page: Page,
     endpoints: &'a Endpoints,
@@ -339,19 +398,37 @@ async fn route(
     if head.origin != HeaderField::Missing
         && let Some(page) = Page::of(&parts, &head, &endpoints.links.registry.config())
     {
-        return for_page(page, endpoints, connection, Request::from_parts(parts, body)).await;
+        return for_page(
+            page,
+            endpoints,
+            connection,
+            Request::from_parts(parts, body),
+        )
+        .await;
     }
     let is_grpc = grpc::is_grpc(&head);
-    let (mut config, mut visit) =
-        connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());
-    if let Some(uri) = config.public_url.as_ref().and_then(|url| below(url, &parts.uri)) {
+    let (mut config, mut visit) = connection.known(
+        &head,
+        topic_of(parts.uri.path(), "/mcp").unwrap_or_default(),
+    );
+    if let Some(uri) = config
+        .public_url
+        .as_ref()
+        .and_then(|url| below(url, &parts.uri))
+    {
         parts.uri = uri;
         // The path may name a topic only now.
-        (config, visit) = connection.known(&head, topic_of(parts.uri.path(), "/mcp").unwrap_or_default());
+        (config, visit) = connection.known(
+            &head,
+            topic_of(parts.uri.path(), "/mcp").unwrap_or_default(),
+        );
     }
     let path = parts.uri.path();
     let topic = topic_of(path, "/mcp");
-    let target = parts.uri.path_and_query().map_or(0, |target| target.as_str().len());
+    let target = parts
+        .uri
+        .path_and_query()
+        .map_or(0, |target| target.as_str().len());
     // The reader's own bound is only as exact as its buffer.
     if target + head.bytes > config.limits.header_bytes_max {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
@@ -360,7 +437,8 @@ async fn route(
     if let Some(metadata) = authorization::metadata(&config, &parts.method, path) {
         return metadata;
     }
-    // Who signs in comes from wherever its client is: other checks are made there, and no cookie is sent along by a script.
+    // Who signs in comes from wherever its client is: other checks are made there, and no cookie is
+    // sent along by a script.
     let is_foreign =
         |foreign: &Foreign| *foreign == Foreign::Host || !authorization::is_sign_in(&config, path);
     let hosts = Hosts::new(&config.hosts, config.listen.ip());
@@ -377,7 +455,11 @@ async fn route(
             }
         };
         let plain = response::plain(StatusCode::FORBIDDEN, why);
-        return if is_grpc { grpc::refused(why.trim_end()) } else { plain };
+        return if is_grpc {
+            grpc::refused(why.trim_end())
+        } else {
+            plain
+        };
     }
     if let Some(refused) = authorization::misplaced(&config, &head, parts.uri.query()) {
         return refused;
@@ -388,14 +470,15 @@ async fn route(
     };
     let presented = head.bearer().is_some();
     if let Some(topic) = topic {
-        let visited =
-            admitted.and_then(|()| visit.map_or_else(|| connection.visit(&head, topic, Wire::Mcp), Ok));
+        let visited = admitted
+            .and_then(|()| visit.map_or_else(|| connection.visit(&head, topic, Wire::Mcp), Ok));
         let visit = match visited {
             Ok(visit) => visit,
             Err(refusal) => {
                 let refused = endpoint::refused(&refusal);
                 let endpoint = endpoint_of(topic);
-                let refused = authorization::challenged(&config, &endpoint, presented, &refusal, refused);
+                let refused =
+                    authorization::challenged(&config, &endpoint, presented, &refusal, refused);
                 let place = connection.place();
                 // Its memory is on the heap: few requests are refused.
                 return Box::pin(after_body(body, refused, place)).await;
@@ -420,8 +503,14 @@ async fn route(
     }
     let proto_topic = topic_of(path, "/proto").map(str::to_owned);
     let (is_ws, is_pair) = (path == "/ws", path == "/sse" || path == "/messages");
-    let sender = endpoints.links.registry.sender(connection.presented(head.bearer()));
-    if let Some(Err(refusal)) = sender.as_ref().map(|sender| connection.belongs_to(&sender.id)) {
+    let sender = endpoints
+        .links
+        .registry
+        .sender(connection.presented(head.bearer()));
+    if let Some(Err(refusal)) = sender
+        .as_ref()
+        .map(|sender| connection.belongs_to(&sender.id))
+    {
         return endpoint::refused(&refusal);
     }
     if let Some(certificate) = &connection.certificate {
@@ -440,25 +529,38 @@ async fn route(
     } else if config.legacy_sse && is_pair {
         pair::serve(&connection, &endpoints.pairs, request).await
     } else {
-        endpoints.page(&connection, request, sender.as_deref()).await
+        endpoints
+            .page(&connection, request, sender.as_deref())
+            .await
     };
     match response.extensions_mut().remove::<Refusal>() {
-        Some(refusal) => authorization::challenged(&config, &endpoint, presented, &refusal, response),
+        Some(refusal) => {
+            authorization::challenged(&config, &endpoint, presented, &refusal, response)
+        }
         None => response,
     }
 }
 
 /// The path of the endpoint of a well-formed topic name, else of the main one.
 fn endpoint_of(topic: &str) -> String {
-    access::issuers::endpoint(TopicName::new(topic).as_ref().map_or("main", |topic| topic.as_str()))
+    access::issuers::endpoint(
+        TopicName::new(topic)
+            .as_ref()
+            .map_or("main", |topic| topic.as_str()),
+    )
 }
 
-/// The endpoint whose metadata a request to another path is pointed to: that of the topic which it names.
+/// The endpoint whose metadata a request to another path is pointed to: that of the topic which it
+/// names.
 fn endpoint_at(uri: &Uri) -> String {
     if uri.path() == "/sse" || uri.path() == "/messages" {
         return "/sse".to_owned();
     }
-    let named = uri.query().and_then(|query| query.split('&').find_map(|part| part.strip_prefix("topic=")));
+    let named = uri.query().and_then(|query| {
+        query
+            .split('&')
+            .find_map(|part| part.strip_prefix("topic="))
+    });
     endpoint_of(topic_of(uri.path(), "/proto").or(named).unwrap_or("main"))
 }
 
@@ -469,16 +571,23 @@ fn below(url: &PublicUrl, uri: &Uri) -> Option<Uri> {
         return None;
     }
     let mut parts = uri.clone().into_parts();
-    let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    let target = uri
+        .query()
+        .map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     Uri::from_parts(parts).ok()
 }
 
 /// The endpoint that a path with one slash at its end means, as people type it.
 fn without_slash(uri: &Uri) -> Option<Uri> {
-    let path = uri.path().strip_suffix('/').filter(|path| !path.is_empty() && !path.ends_with('/'))?;
+    let path = uri
+        .path()
+        .strip_suffix('/')
+        .filter(|path| !path.is_empty() && !path.ends_with('/'))?;
     let mut parts = uri.clone().into_parts();
-    let target = uri.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+    let target = uri
+        .query()
+        .map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
     parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
     Uri::from_parts(parts).ok()
 }
@@ -497,8 +606,13 @@ mod tests {
         let plain = size(|socket: TcpStream, endpoints, stop, place, shown| {
             connection(socket, endpoints, stop, place, shown)
         });
-        // Tasks of connections that have become WebSockets leave their room in the heap: each byte counts a thousand times.
+        // Tasks of connections that have become WebSockets leave their room in the heap: each byte
+        // counts a thousand times.
         assert!(plain <= 2_048, "{plain}");
-        assert!(size(serve_socket) <= plain + 256, "{} for {plain}", size(serve_socket));
+        assert!(
+            size(serve_socket) <= plain + 256,
+            "{} for {plain}",
+            size(serve_socket)
+        );
     }
 }

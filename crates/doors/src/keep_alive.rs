@@ -1,4 +1,5 @@
-//! Keep-alive of silent event streams, so that no proxy ends them. One task looks at all streams in turn: no stream has a timer.
+//! Keep-alive of silent event streams, so that no proxy ends them. One task looks at all streams in
+//! turn: no stream has a timer.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -25,10 +26,11 @@ pub(crate) struct KeepAlive {
 
 #[derive(Default)]
 struct Turns {
-    /// Each stream with the time of the next look since the beginning, in milliseconds, the next one first. The task runs while
-    /// there are any.
+    /// Each stream with the time of the next look since the beginning, in milliseconds, the next
+    /// one first. The task runs while there are any.
     queue: VecDeque<(u64, Weak<Stream>)>,
-    /// The number of streams at which those that are gone are forgotten: twice as many as remained the last time.
+    /// The number of streams at which those that are gone are forgotten: twice as many as remained
+    /// the last time.
     tidy_at: usize,
 }
 
@@ -36,7 +38,11 @@ impl KeepAlive {
     /// No streams.
     pub(crate) fn new(registry: &Arc<Registry>) -> Arc<Self> {
         let (registry, began) = (Arc::clone(registry), Instant::now());
-        Arc::new(Self { registry, began, turns: Mutex::default() })
+        Arc::new(Self {
+            registry,
+            began,
+            turns: Mutex::default(),
+        })
     }
 
     /// Keeps a stream alive for as long as it has a reader. Must be called inside a runtime.
@@ -94,9 +100,15 @@ mod tests {
     const INTERVAL: Duration = Duration::from_secs(10);
 
     fn stage() -> (Arc<KeepAlive>, Arc<Stream>) {
-        let registry = registry(Limits { keep_alive: INTERVAL, ..Limits::default() });
+        let registry = registry(Limits {
+            keep_alive: INTERVAL,
+            ..Limits::default()
+        });
         let bounds = registry.bounds(&user(&registry).id);
-        (KeepAlive::new(&registry), Stream::new(0, Lifetime::Resumable, 0, &bounds))
+        (
+            KeepAlive::new(&registry),
+            Stream::new(0, Lifetime::Resumable, 0, &bounds),
+        )
     }
 
     async fn comment(reader: &mut Reader) {
@@ -116,14 +128,22 @@ mod tests {
         for _ in 0..3 {
             let since = Instant::now();
             comment(&mut reader).await;
-            assert!(since.elapsed().abs_diff(INTERVAL) < LOOK_MIN, "{:?}", since.elapsed());
+            assert!(
+                since.elapsed().abs_diff(INTERVAL) < LOOK_MIN,
+                "{:?}",
+                since.elapsed()
+            );
         }
         tokio::time::sleep(INTERVAL * 7 / 10).await;
         stream.send(Bytes::from_static(b"{}"), None).unwrap();
         assert!(reader.try_next().is_some());
         let since = Instant::now();
         comment(&mut reader).await;
-        assert!(since.elapsed() > INTERVAL / 2 && since.elapsed() < INTERVAL, "{:?}", since.elapsed());
+        assert!(
+            since.elapsed() > INTERVAL / 2 && since.elapsed() < INTERVAL,
+            "{:?}",
+            since.elapsed()
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -138,7 +158,13 @@ mod tests {
         comment(&mut reader).await;
         drop(reader);
         tokio::time::sleep(INTERVAL).await;
-        assert_eq!((keep_alive.turns.lock().queue.len(), Arc::strong_count(&keep_alive)), (0, 1));
+        assert_eq!(
+            (
+                keep_alive.turns.lock().queue.len(),
+                Arc::strong_count(&keep_alive)
+            ),
+            (0, 1)
+        );
         let mut reader = stream.read(None).unwrap();
         keep_alive.watch(&stream);
         comment(&mut reader).await;

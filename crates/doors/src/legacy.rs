@@ -1,4 +1,5 @@
-//! Messages of legacy clients (2024-11-05 to 2025-11-25), on any wire: `initialize`, requests, notifications, answers.
+//! Messages of legacy clients (2024-11-05 to 2025-11-25), on any wire: `initialize`, requests,
+//! notifications, answers.
 
 use std::sync::Arc;
 
@@ -16,19 +17,35 @@ use crate::outlet::Visitor;
 use crate::reply::{OnStream, SinkReply};
 use crate::stream::Stream;
 
-/// Reads an `initialize` request (MCP 2025-11-25, "Lifecycle"): what its client declares, with the revision that both speak.
+/// Reads an `initialize` request (MCP 2025-11-25, "Lifecycle"): what its client declares, with the
+/// revision that both speak.
 ///
 /// # Errors
 /// The JSON-RPC error to answer with.
 pub(crate) fn initialize(message: &Message) -> Result<ClientProfile, Bytes> {
     let params = Params::read(message).map_err(|malformed| malformed.answer())?;
     let id = message.id();
-    let missing =
-        |what: &str| rpc::error(id, code::INVALID_PARAMS, &format!("`params.{what}` is missing"), None);
-    let asked = params.protocol_version().ok_or_else(|| missing("protocolVersion"))?;
-    let capabilities = params.client_capabilities().ok_or_else(|| missing("capabilities"))?;
+    let missing = |what: &str| {
+        rpc::error(
+            id,
+            code::INVALID_PARAMS,
+            &format!("`params.{what}` is missing"),
+            None,
+        )
+    };
+    let asked = params
+        .protocol_version()
+        .ok_or_else(|| missing("protocolVersion"))?;
+    let capabilities = params
+        .client_capabilities()
+        .ok_or_else(|| missing("capabilities"))?;
     if !json::is_object(capabilities) {
-        return Err(rpc::error(id, code::INVALID_PARAMS, "`params.capabilities` must be an object", None));
+        return Err(rpc::error(
+            id,
+            code::INVALID_PARAMS,
+            "`params.capabilities` must be an object",
+            None,
+        ));
     }
     Ok(ClientProfile {
         capabilities: declared(capabilities),
@@ -37,8 +54,8 @@ pub(crate) fn initialize(message: &Message) -> Result<ClientProfile, Bytes> {
     })
 }
 
-/// Takes the first request of a client that reads everything on `out`, and answers it if it is not a good `initialize`;
-/// `otherwise` is what a client reads that begins with another.
+/// Takes the first request of a client that reads everything on `out`, and answers it if it is not
+/// a good `initialize`; `otherwise` is what a client reads that begins with another.
 pub(crate) fn first(message: &Message, out: &Stream, otherwise: &str) -> Option<ClientProfile> {
     let id = message.id()?;
     match message.method() {
@@ -49,7 +66,8 @@ pub(crate) fn first(message: &Message, out: &Stream, otherwise: &str) -> Option<
     None
 }
 
-/// Joins for that client. What is listed by then is no change for it. A topic that rejects it answers its request of this id.
+/// Joins for that client. What is listed by then is no change for it. A topic that rejects it
+/// answers its request of this id.
 pub(crate) async fn join(
     links: &ClientLinks,
     visitor: &Visitor,
@@ -58,7 +76,9 @@ pub(crate) async fn join(
 ) -> Option<Arc<Link>> {
     visitor.dispatch.wait_for_servers_before(&client).await;
     let joined = links.join_on(out, visitor, client);
-    joined.map_err(|why| out.answer(refusal::encode(&why, Era::Legacy, "", None).answer(Some(id)))).ok()
+    joined
+        .map_err(|why| out.answer(refusal::encode(&why, Era::Legacy, "", None).answer(Some(id))))
+        .ok()
 }
 
 /// The result of `initialize` for a client that has joined.
@@ -68,7 +88,11 @@ pub(crate) fn welcome(dispatch: &Dispatch, link: &Link, id: &Id) -> Bytes {
 
 /// Capabilities to keep. Most clients declare none.
 fn declared(raw: &[u8]) -> Bytes {
-    if raw == b"{}" { Bytes::from_static(b"{}") } else { Bytes::copy_from_slice(raw) }
+    if raw == b"{}" {
+        Bytes::from_static(b"{}")
+    } else {
+        Bytes::copy_from_slice(raw)
+    }
 }
 
 /// Reads a request of an initialized client.
@@ -77,7 +101,9 @@ fn declared(raw: &[u8]) -> Bytes {
 /// The answer that the door gives without the gateway.
 pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
     let message = params.message();
-    let Some(id) = message.id() else { return Err(Bytes::new()) };
+    let Some(id) = message.id() else {
+        return Err(Bytes::new());
+    };
     let mut parks = Parks::Words;
     let mut wish = TaskWish::None;
     let mut listens = false;
@@ -91,11 +117,19 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Bytes> {
         "tools/call" => {}
         "ping" => return Err(rpc::result(id, b"{}")),
         "initialize" => {
-            return Err(rpc::error(Some(id), code::INVALID_REQUEST, "already initialized", None));
+            return Err(rpc::error(
+                Some(id),
+                code::INVALID_REQUEST,
+                "already initialized",
+                None,
+            ));
         }
         "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => listens = true,
         name => {
-            if params.known().is_some_and(|method| !method.is_in(Era::Legacy)) {
+            if params
+                .known()
+                .is_some_and(|method| !method.is_in(Era::Legacy))
+            {
                 let why = format!("method not found: {name}");
                 return Err(rpc::error(Some(id), code::METHOD_NOT_FOUND, &why, None));
             }
@@ -124,7 +158,8 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
                 dispatch.cancel(link, Tag::of_client(id));
             }
         }
-        // `notifications/initialized` needs nothing, because sessions at servers are opened on first use.
+        // `notifications/initialized` needs nothing, because sessions at servers are opened on
+        // first use.
         MessageKind::Notification => {
             dispatch.client_notice(link, &relay::decode_notice(params, Form::Legacy))
         }
@@ -138,7 +173,12 @@ pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
 }
 
 /// Takes one message of an initialized client; answers go to `out`.
-pub(crate) fn receive(dispatch: &Arc<Dispatch>, link: &Arc<Link>, message: &Message, out: &Arc<Stream>) {
+pub(crate) fn receive(
+    dispatch: &Arc<Dispatch>,
+    link: &Arc<Link>,
+    message: &Message,
+    out: &Arc<Stream>,
+) {
     match Params::read(message) {
         Ok(params) => receive_params(dispatch, link, &params, out),
         Err(malformed) if message.shape() == MessageKind::Request => out.answer(malformed.answer()),
@@ -176,7 +216,9 @@ mod tests {
     }
 
     fn call(method: &str, params: &str) -> Result<Incoming, String> {
-        read(&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#))
+        read(&format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#
+        ))
     }
 
     #[test]
@@ -187,14 +229,21 @@ mod tests {
             ("server/discover", "method not found: server/discover"),
         ] {
             let got = call(method, "{}").err().unwrap();
-            assert!(got.contains(answer) && got.contains(r#""id":7"#), "{method}: {got}");
+            assert!(
+                got.contains(answer) && got.contains(r#""id":7"#),
+                "{method}: {got}"
+            );
         }
         assert!(call("vendor/method", "{}").is_ok(), "a server may know it");
     }
 
     #[test]
     fn a_call_that_asks_for_a_task_gets_one() {
-        let asking = |task: &str| call("tools/call", &format!(r#"{{"name":"a"{task}}}"#)).ok().unwrap();
+        let asking = |task: &str| {
+            call("tools/call", &format!(r#"{{"name":"a"{task}}}"#))
+                .ok()
+                .unwrap()
+        };
         for (task, wish, parks) in [
             ("", TaskWish::None, Parks::Words),
             (r#","task":{}"#, TaskWish::Asks, Parks::Task),
@@ -203,26 +252,40 @@ mod tests {
             let incoming = asking(task);
             assert_eq!((incoming.wish, incoming.parks), (wish, parks), "{task}");
         }
-        let other = call("prompts/get", r#"{"name":"a","task":{}}"#).ok().unwrap();
+        let other = call("prompts/get", r#"{"name":"a","task":{}}"#)
+            .ok()
+            .unwrap();
         assert_eq!((other.wish, other.parks), (TaskWish::None, Parks::Words));
     }
 
     #[test]
     fn initialize_declares_capabilities() {
         let message = |params: &str| {
-            let raw = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+            let raw =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
             Message::read(Bytes::from(raw)).unwrap()
         };
-        let client =
-            initialize(&message(r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{}}}"#)).unwrap();
-        assert_eq!((client.version, &*client.capabilities), (Version::V2025_06_18, &br#"{"roots":{}}"#[..]));
+        let client = initialize(&message(
+            r#"{"protocolVersion":"2025-06-18","capabilities":{"roots":{}}}"#,
+        ))
+        .unwrap();
+        assert_eq!(
+            (client.version, &*client.capabilities),
+            (Version::V2025_06_18, &br#"{"roots":{}}"#[..])
+        );
         for (params, missing) in [
             (r#"{"capabilities":{}}"#, "protocolVersion"),
             (r#"{"protocolVersion":"x"}"#, "capabilities"),
-            (r#"{"protocolVersion":"x","capabilities":[]}"#, "must be an object"),
+            (
+                r#"{"protocolVersion":"x","capabilities":[]}"#,
+                "must be an object",
+            ),
         ] {
             let error = initialize(&message(params)).unwrap_err();
-            assert!(String::from_utf8_lossy(&error).contains(missing), "{params}");
+            assert!(
+                String::from_utf8_lossy(&error).contains(missing),
+                "{params}"
+            );
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Ways into a gateway: HTTP in both eras of MCP, event streams, MCPx over WebSocket, pipes.
 //!
-//! - [`Doors`]: all ways in: [`Doors::listen`], [`Doors::connection`], [`Doors::stdio`], [`Doors::close`].
+//! - [`Doors`]: all ways in: [`Doors::listen`], [`Doors::connection`], [`Doors::stdio`],
+//!   [`Doors::close`].
 //!
-//! A door decodes each message once, and hands it to a topic's dispatch; a reply encodes the answer once. What a message may do
-//! the topic decides.
+//! A door decodes each message once, and hands it to a topic's dispatch; a reply encodes the answer
+//! once. What a message may do the topic decides.
 
 mod duplex;
 mod entrance;

@@ -44,14 +44,22 @@ pub(crate) struct ClientLinks {
 impl ClientLinks {
     /// No links. Must be called inside a runtime.
     pub(crate) fn start(registry: Arc<Registry>) -> Arc<Self> {
-        let ended: Vec<(String, Mark)> = registry.journal.as_ref().map_or_else(Vec::new, |journal| {
-            let owned = |(by, mark): (&str, &str)| (by.to_owned(), Mark::of(mark));
-            journal.state(|state| state.ended_sessions(unix_ms()).map(owned).collect())
-        });
+        let ended: Vec<(String, Mark)> =
+            registry.journal.as_ref().map_or_else(Vec::new, |journal| {
+                let owned = |(by, mark): (&str, &str)| (by.to_owned(), Mark::of(mark));
+                journal.state(|state| state.ended_sessions(unix_ms()).map(owned).collect())
+            });
         let ended = ended.iter().map(|(by, mark)| (&**by, *mark));
         let (sessions, keep_alive) = (Sessions::new(ended, &registry), KeepAlive::new(&registry));
         let (modern, unary, revoked) = (<_>::default(), <_>::default(), Arc::default());
-        let links = Arc::new(Self { registry, sessions, modern, unary, keep_alive, revoked });
+        let links = Arc::new(Self {
+            registry,
+            sessions,
+            modern,
+            unary,
+            keep_alive,
+            revoked,
+        });
         tokio::spawn(sweep(Arc::downgrade(&links), Arc::clone(&links.revoked)));
         links
     }
@@ -61,7 +69,8 @@ impl ClientLinks {
         self.registry.context.now_ms()
     }
 
-    /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door lets it leave.
+    /// A link whose client reads everything on one stream (pipes, the 2024-11-05 pair). Its door
+    /// lets it leave.
     ///
     /// # Errors
     /// Why the topic rejects it.
@@ -80,24 +89,41 @@ impl ClientLinks {
     /// # Errors
     /// Why the topic rejects it.
     pub(crate) fn modern(&self, visitor: &Visitor) -> Result<Arc<Joined>, Refusal> {
-        self.modern.find_or_enter(visitor, self.now_ms(), || self.join_http(visitor, modern_client()))
+        self.modern.find_or_enter(visitor, self.now_ms(), || {
+            self.join_http(visitor, modern_client())
+        })
     }
 
-    /// The link of a participant's calls over gRPC, which have no session and hear of nothing but their answers.
+    /// The link of a participant's calls over gRPC, which have no session and hear of nothing but
+    /// their answers.
     ///
     /// # Errors
     /// Why the topic rejects it.
     pub(crate) fn unary(&self, visitor: &Visitor) -> Result<Arc<Joined>, Refusal> {
         self.unary.find_or_enter(visitor, self.now_ms(), || {
-            let Visitor { dispatch, participant } = visitor;
+            let Visitor {
+                dispatch,
+                participant,
+            } = visitor;
             self.make_room(&participant.id, dispatch);
             let bounds = self.registry.bounds(&participant.id);
             let home = Home::new(Form::Modern, bounds, self.now_ms(), &self.revoked);
             let outlet = Arc::<Home>::clone(&home);
             let id = self.registry.context.link();
             let link = Link::of_proto(id, Arc::clone(participant), outlet);
-            self.registry.join(dispatch, &link, Joining { promotes: true, ..Joining::default() })?;
-            Ok(Joined { dispatch: Arc::clone(dispatch), link, home })
+            self.registry.join(
+                dispatch,
+                &link,
+                Joining {
+                    promotes: true,
+                    ..Joining::default()
+                },
+            )?;
+            Ok(Joined {
+                dispatch: Arc::clone(dispatch),
+                link,
+                home,
+            })
         })
     }
 
@@ -112,24 +138,41 @@ impl ClientLinks {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) fn open_session(&self, visitor: &Visitor, client: ClientProfile) -> Result<String, Refusal> {
+    pub(crate) fn open_session(
+        &self,
+        visitor: &Visitor,
+        client: ClientProfile,
+    ) -> Result<String, Refusal> {
         let sealer = &self.registry.context.sealer;
-        let id = seal_id(sealer, visitor.participant.id.as_str(), visitor.dispatch.name(), &client);
+        let id = seal_id(
+            sealer,
+            visitor.participant.id.as_str(),
+            visitor.dispatch.name(),
+            &client,
+        );
         self.begin_session(&id, visitor, client)?;
         Ok(id)
     }
 
-    /// A participant's session by its id. A session that this process does not know is resumed if the gateway made its id
-    /// (before a restart, or before the session was evicted).
+    /// A participant's session by its id. A session that this process does not know is resumed if
+    /// the gateway made its id (before a restart, or before the session was evicted).
     pub(crate) fn find_session(&self, visitor: &Visitor, id: &str) -> Option<Arc<Session>> {
-        if let Some(session) = self.sessions.find(id, &visitor.participant.id, self.now_ms()) {
+        if let Some(session) = self
+            .sessions
+            .find(id, &visitor.participant.id, self.now_ms())
+        {
             return Arc::ptr_eq(&session.joined.dispatch, &visitor.dispatch).then_some(session);
         }
         if self.sessions.was_closed(id) {
             return None;
         }
         let sealer = &self.registry.context.sealer;
-        let client = open_id(sealer, visitor.participant.id.as_str(), visitor.dispatch.name(), id)?;
+        let client = open_id(
+            sealer,
+            visitor.participant.id.as_str(),
+            visitor.dispatch.name(),
+            id,
+        )?;
         self.begin_session(id, visitor, client).ok()
     }
 
@@ -140,9 +183,13 @@ impl ClientLinks {
         }
     }
 
-    /// Ends all sessions. The receiver learns when the journal has those that ended for good before.
+    /// Ends all sessions. The receiver learns when the journal has those that ended for good
+    /// before.
     pub(crate) fn end_all(&self) -> oneshot::Receiver<()> {
-        self.sessions.take_all().iter().for_each(|session| end(session));
+        self.sessions
+            .take_all()
+            .iter()
+            .for_each(|session| end(session));
         self.write_ended()
     }
 
@@ -158,7 +205,10 @@ impl ClientLinks {
         let Opened { session, evicted } = self.sessions.open(id, joined);
         evicted.iter().for_each(|session| end(session));
         // There is no room, or another request has resumed this session first.
-        if session.as_ref().is_none_or(|session| !Arc::ptr_eq(&session.joined.link, &link)) {
+        if session
+            .as_ref()
+            .is_none_or(|session| !Arc::ptr_eq(&session.joined.link, &link))
+        {
             visitor.dispatch.leave(&link);
         }
         session.ok_or_else(|| {
@@ -167,29 +217,53 @@ impl ClientLinks {
         })
     }
 
-    /// Makes room for a participant that is going to join: of guests, one that does nothing makes way for one that comes.
+    /// Makes room for a participant that is going to join: of guests, one that does nothing makes
+    /// way for one that comes.
     pub(crate) fn make_room(&self, participant: &ParticipantId, dispatch: &Arc<Dispatch>) {
         if is_guest(participant) && self.registry.is_full_of_guests(dispatch) {
-            self.sessions.evict_guest(dispatch, self.now_ms()).iter().for_each(|session| end(session));
+            self.sessions
+                .evict_guest(dispatch, self.now_ms())
+                .iter()
+                .for_each(|session| end(session));
         }
     }
 
     fn join_http(&self, visitor: &Visitor, client: ClientProfile) -> Result<Joined, Refusal> {
         self.make_room(&visitor.participant.id, &visitor.dispatch);
-        let (form, bounds) = (client.version.era(), self.registry.bounds(&visitor.participant.id));
+        let (form, bounds) = (
+            client.version.era(),
+            self.registry.bounds(&visitor.participant.id),
+        );
         let home = Home::new(form, bounds, self.now_ms(), &self.revoked);
         let link = self.join(&home, visitor, client)?;
-        Ok(Joined { dispatch: Arc::clone(&visitor.dispatch), link, home })
+        Ok(Joined {
+            dispatch: Arc::clone(&visitor.dispatch),
+            link,
+            home,
+        })
     }
 
     /// Joins a link in the form of its client's revision.
-    fn join(&self, home: &Arc<Home>, visitor: &Visitor, client: ClientProfile) -> Result<Arc<Link>, Refusal> {
-        let (id, participant) = (self.registry.context.link(), Arc::clone(&visitor.participant));
+    fn join(
+        &self,
+        home: &Arc<Home>,
+        visitor: &Visitor,
+        client: ClientProfile,
+    ) -> Result<Arc<Link>, Refusal> {
+        let (id, participant) = (
+            self.registry.context.link(),
+            Arc::clone(&visitor.participant),
+        );
         let form = client.version.era();
         let link = Link::new(id, participant, form, client, Arc::<Home>::clone(home));
         // A modern client gets notifications on its listen requests, and questions in results.
         let (notified, pauses) = (form == Form::Legacy, form == Form::Modern);
-        let joining = Joining { promotes: true, notified, pauses, ..Joining::default() };
+        let joining = Joining {
+            promotes: true,
+            notified,
+            pauses,
+            ..Joining::default()
+        };
         self.registry.join(&visitor.dispatch, &link, joining)?;
         Ok(link)
     }
@@ -197,7 +271,10 @@ impl ClientLinks {
     fn sweep(&self) {
         let now_ms = self.now_ms();
         let idle = self.registry.limits().session_idle;
-        self.sessions.sweep(now_ms, idle).iter().for_each(|session| end(session));
+        self.sessions
+            .sweep(now_ms, idle)
+            .iter()
+            .for_each(|session| end(session));
         for shared in [&self.modern, &self.unary] {
             // The participant's next link must not join before this one has left.
             let _alone = shared.join_alone();
@@ -205,12 +282,17 @@ impl ClientLinks {
         }
     }
 
-    /// Writes down which sessions have ended for good since the last time. The receiver learns when that is durable.
+    /// Writes down which sessions have ended for good since the last time. The receiver learns when
+    /// that is durable.
     fn write_ended(&self) -> oneshot::Receiver<()> {
         let (done, wait) = oneshot::channel();
-        let Some(journal) = &self.registry.journal else { return wait };
+        let Some(journal) = &self.registry.journal else {
+            return wait;
+        };
         // Without room now they are written the next time.
-        let Ok(place) = journal.reserve() else { return wait };
+        let Ok(place) = journal.reserve() else {
+            return wait;
+        };
         let ended = self.sessions.take_unwritten();
         if ended.is_empty() {
             return wait;
@@ -218,11 +300,22 @@ impl ClientLinks {
         let at_ms = unix_ms();
         let until_ms = at_ms + SESSION_ID_SECS * 1000;
         let record = |by: &str, some: &[Mark]| {
-            let (marks, by) = (some.iter().map(Mark::to_string).collect(), Some(by.to_owned()));
-            Record::SessionsEnded(EndedSessions { marks, by, at_ms, until_ms })
+            let (marks, by) = (
+                some.iter().map(Mark::to_string).collect(),
+                Some(by.to_owned()),
+            );
+            Record::SessionsEnded(EndedSessions {
+                marks,
+                by,
+                at_ms,
+                until_ms,
+            })
         };
         let of = |(by, marks): (Box<str>, Vec<Mark>)| {
-            marks.chunks(RECORD_MARKS_MAX).map(|some| record(&by, some)).collect::<Vec<_>>()
+            marks
+                .chunks(RECORD_MARKS_MAX)
+                .map(|some| record(&by, some))
+                .collect::<Vec<_>>()
         };
         place.submit(ended.into_iter().flat_map(of).collect(), move |written| {
             if let Err(error) = written {
@@ -236,7 +329,10 @@ impl ClientLinks {
 
 impl CallerLinks for ClientLinks {
     fn of(&self, (dispatch, participant): &control::Visitor) -> Result<Arc<Link>, Refusal> {
-        let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
+        let visitor = Visitor {
+            dispatch: Arc::clone(dispatch),
+            participant: Arc::clone(participant),
+        };
         Ok(Arc::clone(&self.modern(&visitor)?.link))
     }
 }
@@ -270,7 +366,10 @@ impl SharedLinks {
 
     /// The link of a participant. Notes the sign of life.
     fn find(&self, visitor: &Visitor, now_ms: u64) -> Option<Arc<Joined>> {
-        let Visitor { dispatch, participant } = visitor;
+        let Visitor {
+            dispatch,
+            participant,
+        } = visitor;
         let links = self.table.lock();
         let known = links.get(&(dispatch.name().clone(), participant.id.clone()))?;
         let is_usable = Arc::ptr_eq(&known.dispatch, dispatch) && known.home.liveness.touch(now_ms);
@@ -284,7 +383,10 @@ impl SharedLinks {
 
     /// Enters a link that has joined.
     fn enter(&self, link: &Arc<Joined>) {
-        let key = (link.dispatch.name().clone(), link.link.participant.id.clone());
+        let key = (
+            link.dispatch.name().clone(),
+            link.link.participant.id.clone(),
+        );
         self.table.lock().insert(key, Arc::clone(link));
     }
 
@@ -294,8 +396,11 @@ impl SharedLinks {
             return Vec::new();
         }
         let mut links = self.table.lock();
-        let keys =
-            guests.iter().flat_map(|one| one.topics.iter().map(|topic| (topic.clone(), one.id.clone())));
+        let keys = guests.iter().flat_map(|one| {
+            one.topics
+                .iter()
+                .map(|topic| (topic.clone(), one.id.clone()))
+        });
         keys.filter_map(|key| links.remove(&key)).collect()
     }
 
@@ -316,7 +421,10 @@ impl SharedLinks {
 
 /// A modern client, before its first request: it declares what it can with each.
 pub(crate) fn modern_client() -> ClientProfile {
-    ClientProfile { version: Version::NEWEST, ..gateway::plain_client() }
+    ClientProfile {
+        version: Version::NEWEST,
+        ..gateway::plain_client()
+    }
 }
 
 /// Lets the link of a session leave, and ends its streams.

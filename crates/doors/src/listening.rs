@@ -1,4 +1,5 @@
-//! Replies of listen requests (MCP 2026-07-28, "Subscriptions"): the acknowledgement first, then what came before it.
+//! Replies of listen requests (MCP 2026-07-28, "Subscriptions"): the acknowledgement first, then
+//! what came before it.
 
 use bytes::Bytes;
 use gateway::{Call, Passed, Questioned, Reply, Respell, Undelivered};
@@ -25,7 +26,8 @@ enum About {
     Other,
 }
 
-/// Notifications that came before the acknowledgement: the latest about each thing, so never more than the filter names.
+/// Notifications that came before the acknowledgement: the latest about each thing, so never more
+/// than the filter names.
 #[derive(Default)]
 struct Early {
     waiting: Vec<(About, Bytes, Taken)>,
@@ -52,7 +54,10 @@ pub(crate) struct ListenReply<S> {
 impl<S: Sink> ListenReply<S> {
     /// The reply of a listen request that is not acknowledged.
     pub(crate) fn new(sink: S) -> Self {
-        Self { sink, state: Mutex::new(State::Early(Early::default())) }
+        Self {
+            sink,
+            state: Mutex::new(State::Early(Early::default())),
+        }
     }
 
     /// Sends a notification, or keeps it until the acknowledgement.
@@ -63,7 +68,9 @@ impl<S: Sink> ListenReply<S> {
             State::Open(tasks) if !is_agreed(&about, tasks) => Ok(()),
             State::Open(_) => delivered(self.sink.send(frame, None)),
             State::Early(early) => {
-                early.waiting.retain(|(other, ..)| about == About::Other || *other != about);
+                early
+                    .waiting
+                    .retain(|(other, ..)| about == About::Other || *other != about);
                 match self.sink.bounds().held.take(frame.len()) {
                     Ok(taken) => early.waiting.push((about, frame, taken)),
                     Err(_) => early.lost = true,
@@ -73,11 +80,13 @@ impl<S: Sink> ListenReply<S> {
         }
     }
 
-    /// Sends the acknowledgement, then what waited for it as far as the gateway agreed to it. `None`, and nothing is sent, if
-    /// something before it was lost.
+    /// Sends the acknowledgement, then what waited for it as far as the gateway agreed to it.
+    /// `None`, and nothing is sent, if something before it was lost.
     fn acknowledge(&self, frame: Bytes, tasks: Vec<String>) -> Option<Result<(), Undelivered>> {
         let mut state = self.state.lock();
-        let State::Early(early) = &mut *state else { return Some(Ok(())) };
+        let State::Early(early) = &mut *state else {
+            return Some(Ok(()));
+        };
         let Early { waiting, lost } = std::mem::take(early);
         if lost {
             *state = State::Over;
@@ -97,13 +106,20 @@ impl<S: Sink> ListenReply<S> {
 
     fn refuse_lost(&self, call: &Call) -> Result<(), Undelivered> {
         let what = "more came before the listen request was acknowledged than there is room for";
-        reply::refuse(&self.sink, call, &Refusal::new(RefusalCode::Overloaded, what).hint("send it again"));
+        reply::refuse(
+            &self.sink,
+            call,
+            &Refusal::new(RefusalCode::Overloaded, what).hint("send it again"),
+        );
         Err(Undelivered::Overrun)
     }
 
     /// Whether the request was not answered before.
     fn ends(&self) -> bool {
-        !matches!(std::mem::replace(&mut *self.state.lock(), State::Over), State::Over)
+        !matches!(
+            std::mem::replace(&mut *self.state.lock(), State::Over),
+            State::Over
+        )
     }
 }
 
@@ -132,7 +148,9 @@ impl<S: Sink> Reply for ListenReply<S> {
         let Some(id) = id_of(call) else { return Ok(()) };
         let frame = tagged(&relay::encode_notice(notice.notice, notice.public), id);
         if let Some(tasks) = listen::agreed_tasks(notice.notice) {
-            return self.acknowledge(frame, tasks).unwrap_or_else(|| self.refuse_lost(call));
+            return self
+                .acknowledge(frame, tasks)
+                .unwrap_or_else(|| self.refuse_lost(call));
         }
         let about = match (notice.notice.method.as_str(), notice.about) {
             (TASK, Some(task)) => About::Task(task.into()),
@@ -149,8 +167,16 @@ impl<S: Sink> Reply for ListenReply<S> {
     fn withdraw_question(&self, _: &Call, _: OperationId) {}
 
     fn list_changed(&self, call: &Call, list: ListKind) -> Result<(), Undelivered> {
-        let (Some(id), list) = (id_of(call), list.notified()) else { return Ok(()) };
-        self.pass(About::List(list), tagged(&rpc::notification(ListNames::of(list).changed, Some(b"{}")), id))
+        let (Some(id), list) = (id_of(call), list.notified()) else {
+            return Ok(());
+        };
+        self.pass(
+            About::List(list),
+            tagged(
+                &rpc::notification(ListNames::of(list).changed, Some(b"{}")),
+                id,
+            ),
+        )
     }
 }
 
@@ -163,10 +189,17 @@ fn is_agreed(about: &About, tasks: &[String]) -> bool {
 
 /// A notification with the id of the listen request on which it is sent.
 fn tagged(frame: &Bytes, id: &Id) -> Bytes {
-    let Ok(message) = Message::read(frame.clone()) else { return frame.clone() };
-    let Ok(params) = Params::read(&message) else { return frame.clone() };
+    let Ok(message) = Message::read(frame.clone()) else {
+        return frame.clone();
+    };
+    let Ok(params) = Params::read(&message) else {
+        return frame.clone();
+    };
     let mut splice = Splice::default();
-    params.edit().set_meta(meta::SUBSCRIPTION_ID, id.raw()).finish(&mut splice);
+    params
+        .edit()
+        .set_meta(meta::SUBSCRIPTION_ID, id.raw())
+        .finish(&mut splice);
     message.edited(&splice)
 }
 

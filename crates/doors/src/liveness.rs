@@ -18,7 +18,10 @@ pub(crate) struct Liveness {
 impl Liveness {
     /// A link whose client is seen now.
     pub(crate) fn new(now_ms: u64) -> Self {
-        Self { last_seen_ms: AtomicU64::new(now_ms), ..Self::default() }
+        Self {
+            last_seen_ms: AtomicU64::new(now_ms),
+            ..Self::default()
+        }
     }
 
     /// Notes a sign of life; false if the link has ended.
@@ -35,7 +38,8 @@ impl Liveness {
 
     /// Ends the link if its client was not seen for longer than `idle`; true if it did.
     pub(crate) fn expire(&self, now_ms: u64, idle: Duration) -> bool {
-        let is_idle = || now_ms.saturating_sub(self.last_seen_ms.load(Ordering::SeqCst)) > millis(idle);
+        let is_idle =
+            || now_ms.saturating_sub(self.last_seen_ms.load(Ordering::SeqCst)) > millis(idle);
         if !is_idle() || self.expiring.swap(true, Ordering::SeqCst) {
             return false;
         }

@@ -34,7 +34,10 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Rejection> {
     let declares = task::declares(&client.capabilities);
     let request = relay::decode_request(params, Form::Modern);
     if !declares && needs_tasks(&request) {
-        return Err(Rejection::missing_capability(&format!("{{\"extensions\":{}}}", task::ABILITIES)));
+        return Err(Rejection::missing_capability(&format!(
+            "{{\"extensions\":{}}}",
+            task::ABILITIES
+        )));
     }
     let interest = match params.method() {
         LISTEN => listen::interest(&request)
@@ -42,20 +45,37 @@ pub(crate) fn request(params: &Params<'_>) -> Result<Incoming, Rejection> {
         _ => Interest::None,
     };
     let is_tool = params.method() == "tools/call";
-    let parks = if declares && is_tool { Parks::Task } else { Parks::Retry };
+    let parks = if declares && is_tool {
+        Parks::Task
+    } else {
+        Parks::Retry
+    };
     let wish = match is_tool {
         true if declares => TaskWish::Declares,
         true if params.get("task").is_some() => TaskWish::Asks,
         true | false => TaskWish::None,
     };
-    let state = params.request_state().and_then(json::text).map(std::borrow::Cow::into_owned);
+    let state = params
+        .request_state()
+        .and_then(json::text)
+        .map(std::borrow::Cow::into_owned);
     let tag = message.id().cloned().map(Tag::of_client);
-    // A modern caller gets log messages about a request only if that names a level (2026-07-28, "Logging").
+    // A modern caller gets log messages about a request only if that names a level (2026-07-28,
+    // "Logging").
     let logs = params.log_level().map_or(Logs::None, Logs::From);
-    Ok(Incoming { client: Some(client), interest, logs, parks, wish, state, ..Incoming::plain(request, tag) })
+    Ok(Incoming {
+        client: Some(client),
+        interest,
+        logs,
+        parks,
+        wish,
+        state,
+        ..Incoming::plain(request, tag)
+    })
 }
 
-/// Takes a message that is no request. The protocol has one notification of a client, and a modern client sends no answers.
+/// Takes a message that is no request. The protocol has one notification of a client, and a modern
+/// client sends no answers.
 pub(crate) fn take(dispatch: &Arc<Dispatch>, link: &Link, params: &Params<'_>) {
     if params.method() == "notifications/cancelled"
         && let Some(id) = params.request_id()
@@ -74,13 +94,16 @@ fn client(params: &Params<'_>) -> ClientProfile {
         raw => Bytes::copy_from_slice(raw),
     };
     ClientProfile {
-        capabilities: params.client_capabilities().map_or_else(|| Bytes::from_static(b"{}"), part),
+        capabilities: params
+            .client_capabilities()
+            .map_or_else(|| Bytes::from_static(b"{}"), part),
         client_info: params.client_info().map(part),
         version: Version::NEWEST,
     }
 }
 
-/// Whether only a client that declares the tasks extension may send this (its "Capability Negotiation").
+/// Whether only a client that declares the tasks extension may send this (its "Capability
+/// Negotiation").
 fn needs_tasks(request: &Request) -> bool {
     match request.method.as_str() {
         "tasks/get" | "tasks/update" | "tasks/cancel" => true,
@@ -123,13 +146,27 @@ mod tests {
         for (method, capabilities, more, wish, parks) in [
             ("tools/call", "{}", "", TaskWish::None, Parks::Retry),
             ("tools/call", TASKS, "", TaskWish::Declares, Parks::Task),
-            ("tools/call", "{}", r#","task":{}"#, TaskWish::Asks, Parks::Retry),
+            (
+                "tools/call",
+                "{}",
+                r#","task":{}"#,
+                TaskWish::Asks,
+                Parks::Retry,
+            ),
             ("prompts/get", TASKS, "", TaskWish::None, Parks::Retry),
         ] {
-            let incoming = read(method, capabilities, &format!("{name}{more}")).ok().unwrap();
-            assert_eq!((incoming.wish, incoming.parks), (wish, parks), "{method} {capabilities} {more}");
+            let incoming = read(method, capabilities, &format!("{name}{more}"))
+                .ok()
+                .unwrap();
+            assert_eq!(
+                (incoming.wish, incoming.parks),
+                (wish, parks),
+                "{method} {capabilities} {more}"
+            );
         }
-        let again = read("tools/call", "{}", r#","name":"a","requestState":"s\n""#).ok().unwrap();
+        let again = read("tools/call", "{}", r#","name":"a","requestState":"s\n""#)
+            .ok()
+            .unwrap();
         assert_eq!(again.state.as_deref(), Some("s\n"));
     }
 }

@@ -21,7 +21,8 @@ pub(crate) struct Home {
     form: Form,
     /// Last sign of life, and end.
     pub(crate) liveness: Liveness,
-    /// The stream for messages that belong to no request. Over HTTP it is made when it is first needed.
+    /// The stream for messages that belong to no request. Over HTTP it is made when it is first
+    /// needed.
     stream: OnceLock<Arc<Stream>>,
     /// The bounds of its streams.
     pub(crate) bounds: Bounds,
@@ -32,20 +33,40 @@ pub(crate) struct Home {
 impl Home {
     /// Of a link over HTTP.
     pub(crate) fn new(form: Form, bounds: Bounds, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
-        let (liveness, stream, revoked) = (Liveness::new(now_ms), OnceLock::new(), Arc::clone(revoked));
-        Arc::new(Self { form, liveness, stream, bounds, revoked })
+        let (liveness, stream, revoked) =
+            (Liveness::new(now_ms), OnceLock::new(), Arc::clone(revoked));
+        Arc::new(Self {
+            form,
+            liveness,
+            stream,
+            bounds,
+            revoked,
+        })
     }
 
     /// Of a link whose client reads everything on one stream (pipes, the 2024-11-05 pair).
-    pub(crate) fn on(form: Form, stream: &Arc<Stream>, now_ms: u64, revoked: &Arc<Notify>) -> Arc<Self> {
+    pub(crate) fn on(
+        form: Form,
+        stream: &Arc<Stream>,
+        now_ms: u64,
+        revoked: &Arc<Notify>,
+    ) -> Arc<Self> {
         let (bounds, stream) = (stream.bounds.clone(), OnceLock::from(Arc::clone(stream)));
         let (liveness, revoked) = (Liveness::new(now_ms), Arc::clone(revoked));
-        Arc::new(Self { form, liveness, stream, bounds, revoked })
+        Arc::new(Self {
+            form,
+            liveness,
+            stream,
+            bounds,
+            revoked,
+        })
     }
 
     /// The stream for messages that belong to no request. It has ended if the link has.
     pub(crate) fn stream(&self) -> &Arc<Stream> {
-        let stream = self.stream.get_or_init(|| Stream::new(0, Lifetime::Resumable, 0, &self.bounds));
+        let stream = self
+            .stream
+            .get_or_init(|| Stream::new(0, Lifetime::Resumable, 0, &self.bounds));
         // Against `close`: one of the two sees the other.
         fence(Ordering::SeqCst);
         if self.liveness.has_ended() {
@@ -59,7 +80,8 @@ impl Home {
         self.stream.get().is_some_and(|stream| stream.is_attached())
     }
 
-    /// The stream for what its requests do not bring. A modern client gets messages on its requests only.
+    /// The stream for what its requests do not bring. A modern client gets messages on its requests
+    /// only.
     fn unasked(&self) -> Option<&Arc<Stream>> {
         match self.form {
             Form::Legacy => Some(self.stream()),
@@ -175,7 +197,10 @@ mod tests {
 
     #[test]
     fn a_stream_that_is_first_needed_after_the_end_of_its_link_has_ended() {
-        let bounds = Bounds { limits: Arc::default(), held: Shares::new(1 << 20, 1 << 20).of("ann") };
+        let bounds = Bounds {
+            limits: Arc::default(),
+            held: Shares::new(1 << 20, 1 << 20).of("ann"),
+        };
         let home = Home::new(Form::Legacy, bounds, 0, &Arc::default());
         home.close(Some(Ended::Revoked));
         assert!(home.stream().has_ended() && home.liveness.was_revoked());

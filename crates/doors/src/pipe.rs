@@ -1,4 +1,5 @@
-//! Client on a pipe: its first byte says which protocol it speaks (proto-mcp v1.0, "Dual-Protocol Support").
+//! Client on a pipe: its first byte says which protocol it speaks (proto-mcp v1.0, "Dual-Protocol
+//! Support").
 
 use std::io;
 
@@ -15,11 +16,15 @@ use crate::{proto, stdio};
 /// The mark with which some editors begin UTF-8 texts.
 const UTF8_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
-/// Reads until the first byte that says something is there, and leaves it in `read`; `None` if the client closes its side before.
+/// Reads until the first byte that says something is there, and leaves it in `read`; `None` if the
+/// client closes its side before.
 ///
 /// # Errors
 /// Errors of the pipe.
-pub async fn first_byte(input: &mut (impl AsyncRead + Unpin), read: &mut BytesMut) -> io::Result<Option<u8>> {
+pub async fn first_byte(
+    input: &mut (impl AsyncRead + Unpin),
+    read: &mut BytesMut,
+) -> io::Result<Option<u8>> {
     loop {
         // A line may be blank, and a mark may come in parts.
         while read.first().is_some_and(u8::is_ascii_whitespace) {
@@ -48,7 +53,9 @@ pub(crate) async fn serve(
     mut output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
     let mut read = BytesMut::new();
-    let Some(first) = first_byte(&mut input, &mut read).await? else { return Ok(()) };
+    let Some(first) = first_byte(&mut input, &mut read).await? else {
+        return Ok(());
+    };
     match sniff(first) {
         Sniffed::Proto => {
             let bounds = links.registry.bounds(&visitor.participant.id);

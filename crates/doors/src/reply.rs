@@ -48,7 +48,8 @@ impl Sink for Arc<Stream> {
     }
 }
 
-/// The part of a stream that belongs to one request: nothing follows its answer, whichever tasks send.
+/// The part of a stream that belongs to one request: nothing follows its answer, whichever tasks
+/// send.
 pub(crate) struct OnStream {
     stream: Arc<Stream>,
     is_over: Mutex<bool>,
@@ -57,14 +58,21 @@ pub(crate) struct OnStream {
 impl OnStream {
     /// The part of a request that is open.
     pub(crate) fn new(stream: &Arc<Stream>) -> Self {
-        Self { stream: Arc::clone(stream), is_over: Mutex::new(false) }
+        Self {
+            stream: Arc::clone(stream),
+            is_over: Mutex::new(false),
+        }
     }
 }
 
 impl Sink for OnStream {
     fn send(&self, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent> {
         let is_over = self.is_over.lock();
-        if *is_over { Err(Unsent::Ended) } else { self.stream.send(frame, latest) }
+        if *is_over {
+            Err(Unsent::Ended)
+        } else {
+            self.stream.send(frame, latest)
+        }
     }
 
     fn answer(&self, frame: Bytes, error: Option<i64>) {
@@ -86,7 +94,8 @@ impl Sink for OnStream {
 pub(crate) struct SinkReply<S>(pub(crate) S);
 
 impl<S: Sink> SinkReply<S> {
-    /// Sends a notification or a question. A call that needs a stream for it and cannot have one is refused.
+    /// Sends a notification or a question. A call that needs a stream for it and cannot have one is
+    /// refused.
     fn send(&self, call: &Call, frame: Bytes, latest: Option<Bytes>) -> Result<(), Unsent> {
         let sent = self.0.send(frame, latest);
         if sent == Err(Unsent::NoStream) {
@@ -116,8 +125,10 @@ impl<S: Sink> Reply for SinkReply<S> {
 
     fn ask(&self, call: &Call, question: &Questioned<'_>) -> Result<(), Undelivered> {
         let number = number_of(question.operation);
-        let frame = relay::encode_question(question.request, number, call.link.form, question.respell);
-        self.send(call, frame.ok_or(Undelivered::OtherForm)?, None).map_err(|_| Undelivered::Overrun)
+        let frame =
+            relay::encode_question(question.request, number, call.link.form, question.respell);
+        self.send(call, frame.ok_or(Undelivered::OtherForm)?, None)
+            .map_err(|_| Undelivered::Overrun)
     }
 
     fn withdraw_question(&self, _: &Call, operation: OperationId) {
@@ -137,27 +148,52 @@ pub(crate) fn id_of(call: &Call) -> Option<&Id> {
 
 /// Encodes an answer for its caller.
 pub(crate) fn settle(sink: &impl Sink, call: &Call, answer: &Answer, respell: &Respell<'_>) {
-    let Some(id) = id_of(call) else { return sink.skip() };
-    let encoded = relay::encode_answer(answer, call.request.method.as_str(), call.link.form, id, respell);
-    // What is kept on the account counts once. A caller that reads none of such answers has one more than the account admits.
-    let more = if call.answer_is_kept() { 0 } else { encoded.frame.len() };
+    let Some(id) = id_of(call) else {
+        return sink.skip();
+    };
+    let encoded = relay::encode_answer(
+        answer,
+        call.request.method.as_str(),
+        call.link.form,
+        id,
+        respell,
+    );
+    // What is kept on the account counts once. A caller that reads none of such answers has one
+    // more than the account admits.
+    let more = if call.answer_is_kept() {
+        0
+    } else {
+        encoded.frame.len()
+    };
     if sink.bounds().held.has_room(more) {
         return sink.answer(encoded.frame, encoded.error);
     }
-    refuse(sink, call, &Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read"));
+    refuse(
+        sink,
+        call,
+        &Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read"),
+    );
 }
 
 /// Encodes a refusal for its caller.
 pub(crate) fn refuse(sink: &impl Sink, call: &Call, refusal: &Refusal) {
     let target = call.request.target.as_ref().map(model::Target::as_str);
-    let encoded = refusal::encode(refusal, call.link.form, call.request.method.as_str(), target);
+    let encoded = refusal::encode(
+        refusal,
+        call.link.form,
+        call.request.method.as_str(),
+        target,
+    );
     sink.refused(refusal);
     sink.answer(encoded.answer(id_of(call)), Some(encoded.code));
 }
 
 /// The refusal of a request for whose stream its session has no room.
 pub(crate) fn no_stream() -> Refusal {
-    Refusal::new(RefusalCode::Overloaded, "too many requests are open in this session")
+    Refusal::new(
+        RefusalCode::Overloaded,
+        "too many requests are open in this session",
+    )
 }
 
 /// A message for a client that has left needs no delivery: its call ends by itself.
@@ -182,7 +218,10 @@ mod tests {
     #[test]
     fn nothing_follows_an_answer() {
         let held = Shares::new(1 << 20, 1 << 20).of("ann");
-        let bounds = Bounds { limits: Arc::default(), held };
+        let bounds = Bounds {
+            limits: Arc::default(),
+            held,
+        };
         for _ in 0..2_000 {
             let stream = Stream::new(0, Lifetime::Reader, 0, &bounds);
             let mut reader = stream.read(None).unwrap();
@@ -196,7 +235,9 @@ mod tests {
                 barrier.wait();
                 call.answer(Bytes::from_static(b"answer"), None);
             });
-            let frames: Vec<_> = std::iter::from_fn(|| reader.try_next()).map(|item| item.frame).collect();
+            let frames: Vec<_> = std::iter::from_fn(|| reader.try_next())
+                .map(|item| item.frame)
+                .collect();
             assert_eq!(frames.last().unwrap(), "answer");
             assert_eq!(frames.iter().filter(|frame| *frame == "answer").count(), 1);
         }

@@ -50,7 +50,8 @@ struct Own {
     order: Order,
 }
 
-/// The session of an id that a client wants to open, and the sessions that were evicted to make room.
+/// The session of an id that a client wants to open, and the sessions that were evicted to make
+/// room.
 pub(crate) struct Opened {
     /// The session; `None` if all others are busy, or if the session of this id has ended for good.
     pub(crate) session: Option<Arc<Session>>,
@@ -65,20 +66,40 @@ impl Sessions {
         registry: &Arc<Registry>,
     ) -> Self {
         let (all, accounts) = (HashSet::new(), Map::new());
-        let table = Table { all, order: Order::default(), accounts, ended: Ended::known(ended) };
-        let (registry, hashers) = (Arc::clone(registry), [RandomState::new(), RandomState::new()]);
-        Self { registry, hashers, table: Mutex::new(table) }
+        let table = Table {
+            all,
+            order: Order::default(),
+            accounts,
+            ended: Ended::known(ended),
+        };
+        let (registry, hashers) = (
+            Arc::clone(registry),
+            [RandomState::new(), RandomState::new()],
+        );
+        Self {
+            registry,
+            hashers,
+            table: Mutex::new(table),
+        }
     }
 
-    /// Opens a session for a link that has joined. Of two requests that resume one id, the second gets the session of the first.
+    /// Opens a session for a link that has joined. Of two requests that resume one id, the second
+    /// gets the session of the first.
     pub(crate) fn open(&self, id: &str, joined: Joined) -> Opened {
         let (at, limits) = ((self.key(id), Mark::of(id)), self.registry.limits());
         self.change(|table| table.open(at, joined, &limits))
     }
 
     /// A participant's session by its id. Notes the sign of life.
-    pub(crate) fn find(&self, id: &str, participant: &ParticipantId, now_ms: u64) -> Option<Arc<Session>> {
-        let session = self.known(id).filter(|session| session.joined.link.participant.id == *participant)?;
+    pub(crate) fn find(
+        &self,
+        id: &str,
+        participant: &ParticipantId,
+        now_ms: u64,
+    ) -> Option<Arc<Session>> {
+        let session = self
+            .known(id)
+            .filter(|session| session.joined.link.participant.id == *participant)?;
         if session.joined.home.liveness.touch(now_ms) {
             return Some(session);
         }
@@ -93,7 +114,8 @@ impl Sessions {
         Some(Arc::clone(&session.joined.link.participant)).filter(|guest| is_guest(&guest.id))
     }
 
-    /// Ends one session for good: its id is not resumed. The caller of this function lets its link leave.
+    /// Ends one session for good: its id is not resumed. The caller of this function lets its link
+    /// leave.
     pub(crate) fn close(&self, session: &Session) -> Option<Arc<Session>> {
         self.change(|table| {
             // It may have been evicted meanwhile: its id is not valid all the same.
@@ -112,11 +134,16 @@ impl Sessions {
         self.lock().ended.take_unwritten()
     }
 
-    /// Takes out the sessions whose links have ended, and those whose clients were not seen for longer than `idle`. The links
-    /// of the latter have yet to leave.
+    /// Takes out the sessions whose links have ended, and those whose clients were not seen for
+    /// longer than `idle`. The links of the latter have yet to leave.
     pub(crate) fn sweep(&self, now_ms: u64, idle: Duration) -> Vec<Arc<Session>> {
         // Requests look sessions up meanwhile: the lock is held for the copy alone.
-        let sessions: Vec<Arc<Session>> = self.lock().all.iter().map(|one| Arc::clone(&one.0)).collect();
+        let sessions: Vec<Arc<Session>> = self
+            .lock()
+            .all
+            .iter()
+            .map(|one| Arc::clone(&one.0))
+            .collect();
         let mut expired = Vec::new();
         for session in sessions {
             session.forget_streams(now_ms);
@@ -131,8 +158,13 @@ impl Sessions {
         expired
     }
 
-    /// Takes out a guest's session in a topic: the one that was not used for longest. Its link has yet to leave.
-    pub(crate) fn evict_guest(&self, dispatch: &Arc<Dispatch>, now_ms: u64) -> Option<Arc<Session>> {
+    /// Takes out a guest's session in a topic: the one that was not used for longest. Its link has
+    /// yet to leave.
+    pub(crate) fn evict_guest(
+        &self,
+        dispatch: &Arc<Dispatch>,
+        now_ms: u64,
+    ) -> Option<Arc<Session>> {
         let is_there = |session: &Session| Arc::ptr_eq(&session.joined.dispatch, dispatch);
         self.change(|table| table.evict(Some(ANONYMOUS_PREFIX), now_ms, is_there))
     }
@@ -150,7 +182,9 @@ impl Sessions {
     fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> T {
         let mut table = self.lock();
         let changed = change(&mut table);
-        self.registry.http_sessions.store(table.all.len(), Ordering::Relaxed);
+        self.registry
+            .http_sessions
+            .store(table.all.len(), Ordering::Relaxed);
         changed
     }
 
@@ -170,7 +204,10 @@ impl Sessions {
 
 impl Table {
     fn open(&mut self, (key, mark): (Key, Mark), joined: Joined, limits: &Limits) -> Opened {
-        let (now_ms, on) = (joined.home.liveness.last_seen_ms(), account(&joined.link.participant.id));
+        let (now_ms, on) = (
+            joined.home.liveness.last_seen_ms(),
+            account(&joined.link.participant.id),
+        );
         let mut evicted = Vec::new();
         let known = self.get(&key).cloned();
         if known.is_some() || self.ended.has(mark) {
@@ -187,7 +224,10 @@ impl Table {
                 break;
             };
             let Some(session) = self.evict(of, now_ms, |_| true) else {
-                return Opened { session: None, evicted };
+                return Opened {
+                    session: None,
+                    evicted,
+                };
             };
             evicted.push(session);
         }
@@ -197,7 +237,10 @@ impl Table {
         self.order.push(key, now_ms);
         let session = Arc::new(Session::new((key, mark), joined));
         self.all.insert(ByKey(Arc::clone(&session)));
-        Opened { session: Some(session), evicted }
+        Opened {
+            session: Some(session),
+            evicted,
+        }
     }
 
     fn get(&self, key: &Key) -> Option<&Arc<Session>> {
@@ -228,7 +271,12 @@ impl Table {
 
     fn remove(&mut self, key: Key) -> Option<Arc<Session>> {
         let ByKey(session) = self.all.take(&key)?;
-        let Self { all, order, accounts, .. } = self;
+        let Self {
+            all,
+            order,
+            accounts,
+            ..
+        } = self;
         let on = account(&session.joined.link.participant.id);
         if let Some(own) = accounts.get_mut(on) {
             own.count -= 1;
@@ -241,14 +289,20 @@ impl Table {
         Some(session)
     }
 
-    /// Takes out the session that was not used for longest, of those that fit, on this account if one is named.
+    /// Takes out the session that was not used for longest, of those that fit, on this account if
+    /// one is named.
     fn evict(
         &mut self,
         on: Option<&str>,
         now_ms: u64,
         fits: impl Fn(&Session) -> bool,
     ) -> Option<Arc<Session>> {
-        let Self { all, order, accounts, .. } = self;
+        let Self {
+            all,
+            order,
+            accounts,
+            ..
+        } = self;
         let look = |key: Key| match all.get(&key) {
             None => SessionState::Gone,
             Some(ByKey(session)) if !fits(session) || !session.is_idle() => SessionState::Busy,

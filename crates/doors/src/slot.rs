@@ -14,8 +14,9 @@ use crate::reply::Sink;
 use crate::sessions::Session;
 use crate::stream::{Lifetime, Reader, Stream, Unsent};
 
-/// Answers up to this length, in bytes, are not entered in the account of bytes that wait: they leave the slot as soon as their
-/// connection's task runs, and there are no more of them than open calls.
+/// Answers up to this length, in bytes, are not entered in the account of bytes that wait: they
+/// leave the slot as soon as their connection's task runs, and there are no more of them than open
+/// calls.
 const UNCOUNTED_BYTES_MAX: usize = 4096;
 
 /// The form of the stream that a slot opens if it needs one.
@@ -62,10 +63,17 @@ impl Slot {
     /// An empty slot.
     pub(crate) fn new(opener: Opener) -> Self {
         let (came, waker, lacking) = (AtomicBool::new(false), AtomicWaker::new(), OnceLock::new());
-        Self { opener, state: Mutex::new(State::Waiting), came, waker, lacking }
+        Self {
+            opener,
+            state: Mutex::new(State::Waiting),
+            came,
+            waker,
+            lacking,
+        }
     }
 
-    /// The refusal, if the answer in place is that the caller's access token has too little scope for the request.
+    /// The refusal, if the answer in place is that the caller's access token has too little scope
+    /// for the request.
     pub(crate) fn lacking(&self) -> Option<&Refusal> {
         self.lacking.get().map(|refusal| &**refusal)
     }
@@ -80,11 +88,15 @@ impl Slot {
         let mut state = self.state.lock();
         match &*state {
             State::Waiting => Poll::Pending,
-            State::Streaming(stream) => {
-                Poll::Ready(stream.read(None).map_or(FirstReply::Nothing, FirstReply::Stream))
-            }
+            State::Streaming(stream) => Poll::Ready(
+                stream
+                    .read(None)
+                    .map_or(FirstReply::Nothing, FirstReply::Stream),
+            ),
             State::Answered(..) | State::Over => {
-                let State::Answered(frame, error, taken) = std::mem::replace(&mut *state, State::Over) else {
+                let State::Answered(frame, error, taken) =
+                    std::mem::replace(&mut *state, State::Over)
+                else {
                     return Poll::Ready(FirstReply::Nothing);
                 };
                 drop(taken);
@@ -93,7 +105,8 @@ impl Slot {
         }
     }
 
-    /// Has a stream take everything from now on, if nothing has come. Leaves the slot as it is if there are too many streams.
+    /// Has a stream take everything from now on, if nothing has come. Leaves the slot as it is if
+    /// there are too many streams.
     pub(crate) fn open_stream(&self) {
         let state = self.state.lock();
         if let State::Waiting = &*state
@@ -135,7 +148,9 @@ impl Sink for Slot {
         match &*state {
             State::Streaming(stream) => stream.send(frame, latest),
             State::Waiting => {
-                let Some(stream) = self.open() else { return Err(Unsent::NoStream) };
+                let Some(stream) = self.open() else {
+                    return Err(Unsent::NoStream);
+                };
                 let sent = stream.send(frame, latest);
                 self.come(state, State::Streaming(stream));
                 sent
@@ -192,7 +207,10 @@ mod tests {
 
     fn slot(held_max: usize) -> Slot {
         let held = Shares::new(held_max, held_max).of("ann");
-        Slot::new(Opener::Modern(Bounds { limits: Arc::default(), held }))
+        Slot::new(Opener::Modern(Bounds {
+            limits: Arc::default(),
+            held,
+        }))
     }
 
     fn first(slot: &Slot) -> Option<FirstReply> {
@@ -217,10 +235,15 @@ mod tests {
         let slot = slot(1 << 20);
         slot.send(Bytes::from_static(b"a"), None).unwrap();
         slot.answer(Bytes::from_static(b"b"), None);
-        let Some(FirstReply::Stream(mut reader)) = first(&slot) else { panic!("there is no stream") };
+        let Some(FirstReply::Stream(mut reader)) = first(&slot) else {
+            panic!("there is no stream")
+        };
         let items: Vec<_> = std::iter::from_fn(|| reader.try_next()).collect();
         assert_eq!(
-            items.iter().map(|item| (&*item.frame, item.last)).collect::<Vec<_>>(),
+            items
+                .iter()
+                .map(|item| (&*item.frame, item.last))
+                .collect::<Vec<_>>(),
             [(&b"a"[..], false), (b"b", true)]
         );
     }
@@ -229,7 +252,9 @@ mod tests {
     fn an_answer_that_takes_long_comes_on_a_stream() {
         let slot = slot(1 << 20);
         slot.open_stream();
-        let Some(FirstReply::Stream(mut reader)) = first(&slot) else { panic!("there is no stream") };
+        let Some(FirstReply::Stream(mut reader)) = first(&slot) else {
+            panic!("there is no stream")
+        };
         assert!(reader.try_next().is_none());
         slot.answer(Bytes::from_static(b"a"), None);
         assert!(reader.try_next().is_some_and(|item| item.last));

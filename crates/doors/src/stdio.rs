@@ -1,4 +1,5 @@
-//! Client on a pipe: one JSON-RPC message a line, in the era that each request names (MCP, "stdio").
+//! Client on a pipe: one JSON-RPC message a line, in the era that each request names (MCP,
+//! "stdio").
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::reply::{OnStream, SinkReply};
 use crate::stream::{Lifetime, Stream};
 use crate::{legacy, modern};
 
-/// Serves one client until it closes its side of the pipe. `read` are bytes of it that were read before.
+/// Serves one client until it closes its side of the pipe. `read` are bytes of it that were read
+/// before.
 ///
 /// # Errors
 /// Errors of the pipe.
@@ -29,12 +31,26 @@ pub(crate) async fn serve(
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds(&visitor.participant.id));
-    let Some(writer) = duplex::writes(&out, output, Framing::Lines) else { return Ok(()) };
+    let out = Stream::new(
+        0,
+        Lifetime::Reader,
+        0,
+        &links.registry.bounds(&visitor.participant.id),
+    );
+    let Some(writer) = duplex::writes(&out, output, Framing::Lines) else {
+        return Ok(());
+    };
     let mut lines = Lines::new(links.registry.limits().line_bytes_max);
     lines.buffer().extend_from_slice(&read);
     let (legacy, modern) = (None, None);
-    let client = Client { links, visitor, out: Arc::clone(&out), lines, legacy, modern };
+    let client = Client {
+        links,
+        visitor,
+        out: Arc::clone(&out),
+        lines,
+        legacy,
+        modern,
+    };
     duplex::serve(client, &out, input, writer).await
 }
 
@@ -65,7 +81,8 @@ impl duplex::Client for Client<'_> {
         }
         let open: Vec<_> = [&self.legacy, &self.modern].into_iter().flatten().collect();
         duplex::drain(&self.visitor.dispatch, &open, &self.out).await;
-        open.into_iter().for_each(|link| self.visitor.dispatch.leave(link));
+        open.into_iter()
+            .for_each(|link| self.visitor.dispatch.leave(link));
     }
 }
 
@@ -74,10 +91,15 @@ impl Client<'_> {
         let Line::Whole(line) = line else {
             let bytes_max = self.links.registry.limits().line_bytes_max;
             let why = format!("the line is longer than {bytes_max} bytes");
-            return self.out.answer(rpc::error(None, code::INVALID_REQUEST, &why, None));
+            return self
+                .out
+                .answer(rpc::error(None, code::INVALID_REQUEST, &why, None));
         };
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
-            && let Some(link) = self.legacy.as_ref().filter(|link| link.client.version.batches())
+            && let Some(link) = self
+                .legacy
+                .as_ref()
+                .filter(|link| link.client.version.batches())
         {
             return self.batch(link, &line);
         }
@@ -93,7 +115,9 @@ impl Client<'_> {
             Ok(messages) => {
                 for message in messages {
                     match message {
-                        Ok(message) => legacy::receive(&self.visitor.dispatch, link, &message, &self.out),
+                        Ok(message) => {
+                            legacy::receive(&self.visitor.dispatch, link, &message, &self.out)
+                        }
                         Err(malformed) => self.out.answer(malformed.answer()),
                     }
                 }
@@ -118,7 +142,9 @@ impl Client<'_> {
             modern::take(&self.visitor.dispatch, link, &params);
         }
         match (&self.legacy, message.id()) {
-            (Some(link), _) => legacy::receive_params(&self.visitor.dispatch, link, &params, &self.out),
+            (Some(link), _) => {
+                legacy::receive_params(&self.visitor.dispatch, link, &params, &self.out)
+            }
             (None, Some(id)) if is_request => self.begin(id, &message).await,
             // A client waits for no answer to the rest.
             (None, _) => {}
@@ -128,10 +154,13 @@ impl Client<'_> {
     /// A legacy request before `initialize`, or that itself.
     async fn begin(&mut self, id: &Id, message: &Message) {
         let otherwise = "initialize first, or send the 2026-07-28 `_meta` with each request";
-        let Some(client) = legacy::first(message, &self.out, otherwise) else { return };
+        let Some(client) = legacy::first(message, &self.out, otherwise) else {
+            return;
+        };
         self.legacy = legacy::join(self.links, &self.visitor, client, (id, &self.out)).await;
         if let Some(link) = &self.legacy {
-            self.out.answer(legacy::welcome(&self.visitor.dispatch, link, id));
+            self.out
+                .answer(legacy::welcome(&self.visitor.dispatch, link, id));
         }
     }
 
@@ -157,12 +186,23 @@ impl Client<'_> {
             Ok(incoming) => incoming,
             Err(answer) => return self.out.answer(answer.answer(id)),
         };
-        self.visitor.dispatch.wait_for_target(&link, &incoming.request).await;
+        self.visitor
+            .dispatch
+            .wait_for_target(&link, &incoming.request)
+            .await;
         // On a pipe a request is cancelled by its name, not by closing a stream.
         let out = Arc::clone(&self.out);
         match params.method() {
-            modern::LISTEN => self.visitor.dispatch.request(&link, incoming, Arc::new(ListenReply::new(out))),
-            _ => self.visitor.dispatch.request(&link, incoming, Arc::new(SinkReply(OnStream::new(&out)))),
+            modern::LISTEN => {
+                self.visitor
+                    .dispatch
+                    .request(&link, incoming, Arc::new(ListenReply::new(out)))
+            }
+            _ => self.visitor.dispatch.request(
+                &link,
+                incoming,
+                Arc::new(SinkReply(OnStream::new(&out))),
+            ),
         };
     }
 }

@@ -1,6 +1,7 @@
 //! Message stream of one reader: order, bounds, resumption.
 //!
-//! A writer never waits. A reader may leave and, on a resumable stream, come back for what it missed.
+//! A writer never waits. A reader may leave and, on a resumable stream, come back for what it
+//! missed.
 
 mod silence;
 
@@ -25,8 +26,8 @@ pub(crate) enum Lifetime {
 /// Why a message was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsent {
-    /// The stream's bound is reached: its reader is too slow. The stream has been ended; a resumable one that no answer ends is
-    /// open again for the next reader.
+    /// The stream's bound is reached: its reader is too slow. The stream has been ended; a
+    /// resumable one that no answer ends is open again for the next reader.
     Full,
     /// The session has too many streams to open one for this request.
     NoStream,
@@ -50,7 +51,8 @@ pub(crate) struct StreamItem {
 #[derive(Debug)]
 struct Queued {
     frame: Bytes,
-    /// A later message with the same key makes this one stale: a progress token, a resource, the name of a list.
+    /// A later message with the same key makes this one stale: a progress token, a resource, the
+    /// name of a list.
     latest: Option<Bytes>,
     last: bool,
     error: Option<i64>,
@@ -68,7 +70,8 @@ struct State {
     /// Answers that are due before the stream ends; 0 for streams that no answer ends.
     answers: u32,
     ended: bool,
-    /// It has ended for its present reader only, which is too slow. Only streams that no answer ends.
+    /// It has ended for its present reader only, which is too slow. Only streams that no answer
+    /// ends.
     overrun: bool,
     reader: u64,
     attached: bool,
@@ -90,11 +93,22 @@ pub(crate) struct Stream {
 impl Stream {
     /// A stream that ends after `answers` answers; with 0 it ends only by [`Stream::end`].
     pub(crate) fn new(id: u64, lifetime: Lifetime, answers: u32, bounds: &Bounds) -> Arc<Self> {
-        let state = State { first: 1, unsent: 1, answers, ..State::default() };
-        Arc::new(Self { id, lifetime, bounds: bounds.clone(), state: Mutex::new(state) })
+        let state = State {
+            first: 1,
+            unsent: 1,
+            answers,
+            ..State::default()
+        };
+        Arc::new(Self {
+            id,
+            lifetime,
+            bounds: bounds.clone(),
+            state: Mutex::new(state),
+        })
     }
 
-    /// Queues a notification or a question. `latest` is what makes an older message stale if the stream is full.
+    /// Queues a notification or a question. `latest` is what makes an older message stale if the
+    /// stream is full.
     ///
     /// # Errors
     /// Why it was not queued.
@@ -113,7 +127,15 @@ impl Stream {
             state.end();
             return Err(Unsent::Full);
         }
-        state.push(Queued { frame, latest, last: false, error: None }, &self.bounds);
+        state.push(
+            Queued {
+                frame,
+                latest,
+                last: false,
+                error: None,
+            },
+            &self.bounds,
+        );
         Ok(())
     }
 
@@ -143,7 +165,15 @@ impl Stream {
         }
         let last = state.answers == 1;
         state.answers = state.answers.saturating_sub(1);
-        state.push(Queued { frame, latest: None, last, error }, &self.bounds);
+        state.push(
+            Queued {
+                frame,
+                latest: None,
+                last,
+                error,
+            },
+            &self.bounds,
+        );
         state.ended = last;
     }
 
@@ -179,8 +209,8 @@ impl Stream {
         state.reader > 0 && !state.attached
     }
 
-    /// Attaches a reader, to the messages after number `after` or to all that no reader has read. An earlier reader is
-    /// detached. `None` if messages after `after` are no longer kept.
+    /// Attaches a reader, to the messages after number `after` or to all that no reader has read.
+    /// An earlier reader is detached. `None` if messages after `after` are no longer kept.
     pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Reader> {
         let mut state = self.lock();
         let next = after.map_or(state.unsent, |number| number.saturating_add(1));
@@ -191,7 +221,11 @@ impl Stream {
         state.reader += 1;
         state.attached = true;
         state.wake();
-        Some(Reader { stream: Arc::clone(self), generation: state.reader, next })
+        Some(Reader {
+            stream: Arc::clone(self),
+            generation: state.reader,
+            next,
+        })
     }
 
     /// Begins to watch for silence; false if it is watched already.
@@ -199,8 +233,8 @@ impl Stream {
         self.lock().silence.watch()
     }
 
-    /// Looks whether the stream is silent, and wakes its reader if it was for two looks. False, and no look follows, if it has
-    /// no reader.
+    /// Looks whether the stream is silent, and wakes its reader if it was for two looks. False, and
+    /// no look follows, if it has no reader.
     pub(crate) fn watch(&self) -> bool {
         let mut state = self.lock();
         if !state.attached {
@@ -240,18 +274,25 @@ impl State {
     /// The place of an unsent message with this key.
     fn stale(&self, key: &[u8]) -> Option<usize> {
         let sent = self.queue.len().saturating_sub(self.unsent_messages());
-        let at = self.queue.iter().skip(sent).position(|queued| queued.latest.as_deref() == Some(key))?;
+        let at = self
+            .queue
+            .iter()
+            .skip(sent)
+            .position(|queued| queued.latest.as_deref() == Some(key))?;
         Some(sent + at)
     }
 
     fn drop_unsent(&mut self, at: Option<usize>, bounds: &Bounds) -> bool {
-        let Some(queued) = at.and_then(|at| self.queue.remove(at)) else { return false };
+        let Some(queued) = at.and_then(|at| self.queue.remove(at)) else {
+            return false;
+        };
         self.unsent_bytes = self.unsent_bytes.saturating_sub(queued.frame.len());
         bounds.held.remove(queued.frame.len());
         true
     }
 
-    /// Keeps messages that wait for a reader which may never come within the bounds of a replay: the oldest go.
+    /// Keeps messages that wait for a reader which may never come within the bounds of a replay:
+    /// the oldest go.
     fn make_room(&mut self, more: usize, bounds: &Bounds) {
         while self.unsent_messages() >= bounds.limits.resume_events_max
             || (self.unsent_bytes.saturating_add(more) > bounds.limits.resume_bytes_max
@@ -293,7 +334,12 @@ impl State {
     fn take(&mut self, number: u64, keep: bool, bounds: &Bounds) -> Option<StreamItem> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let queued = self.queue.get(at)?;
-        let item = StreamItem { number, frame: queued.frame.clone(), last: queued.last, error: queued.error };
+        let item = StreamItem {
+            number,
+            frame: queued.frame.clone(),
+            last: queued.last,
+            error: queued.error,
+        };
         if number >= self.unsent {
             self.unsent = number + 1;
             self.silence.end();
@@ -305,14 +351,24 @@ impl State {
     }
 
     fn forget(&mut self, keep: bool, bounds: &Bounds) {
-        let messages = if keep { bounds.limits.resume_events_max } else { 0 };
-        let bytes = if keep { bounds.limits.resume_bytes_max } else { 0 };
+        let messages = if keep {
+            bounds.limits.resume_events_max
+        } else {
+            0
+        };
+        let bytes = if keep {
+            bounds.limits.resume_bytes_max
+        } else {
+            0
+        };
         while self.first < self.unsent {
             let sent = self.unsent - self.first;
             if sent <= messages as u64 && self.sent_bytes <= bytes {
                 break;
             }
-            let Some(gone) = self.queue.pop_front() else { break };
+            let Some(gone) = self.queue.pop_front() else {
+                break;
+            };
             self.sent_bytes = self.sent_bytes.saturating_sub(gone.frame.len());
             bounds.held.remove(gone.frame.len());
             self.first += 1;
@@ -327,7 +383,9 @@ impl State {
 impl Drop for Stream {
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        self.bounds.held.remove(state.queue.iter().map(|queued| queued.frame.len()).sum());
+        self.bounds
+            .held
+            .remove(state.queue.iter().map(|queued| queued.frame.len()).sum());
     }
 }
 
@@ -366,7 +424,9 @@ impl Reader {
     pub(crate) fn leaving(&self) -> impl FnOnce() + Send + use<> {
         let (stream, generation) = (Arc::downgrade(&self.stream), self.generation);
         move || {
-            let Some(stream) = stream.upgrade() else { return };
+            let Some(stream) = stream.upgrade() else {
+                return;
+            };
             let mut state = stream.lock();
             if state.reader == generation {
                 state.reader += 1;

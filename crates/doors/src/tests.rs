@@ -29,7 +29,10 @@ struct Gateway {
 
 impl Gateway {
     fn new() -> Self {
-        let registry = registry(Limits { keep_alive: Duration::from_millis(50), ..Limits::default() });
+        let registry = registry(Limits {
+            keep_alive: Duration::from_millis(50),
+            ..Limits::default()
+        });
         Self::of(registry)
     }
 
@@ -45,23 +48,34 @@ impl Gateway {
             Arc::new(Capabilities::full()),
             vec![topic],
         );
-        let credential = Credential { hash: TokenHash::of("pm_scout"), expires_ms: None };
+        let credential = Credential {
+            hash: TokenHash::of("pm_scout"),
+            expires_ms: None,
+        };
         Identities::tokens([(credential, Arc::new(scout))])
     }
 
     fn of(registry: Arc<Registry>) -> Self {
-        Self { doors: Arc::new(Doors::new(Arc::clone(&registry), Router::new())), registry }
+        Self {
+            doors: Arc::new(Doors::new(Arc::clone(&registry), Router::new())),
+            registry,
+        }
     }
 
     fn connect(&self) -> Client {
         let (near, far) = duplex(PIPE_BYTES);
         let doors = Arc::clone(&self.doors);
         tokio::spawn(async move { doors.connection(far).await });
-        Client { io: near, read: String::new() }
+        Client {
+            io: near,
+            read: String::new(),
+        }
     }
 
     fn dispatch(&self) -> Arc<Dispatch> {
-        self.registry.topic(&TopicName::new("main").unwrap()).unwrap()
+        self.registry
+            .topic(&TopicName::new("main").unwrap())
+            .unwrap()
     }
 }
 
@@ -82,7 +96,9 @@ impl Reply {
     }
 
     fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        self.head
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 }
 
@@ -92,13 +108,21 @@ impl Client {
             "{start} HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {}\r\n",
             body.len()
         );
-        headers.iter().for_each(|(name, value)| text += &format!("{name}: {value}\r\n"));
-        self.io.write_all((text + "\r\n" + body).as_bytes()).await.unwrap();
+        headers
+            .iter()
+            .for_each(|(name, value)| text += &format!("{name}: {value}\r\n"));
+        self.io
+            .write_all((text + "\r\n" + body).as_bytes())
+            .await
+            .unwrap();
     }
 
     async fn more(&mut self) -> bool {
         let mut bytes = [0; 4096];
-        let count = timeout(LONG, self.io.read(&mut bytes)).await.expect("nothing comes").unwrap();
+        let count = timeout(LONG, self.io.read(&mut bytes))
+            .await
+            .expect("nothing comes")
+            .unwrap();
         self.read += &String::from_utf8_lossy(&bytes[..count]);
         count > 0
     }
@@ -110,19 +134,28 @@ impl Client {
                 let rest = self.read.split_off(at + text.len());
                 return std::mem::replace(&mut self.read, rest);
             }
-            assert!(self.more().await, "the connection ended before {text:?}: {:?}", self.read);
+            assert!(
+                self.more().await,
+                "the connection ended before {text:?}: {:?}",
+                self.read
+            );
         }
     }
 
     async fn reply(&mut self) -> Reply {
         let head = self.until("\r\n\r\n").await;
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.map_or(0, |length| length.parse().unwrap());
         while self.read.len() < length {
             assert!(self.more().await);
         }
         let rest = self.read.split_off(length);
-        Reply { head, body: std::mem::replace(&mut self.read, rest) }
+        Reply {
+            head,
+            body: std::mem::replace(&mut self.read, rest),
+        }
     }
 
     async fn post(&mut self, headers: &[(&str, &str)], body: &str) -> Reply {
@@ -136,8 +169,13 @@ impl Client {
     }
 
     async fn send_modern(&mut self, method: &str, params: &str) {
-        let body = format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{{META}{params}}}}}"#);
-        let headers = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{{{META}{params}}}}}"#
+        );
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", method),
+        ];
         self.send("POST /mcp", &headers, &body).await;
     }
 }
@@ -152,41 +190,84 @@ async fn a_legacy_session_from_initialize_to_delete() {
     let mut client = gateway.connect();
     let welcome = client.post(&[], LEGACY).await;
     assert_eq!(welcome.status(), 200);
-    assert!(welcome.body.contains(r#""protocolVersion":"2025-11-25""#), "{}", welcome.body);
+    assert!(
+        welcome.body.contains(r#""protocolVersion":"2025-11-25""#),
+        "{}",
+        welcome.body
+    );
     let id = welcome.header("mcp-session-id").unwrap().to_owned();
     let session = [("mcp-session-id", id.as_str())];
     let pong = client.post(&session, &request(2, "ping")).await;
-    assert_eq!((pong.status(), pong.body.as_str()), (200, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#));
+    assert_eq!(
+        (pong.status(), pong.body.as_str()),
+        (200, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#)
+    );
     let tools = client.post(&session, &request(3, "tools/list")).await;
-    assert!(tools.status() == 200 && tools.body.contains(r#""id":3,"result":{"tools":["#), "{}", tools.body);
+    assert!(
+        tools.status() == 200 && tools.body.contains(r#""id":3,"result":{"tools":["#),
+        "{}",
+        tools.body
+    );
     let notice = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     assert_eq!(client.post(&session, notice).await.status(), 202);
     // On another connection, too.
     let mut other = gateway.connect();
-    assert_eq!(other.post(&session, &request(4, "tools/list")).await.status(), 200);
+    assert_eq!(
+        other
+            .post(&session, &request(4, "tools/list"))
+            .await
+            .status(),
+        200
+    );
     other.send("DELETE /mcp", &session, "").await;
     assert_eq!(other.reply().await.status(), 204);
     // The first connection knows it at once.
-    assert_eq!(client.post(&session, &request(5, "tools/list")).await.status(), 404);
-    assert_eq!(client.post(&[], &request(6, "tools/list")).await.status(), 400);
+    assert_eq!(
+        client
+            .post(&session, &request(5, "tools/list"))
+            .await
+            .status(),
+        404
+    );
+    assert_eq!(
+        client.post(&[], &request(6, "tools/list")).await.status(),
+        400
+    );
 }
 
 #[tokio::test]
 async fn errors_of_legacy_requests_are_200_and_of_modern_ones_have_statuses() {
     let gateway = Gateway::new();
     let mut client = gateway.connect();
-    let id = client.post(&[], LEGACY).await.header("mcp-session-id").unwrap().to_owned();
+    let id = client
+        .post(&[], LEGACY)
+        .await
+        .header("mcp-session-id")
+        .unwrap()
+        .to_owned();
     let session = [("mcp-session-id", id.as_str())];
     for (method, code) in [("server/discover", "-32601"), ("initialize", "-32600")] {
         let body = request(2, method).replace('}', r#","params":{}}"#);
-        let session: &[_] = if method == "initialize" { &[] } else { &session };
+        let session: &[_] = if method == "initialize" {
+            &[]
+        } else {
+            &session
+        };
         let reply = client.post(session, &body).await;
         assert!(reply.status() == 200, "{method}: {}", reply.head);
-        let code = if method == "initialize" { "-32602" } else { code };
+        let code = if method == "initialize" {
+            "-32602"
+        } else {
+            code
+        };
         assert!(reply.body.contains(code), "{method}: {}", reply.body);
     }
     let unknown = client.modern("vendor/method", "").await;
-    assert!(unknown.status() == 404 && unknown.body.contains("-32601"), "{}", unknown.body);
+    assert!(
+        unknown.status() == 404 && unknown.body.contains("-32601"),
+        "{}",
+        unknown.body
+    );
     let ping = client.modern("ping", "").await;
     assert_eq!(ping.status(), 404, "{}", ping.body);
     let task = client.modern("tasks/get", r#","taskId":"t""#).await;
@@ -207,18 +288,32 @@ async fn modern_requests_share_one_link() {
         );
         assert_eq!(client.modern("tools/list", "").await.status(), 200);
     }
-    assert_eq!(gateway.dispatch().with(|topic| topic.links_len()), before + 1);
+    assert_eq!(
+        gateway.dispatch().with(|topic| topic.links_len()),
+        before + 1
+    );
 }
 
 #[tokio::test]
 async fn a_listen_request_is_acknowledged_first_and_ends_with_its_connection() {
     let gateway = Gateway::new();
     let mut client = gateway.connect();
-    client.send_modern("subscriptions/listen", r#","notifications":{"toolsListChanged":true}"#).await;
+    client
+        .send_modern(
+            "subscriptions/listen",
+            r#","notifications":{"toolsListChanged":true}"#,
+        )
+        .await;
     let head = client.until("\r\n\r\n").await;
-    assert!(head.contains("text/event-stream") && head.contains("connection: close"), "{head}");
+    assert!(
+        head.contains("text/event-stream") && head.contains("connection: close"),
+        "{head}"
+    );
     let first = client.until("\n\n").await;
-    assert!(first.contains("notifications/subscriptions/acknowledged"), "{first}");
+    assert!(
+        first.contains("notifications/subscriptions/acknowledged"),
+        "{first}"
+    );
     assert!(first.contains(r#"subscriptionId":7"#), "{first}");
     // Silent, it is kept alive, by chunks without HTTP's machinery.
     client.until(": \n\n").await;
@@ -239,13 +334,19 @@ async fn a_listen_request_is_acknowledged_first_and_ends_with_its_connection() {
 async fn only_hosts_of_the_gateway_and_small_heads_are_served() {
     let gateway = Gateway::new();
     let mut client = gateway.connect();
-    client.io.write_all(b"GET / HTTP/1.1\r\nhost: evil.example.org\r\n\r\n").await.unwrap();
+    client
+        .io
+        .write_all(b"GET / HTTP/1.1\r\nhost: evil.example.org\r\n\r\n")
+        .await
+        .unwrap();
     assert_eq!(client.reply().await.status(), 403);
     client.send("GET /none", &[], "").await;
     assert_eq!(client.reply().await.status(), 404);
     client.send("PUT /mcp", &[], "").await;
     assert_eq!(client.reply().await.status(), 405);
-    client.send("POST /mcp/nowhere", &[], &request(1, "ping")).await;
+    client
+        .send("POST /mcp/nowhere", &[], &request(1, "ping"))
+        .await;
     assert_eq!(client.reply().await.status(), 403);
 }
 
@@ -260,7 +361,10 @@ async fn the_pair_of_2024_11_05() {
     for (body, answer) in [
         (request(1, "ping"), r#""id":1,"result":{}"#),
         (request(2, "tools/list"), "initialize first"),
-        (LEGACY.replace("2025-11-25", "2024-11-05"), r#""protocolVersion":"2024-11-05""#),
+        (
+            LEGACY.replace("2025-11-25", "2024-11-05"),
+            r#""protocolVersion":"2024-11-05""#,
+        ),
         (LEGACY.to_owned(), "already initialized"),
         (request(3, "tools/list"), r#""id":3,"result":{"tools":["#),
     ] {
@@ -283,13 +387,27 @@ async fn the_pair_of_2024_11_05() {
 async fn both_eras_on_one_pipe() {
     let gateway = Gateway::new();
     let ((near, far_in), (far_out, out)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
-    let (doors, dispatch, user) = (Arc::clone(&gateway.doors), gateway.dispatch(), user(&gateway.registry));
+    let (doors, dispatch, user) = (
+        Arc::clone(&gateway.doors),
+        gateway.dispatch(),
+        user(&gateway.registry),
+    );
     let served = tokio::spawn(async move { doors.stdio(&dispatch, &user, far_in, far_out).await });
-    let (mut client, mut input) = (Client { io: out, read: String::new() }, near);
+    let (mut client, mut input) = (
+        Client {
+            io: out,
+            read: String::new(),
+        },
+        near,
+    );
     let modern = |id: u64, method: &str, more: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{META}{more}}}}}"#)
     };
-    let listen = modern(4, "subscriptions/listen", r#","notifications":{"toolsListChanged":true}"#);
+    let listen = modern(
+        4,
+        "subscriptions/listen",
+        r#","notifications":{"toolsListChanged":true}"#,
+    );
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}"#;
     for (line, answer) in [
         (request(1, "tools/list"), "initialize first"),
@@ -321,28 +439,47 @@ async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_
     let modern_headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
     let remove_topic = |registry: &Arc<Registry>| {
         let mut config = config(Limits::default());
-        config.topics.iter_mut().for_each(|topic| topic.name = TopicName::new("side").unwrap());
-        registry.reload(config, (Gateway::scout(), SignIns::default()), Grants::default());
+        config
+            .topics
+            .iter_mut()
+            .for_each(|topic| topic.name = TopicName::new("side").unwrap());
+        registry.reload(
+            config,
+            (Gateway::scout(), SignIns::default()),
+            Grants::default(),
+        );
     };
     let changes: [fn(&Arc<Registry>); 2] = [revoke_all, remove_topic];
     let requests = [("", LEGACY), (modern_headers, &modern)];
-    for (change, (headers, body)) in changes.into_iter().flat_map(|change| requests.map(|one| (change, one)))
+    for (change, (headers, body)) in changes
+        .into_iter()
+        .flat_map(|change| requests.map(|one| (change, one)))
     {
         let gateway = Gateway::with_scout();
         let (dispatch, mut client) = (gateway.dispatch(), gateway.connect());
         let token = [("authorization", "Bearer pm_scout")];
-        assert_eq!(client.post(&token, &request(1, "ping")).await.status(), 400, "the token is valid");
+        assert_eq!(
+            client.post(&token, &request(1, "ping")).await.status(),
+            400,
+            "the token is valid"
+        );
         let head = format!(
             "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer pm_scout\r\n{headers}accept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         let (first, rest) = body.split_at(1);
-        client.io.write_all((head + first).as_bytes()).await.unwrap();
+        client
+            .io
+            .write_all((head + first).as_bytes())
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_millis(50)).await;
         change(&gateway.registry);
         client.io.write_all(rest.as_bytes()).await.unwrap();
         assert_eq!(client.reply().await.status(), 403);
-        assert!(!dispatch.with(|topic| topic.has_participant(&ParticipantId::new("scout").unwrap())));
+        assert!(
+            !dispatch.with(|topic| topic.has_participant(&ParticipantId::new("scout").unwrap()))
+        );
     }
 }
 
@@ -350,10 +487,23 @@ async fn a_participant_that_may_not_enter_any_more_when_its_request_is_complete_
 async fn a_pipe_ends_when_its_participant_is_revoked() {
     let gateway = Gateway::new();
     let ((near, far_in), (far_out, out)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
-    let (doors, dispatch, user) = (Arc::clone(&gateway.doors), gateway.dispatch(), user(&gateway.registry));
+    let (doors, dispatch, user) = (
+        Arc::clone(&gateway.doors),
+        gateway.dispatch(),
+        user(&gateway.registry),
+    );
     let served = tokio::spawn(async move { doors.stdio(&dispatch, &user, far_in, far_out).await });
-    let (mut client, mut input) = (Client { io: out, read: String::new() }, near);
-    input.write_all((LEGACY.to_owned() + "\n").as_bytes()).await.unwrap();
+    let (mut client, mut input) = (
+        Client {
+            io: out,
+            read: String::new(),
+        },
+        near,
+    );
+    input
+        .write_all((LEGACY.to_owned() + "\n").as_bytes())
+        .await
+        .unwrap();
     client.until("protocolVersion").await;
     revoke_all(&gateway.registry);
     timeout(LONG, served).await.unwrap().unwrap().unwrap();
@@ -366,10 +516,14 @@ async fn the_user_of_a_pipe_needs_no_token() {
     let ((mut input, far_in), (far_out, out)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
     let (doors, dispatch) = (Arc::clone(&gateway.doors), gateway.dispatch());
     let served = tokio::spawn(async move { doors.stdio(&dispatch, &user, far_in, far_out).await });
-    let mut client = Client { io: out, read: String::new() };
-    for (line, answer) in
-        [(LEGACY.to_owned(), "protocolVersion"), (request(2, "tools/list"), r#""id":2,"result""#)]
-    {
+    let mut client = Client {
+        io: out,
+        read: String::new(),
+    };
+    for (line, answer) in [
+        (LEGACY.to_owned(), "protocolVersion"),
+        (request(2, "tools/list"), r#""id":2,"result""#),
+    ] {
         input.write_all((line + "\n").as_bytes()).await.unwrap();
         client.until(answer).await;
         // Tokens that change leave it alone.
@@ -384,9 +538,16 @@ async fn a_close_ends_sessions_and_listeners() {
     let gateway = Gateway::new();
     let address = gateway.doors.listen(([127, 0, 0, 1], 0).into()).unwrap();
     let mut client = gateway.connect();
-    let id = client.post(&[], LEGACY).await.header("mcp-session-id").unwrap().to_owned();
+    let id = client
+        .post(&[], LEGACY)
+        .await
+        .header("mcp-session-id")
+        .unwrap()
+        .to_owned();
     let mut events = gateway.connect();
-    events.send("GET /mcp", &[("mcp-session-id", &id)], "").await;
+    events
+        .send("GET /mcp", &[("mcp-session-id", &id)], "")
+        .await;
     events.until(": \n\n").await;
     timeout(LONG, gateway.doors.close()).await.unwrap();
     events.until("0\r\n\r\n").await;

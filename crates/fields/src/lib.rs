@@ -1,7 +1,7 @@
 //! Fields of an encoded protobuf message, found in place (protobuf encoding, "Message Structure").
 //!
-//! No field is decoded into a type, so what no descriptor names is kept with all else. Groups are of proto2, and no message that
-//! the gateway reads has one.
+//! No field is decoded into a type, so what no descriptor names is kept with all else. Groups are
+//! of proto2, and no message that the gateway reads has one.
 
 use std::ops::Range;
 
@@ -34,7 +34,8 @@ pub struct Field<'m> {
     pub whole: &'m [u8],
 }
 
-/// An iterator over the fields of one message, in their order. After bytes that are no field it ends.
+/// An iterator over the fields of one message, in their order. After bytes that are no field it
+/// ends.
 #[derive(Debug)]
 pub struct Fields<'m> {
     message: &'m [u8],
@@ -52,7 +53,9 @@ impl<'m> Fields<'m> {
         let (message, mut end) = (self.message, self.at);
         let key = varint(message, &mut end)?;
         let number = Some(key >> 3).filter(|number| (1..NUMBERS_END).contains(number));
-        let number = number.and_then(|number| u32::try_from(number).ok()).ok_or(NoMessage)?;
+        let number = number
+            .and_then(|number| u32::try_from(number).ok())
+            .ok_or(NoMessage)?;
         let (at, mut value, mut place) = (end, 0, None);
         match WireType::try_from(key & 7).map_err(|_| NoMessage)? {
             WireType::Varint => value = varint(message, &mut end)?,
@@ -68,7 +71,15 @@ impl<'m> Fields<'m> {
         }
         let whole = message.get(self.at..end).ok_or(NoMessage)?;
         let content = place.clone().and_then(|place| message.get(place));
-        Ok(Field { number, varint: value, content, place, at, end, whole })
+        Ok(Field {
+            number,
+            varint: value,
+            content,
+            place,
+            at,
+            end,
+            whole,
+        })
     }
 }
 
@@ -107,13 +118,37 @@ mod tests {
 
     #[test]
     fn fields_lie_where_they_lie() {
-        let message =
-            [0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1d, 1, 2, 3, 4, 0x21, 1, 2, 3, 4, 5, 6, 7, 8];
+        let message = [
+            0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1d, 1, 2, 3, 4, 0x21, 1, 2, 3, 4, 5, 6, 7,
+            8,
+        ];
         let read: Vec<_> = Fields::of(&message).map(Result::unwrap).collect();
-        let shown: Vec<_> = read.iter().map(|one| (one.number, one.varint, one.content)).collect();
-        assert_eq!(shown, [(1, 150, None), (2, 0, Some(&b"hi"[..])), (3, 0, None), (4, 0, None)]);
-        let places: Vec<_> = read.iter().map(|one| (one.at, one.place.clone(), one.end)).collect();
-        assert_eq!(places, [(1, None, 3), (4, Some(5..7), 7), (8, None, 12), (13, None, 21)]);
+        let shown: Vec<_> = read
+            .iter()
+            .map(|one| (one.number, one.varint, one.content))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                (1, 150, None),
+                (2, 0, Some(&b"hi"[..])),
+                (3, 0, None),
+                (4, 0, None)
+            ]
+        );
+        let places: Vec<_> = read
+            .iter()
+            .map(|one| (one.at, one.place.clone(), one.end))
+            .collect();
+        assert_eq!(
+            places,
+            [
+                (1, None, 3),
+                (4, Some(5..7), 7),
+                (8, None, 12),
+                (13, None, 21)
+            ]
+        );
         let lengths: Vec<_> = read.iter().map(|one| one.whole.len()).collect();
         assert_eq!(lengths, [3, 4, 5, 9]);
         let mut out = Vec::new();
@@ -124,26 +159,35 @@ mod tests {
     #[test]
     fn what_is_no_message_ends_with_an_error() {
         for bad in [
-            // A length beyond the end, a number without a value, a varint and a number that end too early.
+            // A length beyond the end, a number without a value, a varint and a number that end too
+            // early.
             &[0x12, 3, 1, 2][..],
             &[0x08],
             &[0x08, 0x80],
             &[0x1d, 1],
             &[0x21, 1, 2, 3, 4, 5, 6, 7],
-            // Groups, the number 0, wire types that there are not, a number beyond the last, the longest length.
+            // Groups, the number 0, wire types that there are not, a number beyond the last, the
+            // longest length.
             &[0x0b, 0x0c],
             &[0x00, 1],
             &[0x0e],
             &[0x80, 0x80, 0x80, 0x80, 0x10, 1],
-            &[0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+            &[
+                0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,
+            ],
         ] {
             let whole = [&[0x08, 1][..], bad].concat();
-            let read: Vec<_> = Fields::of(&whole).map(|field| field.map(|field| field.number)).collect();
+            let read: Vec<_> = Fields::of(&whole)
+                .map(|field| field.map(|field| field.number))
+                .collect();
             assert_eq!(read, [Ok(1), Err(NoMessage)], "{bad:?}");
         }
         assert_eq!(Fields::of(&[]).count(), 0);
         // The last number that there is.
         let last = [0xf8, 0xff, 0xff, 0xff, 0x0f, 1];
-        assert_eq!(Fields::of(&last).next().unwrap().unwrap().number, (1 << 29) - 1);
+        assert_eq!(
+            Fields::of(&last).next().unwrap().unwrap().number,
+            (1 << 29) - 1
+        );
     }
 }

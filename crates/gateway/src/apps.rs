@@ -1,18 +1,21 @@
-//! Calls that apps make (MCP Apps): their pages have their servers' own names of tools, which no prefix can reach.
+//! Calls that apps make (MCP Apps): their pages have their servers' own names of tools, which no
+//! prefix can reach.
 //!
-//! A call by such a name becomes the call of the tool's public name before anything judges, holds or records it, so that it is
-//! nothing else from there on.
+//! A call by such a name becomes the call of the tool's public name before anything judges, holds
+//! or records it, so that it is nothing else from there on.
 
 use model::Target;
 use wire::mcp::relay;
 
 use crate::{dispatch::Dispatch, incoming::Incoming, link::Link};
 
-/// Gives a call by a server's own name the public name of the tool, if the caller's client shows apps and the topic knows which tool
-/// is meant.
+/// Gives a call by a server's own name the public name of the tool, if the caller's client shows
+/// apps and the topic knows which tool is meant.
 pub(crate) fn name_publicly(dispatch: &Dispatch, link: &Link, incoming: &mut Incoming) {
     let client = incoming.client.as_ref().unwrap_or(&link.client);
-    let Some(Target::Tool(name)) = &incoming.request.target else { return };
+    let Some(Target::Tool(name)) = &incoming.request.target else {
+        return;
+    };
     if incoming.request.method.as_str() != "tools/call" || !client.shows_apps() {
         return;
     }

@@ -6,7 +6,8 @@ use tokio::sync::oneshot;
 
 use crate::{call::Call, dispatch::Dispatch};
 
-/// A call whose caller waits for its answer. It is cancelled if the caller leaves before, which drops this.
+/// A call whose caller waits for its answer. It is cancelled if the caller leaves before, which
+/// drops this.
 pub struct AwaitedCall<'c> {
     dispatch: &'c Arc<Dispatch>,
     call: Option<Arc<Call>>,
@@ -16,7 +17,10 @@ impl<'c> AwaitedCall<'c> {
     /// An open call of this topic.
     #[must_use]
     pub fn new(dispatch: &'c Arc<Dispatch>, call: Arc<Call>) -> Self {
-        Self { dispatch, call: Some(call) }
+        Self {
+            dispatch,
+            call: Some(call),
+        }
     }
 
     /// Waits for what the call's reply sends; `None` if the call was cancelled.

@@ -1,4 +1,5 @@
-//! Requests that the gateway itself answers: for its own participant (ping, lists, log level, tasks, built-in tools), and in rooms for servers.
+//! Requests that the gateway itself answers: for its own participant (ping, lists, log level,
+//! tasks, built-in tools), and in rooms for servers.
 
 mod arguments;
 mod held_tasks;
@@ -26,7 +27,12 @@ pub use tools::manifest;
 /// Methods for whose notifications a room has no addressee.
 const SUBSCRIPTIONS: [&str; 2] = ["resources/subscribe", "resources/unsubscribe"];
 /// The methods that servers carry out for a room.
-const CARRIED_OUT: [&str; 4] = ["tools/call", "resources/read", "prompts/get", "completion/complete"];
+const CARRIED_OUT: [&str; 4] = [
+    "tools/call",
+    "resources/read",
+    "prompts/get",
+    "completion/complete",
+];
 
 /// Serves a call that the topic has delivered to the gateway's own participant.
 pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
@@ -53,12 +59,15 @@ fn serve_client(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
         "tools/call" => tools::call(dispatch, call),
         "resources/read" => delivery::finish(dispatch, call, results::read(dispatch, call)),
         "tasks/list" => spawn(dispatch, call, task_list::page),
-        "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => held_tasks::serve(dispatch, call),
+        "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => {
+            held_tasks::serve(dispatch, call)
+        }
         _ => delivery::fail(dispatch, call, unknown_method(name)),
     }
 }
 
-/// Serves a request that names the gateway's own participant in the room. Its tools are there whatever lists show.
+/// Serves a request that names the gateway's own participant in the room. Its tools are there
+/// whatever lists show.
 fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let body = match call.request.method.as_str() {
         "tools/call" if !tools::is_in_room(dispatch, call) => Err(tools::unknown()),
@@ -72,10 +81,17 @@ fn serve_room(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     delivery::finish(dispatch, call, body);
 }
 
-/// Answers a call of a room for its server, unless the server must carry it out; true if it was answered. An approved proposal
-/// is carried out by the server, but for what no room has.
-pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &ConfiguredServer) -> bool {
-    let approved = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
+/// Answers a call of a room for its server, unless the server must carry it out; true if it was
+/// answered. An approved proposal is carried out by the server, but for what no room has.
+pub(crate) fn answer_hosted(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    server: &ConfiguredServer,
+) -> bool {
+    let approved = call
+        .delivered
+        .get()
+        .is_some_and(|delivered| delivered.proposal.is_some());
     let method = call.request.method.as_str();
     let approved = approved && !SUBSCRIPTIONS.contains(&method);
     if call.names == Names::Public || approved || CARRIED_OUT.contains(&method) {
@@ -83,11 +99,16 @@ pub(crate) fn answer_hosted(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: 
     }
     let manifest = server.manifest_for(&call.link.participant.id, Form::ENVELOPE);
     let offers = |own: &str| dispatch.with(|topic| topic.offers(&server.id, "tools/call", own));
-    delivery::finish(dispatch, call, for_server(server.id.as_str(), &manifest, call, &offers));
+    delivery::finish(
+        dispatch,
+        call,
+        for_server(server.id.as_str(), &manifest, call, &offers),
+    );
     true
 }
 
-/// What the gateway answers in the room for a server: handshake, ping, lists, with the tools that the topic offers.
+/// What the gateway answers in the room for a server: handshake, ping, lists, with the tools that
+/// the topic offers.
 ///
 /// # Errors
 /// The refusal of a method that rooms do not have.
@@ -97,8 +118,15 @@ fn for_server(
     call: &Call,
     offers: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<u8>, Refusal> {
-    let asked = json::at(call.request.payload.body_bytes(), &["protocolVersion"]).and_then(json::text);
-    answer_for(server, manifest, call.request.method.as_str(), &asked.unwrap_or_default(), offers)
+    let asked =
+        json::at(call.request.payload.body_bytes(), &["protocolVersion"]).and_then(json::text);
+    answer_for(
+        server,
+        manifest,
+        call.request.method.as_str(),
+        &asked.unwrap_or_default(),
+        offers,
+    )
 }
 
 fn answer_for(
@@ -109,7 +137,11 @@ fn answer_for(
     offers: &dyn Fn(&str) -> bool,
 ) -> Result<Vec<u8>, Refusal> {
     match (name, method::lookup(name).and_then(|known| known.list)) {
-        ("initialize", _) => Ok(lists::handshake::of_server(server, &manifest.capabilities, revision)),
+        ("initialize", _) => Ok(lists::handshake::of_server(
+            server,
+            &manifest.capabilities,
+            revision,
+        )),
         ("ping", _) => Ok(b"{}".to_vec()),
         (_, Some(list)) => {
             let items = manifest.list(list).items.iter();
@@ -126,8 +158,8 @@ async fn discover(dispatch: Arc<Dispatch>, _: Arc<Call>) -> Result<Vec<u8>, Refu
     Ok(handshake::discover(&dispatch))
 }
 
-/// Passes the caller's log level on to the sessions that it uses. The topic has noted the level, and no server can make this
-/// fail.
+/// Passes the caller's log level on to the sessions that it uses. The topic has noted the level,
+/// and no server can make this fail.
 async fn pass_level(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     let caller = call.caller();
     for server in dispatch.servers() {
@@ -170,8 +202,16 @@ mod tests {
                 .ok()
                 .map(|body| String::from_utf8(body).unwrap());
             assert_eq!(body.is_some(), expected.is_some(), "{method}");
-            assert!(body.unwrap_or_default().contains(expected.unwrap_or_default()), "{method}");
+            assert!(
+                body.unwrap_or_default()
+                    .contains(expected.unwrap_or_default()),
+                "{method}"
+            );
         }
-        assert!(["tools/call", "completion/complete"].iter().all(|method| CARRIED_OUT.contains(method)));
+        assert!(
+            ["tools/call", "completion/complete"]
+                .iter()
+                .all(|method| CARRIED_OUT.contains(method))
+        );
     }
 }

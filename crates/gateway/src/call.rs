@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use access::account;
 use auth::Bearer;
 use model::{
-    Answer, Digest, LinkId, ListKind, LogLevel, Narrowing, Notice, OperationId, ParticipantId, Refusal,
-    RefusalCode, Request,
+    Answer, Digest, LinkId, ListKind, LogLevel, Narrowing, Notice, OperationId, ParticipantId,
+    Refusal, RefusalCode, Request,
 };
 use platform::{Full, Mutex, Taken};
 use tokio::sync::Notify;
@@ -23,8 +23,9 @@ use transcode::shown::JsonView;
 
 use crate::{context::call_number, proposals::content::Waits};
 
-/// Receives the answer of a call, and what belongs to the call before it. Each call ends with one of `settle`, `refuse` and
-/// `abandon`. Without other methods of its own a reply passes on nothing but the end.
+/// Receives the answer of a call, and what belongs to the call before it. Each call ends with one
+/// of `settle`, `refuse` and `abandon`. Without other methods of its own a reply passes on nothing
+/// but the end.
 pub trait Reply: Send + Sync {
     /// The call's answer.
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>);
@@ -66,7 +67,8 @@ impl Reply for NoReply {
     fn refuse(&self, _: &Call, _: &Refusal) {}
 }
 
-/// Where the answer of a call goes: the request that its caller waits for, and the reply of that request.
+/// Where the answer of a call goes: the request that its caller waits for, and the reply of that
+/// request.
 pub(crate) struct Answering<'c> {
     call: &'c Call,
     /// The request with which the caller came back, if it did.
@@ -86,7 +88,11 @@ impl Answering<'_> {
     }
 
     fn reply(&self) -> &dyn Reply {
-        if self.is_away { &NoReply } else { &*self.request().reply }
+        if self.is_away {
+            &NoReply
+        } else {
+            &*self.request().reply
+        }
     }
 
     pub(crate) fn settle(&self, answer: &Answer, respell: &Respell<'_>) {
@@ -101,16 +107,29 @@ impl Answering<'_> {
         self.reply().abandon(self.request());
     }
 
-    /// Passes a notification on. A caller that came back may have chosen another progress token, or none.
+    /// Passes a notification on. A caller that came back may have chosen another progress token, or
+    /// none.
     pub(crate) fn notify(&self, notice: &Passed<'_>) -> Result<(), Undelivered> {
         let (reply, request) = (self.reply(), self.request());
         let token = &request.request.progress;
         let is_same = *token == notice.notice.latest;
-        if self.back.is_none() || is_same || notice.notice.method.as_str() != "notifications/progress" {
+        if self.back.is_none()
+            || is_same
+            || notice.notice.method.as_str() != "notifications/progress"
+        {
             return reply.notify(request, notice);
         }
-        match token.as_ref().and_then(|token| relay::with_progress_token(notice.notice, token)) {
-            Some(renamed) => reply.notify(request, &Passed { notice: &renamed, ..*notice }),
+        match token
+            .as_ref()
+            .and_then(|token| relay::with_progress_token(notice.notice, token))
+        {
+            Some(renamed) => reply.notify(
+                request,
+                &Passed {
+                    notice: &renamed,
+                    ..*notice
+                },
+            ),
             None => Ok(()),
         }
     }
@@ -128,7 +147,8 @@ impl Answering<'_> {
     }
 }
 
-/// The topic of a call at its server, to which everything that the server sends about the call goes.
+/// The topic of a call at its server, to which everything that the server sends about the call
+/// goes.
 pub(crate) trait CallTopic: Send + Sync {
     /// Takes a notification about the call.
     fn noticed(self: Arc<Self>, call: &Call, delivered: &Delivered, notice: Notice);
@@ -169,7 +189,8 @@ pub struct Call {
     /// The name that the client gave it.
     pub tag: Option<Tag>,
     pub(crate) client: Option<ClientProfile>,
-    /// What the access token says with which it came. By now the link may serve a request with another token.
+    /// What the access token says with which it came. By now the link may serve a request with
+    /// another token.
     pub(crate) bearer: Option<Arc<Bearer>>,
     pub(crate) parks: Parks,
     pub(crate) wish: TaskWish,
@@ -184,7 +205,8 @@ pub struct Call {
     /// Whether its person refused to open the link to a connect page.
     pub(crate) declined: bool,
     reply: Arc<dyn Reply>,
-    /// The last request with which its caller came back, after it was answered for now with questions.
+    /// The last request with which its caller came back, after it was answered for now with
+    /// questions.
     back: Mutex<Option<Arc<Call>>>,
     /// The session that it is sent to, and the one after it if that did not take it.
     sessions: [OnceLock<Arc<Session>>; 2],
@@ -200,8 +222,8 @@ pub struct Call {
     over: OnceLock<Box<Notify>>,
 }
 
-/// Requests up to this length, in bytes, are not entered in the account of bytes that wait: there are no more of them than open
-/// calls.
+/// Requests up to this length, in bytes, are not entered in the account of bytes that wait: there
+/// are no more of them than open calls.
 const UNCOUNTED_BYTES_MAX: usize = 4096;
 
 /// Its caller was answered for now.
@@ -222,7 +244,17 @@ impl Call {
         names: Names,
         reply: Arc<dyn Reply>,
     ) -> Arc<Self> {
-        let Incoming { request, tag, client, parks, wish, schema, state, declined, .. } = incoming;
+        let Incoming {
+            request,
+            tag,
+            client,
+            parks,
+            wish,
+            schema,
+            state,
+            declined,
+            ..
+        } = incoming;
         let (is_retry, shown) = (state.is_some(), JsonView::of(&request, schema));
         let (delivered, waits, back, sessions, moved, held, kept, state, over) = <_>::default();
         let task = CallTask::default();
@@ -260,7 +292,8 @@ impl Call {
         self.bearer.as_ref()?.narrowing.as_ref()
     }
 
-    /// The SHA-256 of the access token of an issuer with which it came: servers exchange this one for it, and no other.
+    /// The SHA-256 of the access token of an issuer with which it came: servers exchange this one
+    /// for it, and no other.
     pub(crate) fn token(&self) -> Option<Digest> {
         self.bearer.as_ref()?.token
     }
@@ -297,7 +330,9 @@ impl Call {
 
     /// Enters the session that it is sent to; false if it was sent twice before.
     pub(crate) fn enter(&self, session: &Arc<Session>) -> bool {
-        self.sessions.iter().any(|place| place.set(Arc::clone(session)).is_ok())
+        self.sessions
+            .iter()
+            .any(|place| place.set(Arc::clone(session)).is_ok())
     }
 
     /// Whether a session that did not take it can have a successor that does.
@@ -320,19 +355,23 @@ impl Call {
         self.account_for(answer.payload.bytes.len(), &self.kept)
     }
 
-    /// Whether the bytes of its answer are on its caller's account already: it asks for a result that is kept as a task.
+    /// Whether the bytes of its answer are on its caller's account already: it asks for a result
+    /// that is kept as a task.
     pub fn answer_is_kept(&self) -> bool {
         self.task.about().is_some_and(|task| task.kept.is_some())
     }
 
     fn account_for(&self, bytes: usize, place: &OnceLock<Taken>) -> Result<(), Refusal> {
-        let Some(share) = self.link.held.get().filter(|_| bytes > UNCOUNTED_BYTES_MAX) else { return Ok(()) };
+        let Some(share) = self.link.held.get().filter(|_| bytes > UNCOUNTED_BYTES_MAX) else {
+            return Ok(());
+        };
         let why = |full| match full {
             Full::Share => "your open calls and unread messages hold too many bytes",
             Full::Pool => "open calls and unread messages hold too many bytes",
         };
         let taken = share.take(bytes).map_err(|full| {
-            Refusal::new(RefusalCode::Overloaded, why(full)).hint("wait until some of your calls have ended")
+            Refusal::new(RefusalCode::Overloaded, why(full))
+                .hint("wait until some of your calls have ended")
         })?;
         // It is entered once.
         let _ = place.set(taken);
@@ -344,12 +383,16 @@ impl Call {
     /// # Errors
     /// It is protobuf, and JSON has no such value.
     pub(crate) fn shown(&self) -> Result<&Request, &Refusal> {
-        self.shown.as_ref().map_or(Ok(&self.request), |shown| shown.request(&self.request))
+        self.shown
+            .as_ref()
+            .map_or(Ok(&self.request), |shown| shown.request(&self.request))
     }
 
     /// An answer to it in JSON.
     pub(crate) fn shown_answer<'a>(&self, answer: &'a Answer) -> Cow<'a, Answer> {
-        self.shown.as_ref().map_or(Cow::Borrowed(answer), |shown| Cow::Owned(shown.answer(answer)))
+        self.shown.as_ref().map_or(Cow::Borrowed(answer), |shown| {
+            Cow::Owned(shown.answer(answer))
+        })
     }
 
     /// A request that is sent for it.
@@ -384,27 +427,43 @@ impl Call {
     /// Where its answer goes: nowhere while its caller has been answered for now.
     pub(crate) fn reply(&self) -> Answering<'_> {
         let answering = self.answering();
-        Answering { is_away: answering.request().was_answered(), ..answering }
+        Answering {
+            is_away: answering.request().was_answered(),
+            ..answering
+        }
     }
 
-    /// Where the answer for now goes, once. What follows reaches no caller until one comes back. `None` if it has been answered.
+    /// Where the answer for now goes, once. What follows reaches no caller until one comes back.
+    /// `None` if it has been answered.
     pub(crate) fn park(&self) -> Option<Answering<'_>> {
         let answering = self.answering();
-        // In one step with the look at its end: of the answer for now and the answer itself one reaches the caller.
+        // In one step with the look at its end: of the answer for now and the answer itself one
+        // reaches the caller.
         let parked = |state| (state & (PARKED | OVER) == 0).then_some(state | PARKED);
         let state = &answering.request().state;
-        let open = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, parked).is_ok();
+        let open = state
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, parked)
+            .is_ok();
         open.then_some(answering)
     }
 
     fn answering(&self) -> Answering<'_> {
         // Few callers come back: the others take no lock.
         let is_back = self.state.load(Ordering::Acquire) & BACK != 0;
-        let back = if is_back { self.back.lock().clone() } else { None };
-        Answering { call: self, back, is_away: false }
+        let back = if is_back {
+            self.back.lock().clone()
+        } else {
+            None
+        };
+        Answering {
+            call: self,
+            back,
+            is_away: false,
+        }
     }
 
-    /// Lets its caller wait with another request, which is not sent anywhere. Returns the one with which it came back before.
+    /// Lets its caller wait with another request, which is not sent anywhere. Returns the one with
+    /// which it came back before.
     pub(crate) fn come_back(&self, by: Arc<Call>) -> Option<Arc<Call>> {
         let before = self.back.lock().replace(by);
         self.state.fetch_or(BACK, Ordering::AcqRel);

@@ -1,6 +1,8 @@
-//! Answers to callers that have no account at a server where each caller has one, or too few scopes: a link to a connect page.
+//! Answers to callers that have no account at a server where each caller has one, or too few
+//! scopes: a link to a connect page.
 //!
-//! How the link is given depends on the client: by the error -32042 (2025-11-25), as a question in a result (2026-07-28), or in words.
+//! How the link is given depends on the client: by the error -32042 (2025-11-25), as a question in
+//! a result (2026-07-28), or in words.
 
 use std::sync::Arc;
 
@@ -28,21 +30,35 @@ struct Invitation {
     message: String,
 }
 
-/// Answers a call that was refused because its participant has no account at the server; false if the refusal stands.
+/// Answers a call that was refused because its participant has no account at the server; false if
+/// the refusal stands.
 pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Call, refusal: &Refusal) -> bool {
     match refusal.code {
-        RefusalCode::UpstreamLoginNeeded | RefusalCode::UpstreamLoginLost => invite(dispatch, call).is_some(),
+        RefusalCode::UpstreamLoginNeeded | RefusalCode::UpstreamLoginLost => {
+            invite(dispatch, call).is_some()
+        }
         _ => false,
     }
 }
 
 fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
-    let delivered = call.delivered.get().filter(|_| call.names == Names::Public)?;
+    let delivered = call
+        .delivered
+        .get()
+        .filter(|_| call.names == Names::Public)?;
     let server = dispatch.server(&delivered.server)?;
-    let callers = server.callers.as_ref().filter(|callers| !callers.accounts.site.is_machine())?;
+    let callers = server
+        .callers
+        .as_ref()
+        .filter(|callers| !callers.accounts.site.is_machine())?;
     let participant = &call.link.participant.id;
     // The account is the proposer's, and guests have none.
-    if delivered.proposer.as_ref().is_some_and(|proposer| proposer != participant) || is_guest(participant) {
+    if delivered
+        .proposer
+        .as_ref()
+        .is_some_and(|proposer| proposer != participant)
+        || is_guest(participant)
+    {
         return None;
     }
     let answering = call.reply();
@@ -50,7 +66,10 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
     let (form, client) = (asked.request.payload.form, asked.client());
     let is_tool = asked.request.method.as_str() == "tools/call";
     if call.declined {
-        let why = format!("The person refused to connect an account at {}. Nothing was done.", server.id);
+        let why = format!(
+            "The person refused to connect an account at {}. Nothing was done.",
+            server.id
+        );
         match is_tool {
             true => answering.settle(&in_words(&why, form), &|_| None),
             false => answering.refuse(&Refusal::new(RefusalCode::UpstreamLoginNeeded, why)),
@@ -61,10 +80,19 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
     services.vault.check().ok()?;
     let (base, _) = services.browser_url()?;
     let opens_urls = json::at(&client.capabilities, &["elicitation", "url"]).is_some();
-    let session = (form == Form::Legacy && opens_urls).then(|| (asked.link.id, completion(&asked.link)));
+    let session =
+        (form == Form::Legacy && opens_urls).then(|| (asked.link.id, completion(&asked.link)));
     let account = callers.accounts.of(Some(participant.as_str()));
-    let id =
-        services.connects.ask(&account.place(), account.wanted(), &name(client), session, unix_ms()).ok()?;
+    let id = services
+        .connects
+        .ask(
+            &account.place(),
+            account.wanted(),
+            &name(client),
+            session,
+            unix_ms(),
+        )
+        .ok()?;
     let url = format!("{base}/connect/{id}");
     let needs = match callers.accounts.site.config.kind {
         Kind::Key => format!("{} needs a key of yours.", server.id),
@@ -86,26 +114,39 @@ fn invite(dispatch: &Arc<Dispatch>, call: &Call) -> Option<()> {
             let question = input::url_question(&invitation.url, &invitation.message);
             let state = returns::seal(dispatch, call, Why::Connect);
             let result = input::required(&[(QUESTION.to_owned(), question)], &state);
-            answering
-                .settle(&Answer { outcome: Outcome::Ok, payload: Payload::body(form, result) }, &|_| None);
+            answering.settle(
+                &Answer {
+                    outcome: Outcome::Ok,
+                    payload: Payload::body(form, result),
+                },
+                &|_| None,
+            );
         }
         (Form::Legacy | Form::Modern, false) if is_tool => {
             answering.settle(&in_words(&invitation.message, form), &|_| None);
         }
         (Form::Legacy | Form::Modern, false) => {
             let refusal = Refusal::new(RefusalCode::UpstreamLoginNeeded, needs);
-            answering.refuse(&refusal.hint(format!("open {} in a browser, then try again", invitation.url)));
+            answering.refuse(&refusal.hint(format!(
+                "open {} in a browser, then try again",
+                invitation.url
+            )));
         }
     }
     Some(())
 }
 
-/// Notifies a client's session that its person has connected an account. The session may have ended by then.
+/// Notifies a client's session that its person has connected an account. The session may have ended
+/// by then.
 fn completion(link: &Arc<Link>) -> Completion {
     let link = Arc::downgrade(link);
     Box::new(move |id| {
         if let Some(link) = link.upgrade() {
-            link.outlet.notify(&Passed { notice: &input::url_completed(id), public: None, about: None });
+            link.outlet.notify(&Passed {
+                notice: &input::url_completed(id),
+                public: None,
+                about: None,
+            });
         }
     })
 }
@@ -113,13 +154,21 @@ fn completion(link: &Arc<Link>) -> Completion {
 /// Name of a client, as the client calls itself.
 fn name(client: &ClientProfile) -> String {
     let info = client.client_info.as_deref().unwrap_or(b"{}");
-    let text = |key: &str| json::at(info, &[key]).and_then(json::text).filter(|text| !text.trim().is_empty());
-    text("title")
-        .or_else(|| text("name"))
-        .map_or_else(|| "a client without a name".to_owned(), |name| name.into_owned())
+    let text = |key: &str| {
+        json::at(info, &[key])
+            .and_then(json::text)
+            .filter(|text| !text.trim().is_empty())
+    };
+    text("title").or_else(|| text("name")).map_or_else(
+        || "a client without a name".to_owned(),
+        |name| name.into_owned(),
+    )
 }
 
 /// The result of a tool that could not do what it was called for.
 fn in_words(text: &str, form: Form) -> Answer {
-    Answer { outcome: Outcome::Ok, payload: Payload::body(form, words(text, true, form)) }
+    Answer {
+        outcome: Outcome::Ok,
+        payload: Payload::body(form, words(text, true, form)),
+    }
 }

@@ -36,15 +36,30 @@ impl Context {
         let (run, direct) = (u64::from_le_bytes(random()), u64::from_le_bytes(random()));
         let (links, numbers) = (AtomicU64::new(1), Arc::default());
         let instance = format!("{:032x}", u128::from_le_bytes(random())).into();
-        Self { began: Instant::now(), sealer, instance, accounts, fields, links, numbers, run, direct }
+        Self {
+            began: Instant::now(),
+            sealer,
+            instance,
+            accounts,
+            fields,
+            links,
+            numbers,
+            run,
+            direct,
+        }
     }
 
-    /// The time of a step of a topic with this deadline on the wall clock. Without one that clock is not read.
+    /// The time of a step of a topic with this deadline on the wall clock. Without one that clock
+    /// is not read.
     pub(crate) fn now(&self, wall_deadline_ms: Option<u64>) -> Now {
-        Now { steady_ms: self.now_ms(), wall_ms: wall_deadline_ms.map_or(0, |_| unix_ms()) }
+        Now {
+            steady_ms: self.now_ms(),
+            wall_ms: wall_deadline_ms.map_or(0, |_| unix_ms()),
+        }
     }
 
-    /// Milliseconds since the gateway started, without those that the machine slept; never goes back.
+    /// Milliseconds since the gateway started, without those that the machine slept; never goes
+    /// back.
     pub fn now_ms(&self) -> u64 {
         millis(self.began.elapsed())
     }

@@ -1,6 +1,8 @@
-//! Curation of calls and proposals: a hidden tool is unknown, presets are added once, and what is hidden cannot be passed.
+//! Curation of calls and proposals: a hidden tool is unknown, presets are added once, and what is
+//! hidden cannot be passed.
 //!
-//! What is hidden and preset says [`upstream::curation`]. Here it is applied to what a caller wrote, and to what a reviewer edited.
+//! What is hidden and preset says [`upstream::curation`]. Here it is applied to what a caller
+//! wrote, and to what a reviewer edited.
 
 use std::sync::Arc;
 
@@ -15,11 +17,13 @@ use crate::call::Call;
 use crate::dispatch::Dispatch;
 use crate::live::{ConfiguredServer, Server};
 
-/// A call as its server gets it, with the presets of its tool; `None` if it stays as it is. `own` is the server's own name of the tool if
-/// the caller spells it otherwise; `manifest` has what the server lists.
+/// A call as its server gets it, with the presets of its tool; `None` if it stays as it is. `own`
+/// is the server's own name of the tool if the caller spells it otherwise; `manifest` has what the
+/// server lists.
 ///
 /// # Errors
-/// A hidden tool is unknown; arguments that the author may not pass are a [`RefusalCode::SchemaViolation`].
+/// A hidden tool is unknown; arguments that the author may not pass are a
+/// [`RefusalCode::SchemaViolation`].
 pub(crate) fn completed(
     curation: &Curation,
     manifest: &Manifest,
@@ -27,7 +31,9 @@ pub(crate) fn completed(
     own: Option<&str>,
     by: Author,
 ) -> Result<Option<Request>, Refusal> {
-    let ("tools/call", Some(model::Target::Tool(named))) = (request.method.as_str(), &request.target) else {
+    let ("tools/call", Some(model::Target::Tool(named))) =
+        (request.method.as_str(), &request.target)
+    else {
         return Ok(None);
     };
     let own = own.unwrap_or(named);
@@ -35,12 +41,22 @@ pub(crate) fn completed(
         return Err(unknown(named));
     }
     let arguments = arguments_of(request.payload.body_bytes());
-    let Some(whole) = curation.complete(own, arguments, by)? else { return Ok(None) };
-    let unreadable = || Refusal::new(RefusalCode::Malformed, "the params of the call cannot be read");
-    relay::replace_arguments(request, &whole).map(Some).ok_or_else(unreadable)
+    let Some(whole) = curation.complete(own, arguments, by)? else {
+        return Ok(None);
+    };
+    let unreadable = || {
+        Refusal::new(
+            RefusalCode::Malformed,
+            "the params of the call cannot be read",
+        )
+    };
+    relay::replace_arguments(request, &whole)
+        .map(Some)
+        .ok_or_else(unreadable)
 }
 
-/// Whether callers cannot see the tool of this own name: the configuration hides it, or gives its name to another one.
+/// Whether callers cannot see the tool of this own name: the configuration hides it, or gives its
+/// name to another one.
 fn hides(curation: &Curation, manifest: &Manifest, own: &str) -> bool {
     !curation.shows(own) || manifest.hidden.iter().any(|hidden| hidden == own)
 }
@@ -48,11 +64,12 @@ fn hides(curation: &Curation, manifest: &Manifest, own: &str) -> bool {
 /// Whether a call of this tool is rewritten before its server gets it, so that it must be JSON.
 pub(crate) fn rewrites(curation: &Curation, call: &Call, own: Option<&str>) -> bool {
     let named = call.request.target.as_ref().map(model::Target::as_str);
-    call.request.method.as_str() == "tools/call" && own.or(named).is_some_and(|own| curation.cuts(own))
+    call.request.method.as_str() == "tools/call"
+        && own.or(named).is_some_and(|own| curation.cuts(own))
 }
 
-/// Whether a topic does not offer the tool of a call at a server that lists to each caller what is its own: the topic has admitted the
-/// call by a name of which it may not have known whose it is.
+/// Whether a topic does not offer the tool of a call at a server that lists to each caller what is
+/// its own: the topic has admitted the call by a name of which it may not have known whose it is.
 pub(crate) fn is_hidden(
     dispatch: &Dispatch,
     server: &ConfiguredServer,
@@ -63,14 +80,17 @@ pub(crate) fn is_hidden(
         return false;
     }
     let named = || call.request.target.as_ref().map(model::Target::as_str);
-    let Some(own) = own.or_else(named) else { return false };
+    let Some(own) = own.or_else(named) else {
+        return false;
+    };
     !dispatch.with(|topic| topic.offers(&server.id, call.request.method.as_str(), own))
 }
 
 /// The params of a proposed call with the presets of its tool; `None` if they stay as they are.
 ///
 /// # Errors
-/// As [`completed`]. Servers with other presets cannot be addressed together: what a reviewer is shown would be true of one of them.
+/// As [`completed`]. Servers with other presets cannot be addressed together: what a reviewer is
+/// shown would be true of one of them.
 pub(crate) fn completed_params(
     dispatch: &Dispatch,
     to: &[ParticipantId],
@@ -78,8 +98,13 @@ pub(crate) fn completed_params(
     params: Option<&str>,
     by: Author,
 ) -> Result<Option<String>, Refusal> {
-    let ("tools/call", Some(tool)) = (method, tool) else { return Ok(None) };
-    if !to.iter().all(|to| dispatch.with(|topic| topic.offers(to, method, tool))) {
+    let ("tools/call", Some(tool)) = (method, tool) else {
+        return Ok(None);
+    };
+    if !to
+        .iter()
+        .all(|to| dispatch.with(|topic| topic.offers(to, method, tool)))
+    {
         return Err(unknown(tool));
     }
     let params = params.unwrap_or("{}");
@@ -90,25 +115,40 @@ pub(crate) fn completed_params(
         }
         whole.push(curation.complete(tool, arguments_of(params.as_bytes()), by)?);
     }
-    let Some(first) = whole.first().cloned() else { return Ok(None) };
+    let Some(first) = whole.first().cloned() else {
+        return Ok(None);
+    };
     if whole.iter().any(|other| *other != first) {
         let message = "the addressees have different presets for this tool";
-        return Err(Refusal::new(RefusalCode::Malformed, message).hint("propose the call to each alone"));
+        return Err(
+            Refusal::new(RefusalCode::Malformed, message).hint("propose the call to each alone")
+        );
     }
     let text = first.and_then(|whole| String::from_utf8(whole).ok());
     Ok(text.and_then(|arguments| relay::set_arguments(params, &arguments)))
 }
 
-/// Whether a proposal would still run as its reviewer is shown it: with all presets that its tool has now, and nothing that is hidden.
+/// Whether a proposal would still run as its reviewer is shown it: with all presets that its tool
+/// has now, and nothing that is hidden.
 pub(crate) fn is_as_shown(dispatch: &Dispatch, opened: &OpenedProposal) -> bool {
-    let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+    let to: Vec<ParticipantId> = opened
+        .to
+        .iter()
+        .filter_map(|to| ParticipantId::new(to).ok())
+        .collect();
     let act = (opened.method.as_str(), opened.context.as_deref());
-    let whole = completed_params(dispatch, &to, act, opened.params.as_deref(), Author::Reviewer);
+    let whole = completed_params(
+        dispatch,
+        &to,
+        act,
+        opened.params.as_deref(),
+        Author::Reviewer,
+    );
     matches!(whole, Ok(None))
 }
 
-/// The params with which a reviewed call runs, if these are not those that its caller wrote: edited ones, else what the reviewer was
-/// shown, which has the presets of that time.
+/// The params with which a reviewed call runs, if these are not those that its caller wrote: edited
+/// ones, else what the reviewer was shown, which has the presets of that time.
 pub(crate) fn reviewed<'p>(
     opened: &'p OpenedProposal,
     edited: Option<&'p str>,

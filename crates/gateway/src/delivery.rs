@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use access::account;
 use bytes::Bytes;
 use model::{
-    Answer, Coding, Form, LinkId, LogLevel, Notice, Outcome, ParticipantId, Payload, Refusal, RefusalCode,
-    Request,
+    Answer, Coding, Form, LinkId, LogLevel, Notice, Outcome, ParticipantId, Payload, Refusal,
+    RefusalCode, Request,
 };
 use topic::{Cause, End, Subject, Target};
 use upstream::curation::Author;
@@ -37,15 +37,31 @@ pub(crate) fn note(
         Server::Gateway => ParticipantId::gateway(),
         Server::Upstream(server) => server.id.clone(),
     };
-    let (proposal, proposer) = proposal.map(|proposal| (proposal.id, proposal.by.clone())).unzip();
+    let (proposal, proposer) = proposal
+        .map(|proposal| (proposal.id, proposal.by.clone()))
+        .unzip();
     // A call is delivered once.
-    let _ = call.delivered.set(Delivered { topic, link, server, logs, proposal, proposer });
+    let _ = call.delivered.set(Delivered {
+        topic,
+        link,
+        server,
+        logs,
+        proposal,
+        proposer,
+    });
 }
 
 /// Gives the topic back what a server notified about a call before its caller was answered for now.
 pub(crate) fn miss(dispatch: &Arc<Dispatch>, call: &Call, notice: Notice) {
-    let Some(Delivered { server, .. }) = call.delivered.get() else { return };
-    dispatch.take(Event::Notice { server, subject: Subject::Call(call.id), level: None, notice });
+    let Some(Delivered { server, .. }) = call.delivered.get() else {
+        return;
+    };
+    dispatch.take(Event::Notice {
+        server,
+        subject: Subject::Call(call.id),
+        level: None,
+        notice,
+    });
 }
 
 /// Delivers a call to a configured server.
@@ -67,7 +83,9 @@ pub(crate) fn to_server(
     let plain = proposal.filter(|_| call.wish != TaskWish::None);
     let plain = plain.and_then(|_| plain_call(edited.as_ref().unwrap_or(&call.request)));
     let protobuf = call.request.payload.coding == Coding::Proto;
-    let request = plain.or(edited).or_else(|| shown.filter(|_| protobuf).cloned());
+    let request = plain
+        .or(edited)
+        .or_else(|| shown.filter(|_| protobuf).cloned());
     match call.request.method.as_str() {
         "resources/subscribe" => return subscribe(dispatch, call, server, own),
         "resources/unsubscribe" => return unsubscribe(dispatch, call, server, own),
@@ -81,17 +99,29 @@ pub(crate) fn to_server(
     // A task is asked about in the session in which it runs, if that matters.
     let session = match about.filter(|task| task.origin.instance != 0) {
         Some(task) => match task.session() {
-            None => return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, LOST)),
+            None => {
+                return fail(
+                    dispatch,
+                    call,
+                    Refusal::new(RefusalCode::UpstreamDown, LOST),
+                );
+            }
             session => session,
         },
-        None => server.upstream.open_session(&caller_of(dispatch, call, server)),
+        None => server
+            .upstream
+            .open_session(&caller_of(dispatch, call, server)),
     };
     if let Some(session) = session {
         return send_by(dispatch, call, (server, &session), own, request.as_ref());
     }
     let (dispatch, call, server) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(server));
     tokio::spawn(async move {
-        match server.upstream.session(&caller_of(&dispatch, &call, &server)).await {
+        match server
+            .upstream
+            .session(&caller_of(&dispatch, &call, &server))
+            .await
+        {
             Ok(_) if call.is_over() => {}
             Ok(session) => send_by(&dispatch, &call, (&server, &session), own, request.as_ref()),
             Err(refusal) => fail(&dispatch, &call, refusal),
@@ -99,25 +129,39 @@ pub(crate) fn to_server(
     });
 }
 
-/// The caller whose sessions a call uses. The caller of a parked call may have gone, and is asked nothing. Where each caller has an
-/// account, what was proposed uses its proposer's.
+/// The caller whose sessions a call uses. The caller of a parked call may have gone, and is asked
+/// nothing. Where each caller has an account, what was proposed uses its proposer's.
 fn caller_of<'a>(dispatch: &'a Dispatch, call: &'a Call, server: &ConfiguredServer) -> Caller<'a> {
     let is_parked = call.is_parked();
     if let Some(callers) = &server.callers {
-        let proposer = call.delivered.get().and_then(|delivered| delivered.proposer.as_ref());
+        let proposer = call
+            .delivered
+            .get()
+            .and_then(|delivered| delivered.proposer.as_ref());
         let participant = proposer.unwrap_or(&call.link.participant.id);
         if is_parked || *participant != call.link.participant.id {
             // In the modern form sessions belong to participants, not to links.
             let own = dispatch.own.caller();
             // What was approved may run long after the token with which it was proposed has ended.
             let token = callers.accounts.latest_token(participant.as_str());
-            return Caller { participant, account: account(participant), form: Form::Modern, token, ..own };
+            return Caller {
+                participant,
+                account: account(participant),
+                form: Form::Modern,
+                token,
+                ..own
+            };
         }
     }
-    if is_parked { dispatch.own.caller() } else { call.caller() }
+    if is_parked {
+        dispatch.own.caller()
+    } else {
+        call.caller()
+    }
 }
 
-/// Sends a call by a session of its server, if what the session lists has its target and does not withhold it.
+/// Sends a call by a session of its server, if what the session lists has its target and does not
+/// withhold it.
 fn send_by(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
@@ -130,11 +174,23 @@ fn send_by(
     }
     match accounts::own_name(server, call, session, own) {
         Ok(_) if is_redefined(dispatch, server, call, session) => {
-            fail(dispatch, call, *topic::request_refusal(Cause::ToolChanged, None));
+            fail(
+                dispatch,
+                call,
+                *topic::request_refusal(Cause::ToolChanged, None),
+            );
         }
         Ok(own) if curation::is_hidden(dispatch, server, call, own.as_deref()) => {
-            let target = call.request.target.as_ref().map(|named| Target::Tool(named.as_str()));
-            fail(dispatch, call, *topic::request_refusal(Cause::Unknown, target));
+            let target = call
+                .request
+                .target
+                .as_ref()
+                .map(|named| Target::Tool(named.as_str()));
+            fail(
+                dispatch,
+                call,
+                *topic::request_refusal(Cause::Unknown, target),
+            );
         }
         Ok(own) => {
             if let Some(model::Target::Tool(public)) = &call.request.target {
@@ -146,7 +202,8 @@ fn send_by(
     }
 }
 
-/// Sends a call by a session, after the log level that its caller wants, if the server must learn it.
+/// Sends a call by a session, after the log level that its caller wants, if the server must learn
+/// it.
 fn send(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
@@ -212,13 +269,24 @@ fn send_now(
         return fail(dispatch, call, returns::unknown());
     }
     let related = tasks::own_relation(dispatch, call, session);
-    if let Some(task) = call.task.about().filter(|_| call.request.method.as_str() == "tasks/result") {
+    if let Some(task) = call
+        .task
+        .about()
+        .filter(|_| call.request.method.as_str() == "tasks/result")
+    {
         task.awaited_by(call.id);
     }
     if !call.enter(session) {
-        return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, LOST));
+        return fail(
+            dispatch,
+            call,
+            Refusal::new(RefusalCode::UpstreamDown, LOST),
+        );
     }
-    let changed = fitted.as_ref().and_then(|fitted| fitted.request.as_ref()).or(request);
+    let changed = fitted
+        .as_ref()
+        .and_then(|fitted| fitted.request.as_ref())
+        .or(request);
     let declares = fitted.as_ref().is_some_and(|fitted| fitted.declares);
     let outgoing = Outgoing {
         own,
@@ -241,17 +309,33 @@ fn send_now(
     }
 }
 
-/// A call with the presets of its tool; `None` if it stays as it is. What was reviewed runs as it was shown, or not at all.
+/// A call with the presets of its tool; `None` if it stays as it is. What was reviewed runs as it
+/// was shown, or not at all.
 fn completed(
     call: &Call,
     session: &Session,
     own: Option<&str>,
     request: Option<&Request>,
 ) -> Result<Option<Request>, Refusal> {
-    let Some(curation) = session.curation() else { return Ok(None) };
-    let is_reviewed = call.delivered.get().is_some_and(|delivered| delivered.proposal.is_some());
-    let by = if is_reviewed { Author::Reviewer } else { Author::Caller };
-    match curation::completed(curation, &session.manifest(), request.unwrap_or(&call.request), own, by) {
+    let Some(curation) = session.curation() else {
+        return Ok(None);
+    };
+    let is_reviewed = call
+        .delivered
+        .get()
+        .is_some_and(|delivered| delivered.proposal.is_some());
+    let by = if is_reviewed {
+        Author::Reviewer
+    } else {
+        Author::Caller
+    };
+    match curation::completed(
+        curation,
+        &session.manifest(),
+        request.unwrap_or(&call.request),
+        own,
+        by,
+    ) {
         Ok(None) => Ok(None),
         _ if is_reviewed => Err(*topic::request_refusal(Cause::Redefined, None)),
         whole => whole,
@@ -266,11 +350,16 @@ fn unfit_end(dispatch: &Arc<Dispatch>, call: &Call, unfit: End<Answer>) {
     end(dispatch, call, unfit);
 }
 
-/// Whether a session takes the request of a call as its caller wrote it: bytes of protobuf pass to a server that reads them, unless the
-/// answer has a URI that its caller knows by another name, or arguments of the tool are preset or hidden.
+/// Whether a session takes the request of a call as its caller wrote it: bytes of protobuf pass to
+/// a server that reads them, unless the answer has a URI that its caller knows by another name, or
+/// arguments of the tool are preset or hidden.
 fn takes(session: &Session, call: &Call, own: Option<&str>) -> bool {
     let renames = own.is_some() && call.request.method.as_str() == "resources/read";
-    let rewrites = || session.curation().is_some_and(|curation| curation::rewrites(curation, call, own));
+    let rewrites = || {
+        session
+            .curation()
+            .is_some_and(|curation| curation::rewrites(curation, call, own))
+    };
     call.request.payload.coding == Coding::Json
         || session.coding() == Coding::Proto && !renames && !rewrites()
 }
@@ -284,12 +373,20 @@ fn send_again(
     request: Option<&Request>,
 ) {
     let Some(server) = dispatch.server_named(ended.upstream()) else {
-        return fail(dispatch, call, Refusal::new(RefusalCode::UpstreamDown, "the server was removed"));
+        return fail(
+            dispatch,
+            call,
+            Refusal::new(RefusalCode::UpstreamDown, "the server was removed"),
+        );
     };
     let (own, request) = (own.map(Arc::from), request.cloned());
     let (dispatch, call, ended) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(ended));
     tokio::spawn(async move {
-        match server.upstream.successor(&ended, &caller_of(&dispatch, &call, &server)).await {
+        match server
+            .upstream
+            .successor(&ended, &caller_of(&dispatch, &call, &server))
+            .await
+        {
             Ok(_) if call.is_over() => {}
             Ok(session) => send_by(&dispatch, &call, (&server, &session), own, request.as_ref()),
             Err(refusal) => fail(&dispatch, &call, refusal),
@@ -297,23 +394,38 @@ fn send_again(
     });
 }
 
-/// Moves the calls that wait in a session behind one whose server asks the caller to the caller's next session.
+/// Moves the calls that wait in a session behind one whose server asks the caller to the caller's
+/// next session.
 pub(crate) fn move_unsent(dispatch: &Arc<Dispatch>, call: &Call, from: &Arc<Session>) {
     let unsent = from.take_deferred();
     if unsent.is_empty() {
         return;
     }
-    let (dispatch, from, link) = (Arc::clone(dispatch), Arc::clone(from), Arc::clone(&call.link));
+    let (dispatch, from, link) = (
+        Arc::clone(dispatch),
+        Arc::clone(from),
+        Arc::clone(&call.link),
+    );
     let (client, token) = (call.client().clone(), call.token());
     tokio::spawn(async move {
         let next = match dispatch.server_named(from.upstream()) {
-            Some(server) => server.upstream.session(&link.caller_with(&client, token)).await,
-            None => Err(Refusal::new(RefusalCode::UpstreamDown, "the server was removed")),
+            Some(server) => {
+                server
+                    .upstream
+                    .session(&link.caller_with(&client, token))
+                    .await
+            }
+            None => Err(Refusal::new(
+                RefusalCode::UpstreamDown,
+                "the server was removed",
+            )),
         };
         for unsent in unsent {
             let operation = dispatch.context.numbered(unsent.number().0);
             // If it is over, no session needs to send it.
-            let Some(call) = dispatch.with(|topic| topic.call(operation)) else { continue };
+            let Some(call) = dispatch.with(|topic| topic.call(operation)) else {
+                continue;
+            };
             match &next {
                 Ok(next) if call.move_to(next) => next.adopt(unsent),
                 Ok(_) => from.adopt(unsent),
@@ -340,12 +452,19 @@ fn subscribe(
         let (link, uri) = (call.link.id, uri_of(&call, own.as_deref()));
         let done = match server.upstream.session(&call.caller()).await {
             Ok(_) if call.is_over() => return,
-            Ok(session) => session.subscribe(link, account(&call.link.participant.id), uri).await,
+            Ok(session) => {
+                session
+                    .subscribe(link, account(&call.link.participant.id), uri)
+                    .await
+            }
             Err(refusal) => Err(refusal),
         };
         if !dispatch.with(|topic| topic.follows(link, &server.id, uri)) {
-            // Its caller has cancelled it or left meanwhile, and nothing else would end it at the server.
-            server.upstream.unsubscribe(link, &Subscription::Resource(uri.to_owned()));
+            // Its caller has cancelled it or left meanwhile, and nothing else would end it at the
+            // server.
+            server
+                .upstream
+                .unsubscribe(link, &Subscription::Resource(uri.to_owned()));
         }
         match done {
             Ok(answer) => answer_with(&dispatch, &call, answer),
@@ -354,20 +473,35 @@ fn subscribe(
     });
 }
 
-fn unsubscribe(dispatch: &Arc<Dispatch>, call: &Arc<Call>, server: &ConfiguredServer, own: Option<Arc<str>>) {
+fn unsubscribe(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    server: &ConfiguredServer,
+    own: Option<Arc<str>>,
+) {
     // In whichever session it was made, and if that is closed, for its successor.
     let uri = uri_of(call, own.as_deref()).to_owned();
-    server.upstream.unsubscribe(call.link.id, &Subscription::Resource(uri));
+    server
+        .upstream
+        .unsubscribe(call.link.id, &Subscription::Resource(uri));
     answer_body(dispatch, call, "{}".into());
 }
 
 fn uri_of<'a>(call: &'a Call, own: Option<&'a str>) -> &'a str {
-    own.or_else(|| call.request.target.as_ref().map(model::Target::as_str)).unwrap_or_default()
+    own.or_else(|| call.request.target.as_ref().map(model::Target::as_str))
+        .unwrap_or_default()
 }
 
 /// Answers a call from its server's side.
 pub(crate) fn answer_with(dispatch: &Arc<Dispatch>, call: &Call, answer: Answer) {
-    end(dispatch, call, End::Answered { outcome: answer.outcome, answer });
+    end(
+        dispatch,
+        call,
+        End::Answered {
+            outcome: answer.outcome,
+            answer,
+        },
+    );
 }
 
 /// Answers a call with a result in its caller's form.
@@ -377,7 +511,10 @@ pub(crate) fn answer_body(dispatch: &Arc<Dispatch>, call: &Call, body: Vec<u8>) 
 
 /// An answer of the gateway's own.
 pub(crate) fn own_answer(form: Form, body: impl Into<Bytes>) -> Answer {
-    Answer { outcome: Outcome::Ok, payload: Payload::body(form, body) }
+    Answer {
+        outcome: Outcome::Ok,
+        payload: Payload::body(form, body),
+    }
 }
 
 /// Answers a call with the body of its result, or refuses it.
@@ -395,12 +532,16 @@ pub(crate) fn fail(dispatch: &Arc<Dispatch>, call: &Call, refusal: Refusal) {
 
 fn end(dispatch: &Arc<Dispatch>, call: &Call, end: End<Answer>) {
     if let Some(delivered) = call.delivered.get() {
-        dispatch.take(Event::Answer { link: delivered.link, operation: call.id, end });
+        dispatch.take(Event::Answer {
+            link: delivered.link,
+            operation: call.id,
+            end,
+        });
     }
 }
 
-/// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs. A task that outlives the gateway is on disk
-/// first.
+/// Gives the caller its answer: with the gateway's ids of tasks, and under public URIs. A task that
+/// outlives the gateway is on disk first.
 pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer) {
     let mut answer = with_questions(call, answer);
     if let Some(sealed) = returns::with_sealed_state(dispatch, call, &answer) {
@@ -413,7 +554,9 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer)
         Err(refusal) => return call.reply().refuse(&refusal),
     };
     let written = created.and_then(|task| Some((journal::keeps(dispatch, &task)?.clone(), task)));
-    let Some((journal, task)) = written else { return reply(dispatch, call, &answer) };
+    let Some((journal, task)) = written else {
+        return reply(dispatch, call, &answer);
+    };
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
         match journal::write(&dispatch, &journal, &task).await {
@@ -426,10 +569,16 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer)
 /// Sends the caller an answer, under public URIs.
 fn reply(dispatch: &Arc<Dispatch>, call: &Call, answer: &Answer) {
     let server = call.delivered.get().map(|delivered| &delivered.server);
-    reply_by(dispatch, call, answer, server.filter(|_| call.names == crate::incoming::Names::Public));
+    reply_by(
+        dispatch,
+        call,
+        answer,
+        server.filter(|_| call.names == crate::incoming::Names::Public),
+    );
 }
 
-/// Sends the caller an answer, with the URIs of this server under their public spelling: as much of it as the caller gets at once.
+/// Sends the caller an answer, with the URIs of this server under their public spelling: as much of
+/// it as the caller gets at once.
 pub(crate) fn reply_by(
     dispatch: &Arc<Dispatch>,
     call: &Call,
@@ -445,7 +594,8 @@ pub(crate) fn reply_by(
     reply.settle(answer, &respell);
 }
 
-/// A legacy server's error that asks for URLs, as the result that asks a modern caller whose client can open them.
+/// A legacy server's error that asks for URLs, as the result that asks a modern caller whose client
+/// can open them.
 fn with_questions(call: &Call, answer: Answer) -> Answer {
     if answer.outcome == Outcome::Ok || call.request.payload.form != Form::Modern {
         return answer;
@@ -470,5 +620,8 @@ pub(crate) fn spawn<F>(
 
 /// The refusal of a method that the gateway does not serve.
 pub(crate) fn unknown_method(method: &str) -> Refusal {
-    Refusal::new(RefusalCode::Unsupported, format!("method not found: {method}"))
+    Refusal::new(
+        RefusalCode::Unsupported,
+        format!("method not found: {method}"),
+    )
 }

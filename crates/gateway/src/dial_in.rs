@@ -1,5 +1,5 @@
-//! Servers that dial in: envelopes between such a participant and the gateway's sessions with it, and how long its tools stay
-//! listed after it has left.
+//! Servers that dial in: envelopes between such a participant and the gateway's sessions with it,
+//! and how long its tools stay listed after it has left.
 
 use std::sync::{Arc, Weak};
 
@@ -20,7 +20,10 @@ pub(crate) struct RoomOutbox(pub(crate) Weak<Dispatch>);
 impl Outbox for RoomOutbox {
     fn stamp(&self) -> (String, String) {
         // By the id the topic knows the answer as one between the gateway and the participant.
-        let id = self.0.upgrade().map(|dispatch| dispatch.context.direct_envelope().to_string());
+        let id = self
+            .0
+            .upgrade()
+            .map(|dispatch| dispatch.context.direct_envelope().to_string());
         (id.unwrap_or_default(), rfc3339(unix_ms()))
     }
 
@@ -31,17 +34,32 @@ impl Outbox for RoomOutbox {
     }
 }
 
-/// Takes an envelope that answers a request of a session, or notifies about it. `server` is the sender's own server side.
-pub(crate) fn receive(dispatch: &Arc<Dispatch>, link: LinkId, server: Option<&Server>, message: &Bytes) {
-    let Ok(envelope) = Envelope::read(message.clone()) else { return };
-    let own = server.and_then(Server::upstream).and_then(|server| server.dial_in.as_ref());
+/// Takes an envelope that answers a request of a session, or notifies about it. `server` is the
+/// sender's own server side.
+pub(crate) fn receive(
+    dispatch: &Arc<Dispatch>,
+    link: LinkId,
+    server: Option<&Server>,
+    message: &Bytes,
+) {
+    let Ok(envelope) = Envelope::read(message.clone()) else {
+        return;
+    };
+    let own = server
+        .and_then(Server::upstream)
+        .and_then(|server| server.dial_in.as_ref());
     let own = own.filter(|dialed| dialed.link() == Some(link));
     match own.map_or(Receipt::Unrelated, |dialed| dialed.receive(&envelope)) {
         Receipt::Accepted => {}
         Receipt::Rejected(why) => misled(dispatch, &envelope, envelope.from(), &why),
         Receipt::Unrelated => {
             if let Some(asked) = asked(dispatch, &envelope) {
-                misled(dispatch, &envelope, asked.as_str(), "it answers what another was asked");
+                misled(
+                    dispatch,
+                    &envelope,
+                    asked.as_str(),
+                    "it answers what another was asked",
+                );
             }
         }
     }
@@ -49,44 +67,71 @@ pub(crate) fn receive(dispatch: &Arc<Dispatch>, link: LinkId, server: Option<&Se
 
 /// The participant, not the sender, that was asked what this envelope answers.
 fn asked(dispatch: &Dispatch, envelope: &Envelope) -> Option<ParticipantId> {
-    let about = envelope.correlation_id().filter(|_| envelope.kind().starts_with(RESPONSE))?;
+    let about = envelope
+        .correlation_id()
+        .filter(|_| envelope.kind().starts_with(RESPONSE))?;
     let servers = dispatch.servers();
     let is_asked = |dialed: &Arc<DialIn>| dialed.is_pending(about);
-    let asked = servers.iter().find(|server| server.dial_in.as_ref().is_some_and(is_asked))?;
+    let asked = servers
+        .iter()
+        .find(|server| server.dial_in.as_ref().is_some_and(is_asked))?;
     (asked.id.as_str() != envelope.from()).then(|| asked.id.clone())
 }
 
 fn misled(dispatch: &Dispatch, envelope: &Envelope, server: &str, why: &str) {
     Record::of(dispatch).mismatched(envelope, &[server], why);
     let (participant, kind) = (envelope.from(), envelope.kind());
-    tracing::info!(participant, kind, why, "the answer of a participant does not count");
+    tracing::info!(
+        participant,
+        kind,
+        why,
+        "the answer of a participant does not count"
+    );
 }
 
 /// Notes that a participant listens: if it serves, it is asked what it lists.
 pub(crate) fn connected(dispatch: &Arc<Dispatch>, participant: &ParticipantId) {
-    let Some(server) = dispatch.server(participant) else { return };
+    let Some(server) = dispatch.server(participant) else {
+        return;
+    };
     if let Some(dialed) = &server.dial_in {
         connected_to(dispatch, &server, dialed);
     }
 }
 
-/// Notes that the participant of a server has joined. The topic says by which link its participant listens
-/// now: the one that has joined may have left, or have been replaced, before this.
+/// Notes that the participant of a server has joined. The topic says by which link its participant
+/// listens now: the one that has joined may have left, or have been replaced, before this.
 pub(crate) fn connected_to(dispatch: &Arc<Dispatch>, server: &ConfiguredServer, dialed: &DialIn) {
     server.upstream.reset_backoff();
-    if let Some(link) = dialed.connect_existing(|| dispatch.with(|topic| topic.listener(&server.id))) {
+    if let Some(link) =
+        dialed.connect_existing(|| dispatch.with(|topic| topic.listener(&server.id)))
+    {
         disconnected(dispatch, &server.id, link);
     }
 }
 
-/// Notes that a link has ended: if its participant served on it, its open calls end now, and its tools stay listed for a while.
+/// Notes that a link has ended: if its participant served on it, its open calls end now, and its
+/// tools stay listed for a while.
 pub(crate) fn disconnected(dispatch: &Arc<Dispatch>, participant: &ParticipantId, link: LinkId) {
-    let Some(dialed) = dispatch.server(participant).and_then(|server| server.dial_in.clone()) else { return };
-    let Some(departure) = dialed.disconnected(link) else { return };
-    let (dispatch, away, id) = (Arc::downgrade(dispatch), dispatch.settings.limits.away, participant.clone());
+    let Some(dialed) = dispatch
+        .server(participant)
+        .and_then(|server| server.dial_in.clone())
+    else {
+        return;
+    };
+    let Some(departure) = dialed.disconnected(link) else {
+        return;
+    };
+    let (dispatch, away, id) = (
+        Arc::downgrade(dispatch),
+        dispatch.settings.limits.away,
+        participant.clone(),
+    );
     tokio::spawn(async move {
         let unlisted = dialed.unlist_after(departure, away).await;
-        let Some(dispatch) = dispatch.upgrade().filter(|_| unlisted) else { return };
+        let Some(dispatch) = dispatch.upgrade().filter(|_| unlisted) else {
+            return;
+        };
         // The configuration may have changed meanwhile.
         let server = dispatch.server(&id);
         let is_same = |now: &Arc<DialIn>| Arc::ptr_eq(now, &dialed);

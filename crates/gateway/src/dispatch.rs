@@ -1,8 +1,8 @@
 //! Dispatch of one topic: an event, the topic's step, the effects.
 //!
-//! Every act enters by [`Dispatch::take`]. The room's queue gets its part before the topic's lock is released, so that there is
-//! one order, and a caller that comes back has its call by then; everything else is carried out afterwards by the one
-//! interpreter, `run`.
+//! Every act enters by [`Dispatch::take`]. The room's queue gets its part before the topic's lock
+//! is released, so that there is one order, and a caller that comes back has its call by then;
+//! everything else is carried out afterwards by the one interpreter, `run`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,8 +33,8 @@ use upstream::tasks::Tasks;
 const PATH: &str = "gateway::path";
 /// Longest sleep of a topic's timer.
 const TIMER_MAX: Duration = Duration::from_secs(3600);
-/// Longest sleep of the timer while something ends by the wall clock, which goes on while the machine sleeps
-/// and the timer does not.
+/// Longest sleep of the timer while something ends by the wall clock, which goes on while the
+/// machine sleeps and the timer does not.
 const WALL_LOOK: Duration = Duration::from_secs(5);
 
 /// The settings of one topic, for as long as it is open.
@@ -48,9 +48,10 @@ pub struct Settings {
 
 /// Capabilities of a participant in the topic now; `None` if it may not be there.
 pub type StandingOf = Box<dyn Fn(&ParticipantId) -> Option<Arc<Capabilities>> + Send + Sync>;
-/// Whether the record of a change of this proposal is durable. At most one is under way for each open proposal, since the topic
-/// has the next change stored only after this report: `topic::Limits::proposals_max` bounds the channel of reports, and a bounded
-/// channel would make the journal's thread wait.
+/// Whether the record of a change of this proposal is durable. At most one is under way for each
+/// open proposal, since the topic has the next change stored only after this report:
+/// `topic::Limits::proposals_max` bounds the channel of reports, and a bounded channel would make
+/// the journal's thread wait.
 pub(crate) struct Report {
     pub(crate) proposal: OperationId,
     pub(crate) durable: bool,
@@ -73,7 +74,8 @@ pub struct Dispatch {
     /// The link of the gateway's own participant.
     pub(crate) own: Arc<Link>,
     pub(crate) own_lists: RwLock<OwnLists>,
-    /// Locked while a server's lists are read and the topic takes them, so that no older lists replace newer ones.
+    /// Locked while a server's lists are read and the topic takes them, so that no older lists
+    /// replace newer ones.
     pub(crate) listing: Mutex<()>,
     pub(crate) announcements: Announcements,
     pub(crate) tasks: Arc<Tasks>,
@@ -122,11 +124,17 @@ impl Dispatch {
             mirrors: settings.topic.mcp_calls != McpCalls::None,
             epoch: u64::from_le_bytes(platform::random()) >> 12,
             direct: context.direct,
-            kept: RingLimits { history: settings.topic.history, readable: false },
+            kept: RingLimits {
+                history: settings.topic.history,
+                readable: false,
+            },
             guests: access::ANONYMOUS_PREFIX,
             ..TopicConfig::new(settings.topic.name.clone(), Vec::new())
         };
-        let room = room::open(millis(settings.limits.keep_alive), Arc::<Context>::clone(&context));
+        let room = room::open(
+            millis(settings.limits.keep_alive),
+            Arc::<Context>::clone(&context),
+        );
         let own = own_link(&context, &settings.topic.name);
         let timer = Arc::<Notify>::default();
         let (reports, reported) = unbounded_channel();
@@ -176,7 +184,11 @@ impl Dispatch {
         let mut effects = topic.step(now, event);
         if !effects.room.is_empty() {
             let events = std::mem::take(&mut effects.room);
-            self.room.push(events.into_iter().filter_map(|effect| self.room_event(effect)));
+            self.room.push(
+                events
+                    .into_iter()
+                    .filter_map(|effect| self.room_event(effect)),
+            );
         }
         // Of what the next step says about the call nothing must reach the request before.
         let before = effects.returned.take().map(|(call, by)| call.come_back(by));
@@ -198,7 +210,8 @@ impl Dispatch {
         let (next_ms, wall_ms) = self.with(|topic| {
             let next_ms = topic.next_deadline_ms();
             // Under the lock: a step before it is seen here, and a step after it sees this.
-            self.armed_ms.store(next_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
+            self.armed_ms
+                .store(next_ms.unwrap_or(u64::MAX), Ordering::Relaxed);
             (next_ms, topic.next_wall_deadline_ms())
         });
         let now = self.context.now(wall_ms);
@@ -223,20 +236,53 @@ impl Dispatch {
     fn room_event(&self, effect: RoomEffect<Live>) -> Option<RoomEvent> {
         tracing::trace!(target: PATH, room = <&str>::from(&effect));
         Some(match effect {
-            RoomEffect::Enter { link, handle, person, listener, roster, replay } => {
+            RoomEffect::Enter {
+                link,
+                handle,
+                person,
+                listener,
+                roster,
+                replay,
+            } => {
                 let socket = Arc::clone(handle.outlet.socket()?);
-                RoomEvent::Enter(Box::new(Newcomer { link, person, listener, socket, roster, replay }))
+                RoomEvent::Enter(Box::new(Newcomer {
+                    link,
+                    person,
+                    listener,
+                    socket,
+                    roster,
+                    replay,
+                }))
             }
-            RoomEffect::Renew { link, person, roster } => RoomEvent::Renew { link, person, roster },
+            RoomEffect::Renew {
+                link,
+                person,
+                roster,
+            } => RoomEvent::Renew {
+                link,
+                person,
+                roster,
+            },
             RoomEffect::Joined(person) => RoomEvent::Joined(person),
             RoomEffect::Changed(person) => RoomEvent::Changed(person),
             RoomEffect::Left(id) => RoomEvent::Left(id),
-            RoomEffect::Publish { message, audience } => RoomEvent::Publish { envelope: message, audience },
+            RoomEffect::Publish { message, audience } => RoomEvent::Publish {
+                envelope: message,
+                audience,
+            },
             RoomEffect::Mirror { mirrored, audience } => {
-                let (bytes, encode) = mirror::encoder(mirrored, self.settings.topic.mcp_calls, &self.context);
-                RoomEvent::Mirror { bytes, encode, audience }
+                let (bytes, encode) =
+                    mirror::encoder(mirrored, self.settings.topic.mcp_calls, &self.context);
+                RoomEvent::Mirror {
+                    bytes,
+                    encode,
+                    audience,
+                }
             }
-            RoomEffect::Exit { link, why } => RoomEvent::Exit { link, close: why.map(close_of) },
+            RoomEffect::Exit { link, why } => RoomEvent::Exit {
+                link,
+                close: why.map(close_of),
+            },
         })
     }
 
@@ -262,22 +308,31 @@ impl Dispatch {
     /// Numbers of admitted and of refused requests.
     pub fn verdicts(&self) -> [(&'static str, u64); 2] {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        [("admitted", count(&self.admitted)), ("refused", count(&self.refused))]
+        [
+            ("admitted", count(&self.admitted)),
+            ("refused", count(&self.refused)),
+        ]
     }
 
-    /// Numbers of envelopes that have broken the protocol or gone beyond their sender's capabilities, by what
-    /// they broke.
+    /// Numbers of envelopes that have broken the protocol or gone beyond their sender's
+    /// capabilities, by what they broke.
     pub fn violations(&self) -> [(&'static str, u64); 4] {
         self.violations.all()
     }
 
     /// Capabilities of a participant in this topic now.
     pub(crate) fn capabilities_of(&self, id: &ParticipantId) -> Arc<Capabilities> {
-        self.with(|topic| topic.capabilities(id).cloned()).unwrap_or_default()
+        self.with(|topic| topic.capabilities(id).cloned())
+            .unwrap_or_default()
     }
 
     /// The public spelling of a server's URI to a link, if it differs.
-    pub(crate) fn respelled(&self, link: LinkId, server: &ParticipantId, own: &str) -> Option<String> {
+    pub(crate) fn respelled(
+        &self,
+        link: LinkId,
+        server: &ParticipantId,
+        own: &str,
+    ) -> Option<String> {
         self.with(|topic| topic.respelled_uri(link, server, own))
     }
 
@@ -288,12 +343,19 @@ impl Dispatch {
 
     /// Waits until the gateway stops.
     pub async fn stopped(&self) {
-        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+        let _ = self
+            .stopping
+            .subscribe()
+            .wait_for(|stopping| *stopping)
+            .await;
     }
 
     /// Closes a link's socket after everything that its room sent before.
     pub fn cut(&self, link: LinkId, close: Close) {
-        self.room.push([RoomEvent::Exit { link, close: Some(close) }]);
+        self.room.push([RoomEvent::Exit {
+            link,
+            close: Some(close),
+        }]);
     }
 
     /// A new, unguessable id.
@@ -303,9 +365,19 @@ impl Dispatch {
 }
 
 fn own_link(context: &Context, topic: &TopicName) -> Arc<Link> {
-    let participant = auth::Participant::new(ParticipantId::gateway(), Arc::default(), vec![topic.clone()]);
+    let participant = auth::Participant::new(
+        ParticipantId::gateway(),
+        Arc::default(),
+        vec![topic.clone()],
+    );
     let (form, client) = (model::Form::ENVELOPE, plain_client());
-    Link::new(context.link(), Arc::new(participant), form, client, Arc::new(NoOutlet))
+    Link::new(
+        context.link(),
+        Arc::new(participant),
+        form,
+        client,
+        Arc::new(NoOutlet),
+    )
 }
 
 fn close_of(why: Ended) -> Close {
@@ -319,7 +391,9 @@ fn close_of(why: Ended) -> Close {
 async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
     loop {
         let wait = {
-            let Some(dispatch) = dispatch.upgrade() else { return };
+            let Some(dispatch) = dispatch.upgrade() else {
+                return;
+            };
             let wait = dispatch.arm();
             if wait.is_zero() {
                 dispatch.take(Event::Tick);
@@ -335,11 +409,17 @@ async fn tick(dispatch: Weak<Dispatch>, timer: Arc<Notify>) {
     }
 }
 
-/// Passes reports about records to the topic, one at a time: an approval is announced before the end of its proposal.
+/// Passes reports about records to the topic, one at a time: an approval is announced before the
+/// end of its proposal.
 async fn report(dispatch: Weak<Dispatch>, mut reports: UnboundedReceiver<Report>) {
     while let Some(Report { proposal, durable }) = reports.recv().await {
-        let Some(dispatch) = dispatch.upgrade() else { return };
-        let event = Event::Written { proposal, stored: durable };
+        let Some(dispatch) = dispatch.upgrade() else {
+            return;
+        };
+        let event = Event::Written {
+            proposal,
+            stored: durable,
+        };
         // Whatever goes wrong with one proposal, the reports about the others must go on.
         if catch_unwind(AssertUnwindSafe(|| dispatch.take(event))).is_err() {
             tracing::error!(%proposal, "what follows from a durable record was not carried out: the gateway has a fault");

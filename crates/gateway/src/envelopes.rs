@@ -1,7 +1,8 @@
 //! Envelopes of a topic's room: those that participants send, and those that the gateway sends.
 //!
-//! The topic decides about an envelope by its kind and addressees; what it asks of the gateway is read from its payload before
-//! (`ask`), so that the decision and everything that follows from it are one step.
+//! The topic decides about an envelope by its kind and addressees; what it asks of the gateway is
+//! read from its payload before (`ask`), so that the decision and everything that follows from it
+//! are one step.
 
 mod ask;
 
@@ -25,7 +26,8 @@ const REQUEST: &str = "mcp/request:";
 const RESPONSE: &str = "mcp/response:";
 
 impl Dispatch {
-    /// Takes an envelope of a WebSocket: published to its audience, or answered with a `system/error`.
+    /// Takes an envelope of a WebSocket: published to its audience, or answered with a
+    /// `system/error`.
     pub fn say(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) {
         match self.step_envelope(link, &envelope) {
             Ok(effects) => self.run_all(effects.all),
@@ -37,7 +39,11 @@ impl Dispatch {
     ///
     /// # Errors
     /// Why the envelope is not published.
-    pub(crate) fn speak(self: &Arc<Self>, link: &Arc<Link>, envelope: Envelope) -> Result<(), Box<Refusal>> {
+    pub(crate) fn speak(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        envelope: Envelope,
+    ) -> Result<(), Box<Refusal>> {
         let mut effects = self.step_envelope(link, &envelope)?;
         match effects.refusal.take() {
             Some(refusal) => Err(refusal),
@@ -71,11 +77,18 @@ impl Dispatch {
         let intent = match ask::read(self, link, envelope, &to) {
             Ok(ask) => ask,
             Err(refusal) => {
-                Record::of(self).envelope(permit, envelope, from, false, Some(refusal.code.as_str()));
+                Record::of(self).envelope(
+                    permit,
+                    envelope,
+                    from,
+                    false,
+                    Some(refusal.code.as_str()),
+                );
                 return Err(Box::new(refusal));
             }
         };
-        // Also of a proposal that the topic knows now: it may keep only the digest by the time of the step.
+        // Also of a proposal that the topic knows now: it may keep only the digest by the time of
+        // the step.
         let digest = |about: &str| store::closed_digest(self.name().as_str(), about);
         let head = KindRef::parse(envelope.kind()).ok().and_then(Head::of);
         let about = match head {
@@ -110,8 +123,9 @@ impl Dispatch {
         Ok(effects)
     }
 
-    /// Publishes an envelope in the name of the gateway or of a participant for which it acts, and returns the envelope's id.
-    /// Without an audience, the envelope's addressees and every listener in mode `all` get it.
+    /// Publishes an envelope in the name of the gateway or of a participant for which it acts, and
+    /// returns the envelope's id. Without an audience, the envelope's addressees and every listener
+    /// in mode `all` get it.
     pub(crate) fn announce(
         self: &Arc<Self>,
         from: &ParticipantId,
@@ -123,7 +137,15 @@ impl Dispatch {
     ) -> String {
         let (id, ts) = self.stamp();
         let (ts, from) = (Some(ts.as_str()), from.as_str());
-        let draft = Draft { id: &id, ts, from, to, kind, correlation_id: correlation, payload };
+        let draft = Draft {
+            id: &id,
+            ts,
+            from,
+            to,
+            kind,
+            correlation_id: correlation,
+            payload,
+        };
         self.publish(&draft, audience);
         id
     }
@@ -133,11 +155,15 @@ impl Dispatch {
         let message = mcpx::envelope(draft);
         let audience =
             audience.unwrap_or_else(|| Audience::new(None, draft.to, draft.kind, Reach::Listeners));
-        self.take(Event::Announce { bytes: message.len(), message, audience });
+        self.take(Event::Announce {
+            bytes: message.len(),
+            message,
+            audience,
+        });
     }
 
-    /// Publishes and records an envelope of a server that the gateway plays in the room. The gateway's own are not recorded: they
-    /// follow from what is.
+    /// Publishes and records an envelope of a server that the gateway plays in the room. The
+    /// gateway's own are not recorded: they follow from what is.
     pub(crate) fn announce_server(
         self: &Arc<Self>,
         from: &ParticipantId,
@@ -164,7 +190,18 @@ impl Dispatch {
     ) {
         let (id, ts) = self.stamp();
         let (ts, from, correlation_id) = (Some(ts.as_str()), from.as_str(), Some(correlation));
-        self.whisper(link, &mcpx::envelope(&Draft { id: &id, ts, from, to, kind, correlation_id, payload }));
+        self.whisper(
+            link,
+            &mcpx::envelope(&Draft {
+                id: &id,
+                ts,
+                from,
+                to,
+                kind,
+                correlation_id,
+                payload,
+            }),
+        );
     }
 
     /// Sends an envelope to one link alone. The room does not keep it.
@@ -188,7 +225,11 @@ impl Dispatch {
     pub fn tell_error(&self, link: &Link, error: &str, message: &str) {
         let from = link.participant.id.as_str();
         Record::of(self).malformed(from, error);
-        let notice = ErrorDraft { error, message, ..ErrorDraft::default() };
+        let notice = ErrorDraft {
+            error,
+            message,
+            ..ErrorDraft::default()
+        };
         self.tell(link.id, |stamp| system::error(stamp, from, &notice));
     }
 
@@ -201,14 +242,25 @@ impl Dispatch {
         refusal: &Refusal,
     ) {
         let capabilities = self.capabilities_of(participant);
-        let sender = Person { id: participant.as_str(), capabilities: &capabilities };
-        self.tell(link, |stamp| system::refused(stamp, refusal, envelope, sender));
+        let sender = Person {
+            id: participant.as_str(),
+            capabilities: &capabilities,
+        };
+        self.tell(link, |stamp| {
+            system::refused(stamp, refusal, envelope, sender)
+        });
     }
 
     /// Sends an envelope of the gateway, with a new id, to one link alone.
     fn tell(&self, link: LinkId, envelope: impl FnOnce(Stamp<'_>) -> Bytes) {
         let (id, ts) = self.stamp();
-        self.whisper(link, &envelope(Stamp { id: &id, ts: Some(&ts) }));
+        self.whisper(
+            link,
+            &envelope(Stamp {
+                id: &id,
+                ts: Some(&ts),
+            }),
+        );
     }
 
     /// Id and time for an envelope of the gateway.
@@ -224,8 +276,9 @@ pub(crate) fn withhold(dispatch: &Dispatch, link: &Link, message: &Bytes, refusa
     }
 }
 
-/// Records an envelope on which these receivers do not act. If its kind and payload differ, its sender gets an error. One whose
-/// addressees are absent is on record already, and its sender gets an error too.
+/// Records an envelope on which these receivers do not act. If its kind and payload differ, its
+/// sender gets an error. One whose addressees are absent is on record already, and its sender gets
+/// an error too.
 pub(crate) fn ignored(
     dispatch: &Arc<Dispatch>,
     from: &ParticipantId,
@@ -233,11 +286,16 @@ pub(crate) fn ignored(
     by: &[ParticipantId],
     why: Ignored,
 ) {
-    let Ok(envelope) = Envelope::read(message.clone()) else { return };
+    let Ok(envelope) = Envelope::read(message.clone()) else {
+        return;
+    };
     let receivers: Vec<&str> = by.iter().map(ParticipantId::as_str).collect();
     let record = |why: &str| Record::of(dispatch).ignored(&envelope, &receivers, why);
     match why {
-        Ignored::Repeat => record(&format!("repeat: {} was acted on before", quote(envelope.id()))),
+        Ignored::Repeat => record(&format!(
+            "repeat: {} was acted on before",
+            quote(envelope.id())
+        )),
         Ignored::NotAsked => {
             let request = envelope.correlation_id().unwrap_or_default();
             record(&format!("not_asked: {} named others", quote(request)));
@@ -247,14 +305,18 @@ pub(crate) fn ignored(
                 [one] if envelope.to().count() == 1 => format!("{one} is not in the topic"),
                 _ => "none of its addressees is in the topic".to_owned(),
             };
-            let refusal =
-                Refusal::new(RefusalCode::UpstreamFailed, format!("{why}: there will be no answer"));
+            let refusal = Refusal::new(
+                RefusalCode::UpstreamFailed,
+                format!("{why}: there will be no answer"),
+            );
             if let Some(link) = dispatch.with(|topic| topic.listener(from)) {
                 dispatch.tell_refused(link, from, &envelope, &refusal);
             }
         }
         Ignored::Mismatch => {
-            let Err(mismatch) = strict(envelope.kind(), envelope.payload_bytes()) else { return };
+            let Err(mismatch) = strict(envelope.kind(), envelope.payload_bytes()) else {
+                return;
+            };
             let mismatch = mismatch.to_string();
             Record::of(dispatch).mismatched(&envelope, &receivers, &mismatch);
             let kind = envelope.kind();
@@ -274,12 +336,22 @@ fn tell_mismatch(
     let kind = envelope.kind().replacen(REQUEST, RESPONSE, 1);
     let payload = payload::mismatch(mismatch, envelope.payload_bytes());
     for server in by {
-        match dispatch.with(|topic| topic.listener(from)).filter(|_| server.as_str() == model::GATEWAY) {
+        match dispatch
+            .with(|topic| topic.listener(from))
+            .filter(|_| server.as_str() == model::GATEWAY)
+        {
             // As every answer of the gateway's own participant.
-            Some(link) => {
-                dispatch.answer_alone(link, server, &[from.as_str()], &kind, envelope.id(), &payload)
+            Some(link) => dispatch.answer_alone(
+                link,
+                server,
+                &[from.as_str()],
+                &kind,
+                envelope.id(),
+                &payload,
+            ),
+            None => {
+                dispatch.announce_server(server, &[from.as_str()], &kind, envelope.id(), &payload)
             }
-            None => dispatch.announce_server(server, &[from.as_str()], &kind, envelope.id(), &payload),
         }
     }
 }

@@ -9,7 +9,12 @@ use crate::dispatch::Dispatch;
 /// The result of `initialize`.
 pub fn initialize(dispatch: &Dispatch, version: Version) -> Vec<u8> {
     let extensions = extensions(dispatch, version.era());
-    handshake::initialize(instructions(dispatch).as_deref(), &extensions, &gateways(dispatch), version)
+    handshake::initialize(
+        instructions(dispatch).as_deref(),
+        &extensions,
+        &gateways(dispatch),
+        version,
+    )
 }
 
 /// The result of `server/discover`.
@@ -21,12 +26,17 @@ pub fn discover(dispatch: &Dispatch) -> Vec<u8> {
     )
 }
 
-/// The ids of the gateways that the topic's lists come through: this one, then those of its servers that are gateways.
+/// The ids of the gateways that the topic's lists come through: this one, then those of its servers
+/// that are gateways.
 pub(crate) fn gateways(dispatch: &Dispatch) -> Vec<String> {
     let mut named = vec![dispatch.context.instance.to_string()];
     for server in dispatch.servers() {
         for manifest in server.upstream.manifests() {
-            let new: Vec<&String> = manifest.gateways.iter().filter(|id| !named.contains(id)).collect();
+            let new: Vec<&String> = manifest
+                .gateways
+                .iter()
+                .filter(|id| !named.contains(id))
+                .collect();
             named.extend(new.into_iter().cloned().collect::<Vec<_>>());
         }
     }
@@ -51,7 +61,8 @@ fn instructions(dispatch: &Dispatch) -> Option<String> {
             None => handshake::instructions(&listed.handshake),
             approved => approved,
         };
-        let text = text.filter(|text| !text.trim().is_empty() && text.len() <= INSTRUCTIONS_BYTES_MAX);
+        let text =
+            text.filter(|text| !text.trim().is_empty() && text.len() <= INSTRUCTIONS_BYTES_MAX);
         parts.extend(text.map(|text| (server.id.as_str(), text)));
     }
     handshake::join(&parts, servers.len())

@@ -58,12 +58,23 @@ impl Incoming {
     pub fn plain(request: Request, tag: Option<Tag>) -> Self {
         let (client, interest, logs, state) = (None, Interest::None, Logs::OfLink, None);
         let (parks, wish, schema, declined) = (Parks::Words, TaskWish::None, None, false);
-        Self { request, tag, client, interest, logs, parks, wish, state, schema, declined }
+        Self {
+            request,
+            tag,
+            client,
+            interest,
+            logs,
+            parks,
+            wish,
+            state,
+            schema,
+            declined,
+        }
     }
 }
 
-/// Answer for now of a call that waits for a proposal (ARCHITECTURE.md, "A proposal"), by what its caller can
-/// do: poll a task, come back with answers to questions, or neither.
+/// Answer for now of a call that waits for a proposal (ARCHITECTURE.md, "A proposal"), by what its
+/// caller can do: poll a task, come back with answers to questions, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parks {
     /// At once, with a task.

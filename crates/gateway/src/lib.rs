@@ -1,7 +1,10 @@
-//! The gateway: what happens in a topic enters as an event, and one interpreter carries out the effects.
+//! The gateway: what happens in a topic enters as an event, and one interpreter carries out the
+//! effects.
 //!
-//! - [`Dispatch`]: one running topic: [`Dispatch::request`], [`Dispatch::say`]; a link joins it by [`Dispatch::join`].
-//! - [`Link`], [`Outlet`]: a participant's link, and its way out. [`Call`], [`Reply`]: one request, and its way back.
+//! - [`Dispatch`]: one running topic: [`Dispatch::request`], [`Dispatch::say`]; a link joins it by
+//!   [`Dispatch::join`].
+//! - [`Link`], [`Outlet`]: a participant's link, and its way out. [`Call`], [`Reply`]: one request,
+//!   and its way back.
 
 mod accounts;
 mod apps;

@@ -12,8 +12,8 @@ use crate::run::run;
 use crate::{proposals, tasks};
 
 impl Dispatch {
-    /// Opens a topic without participants and servers. `standing` has what a participant may do in it now. Must be called inside a
-    /// runtime.
+    /// Opens a topic without participants and servers. `standing` has what a participant may do in
+    /// it now. Must be called inside a runtime.
     pub fn open(
         settings: Settings,
         context: Arc<Context>,
@@ -36,7 +36,8 @@ impl Dispatch {
         self.take(Event::Stop);
     }
 
-    /// Cancels the servers' tasks whose callers wait for their results: the callers go with this process.
+    /// Cancels the servers' tasks whose callers wait for their results: the callers go with this
+    /// process.
     pub async fn cancel_followed(&self) {
         self.tasks.cancel_followed().await;
     }

@@ -1,4 +1,5 @@
-//! Link of a participant to a topic, and its outlet: the way out for what belongs to none of its requests.
+//! Link of a participant to a topic, and its outlet: the way out for what belongs to none of its
+//! requests.
 
 use std::sync::{Arc, OnceLock};
 
@@ -46,7 +47,8 @@ pub(crate) struct Written {
     pub(crate) queue: Arc<Share>,
 }
 
-/// The sending side of a link. Without methods of its own it sends nothing and asks its client nothing.
+/// The sending side of a link. Without methods of its own it sends nothing and asks its client
+/// nothing.
 pub trait Outlet: Send + Sync {
     /// Sends a notification.
     fn notify(&self, _notice: &Passed<'_>) {}
@@ -85,7 +87,8 @@ pub struct Passed<'a> {
 }
 
 impl Passed<'_> {
-    /// Whether clients of this form know the notification; those that the protocol does not define are for all.
+    /// Whether clients of this form know the notification; those that the protocol does not define
+    /// are for all.
     pub(crate) fn suits(&self, form: Form) -> bool {
         let own = self.notice.payload.form == form;
         own || method::lookup(self.notice.method.as_str()).is_none_or(|known| known.is_in(form))
@@ -124,14 +127,31 @@ impl Link {
         client: ClientProfile,
         outlet: Arc<dyn Outlet>,
     ) -> Arc<Self> {
-        let wire = if outlet.socket().is_some() { Wire::Ws } else { Wire::Mcp };
+        let wire = if outlet.socket().is_some() {
+            Wire::Ws
+        } else {
+            Wire::Mcp
+        };
         Arc::new(Self::with(id, participant, (form, client, wire), outlet))
     }
 
-    /// A link that has yet to join, of a client of proto-mcp: nothing of it is known but what its calls say.
-    pub fn of_proto(id: LinkId, participant: Arc<Participant>, outlet: Arc<dyn Outlet>) -> Arc<Self> {
-        let link = Self::with(id, participant, (Form::Legacy, plain_client(), Wire::Proto), outlet);
-        Arc::new(Self { coding: Coding::Proto, ..link })
+    /// A link that has yet to join, of a client of proto-mcp: nothing of it is known but what its
+    /// calls say.
+    pub fn of_proto(
+        id: LinkId,
+        participant: Arc<Participant>,
+        outlet: Arc<dyn Outlet>,
+    ) -> Arc<Self> {
+        let link = Self::with(
+            id,
+            participant,
+            (Form::Legacy, plain_client(), Wire::Proto),
+            outlet,
+        );
+        Arc::new(Self {
+            coding: Coding::Proto,
+            ..link
+        })
     }
 
     fn with(
@@ -174,11 +194,18 @@ impl Link {
 
     /// This link as a server's session knows its callers, with its latest token.
     pub(crate) fn caller(&self) -> Caller<'_> {
-        self.caller_with(&self.client, self.scope.latest().and_then(|bearer| bearer.token))
+        self.caller_with(
+            &self.client,
+            self.scope.latest().and_then(|bearer| bearer.token),
+        )
     }
 
     /// The caller of a request that declares this client and came with this token.
-    pub(crate) fn caller_with<'a>(&'a self, client: &'a ClientProfile, token: Option<Digest>) -> Caller<'a> {
+    pub(crate) fn caller_with<'a>(
+        &'a self,
+        client: &'a ClientProfile,
+        token: Option<Digest>,
+    ) -> Caller<'a> {
         Caller {
             link: self.id,
             participant: &self.participant.id,
@@ -192,7 +219,10 @@ impl Link {
 
 impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Link").field(&self.id).field(&self.participant.id).finish()
+        f.debug_tuple("Link")
+            .field(&self.id)
+            .field(&self.participant.id)
+            .finish()
     }
 }
 
@@ -211,7 +241,8 @@ pub(crate) struct NoOutlet;
 
 impl Outlet for NoOutlet {}
 
-/// The outlet of a participant's WebSocket: what its room sends goes through the socket, and it is asked nothing.
+/// The outlet of a participant's WebSocket: what its room sends goes through the socket, and it is
+/// asked nothing.
 pub struct RoomOutlet(pub Arc<Socket>);
 
 impl Outlet for RoomOutlet {

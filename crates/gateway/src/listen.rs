@@ -1,7 +1,8 @@
-//! Interest of callers in notifications: what a request announces, and the listen requests of modern callers (2026-07-28,
-//! "Subscriptions").
+//! Interest of callers in notifications: what a request announces, and the listen requests of
+//! modern callers (2026-07-28, "Subscriptions").
 //!
-//! The topic knows who is interested in what. Here servers are asked to notify, and are released from it.
+//! The topic knows who is interested in what. Here servers are asked to notify, and are released
+//! from it.
 
 use access::TaskId;
 use std::{pin::pin, sync::Arc, time::Duration};
@@ -18,15 +19,16 @@ use wire::mcp::{listen, relay};
 use crate::live::{Event, Server};
 use crate::{call::Call, delivery, dispatch::Dispatch, link::Link, tasks::relay as tasks};
 
-/// Time that the acknowledgement of a listen request waits for the servers of its resources, and then for
-/// those of its tasks.
+/// Time that the acknowledgement of a listen request waits for the servers of its resources, and
+/// then for those of its tasks.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
 /// The interest that a request announces.
 ///
 /// # Errors
-/// The refusal of a request that cannot be read or names too much. A door need not answer with it: it may send the request on
-/// without interest, and the gateway refuses it in the same words once it is admitted.
+/// The refusal of a request that cannot be read or names too much. A door need not answer with it:
+/// it may send the request on without interest, and the gateway refuses it in the same words once
+/// it is admitted.
 pub fn interest(request: &Request) -> Result<Interest, Refusal> {
     match (request.payload.form, request.method.as_str()) {
         (Form::Legacy, "resources/subscribe") => Ok(Interest::Subscribe),
@@ -40,21 +42,27 @@ pub fn interest(request: &Request) -> Result<Interest, Refusal> {
         }
         (Form::Modern, "subscriptions/listen") => {
             let filter = listen::filter(request);
-            filter.map(Interest::Listen).map_err(|why| Refusal::new(RefusalCode::Malformed, why))
+            filter
+                .map(Interest::Listen)
+                .map_err(|why| Refusal::new(RefusalCode::Malformed, why))
         }
         (Form::Legacy | Form::Modern, _) => Ok(Interest::None),
     }
 }
 
-/// Serves a listen request: asks the servers of its resources and tasks to notify, then acknowledges what its caller gets. A slow
-/// server delays that for a bounded time only. The request stays open until its caller ends it.
+/// Serves a listen request: asks the servers of its resources and tasks to notify, then
+/// acknowledges what its caller gets. A slow server delays that for a bounded time only. The
+/// request stays open until its caller ends it.
 pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     if let Err(refusal) = interest(&call.request) {
         return delivery::fail(dispatch, call, refusal);
     }
     // The topic has left out the resources that the caller may not subscribe to.
     let Some(filter) = dispatch.with(|topic| topic.listening(call.id).cloned()) else {
-        let refusal = Refusal::new(RefusalCode::Unsupported, "a listen request is not possible here");
+        let refusal = Refusal::new(
+            RefusalCode::Unsupported,
+            "a listen request is not possible here",
+        );
         return delivery::fail(dispatch, call, refusal);
     };
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
@@ -67,7 +75,12 @@ async fn begin(dispatch: &Arc<Dispatch>, call: &Call, filter: &ListenFilter) {
     let agreed = watch(dispatch, call, &filter.tasks).await;
     let notice = listen::acknowledgement(&filter.lists, &filter.resources, &agreed);
     let (server, subject) = (&ParticipantId::gateway(), Subject::Call(call.id));
-    dispatch.take(Event::Notice { server, subject, level: None, notice });
+    dispatch.take(Event::Notice {
+        server,
+        subject,
+        level: None,
+        notice,
+    });
     // A slow server is subscribed to all the same: its notifications come later.
     if !followed {
         following.await;
@@ -84,11 +97,14 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
         if call.is_over() {
             return;
         }
-        let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) else { continue };
+        let Some((server, own)) = dispatch.route(call.link.id, Target::Uri(public)) else {
+            continue;
+        };
         let done = match server.upstream.session(&call.caller()).await {
-            Ok(session) => {
-                session.subscribe(call.link.id, account(&call.link.participant.id), &own).await.map(drop)
-            }
+            Ok(session) => session
+                .subscribe(call.link.id, account(&call.link.participant.id), &own)
+                .await
+                .map(drop),
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = done {
@@ -99,20 +115,28 @@ async fn follow(dispatch: &Dispatch, call: &Call, resources: &[Arc<str>]) {
 
 /// Subscribes to tasks at their servers, and returns those whose servers have agreed in time.
 async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec<Arc<str>> {
-    let (deadline, mut asked, mut agreed) = (Instant::now() + FOLLOW_WAIT, JoinSet::new(), Vec::new());
+    let (deadline, mut asked, mut agreed) =
+        (Instant::now() + FOLLOW_WAIT, JoinSet::new(), Vec::new());
     for (at, public) in tasks.iter().enumerate() {
-        let Some(task) = tasks::find(dispatch, &call.link, public) else { continue };
+        let Some(task) = tasks::find(dispatch, &call.link, public) else {
+            continue;
+        };
         // A server of 2025-11-25 notifies unasked, if at all.
         if task.origin.form == Form::Legacy {
             agreed.push(at);
             continue;
         }
-        let Some(session) = session_of(dispatch, call, &task) else { continue };
+        let Some(session) = session_of(dispatch, call, &task) else {
+            continue;
+        };
         let link = Arc::clone(&call.link);
         // All are asked before the first answer is awaited: one stream carries them.
         asked.spawn(async move {
             let account = account(&link.participant.id);
-            session.watch_task(link.id, account, &task.origin.own).await.then_some(at)
+            session
+                .watch_task(link.id, account, &task.origin.own)
+                .await
+                .then_some(at)
         });
     }
     // A slow server does not delay the answers of the others.
@@ -120,7 +144,10 @@ async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec
         agreed.extend(answer.ok().flatten());
     }
     agreed.sort_unstable();
-    agreed.into_iter().filter_map(|at| tasks.get(at).cloned()).collect()
+    agreed
+        .into_iter()
+        .filter_map(|at| tasks.get(at).cloned())
+        .collect()
 }
 
 fn session_of(dispatch: &Dispatch, call: &Call, task: &Task) -> Option<Arc<Session>> {
@@ -148,7 +175,10 @@ fn release(dispatch: &Dispatch, call: &Call, filter: &ListenFilter) {
 
 /// Ends a link's subscriptions at the servers, and the sessions that it used last.
 pub(crate) fn release_link(dispatch: &Dispatch, link: LinkId) {
-    dispatch.servers().iter().for_each(|server| server.upstream.release(link));
+    dispatch
+        .servers()
+        .iter()
+        .for_each(|server| server.upstream.release(link));
 }
 
 /// Ends a link's subscription to a resource at its server, unless the link has subscribed again.
@@ -156,20 +186,28 @@ pub(crate) fn unsubscribe(dispatch: &Dispatch, link: &Arc<Link>, server: &Server
     if let Some(server) = server.upstream()
         && !dispatch.with(|topic| topic.follows(link.id, &server.id, own))
     {
-        server.upstream.unsubscribe(link.id, &Subscription::Resource(own.to_owned()));
+        server
+            .upstream
+            .unsubscribe(link.id, &Subscription::Resource(own.to_owned()));
     }
 }
 
-/// Ends a link's subscriptions to tasks at their servers, unless the link has listened to them again. `tasks` are ids at the
-/// gateway.
+/// Ends a link's subscriptions to tasks at their servers, unless the link has listened to them
+/// again. `tasks` are ids at the gateway.
 pub(crate) fn unwatch(dispatch: &Dispatch, link: &Arc<Link>, tasks: &[Arc<str>]) {
     let (sealer, holder) = (&dispatch.context.sealer, &link.participant.id);
     for public in tasks {
         // An id that has expired meanwhile still says where the subscription was made.
-        let Some(state) = TaskId::open(sealer, holder, 0, public) else { continue };
-        let Some(id) = TaskId::read(&state) else { continue };
+        let Some(state) = TaskId::open(sealer, holder, 0, public) else {
+            continue;
+        };
+        let Some(id) = TaskId::read(&state) else {
+            continue;
+        };
         let server = dispatch.server_named(id.server);
-        let Some(server) = server.filter(|_| !dispatch.with(|topic| topic.watches(link.id, public))) else {
+        let Some(server) =
+            server.filter(|_| !dispatch.with(|topic| topic.watches(link.id, public)))
+        else {
             continue;
         };
         let session = Some(id.instance).filter(|instance| *instance != 0);
@@ -190,35 +228,92 @@ mod tests {
 
     fn of(form: Form, method: &'static str, params: &'static str) -> Result<Interest, Refusal> {
         let method = model::Method::Known(method);
-        interest(&Request { method, target: None, progress: None, payload: Payload::body(form, params) })
+        interest(&Request {
+            method,
+            target: None,
+            progress: None,
+            payload: Payload::body(form, params),
+        })
     }
 
     #[test]
     fn a_request_announces_its_interest() {
         let check = |form, method, params, expected| {
-            assert_eq!(of(form, method, params).unwrap(), expected, "{form:?} {method}");
+            assert_eq!(
+                of(form, method, params).unwrap(),
+                expected,
+                "{form:?} {method}"
+            );
         };
         let (legacy, modern) = (Form::Legacy, Form::Modern);
-        check(legacy, "resources/subscribe", r#"{"uri":"a:b"}"#, Interest::Subscribe);
-        check(legacy, "resources/unsubscribe", r#"{"uri":"a:b"}"#, Interest::Unsubscribe);
-        check(legacy, "logging/setLevel", r#"{"level":"alert"}"#, Interest::Level(LogLevel::Alert));
+        check(
+            legacy,
+            "resources/subscribe",
+            r#"{"uri":"a:b"}"#,
+            Interest::Subscribe,
+        );
+        check(
+            legacy,
+            "resources/unsubscribe",
+            r#"{"uri":"a:b"}"#,
+            Interest::Unsubscribe,
+        );
+        check(
+            legacy,
+            "logging/setLevel",
+            r#"{"level":"alert"}"#,
+            Interest::Level(LogLevel::Alert),
+        );
         check(legacy, "subscriptions/listen", "{}", Interest::None);
-        check(modern, "resources/subscribe", r#"{"uri":"a:b"}"#, Interest::None);
+        check(
+            modern,
+            "resources/subscribe",
+            r#"{"uri":"a:b"}"#,
+            Interest::None,
+        );
         check(modern, "tools/call", r#"{"name":"a"}"#, Interest::None);
         let params = r#"{"notifications":{"promptsListChanged":true,"resourceSubscriptions":["a:b"],"taskIds":["t"]}}"#;
         let lists = vec![model::ListKind::Prompts];
-        let filter = ListenFilter { lists, resources: vec!["a:b".into()], tasks: vec!["t".into()] };
-        check(modern, "subscriptions/listen", params, Interest::Listen(filter));
+        let filter = ListenFilter {
+            lists,
+            resources: vec!["a:b".into()],
+            tasks: vec!["t".into()],
+        };
+        check(
+            modern,
+            "subscriptions/listen",
+            params,
+            Interest::Listen(filter),
+        );
     }
 
     #[test]
     fn a_malformed_request_has_no_interest() {
         let check = |form, method, params, expected: &str| {
             let refusal = of(form, method, params).unwrap_err();
-            assert_eq!((refusal.code, &*refusal.message), (RefusalCode::Malformed, expected), "{params}");
+            assert_eq!(
+                (refusal.code, &*refusal.message),
+                (RefusalCode::Malformed, expected),
+                "{params}"
+            );
         };
-        check(Form::Legacy, "logging/setLevel", r#"{"level":"loud"}"#, "unknown log level: loud");
-        check(Form::Legacy, "logging/setLevel", "{}", "unknown log level: ");
-        check(Form::Modern, "subscriptions/listen", "{}", "`params.notifications` is missing");
+        check(
+            Form::Legacy,
+            "logging/setLevel",
+            r#"{"level":"loud"}"#,
+            "unknown log level: loud",
+        );
+        check(
+            Form::Legacy,
+            "logging/setLevel",
+            "{}",
+            "unknown log level: ",
+        );
+        check(
+            Form::Modern,
+            "subscriptions/listen",
+            "{}",
+            "`params.notifications` is missing",
+        );
     }
 }

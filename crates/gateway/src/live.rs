@@ -34,7 +34,9 @@ impl Handles for Live {
     }
 
     fn kept_bytes(ruling: Option<&Arc<Ruling>>, answer: Option<&Answer>) -> usize {
-        let params = ruling.and_then(|ruling| ruling.params.as_ref()).map_or(0, String::len);
+        let params = ruling
+            .and_then(|ruling| ruling.params.as_ref())
+            .map_or(0, String::len);
         params + answer.map_or(0, |answer| answer.payload.bytes.len())
     }
 
@@ -84,29 +86,40 @@ pub struct ConfiguredServer {
 }
 
 impl ConfiguredServer {
-    /// Lists of the server to a participant, in this form if it can be; where each caller has an account,
-    /// those of an open session of the participant's own. `None` if it has none there.
-    pub(crate) fn listed_to(&self, participant: &ParticipantId, form: Form) -> Option<Arc<Manifest>> {
+    /// Lists of the server to a participant, in this form if it can be; where each caller has an
+    /// account, those of an open session of the participant's own. `None` if it has none there.
+    pub(crate) fn listed_to(
+        &self,
+        participant: &ParticipantId,
+        form: Form,
+    ) -> Option<Arc<Manifest>> {
         match &self.callers {
             None => Some(self.upstream.manifest_in(form)),
             Some(_) => self.upstream.manifest_of(participant, form),
         }
     }
 
-    /// Lists of the server to a participant; without a session of its own, those that callers without an
-    /// account see.
+    /// Lists of the server to a participant; without a session of its own, those that callers
+    /// without an account see.
     pub fn manifest_for(&self, participant: &ParticipantId, form: Form) -> Arc<Manifest> {
         let shown = || self.callers.as_ref().map(|callers| callers.shown());
-        self.listed_to(participant, form).or_else(shown).unwrap_or_default()
+        self.listed_to(participant, form)
+            .or_else(shown)
+            .unwrap_or_default()
     }
 
     /// Whether some arguments of a tool are preset or hidden.
     pub(crate) fn cuts(&self, tool: &str) -> bool {
-        self.upstream.spec().config.curation.as_ref().is_some_and(|curation| curation.cuts(tool))
+        self.upstream
+            .spec()
+            .config
+            .curation
+            .as_ref()
+            .is_some_and(|curation| curation.cuts(tool))
     }
 
-    /// Whether the arguments of its calls are checked by its tools' schemas, as this manifest has them: always, if these are messages
-    /// of proto-mcp.
+    /// Whether the arguments of its calls are checked by its tools' schemas, as this manifest has
+    /// them: always, if these are messages of proto-mcp.
     pub(crate) fn validates(&self, manifest: &Manifest) -> bool {
         self.upstream.spec().config.validate || manifest.coding == Coding::Proto
     }
@@ -131,12 +144,16 @@ pub struct ServerQuestion {
 }
 
 impl ServerQuestion {
-    /// The question as an entry of `inputRequests` under its number, with URIs as `respell` spells them.
+    /// The question as an entry of `inputRequests` under its number, with URIs as `respell` spells
+    /// them.
     pub(crate) fn entry(
         &self,
         operation: OperationId,
         respell: &dyn Fn(&str) -> Option<String>,
     ) -> Option<(String, Vec<u8>)> {
-        Some((number_of(operation).to_string(), input::question(self.question.request(), respell)?))
+        Some((
+            number_of(operation).to_string(),
+            input::question(self.question.request(), respell)?,
+        ))
     }
 }

@@ -1,7 +1,9 @@
-//! Lists of a topic: pages of the merged lists for one caller (MCP, "Pagination"), and the mirrored arguments of a tool.
+//! Lists of a topic: pages of the merged lists for one caller (MCP, "Pagination"), and the mirrored
+//! arguments of a tool.
 //!
-//! What a caller sees of the servers' manifests is the crate `lists`; here they are gathered. No list starts a server or waits for one:
-//! lists are what servers listed last. Only a caller with an account of its own at a server waits for its session there.
+//! What a caller sees of the servers' manifests is the crate `lists`; here they are gathered. No
+//! list starts a server or waits for one: lists are what servers listed last. Only a caller with an
+//! account of its own at a server waits for its session there.
 
 mod announcements;
 
@@ -15,13 +17,16 @@ use topic::{ListSnapshot, Target};
 use upstream::Manifest;
 use wire::mcp::{gateways, header::HeaderParam, relay, task};
 
-use crate::{call::Call, delivery, dispatch::Dispatch, handshake, link::Link, live::ConfiguredServer};
+use crate::{
+    call::Call, delivery, dispatch::Dispatch, handshake, link::Link, live::ConfiguredServer,
+};
 
 pub(crate) use announcements::{Announcement, Announcements};
 
-/// Answers a list request with one page. It waits only while the gateway itself starts, and where the caller has an account of its own at
-/// a server. A caller that is a gateway waits for no start: two gateways that are servers of each other would wait for one another. It
-/// is notified of what comes.
+/// Answers a list request with one page. It waits only while the gateway itself starts, and where
+/// the caller has an account of its own at a server. A caller that is a gateway waits for no start:
+/// two gateways that are servers of each other would wait for one another. It is notified of what
+/// comes.
 pub(crate) fn answer(dispatch: &Arc<Dispatch>, call: &Arc<Call>, list: ListKind) {
     let is_gateway = || gateways::read(call.request.payload.body_bytes()).is_some();
     if (dispatch.settled.load(Ordering::Acquire) || is_gateway())
@@ -48,7 +53,12 @@ pub(crate) async fn seen(dispatch: &Dispatch, call: &Arc<Call>) -> Result<Seen, 
         _ => after_wait(dispatch, call).await,
     };
     let tasks = task::shown(call.client().version);
-    Ok(Seen::new(snapshot(dispatch, call)?, manifests, tasks, promises(dispatch, call)))
+    Ok(Seen::new(
+        snapshot(dispatch, call)?,
+        manifests,
+        tasks,
+        promises(dispatch, call),
+    ))
 }
 
 /// The manifests, after the bounded waits.
@@ -56,7 +66,10 @@ async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
     dispatch.wait_for_servers().await;
     let servers = dispatch.servers();
     let mut opening = JoinSet::new();
-    for server in servers.iter().filter(|server| at_hand(server, call).is_none()) {
+    for server in servers
+        .iter()
+        .filter(|server| at_hand(server, call).is_none())
+    {
         let (call, server) = (Arc::clone(call), Arc::clone(server));
         let within = dispatch.settings.topic.list_wait;
         opening.spawn(async move {
@@ -70,11 +83,16 @@ async fn after_wait(dispatch: &Dispatch, call: &Arc<Call>) -> Manifests {
             .unwrap_or_else(|| server.manifest_for(&call.link.participant.id, call.link.form))
     };
     let mut all = vec![(ParticipantId::gateway(), dispatch.own_manifest())];
-    all.extend(servers.iter().map(|server| (server.id.clone(), last(server))));
+    all.extend(
+        servers
+            .iter()
+            .map(|server| (server.id.clone(), last(server))),
+    );
     all
 }
 
-/// The manifests that a caller is listed from; `None` if its own session at a server must be opened to know one.
+/// The manifests that a caller is listed from; `None` if its own session at a server must be opened
+/// to know one.
 fn known(dispatch: &Dispatch, call: &Call) -> Option<Manifests> {
     let mut all = vec![(ParticipantId::gateway(), dispatch.own_manifest())];
     for server in dispatch.servers() {
@@ -83,9 +101,9 @@ fn known(dispatch: &Dispatch, call: &Call) -> Option<Manifests> {
     Some(all)
 }
 
-/// Lists of a server to a caller now: those of its own session there, else those that the server sent last to
-/// all. `None` where each caller has an account, and this one has no session yet: only a session in its name
-/// says what it is listed. No process starts for it.
+/// Lists of a server to a caller now: those of its own session there, else those that the server
+/// sent last to all. `None` where each caller has an account, and this one has no session yet: only
+/// a session in its name says what it is listed. No process starts for it.
 fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
     let caller = call.caller();
     if let Some(callers) = &server.callers
@@ -101,18 +119,33 @@ fn at_hand(server: &ConfiguredServer, call: &Call) -> Option<Arc<Manifest>> {
 }
 
 /// One page, as a result's body.
-fn page(dispatch: &Dispatch, call: &Call, list: ListKind, manifests: &Manifests) -> Result<Vec<u8>, Refusal> {
+fn page(
+    dispatch: &Dispatch,
+    call: &Call,
+    list: ListKind,
+    manifests: &Manifests,
+) -> Result<Vec<u8>, Refusal> {
     let snapshot = snapshot(dispatch, call)?;
     let asked = PageRequest {
         participant: &call.link.participant.id,
         list,
         form: call.request.payload.form,
         reader: reader(dispatch, call, list),
-        only: if list == ListKind::Tools { dispatch.tools_list() } else { ToolsList::Full },
+        only: if list == ListKind::Tools {
+            dispatch.tools_list()
+        } else {
+            ToolsList::Full
+        },
         cursor: relay::param_text(&call.request, "cursor"),
-        gateways: gateways::read(call.request.payload.body_bytes()).map(|_| handshake::gateways(dispatch)),
+        gateways: gateways::read(call.request.payload.body_bytes())
+            .map(|_| handshake::gateways(dispatch)),
     };
-    asked.page(&dispatch.context.sealer, &dispatch.pages, snapshot, manifests)
+    asked.page(
+        &dispatch.context.sealer,
+        &dispatch.pages,
+        snapshot,
+        manifests,
+    )
 }
 
 /// Reading of a list by a caller's client: only lists of tools differ.
@@ -125,7 +158,9 @@ fn reader(dispatch: &Dispatch, call: &Call, list: ListKind) -> Reader {
             names: AcceptedNames::of(client.client_info.as_deref()),
             outputs: promises(dispatch, call),
         },
-        ListKind::Prompts | ListKind::Resources | ListKind::Templates | ListKind::Skills => Reader::PLAIN,
+        ListKind::Prompts | ListKind::Resources | ListKind::Templates | ListKind::Skills => {
+            Reader::PLAIN
+        }
     }
 }
 
@@ -140,24 +175,34 @@ fn snapshot(dispatch: &Dispatch, call: &Call) -> Result<ListSnapshot, Refusal> {
         .ok_or_else(|| Refusal::new(RefusalCode::UnknownTarget, "the session has ended"))
 }
 
-/// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema (2026-07-28, "x-mcp-header"). `tool`
-/// is the public name.
+/// The arguments that a modern call of a tool mirrors in HTTP headers, by the tool's schema
+/// (2026-07-28, "x-mcp-header"). `tool` is the public name.
 pub fn mirrored_params(dispatch: &Dispatch, link: &Link, tool: &str) -> Vec<HeaderParam> {
-    let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else { return Vec::new() };
-    server.manifest_for(&link.participant.id, Form::Modern).mirrored_by_callers(&own)
+    let Some((server, own)) = dispatch.route(link.id, Target::Tool(tool)) else {
+        return Vec::new();
+    };
+    server
+        .manifest_for(&link.participant.id, Form::Modern)
+        .mirrored_by_callers(&own)
 }
 
-/// Coding in which the server of a target wants payloads: what is protobuf already passes to it as it is,
-/// unless arguments of its tool are preset or hidden.
+/// Coding in which the server of a target wants payloads: what is protobuf already passes to it as
+/// it is, unless arguments of its tool are preset or hidden.
 pub fn coding_of(dispatch: &Dispatch, link: &Link, target: &model::Target) -> Coding {
     let target = match target {
         model::Target::Tool(name) => Target::Tool(name),
         model::Target::Uri(uri) => Target::Uri(uri),
         model::Target::Prompt(_) | model::Target::Task(_) => return Coding::Json,
     };
-    let Some((server, own)) = dispatch.route(link.id, target) else { return Coding::Json };
+    let Some((server, own)) = dispatch.route(link.id, target) else {
+        return Coding::Json;
+    };
     match target {
         Target::Tool(_) if server.cuts(&own) => Coding::Json,
-        _ => server.manifest_for(&link.participant.id, Form::Legacy).coding,
+        _ => {
+            server
+                .manifest_for(&link.participant.id, Form::Legacy)
+                .coding
+        }
     }
 }

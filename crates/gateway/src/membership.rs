@@ -1,4 +1,5 @@
-//! Membership: links that join and leave, configured servers, and the wait for servers that are starting.
+//! Membership: links that join and leave, configured servers, and the wait for servers that are
+//! starting.
 
 use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
@@ -33,17 +34,25 @@ impl Dispatch {
     /// Lets a link join with these capabilities.
     ///
     /// # Errors
-    /// The topic's refusal: it is full, the name is a server's, or a newer link of the participant listens.
+    /// The topic's refusal: it is full, the name is a server's, or a newer link of the participant
+    /// listens.
     pub fn join(
         self: &Arc<Self>,
         link: &Arc<Link>,
         capabilities: &Arc<Capabilities>,
         joining: Joining,
     ) -> Result<(), Refusal> {
-        let auth::Participant { id: participant, rate, .. } = &*link.participant;
+        let auth::Participant {
+            id: participant,
+            rate,
+            ..
+        } = &*link.participant;
         let (handle, capabilities) = (Arc::clone(link), Arc::clone(capabilities));
         // A link joins once.
-        let (audit, queue) = (self.audit.account(participant), self.room.account(account(participant)));
+        let (audit, queue) = (
+            self.audit.account(participant),
+            self.room.account(account(participant)),
+        );
         let _ = link.written.set(Written { audit, queue });
         self.take(Event::Join(Join {
             link: link.id,
@@ -63,8 +72,8 @@ impl Dispatch {
         Ok(())
     }
 
-    /// Does what a link's caller wants with the access token that `participant` came with: what it requests meanwhile is judged by
-    /// that token's scopes.
+    /// Does what a link's caller wants with the access token that `participant` came with: what it
+    /// requests meanwhile is judged by that token's scopes.
     #[inline]
     pub fn as_bearer<T>(
         self: &Arc<Self>,
@@ -75,7 +84,8 @@ impl Dispatch {
         self.with_token(link, participant.bearer.as_ref(), act)
     }
 
-    /// Does for the caller of a call what follows from it, by the access token that the call came with.
+    /// Does for the caller of a call what follows from it, by the access token that the call came
+    /// with.
     pub(crate) fn as_caller<T>(self: &Arc<Self>, call: &Call, act: impl FnOnce() -> T) -> T {
         self.with_token(&call.link, call.bearer.as_ref(), act)
     }
@@ -87,7 +97,12 @@ impl Dispatch {
         bearer: Option<&Arc<Bearer>>,
         act: impl FnOnce() -> T,
     ) -> T {
-        let narrow = |narrowing| drop(self.take(Event::Narrow { link: link.id, narrowing }));
+        let narrow = |narrowing| {
+            drop(self.take(Event::Narrow {
+                link: link.id,
+                narrowing,
+            }))
+        };
         link.scope.during(bearer, narrow, act)
     }
 
@@ -103,27 +118,34 @@ impl Dispatch {
         closed(self, link, Some(Ended::Revoked));
     }
 
-    /// Ends the links of a participant that may not be here any more, withdraws its proposals, and cancels its tasks.
+    /// Ends the links of a participant that may not be here any more, withdraws its proposals, and
+    /// cancels its tasks.
     pub fn revoke(self: &Arc<Self>, participant: &ParticipantId) {
         self.take(Event::Revoke { participant });
         tasks::cancel_all(self, participant);
     }
 
-    /// Takes that a name has another bearer from now on: nothing of the former one is the next one's.
+    /// Takes that a name has another bearer from now on: nothing of the former one is the next
+    /// one's.
     pub fn disown(self: &Arc<Self>, participant: &ParticipantId) {
         self.take(Event::Disown { participant });
     }
 
-    /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it may not be here. It need not
-    /// be present.
+    /// Gives a participant what it may do now, or ends its links and withdraws its proposals if it
+    /// may not be here. It need not be present.
     pub fn refresh(self: &Arc<Self>, participant: &ParticipantId) {
         loop {
             let standing = (self.standing)(participant);
             match &standing {
                 None => self.revoke(participant),
-                Some(now) if self.with(|topic| topic.capabilities(participant) == Some(now)) => return,
+                Some(now) if self.with(|topic| topic.capabilities(participant) == Some(now)) => {
+                    return;
+                }
                 Some(now) => {
-                    self.take(Event::Regrant { participant, capabilities: Arc::clone(now) });
+                    self.take(Event::Regrant {
+                        participant,
+                        capabilities: Arc::clone(now),
+                    });
                 }
             }
             // A change that came in between must not be undone by what it replaced.
@@ -133,8 +155,9 @@ impl Dispatch {
         }
     }
 
-    /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others stay as they are. Then come
-    /// the participants that serve, and what the gateway's own participant lists. Clients are notified once, of the whole change.
+    /// Configures the topic's servers, in this order: new ones join, missing ones leave, the others
+    /// stay as they are. Then come the participants that serve, and what the gateway's own
+    /// participant lists. Clients are notified once, of the whole change.
     pub fn configure(
         self: &Arc<Self>,
         servers: &[Arc<Upstream>],
@@ -150,7 +173,10 @@ impl Dispatch {
             let config = &upstream.spec().config;
             let (id, upstream) = (config.name.clone(), Arc::clone(upstream));
             let own_lists = upstream.has_callers_accounts();
-            let renamed = config.curation.iter().flat_map(|curation| curation.renamed());
+            let renamed = config
+                .curation
+                .iter()
+                .flat_map(|curation| curation.renamed());
             let renamed = Arc::new(renamed.collect());
             names.push(UpstreamNames {
                 own_lists,
@@ -158,11 +184,24 @@ impl Dispatch {
                 offered: offer.tools.cloned(),
                 ..UpstreamNames::new(id.clone(), &*config.prefix)
             });
-            let known = old.iter().find(|(known, _)| Arc::ptr_eq(&known.upstream, &upstream));
-            let accounts = || self.context.accounts.server(id.as_str()).filter(|_| own_lists);
+            let known = old
+                .iter()
+                .find(|(known, _)| Arc::ptr_eq(&known.upstream, &upstream));
+            let accounts = || {
+                self.context
+                    .accounts
+                    .server(id.as_str())
+                    .filter(|_| own_lists)
+            };
             let callers = known.and_then(|(known, _)| known.callers.clone());
-            let callers = callers.or_else(|| accounts().map(|accounts| Arc::new(Callers::new(accounts))));
-            all.push(Arc::new(ConfiguredServer { id, upstream, dial_in: None, callers }));
+            let callers =
+                callers.or_else(|| accounts().map(|accounts| Arc::new(Callers::new(accounts))));
+            all.push(Arc::new(ConfiguredServer {
+                id,
+                upstream,
+                dial_in: None,
+                callers,
+            }));
         }
         for server in serving {
             let offered = offer.tools.cloned();
@@ -174,15 +213,30 @@ impl Dispatch {
         }
         self.take(Event::Configure { upstreams: &names });
         let own = ParticipantId::gateway();
-        let (link, handle, capabilities) = (self.own.id, Server::Gateway, Arc::new(Capabilities::gateway()));
-        self.take(Event::Serve { link, server: &own, handle, capabilities });
+        let (link, handle, capabilities) = (
+            self.own.id,
+            Server::Gateway,
+            Arc::new(Capabilities::gateway()),
+        );
+        self.take(Event::Serve {
+            link,
+            server: &own,
+            handle,
+            capabilities,
+        });
         for server in &all {
-            let kept =
-                old.iter().find(|(known, _)| known.id == server.id && known.serves() == server.serves());
+            let kept = old
+                .iter()
+                .find(|(known, _)| known.id == server.id && known.serves() == server.serves());
             let link = kept.map_or_else(|| self.context.link(), |(_, link)| *link);
             let capabilities = Arc::clone(&server.upstream.spec().config.capabilities);
             let handle = Server::Upstream(Arc::clone(server));
-            self.take(Event::Serve { link, server: &server.id, handle, capabilities });
+            self.take(Event::Serve {
+                link,
+                server: &server.id,
+                handle,
+                capabilities,
+            });
         }
         self.note_available();
         self.list_servers();
@@ -195,34 +249,57 @@ impl Dispatch {
     /// Takes of every server whether it runs now.
     pub fn note_available(self: &Arc<Self>) {
         for server in self.servers() {
-            let available = |runs| drop(self.take(Event::Available { server: &server.id, runs }));
+            let available = |runs| {
+                drop(self.take(Event::Available {
+                    server: &server.id,
+                    runs,
+                }))
+            };
             server.upstream.report_available(available);
         }
     }
 
     /// Lists what every server lists now.
     pub fn list_servers(self: &Arc<Self>) {
-        self.servers().iter().for_each(|server| self.list_shared(server, &[]));
+        self.servers()
+            .iter()
+            .for_each(|server| self.list_shared(server, &[]));
     }
 
-    /// Lists these built-in tools, and shows this of all tools. The room keeps what its readers may read if one of them reads it.
+    /// Lists these built-in tools, and shows this of all tools. The room keeps what its readers may
+    /// read if one of them reads it.
     fn list_own(self: &Arc<Self>, offer: Offer<'_>) {
-        let Offer { builtin: built_in, tools_list, .. } = offer;
-        let kept =
-            RingLimits { history: self.settings.topic.history, readable: built_in.contains(&BuiltIn::Room) };
+        let Offer {
+            builtin: built_in,
+            tools_list,
+            ..
+        } = offer;
+        let kept = RingLimits {
+            history: self.settings.topic.history,
+            readable: built_in.contains(&BuiltIn::Room),
+        };
         self.take(Event::Keep { kept });
         let mut manifest = builtin::manifest(built_in);
         manifest.compiled = Compiled::with(&self.context.fields);
         let manifest = Arc::new(manifest);
         let sets = offer.sets.cloned().unwrap_or_default();
         let results = offer.results.cloned().unwrap_or_default();
-        let newer =
-            OwnLists { manifest: Arc::clone(&manifest), tools_list, sets, results: Arc::clone(&results) };
+        let newer = OwnLists {
+            manifest: Arc::clone(&manifest),
+            tools_list,
+            sets,
+            results: Arc::clone(&results),
+        };
         let older = std::mem::replace(&mut *self.own_lists.write(), newer);
         // Callers with a limit of results see other definitions of tools.
         let same = older.tools_list == tools_list && older.results == results;
         let changed: &[ListKind] = if same { &[] } else { &[ListKind::Tools] };
-        self.take(listed(&ParticipantId::gateway(), ListScope::Shared, &[manifest], changed));
+        self.take(listed(
+            &ParticipantId::gateway(),
+            ListScope::Shared,
+            &[manifest],
+            changed,
+        ));
     }
 
     /// What the gateway's own participant lists.
@@ -245,16 +322,21 @@ impl Dispatch {
         Arc::clone(&self.own_lists.read().sets)
     }
 
-    /// The server side of a participant that serves; the one that is there already if nothing about it has changed.
+    /// The server side of a participant that serves; the one that is there already if nothing about
+    /// it has changed.
     fn serving(
         self: &Arc<Self>,
         server: &ServerConfig,
         limits: &Limits,
         old: &[(Arc<ConfiguredServer>, LinkId)],
     ) -> Arc<ConfiguredServer> {
-        let spec = UpstreamSpec { config: server.clone(), limits: limits.servers() };
-        let same =
-            |(known, _): &&(Arc<ConfiguredServer>, LinkId)| known.serves() && *known.upstream.spec() == spec;
+        let spec = UpstreamSpec {
+            config: server.clone(),
+            limits: limits.servers(),
+        };
+        let same = |(known, _): &&(Arc<ConfiguredServer>, LinkId)| {
+            known.serves() && *known.upstream.spec() == spec
+        };
         if let Some((known, _)) = old.iter().find(same) {
             return Arc::clone(known);
         }
@@ -267,7 +349,9 @@ impl Dispatch {
             guard: None,
             identity: lists::handshake::identity(),
             instance: Arc::clone(&self.context.instance),
-            events: Arc::new(Topics(Box::new(move || topic.upgrade().into_iter().collect()))),
+            events: Arc::new(Topics(Box::new(move || {
+                topic.upgrade().into_iter().collect()
+            }))),
             dial_in: Some(Arc::clone(&dialed)),
             numbers: Arc::clone(&self.context.numbers),
             stderr: Arc::default(),
@@ -278,20 +362,36 @@ impl Dispatch {
             kept: Arc::default(),
         };
         let upstream = Upstream::start(spec, environment);
-        Arc::new(ConfiguredServer { id, upstream, dial_in: Some(dialed), callers: None })
+        Arc::new(ConfiguredServer {
+            id,
+            upstream,
+            dial_in: Some(dialed),
+            callers: None,
+        })
     }
 
-    /// Closes the server side of participants that serve no more, or otherwise; and asks those that are connected already what
-    /// they list.
-    fn meet(self: &Arc<Self>, all: &[Arc<ConfiguredServer>], old: &[(Arc<ConfiguredServer>, LinkId)]) {
+    /// Closes the server side of participants that serve no more, or otherwise; and asks those that
+    /// are connected already what they list.
+    fn meet(
+        self: &Arc<Self>,
+        all: &[Arc<ConfiguredServer>],
+        old: &[(Arc<ConfiguredServer>, LinkId)],
+    ) {
         for (gone, _) in old.iter().filter(|(server, _)| server.serves()) {
-            if !all.iter().any(|server| Arc::ptr_eq(&server.upstream, &gone.upstream)) {
+            if !all
+                .iter()
+                .any(|server| Arc::ptr_eq(&server.upstream, &gone.upstream))
+            {
                 let upstream = Arc::clone(&gone.upstream);
                 tokio::spawn(async move { upstream.close().await });
             }
         }
         for server in all {
-            let Some(dialed) = server.dial_in.as_ref().filter(|dialed| dialed.link().is_none()) else {
+            let Some(dialed) = server
+                .dial_in
+                .as_ref()
+                .filter(|dialed| dialed.link().is_none())
+            else {
                 continue;
             };
             dial_in::connected_to(self, server, dialed);
@@ -301,24 +401,31 @@ impl Dispatch {
     fn seats(&self) -> Vec<(Arc<ConfiguredServer>, LinkId)> {
         self.with(|topic| {
             let servers = topic.servers();
-            servers.filter_map(|server| Some((Arc::clone(server.handle.upstream()?), server.link))).collect()
+            servers
+                .filter_map(|server| Some((Arc::clone(server.handle.upstream()?), server.link)))
+                .collect()
         })
     }
 
-    /// While the gateway itself starts: waits until its servers have started, at most for the topic's bound. A server that is not ready
-    /// by then, or that is added later, is listed later, with a notification.
+    /// While the gateway itself starts: waits until its servers have started, at most for the
+    /// topic's bound. A server that is not ready by then, or that is added later, is listed later,
+    /// with a notification.
     pub async fn wait_for_servers(&self) {
         if self.settled.load(Ordering::Acquire) {
             return;
         }
-        self.wait_for_starts(|_| Duration::from_millis(self.context.now_ms())).await;
+        self.wait_for_starts(|_| Duration::from_millis(self.context.now_ms()))
+            .await;
     }
 
-    /// The same before a handshake of this client. A gateway does not wait: two that are servers of each other would wait for one another.
-    /// It is notified of what comes.
+    /// The same before a handshake of this client. A gateway does not wait: two that are servers of
+    /// each other would wait for one another. It is notified of what comes.
     pub async fn wait_for_servers_before(&self, client: &ClientProfile) {
         let own = lists::handshake::identity();
-        let name = client.client_info.as_deref().and_then(|info| json::at(info, &["name"]));
+        let name = client
+            .client_info
+            .as_deref()
+            .and_then(|info| json::at(info, &["name"]));
         if name.is_none() || name != json::at(&own, &["name"]) {
             self.wait_for_servers().await;
         }
@@ -336,8 +443,9 @@ impl Dispatch {
         }
     }
 
-    /// Waits for the servers that have just been started, before a request for something that none has listed yet. A request that will
-    /// be refused waits as long, so that its caller cannot tell what exists by the time.
+    /// Waits for the servers that have just been started, before a request for something that none
+    /// has listed yet. A request that will be refused waits as long, so that its caller cannot tell
+    /// what exists by the time.
     pub async fn wait_for_target(&self, link: &Link, request: &Request) {
         if self.settled.load(Ordering::Acquire) {
             return;
@@ -349,14 +457,20 @@ impl Dispatch {
         }
     }
 
-    /// Opens in the background what a client that has joined is likely to use: the servers that its participant used in the last days.
+    /// Opens in the background what a client that has joined is likely to use: the servers that its
+    /// participant used in the last days.
     fn warm(self: &Arc<Self>, link: &Arc<Link>) {
-        for server in self.servers().into_iter().filter(|server| server.upstream.is_warmed()) {
+        for server in self
+            .servers()
+            .into_iter()
+            .filter(|server| server.upstream.is_warmed())
+        {
             let (dispatch, link) = (Arc::downgrade(self), Arc::clone(link));
             tokio::spawn(async move {
                 server.upstream.warm(&link.caller()).await;
-                let is_here =
-                    |dispatch: Arc<Self>| dispatch.with(|topic| topic.participant(link.id).is_some());
+                let is_here = |dispatch: Arc<Self>| {
+                    dispatch.with(|topic| topic.participant(link.id).is_some())
+                };
                 if !dispatch.upgrade().is_some_and(is_here) {
                     // It has left meanwhile.
                     server.upstream.release(link.id);
@@ -389,13 +503,27 @@ mod tests {
     use crate::link::{Outlet, plain_client};
 
     /// The tools that a client sees whenever it is notified that they have changed.
-    struct Watcher(std::sync::Weak<Dispatch>, LinkId, Arc<platform::Mutex<Vec<Vec<String>>>>);
+    struct Watcher(
+        std::sync::Weak<Dispatch>,
+        LinkId,
+        Arc<platform::Mutex<Vec<Vec<String>>>>,
+    );
 
     impl Outlet for Watcher {
         fn list_changed(&self, list: ListKind) {
-            let snapshot = self.0.upgrade().unwrap().with(|topic| topic.list_snapshot(self.1, None).unwrap());
-            let names = snapshot.list(list).iter().map(|one| one.public.to_string()).collect();
-            self.2.lock().extend((list == ListKind::Tools).then_some(names));
+            let snapshot = self
+                .0
+                .upgrade()
+                .unwrap()
+                .with(|topic| topic.list_snapshot(self.1, None).unwrap());
+            let names = snapshot
+                .list(list)
+                .iter()
+                .map(|one| one.public.to_string())
+                .collect();
+            self.2
+                .lock()
+                .extend((list == ListKind::Tools).then_some(names));
         }
     }
 
@@ -430,8 +558,13 @@ mod tests {
             starts: Arc::default(),
             kept: Arc::default(),
         };
-        let upstream =
-            Upstream::start(UpstreamSpec { config, limits: Limits::default().servers() }, environment);
+        let upstream = Upstream::start(
+            UpstreamSpec {
+                config,
+                limits: Limits::default().servers(),
+            },
+            environment,
+        );
         upstream.settled().await;
         upstream
     }
@@ -441,18 +574,43 @@ mod tests {
         let stage = Stage::new(&["mcp/*"]);
         let (dispatch, ann) = (&stage.dispatch, &stage.ann);
         let (one, other) = (demo("one").await, demo("other").await);
-        dispatch.configure(&[Arc::clone(&one)], &[], &Limits::default(), Offer::default());
+        dispatch.configure(
+            &[Arc::clone(&one)],
+            &[],
+            &Limits::default(),
+            Offer::default(),
+        );
         let (id, seen) = (dispatch.context.link(), Arc::default());
         let watcher = Watcher(Arc::downgrade(dispatch), id, Arc::clone(&seen));
-        let link =
-            Link::new(id, Arc::clone(&ann.participant), Form::Legacy, plain_client(), Arc::new(watcher));
-        let joining = Joining { notified: true, ..Joining::default() };
-        dispatch.join(&link, &ann.participant.capabilities, joining).unwrap();
+        let link = Link::new(
+            id,
+            Arc::clone(&ann.participant),
+            Form::Legacy,
+            plain_client(),
+            Arc::new(watcher),
+        );
+        let joining = Joining {
+            notified: true,
+            ..Joining::default()
+        };
+        dispatch
+            .join(&link, &ann.participant.capabilities, joining)
+            .unwrap();
         for (now, prefix) in [(&other, "other_"), (&one, "one_")] {
-            dispatch.configure(&[Arc::clone(now)], &[], &Limits::default(), Offer::default());
+            dispatch.configure(
+                &[Arc::clone(now)],
+                &[],
+                &Limits::default(),
+                Offer::default(),
+            );
             let announced = std::mem::take(&mut *seen.lock());
-            let [names] = announced.as_slice() else { panic!("{announced:?}") };
-            assert!(!names.is_empty() && names.iter().all(|name| name.starts_with(prefix)), "{names:?}");
+            let [names] = announced.as_slice() else {
+                panic!("{announced:?}")
+            };
+            assert!(
+                !names.is_empty() && names.iter().all(|name| name.starts_with(prefix)),
+                "{names:?}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Mirror: an MCP client's call as its topic's watchers see it (docs/configuration.md, `mcp_calls`).
+//! Mirror: an MCP client's call as its topic's watchers see it (docs/configuration.md,
+//! `mcp_calls`).
 
 use bytes::Bytes;
 use model::{OperationId, Outcome, ParticipantId};
@@ -18,21 +19,37 @@ const INPUT_REQUIRED: &str = "input_required";
 /// Encodes one envelope when its turn comes.
 pub(crate) type Encoder = Box<dyn FnOnce() -> Option<Bytes> + Send>;
 
-/// The encoder of a mirrored call or its end, and the bytes that it holds until then. The call's envelope has the operation's
-/// id.
-pub(crate) fn encoder(mirrored: Mirrored<Live>, shown: McpCalls, context: &Context) -> (usize, Encoder) {
+/// The encoder of a mirrored call or its end, and the bytes that it holds until then. The call's
+/// envelope has the operation's id.
+pub(crate) fn encoder(
+    mirrored: Mirrored<Live>,
+    shown: McpCalls,
+    context: &Context,
+) -> (usize, Encoder) {
     let full = shown == McpCalls::Full;
     let payload = match &mirrored.end {
         None => mirrored.call.request.payload.bytes.len(),
-        Some((_, answer)) => answer.as_ref().map_or(0, |answer| answer.payload.bytes.len()),
+        Some((_, answer)) => answer
+            .as_ref()
+            .map_or(0, |answer| answer.payload.bytes.len()),
     };
     // Taken now, not when the envelope is encoded: time and ids keep the order of the calls.
     let (at_ms, id) = (unix_ms(), context.operation());
-    (payload, Box::new(move || encode(&mirrored, full, id, at_ms)))
+    (
+        payload,
+        Box::new(move || encode(&mirrored, full, id, at_ms)),
+    )
 }
 
 fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) -> Option<Bytes> {
-    let Mirrored { operation, from, to, call, own, end } = mirrored;
+    let Mirrored {
+        operation,
+        from,
+        to,
+        call,
+        own,
+        end,
+    } = mirrored;
     let (request, method, own) = (&call.request, call.request.method.as_str(), own.as_deref());
     let shown = |request: &model::Request| payload::mirrored_request(request, own);
     // The target under the server's own name, if a kind has room for it.
@@ -48,7 +65,9 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
             (Head::Request, *operation, [from, to], payload)
         }
         Some((outcome, answer)) => {
-            let asks = answer.as_ref().is_some_and(|answer| payload::asks_for_input(answer, method));
+            let asks = answer
+                .as_ref()
+                .is_some_and(|answer| payload::asks_for_input(answer, method));
             let verdict = match outcome {
                 _ if asks => INPUT_REQUIRED,
                 Outcome::Ok => "ok",
@@ -57,9 +76,11 @@ fn encode(mirrored: &Mirrored<Live>, full: bool, id: OperationId, at_ms: u64) ->
                 Outcome::Cancelled => "cancelled",
             };
             let whole = answer.as_ref().filter(|_| full && !asks);
-            let whole = whole.map(|answer| payload::answer(&call.shown_answer(answer), method, None));
+            let whole =
+                whole.map(|answer| payload::answer(&call.shown_answer(answer), method, None));
             let whole = whole.filter(|payload| !is_too_deep(payload));
-            let payload = whole.unwrap_or_else(|| mirror::response(*outcome == Outcome::Ok, verdict));
+            let payload =
+                whole.unwrap_or_else(|| mirror::response(*outcome == Outcome::Ok, verdict));
             // An end that is no answer of the server comes from the gateway.
             let sender = match outcome {
                 Outcome::Ok | Outcome::Error => to,

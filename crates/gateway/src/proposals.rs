@@ -1,4 +1,5 @@
-//! Proposals: what is proposed and shown, decided, carried out, written down, and answered to waiting callers.
+//! Proposals: what is proposed and shown, decided, carried out, written down, and answered to
+//! waiting callers.
 
 pub(crate) mod announce;
 pub(crate) mod answer;

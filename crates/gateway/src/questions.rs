@@ -21,28 +21,46 @@ pub(crate) fn ask(
     to: &Receiver<Live>,
 ) {
     let (server, request) = (&asked.server, asked.question.request());
-    let renamed = asked.task.as_ref().and_then(|task| task.shown(&request.payload));
-    let renamed = renamed.map(|payload| Request { payload, ..request.clone() });
+    let renamed = asked
+        .task
+        .as_ref()
+        .and_then(|task| task.shown(&request.payload));
+    let renamed = renamed.map(|payload| Request {
+        payload,
+        ..request.clone()
+    });
     let respell = |own: &str| dispatch.respelled(link, server, own);
-    let question = Questioned { operation, request: renamed.as_ref().unwrap_or(request), respell: &respell };
+    let question = Questioned {
+        operation,
+        request: renamed.as_ref().unwrap_or(request),
+        respell: &respell,
+    };
     let sent = match to {
         Receiver::Call(call) => call.reply().ask(&question),
         Receiver::Link(link) => link.outlet.ask(&question),
     };
     let Err(why) = sent else { return };
     let refusal = match why {
-        Undelivered::Overrun => Refusal::new(RefusalCode::Overloaded, "the client reads too slowly"),
-        Undelivered::OtherForm => {
-            Refusal::new(RefusalCode::Unsupported, "the client cannot be asked this in its protocol revision")
+        Undelivered::Overrun => {
+            Refusal::new(RefusalCode::Overloaded, "the client reads too slowly")
         }
+        Undelivered::OtherForm => Refusal::new(
+            RefusalCode::Unsupported,
+            "the client cannot be asked this in its protocol revision",
+        ),
     };
-    dispatch.take(Event::Answer { link, operation, end: End::Failed(Box::new(refusal)) });
+    dispatch.take(Event::Answer {
+        link,
+        operation,
+        end: End::Failed(Box::new(refusal)),
+    });
     if let Receiver::Call(call) = to {
         dispatch.end_overrun(call, Err(why));
     }
 }
 
-/// Answers a caller for now with the questions about its call, and with a sealed state to come back with.
+/// Answers a caller for now with the questions about its call, and with a sealed state to come back
+/// with.
 pub(crate) fn pause(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
@@ -52,12 +70,17 @@ pub(crate) fn pause(
     let Some(reply) = call.park() else { return };
     let link = reply.request().link.id;
     let entry = |(operation, asked): &(OperationId, Arc<ServerQuestion>)| {
-        asked.entry(*operation, &|own| dispatch.respelled(link, &asked.server, own))
+        asked.entry(*operation, &|own| {
+            dispatch.respelled(link, &asked.server, own)
+        })
     };
     let questions: Vec<_> = questions.iter().filter_map(entry).collect();
     let state = returns::seal(dispatch, call, Why::Asked(call.id, round));
     let result = input::required(&questions, &state);
-    reply.settle(&delivery::own_answer(call.request.payload.form, result), &|_| None);
+    reply.settle(
+        &delivery::own_answer(call.request.payload.form, result),
+        &|_| None,
+    );
 }
 
 /// Sends a client's answer to the server that asked.
@@ -75,14 +98,17 @@ pub(crate) fn settle(asked: &ServerQuestion, answer: Answer) {
 }
 
 impl Dispatch {
-    /// Passes a client's notification on: progress to the sessions that wait for its answer, changed roots to the sessions
-    /// that it owns, the state of a task to the session whose question became it. Others are addressed to no server.
+    /// Passes a client's notification on: progress to the sessions that wait for its answer,
+    /// changed roots to the sessions that it owns, the state of a task to the session whose
+    /// question became it. Others are addressed to no server.
     pub fn client_notice(&self, link: &Link, notice: &Notice) {
         let sessions = match notice.method.as_str() {
             "notifications/progress" => self.asking(link.id),
             "notifications/roots/list_changed" => self.own_sessions(link),
             "notifications/tasks/status" => {
-                let Some(report) = task::report(&notice.payload) else { return };
+                let Some(report) = task::report(&notice.payload) else {
+                    return;
+                };
                 let mut sessions = self.own_sessions(link);
                 sessions.retain(|session| session.has_client_task(&report.named.id));
                 sessions
@@ -113,7 +139,9 @@ impl Dispatch {
     /// The open sessions that this link owns.
     fn own_sessions(&self, link: &Link) -> Vec<Arc<Session>> {
         let servers = self.servers();
-        let open = servers.iter().filter_map(|server| server.upstream.open_session(&link.caller()));
+        let open = servers
+            .iter()
+            .filter_map(|server| server.upstream.open_session(&link.caller()));
         open.filter(|session| session.key().is_own()).collect()
     }
 }

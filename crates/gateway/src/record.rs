@@ -25,14 +25,20 @@ impl<'d> Record<'d> {
         Self(dispatch)
     }
 
-    fn entry<'e>(self, from: &'e str, kind: impl Into<EntryKind<'e>>, verdict: Word) -> AuditEntry<'e>
+    fn entry<'e>(
+        self,
+        from: &'e str,
+        kind: impl Into<EntryKind<'e>>,
+        verdict: Word,
+    ) -> AuditEntry<'e>
     where
         'd: 'e,
     {
         entry(Some(self.0.name().as_str()), from, kind, verdict)
     }
 
-    /// A refusal costs its sender little: of a flood only the first entries are written, then a count.
+    /// A refusal costs its sender little: of a flood only the first entries are written, then a
+    /// count.
     fn write(self, permit: Permit, entry: &AuditEntry<'_>) {
         if entry.verdict == Word::Refused {
             self.0.audit.write_counted(permit, entry);
@@ -59,25 +65,35 @@ impl<'d> Record<'d> {
         };
         let to = to.map(ParticipantId::as_str);
         let shown = permit.keeps_payloads().then(|| call.shown().ok()).flatten();
-        let body = shown.map(|request| request.payload.body_bytes()).filter(|body| !body.is_empty());
+        let body = shown
+            .map(|request| request.payload.body_bytes())
+            .filter(|body| !body.is_empty());
         let entry = AuditEntry {
             own,
             to: to.as_slice(),
             why,
             operation: Some(call.id),
             payload: body,
-            ..self.entry(call.link.participant.id.as_str(), what_of(&call.request), word)
+            ..self.entry(
+                call.link.participant.id.as_str(),
+                what_of(&call.request),
+                word,
+            )
         };
         self.write(permit, &entry);
     }
 
     /// A call that was admitted, and is refused since.
     pub(crate) fn ended(self, call: &Call, cause: Cause) {
-        let to = call.delivered.get().map(|delivered| delivered.server.as_str());
+        let to = call
+            .delivered
+            .get()
+            .map(|delivered| delivered.server.as_str());
         self.refused(call, to, cause.as_str());
     }
 
-    /// A call that was admitted or held, and whose arguments do not fit the input schema of its tool.
+    /// A call that was admitted or held, and whose arguments do not fit the input schema of its
+    /// tool.
     pub(crate) fn unfit(self, call: &Call, server: &ParticipantId) {
         self.refused(call, Some(server.as_str()), crate::unfit::WORD);
     }
@@ -87,7 +103,11 @@ impl<'d> Record<'d> {
             to: to.as_slice(),
             why: Some(why),
             operation: Some(call.id),
-            ..self.entry(call.link.participant.id.as_str(), what_of(&call.request), Word::Refused)
+            ..self.entry(
+                call.link.participant.id.as_str(),
+                what_of(&call.request),
+                Word::Refused,
+            )
         };
         self.write_now(&entry);
     }
@@ -105,21 +125,40 @@ impl<'d> Record<'d> {
             return;
         }
         let to: Vec<&str> = envelope.to().collect();
-        let word = if admitted { Word::Admitted } else { Word::Refused };
+        let word = if admitted {
+            Word::Admitted
+        } else {
+            Word::Refused
+        };
         let payload = Some(envelope.payload());
-        self.write(permit, &AuditEntry { to: &to, why, payload, ..self.entry(from, envelope.kind(), word) });
+        self.write(
+            permit,
+            &AuditEntry {
+                to: &to,
+                why,
+                payload,
+                ..self.entry(from, envelope.kind(), word)
+            },
+        );
     }
 
     /// An envelope of a server in the room.
     pub(crate) fn server_envelope(self, from: &str, to: &[&str], kind: &str, payload: &[u8]) {
         let permit = self.0.audit.reserve_or_count();
-        permit.write(&AuditEntry { to, payload: Some(payload), ..self.entry(from, kind, Word::Admitted) });
+        permit.write(&AuditEntry {
+            to,
+            payload: Some(payload),
+            ..self.entry(from, kind, Word::Admitted)
+        });
     }
 
     /// A message that is no envelope.
     pub(crate) fn malformed(self, from: &str, why: &str) {
         self.0.violations.count(Violation::Malformed);
-        self.write_now(&AuditEntry { why: Some(why), ..self.entry(from, MALFORMED, Word::Refused) });
+        self.write_now(&AuditEntry {
+            why: Some(why),
+            ..self.entry(from, MALFORMED, Word::Refused)
+        });
     }
 
     /// An envelope on which these receivers do not act.
@@ -133,7 +172,8 @@ impl<'d> Record<'d> {
         });
     }
 
-    /// An envelope whose kind and payload differ, or an answer that does not count, on which these receivers do not act.
+    /// An envelope whose kind and payload differ, or an answer that does not count, on which these
+    /// receivers do not act.
     pub(crate) fn mismatched(self, envelope: &Envelope, by: &[&str], why: &str) {
         self.0.violations.count(Violation::Mismatch);
         self.ignored(envelope, by, &format!("mismatch: {why}"));
@@ -141,16 +181,32 @@ impl<'d> Record<'d> {
 
     /// A proposal is open to decisions.
     pub(crate) fn proposed(self, proposal: &ProposalView, call: Option<OperationId>) {
-        let Some(permit) = proposal.content.opening_permit() else { return };
-        let (opened, why) = (&proposal.content.opened, call.map(|call| format!("for the call {call}")));
+        let Some(permit) = proposal.content.opening_permit() else {
+            return;
+        };
+        let (opened, why) = (
+            &proposal.content.opened,
+            call.map(|call| format!("for the call {call}")),
+        );
         let payload = opened.params.as_deref().map(str::as_bytes);
         let entry = self.entry(&opened.by, PROPOSAL, Word::Held);
-        self.proposal(permit, proposal.id, opened, AuditEntry { why: why.as_deref(), payload, ..entry });
+        self.proposal(
+            permit,
+            proposal.id,
+            opened,
+            AuditEntry {
+                why: why.as_deref(),
+                payload,
+                ..entry
+            },
+        );
     }
 
     /// A proposal was not taken.
     pub(crate) fn not_proposed(self, id: OperationId, content: &Proposed, cause: Cause) {
-        let Some(permit) = content.opening_permit() else { return };
+        let Some(permit) = content.opening_permit() else {
+            return;
+        };
         let why = Some(cause.as_str());
         let entry = self.entry(&content.opened.by, PROPOSAL, Word::Refused);
         self.proposal(permit, id, &content.opened, AuditEntry { why, ..entry });
@@ -161,15 +217,30 @@ impl<'d> Record<'d> {
         let permit = proposal.ruling.as_ref().and_then(|ruling| ruling.permit());
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
         let opened = &proposal.content.opened;
-        let edited = proposal.ruling.as_ref().is_some_and(|ruling| ruling.params.is_some());
+        let edited = proposal
+            .ruling
+            .as_ref()
+            .is_some_and(|ruling| ruling.params.is_some());
         let why = match edited {
             true => format!("proposed by {}, arguments edited", opened.by),
             false => format!("proposed by {}", opened.by),
         };
-        let by = proposal.decided_by.as_ref().map_or("", ParticipantId::as_str);
+        let by = proposal
+            .decided_by
+            .as_ref()
+            .map_or("", ParticipantId::as_str);
         let payload = params.map(str::as_bytes);
         let entry = self.entry(by, PROPOSAL, Word::Approved);
-        self.proposal(permit, proposal.id, opened, AuditEntry { why: Some(&why), payload, ..entry });
+        self.proposal(
+            permit,
+            proposal.id,
+            opened,
+            AuditEntry {
+                why: Some(&why),
+                payload,
+                ..entry
+            },
+        );
     }
 
     /// A proposal is over.
@@ -181,14 +252,32 @@ impl<'d> Record<'d> {
             ProposalState::Expired => Word::Expired,
             ProposalState::Failed | ProposalState::Pending | ProposalState::Running => Word::Failed,
         };
-        let decided = matches!(proposal.state, ProposalState::Rejected | ProposalState::Withdrawn);
+        let decided = matches!(
+            proposal.state,
+            ProposalState::Rejected | ProposalState::Withdrawn
+        );
         let ruling = proposal.ruling.as_ref().filter(|_| decided);
-        let permit = ruling.and_then(|ruling| ruling.permit()).or_else(|| proposal.content.ending_permit());
+        let permit = ruling
+            .and_then(|ruling| ruling.permit())
+            .or_else(|| proposal.content.ending_permit());
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
-        let by = proposal.decided_by.as_ref().filter(|_| decided).unwrap_or(&proposal.by);
+        let by = proposal
+            .decided_by
+            .as_ref()
+            .filter(|_| decided)
+            .unwrap_or(&proposal.by);
         let (why, payload) = (proposal.reason.as_deref(), answer.filter(|_| !decided));
         let entry = self.entry(by.as_str(), PROPOSAL, verdict);
-        self.proposal(permit, proposal.id, &proposal.content.opened, AuditEntry { why, payload, ..entry });
+        self.proposal(
+            permit,
+            proposal.id,
+            &proposal.content.opened,
+            AuditEntry {
+                why,
+                payload,
+                ..entry
+            },
+        );
     }
 
     /// A decision that does not count.
@@ -201,19 +290,43 @@ impl<'d> Record<'d> {
         permit: Option<Permit>,
     ) {
         let permit = permit.unwrap_or_else(|| self.0.audit.reserve_or_count());
-        let entry = AuditEntry { why: Some(why), ..self.entry(by.as_str(), PROPOSAL, Word::Refused) };
+        let entry = AuditEntry {
+            why: Some(why),
+            ..self.entry(by.as_str(), PROPOSAL, Word::Refused)
+        };
         match content {
             Some(content) => self.proposal(permit, id, &content.opened, entry),
-            None => self.write(permit, &AuditEntry { operation: Some(id), ..entry }),
+            None => self.write(
+                permit,
+                &AuditEntry {
+                    operation: Some(id),
+                    ..entry
+                },
+            ),
         }
     }
 
     /// Writes what happened to a proposal.
-    fn proposal(self, permit: Permit, id: OperationId, opened: &OpenedProposal, entry: AuditEntry<'_>) {
+    fn proposal(
+        self,
+        permit: Permit,
+        id: OperationId,
+        opened: &OpenedProposal,
+        entry: AuditEntry<'_>,
+    ) {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
         let kind = what(PROPOSAL, &opened.method, opened.context.as_deref());
         let (operation, digest) = (Some(id), Some(opened.digest.as_str()));
-        self.write(permit, &AuditEntry { to: &to, kind, operation, digest, ..entry });
+        self.write(
+            permit,
+            &AuditEntry {
+                to: &to,
+                kind,
+                operation,
+                digest,
+                ..entry
+            },
+        );
     }
 
     /// A request that cannot be proposed.
@@ -235,11 +348,13 @@ impl<'d> Record<'d> {
 }
 
 impl Dispatch {
-    /// Records that a listener's connection was opened (admitted), that the topic rejected it (refused), or that it has ended: in
-    /// order (completed), or because of what the client sent (refused).
+    /// Records that a listener's connection was opened (admitted), that the topic rejected it
+    /// (refused), or that it has ended: in order (completed), or because of what the client sent
+    /// (refused).
     pub fn record_connection(&self, link: &Link, verdict: Word, why: &str) {
         let (topic, participant) = (Some(self.name().as_str()), link.participant.id.as_str());
-        self.audit.write_connection(topic, participant, verdict, why);
+        self.audit
+            .write_connection(topic, participant, verdict, why);
     }
 }
 
@@ -249,5 +364,9 @@ fn what_of(request: &Request) -> EntryKind<'_> {
 
 /// The kind as it was asked for, well formed or not.
 fn what<'w>(head: &'w str, method: &'w str, context: Option<&'w str>) -> EntryKind<'w> {
-    EntryKind { head, method: Some(method), context }
+    EntryKind {
+        head,
+        method: Some(method),
+        context,
+    }
 }

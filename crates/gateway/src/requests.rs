@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use model::{Answer, Notice, ParticipantId, Refusal, Target};
 use platform::millis;
-use topic::{About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Resume, Subject, Verdict};
+use topic::{
+    About, Ask, Cause, End, OperationRef, Parked, Receiver, Request, Resume, Subject, Verdict,
+};
 use upstream::Question;
 use wire::mcp::{input, relay};
 
@@ -16,8 +18,8 @@ use crate::returns::{self, Return};
 use store::recorder::Permit;
 
 use crate::{
-    apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, narrow_names, record::Record,
-    results, skills, tasks,
+    apps, builtin, delivery, dispatch::Dispatch, manifests::Announcement, narrow_names,
+    record::Record, results, skills, tasks,
 };
 
 impl Dispatch {
@@ -35,9 +37,8 @@ impl Dispatch {
         let back = returns::open(self, link, &incoming.request, incoming.state.as_deref());
         let id = match &back {
             Ok(Return::Paused { call, .. }) => *call,
-            Ok(Return::None | Return::Server(_) | Return::Anew { .. } | Return::Proposal(_)) | Err(_) => {
-                self.context.operation()
-            }
+            Ok(Return::None | Return::Server(_) | Return::Anew { .. } | Return::Proposal(_))
+            | Err(_) => self.context.operation(),
         };
         let comes_back = !matches!(back, Ok(Return::None | Return::Server(_)));
         if let Ok(Return::Server(state)) = &back
@@ -76,34 +77,64 @@ impl Dispatch {
             Err(_) if !is_recorded => Permit::none(),
             Err(refusal) => {
                 let (refusal, cause) = (Box::new(refusal), Cause::LogUnavailable);
-                self.run(Effect::Refuse { call: Arc::clone(&call), refusal, cause });
+                self.run(Effect::Refuse {
+                    call: Arc::clone(&call),
+                    refusal,
+                    cause,
+                });
                 return call;
             }
         };
         let back = back.map_err(|refusal| (refusal, Cause::Malformed));
-        let back = match back.and_then(|back| call.hold().map_err(|full| (full, Cause::Limit)).map(|()| back))
-        {
+        let back = match back.and_then(|back| {
+            call.hold()
+                .map_err(|full| (full, Cause::Limit))
+                .map(|()| back)
+        }) {
             Ok(back) => back,
             Err((refusal, cause)) => {
                 let (refusal, verdict) = (Box::new(refusal), Verdict::Refused(cause));
                 self.count(&verdict);
                 Record::of(self).request(permit, &call, &verdict);
-                self.run(Effect::Refuse { call: Arc::clone(&call), refusal, cause });
+                self.run(Effect::Refuse {
+                    call: Arc::clone(&call),
+                    refusal,
+                    cause,
+                });
                 return call;
             }
         };
         let (link, operation, tag) = (link.id, call.id, call.tag.clone());
         let parked = match back {
             Return::None | Return::Server(_) | Return::Anew { .. } => None,
-            Return::Proposal(proposal) => Some(Parked::Proposal { proposal, until_ms: self.hold_until_ms() }),
+            Return::Proposal(proposal) => Some(Parked::Proposal {
+                proposal,
+                until_ms: self.hold_until_ms(),
+            }),
             Return::Paused { round, answers, .. } => Some(Parked::Questions { round, answers }),
         };
         let event = match parked {
-            Some(parked) => Event::Resume(Resume { link, operation, tag, parked, call: Arc::clone(&call) }),
+            Some(parked) => Event::Resume(Resume {
+                link,
+                operation,
+                tag,
+                parked,
+                call: Arc::clone(&call),
+            }),
             None => {
                 let (method, returns) = (call.request.method.clone(), call.parks != Parks::Words);
                 let call = Arc::clone(&call);
-                let request = Request { link, operation, tag, method, target, interest, logs, returns, call };
+                let request = Request {
+                    link,
+                    operation,
+                    tag,
+                    method,
+                    target,
+                    interest,
+                    logs,
+                    returns,
+                    call,
+                };
                 Event::Request(request)
             }
         };
@@ -120,12 +151,17 @@ impl Dispatch {
 
     /// When the caller of a call that is held from now on is answered for now.
     pub(crate) fn hold_until_ms(&self) -> u64 {
-        self.context.now_ms().saturating_add(millis(self.settings.limits.hold))
+        self.context
+            .now_ms()
+            .saturating_add(millis(self.settings.limits.hold))
     }
 
     /// Cancels the request that a client gave this name.
     pub fn cancel(self: &Arc<Self>, link: &Link, tag: Tag) {
-        self.take(Event::Cancel { link: link.id, which: OperationRef::Tag(tag) });
+        self.take(Event::Cancel {
+            link: link.id,
+            which: OperationRef::Tag(tag),
+        });
     }
 
     /// Cancels a call whose caller has gone.
@@ -134,7 +170,10 @@ impl Dispatch {
         if call.was_answered() {
             return;
         }
-        self.take(Event::Cancel { link: call.link.id, which: OperationRef::Id(call.id) });
+        self.take(Event::Cancel {
+            link: call.link.id,
+            which: OperationRef::Id(call.id),
+        });
     }
 
     /// Cancels a call whose caller reads too slowly.
@@ -158,14 +197,31 @@ impl Dispatch {
     /// Takes a client's answer to the question of this number.
     pub fn answer_question(self: &Arc<Self>, link: &Link, number: u64, answer: Answer) {
         let operation = self.context.numbered(number);
-        let end = End::Answered { outcome: answer.outcome, answer };
-        self.take(Event::Answer { link: link.id, operation, end });
+        let end = End::Answered {
+            outcome: answer.outcome,
+            answer,
+        };
+        self.take(Event::Answer {
+            link: link.id,
+            operation,
+            end,
+        });
     }
 
     /// Takes a server's notification.
-    pub(crate) fn notice(self: &Arc<Self>, server: &ParticipantId, subject: Subject<'_>, notice: Notice) {
+    pub(crate) fn notice(
+        self: &Arc<Self>,
+        server: &ParticipantId,
+        subject: Subject<'_>,
+        notice: Notice,
+    ) {
         let level = relay::log_level(&notice).and_then(|level| level.parse().ok());
-        self.take(Event::Notice { server, subject, level, notice });
+        self.take(Event::Notice {
+            server,
+            subject,
+            level,
+            notice,
+        });
     }
 
     /// Takes a server's question.
@@ -174,7 +230,14 @@ impl Dispatch {
         let tag = Tag::of_server(question.instance(), question.id().clone());
         let (operation, method) = (self.context.operation(), question.request().method.clone());
         let (tag, question) = (Some(tag), Arc::new(asked));
-        self.take(Event::Ask(Ask { server: &server, operation, tag, about, method, question }));
+        self.take(Event::Ask(Ask {
+            server: &server,
+            operation,
+            tag,
+            about,
+            method,
+            question,
+        }));
     }
 }
 
@@ -185,7 +248,10 @@ impl CallTopic for Dispatch {
             // Only 2025-11-25 has messages that belong to tasks.
             Some(session) if session.era() != call.request.payload.form => {
                 let payload = wire::mcp::task::unrelated(&notice.payload);
-                Notice { payload: payload.unwrap_or_else(|| notice.payload.clone()), ..notice }
+                Notice {
+                    payload: payload.unwrap_or_else(|| notice.payload.clone()),
+                    ..notice
+                }
             }
             Some(session) => self.tasks.rename_notice(&session, notice),
             None => notice,
@@ -197,7 +263,12 @@ impl CallTopic for Dispatch {
         let on = call.session();
         let session = on.as_ref().map(Arc::downgrade).unwrap_or_default();
         let task = call.task.asking().cloned();
-        let asked = ServerQuestion { question, session, server: delivered.server.clone(), task };
+        let asked = ServerQuestion {
+            question,
+            session,
+            server: delivered.server.clone(),
+            task,
+        };
         self.ask(asked, About::Call(call.id));
         if let Some(on) = on {
             delivery::move_unsent(&self, call, &on);
@@ -215,9 +286,16 @@ impl CallTopic for Dispatch {
             false => Ok(answer),
         });
         let end = match end {
-            Ok(answer) => End::Answered { outcome: answer.outcome, answer },
+            Ok(answer) => End::Answered {
+                outcome: answer.outcome,
+                answer,
+            },
             Err(refusal) => End::Failed(Box::new(refusal)),
         };
-        self.take(Event::Answer { link: delivered.link, operation: call.id, end });
+        self.take(Event::Answer {
+            link: delivered.link,
+            operation: call.id,
+            end,
+        });
     }
 }

@@ -1,8 +1,10 @@
-//! Results of tools that are too large for their callers: kept in memory for a while, and read by their callers alone.
+//! Results of tools that are too large for their callers: kept in memory for a while, and read by
+//! their callers alone.
 //!
-//! A caller has a limit if its participant or its topic has one (`result_bytes_max`). A longer result is kept in the topic for its
-//! caller, who gets its first page and a link ([`wire::mcp::large`]). Reading it needs no capability, as it was the caller's before;
-//! for all others, the next bearer of the caller's name among them, it does not exist.
+//! A caller has a limit if its participant or its topic has one (`result_bytes_max`). A longer
+//! result is kept in the topic for its caller, who gets its first page and a link
+//! ([`wire::mcp::large`]). Reading it needs no capability, as it was the caller's before; for all
+//! others, the next bearer of the caller's name among them, it does not exist.
 
 pub(crate) mod asked;
 pub(crate) mod store;
@@ -22,7 +24,8 @@ use asked::asked_id;
 /// The methods whose results are those of tools, or have them.
 const METHODS: [&str; 3] = ["tools/call", "tasks/result", "tasks/get"];
 
-/// The answer that a caller gets in place of this one, if this one is too large for it: its first page, and where the rest is.
+/// The answer that a caller gets in place of this one, if this one is too large for it: its first
+/// page, and where the rest is.
 #[inline]
 pub(crate) fn cut(
     dispatch: &Arc<Dispatch>,
@@ -59,21 +62,38 @@ fn cut_long(
     let id = Dispatch::secret_id().to_string();
     let links = caller.client().version >= Version::V2025_06_18;
     let cut = |result: &[u8]| {
-        let Cut { result, kept } = large::cut(result, Receiver { limit, id: &id, links })?;
+        let Cut { result, kept } = large::cut(
+            result,
+            Receiver {
+                limit,
+                id: &id,
+                links,
+            },
+        )?;
         Some((result, kept))
     };
     let (body, kept) = match method {
         "tasks/get" => large::in_task(result, cut)?,
         _ => cut(result)?,
     };
-    dispatch.results.keep(&id, owner(dispatch, participant), participant, kept);
-    Some(Answer { outcome: Outcome::Ok, payload: Payload::body(form, body) })
+    dispatch
+        .results
+        .keep(&id, owner(dispatch, participant), participant, kept);
+    Some(Answer {
+        outcome: Outcome::Ok,
+        payload: Payload::body(form, body),
+    })
 }
 
 /// Whether a request reads a result that is kept for its caller.
 pub(crate) fn is_own(dispatch: &Dispatch, participant: &ParticipantId, request: &Request) -> bool {
     let id = asked_id(request);
-    id.is_some_and(|id| dispatch.results.find(id, &owner(dispatch, participant)).is_some())
+    id.is_some_and(|id| {
+        dispatch
+            .results
+            .find(id, &owner(dispatch, participant))
+            .is_some()
+    })
 }
 
 /// The answer to `resources/read` of a kept result.
@@ -81,21 +101,36 @@ pub(crate) fn is_own(dispatch: &Dispatch, participant: &ParticipantId, request: 
 /// # Errors
 /// The refusal of what is not kept for this caller, or does not exist of it.
 pub(crate) fn read(dispatch: &Dispatch, call: &Call) -> Result<Vec<u8>, Refusal> {
-    let uri = call.request.target.as_ref().map(Target::as_str).unwrap_or_default();
+    let uri = call
+        .request
+        .target
+        .as_ref()
+        .map(Target::as_str)
+        .unwrap_or_default();
     let owner = owner(dispatch, &call.link.participant.id);
-    let found = asked_id(&call.request).and_then(|id| Some((id, dispatch.results.find(id, &owner)?)));
+    let found =
+        asked_id(&call.request).and_then(|id| Some((id, dispatch.results.find(id, &owner)?)));
     let Some((id, kept)) = found else {
-        return Err(*topic::request_refusal(Cause::Unknown, Some(topic::Target::Uri(uri))));
+        return Err(*topic::request_refusal(
+            Cause::Unknown,
+            Some(topic::Target::Uri(uri)),
+        ));
     };
     let malformed = |why: String| {
         Refusal::new(RefusalCode::Malformed, why)
             .hint(format!("read {URI}{id}?page=1, or {URI}{id}?search=TEXT"))
     };
     let asked = Asked::of(uri).map_err(malformed)?;
-    kept.read(id, &asked, call.request.payload.form).map_err(malformed)
+    kept.read(id, &asked, call.request.payload.form)
+        .map_err(malformed)
 }
 
 /// The participant as its results know it: the next bearer of an issued name is another one.
 fn owner(dispatch: &Dispatch, participant: &ParticipantId) -> String {
-    dispatch.context.sealer.incarnations().bearer(participant.as_str()).into_owned()
+    dispatch
+        .context
+        .sealer
+        .incarnations()
+        .bearer(participant.as_str())
+        .into_owned()
 }

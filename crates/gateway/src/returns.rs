@@ -1,4 +1,5 @@
-//! Callers that were answered for now and come back: the sealed states that they hold (`requestState`), and what these open.
+//! Callers that were answered for now and come back: the sealed states that they hold
+//! (`requestState`), and what these open.
 
 use access::Purpose;
 use model::{Answer, Form, OperationId, ParticipantId, Refusal, RefusalCode, Request};
@@ -11,12 +12,20 @@ use crate::{call::Call, dispatch::Dispatch, incoming::named, link::Link};
 const STATE_MS: u64 = 24 * 3600 * 1000;
 /// Longest state of the gateway, in bytes.
 const STATE_BYTES_MAX: usize = 1024;
-/// Beginning of each state of the gateway, so that a changed one is refused and not taken for a server's.
+/// Beginning of each state of the gateway, so that a changed one is refused and not taken for a
+/// server's.
 const PREFIX: &str = "portmoot.";
-const STATE: Purpose = Purpose { name: "state", valid_ms: STATE_MS };
-/// Beginning of each state of a server that the gateway has sealed: none is given on to a caller as it is.
+const STATE: Purpose = Purpose {
+    name: "state",
+    valid_ms: STATE_MS,
+};
+/// Beginning of each state of a server that the gateway has sealed: none is given on to a caller as
+/// it is.
 const SERVER_PREFIX: &str = "portmoot-server.";
-const SERVER_STATE: Purpose = Purpose { name: "server state", valid_ms: STATE_MS };
+const SERVER_STATE: Purpose = Purpose {
+    name: "server state",
+    valid_ms: STATE_MS,
+};
 
 /// Why a caller was answered for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,29 +45,47 @@ pub(crate) enum Return {
     None,
     /// To its server, which gave it this state.
     Server(String),
-    /// To a request that was answered with a link to a connect page, and is made anew. The flag says whether the person refused to open it.
+    /// To a request that was answered with a link to a connect page, and is made anew. The flag
+    /// says whether the person refused to open it.
     Anew { declined: bool },
     /// To a proposal.
     Proposal(OperationId),
     /// To a paused call, with answers to questions of these ids.
-    Paused { call: OperationId, round: u32, answers: Vec<(OperationId, Answer)> },
+    Paused {
+        call: OperationId,
+        round: u32,
+        answers: Vec<(OperationId, Answer)>,
+    },
 }
 
-/// Seals the state with which the caller of a call comes back: good for its participant and for this very request.
+/// Seals the state with which the caller of a call comes back: good for its participant and for
+/// this very request.
 pub(crate) fn seal(dispatch: &Dispatch, call: &Call, why: Why) -> String {
-    let bound = input::binding(&call.request).map(|digest| digest.to_string()).unwrap_or_default();
+    let bound = input::binding(&call.request)
+        .map(|digest| digest.to_string())
+        .unwrap_or_default();
     let text = match why {
         Why::Held(proposal) => format!("held {proposal} 0 {bound}"),
         Why::Asked(operation, round) => format!("asked {operation} {round} {bound}"),
         Why::Connect => format!("connect {} 0 {bound}", call.id),
     };
-    let sealed = STATE.seal(&dispatch.context.sealer, &call.link.participant.id, unix_ms(), &text);
+    let sealed = STATE.seal(
+        &dispatch.context.sealer,
+        &call.link.participant.id,
+        unix_ms(),
+        &text,
+    );
     format!("{PREFIX}{sealed}")
 }
 
-/// The answer with the state sealed that a modern server gives its caller with questions: good for the caller's participant, this server
-/// and this target. A server that all callers use by one account could not tell them apart. `None` for an answer without one.
-pub(crate) fn with_sealed_state(dispatch: &Dispatch, call: &Call, answer: &Answer) -> Option<Answer> {
+/// The answer with the state sealed that a modern server gives its caller with questions: good for
+/// the caller's participant, this server and this target. A server that all callers use by one
+/// account could not tell them apart. `None` for an answer without one.
+pub(crate) fn with_sealed_state(
+    dispatch: &Dispatch,
+    call: &Call,
+    answer: &Answer,
+) -> Option<Answer> {
     if call.request.payload.form != Form::Modern {
         return None;
     }
@@ -68,15 +95,33 @@ pub(crate) fn with_sealed_state(dispatch: &Dispatch, call: &Call, answer: &Answe
     if *server == ParticipantId::gateway() {
         return None;
     }
-    let bound = input::target_binding(&call.request).map(|digest| digest.to_string()).unwrap_or_default();
+    let bound = input::target_binding(&call.request)
+        .map(|digest| digest.to_string())
+        .unwrap_or_default();
     let text = format!("{server} {bound} {state}");
-    let sealed = SERVER_STATE.seal(&dispatch.context.sealer, &call.link.participant.id, unix_ms(), &text);
+    let sealed = SERVER_STATE.seal(
+        &dispatch.context.sealer,
+        &call.link.participant.id,
+        unix_ms(),
+        &text,
+    );
     input::with_state(answer, &format!("{SERVER_PREFIX}{sealed}"))
 }
 
-/// The state of the server, if it was sealed for this participant, the server to which the request goes, and its target.
-fn open_servers(dispatch: &Dispatch, link: &Link, request: &Request, sealed: &str) -> Option<String> {
-    let text = SERVER_STATE.open(&dispatch.context.sealer, &link.participant.id, unix_ms(), sealed)?;
+/// The state of the server, if it was sealed for this participant, the server to which the request
+/// goes, and its target.
+fn open_servers(
+    dispatch: &Dispatch,
+    link: &Link,
+    request: &Request,
+    sealed: &str,
+) -> Option<String> {
+    let text = SERVER_STATE.open(
+        &dispatch.context.sealer,
+        &link.participant.id,
+        unix_ms(),
+        sealed,
+    )?;
     // The server's state comes last: it may have blanks of its own.
     let mut parts = text.splitn(3, ' ');
     let (server, bound, state) = (parts.next()?, parts.next()?, parts.next()?);
@@ -90,34 +135,50 @@ fn open_servers(dispatch: &Dispatch, link: &Link, request: &Request, sealed: &st
 /// Opens the state of a request.
 ///
 /// # Errors
-/// The refusal of a state that was changed, is too old, was sealed for another participant or request, or comes with answers that
-/// cannot be read.
+/// The refusal of a state that was changed, is too old, was sealed for another participant or
+/// request, or comes with answers that cannot be read.
 pub(crate) fn open(
     dispatch: &Dispatch,
     link: &Link,
     request: &Request,
     state: Option<&str>,
 ) -> Result<Return, Refusal> {
-    let Some(state) = state else { return Ok(Return::None) };
+    let Some(state) = state else {
+        return Ok(Return::None);
+    };
     if let Some(sealed) = state.strip_prefix(SERVER_PREFIX) {
-        return open_servers(dispatch, link, request, sealed).map(Return::Server).ok_or_else(unknown);
+        return open_servers(dispatch, link, request, sealed)
+            .map(Return::Server)
+            .ok_or_else(unknown);
     }
-    let sealed =
-        state.strip_prefix(PREFIX).filter(|sealed| sealed.len() <= STATE_BYTES_MAX).ok_or_else(unknown)?;
+    let sealed = state
+        .strip_prefix(PREFIX)
+        .filter(|sealed| sealed.len() <= STATE_BYTES_MAX)
+        .ok_or_else(unknown)?;
     let (sealer, who) = (&dispatch.context.sealer, &link.participant.id);
-    let text = STATE.open(sealer, who, unix_ms(), sealed).ok_or_else(unknown)?;
+    let text = STATE
+        .open(sealer, who, unix_ms(), sealed)
+        .ok_or_else(unknown)?;
     let (why, bound) = read(&text).ok_or_else(unknown)?;
     if input::binding(request).is_none_or(|digest| digest.to_string() != bound) {
         return Err(unknown());
     }
     match why {
         Why::Held(proposal) => Ok(Return::Proposal(proposal)),
-        Why::Connect => Ok(Return::Anew { declined: input::declines(&responses(request)?) }),
+        Why::Connect => Ok(Return::Anew {
+            declined: input::declines(&responses(request)?),
+        }),
         Why::Asked(call, round) => {
             let answers = responses(request)?;
             let id = |key: &str| Some(dispatch.context.numbered(key.parse().ok()?));
-            let answers = answers.into_iter().filter_map(|(key, answer)| Some((id(&key)?, answer)));
-            Ok(Return::Paused { call, round, answers: answers.collect() })
+            let answers = answers
+                .into_iter()
+                .filter_map(|(key, answer)| Some((id(&key)?, answer)));
+            Ok(Return::Paused {
+                call,
+                round,
+                answers: answers.collect(),
+            })
         }
     }
 }
@@ -127,8 +188,12 @@ pub(crate) fn open(
 /// # Errors
 /// A refusal of answers that cannot be read.
 pub(crate) fn responses(request: &Request) -> Result<Vec<(String, Answer)>, Refusal> {
-    input::responses(request)
-        .ok_or_else(|| Refusal::new(RefusalCode::Malformed, "`inputResponses` must be an object of objects"))
+    input::responses(request).ok_or_else(|| {
+        Refusal::new(
+            RefusalCode::Malformed,
+            "`inputResponses` must be an object of objects",
+        )
+    })
 }
 
 /// The refusal of a state that is no good.

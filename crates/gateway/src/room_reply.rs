@@ -1,4 +1,5 @@
-//! Reply to an envelope: answers, notifications and refusals of a call that came from the room (MCPx v0.1, section 3.1.2).
+//! Reply to an envelope: answers, notifications and refusals of a call that came from the room
+//! (MCPx v0.1, section 3.1.2).
 
 use std::sync::{Arc, Weak};
 
@@ -10,8 +11,9 @@ use crate::call::{Call, Reply};
 use crate::dispatch::Dispatch;
 use crate::link::{Passed, Respell, Undelivered};
 
-/// The way back of a call that came as an envelope, or of an approved proposal that the gateway has a server carry out: an
-/// envelope of the server to the sender and, if the call carries out a proposal, to its proposer.
+/// The way back of a call that came as an envelope, or of an approved proposal that the gateway has
+/// a server carry out: an envelope of the server to the sender and, if the call carries out a
+/// proposal, to its proposer.
 pub(crate) struct RoomReply {
     dispatch: Weak<Dispatch>,
     /// The server.
@@ -35,12 +37,24 @@ impl RoomReply {
         envelope: &str,
     ) -> Self {
         let (dispatch, correlation) = (Arc::downgrade(dispatch), envelope.to_owned());
-        Self { dispatch, from: server.clone(), to, kind, correlation, alone: None }
+        Self {
+            dispatch,
+            from: server.clone(),
+            to,
+            kind,
+            correlation,
+            alone: None,
+        }
     }
 
     fn send(&self, call: &Call, kind: &str, payload: &[u8]) {
-        let Some(dispatch) = self.dispatch.upgrade() else { return };
-        let proposal = call.delivered.get().and_then(|delivered| delivered.proposal);
+        let Some(dispatch) = self.dispatch.upgrade() else {
+            return;
+        };
+        let proposal = call
+            .delivered
+            .get()
+            .and_then(|delivered| delivered.proposal);
         let proposer = proposal.and_then(|id| dispatch.with(|topic| Some(topic.proposal(id)?.by)));
         let to = receivers(&self.to, proposer.as_ref().map(ParticipantId::as_str));
         let Some(link) = self.alone else {
@@ -53,12 +67,20 @@ impl RoomReply {
 impl Reply for RoomReply {
     fn settle(&self, call: &Call, answer: &Answer, _: &Respell<'_>) {
         let id = call.tag.as_ref().map(|tag| &tag.id);
-        self.send(call, &self.kind, &payload::room_answer(answer, call.request.method.as_str(), id));
+        self.send(
+            call,
+            &self.kind,
+            &payload::room_answer(answer, call.request.method.as_str(), id),
+        );
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
         let id = call.tag.as_ref().map(|tag| &tag.id);
-        self.send(call, &self.kind, &payload::refused(refusal, call.request.method.as_str(), id));
+        self.send(
+            call,
+            &self.kind,
+            &payload::refused(refusal, call.request.method.as_str(), id),
+        );
     }
 
     fn notify(&self, call: &Call, notice: &Passed<'_>) -> Result<(), Undelivered> {

@@ -16,16 +16,34 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
     match effect {
         Effect::NotJoined { handle, refusal } => _ = handle.rejected.set(refusal),
         Effect::Closed { handle, why } => membership::closed(dispatch, &handle, why),
-        Effect::Withhold { handle, message, refusal } => {
+        Effect::Withhold {
+            handle,
+            message,
+            refusal,
+        } => {
             envelopes::withhold(dispatch, &handle, &message, &refusal);
         }
-        Effect::Receive { link, server, message } => {
-            dial_in::receive(dispatch, link, server.as_ref(), &message)
-        }
-        Effect::Ignore { from, message, by, why } => {
+        Effect::Receive {
+            link,
+            server,
+            message,
+        } => dial_in::receive(dispatch, link, server.as_ref(), &message),
+        Effect::Ignore {
+            from,
+            message,
+            by,
+            why,
+        } => {
             envelopes::ignored(dispatch, &from, &message, &by, why);
         }
-        Effect::Deliver { call, link, server, own, logs, proposal } => {
+        Effect::Deliver {
+            call,
+            link,
+            server,
+            own,
+            logs,
+            proposal,
+        } => {
             delivery::note(dispatch, &call, (&server, link), logs, proposal.as_deref());
             match &server {
                 Server::Gateway => builtin::serve(dispatch, &call),
@@ -36,15 +54,32 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
                 }
             }
         }
-        Effect::Hold { call, to, server, own } => open::held(dispatch, &call, &to, &server, own),
+        Effect::Hold {
+            call,
+            to,
+            server,
+            own,
+        } => open::held(dispatch, &call, &to, &server, own),
         Effect::Park { call, proposal } => answer::park(dispatch, &call, &proposal),
-        Effect::Pause { call, round, questions } => questions::pause(dispatch, &call, round, &questions),
+        Effect::Pause {
+            call,
+            round,
+            questions,
+        } => questions::pause(dispatch, &call, round, &questions),
         Effect::Report { call, proposal } => answer::report(dispatch, &call, &proposal),
-        Effect::Settle { call, answer, proposal } => match proposal {
+        Effect::Settle {
+            call,
+            answer,
+            proposal,
+        } => match proposal {
             Some(proposal) => answer::settle(dispatch, &call, answer, &proposal),
             None => delivery::settle(dispatch, &call, answer),
         },
-        Effect::Refuse { call, refusal, cause } => {
+        Effect::Refuse {
+            call,
+            refusal,
+            cause,
+        } => {
             // One that was never delivered is on record with its verdict.
             if call.delivered.get().is_some() {
                 Record::of(dispatch).ended(&call, cause);
@@ -59,19 +94,32 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             call.reply().abandon();
         }
         Effect::Cancel { call } => call.cancel_at_server("the client cancelled the request"),
-        Effect::Ask { operation, question, link, to } => {
-            questions::ask(dispatch, operation, &question, link, &to)
-        }
+        Effect::Ask {
+            operation,
+            question,
+            link,
+            to,
+        } => questions::ask(dispatch, operation, &question, link, &to),
         Effect::SettleAsk { question, answer } => questions::settle(&question, answer),
         Effect::RefuseAsk { question, refusal } => question.question.refuse(&refusal),
         Effect::CancelAsk { operation, to } => match to {
             Receiver::Call(call) => call.reply().withdraw_question(operation),
             Receiver::Link(link) => link.outlet.withdraw_question(operation),
         },
-        Effect::Notify { to, notice, public, about } => {
-            let passed = Passed { notice: &notice, public: public.as_deref(), about: about.as_deref() };
+        Effect::Notify {
+            to,
+            notice,
+            public,
+            about,
+        } => {
+            let passed = Passed {
+                notice: &notice,
+                public: public.as_deref(),
+                about: about.as_deref(),
+            };
             match to {
-                // Another task has answered it for now: the topic keeps this until its caller is back.
+                // Another task has answered it for now: the topic keeps this until its caller is
+                // back.
                 Receiver::Call(call) if call.is_parked() => delivery::miss(dispatch, &call, notice),
                 Receiver::Call(call) if passed.suits(call.link.form) => {
                     dispatch.end_overrun(&call, call.reply().notify(&passed));
@@ -85,14 +133,33 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             let announcements = to.into_iter().map(|to| (list, to)).collect();
             dispatch.announce_lists(dispatch.announcements.pass(announcements));
         }
-        Effect::Unsubscribe { handle, server, own } => listen::unsubscribe(dispatch, &handle, &server, &own),
+        Effect::Unsubscribe {
+            handle,
+            server,
+            own,
+        } => listen::unsubscribe(dispatch, &handle, &server, &own),
         Effect::Unwatch { handle, tasks } => listen::unwatch(dispatch, &handle, &tasks),
-        Effect::Store { proposal, content, record } => journal::store(dispatch, proposal, content, record),
+        Effect::Store {
+            proposal,
+            content,
+            record,
+        } => journal::store(dispatch, proposal, content, record),
         Effect::Proposed { proposal } => announce::proposed(dispatch, &proposal),
-        Effect::NotProposed { proposal, by, content, held, refusal, cause } => {
+        Effect::NotProposed {
+            proposal,
+            by,
+            content,
+            held,
+            refusal,
+            cause,
+        } => {
             announce::not_proposed(dispatch, proposal, &by, &content, held, &refusal, cause);
         }
-        Effect::Rejected { by, envelope, refusal } => {
+        Effect::Rejected {
+            by,
+            envelope,
+            refusal,
+        } => {
             announce::no_proposal(dispatch, &by, &envelope, &refusal.to_string());
         }
         Effect::Remind { handle, proposal } => announce::remind(dispatch, &handle, &proposal),

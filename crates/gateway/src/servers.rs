@@ -1,4 +1,5 @@
-//! Servers' events outside of calls: lists, notifications, questions to a session's owner, ends of sessions.
+//! Servers' events outside of calls: lists, notifications, questions to a session's owner, ends of
+//! sessions.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::proposals::describe;
 use crate::tasks::{awaiting, notices, relay as tasks};
 use crate::{dispatch::Dispatch, incoming::Tag};
 
-/// Passes what the sessions of a server send outside of calls to the topics in which the server takes part.
+/// Passes what the sessions of a server send outside of calls to the topics in which the server
+/// takes part.
 pub struct Topics(pub Box<dyn Fn() -> Vec<Arc<Dispatch>> + Send + Sync>);
 
 impl SessionEvents for Topics {
@@ -21,12 +23,18 @@ impl SessionEvents for Topics {
         let topics = self.0();
         match &event {
             SessionEvent::Question(question) => {
-                if !topics.iter().any(|dispatch| dispatch.session_question(session, question)) {
-                    let refusal = Refusal::new(RefusalCode::Unsupported, "no client can be asked this");
+                if !topics
+                    .iter()
+                    .any(|dispatch| dispatch.session_question(session, question))
+                {
+                    let refusal =
+                        Refusal::new(RefusalCode::Unsupported, "no client can be asked this");
                     question.refuse(&refusal);
                 }
             }
-            _ => topics.iter().for_each(|dispatch| dispatch.session_event(session, &event)),
+            _ => topics
+                .iter()
+                .for_each(|dispatch| dispatch.session_event(session, &event)),
         }
     }
 
@@ -40,14 +48,17 @@ impl SessionEvents for Topics {
 
     fn is_here(&self, link: LinkId) -> bool {
         let is_connected = |dispatch: &Arc<Dispatch>| {
-            let (handle, is_busy) = dispatch.with(|topic| (topic.handle(link), topic.is_busy(link)));
+            let (handle, is_busy) =
+                dispatch.with(|topic| (topic.handle(link), topic.is_busy(link)));
             handle.is_some_and(|link| is_busy || link.outlet.is_connected())
         };
         self.0().iter().any(is_connected)
     }
 
     fn available(&self, server: &str, runs: bool) {
-        let Ok(server) = &ParticipantId::new(server) else { return };
+        let Ok(server) = &ParticipantId::new(server) else {
+            return;
+        };
         for dispatch in self.0() {
             dispatch.take(Event::Available { server, runs });
         }
@@ -57,7 +68,12 @@ impl SessionEvents for Topics {
 impl Dispatch {
     /// The configured servers that take part, in the order of the configuration.
     pub fn servers(&self) -> Vec<Arc<ConfiguredServer>> {
-        self.with(|topic| topic.servers().filter_map(|server| server.handle.upstream().cloned()).collect())
+        self.with(|topic| {
+            topic
+                .servers()
+                .filter_map(|server| server.handle.upstream().cloned())
+                .collect()
+        })
     }
 
     /// A configured server that takes part.
@@ -76,7 +92,11 @@ impl Dispatch {
     }
 
     /// The server of a link's request, and its own spelling of the target.
-    pub fn route(&self, link: LinkId, target: Target<'_>) -> Option<(Arc<ConfiguredServer>, String)> {
+    pub fn route(
+        &self,
+        link: LinkId,
+        target: Target<'_>,
+    ) -> Option<(Arc<ConfiguredServer>, String)> {
         self.with(|topic| {
             let route = topic.lookup(link, target)?;
             let server = topic.server(route.upstream)?.handle;
@@ -87,16 +107,24 @@ impl Dispatch {
     /// The link that owns a session, if it is in this topic.
     fn owner(&self, session: &Session) -> Option<LinkId> {
         let link = session.key().owner()?;
-        self.with(|topic| topic.participant(link).is_some()).then_some(link)
+        self.with(|topic| topic.participant(link).is_some())
+            .then_some(link)
     }
 
-    /// Lists what a server has for callers without a session of their own. `announced` are the lists that the server itself
-    /// called changed.
+    /// Lists what a server has for callers without a session of their own. `announced` are the
+    /// lists that the server itself called changed.
     pub(crate) fn list_shared(self: &Arc<Self>, server: &ConfiguredServer, announced: &[ListKind]) {
         let hidden = || self.with(|topic| topic.quarantined(&server.id).to_vec());
         // Each is logged once, when it becomes hidden.
         let before = hidden();
-        self.list(|| Some(listed(&server.id, ListScope::Shared, &server.manifests(), announced)));
+        self.list(|| {
+            Some(listed(
+                &server.id,
+                ListScope::Shared,
+                &server.manifests(),
+                announced,
+            ))
+        });
         describe::of_server(self, &server.id);
         for one in hidden().iter().filter(|one| !before.contains(one)) {
             let (server, name, reason) = (server.id.as_str(), &*one.own, one.why.to_string());
@@ -104,8 +132,8 @@ impl Dispatch {
         }
     }
 
-    /// Lists what a server has for the links that use a modern caller's own session: what any of their sessions lists, or without one
-    /// what the shared session does.
+    /// Lists what a server has for the links that use a modern caller's own session: what any of
+    /// their sessions lists, or without one what the shared session does.
     fn list_for_users(
         self: &Arc<Self>,
         server: &ConfiguredServer,
@@ -122,7 +150,11 @@ impl Dispatch {
                     false => listed(&server.id, ListScope::Link(link), &own, announced),
                     true => {
                         let keeps_lists = self.link_keeps_lists(server, link);
-                        Event::Detach { link, server: &server.id, keeps_lists }
+                        Event::Detach {
+                            link,
+                            server: &server.id,
+                            keeps_lists,
+                        }
                     }
                 })
             });
@@ -131,8 +163,10 @@ impl Dispatch {
 
     /// Whether the lists of a link at a server stay its own while it has no session there.
     fn link_keeps_lists(&self, server: &ConfiguredServer, link: LinkId) -> bool {
-        let caller =
-            server.callers.as_ref().and_then(|_| self.with(|topic| topic.participant(link).cloned()));
+        let caller = server
+            .callers
+            .as_ref()
+            .and_then(|_| self.with(|topic| topic.participant(link).cloned()));
         caller.is_some_and(|caller| self.keeps_lists(server, &caller))
     }
 
@@ -145,8 +179,13 @@ impl Dispatch {
         self.run_all(effects.into_iter().flat_map(|effects| effects.all));
     }
 
-    /// Takes an event of a session. A question goes to one topic only: [`Dispatch::session_question`].
-    pub(crate) fn session_event(self: &Arc<Self>, session: &Arc<Session>, event: &SessionEvent<'_>) {
+    /// Takes an event of a session. A question goes to one topic only:
+    /// [`Dispatch::session_question`].
+    pub(crate) fn session_event(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        event: &SessionEvent<'_>,
+    ) {
         match event {
             SessionEvent::Notice(notice) => self.session_notice(session, notice.clone()),
             SessionEvent::Withdrawn(id) => self.session_withdrawn(session, id.clone()),
@@ -158,72 +197,128 @@ impl Dispatch {
 
     /// Takes a notification of a session that belongs to no call.
     fn session_notice(self: &Arc<Self>, session: &Arc<Session>, notice: Notice) {
-        let Some(server) = self.server_of(session) else { return };
+        let Some(server) = self.server_of(session) else {
+            return;
+        };
         match notice.method.as_str() {
             "notifications/resources/updated" => {
-                let Some(own) = relay::updated_uri(&notice) else { return };
-                let subject = Subject::Resource { own: &own, session: session.key().owner() };
+                let Some(own) = relay::updated_uri(&notice) else {
+                    return;
+                };
+                let subject = Subject::Resource {
+                    own: &own,
+                    session: session.key().owner(),
+                };
                 self.notice(&server.id, subject, notice);
             }
-            "notifications/tasks/status" | "notifications/tasks" => notices::state(self, session, notice),
+            "notifications/tasks/status" | "notifications/tasks" => {
+                notices::state(self, session, notice)
+            }
             "notifications/progress" => notices::progress(self, session, notice),
             method => match self.owner(session) {
                 Some(owner) => {
                     let notice = self.tasks.rename_notice(session, notice);
                     self.notice(&server.id, Subject::Session(owner), notice);
                 }
-                None => tracing::debug!(server = session.upstream(), method, "a notification for no caller"),
+                None => tracing::debug!(
+                    server = session.upstream(),
+                    method,
+                    "a notification for no caller"
+                ),
             },
         }
     }
 
-    /// Takes a question of a server to the owner of its session; false if the owner is not in this topic or cannot be asked.
-    pub(crate) fn session_question(self: &Arc<Self>, session: &Arc<Session>, question: &Question) -> bool {
-        let Some(server) = self.server_of(session) else { return false };
+    /// Takes a question of a server to the owner of its session; false if the owner is not in this
+    /// topic or cannot be asked.
+    pub(crate) fn session_question(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        question: &Question,
+    ) -> bool {
+        let Some(server) = self.server_of(session) else {
+            return false;
+        };
         let task = self.tasks.related(session, &question.request().payload);
-        if task.as_ref().is_some_and(|task| !tasks::may_keep(self, task)) {
+        if task
+            .as_ref()
+            .is_some_and(|task| !tasks::may_keep(self, task))
+        {
             return false;
         }
         let form = |owner: &LinkId| self.with(|topic| topic.handle(*owner).map(|link| link.form));
-        let owner = session.key().owner().filter(|owner| form(owner) == Some(session.era()));
+        let owner = session
+            .key()
+            .owner()
+            .filter(|owner| form(owner) == Some(session.era()));
         if let Some(link) = owner {
             // A server may ask as soon as the session is open, before it has listed anything.
-            self.take(Event::Attach { link, server: &server.id });
+            self.take(Event::Attach {
+                link,
+                server: &server.id,
+            });
         }
         // A question that belongs to a task goes where the task's result is awaited, if it is.
         let awaited = task.as_ref().and_then(|task| tasks::awaited(self, task));
-        let about = awaited.map(About::Call).or(owner.map(About::Session)).or_else(|| {
-            let task = task.as_ref().filter(|_| session.key().owner().is_none())?;
-            awaiting::begin_for_holder(self, task).map(About::Call)
-        });
+        let about = awaited
+            .map(About::Call)
+            .or(owner.map(About::Session))
+            .or_else(|| {
+                let task = task.as_ref().filter(|_| session.key().owner().is_none())?;
+                awaiting::begin_for_holder(self, task).map(About::Call)
+            });
         let Some(about) = about else { return false };
         let (question, session) = (question.clone(), Arc::downgrade(session));
-        self.ask(ServerQuestion { question, session, server: server.id.clone(), task }, about);
+        self.ask(
+            ServerQuestion {
+                question,
+                session,
+                server: server.id.clone(),
+                task,
+            },
+            about,
+        );
         true
     }
 
     /// Withdraws a question that its server has withdrawn.
     fn session_withdrawn(self: &Arc<Self>, session: &Session, id: Id) {
-        let Ok(server) = ParticipantId::new(session.upstream()) else { return };
-        let Some(link) = self.with(|topic| Some(topic.server(&server)?.link)) else { return };
+        let Ok(server) = ParticipantId::new(session.upstream()) else {
+            return;
+        };
+        let Some(link) = self.with(|topic| Some(topic.server(&server)?.link)) else {
+            return;
+        };
         let which = OperationRef::Tag(Tag::of_server(session.instance(), id));
         self.take(Event::Cancel { link, which });
     }
 
-    /// Takes new lists of a session, and passes on which log messages its owner wants: the session may be new.
+    /// Takes new lists of a session, and passes on which log messages its owner wants: the session
+    /// may be new.
     fn session_changed(self: &Arc<Self>, session: &Arc<Session>, announced: &[ListKind]) {
-        let Some(server) = self.server_of(session) else { return };
+        let Some(server) = self.server_of(session) else {
+            return;
+        };
         match self.owner(session) {
             // Unless it has ended meanwhile.
             Some(owner) => self.list(|| {
                 let open = session.is_open().then(|| session.manifest())?;
-                Some(listed(&server.id, ListScope::Link(owner), &[open], announced))
+                Some(listed(
+                    &server.id,
+                    ListScope::Link(owner),
+                    &[open],
+                    announced,
+                ))
             }),
             None if session.key().is_own() => self.list_for_users(&server, session, announced),
             None => self.list_shared(&server, announced),
         }
         self.note_callers_list(&server, session);
-        let (dispatch, session, owner) = (Arc::downgrade(self), Arc::clone(session), self.owner(session));
+        let (dispatch, session, owner) = (
+            Arc::downgrade(self),
+            Arc::clone(session),
+            self.owner(session),
+        );
         tokio::spawn(async move {
             if let (Some(dispatch), Some(owner)) = (dispatch.upgrade(), owner) {
                 dispatch.pass_level(&session, owner).await;
@@ -239,22 +334,31 @@ impl Dispatch {
         }
     }
 
-    /// Takes the end of a session: its owner sees the shared lists again, or those of the session's successor, and its tasks are
-    /// lost.
+    /// Takes the end of a session: its owner sees the shared lists again, or those of the session's
+    /// successor, and its tasks are lost.
     fn session_ended(self: &Arc<Self>, session: &Session) {
         notices::lose(self, session);
-        let Some(server) = self.server_of(session) else { return };
-        let Some(owner) = self.owner(session) else { return self.list_for_users(&server, session, &[]) };
+        let Some(server) = self.server_of(session) else {
+            return;
+        };
+        let Some(owner) = self.owner(session) else {
+            return self.list_for_users(&server, session, &[]);
+        };
         let link = self.with(|topic| topic.handle(owner));
         let (ended, succeeded) = {
             let _listing = self.listing.lock();
             let keeps_lists = self.link_keeps_lists(&server, owner);
-            let ended = self.step(Event::Detach { link: owner, server: &server.id, keeps_lists });
+            let ended = self.step(Event::Detach {
+                link: owner,
+                server: &server.id,
+                keeps_lists,
+            });
             // It may have been opened, and listed, before this end was noticed.
             let successor = link.and_then(|link| server.upstream.open_session(&link.caller()));
             let successor = successor.filter(|successor| successor.key().owner() == Some(owner));
             let manifest = successor.map(|successor| successor.manifest());
-            let relist = |manifest| self.step(listed(&server.id, ListScope::Link(owner), &[manifest], &[]));
+            let relist =
+                |manifest| self.step(listed(&server.id, ListScope::Link(owner), &[manifest], &[]));
             (ended, manifest.map(relist))
         };
         self.run_all(ended.all);
@@ -263,8 +367,8 @@ impl Dispatch {
 }
 
 impl ConfiguredServer {
-    /// Lists of the server to a participant: as [`ConfiguredServer::manifests`], but for one that has an
-    /// account there.
+    /// Lists of the server to a participant: as [`ConfiguredServer::manifests`], but for one that
+    /// has an account there.
     pub fn manifests_for(&self, participant: &ParticipantId) -> Vec<Arc<Manifest>> {
         match &self.callers {
             Some(_) => vec![self.manifest_for(participant, Form::ENVELOPE)],
@@ -272,8 +376,9 @@ impl ConfiguredServer {
         }
     }
 
-    /// Lists of the server to all: the last manifest in each era; nothing of a participant that has been away
-    /// for too long; of a server at which each caller has an account, those that callers without one see.
+    /// Lists of the server to all: the last manifest in each era; nothing of a participant that has
+    /// been away for too long; of a server at which each caller has an account, those that callers
+    /// without one see.
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
         match &self.dial_in {
             Some(dial_in) if !dial_in.is_listed() => Vec::new(),
@@ -292,5 +397,10 @@ pub(crate) fn listed<'a>(
     manifests: &[Arc<Manifest>],
     announced: &'a [ListKind],
 ) -> Event<'a> {
-    Event::Listed { server, scope, manifest: topic_manifest(manifests), changed: announced }
+    Event::Listed {
+        server,
+        scope,
+        manifest: topic_manifest(manifests),
+        changed: announced,
+    }
 }

@@ -1,4 +1,5 @@
-//! Entries of skills that servers give when they are asked for one (`skills/get`, SEP-2640), compared with their lists.
+//! Entries of skills that servers give when they are asked for one (`skills/get`, SEP-2640),
+//! compared with their lists.
 
 use model::{Answer, ListKind, Outcome, Refusal};
 use topic::Cause;
@@ -6,8 +7,8 @@ use vetting::{Definition, Mode, Part};
 
 use crate::{call::Call, call::Delivered, dispatch::Dispatch};
 
-/// Checks an answer in which a server whose definitions are pinned describes one of its skills. If its list has another description,
-/// its lists are fetched and judged again.
+/// Checks an answer in which a server whose definitions are pinned describes one of its skills. If
+/// its list has another description, its lists are fetched and judged again.
 ///
 /// # Errors
 /// The refusal of what has changed.
@@ -20,14 +21,27 @@ pub(crate) fn as_pinned(
     if call.request.method.as_str() != "skills/get" {
         return Ok(());
     }
-    let Some(answer) = answer.filter(|answer| answer.outcome == Outcome::Ok) else { return Ok(()) };
+    let Some(answer) = answer.filter(|answer| answer.outcome == Outcome::Ok) else {
+        return Ok(());
+    };
     let server = dispatch.server(&delivered.server);
-    let blocks = server.is_some_and(|server| server.upstream.spec().config.pins.mode == Mode::Block);
-    let Some(session) = call.session().filter(|_| blocks) else { return Ok(()) };
-    let Some(given) = json::at(answer.payload.body_bytes(), &["skill"]) else { return Ok(()) };
-    let uri = json::at(given, &["uri"]).and_then(json::text).unwrap_or_default();
+    let blocks =
+        server.is_some_and(|server| server.upstream.spec().config.pins.mode == Mode::Block);
+    let Some(session) = call.session().filter(|_| blocks) else {
+        return Ok(());
+    };
+    let Some(given) = json::at(answer.payload.body_bytes(), &["skill"]) else {
+        return Ok(());
+    };
+    let uri = json::at(given, &["uri"])
+        .and_then(json::text)
+        .unwrap_or_default();
     let manifest = session.manifest();
-    let listed = manifest.list(ListKind::Skills).items.iter().find(|item| item.key == uri);
+    let listed = manifest
+        .list(ListKind::Skills)
+        .items
+        .iter()
+        .find(|item| item.key == uri);
     let of = |raw: &[u8]| Definition::of(Part::Skill, &uri, raw);
     // What is in no list was never approved.
     if listed.is_some_and(|listed| of(&listed.raw) == of(given)) {

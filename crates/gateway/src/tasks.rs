@@ -1,4 +1,5 @@
-//! Tasks of servers: ids at the gateway, relay, lists, and the way between the forms. Their state: `upstream::tasks`.
+//! Tasks of servers: ids at the gateway, relay, lists, and the way between the forms. Their state:
+//! `upstream::tasks`.
 
 pub(crate) mod awaiting;
 pub(crate) mod bridge;

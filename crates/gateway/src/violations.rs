@@ -1,4 +1,5 @@
-//! Violations: envelopes of a topic that break the protocol or go beyond the sender's capabilities, counted by what they break.
+//! Violations: envelopes of a topic that break the protocol or go beyond the sender's capabilities,
+//! counted by what they break.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,8 @@ pub(crate) enum Violation {
     Sender,
     /// The form of an envelope.
     Malformed,
-    /// The rule that kind and payload agree, or that an answer is that of a participant that was asked.
+    /// The rule that kind and payload agree, or that an answer is that of a participant that was
+    /// asked.
     Mismatch,
 }
 

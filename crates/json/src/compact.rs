@@ -3,7 +3,8 @@
 use crate::error::JsonError;
 use crate::tokens::{Token, Tokens};
 
-/// A value without white space between its tokens. Numbers, strings and the order of members stay as they were spelled.
+/// A value without white space between its tokens. Numbers, strings and the order of members stay
+/// as they were spelled.
 ///
 /// # Errors
 /// [`JsonError::Syntax`] when `raw` is not one JSON value.
@@ -27,9 +28,16 @@ mod tests {
     #[test]
     fn only_white_space_between_tokens_goes() {
         let check = |raw: &str, expected: &str| {
-            assert_eq!(String::from_utf8(compact(raw.as_bytes()).unwrap()).unwrap(), expected, "{raw}");
+            assert_eq!(
+                String::from_utf8(compact(raw.as_bytes()).unwrap()).unwrap(),
+                expected,
+                "{raw}"
+            );
         };
-        check(" {\n \"b\" : [ 1.0 , -0, 1e400 ],\r\n\"a\":\t{} } ", r#"{"b":[1.0,-0,1e400],"a":{}}"#);
+        check(
+            " {\n \"b\" : [ 1.0 , -0, 1e400 ],\r\n\"a\":\t{} } ",
+            r#"{"b":[1.0,-0,1e400],"a":{}}"#,
+        );
         check(r#"[ " a \u0041\/ " , null ]"#, r#"[" a \u0041\/ ",null]"#);
         check(" 7 ", "7");
         for bad in ["", "{", "1 2", "{\"a\" 1}"] {

@@ -9,8 +9,8 @@ use crate::write::{Object, object};
 /// A key with its new value, valid JSON, or `None` to remove the member.
 pub type MemberChange<'c> = (&'c str, Option<&'c [u8]>);
 
-/// Writes changes of an object's members into `splice`. Of several changes of one key the last counts; a member that is not
-/// there is added at the end.
+/// Writes changes of an object's members into `splice`. Of several changes of one key the last
+/// counts; a member that is not there is added at the end.
 pub fn edit_object(members: &Members<'_>, changes: &[MemberChange<'_>], splice: &mut Splice) {
     if changes.is_empty() {
         return;
@@ -21,7 +21,8 @@ pub fn edit_object(members: &Members<'_>, changes: &[MemberChange<'_>], splice: 
     while let Some((key, member)) = list.next() {
         match last(changes, key) {
             Some(None) => {
-                // After a member that stays, the comma before it is removed too; else the comma after it.
+                // After a member that stays, the comma before it is removed too; else the comma
+                // after it.
                 let start = kept_end.and(before).unwrap_or(member.whole.start);
                 let end = match (kept_end, list.peek()) {
                     (None, Some((_, next))) => next.whole.start,
@@ -62,8 +63,12 @@ pub fn edited(object: &[u8], changes: &[MemberChange<'_>]) -> Result<Vec<u8>, Js
 /// Whether an object has no member left after these changes.
 #[must_use]
 pub fn leaves_nothing(members: &Members<'_>, changes: &[MemberChange<'_>]) -> bool {
-    members.iter().all(|(key, _)| last(changes, key) == Some(None))
-        && changes.iter().all(|(key, _)| last(changes, key).flatten().is_none())
+    members
+        .iter()
+        .all(|(key, _)| last(changes, key) == Some(None))
+        && changes
+            .iter()
+            .all(|(key, _)| last(changes, key).flatten().is_none())
 }
 
 /// A new object with the members that are set in the end; `None` if there are none.
@@ -81,7 +86,11 @@ pub fn object_of(changes: &[MemberChange<'_>]) -> Option<Vec<u8>> {
 }
 
 /// Adds the members that are set in the end.
-fn write_changes(object: &mut Object<'_>, changes: &[MemberChange<'_>], but: impl Fn(&str) -> bool) {
+fn write_changes(
+    object: &mut Object<'_>,
+    changes: &[MemberChange<'_>],
+    but: impl Fn(&str) -> bool,
+) {
     for (at, (key, raw)) in changes.iter().enumerate() {
         let later = changes.iter().skip(at + 1).any(|(other, _)| other == key);
         if let (Some(raw), false, false) = (raw, later, but(key)) {
@@ -91,5 +100,9 @@ fn write_changes(object: &mut Object<'_>, changes: &[MemberChange<'_>], but: imp
 }
 
 fn last<'c>(changes: &[MemberChange<'c>], key: &str) -> Option<Option<&'c [u8]>> {
-    changes.iter().rev().find(|(other, _)| *other == key).map(|(_, raw)| *raw)
+    changes
+        .iter()
+        .rev()
+        .find(|(other, _)| *other == key)
+        .map(|(_, raw)| *raw)
 }

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 /// Why bytes could not be read as the JSON that was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// Not JSON at all, or not UTF-8, or nested deeper than 128 where the nesting had to be followed.
+    /// Not JSON at all, or not UTF-8, or nested deeper than 128 where the nesting had to be
+    /// followed.
     #[error("not valid JSON: {0}")]
     Syntax(String),
     /// Valid JSON, but an object was expected.

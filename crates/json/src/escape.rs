@@ -1,4 +1,5 @@
-//! Strings as JSON writes them: quotes, and the escapes that are required; the buffers that they are written into.
+//! Strings as JSON writes them: quotes, and the escapes that are required; the buffers that they
+//! are written into.
 
 use smallvec::{Array, SmallVec};
 
@@ -6,10 +7,10 @@ use crate::scan::{end_of_plain, is_plain};
 
 /// The spellings of control characters.
 const CONTROLS: [&str; 32] = [
-    "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007", "\\u0008", "\\t",
-    "\\n", "\\u000b", "\\u000c", "\\r", "\\u000e", "\\u000f", "\\u0010", "\\u0011", "\\u0012", "\\u0013",
-    "\\u0014", "\\u0015", "\\u0016", "\\u0017", "\\u0018", "\\u0019", "\\u001a", "\\u001b", "\\u001c",
-    "\\u001d", "\\u001e", "\\u001f",
+    "\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004", "\\u0005", "\\u0006", "\\u0007",
+    "\\u0008", "\\t", "\\n", "\\u000b", "\\u000c", "\\r", "\\u000e", "\\u000f", "\\u0010",
+    "\\u0011", "\\u0012", "\\u0013", "\\u0014", "\\u0015", "\\u0016", "\\u0017", "\\u0018",
+    "\\u0019", "\\u001a", "\\u001b", "\\u001c", "\\u001d", "\\u001e", "\\u001f",
 ];
 
 /// A growing text: `Vec<u8>`, `String`, or bytes of which few need no allocation.
@@ -87,11 +88,16 @@ fn put_with_escapes<B: Buffer>(out: &mut B, mut text: &str) {
         let at = end_of_plain(text.as_bytes(), &mut 0).unwrap_or(text.len());
         let (plain, rest) = text.split_at_checked(at).unwrap_or((text, ""));
         out.put(plain);
-        let Some(byte) = rest.bytes().next() else { return };
+        let Some(byte) = rest.bytes().next() else {
+            return;
+        };
         out.put(match byte {
             b'"' => "\\\"",
             b'\\' => "\\\\",
-            control => CONTROLS.get(usize::from(control)).copied().unwrap_or_default(),
+            control => CONTROLS
+                .get(usize::from(control))
+                .copied()
+                .unwrap_or_default(),
         });
         // The byte is ASCII.
         text = rest.get(1..).unwrap_or_default();

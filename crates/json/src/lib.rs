@@ -1,15 +1,18 @@
 //! JSON in a frame: reading some members, changing some bytes, one canonical text.
 //!
-//! No value is decoded into a tree and written again. Members are read where they lie, a rewrite is a [`Splice`] over the
-//! frame, and all other bytes survive. The crate owns syntax only and depends on no other crate of the workspace.
+//! No value is decoded into a tree and written again. Members are read where they lie, a rewrite is
+//! a [`Splice`] over the frame, and all other bytes survive. The crate owns syntax only and depends
+//! on no other crate of the workspace.
 //!
-//! - [`members`], [`elements`]: an object's members, an array's elements, with their places. [`each_member`], [`each_element`]
-//!   and [`outline`] keep nothing, or only the places.
+//! - [`members`], [`elements`]: an object's members, an array's elements, with their places.
+//!   [`each_member`], [`each_element`] and [`outline`] keep nothing, or only the places.
 //! - [`at`]: the value at the end of a path of members.
 //! - [`text`], [`integer`], [`is_object`], [`StringSpan`]: single values.
-//! - [`check`]: the syntax of a value. [`Tokens`]: its tokens, in order. [`nesting`]: how many lie inside each other.
+//! - [`check`]: the syntax of a value. [`Tokens`]: its tokens, in order. [`nesting`]: how many lie
+//!   inside each other.
 //! - [`Splice`], [`edit_object`], [`edited`]: edits of a frame.
-//! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value. [`compact`]: the same spelling without white space.
+//! - [`canonical`], [`refuse_duplicates`]: one text for all spellings of a value. [`compact`]: the
+//!   same spelling without white space.
 //! - [`Object`], [`Array`], [`object`], [`quote`]: writing.
 //! - [`visible`]: safe text for people.
 

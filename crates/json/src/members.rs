@@ -1,6 +1,7 @@
 //! Members of one object: keys, raw values and their places in the frame.
 //!
-//! All syntax is checked; the fast scan leaves what it does not take to `serde_json`. Values are not decoded.
+//! All syntax is checked; the fast scan leaves what it does not take to `serde_json`. Values are
+//! not decoded.
 
 use std::borrow::Cow;
 
@@ -24,7 +25,8 @@ pub struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// The string that the value spells, unescaped; `None` if it is no string, or holds half a surrogate pair.
+    /// The string that the value spells, unescaped; `None` if it is no string, or holds half a
+    /// surrogate pair.
     #[inline]
     #[must_use]
     pub fn text(&self) -> Option<Cow<'a, str>> {
@@ -38,7 +40,12 @@ impl<'a> Member<'a> {
     #[inline]
     pub(crate) fn at(place: &MemberSpan, frame: &'a [u8]) -> Self {
         let span = place.value();
-        Self { raw: span.of(frame), span, whole: place.whole(), escaped: place.escaped }
+        Self {
+            raw: span.of(frame),
+            span,
+            whole: place.whole(),
+            escaped: place.escaped,
+        }
     }
 }
 
@@ -50,14 +57,26 @@ pub struct Members<'a> {
     /// Spans of another depth belong to other objects.
     depth: u8,
     spans: Cow<'a, [MemberSpan]>,
-    /// The keys that were written with escapes, each at the index of its span; empty if there are none.
+    /// The keys that were written with escapes, each at the index of its span; empty if there are
+    /// none.
     unescaped: Vec<Option<Box<str>>>,
 }
 
 impl<'a> Members<'a> {
     /// The members of the object at `object`: those of `spans` that have this depth.
-    pub(crate) fn outlined(frame: &'a [u8], object: Span, spans: &'a [MemberSpan], depth: u8) -> Self {
-        Self { frame, object, depth, spans: Cow::Borrowed(spans), unescaped: Vec::new() }
+    pub(crate) fn outlined(
+        frame: &'a [u8],
+        object: Span,
+        spans: &'a [MemberSpan],
+        depth: u8,
+    ) -> Self {
+        Self {
+            frame,
+            object,
+            depth,
+            spans: Cow::Borrowed(spans),
+            unescaped: Vec::new(),
+        }
     }
 
     /// The member of this name.
@@ -65,7 +84,10 @@ impl<'a> Members<'a> {
     pub fn get(&self, key: &str) -> Option<Member<'a>> {
         let has_key = |(at, span): &(usize, &MemberSpan)| self.key(*at, span) == key.as_bytes();
         let span = match self.unescaped.is_empty() {
-            true => self.spans.iter().find(|span| span.depth == self.depth && span.is_named(key, self.frame)),
+            true => self
+                .spans
+                .iter()
+                .find(|span| span.depth == self.depth && span.is_named(key, self.frame)),
             false => self.all().find(has_key).map(|(_, span)| span),
         };
         span.map(|span| Member::at(span, self.frame))
@@ -74,7 +96,8 @@ impl<'a> Members<'a> {
     /// The members with their keys, unescaped, in the order of the text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Member<'a>)> {
         let text = |key| std::str::from_utf8(key).unwrap_or_default();
-        self.all().map(move |(at, span)| (text(self.key(at, span)), Member::at(span, self.frame)))
+        self.all()
+            .map(move |(at, span)| (text(self.key(at, span)), Member::at(span, self.frame)))
     }
 
     /// The place of the object itself, braces included.
@@ -95,7 +118,8 @@ impl<'a> Members<'a> {
         self.all().next().is_none()
     }
 
-    /// The first key that occurs a second time, unescaped. Only [`members_with_duplicates`] returns such members.
+    /// The first key that occurs a second time, unescaped. Only [`members_with_duplicates`] returns
+    /// such members.
     #[must_use]
     pub fn first_duplicate(&self) -> Option<String> {
         let keys = || self.all().map(|(at, span)| self.key(at, span));
@@ -105,7 +129,9 @@ impl<'a> Members<'a> {
             return Some(String::from_utf8_lossy(key).into_owned());
         }
         while let [span, later @ ..] = rest {
-            if span.depth == self.depth && later.iter().any(|other| other.has_key_of(span, self.frame)) {
+            if span.depth == self.depth
+                && later.iter().any(|other| other.has_key_of(span, self.frame))
+            {
                 return Some(String::from_utf8_lossy(span.key().of(self.frame)).into_owned());
             }
             rest = later;
@@ -122,7 +148,10 @@ impl<'a> Members<'a> {
     }
 
     fn all(&self) -> impl Iterator<Item = (usize, &MemberSpan)> + Clone {
-        self.spans.iter().enumerate().filter(|(_, span)| span.depth == self.depth)
+        self.spans
+            .iter()
+            .enumerate()
+            .filter(|(_, span)| span.depth == self.depth)
     }
 
     /// A key, unescaped.
@@ -134,24 +163,28 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Reads the members of the object at `within` in `frame`. All spans that come back are places in `frame`. White space may
-/// lie around the object.
+/// Reads the members of the object at `within` in `frame`. All spans that come back are places in
+/// `frame`. White space may lie around the object.
 ///
 /// # Errors
-/// [`JsonError`] when the bytes are not one valid JSON object, or when a key occurs twice in it after unescaping.
-/// Values are checked for syntax, but members of objects inside them are not read.
+/// [`JsonError`] when the bytes are not one valid JSON object, or when a key occurs twice in it
+/// after unescaping. Values are checked for syntax, but members of objects inside them are not
+/// read.
 pub fn members(frame: &[u8], within: Span) -> Result<Members<'_>, JsonError> {
     members_with_duplicates(frame, within)?.without_duplicates()
 }
 
-/// The value at the end of this path of members in the object that fills `object`; `None` if there is none, or if an object on
-/// the way has a member twice.
+/// The value at the end of this path of members in the object that fills `object`; `None` if there
+/// is none, or if an object on the way has a member twice.
 #[must_use]
 pub fn at<'a>(object: &'a [u8], path: &[&str]) -> Option<&'a [u8]> {
-    path.iter().try_fold(object, |object, key| Some(members(object, Span::all(object)).ok()?.get(key)?.raw))
+    path.iter().try_fold(object, |object, key| {
+        Some(members(object, Span::all(object)).ok()?.get(key)?.raw)
+    })
 }
 
-/// As [`members`], but accepts an object in which a key occurs twice; see [`Members::first_duplicate`].
+/// As [`members`], but accepts an object in which a key occurs twice; see
+/// [`Members::first_duplicate`].
 ///
 /// # Errors
 /// [`JsonError`] when the bytes are not one valid JSON object.
@@ -159,30 +192,51 @@ pub fn members_with_duplicates(frame: &[u8], within: Span) -> Result<Members<'_>
     let mut spans = Vec::with_capacity(4);
     let (object, _) = object(frame, within, |span| spans.push(span))?;
     let unescaped = match spans.iter().any(|span| span.key_escaped) {
-        true => spans.iter().map(|span| unescaped_key(span, frame)).collect::<Result<_, _>>()?,
+        true => spans
+            .iter()
+            .map(|span| unescaped_key(span, frame))
+            .collect::<Result<_, _>>()?,
         false => Vec::new(),
     };
-    Ok(Members { frame, object, depth: 0, spans: Cow::Owned(spans), unescaped })
+    Ok(Members {
+        frame,
+        object,
+        depth: 0,
+        spans: Cow::Owned(spans),
+        unescaped,
+    })
 }
 
 fn unescaped_key(span: &MemberSpan, frame: &[u8]) -> Result<Option<Box<str>>, JsonError> {
     if !span.key_escaped {
         return Ok(None);
     }
-    let quoted = Span { start: span.key().start - 1, end: span.key().end + 1 };
-    text(quoted.of(frame)).map(|key| Some(key.into())).ok_or_else(JsonError::half_a_pair)
+    let quoted = Span {
+        start: span.key().start - 1,
+        end: span.key().end + 1,
+    };
+    text(quoted.of(frame))
+        .map(|key| Some(key.into()))
+        .ok_or_else(JsonError::half_a_pair)
 }
 
-/// Reads the object at `within`, and returns its place without the white space around it, and whether values are nested deep.
-fn object(frame: &[u8], within: Span, give: impl FnMut(MemberSpan)) -> Result<(Span, bool), JsonError> {
+/// Reads the object at `within`, and returns its place without the white space around it, and
+/// whether values are nested deep.
+fn object(
+    frame: &[u8],
+    within: Span,
+    give: impl FnMut(MemberSpan),
+) -> Result<(Span, bool), JsonError> {
     let object = trim(frame, within);
     let read = scan::object(frame, object, &[], give);
-    read.map(|is_deep| (object, is_deep)).ok_or_else(|| JsonError::of(frame, within, JsonError::NotAnObject))
+    read.map(|is_deep| (object, is_deep))
+        .ok_or_else(|| JsonError::of(frame, within, JsonError::NotAnObject))
 }
 
-/// Gives key and value of each member of the object that fills `frame`, without keeping any. White space may lie around the
-/// object. All syntax is checked; duplicates are the caller's affair. A key is given unescaped. True if values are nested so deep
-/// that [`nesting`](crate::nesting) is worth its pass over the frame: deeper than 32.
+/// Gives key and value of each member of the object that fills `frame`, without keeping any. White
+/// space may lie around the object. All syntax is checked; duplicates are the caller's affair. A
+/// key is given unescaped. True if values are nested so deep that [`nesting`](crate::nesting) is
+/// worth its pass over the frame: deeper than 32.
 ///
 /// # Errors
 /// As [`members_with_duplicates`]; members that were given by then do not count.
@@ -191,10 +245,12 @@ pub fn each_member<'a>(
     mut give: impl FnMut(Cow<'a, [u8]>, Span),
 ) -> Result<bool, JsonError> {
     let mut half = Ok(());
-    let (_, is_deep) = object(frame, Span::all(frame), |span| match unescaped_key(&span, frame) {
-        Ok(None) => give(Cow::Borrowed(span.key().of(frame)), span.value()),
-        Ok(Some(key)) => give(Cow::Owned(String::from(key).into_bytes()), span.value()),
-        Err(error) => half = Err(error),
+    let (_, is_deep) = object(frame, Span::all(frame), |span| {
+        match unescaped_key(&span, frame) {
+            Ok(None) => give(Cow::Borrowed(span.key().of(frame)), span.value()),
+            Ok(Some(key)) => give(Cow::Owned(String::from(key).into_bytes()), span.value()),
+            Err(error) => half = Err(error),
+        }
     })?;
     half.map(|()| is_deep)
 }

@@ -18,23 +18,30 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// The members of the object at `object` in `frame`, without another scan. `depth` says which object of the path it is: 1 is
-    /// the value of the first key. The frame must be the one that was outlined.
+    /// The members of the object at `object` in `frame`, without another scan. `depth` says which
+    /// object of the path it is: 1 is the value of the first key. The frame must be the one that
+    /// was outlined.
     ///
     /// # Errors
     /// [`JsonError::Duplicate`] when a key occurs twice.
-    pub fn members<'a>(&'a self, frame: &'a [u8], object: Span, depth: u8) -> Result<Members<'a>, JsonError> {
+    pub fn members<'a>(
+        &'a self,
+        frame: &'a [u8],
+        object: Span,
+        depth: u8,
+    ) -> Result<Members<'a>, JsonError> {
         Members::outlined(frame, object, &self.spans, depth).without_duplicates()
     }
 }
 
-/// Gives each member of the object that fills `frame`, with its key as it was spelled, and returns the places of the members
-/// of the objects in it along `path`: of the member `path[0]` at depth 1, of `path[1]` in that at depth 2, and so on. All
-/// syntax is checked.
+/// Gives each member of the object that fills `frame`, with its key as it was spelled, and returns
+/// the places of the members of the objects in it along `path`: of the member `path[0]` at depth 1,
+/// of `path[1]` in that at depth 2, and so on. All syntax is checked.
 ///
-/// `None` leaves the frame to [`members_with_duplicates`](crate::members_with_duplicates); members that were given by then do
-/// not count. It is the answer to bad syntax, and to valid frames with an escape in a key, nesting beyond 32, white space
-/// around the object, or more than [`OUTLINE_MEMBERS_MAX`] members along the path.
+/// `None` leaves the frame to [`members_with_duplicates`](crate::members_with_duplicates); members
+/// that were given by then do not count. It is the answer to bad syntax, and to valid frames with
+/// an escape in a key, nesting beyond 32, white space around the object, or more than
+/// [`OUTLINE_MEMBERS_MAX`] members along the path.
 pub fn outline<'a>(
     frame: &'a [u8],
     path: &[&[u8]],
@@ -51,5 +58,6 @@ pub fn outline<'a>(
             spans.push(member);
         }
     })?;
-    (frame.first() == Some(&b'{') && !odd && count <= OUTLINE_MEMBERS_MAX).then_some(Outline { spans })
+    (frame.first() == Some(&b'{') && !odd && count <= OUTLINE_MEMBERS_MAX)
+        .then_some(Outline { spans })
 }

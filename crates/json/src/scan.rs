@@ -1,7 +1,8 @@
-//! Fast scanner for one value: full syntax check, places of an object's members or an array's elements.
+//! Fast scanner for one value: full syntax check, places of an object's members or an array's
+//! elements.
 //!
-//! It takes less than JSON allows and never more. Escapes in keys, deep nesting and bad syntax are left to `thorough`, which
-//! also gives the reasons.
+//! It takes less than JSON allows and never more. Escapes in keys, deep nesting and bad syntax are
+//! left to `thorough`, which also gives the reasons.
 
 use serde::de::IgnoredAny;
 
@@ -16,9 +17,9 @@ const WORDS: usize = 6;
 /// As [`WORDS`], where the string is not checked.
 const SHORT_WORDS: usize = 3;
 
-/// Gives each member of the object that fills `object` in `frame`, and of the objects that lie in it along `path`: if
-/// the member `path[0]` is an object, its members come before itself, one deeper, and so on. True if values are nested deeper than
-/// [`DEPTH_MAX`].
+/// Gives each member of the object that fills `object` in `frame`, and of the objects that lie in
+/// it along `path`: if the member `path[0]` is an object, its members come before itself, one
+/// deeper, and so on. True if values are nested deeper than [`DEPTH_MAX`].
 ///
 /// `None` leaves the object to `thorough`; members that were given by then do not count.
 pub(crate) fn object(
@@ -32,7 +33,8 @@ pub(crate) fn object(
     cursor.is_complete(object).then_some(cursor.is_deep)
 }
 
-/// Gives the place of each element of the array that fills `array` in `frame`; `None` as with [`object`].
+/// Gives the place of each element of the array that fills `array` in `frame`; `None` as with
+/// [`object`].
 pub(crate) fn array(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Option<()> {
     let mut cursor = Cursor::over(frame, array)?;
     cursor.open(b'[')?;
@@ -43,7 +45,10 @@ pub(crate) fn array(frame: &[u8], array: Span, mut give: impl FnMut(Span)) -> Op
             cursor.next()?;
             let start = cursor.at;
             cursor.value(0)?;
-            give(Span { start, end: cursor.at });
+            give(Span {
+                start,
+                end: cursor.at,
+            });
             if cursor.is_last(b']')? {
                 break;
             }
@@ -64,7 +69,11 @@ pub(crate) fn plain(raw: &[u8]) -> Option<&str> {
     let text = raw.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     // The last byte is the quote that ends it.
     let is_plain = end_of_plain(raw.get(1..)?, &mut 0)? == text.len();
-    if is_plain { std::str::from_utf8(text).ok() } else { None }
+    if is_plain {
+        std::str::from_utf8(text).ok()
+    } else {
+        None
+    }
 }
 
 /// Whether a byte ends a plain stretch of a string.
@@ -72,7 +81,8 @@ fn ends(byte: u8) -> bool {
     (byte == b'"') | (byte == b'\\') | (byte < b' ')
 }
 
-/// Whether a string of this text needs no escapes. For a constant text the compiler folds the answer.
+/// Whether a string of this text needs no escapes. For a constant text the compiler folds the
+/// answer.
 #[inline]
 pub(crate) fn is_plain(text: &[u8]) -> bool {
     let ends = |word: &[u8; 8]| ends_in(u64::from_le_bytes(*word));
@@ -86,8 +96,8 @@ pub(crate) fn is_plain(text: &[u8]) -> bool {
     }
 }
 
-/// Number of bytes of a string before its next quote, backslash or byte that it may not hold; `None` if there
-/// is none. [`HIGH`] bits come into `seen` unless all bytes until there are ASCII.
+/// Number of bytes of a string before its next quote, backslash or byte that it may not hold;
+/// `None` if there is none. [`HIGH`] bits come into `seen` unless all bytes until there are ASCII.
 pub(crate) fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
     // Long texts are passed over in strides, which compile to vector instructions.
     let mut at = 0;
@@ -118,8 +128,8 @@ pub(crate) fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
     Some(at + tail.iter().position(|byte| ends(*byte))?)
 }
 
-/// One past the closing quote of the string whose first byte inside is at `from`, or the end of the text. The string is not
-/// checked.
+/// One past the closing quote of the string whose first byte inside is at `from`, or the end of the
+/// text. The string is not checked.
 #[inline]
 pub(crate) fn string_end(text: &[u8], from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
@@ -157,13 +167,15 @@ fn any_string_end(text: &[u8], mut at: usize) -> usize {
 /// The bits that only bytes beyond ASCII have.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Which of eight bytes end a plain stretch of a string: the high bit of the first such byte is the lowest that is set.
-/// Bits above it mean nothing.
+/// Which of eight bytes end a plain stretch of a string: the high bit of the first such byte is the
+/// lowest that is set. Bits above it mean nothing.
 fn ends_in(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    // A byte below n sets its high bit in `word - n` and has it not itself; a borrow can only reach bytes above it.
+    // A byte below n sets its high bit in `word - n` and has it not itself; a borrow can only reach
+    // bytes above it.
     let less = |word: u64, n: u8| word.wrapping_sub(ONES * u64::from(n));
-    // No byte that is searched for has a high bit, so the difference of a byte without one has none either.
+    // No byte that is searched for has a high bit, so the difference of a byte without one has none
+    // either.
     let is = |byte: u8| less(word ^ (ONES * u64::from(byte)), 1);
     (is(b'"') | is(b'\\') | less(word, b' ')) & !word & HIGH
 }
@@ -186,11 +198,19 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn over(frame: &'a [u8], text: Span) -> Option<Self> {
-        let bytes = frame.get(..text.end).filter(|bytes| bytes.len() <= FRAME_BYTES_MAX)?;
-        Some(Self { bytes, at: text.start, seen: 0, is_deep: false })
+        let bytes = frame
+            .get(..text.end)
+            .filter(|bytes| bytes.len() <= FRAME_BYTES_MAX)?;
+        Some(Self {
+            bytes,
+            at: text.start,
+            seen: 0,
+            is_deep: false,
+        })
     }
 
-    /// Whether the cursor is at the end of the text, and the text is UTF-8: outside of strings all was ASCII.
+    /// Whether the cursor is at the end of the text, and the text is UTF-8: outside of strings all
+    /// was ASCII.
     fn is_complete(&self, text: Span) -> bool {
         let bytes = text.of(self.bytes);
         let is_ascii = self.seen & HIGH == 0 || bytes.is_ascii();
@@ -220,11 +240,20 @@ impl<'a> Cursor<'a> {
     fn is_last(&mut self, close: u8) -> Option<bool> {
         let byte = self.next()?;
         self.at += 1;
-        if byte == close { Some(true) } else { (byte == b',').then_some(false) }
+        if byte == close {
+            Some(true)
+        } else {
+            (byte == b',').then_some(false)
+        }
     }
 
     /// An object whose members are given.
-    fn members(&mut self, path: &[&[u8]], depth: u8, give: &mut impl FnMut(MemberSpan)) -> Option<()> {
+    fn members(
+        &mut self,
+        path: &[&[u8]],
+        depth: u8,
+        give: &mut impl FnMut(MemberSpan),
+    ) -> Option<()> {
         self.open(b'{')?;
         if self.next()? == b'}' {
             self.at += 1;
@@ -234,7 +263,10 @@ impl<'a> Cursor<'a> {
             self.next()?;
             let start = self.at + 1;
             let key_escaped = self.string()?;
-            let key = Span { start, end: self.at - 1 };
+            let key = Span {
+                start,
+                end: self.at - 1,
+            };
             self.open(b':')?;
             let first = self.next()?;
             let start = self.at;
@@ -245,7 +277,10 @@ impl<'a> Cursor<'a> {
                 }
                 _ => self.value(0)?,
             };
-            let value = Span { start, end: self.at };
+            let value = Span {
+                start,
+                end: self.at,
+            };
             give(MemberSpan::new(depth, (key, key_escaped), (value, escaped)));
             if self.is_last(b'}')? {
                 return Some(());
@@ -359,7 +394,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn literal(&mut self, word: &[u8]) -> Option<()> {
-        self.bytes.get(self.at..)?.starts_with(word).then(|| self.at += word.len())
+        self.bytes
+            .get(self.at..)?
+            .starts_with(word)
+            .then(|| self.at += word.len())
     }
 
     fn number(&mut self) -> Option<()> {
@@ -382,7 +420,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn skip(&mut self, any: &[u8]) -> bool {
-        let is_there = self.bytes.get(self.at).is_some_and(|byte| any.contains(byte));
+        let is_there = self
+            .bytes
+            .get(self.at)
+            .is_some_and(|byte| any.contains(byte));
         self.at += usize::from(is_there);
         is_there
     }
@@ -401,7 +442,8 @@ mod tests {
 
     /// The expected result of [`end_of_plain`], byte by byte.
     fn slowly(rest: &[u8]) -> Option<usize> {
-        rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
+        rest.iter()
+            .position(|byte| matches!(byte, b'"' | b'\\' | 0..b' '))
     }
 
     #[test]
@@ -410,8 +452,14 @@ mod tests {
             for len in 0..75 {
                 assert_eq!(end_of_plain(&vec![fill; len], &mut 0), None);
                 // In longer texts only the bytes next to those that end a string.
-                let edges = [0, 0x1f, b' ', b'!', b'"', b'#', b'[', b'\\', b']', 0x7f, 0x80, 0xff];
-                let bytes = if len < 26 { (0..=u8::MAX).collect() } else { edges.to_vec() };
+                let edges = [
+                    0, 0x1f, b' ', b'!', b'"', b'#', b'[', b'\\', b']', 0x7f, 0x80, 0xff,
+                ];
+                let bytes = if len < 26 {
+                    (0..=u8::MAX).collect()
+                } else {
+                    edges.to_vec()
+                };
                 for at in 0..len {
                     for byte in bytes.iter().copied() {
                         let mut text = vec![fill; len];

@@ -14,7 +14,10 @@ impl Span {
     #[inline]
     #[must_use]
     pub fn all(frame: &[u8]) -> Self {
-        Self { start: 0, end: frame.len() }
+        Self {
+            start: 0,
+            end: frame.len(),
+        }
     }
 
     /// The bytes at this place; empty if the place does not lie in `frame`.
@@ -58,14 +61,27 @@ pub(crate) struct MemberSpan {
 }
 
 impl MemberSpan {
-    /// `key` is the key without its quotes; `depth` counts the objects around the member's own, up to the outermost one that
-    /// is read; `escaped` is whether the value is a string with escapes. No place may lie beyond [`FRAME_BYTES_MAX`].
+    /// `key` is the key without its quotes; `depth` counts the objects around the member's own, up
+    /// to the outermost one that is read; `escaped` is whether the value is a string with escapes.
+    /// No place may lie beyond [`FRAME_BYTES_MAX`].
     #[inline]
-    pub(crate) fn new(depth: u8, (key, key_escaped): (Span, bool), (value, escaped): (Span, bool)) -> Self {
+    pub(crate) fn new(
+        depth: u8,
+        (key, key_escaped): (Span, bool),
+        (value, escaped): (Span, bool),
+    ) -> Self {
         // No frame is long enough for bits to be lost.
         let short = |at: usize| at as u32;
         let (key, key_end) = (short(key.start), short(key.end));
-        Self { key, key_end, value: short(value.start), end: short(value.end), depth, escaped, key_escaped }
+        Self {
+            key,
+            key_end,
+            value: short(value.start),
+            end: short(value.end),
+            depth,
+            escaped,
+            key_escaped,
+        }
     }
 
     /// The key as it was spelled, without its quotes.
@@ -107,5 +123,8 @@ impl MemberSpan {
 }
 
 fn span(start: u32, end: u32) -> Span {
-    Span { start: start as usize, end: end as usize }
+    Span {
+        start: start as usize,
+        end: end as usize,
+    }
 }

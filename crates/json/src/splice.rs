@@ -8,8 +8,8 @@ use crate::span::Span;
 
 /// Edits of one frame, collected first and applied together with one allocation for the output.
 ///
-/// Places are those of the unchanged frame. Edits at the same empty place appear in the order in which they were
-/// given. An edit inside a place that another edit replaces is dropped.
+/// Places are those of the unchanged frame. Edits at the same empty place appear in the order in
+/// which they were given. An edit inside a place that another edit replaces is dropped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Splice {
     // Few and short edits, as most frames get, need no allocation.
@@ -40,10 +40,22 @@ impl Splice {
 
     /// Enters an edit whose new bytes begin at `start` of the text.
     fn edit(&mut self, span: Span, start: usize) {
-        // Always in order. Insertions at one place keep theirs, and come before what replaces the bytes after it.
+        // Always in order. Insertions at one place keep theirs, and come before what replaces the
+        // bytes after it.
         let order = |span: &Span| (span.start, !span.is_empty());
-        let at = self.edits.partition_point(|(other, _)| order(other) <= order(&span));
-        self.edits.insert(at, (span, Span { start, end: self.text.len() }));
+        let at = self
+            .edits
+            .partition_point(|(other, _)| order(other) <= order(&span));
+        self.edits.insert(
+            at,
+            (
+                span,
+                Span {
+                    start,
+                    end: self.text.len(),
+                },
+            ),
+        );
     }
 
     /// Inserts `what` before byte `at`.
@@ -82,7 +94,13 @@ impl Splice {
             if span.start < from {
                 continue;
             }
-            out.extend_from_slice(Span { start: from, end: span.start }.of(frame));
+            out.extend_from_slice(
+                Span {
+                    start: from,
+                    end: span.start,
+                }
+                .of(frame),
+            );
             out.extend_from_slice(with.of(&self.text));
             from = span.end.max(span.start);
         }

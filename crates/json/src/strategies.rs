@@ -15,19 +15,23 @@ pub fn value() -> impl Strategy<Value = String> {
     ];
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(|list| format!("[{}]", list.join(" , "))),
+            prop::collection::vec(inner.clone(), 0..4)
+                .prop_map(|list| format!("[{}]", list.join(" , "))),
             object_of(inner),
         ]
     })
 }
 
-/// Objects of such values, with distinct keys that no protocol knows: `kx0`, `kx1` and so on, written with an escape.
+/// Objects of such values, with distinct keys that no protocol knows: `kx0`, `kx1` and so on,
+/// written with an escape.
 pub fn object_of(inner: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
     prop::collection::vec((0..3u8, inner), 0..4).prop_map(|list| {
         let members: Vec<_> = list
             .iter()
             .enumerate()
-            .map(|(at, (space, raw))| format!("{}\"k\\u0078{at}\" :{raw}", " ".repeat(usize::from(*space))))
+            .map(|(at, (space, raw))| {
+                format!("{}\"k\\u0078{at}\" :{raw}", " ".repeat(usize::from(*space)))
+            })
             .collect();
         format!("{{{}}}", members.join(","))
     })

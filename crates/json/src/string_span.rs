@@ -4,7 +4,8 @@ use crate::members::Member;
 use crate::span::Span;
 use crate::text::text;
 
-/// The place of a string in a frame that is kept elsewhere, with its text. Without escapes it costs no allocation.
+/// The place of a string in a frame that is kept elsewhere, with its text. Without escapes it costs
+/// no allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StringSpan {
     span: Span,
@@ -12,8 +13,8 @@ pub struct StringSpan {
 }
 
 impl StringSpan {
-    /// The string at `whole`, quotes included; `None` if the value there is no string, or holds half a surrogate pair. Its syntax
-    /// is not checked: the frame must have been read before.
+    /// The string at `whole`, quotes included; `None` if the value there is no string, or holds
+    /// half a surrogate pair. Its syntax is not checked: the frame must have been read before.
     #[inline]
     #[must_use]
     pub fn read(frame: &[u8], whole: Span) -> Option<Self> {
@@ -33,8 +34,15 @@ impl StringSpan {
         if raw.first() != Some(&b'"') {
             return None;
         }
-        let span = Span { start: whole.start + 1, end: whole.end.saturating_sub(1) };
-        let unescaped = if is_escaped() { Some(text(raw)?.into()) } else { None };
+        let span = Span {
+            start: whole.start + 1,
+            end: whole.end.saturating_sub(1),
+        };
+        let unescaped = if is_escaped() {
+            Some(text(raw)?.into())
+        } else {
+            None
+        };
         Some(Self { span, unescaped })
     }
 
@@ -42,7 +50,9 @@ impl StringSpan {
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.unescaped.as_ref().map_or(self.span.len(), |text| text.len())
+        self.unescaped
+            .as_ref()
+            .map_or(self.span.len(), |text| text.len())
     }
 
     /// Whether the text is empty.

@@ -1,4 +1,5 @@
-//! Single values: their syntax, strings, integers, the elements of an array, and whether a value is an object.
+//! Single values: their syntax, strings, integers, the elements of an array, and whether a value is
+//! an object.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,8 @@ pub fn check(raw: &[u8]) -> Result<(), JsonError> {
     scan::value(raw, trim(raw, all)).ok_or_else(other)
 }
 
-/// The string that `raw` spells, unescaped; `None` if `raw` is no string, or holds half a surrogate pair.
+/// The string that `raw` spells, unescaped; `None` if `raw` is no string, or holds half a surrogate
+/// pair.
 #[must_use]
 pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     match scan::plain(raw) {
@@ -26,7 +28,8 @@ pub fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The integer that `raw` spells; `None` for fractions, exponents and numbers that do not fit 64 bits.
+/// The integer that `raw` spells; `None` for fractions, exponents and numbers that do not fit 64
+/// bits.
 #[must_use]
 pub fn integer(raw: &[u8]) -> Option<i64> {
     std::str::from_utf8(raw).ok()?.parse().ok()
@@ -39,20 +42,22 @@ pub fn is_object(raw: &[u8]) -> bool {
     raw.iter().find(|byte| !is_space(**byte)) == Some(&b'{')
 }
 
-/// Reads the elements of the array at `within` in `frame`: where each lies. White space may lie around the array.
+/// Reads the elements of the array at `within` in `frame`: where each lies. White space may lie
+/// around the array.
 ///
 /// # Errors
 /// [`JsonError`] when the bytes are not one valid JSON array.
 pub fn elements(frame: &[u8], within: Span) -> Result<Vec<Span>, JsonError> {
     let mut spans = Vec::new();
     let read = scan::array(frame, trim(frame, within), |span| spans.push(span));
-    read.map(|()| spans).ok_or_else(|| JsonError::of(frame, within, JsonError::NotAnArray))
+    read.map(|()| spans)
+        .ok_or_else(|| JsonError::of(frame, within, JsonError::NotAnArray))
 }
 
 /// Gives each element of the array at `within` in `frame`, without keeping any.
 ///
-/// `None` leaves the array to [`elements`]; elements that were given by then do not count. It is the answer to bad syntax,
-/// nesting beyond 32 and white space around the array.
+/// `None` leaves the array to [`elements`]; elements that were given by then do not count. It is
+/// the answer to bad syntax, nesting beyond 32 and white space around the array.
 pub fn each_element(frame: &[u8], within: Span, give: impl FnMut(Span)) -> Option<()> {
     scan::array(frame, within, give)
 }
@@ -62,7 +67,14 @@ pub fn each_element(frame: &[u8], within: Span, give: impl FnMut(Span)) -> Optio
 pub(crate) fn trim(frame: &[u8], span: Span) -> Span {
     let text = span.of(frame);
     let before = text.iter().take_while(|byte| is_space(**byte)).count();
-    let after = text.iter().rev().take_while(|byte| is_space(**byte)).count();
+    let after = text
+        .iter()
+        .rev()
+        .take_while(|byte| is_space(**byte))
+        .count();
     let start = span.start + before;
-    Span { start, end: (span.end.saturating_sub(after)).max(start) }
+    Span {
+        start,
+        end: (span.end.saturating_sub(after)).max(start),
+    }
 }

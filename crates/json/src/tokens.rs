@@ -22,7 +22,8 @@ pub enum Token<'a> {
     Plain(&'a [u8]),
 }
 
-/// Depth of a value: the most objects and arrays that lie inside each other. Its syntax is not checked.
+/// Depth of a value: the most objects and arrays that lie inside each other. Its syntax is not
+/// checked.
 #[must_use]
 pub fn nesting(raw: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
@@ -48,11 +49,15 @@ pub struct Tokens<'a> {
 }
 
 impl<'a> Tokens<'a> {
-    /// The tokens of `raw`, whose syntax is not checked. A text that is no JSON, or is cut off, is cut into tokens all the same,
-    /// the last of which may end too early.
+    /// The tokens of `raw`, whose syntax is not checked. A text that is no JSON, or is cut off, is
+    /// cut into tokens all the same, the last of which may end too early.
     #[must_use]
     pub fn new(raw: &'a [u8]) -> Self {
-        Self { raw, start: 0, at: 0 }
+        Self {
+            raw,
+            start: 0,
+            at: 0,
+        }
     }
 
     /// The tokens of `raw`, after a check of its syntax.
@@ -68,10 +73,14 @@ impl<'a> Tokens<'a> {
     #[must_use]
     #[inline]
     pub fn span(&self) -> Span {
-        Span { start: self.start, end: self.at }
+        Span {
+            start: self.start,
+            end: self.at,
+        }
     }
 
-    /// Moves past the next value with all that is in it; [`Tokens::span`] then ends where the value ends.
+    /// Moves past the next value with all that is in it; [`Tokens::span`] then ends where the value
+    /// ends.
     pub fn skip_value(&mut self) {
         let mut depth = 0_usize;
         for token in self.by_ref() {

@@ -1,9 +1,10 @@
-//! Safe text for people: every character of a stranger's text visible, so that none hides, moves or recolours others.
+//! Safe text for people: every character of a stranger's text visible, so that none hides, moves or
+//! recolours others.
 
 use crate::tokens::{Token, Tokens};
 
-/// Whether a character has no shape of its own, or changes how others are shown: controls, direction marks, zero-width
-/// and tag characters, variation selectors.
+/// Whether a character has no shape of its own, or changes how others are shown: controls,
+/// direction marks, zero-width and tag characters, variation selectors.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
@@ -25,9 +26,9 @@ pub fn lines(text: &str) -> String {
     escape(text, |c| c == '\n' || c == '\t')
 }
 
-/// A JSON value on one line, without white space between tokens: every hidden character in a string, however
-/// it was spelled, becomes `\u{...}` with its backslash escaped, and so does half a surrogate pair. Line
-/// feeds and tabs stay, as `\n` and `\t`. All else keeps its spelling.
+/// A JSON value on one line, without white space between tokens: every hidden character in a
+/// string, however it was spelled, becomes `\u{...}` with its backslash escaped, and so does half a
+/// surrogate pair. Line feeds and tabs stay, as `\n` and `\t`. All else keeps its spelling.
 ///
 /// `json` must have been read before: a text that is no JSON does not become JSON.
 #[must_use]
@@ -37,7 +38,9 @@ pub fn value(json: &str) -> String {
     while let Some(token) = tokens.next() {
         let span = tokens.span();
         let raw = json.get(span.start..span.end).unwrap_or_default();
-        let text = raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+        let text = raw
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'));
         match (token, text) {
             (Token::Text(_), Some(text)) => {
                 out.push('"');
@@ -58,8 +61,8 @@ pub fn value(json: &str) -> String {
     out
 }
 
-/// A JSON value with every hidden character of its strings as an escape of JSON, so that it can be seen and
-/// edited. Line feeds, tabs and carriage returns between tokens stay.
+/// A JSON value with every hidden character of its strings as an escape of JSON, so that it can be
+/// seen and edited. Line feeds, tabs and carriage returns between tokens stay.
 ///
 /// `json` must have been read before.
 #[must_use]
@@ -67,7 +70,9 @@ pub fn escaped(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         if is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out += &format!("\\u{unit:04x}"));
+            c.encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| out += &format!("\\u{unit:04x}"));
         } else {
             out.push(c);
         }
@@ -75,8 +80,8 @@ pub fn escaped(json: &str) -> String {
     out
 }
 
-/// A JSON value over several lines, indented by two spaces from two on: every token keeps its spelling, and
-/// every hidden character becomes `\u{...}`.
+/// A JSON value over several lines, indented by two spaces from two on: every token keeps its
+/// spelling, and every hidden character becomes `\u{...}`.
 ///
 /// `json` must have been read before.
 #[must_use]
@@ -90,7 +95,9 @@ pub fn pretty(json: &str) -> String {
         if opened != closes {
             begin_line(&mut out, depth);
         }
-        out += json.get(tokens.span().start..tokens.span().end).unwrap_or_default();
+        out += json
+            .get(tokens.span().start..tokens.span().end)
+            .unwrap_or_default();
         opened = matches!(token, Token::Open(_));
         match token {
             Token::Open(_) => depth += 1,
@@ -123,7 +130,11 @@ fn append(out: &mut String, piece: Piece<'_>) {
 fn escape(text: &str, keep: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_hidden(c) && !keep(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+        if is_hidden(c) && !keep(c) {
+            out.extend(c.escape_unicode())
+        } else {
+            out.push(c)
+        }
     }
     out
 }
@@ -137,7 +148,8 @@ struct Piece<'a> {
     read: Result<char, u32>,
 }
 
-/// The characters of the text between a string's quotes. An escape that JSON does not have is read as plain characters.
+/// The characters of the text between a string's quotes. An escape that JSON does not have is read
+/// as plain characters.
 #[derive(Debug, Clone)]
 struct Pieces<'a>(&'a str);
 
@@ -146,7 +158,11 @@ impl<'a> Iterator for Pieces<'a> {
 
     fn next(&mut self) -> Option<Piece<'a>> {
         let first = self.0.chars().next()?;
-        let escape = if first == '\\' { read_escape(self.0) } else { None };
+        let escape = if first == '\\' {
+            read_escape(self.0)
+        } else {
+            None
+        };
         let (len, read) = escape.unwrap_or((first.len_utf8(), Ok(first)));
         let (raw, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
@@ -154,7 +170,8 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// Reads the escape that the text begins with: its length in bytes, and the character. A surrogate pair is one escape.
+/// Reads the escape that the text begins with: its length in bytes, and the character. A surrogate
+/// pair is one escape.
 fn read_escape(text: &str) -> Option<(usize, Result<char, u32>)> {
     let c = match text.as_bytes().get(1)? {
         b'"' => '"',
@@ -176,7 +193,10 @@ fn unicode(text: &str) -> Option<(usize, Result<char, u32>)> {
     if let Some(c) = char::from_u32(unit) {
         return Some((6, Ok(c)));
     }
-    let low = text.get(6..).and_then(code_unit).filter(|low| (0xDC00..0xE000).contains(low));
+    let low = text
+        .get(6..)
+        .and_then(code_unit)
+        .filter(|low| (0xDC00..0xE000).contains(low));
     match low.filter(|_| unit < 0xDC00) {
         Some(low) => {
             let c = char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00))?;
@@ -221,13 +241,25 @@ mod tests {
     #[test]
     fn every_hidden_character_of_json_becomes_visible() {
         for (json, expect) in [
-            (" {\n \"a\" : [ 1.0 , -0, 1e400 ],\r\n\"b\":{} }", r#"{"a":[1.0,-0,1e400],"b":{}}"#),
+            (
+                " {\n \"a\" : [ 1.0 , -0, 1e400 ],\r\n\"b\":{} }",
+                r#"{"a":[1.0,-0,1e400],"b":{}}"#,
+            ),
             (r#""a\nb\tc\"\\\/d""#, r#""a\nb\tc\"\\\/d""#),
             ("\"ab\u{202e}c\"", r#""ab\\u{202e}c""#),
             (r#""ab\u202ec\u200B""#, r#""ab\\u{202e}c\\u{200b}""#),
-            (r#""\u0000\b\f\r\u000a\u0009""#, r#""\\u{0}\\u{8}\\u{c}\\u{d}\n\t""#),
-            (r#""\udb40\udc41\ud83d\ude00""#, r#""\\u{e0041}\ud83d\ude00""#),
-            (r#""\ud83dx\ude00\ud83d\ud83d\ude00""#, r#""\\u{d83d}x\\u{de00}\\u{d83d}\ud83d\ude00""#),
+            (
+                r#""\u0000\b\f\r\u000a\u0009""#,
+                r#""\\u{0}\\u{8}\\u{c}\\u{d}\n\t""#,
+            ),
+            (
+                r#""\udb40\udc41\ud83d\ude00""#,
+                r#""\\u{e0041}\ud83d\ude00""#,
+            ),
+            (
+                r#""\ud83dx\ude00\ud83d\ud83d\ude00""#,
+                r#""\\u{d83d}x\\u{de00}\\u{d83d}\ud83d\ude00""#,
+            ),
             (r#""\u0022 \u00fc \\u202e""#, r#""\u0022 \u00fc \\u202e""#),
             (r#"{"\u202ekey":null}"#, r#"{"\\u{202e}key":null}"#),
         ] {
@@ -241,7 +273,8 @@ mod tests {
         let piece = prop_oneof![
             plain.prop_map(String::from),
             any::<u16>().prop_map(|unit| format!("\\u{unit:04x}")),
-            prop::sample::select(b"\"\\/bfnrt".to_vec()).prop_map(|byte| format!("\\{}", char::from(byte))),
+            prop::sample::select(b"\"\\/bfnrt".to_vec())
+                .prop_map(|byte| format!("\\{}", char::from(byte))),
         ];
         prop::collection::vec(piece, 0..8).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
     }
@@ -262,7 +295,8 @@ mod tests {
 
     #[test]
     fn json_keeps_its_spelling_and_shows_hidden_characters() {
-        let check = |json: &str, lines: &[&str]| assert_eq!(pretty(json), lines.join("\n"), "{json}");
+        let check =
+            |json: &str, lines: &[&str]| assert_eq!(pretty(json), lines.join("\n"), "{json}");
         check("1e400", &["  1e400"]);
         check("{ }", &["  {}"]);
         check(
@@ -286,7 +320,10 @@ mod tests {
     fn escapes_of_json_stand_for_hidden_characters_only() {
         for (json, expect) in [
             (r#"{"a":"b"}"#, r#"{"a":"b"}"#),
-            ("{\n\t\"a\": \"\u{202e}x\u{7f}\"}", "{\n\t\"a\": \"\\u202ex\\u007f\"}"),
+            (
+                "{\n\t\"a\": \"\u{202e}x\u{7f}\"}",
+                "{\n\t\"a\": \"\\u202ex\\u007f\"}",
+            ),
             ("\"\u{e0041}\u{fc}\"", "\"\\udb40\\udc41\u{fc}\""),
         ] {
             assert_eq!(escaped(json), expect);

@@ -13,7 +13,8 @@ pub fn object(members: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     out
 }
 
-/// An object that is being written: the closure that gets it adds the members, braces and commas follow.
+/// An object that is being written: the closure that gets it adds the members, braces and commas
+/// follow.
 ///
 /// Keys and texts are escaped. Nothing checks that no key is added twice.
 #[derive(Debug)]
@@ -27,7 +28,10 @@ impl<'o> Object<'o> {
     #[inline]
     pub fn write(out: &'o mut Vec<u8>, members: impl FnOnce(&mut Self)) {
         out.put("{");
-        let mut object = Self { out, is_empty: true };
+        let mut object = Self {
+            out,
+            is_empty: true,
+        };
         members(&mut object);
         object.out.put("}");
     }
@@ -35,7 +39,10 @@ impl<'o> Object<'o> {
     /// Appends members without braces, for an object whose other parts the caller writes.
     #[inline]
     pub fn write_members(out: &'o mut Vec<u8>, members: impl FnOnce(&mut Self)) {
-        members(&mut Self { out, is_empty: true });
+        members(&mut Self {
+            out,
+            is_empty: true,
+        });
     }
 
     /// Whether no member was added yet.
@@ -113,7 +120,11 @@ impl<'o> Object<'o> {
     }
 
     /// Adds an array of strings.
-    pub fn texts<T: AsRef<str>>(&mut self, key: &str, texts: impl IntoIterator<Item = T>) -> &mut Self {
+    pub fn texts<T: AsRef<str>>(
+        &mut self,
+        key: &str,
+        texts: impl IntoIterator<Item = T>,
+    ) -> &mut Self {
         self.array(key, |array| {
             for text in texts {
                 array.text(text.as_ref());
@@ -134,7 +145,8 @@ impl<'o> Object<'o> {
     }
 }
 
-/// An array that is being written: the closure that gets it adds the elements, brackets and commas follow.
+/// An array that is being written: the closure that gets it adds the elements, brackets and commas
+/// follow.
 #[derive(Debug)]
 pub struct Array<'o> {
     out: &'o mut Vec<u8>,
@@ -146,7 +158,10 @@ impl<'o> Array<'o> {
     #[inline]
     pub(crate) fn write(out: &'o mut Vec<u8>, elements: impl FnOnce(&mut Self)) {
         out.put("[");
-        let mut array = Self { out, is_empty: true };
+        let mut array = Self {
+            out,
+            is_empty: true,
+        };
         elements(&mut array);
         array.out.put("]");
     }

@@ -12,8 +12,8 @@ use wire::mcp::search::Index;
 
 use crate::merged::{Manifests, Reader, Rendered};
 
-/// The rendered lists that one topic keeps, in bytes together, and the indexes. A longer list is rendered for each page anew, a
-/// larger index made for each search.
+/// The rendered lists that one topic keeps, in bytes together, and the indexes. A longer list is
+/// rendered for each page anew, a larger index made for each search.
 pub const LIST_BYTES_MAX: usize = 8 << 20;
 /// The number of rendered lists that one topic keeps, and of indexes.
 pub const LISTS_MAX: usize = 64;
@@ -63,7 +63,10 @@ struct Kept<T> {
 
 impl<T> Default for Cache<T> {
     fn default() -> Self {
-        Self(Mutex::new(Kept { all: VecDeque::new(), bytes: 0 }))
+        Self(Mutex::new(Kept {
+            all: VecDeque::new(),
+            bytes: 0,
+        }))
     }
 }
 
@@ -74,15 +77,27 @@ impl ListInputs {
         snapshot: ListSnapshot,
         manifests: &Manifests,
     ) -> Self {
-        let manifests = manifests.iter().map(|(_, manifest)| Arc::downgrade(manifest)).collect();
-        Self { list, reader, snapshot, manifests }
+        let manifests = manifests
+            .iter()
+            .map(|(_, manifest)| Arc::downgrade(manifest))
+            .collect();
+        Self {
+            list,
+            reader,
+            snapshot,
+            manifests,
+        }
     }
 
     fn is_same(&self, other: &Self) -> bool {
         self.list == other.list
             && self.reader == other.reader
             && self.manifests.len() == other.manifests.len()
-            && self.manifests.iter().zip(&other.manifests).all(|(one, other)| one.ptr_eq(other))
+            && self
+                .manifests
+                .iter()
+                .zip(&other.manifests)
+                .all(|(one, other)| one.ptr_eq(other))
             && self.snapshot.is_same(&other.snapshot)
     }
 }
@@ -91,25 +106,32 @@ impl<T: Made> Cache<T> {
     /// The product of these inputs.
     pub(crate) fn get(&self, source: &ListInputs) -> Option<Arc<T>> {
         let mut kept = self.0.lock();
-        let at = kept.all.iter().position(|(known, _)| known.is_same(source))?;
+        let at = kept
+            .all
+            .iter()
+            .position(|(known, _)| known.is_same(source))?;
         let found = kept.all.remove(at)?;
         let made = Arc::clone(&found.1);
         kept.all.push_back(found);
         Some(made)
     }
 
-    /// Keeps what was made. What no caller can ask for any more goes first, then what was used longest ago.
+    /// Keeps what was made. What no caller can ask for any more goes first, then what was used
+    /// longest ago.
     pub(crate) fn keep(&self, source: ListInputs, made: &Arc<T>) {
         let bytes = made.bytes();
         if bytes > LIST_BYTES_MAX {
             return;
         }
         let mut kept = self.0.lock();
-        kept.all
-            .retain(|(known, _)| known.snapshot.is_concurrent(&source.snapshot) && !known.is_same(&source));
+        kept.all.retain(|(known, _)| {
+            known.snapshot.is_concurrent(&source.snapshot) && !known.is_same(&source)
+        });
         kept.bytes = kept.all.iter().map(|(_, made)| made.bytes()).sum();
         while kept.all.len() >= LISTS_MAX || kept.bytes.saturating_add(bytes) > LIST_BYTES_MAX {
-            let Some((_, oldest)) = kept.all.pop_front() else { break };
+            let Some((_, oldest)) = kept.all.pop_front() else {
+                break;
+            };
             kept.bytes = kept.bytes.saturating_sub(oldest.bytes());
         }
         kept.bytes = kept.bytes.saturating_add(bytes);
@@ -127,6 +149,10 @@ impl PageCache {
 
     /// Whether a list is kept that was made from this.
     pub(crate) fn has(&self, snapshot: &ListSnapshot) -> bool {
-        self.0.lock().all.iter().any(|(known, _)| known.snapshot.is_same(snapshot))
+        self.0
+            .lock()
+            .all
+            .iter()
+            .any(|(known, _)| known.snapshot.is_same(snapshot))
     }
 }

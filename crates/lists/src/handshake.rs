@@ -1,8 +1,8 @@
 //! Handshake results: what the gateway answers to `initialize` and to `server/discover`.
 //!
-//! The gateway's own capabilities do not depend on which servers are running, so that a client that connects early misses nothing.
-//! The extensions are those that the servers declared when they ran last, and the instructions theirs, each under its server's
-//! name.
+//! The gateway's own capabilities do not depend on which servers are running, so that a client that
+//! connects early misses nothing. The extensions are those that the servers declared when they ran
+//! last, and the instructions theirs, each under its server's name.
 
 use std::borrow::Cow;
 
@@ -14,8 +14,11 @@ use wire::mcp::{Version, extensions::Merged, gateways, meta, task};
 pub const INSTRUCTIONS_BYTES_MAX: usize = 16 * 1024;
 
 /// The gateway's `Implementation` object, raw JSON.
-const IMPLEMENTATION: &str =
-    concat!(r#"{"name":"portmoot","title":"Portmoot","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
+const IMPLEMENTATION: &str = concat!(
+    r#"{"name":"portmoot","title":"Portmoot","version":""#,
+    env!("CARGO_PKG_VERSION"),
+    r#""}"#
+);
 
 /// The gateway's `Implementation` object, raw JSON.
 #[must_use]
@@ -23,7 +26,8 @@ pub fn identity() -> Bytes {
     Bytes::from_static(IMPLEMENTATION.as_bytes())
 }
 
-/// The result of `initialize` (MCP 2025-11-25, "Initialization"), which names the gateways that the lists come through.
+/// The result of `initialize` (MCP 2025-11-25, "Initialization"), which names the gateways that the
+/// lists come through.
 #[must_use]
 pub fn initialize(
     instructions: Option<&str>,
@@ -33,7 +37,9 @@ pub fn initialize(
 ) -> Vec<u8> {
     json::object(|result| {
         result.raw("_meta", &gateways::added(None, gateways));
-        result.object("capabilities", |all| write_capabilities(all, extensions, version));
+        result.object("capabilities", |all| {
+            write_capabilities(all, extensions, version)
+        });
         result.optional_text("instructions", instructions);
         result.text("protocolVersion", version.as_str());
         result.raw("serverInfo", IMPLEMENTATION.as_bytes());
@@ -49,21 +55,31 @@ pub fn discover(instructions: Option<&str>, extensions: &Merged, gateways: &[Str
             about.texts(gateways::KEY, gateways);
         });
         result.text("cacheScope", "private");
-        result.object("capabilities", |all| write_capabilities(all, extensions, Version::NEWEST));
+        result.object("capabilities", |all| {
+            write_capabilities(all, extensions, Version::NEWEST)
+        });
         result.optional_text("instructions", instructions);
         result.text("resultType", "complete");
-        result.texts("supportedVersions", Version::ALL.iter().rev().map(|version| version.as_str()));
+        result.texts(
+            "supportedVersions",
+            Version::ALL.iter().rev().map(|version| version.as_str()),
+        );
         result.number("ttlMs", 0);
     })
 }
 
-/// The result of an `initialize` that asks a server in the room for this revision. Of the server's capabilities it has those that
-/// a room carries out, which are in every legacy revision or in the one that is answered; a room has no notifications of lists and
-/// resources, no tasks and no extensions. Without capabilities of its own a server has tools.
+/// The result of an `initialize` that asks a server in the room for this revision. Of the server's
+/// capabilities it has those that a room carries out, which are in every legacy revision or in the
+/// one that is answered; a room has no notifications of lists and resources, no tasks and no
+/// extensions. Without capabilities of its own a server has tools.
 #[must_use]
 pub fn of_server(name: &str, capabilities: &[u8], asked: &str) -> Vec<u8> {
     let version = Version::answer_to(asked);
-    let capabilities = if json::is_object(capabilities) { capabilities } else { br#"{"tools":{}}"# };
+    let capabilities = if json::is_object(capabilities) {
+        capabilities
+    } else {
+        br#"{"tools":{}}"#
+    };
     let has = |ability: &str| json::at(capabilities, &[ability]).is_some_and(json::is_object);
     json::object(|result| {
         result.text("protocolVersion", version.as_str());
@@ -71,17 +87,22 @@ pub fn of_server(name: &str, capabilities: &[u8], asked: &str) -> Vec<u8> {
             if has("completions") && version >= Version::V2025_03_26 {
                 all.raw("completions", b"{}");
             }
-            for ability in ["prompts", "resources", "tools"].into_iter().filter(|ability| has(ability)) {
+            for ability in ["prompts", "resources", "tools"]
+                .into_iter()
+                .filter(|ability| has(ability))
+            {
                 all.raw(ability, b"{}");
             }
         });
         result.object("serverInfo", |info| {
-            info.text("name", name).text("version", env!("CARGO_PKG_VERSION"));
+            info.text("name", name)
+                .text("version", env!("CARGO_PKG_VERSION"));
         });
     })
 }
 
-/// Legacy revisions have no extensions in their schemas, but clients and servers of theirs declare them.
+/// Legacy revisions have no extensions in their schemas, but clients and servers of theirs declare
+/// them.
 fn write_capabilities(all: &mut Object<'_>, extensions: &Merged, version: Version) {
     let (is_extension, tasks) = match version {
         Version::V2026_07_28 => (true, None),
@@ -106,7 +127,9 @@ pub fn join(parts: &[(&str, String)], servers: usize) -> Option<String> {
         [] => None,
         [(_, text)] if servers == 1 => Some(text.clone()),
         parts => {
-            let each = parts.iter().map(|(name, text)| format!("# {name}\n\n{text}"));
+            let each = parts
+                .iter()
+                .map(|(name, text)| format!("# {name}\n\n{text}"));
             Some(each.collect::<Vec<_>>().join("\n\n"))
         }
     }
@@ -115,7 +138,9 @@ pub fn join(parts: &[(&str, String)], servers: usize) -> Option<String> {
 /// The instructions in a server's handshake.
 #[must_use]
 pub fn instructions(handshake: &[u8]) -> Option<String> {
-    json::at(handshake, &["instructions"]).and_then(json::text).map(Cow::into_owned)
+    json::at(handshake, &["instructions"])
+        .and_then(json::text)
+        .map(Cow::into_owned)
 }
 
 #[cfg(test)]
@@ -134,7 +159,11 @@ mod tests {
             let all = json::object(|all| write_capabilities(all, &Merged::default(), version));
             let all: Value = serde_json::from_slice(&all).unwrap();
             assert_eq!(all["tasks"]["list"].is_object(), tasks, "{version}");
-            assert_eq!(all["extensions"][task::EXTENSION].is_object(), extension, "{version}");
+            assert_eq!(
+                all["extensions"][task::EXTENSION].is_object(),
+                extension,
+                "{version}"
+            );
             assert_eq!(all["resources"]["subscribe"], true);
         }
     }

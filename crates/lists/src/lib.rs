@@ -1,10 +1,13 @@
 //! Lists of servers as one caller sees them: merged, rendered, cut to pages, kept, searched.
 //!
-//! The topic says what is on a list ([`topic::ListSnapshot`]), each server wrote its items ([`upstream::Manifest`]). A list is judged
-//! and rendered outside of the topic's lock, once for as long as nothing changes; pages are slices of it.
+//! The topic says what is on a list ([`topic::ListSnapshot`]), each server wrote its items
+//! ([`upstream::Manifest`]). A list is judged and rendered outside of the topic's lock, once for as
+//! long as nothing changes; pages are slices of it.
 //!
-//! - [`Merged`], [`ListEntry`]: a list as the caller sees it. [`PageRequest`]: a page of it, with its cursor.
-//! - [`Seen`]: all lists of a caller, for the tools that look into them: [`look_up`], [`Seen::index`].
+//! - [`Merged`], [`ListEntry`]: a list as the caller sees it. [`PageRequest`]: a page of it, with
+//!   its cursor.
+//! - [`Seen`]: all lists of a caller, for the tools that look into them: [`look_up`],
+//!   [`Seen::index`].
 //! - [`Modules`]: the schemas of a caller's tools in protobuf, as the schema registry has them.
 //! - [`topic_manifest`]: what the topic is given of a server's lists.
 //! - [`handshake`]: the results of `initialize` and `server/discover`.

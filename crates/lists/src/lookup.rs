@@ -1,7 +1,10 @@
-//! Lookups of the proxy tool, `list` and `info`: what the caller's own lists show, and nothing else.
+//! Lookups of the proxy tool, `list` and `info`: what the caller's own lists show, and nothing
+//! else.
 
 use model::{Form, ListKind};
-use wire::mcp::proxy::{List, ListedEntry as Found, Query, ReadOperation, Subject, query, resource_name};
+use wire::mcp::proxy::{
+    List, ListedEntry as Found, Query, ReadOperation, Subject, query, resource_name,
+};
 use wire::mcp::result::words;
 
 use crate::{merged::ListEntry, seen::Seen};
@@ -27,7 +30,15 @@ fn lists(subject: Subject) -> &'static [ListKind] {
 }
 
 /// A page of what fits the filter. Only the entries of the page are rendered.
-fn list(seen: &Seen, List { subject, filter, page }: &List, form: Form) -> Vec<u8> {
+fn list(
+    seen: &Seen,
+    List {
+        subject,
+        filter,
+        page,
+    }: &List,
+    form: Form,
+) -> Vec<u8> {
     let (mut total, mut found) = (0, Vec::new());
     for list in lists(*subject) {
         let merged = seen.list(*list);
@@ -37,7 +48,10 @@ fn list(seen: &Seen, List { subject, filter, page }: &List, form: Form) -> Vec<u
             .filter(|entry| filter.fits(entry.server.as_str(), &entry.public, &entry.item.raw))
         {
             if total >= page.offset && found.len() < page.limit {
-                found.push(Found { list: *list, raw: merged.definition(entry) });
+                found.push(Found {
+                    list: *list,
+                    raw: merged.definition(entry),
+                });
             }
             total += 1;
         }
@@ -55,7 +69,10 @@ fn info(seen: &Seen, subject: Subject, path: &str) -> Option<Found> {
         lists(subject).iter().find_map(|list| {
             let merged = seen.list(*list);
             let entry = merged.entries().iter().find(|entry| fits(entry))?;
-            Some(Found { list: *list, raw: merged.definition(entry) })
+            Some(Found {
+                list: *list,
+                raw: merged.definition(entry),
+            })
         })
     };
     find(&by_key).or_else(|| find(&by_name))

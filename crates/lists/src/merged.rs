@@ -1,4 +1,5 @@
-//! Merged list of one caller: the entries that it sees with the items that the servers wrote, rendered.
+//! Merged list of one caller: the entries that it sees with the items that the servers wrote,
+//! rendered.
 
 use std::{borrow::Cow, collections::HashMap, ops::Range, sync::Arc};
 
@@ -25,14 +26,17 @@ pub enum AcceptedNames {
     Narrow,
 }
 
-/// Clients that refuse all tools of a server, or the whole conversation, if one tool has another name: Claude on the desktop and the web.
+/// Clients that refuse all tools of a server, or the whole conversation, if one tool has another
+/// name: Claude on the desktop and the web.
 const NARROW: [&str; 2] = ["claude-ai", "Anthropic/ClaudeAI"];
 
 impl AcceptedNames {
     /// The names that a client accepts that calls itself so in its `clientInfo`, raw JSON.
     #[must_use]
     pub fn of(client_info: Option<&[u8]>) -> Self {
-        let name = client_info.and_then(|info| json::at(info, &["name"])).and_then(json::text);
+        let name = client_info
+            .and_then(|info| json::at(info, &["name"]))
+            .and_then(json::text);
         match name {
             Some(name) if NARROW.contains(&&*name) => Self::Narrow,
             Some(_) | None => Self::All,
@@ -49,14 +53,19 @@ pub struct Reader {
     pub apps: bool,
     /// The names of tools that the client accepts.
     pub names: AcceptedNames,
-    /// Whether tools promise structured results: none are promised to a caller whose results may be cut.
+    /// Whether tools promise structured results: none are promised to a caller whose results may be
+    /// cut.
     pub outputs: bool,
 }
 
 impl Reader {
     /// A reader of what the servers wrote that is for models.
-    pub const PLAIN: Self =
-        Self { tasks: TaskListing::AsWritten, apps: false, names: AcceptedNames::All, outputs: true };
+    pub const PLAIN: Self = Self {
+        tasks: TaskListing::AsWritten,
+        apps: false,
+        names: AcceptedNames::All,
+        outputs: true,
+    };
 }
 
 /// One entry of a list.
@@ -74,7 +83,8 @@ pub struct ListEntry<'m> {
 impl ListEntry<'_> {
     /// Whether it is a tool of the gateway's that finds or calls other tools.
     pub(crate) fn finds(&self) -> bool {
-        self.server.as_str() == GATEWAY && BuiltinTool::of(&self.public).is_some_and(BuiltinTool::finds)
+        self.server.as_str() == GATEWAY
+            && BuiltinTool::of(&self.public).is_some_and(BuiltinTool::finds)
     }
 }
 
@@ -84,7 +94,8 @@ pub struct Merged<'m> {
     list: ListKind,
     entries: Vec<ListEntry<'m>>,
     extras: &'m [(String, Bytes)],
-    /// Whether its entries name their servers: skills do, if there are several servers beside the gateway.
+    /// Whether its entries name their servers: skills do, if there are several servers beside the
+    /// gateway.
     labels: bool,
 }
 
@@ -106,7 +117,8 @@ impl<'m> Merged<'m> {
         reader: Reader,
     ) -> Self {
         let listings = snapshot.list(list);
-        // What else a server says about its list is passed on only if no other server adds to the list.
+        // What else a server says about its list is passed on only if no other server adds to the
+        // list.
         let mut extras = None;
         if let Some((first, last)) = listings.first().zip(listings.last())
             && first.upstream == last.upstream
@@ -117,11 +129,16 @@ impl<'m> Merged<'m> {
         let mut entries = Vec::with_capacity(listings.len());
         let mut of_server = None;
         for listing in listings {
-            if of_server.as_ref().is_none_or(|(id, _)| *id != listing.upstream) {
+            if of_server
+                .as_ref()
+                .is_none_or(|(id, _)| *id != listing.upstream)
+            {
                 let found = manifests.iter().find(|(id, _)| id == listing.upstream);
                 of_server = found.map(|(id, manifest)| (id, Items::new(manifest, list)));
             }
-            let Some((_, items)) = &mut of_server else { continue };
+            let Some((_, items)) = &mut of_server else {
+                continue;
+            };
             let offers = || listing.held || items.offers_tasks();
             let tasks = match reader.tasks {
                 TaskListing::Offered if !offers() => TaskListing::AsWritten,
@@ -136,12 +153,25 @@ impl<'m> Merged<'m> {
             };
             let public = narrow.map_or(public, Cow::Owned);
             let found = items.find(listing.own);
-            let found = found.filter(|item| reader.apps || !extensions::is_for_apps_alone(list, &item.raw));
+            let found =
+                found.filter(|item| reader.apps || !extensions::is_for_apps_alone(list, &item.raw));
             let outputs = reader.outputs;
-            entries.extend(found.map(|item| ListEntry { server, item, public, tasks, outputs }));
+            entries.extend(found.map(|item| ListEntry {
+                server,
+                item,
+                public,
+                tasks,
+                outputs,
+            }));
         }
         let labels = list == ListKind::Skills && manifests.len() > 2;
-        Self { snapshot, list, entries, extras: extras.unwrap_or_default(), labels }
+        Self {
+            snapshot,
+            list,
+            entries,
+            extras: extras.unwrap_or_default(),
+            labels,
+        }
     }
 
     /// The list, cut to what a topic shows of it.
@@ -160,7 +190,10 @@ impl<'m> Merged<'m> {
 
     /// An entry as the caller sees it.
     pub fn definition(&self, entry: &ListEntry<'_>) -> Vec<u8> {
-        self.changed(entry).as_ref().unwrap_or(entry.item).spelled(&entry.public)
+        self.changed(entry)
+            .as_ref()
+            .unwrap_or(entry.item)
+            .spelled(&entry.public)
     }
 
     /// The number of entries.
@@ -170,54 +203,91 @@ impl<'m> Merged<'m> {
 
     /// About how long all items are together, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.entries.iter().map(|entry| entry.item.raw.len() + entry.public.len()).sum()
+        self.entries
+            .iter()
+            .map(|entry| entry.item.raw.len() + entry.public.len())
+            .sum()
     }
 
-    /// Renders the entries at these places, as far as there are any. The result shares no memory with the servers' answers.
+    /// Renders the entries at these places, as far as there are any. The result shares no memory
+    /// with the servers' answers.
     pub(crate) fn render(&self, places: Range<usize>) -> Rendered {
         let end = places.end.min(self.entries.len());
         let entries = self.entries.get(places.start..end).unwrap_or_default();
-        let bytes = entries.iter().map(|entry| entry.item.raw.len() + entry.public.len()).sum();
+        let bytes = entries
+            .iter()
+            .map(|entry| entry.item.raw.len() + entry.public.len())
+            .sum();
         let mut items = RenderedList::with_capacity(entries.len(), bytes);
         for entry in entries {
-            items.push(self.changed(entry).as_ref().unwrap_or(entry.item), Some(&entry.public));
+            items.push(
+                self.changed(entry).as_ref().unwrap_or(entry.item),
+                Some(&entry.public),
+            );
         }
-        let extras = self.extras.iter().map(|(key, raw)| (key.clone(), Bytes::copy_from_slice(raw)));
-        Rendered { items, extras: extras.collect() }
+        let extras = self
+            .extras
+            .iter()
+            .map(|(key, raw)| (key.clone(), Bytes::copy_from_slice(raw)));
+        Rendered {
+            items,
+            extras: extras.collect(),
+        }
     }
 
-    /// The item of an entry if it differs from the server's: a tool whose calls the gateway can make tasks may be called as a task
-    /// (MCP 2025-11-25, "Tool-Level Negotiation"), and the URI in its `_meta` has the public spelling.
-    fn changed(&self, ListEntry { server, item, tasks, outputs, .. }: &ListEntry<'_>) -> Option<Item> {
+    /// The item of an entry if it differs from the server's: a tool whose calls the gateway can
+    /// make tasks may be called as a task (MCP 2025-11-25, "Tool-Level Negotiation"), and the URI
+    /// in its `_meta` has the public spelling.
+    fn changed(
+        &self,
+        ListEntry {
+            server,
+            item,
+            tasks,
+            outputs,
+            ..
+        }: &ListEntry<'_>,
+    ) -> Option<Item> {
         let offered = match tasks {
             TaskListing::Offered => task::offer(&item.raw).ok(),
             TaskListing::AsWritten => None,
             TaskListing::Hidden => task::unmarked(&item.raw),
         };
         let promises = !outputs && self.list == ListKind::Tools;
-        let unpromised =
-            promises.then(|| large::unpromised(offered.as_deref().unwrap_or(&item.raw))).flatten();
+        let unpromised = promises
+            .then(|| large::unpromised(offered.as_deref().unwrap_or(&item.raw)))
+            .flatten();
         let offered = unpromised.or(offered).map(Bytes::from);
         let public = |own: &str| self.snapshot.respelled_uri(server, own);
-        let respelled = uris::rewrite_item(self.list, offered.as_ref().unwrap_or(&item.raw), &public);
+        let respelled =
+            uris::rewrite_item(self.list, offered.as_ref().unwrap_or(&item.raw), &public);
         let spelled = respelled.or(offered);
-        let labelled = self.labels.then(|| labelled(spelled.as_ref().unwrap_or(&item.raw), server)).flatten();
+        let labelled = self
+            .labels
+            .then(|| labelled(spelled.as_ref().unwrap_or(&item.raw), server))
+            .flatten();
         Item::read(self.list, labelled.or(spelled)?).ok()
     }
 }
 
-/// The key in the `_meta` of a skill that names its server: hosts keep skills of one name apart by where they come from.
+/// The key in the `_meta` of a skill that names its server: hosts keep skills of one name apart by
+/// where they come from.
 const ORIGIN: &str = "portmoot/server";
 
 /// The entry of a skill with the server that it comes from.
 fn labelled(raw: &[u8], server: &ParticipantId) -> Option<Bytes> {
-    let meta = json::at(raw, &["_meta"]).filter(|meta| json::is_object(meta)).unwrap_or(b"{}");
+    let meta = json::at(raw, &["_meta"])
+        .filter(|meta| json::is_object(meta))
+        .unwrap_or(b"{}");
     let server = json::quote(server.as_str());
     let meta = json::edited(meta, &[(ORIGIN, Some(server.as_bytes()))]).ok()?;
-    json::edited(raw, &[("_meta", Some(&meta))]).ok().map(Bytes::from)
+    json::edited(raw, &[("_meta", Some(&meta))])
+        .ok()
+        .map(Bytes::from)
 }
 
-/// The items of one server's list, by key. The topic lists them in the server's order, so each is usually the next one.
+/// The items of one server's list, by key. The topic lists them in the server's order, so each is
+/// usually the next one.
 struct Items<'m> {
     manifest: &'m Manifest,
     items: &'m [Item],
@@ -228,10 +298,16 @@ struct Items<'m> {
 
 impl<'m> Items<'m> {
     fn new(manifest: &'m Manifest, list: ListKind) -> Self {
-        Self { manifest, items: &manifest.list(list).items, next: 0, by_key: None }
+        Self {
+            manifest,
+            items: &manifest.list(list).items,
+            next: 0,
+            by_key: None,
+        }
     }
 
-    /// Whether the server is a modern one whose calls may become tasks: it says so of none of its tools.
+    /// Whether the server is a modern one whose calls may become tasks: it says so of none of its
+    /// tools.
     fn offers_tasks(&self) -> bool {
         !self.manifest.is_legacy && task::declares(&self.manifest.capabilities)
     }
@@ -246,7 +322,12 @@ impl<'m> Items<'m> {
             self.next += at + 1;
             return rest.get(at);
         }
-        let by_key = self.items.iter().rev().map(|item| (item.key.as_str(), item)).collect::<HashMap<_, _>>();
+        let by_key = self
+            .items
+            .iter()
+            .rev()
+            .map(|item| (item.key.as_str(), item))
+            .collect::<HashMap<_, _>>();
         self.by_key.insert(by_key).get(key).copied()
     }
 }
@@ -264,8 +345,14 @@ mod tests {
             Item::read(ListKind::Tools, raw.into()).unwrap()
         };
         let items = vec![item("a", 1), item("b", 2), item("c", 3), item("b", 4)];
-        let list = List { items, ..List::default() };
-        let manifest = Manifest { tools: list, ..Manifest::default() };
+        let list = List {
+            items,
+            ..List::default()
+        };
+        let manifest = Manifest {
+            tools: list,
+            ..Manifest::default()
+        };
         for (keys, expected) in [
             (&["a", "b", "c"][..], &[Some("1"), Some("2"), Some("3")][..]),
             (&["c", "a", "b"][..], &[Some("3"), Some("1"), Some("2")][..]),

@@ -1,4 +1,5 @@
-//! Modules of the schema registry: of each server the schemas in protobuf of the tools that a caller's lists show.
+//! Modules of the schema registry: of each server the schemas in protobuf of the tools that a
+//! caller's lists show.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -15,8 +16,8 @@ use crate::merged::Manifests;
 pub struct ModuleNames(HashMap<ParticipantId, String>);
 
 impl ModuleNames {
-    /// Names of the modules of all servers: a server that a participant does not see has a name too, so that
-    /// all agree on them.
+    /// Names of the modules of all servers: a server that a participant does not see has a name
+    /// too, so that all agree on them.
     #[must_use]
     pub fn of(servers: BTreeSet<ParticipantId>) -> Self {
         let mut taken = HashSet::new();
@@ -47,15 +48,21 @@ struct Seen {
 }
 
 impl Modules {
-    /// Adds those of a topic. Where two topics have other tools of one server, its module is that of the one that was added first.
+    /// Adds those of a topic. Where two topics have other tools of one server, its module is that
+    /// of the one that was added first.
     pub fn add(&mut self, names: &ModuleNames, manifests: Manifests, snapshot: &ListSnapshot) {
         let mut shown: HashMap<&ParticipantId, HashSet<String>> = HashMap::new();
         let listings = snapshot.list(ListKind::Tools);
         for listing in &listings {
-            shown.entry(listing.upstream).or_default().insert(listing.own.to_string());
+            shown
+                .entry(listing.upstream)
+                .or_default()
+                .insert(listing.own.to_string());
         }
         for (server, manifest) in manifests {
-            let Some((shown, name)) = shown.remove(&server).zip(names.get(&server)) else { continue };
+            let Some((shown, name)) = shown.remove(&server).zip(names.get(&server)) else {
+                continue;
+            };
             let tools = manifest.module(server.as_str()).clone();
             match self.0.entry(name.to_owned()) {
                 Entry::Vacant(free) => drop(free.insert(Seen { tools, shown })),
@@ -70,7 +77,9 @@ impl Modules {
     /// Whether the tool of this own name is shown in a module.
     #[must_use]
     pub fn shows(&self, module: &str, tool: &str) -> bool {
-        self.0.get(module).is_some_and(|seen| seen.shown.contains(tool))
+        self.0
+            .get(module)
+            .is_some_and(|seen| seen.shown.contains(tool))
     }
 }
 

@@ -8,27 +8,47 @@ use topic::Withholding;
 use upstream::Manifest;
 use wire::mcp::extensions;
 
-/// A server's lists as names and digests. Of a server that lists in two eras, everything that is in either.
+/// A server's lists as names and digests. Of a server that lists in two eras, everything that is in
+/// either.
 pub fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
     let items = |kind| {
         let mut items: Vec<topic::ListItem> = Vec::new();
         let mut known = HashSet::new();
-        let withheld = |name: &str| match manifests.iter().any(|manifest| manifest.withholds(kind, name)) {
+        let withheld = |name: &str| match manifests
+            .iter()
+            .any(|manifest| manifest.withholds(kind, name))
+        {
             true => Withholding::Listed,
             false => Withholding::None,
         };
-        for item in manifests.iter().flat_map(|manifest| &manifest.list(kind).items) {
+        for item in manifests
+            .iter()
+            .flat_map(|manifest| &manifest.list(kind).items)
+        {
             if known.insert(item.key.as_str()) {
                 let (own, digest) = (item.key.as_str().into(), digest(&item.raw));
                 let app = extensions::app_of(kind, &item.raw).map(|uri| uri.as_ref().into());
-                items.push(topic::ListItem { own, digest, withheld: withheld(&item.key), app });
+                items.push(topic::ListItem {
+                    own,
+                    digest,
+                    withheld: withheld(&item.key),
+                    app,
+                });
             }
         }
-        for one in manifests.iter().flat_map(|manifest| manifest.withheld_of(kind)) {
+        for one in manifests
+            .iter()
+            .flat_map(|manifest| manifest.withheld_of(kind))
+        {
             if known.insert(one.name.as_str()) {
                 let own = one.name.as_str().into();
                 let withheld = Withholding::Unlisted;
-                items.push(topic::ListItem { own, digest: 0, withheld, app: None });
+                items.push(topic::ListItem {
+                    own,
+                    digest: 0,
+                    withheld,
+                    app: None,
+                });
             }
         }
         items

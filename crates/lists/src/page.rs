@@ -16,7 +16,10 @@ use crate::merged::{Manifests, Merged, Reader, Rendered};
 pub const PAGE_ITEMS_MAX: usize = 1000;
 /// For how long a cursor is valid, in milliseconds: an hour.
 pub const CURSOR_MS: u64 = 3_600_000;
-const CURSOR: Purpose = Purpose { name: "cursor", valid_ms: CURSOR_MS };
+const CURSOR: Purpose = Purpose {
+    name: "cursor",
+    valid_ms: CURSOR_MS,
+};
 
 /// A request for a page.
 pub struct PageRequest<'a> {
@@ -49,7 +52,9 @@ impl PageRequest<'_> {
         manifests: &Manifests,
     ) -> Result<Vec<u8>, Refusal> {
         let start = match &self.cursor {
-            Some(cursor) => self.start(sealer, unix_ms(), cursor).ok_or_else(bad_cursor)?,
+            Some(cursor) => self
+                .start(sealer, unix_ms(), cursor)
+                .ok_or_else(bad_cursor)?,
             None => 0,
         };
         let end = start.saturating_add(PAGE_ITEMS_MAX);
@@ -58,7 +63,8 @@ impl PageRequest<'_> {
         if let Some(rendered) = pages.get(&source) {
             return Ok(self.cut(&rendered, start, next(rendered.items.len())));
         }
-        let merged = Merged::new(&source.snapshot, self.list, manifests, self.reader).shown(self.only);
+        let merged =
+            Merged::new(&source.snapshot, self.list, manifests, self.reader).shown(self.only);
         if merged.bytes() > LIST_BYTES_MAX {
             // A list that cannot be kept is not rendered in full.
             return Ok(self.cut(&merged.render(start..end), 0, next(merged.len())));
@@ -69,24 +75,37 @@ impl PageRequest<'_> {
         Ok(self.cut(&rendered, start, next(rendered.items.len())))
     }
 
-    /// The cursor of the page that begins at this item: sealed for the participant, and for the list.
+    /// The cursor of the page that begins at this item: sealed for the participant, and for the
+    /// list.
     pub(crate) fn cursor_at(&self, sealer: &Sealer, now_ms: u64, start: usize) -> String {
-        CURSOR.seal(sealer, self.participant, now_ms, &format!("{}:{start}", ListNames::of(self.list).method))
+        CURSOR.seal(
+            sealer,
+            self.participant,
+            now_ms,
+            &format!("{}:{start}", ListNames::of(self.list).method),
+        )
     }
 
-    /// Place where the page of a cursor begins; `None` if the cursor is another participant's, another
-    /// list's, or too old.
+    /// Place where the page of a cursor begins; `None` if the cursor is another participant's,
+    /// another list's, or too old.
     pub(crate) fn start(&self, sealer: &Sealer, now_ms: u64, cursor: &str) -> Option<usize> {
         let state = CURSOR.open(sealer, self.participant, now_ms, cursor)?;
         let (method, start) = state.rsplit_once(':')?;
-        if method == ListNames::of(self.list).method { start.parse().ok() } else { None }
+        if method == ListNames::of(self.list).method {
+            start.parse().ok()
+        } else {
+            None
+        }
     }
 
     /// The page that begins at this item of a rendered list.
     fn cut(&self, rendered: &Rendered, start: usize, next: Option<String>) -> Vec<u8> {
         let hints = match self.form {
             Form::Legacy => Hints::Legacy,
-            Form::Modern => Hints::Modern { ttl_ms: 0, public: false },
+            Form::Modern => Hints::Modern {
+                ttl_ms: 0,
+                public: false,
+            },
         };
         let places = start..start.saturating_add(PAGE_ITEMS_MAX);
         let mut extras = std::borrow::Cow::Borrowed(&rendered.extras);
@@ -94,9 +113,14 @@ impl PageRequest<'_> {
             let extras = extras.to_mut();
             let at = extras.iter().position(|(key, _)| key == "_meta");
             let meta = at.map(|at| extras.swap_remove(at).1);
-            extras.push(("_meta".to_owned(), gateways::added(meta.as_deref(), named).into()));
+            extras.push((
+                "_meta".to_owned(),
+                gateways::added(meta.as_deref(), named).into(),
+            ));
         }
-        rendered.items.page(self.list, places, next.as_deref(), &extras, hints)
+        rendered
+            .items
+            .page(self.list, places, next.as_deref(), &extras, hints)
     }
 }
 

@@ -19,24 +19,44 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Lists of these manifests as a caller with this snapshot sees them. `tasks`: what a list of tools says
-    /// about tasks; `outputs`: whether it promises structured results.
-    pub fn new(snapshot: ListSnapshot, manifests: Manifests, tasks: TaskListing, outputs: bool) -> Self {
-        Self { snapshot, manifests, tasks, outputs }
+    /// Lists of these manifests as a caller with this snapshot sees them. `tasks`: what a list of
+    /// tools says about tasks; `outputs`: whether it promises structured results.
+    pub fn new(
+        snapshot: ListSnapshot,
+        manifests: Manifests,
+        tasks: TaskListing,
+        outputs: bool,
+    ) -> Self {
+        Self {
+            snapshot,
+            manifests,
+            tasks,
+            outputs,
+        }
     }
 
-    /// One list in full, whatever the topic's lists show of it. A model finds nothing here that is for apps alone.
+    /// One list in full, whatever the topic's lists show of it. A model finds nothing here that is
+    /// for apps alone.
     pub fn list(&self, list: ListKind) -> Merged<'_> {
-        let tasks = if list == ListKind::Tools { self.tasks } else { TaskListing::AsWritten };
+        let tasks = if list == ListKind::Tools {
+            self.tasks
+        } else {
+            TaskListing::AsWritten
+        };
         Merged::new(
             &self.snapshot,
             list,
             &self.manifests,
-            Reader { tasks, outputs: self.outputs, ..Reader::PLAIN },
+            Reader {
+                tasks,
+                outputs: self.outputs,
+                ..Reader::PLAIN
+            },
         )
     }
 
-    /// The index of the tools, without those that find the others, or of the skills. It is made once for as long as nothing changes.
+    /// The index of the tools, without those that find the others, or of the skills. It is made
+    /// once for as long as nothing changes.
     pub fn index(&self, list: ListKind, indexes: &IndexCache) -> Arc<Index> {
         let kind = (list, ToolsList::Full);
         let source = ListInputs::new(kind, Reader::PLAIN, self.snapshot.clone(), &self.manifests);
@@ -47,9 +67,9 @@ impl Seen {
         let entries = merged.entries().iter();
         let index = Arc::new(match list {
             // The frontmatter of a skill has the members of a definition that are searched.
-            ListKind::Skills => {
-                Index::new(entries.map(|entry| (&*entry.public, json::at(&entry.item.raw, &["frontmatter"]))))
-            }
+            ListKind::Skills => Index::new(
+                entries.map(|entry| (&*entry.public, json::at(&entry.item.raw, &["frontmatter"]))),
+            ),
             _ => Index::new(entries.map(|entry| {
                 let definition = (!entry.finds()).then_some(&*entry.item.raw);
                 (&*entry.public, definition)

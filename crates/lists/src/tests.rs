@@ -68,12 +68,27 @@ impl Stage {
         let config = TopicConfig::new(model::TopicName::new("main").unwrap(), Vec::new());
         let manifests = ["a", "b"].map(|name| (id(name), Arc::default())).into();
         let (pages, sealer) = (PageCache::default(), Sealer::new(&[7; 32], None));
-        let mut stage = Self { topic: Topic::new(config), manifests, pages, sealer };
-        let upstreams = [UpstreamNames::new(id("a"), "a"), UpstreamNames::new(id("b"), "b")];
-        stage.step(Event::Configure { upstreams: &upstreams });
+        let mut stage = Self {
+            topic: Topic::new(config),
+            manifests,
+            pages,
+            sealer,
+        };
+        let upstreams = [
+            UpstreamNames::new(id("a"), "a"),
+            UpstreamNames::new(id("b"), "b"),
+        ];
+        stage.step(Event::Configure {
+            upstreams: &upstreams,
+        });
         for (link, name) in [(1, "a"), (2, "b")] {
             let capabilities = capabilities(&["mcp/response:*"]);
-            stage.step(Event::Serve { link: LinkId(link), server: &id(name), handle: (), capabilities });
+            stage.step(Event::Serve {
+                link: LinkId(link),
+                server: &id(name),
+                handle: (),
+                capabilities,
+            });
         }
         stage.join(ADA, "ada", &["mcp/request:*"]);
         stage.join(BOB, "bob", &["mcp/request:*"]);
@@ -86,14 +101,27 @@ impl Stage {
 
     fn join(&mut self, link: LinkId, name: &str, texts: &[&str]) {
         let (participant, capabilities) = (&id(name), capabilities(texts));
-        let joining = Joining { promotes: true, ..Joining::default() };
-        let join = Join { link, handle: (), participant, capabilities, rate: None, joining };
+        let joining = Joining {
+            promotes: true,
+            ..Joining::default()
+        };
+        let join = Join {
+            link,
+            handle: (),
+            participant,
+            capabilities,
+            rate: None,
+            joining,
+        };
         self.step(Event::Join(join));
     }
 
     fn regrant(&mut self, name: &str, texts: &[&str]) {
         let (participant, capabilities) = (&id(name), capabilities(texts));
-        self.step(Event::Regrant { participant, capabilities });
+        self.step(Event::Regrant {
+            participant,
+            capabilities,
+        });
     }
 
     /// The server lists so many tools, each of about so many bytes.
@@ -107,37 +135,70 @@ impl Stage {
         manifest.tools.items = (0..len).map(tool).collect();
         manifest.tools.extras = vec![("x".to_owned(), format!("{name:?}").into())];
         let items = manifest.tools.items.iter();
-        let tools = items.map(|item| topic::ListItem::from(item.key.as_str())).collect();
-        let listed = topic::Manifest { tools, ..topic::Manifest::default() };
+        let tools = items
+            .map(|item| topic::ListItem::from(item.key.as_str()))
+            .collect();
+        let listed = topic::Manifest {
+            tools,
+            ..topic::Manifest::default()
+        };
         self.step(Event::Listed {
             server: &id(name),
             scope: ListScope::Shared,
             manifest: listed,
             changed: &[],
         });
-        let place = self.manifests.iter_mut().find(|(known, _)| known.as_str() == name).unwrap();
+        let place = self
+            .manifests
+            .iter_mut()
+            .find(|(known, _)| known.as_str() == name)
+            .unwrap();
         place.1 = Arc::new(manifest);
     }
 
     fn ask(&self, link: LinkId, form: Form, cursor: Option<String>) -> Result<Vec<u8>, Refusal> {
         let participant = self.topic.participant(link).unwrap();
         let list = ListKind::Tools;
-        let tasks = if form == Form::Legacy { TaskListing::Offered } else { TaskListing::Hidden };
-        let reader = Reader { tasks, ..Reader::PLAIN };
-        let asked =
-            PageRequest { participant, list, form, reader, only: ToolsList::Full, cursor, gateways: None };
-        asked.page(&self.sealer, &self.pages, self.topic.list_snapshot(link, None).unwrap(), &self.manifests)
+        let tasks = if form == Form::Legacy {
+            TaskListing::Offered
+        } else {
+            TaskListing::Hidden
+        };
+        let reader = Reader {
+            tasks,
+            ..Reader::PLAIN
+        };
+        let asked = PageRequest {
+            participant,
+            list,
+            form,
+            reader,
+            only: ToolsList::Full,
+            cursor,
+            gateways: None,
+        };
+        asked.page(
+            &self.sealer,
+            &self.pages,
+            self.topic.list_snapshot(link, None).unwrap(),
+            &self.manifests,
+        )
     }
 
     fn page(&self, link: LinkId, cursor: Option<&str>) -> Value {
-        let page = self.ask(link, Form::Legacy, cursor.map(str::to_owned)).unwrap();
+        let page = self
+            .ask(link, Form::Legacy, cursor.map(str::to_owned))
+            .unwrap();
         serde_json::from_slice(&page).unwrap()
     }
 
     fn names(&self, link: LinkId) -> Vec<String> {
         let page = self.page(link, None);
         let tools = page["tools"].as_array().unwrap();
-        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -149,11 +210,18 @@ fn pages_equal_a_fresh_list() {
     for form in [Form::Legacy, Form::Modern, Form::Legacy] {
         let hints = match form {
             Form::Legacy => Hints::Legacy,
-            Form::Modern => Hints::Modern { ttl_ms: 0, public: false },
+            Form::Modern => Hints::Modern {
+                ttl_ms: 0,
+                public: false,
+            },
         };
         let of = |at: usize| {
             let (_, manifest) = &stage.manifests[at];
-            manifest.tools.items.iter().map(move |item| (item, format!("{}_{}", ["a", "b"][at], item.key)))
+            manifest
+                .tools
+                .items
+                .iter()
+                .map(move |item| (item, format!("{}_{}", ["a", "b"][at], item.key)))
         };
         let all: Vec<(&Item, String)> = of(0).chain(of(1)).collect();
         let mut cursor = None;
@@ -161,7 +229,9 @@ fn pages_equal_a_fresh_list() {
             let page = stage.ask(ADA, form, cursor.take()).unwrap();
             let read: Value = serde_json::from_slice(&page).unwrap();
             cursor = read["nextCursor"].as_str().map(str::to_owned);
-            let items = fresh.iter().map(|(item, public)| (*item, Some(public.as_str())));
+            let items = fresh
+                .iter()
+                .map(|(item, public)| (*item, Some(public.as_str())));
             let expected = render(ListKind::Tools, items, cursor.as_deref(), &[], hints);
             assert!(page == expected, "{form:?}");
         }
@@ -189,12 +259,25 @@ fn other_capabilities_give_another_list() {
     assert_eq!(stage.names(ADA), ["a_t0", "a_t1", "a_t2"]);
     assert_eq!(stage.names(BOB), ["a_t0", "a_t1", "a_t2"]);
     stage.regrant("ada", &["mcp/request:tools/call:a_t1"]);
-    assert_eq!((stage.names(ADA), stage.names(BOB).len()), (vec!["a_t1".to_owned()], 3));
-    stage.regrant("ada", &["mcp/request:tools/call:a_t1", "mcp/proposal:tools/call:a_t2"]);
+    assert_eq!(
+        (stage.names(ADA), stage.names(BOB).len()),
+        (vec!["a_t1".to_owned()], 3)
+    );
+    stage.regrant(
+        "ada",
+        &[
+            "mcp/request:tools/call:a_t1",
+            "mcp/proposal:tools/call:a_t2",
+        ],
+    );
     let page = stage.page(ADA, None);
     assert_eq!(page["tools"][0].get("execution"), None);
-    assert_eq!(page["tools"][1]["execution"]["taskSupport"], "optional", "it would be held: {page}");
-    let modern: Value = serde_json::from_slice(&stage.ask(ADA, Form::Modern, None).unwrap()).unwrap();
+    assert_eq!(
+        page["tools"][1]["execution"]["taskSupport"], "optional",
+        "it would be held: {page}"
+    );
+    let modern: Value =
+        serde_json::from_slice(&stage.ask(ADA, Form::Modern, None).unwrap()).unwrap();
     assert_eq!(modern["tools"][1].get("execution"), None);
 }
 
@@ -216,11 +299,22 @@ fn another_participants_cursor_is_refused() {
     stage.list("a", PAGE_ITEMS_MAX + 1, 0);
     let page = stage.page(ADA, None);
     let cursor = page["nextCursor"].as_str().unwrap();
-    let refused = stage.ask(BOB, Form::Legacy, Some(cursor.to_owned())).unwrap_err();
+    let refused = stage
+        .ask(BOB, Form::Legacy, Some(cursor.to_owned()))
+        .unwrap_err();
     assert_eq!(refused.code, RefusalCode::Malformed);
-    let nonsense = stage.ask(BOB, Form::Legacy, Some("nonsense".to_owned())).unwrap_err();
-    assert_eq!(refused.to_string(), nonsense.to_string(), "nothing tells that it is another's");
-    assert_eq!(stage.page(ADA, Some(cursor))["tools"][0]["name"], format!("a_t{PAGE_ITEMS_MAX}"));
+    let nonsense = stage
+        .ask(BOB, Form::Legacy, Some("nonsense".to_owned()))
+        .unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        nonsense.to_string(),
+        "nothing tells that it is another's"
+    );
+    assert_eq!(
+        stage.page(ADA, Some(cursor))["tools"][0]["name"],
+        format!("a_t{PAGE_ITEMS_MAX}")
+    );
 }
 
 #[test]
@@ -232,7 +326,10 @@ fn the_cache_is_bounded() {
         stage.regrant("ada", &["mcp/request:*", &format!("chat/{at}")]);
         assert_eq!(stage.names(ADA).len(), 100);
         let (len, bytes) = stage.pages.size();
-        assert!(len <= 2 && bytes <= LIST_BYTES_MAX, "{len} lists, {bytes} bytes");
+        assert!(
+            len <= 2 && bytes <= LIST_BYTES_MAX,
+            "{len} lists, {bytes} bytes"
+        );
     }
     // A list that was read again stays.
     stage.regrant("bob", &["mcp/request:tools/call:a_t1"]);
@@ -240,7 +337,12 @@ fn the_cache_is_bounded() {
         assert_eq!(stage.names(BOB), ["a_t1"]);
         stage.regrant("ada", &["mcp/request:*", &format!("chat/{at}/again")]);
         assert_eq!(stage.names(ADA).len(), 100);
-        assert!(stage.pages.has(&stage.topic.list_snapshot(BOB, None).unwrap()), "{at}");
+        assert!(
+            stage
+                .pages
+                .has(&stage.topic.list_snapshot(BOB, None).unwrap()),
+            "{at}"
+        );
     }
     // One that is too long is served, and not kept.
     stage.list("a", PAGE_ITEMS_MAX + 100, LIST_BYTES_MAX / PAGE_ITEMS_MAX);
@@ -249,7 +351,11 @@ fn the_cache_is_bounded() {
     let second = stage.page(ADA, first["nextCursor"].as_str());
     assert_eq!(second["tools"].as_array().unwrap().len(), 100);
     assert!(second.get("nextCursor").is_none());
-    assert!(!stage.pages.has(&stage.topic.list_snapshot(ADA, None).unwrap()));
+    assert!(
+        !stage
+            .pages
+            .has(&stage.topic.list_snapshot(ADA, None).unwrap())
+    );
     // Short ones are bounded in number, and those of an older state go first.
     stage.list("a", 1, 0);
     for at in 0..LISTS_MAX + 10 {
@@ -265,11 +371,23 @@ fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
     let (ada, bob) = (id("ada"), id("bob"));
     let asked = |participant, list| {
         let (form, reader, cursor) = (Form::Legacy, Reader::PLAIN, None);
-        PageRequest { participant, list, form, reader, only: ToolsList::Full, cursor, gateways: None }
+        PageRequest {
+            participant,
+            list,
+            form,
+            reader,
+            only: ToolsList::Full,
+            cursor,
+            gateways: None,
+        }
     };
     let cursor = asked(&ada, ListKind::Tools).cursor_at(&sealer, 5, 1000);
     let check = |who, list, now_ms, sealed: &str, expected| {
-        assert_eq!(asked(who, list).start(&sealer, now_ms, sealed), expected, "{who} {list:?} {now_ms}");
+        assert_eq!(
+            asked(who, list).start(&sealer, now_ms, sealed),
+            expected,
+            "{who} {list:?} {now_ms}"
+        );
     };
     check(&ada, ListKind::Tools, 4 + CURSOR_MS, &cursor, Some(1000));
     check(&ada, ListKind::Tools, 5 + CURSOR_MS, &cursor, None);
@@ -278,7 +396,13 @@ fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
     check(&ada, ListKind::Tools, 6, "", None);
     check(&ada, ListKind::Tools, 6, "nonsense", None);
     // The form of the state stays, so that cursors survive an update of the program.
-    let known = sealer.seal("cursor", "ada", u64::MAX, [1; 24], b"resources/templates/list:17");
+    let known = sealer.seal(
+        "cursor",
+        "ada",
+        u64::MAX,
+        [1; 24],
+        b"resources/templates/list:17",
+    );
     check(&ada, ListKind::Templates, 6, &known, Some(17));
     check(&ada, ListKind::Resources, 6, &known, None);
 }

@@ -37,7 +37,10 @@ impl Index {
                 None => others.push(at),
             }
         }
-        Self { exact, others: others.into() }
+        Self {
+            exact,
+            others: others.into(),
+        }
     }
 }
 
@@ -48,12 +51,14 @@ impl Capabilities {
         Self::all_of(&["mcp/*", "chat", "portmoot/*"])
     }
 
-    /// The set of a new participant without configured capabilities: to propose, to answer, to chat.
+    /// The set of a new participant without configured capabilities: to propose, to answer, to
+    /// chat.
     pub fn newcomer() -> Self {
         Self::all_of(&["mcp/proposal:*", "mcp/response:*", "chat"])
     }
 
-    /// The requests that an upstream may send to its current caller: sampling, elicitation and roots.
+    /// The requests that an upstream may send to its current caller: sampling, elicitation and
+    /// roots.
     pub fn upstream() -> Self {
         Self::all_of(&[
             "mcp/response:*",
@@ -64,7 +69,8 @@ impl Capabilities {
         ])
     }
 
-    /// The set of the gateway's own participant: requests to participants that serve, answers, and states of proposals.
+    /// The set of the gateway's own participant: requests to participants that serve, answers, and
+    /// states of proposals.
     pub fn gateway() -> Self {
         Self::all_of(&["mcp/request:*", "mcp/response:*", "chat", "portmoot/*"])
     }
@@ -73,7 +79,9 @@ impl Capabilities {
     ///
     /// # Errors
     /// The first text that is no capability, with the reason.
-    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, (String, CapabilityError)> {
+    pub fn parse<'a>(
+        texts: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, (String, CapabilityError)> {
         texts
             .into_iter()
             .map(|text| Capability::parse(text).map_err(|error| (text.to_owned(), error)))
@@ -88,7 +96,10 @@ impl Capabilities {
     /// The capabilities, narrowed to the acts that `scope` admits too.
     #[must_use]
     pub fn within(&self, scope: &Arc<Capabilities>) -> Self {
-        Self { within: Some(Arc::clone(scope)), ..self.clone() }
+        Self {
+            within: Some(Arc::clone(scope)),
+            ..self.clone()
+        }
     }
 
     /// Whether a scope leaves less of them.
@@ -104,16 +115,29 @@ impl Capabilities {
     /// The place, in [`Capabilities::iter`], of the first capability that admits the act.
     pub fn position(&self, kind: KindRef<'_>, addressees: &[&str]) -> Option<usize> {
         let at = self.own_position(kind, addressees)?;
-        self.scope_admits(|scope| scope.admits(kind, addressees)).then_some(at)
+        self.scope_admits(|scope| scope.admits(kind, addressees))
+            .then_some(at)
     }
 
     fn own_position(&self, kind: KindRef<'_>, addressees: &[&str]) -> Option<usize> {
-        let admits = |at: &usize| self.all.get(*at).is_some_and(|one| one.admits_to(kind, addressees));
-        let Some(index) = &self.index else { return (0..self.all.len()).find(admits) };
+        let admits = |at: &usize| {
+            self.all
+                .get(*at)
+                .is_some_and(|one| one.admits_to(kind, addressees))
+        };
+        let Some(index) = &self.index else {
+            return (0..self.all.len()).find(admits);
+        };
         let exact = kind.context().and_then(|context| index.exact.get(context));
         let exact = exact.and_then(|places| places.iter().copied().find(admits));
         let before = |at: &usize| exact.is_none_or(|exact| *at < exact);
-        index.others.iter().copied().take_while(before).find(admits).or(exact)
+        index
+            .others
+            .iter()
+            .copied()
+            .take_while(before)
+            .find(admits)
+            .or(exact)
     }
 
     /// The capability at this place.
@@ -126,37 +150,55 @@ impl Capabilities {
         self.get(self.position(kind, addressees)?)
     }
 
-    /// Whether one of these capabilities admits every act that `other` admits: a participant gives and takes only what it holds.
+    /// Whether one of these capabilities admits every act that `other` admits: a participant gives
+    /// and takes only what it holds.
     pub fn covers(&self, other: &Capability) -> bool {
-        self.all.iter().any(|own| own.includes(other)) && self.scope_admits(|scope| scope.covers(other))
+        self.all.iter().any(|own| own.includes(other))
+            && self.scope_admits(|scope| scope.covers(other))
     }
 
     /// Whether some act with this head is admitted, towards some addressee.
     pub fn admits_head(&self, head: &str) -> bool {
-        self.all.iter().any(|capability| capability.admits_head(head))
+        self.all
+            .iter()
+            .any(|capability| capability.admits_head(head))
             && self.scope_admits(|scope| scope.admits_head(head))
     }
 
     /// Whether the act is admitted towards at least one addressee, whichever that is.
     pub fn admits_somewhere(&self, kind: KindRef<'_>) -> bool {
-        self.all.iter().any(|capability| capability.admits_somewhere(kind))
+        self.all
+            .iter()
+            .any(|capability| capability.admits_somewhere(kind))
             && self.scope_admits(|scope| scope.admits_somewhere(kind))
     }
 
     /// Whether some act with a context of this shape is admitted; see `admits_some`.
-    pub fn admits_some(&self, head: &str, method: &str, shape: &[Option<char>], addressees: &[&str]) -> bool {
-        self.all.iter().any(|capability| capability.admits_some(head, method, shape, addressees))
+    pub fn admits_some(
+        &self,
+        head: &str,
+        method: &str,
+        shape: &[Option<char>],
+        addressees: &[&str],
+    ) -> bool {
+        self.all
+            .iter()
+            .any(|capability| capability.admits_some(head, method, shape, addressees))
             && self.scope_admits(|scope| scope.admits_some(head, method, shape, addressees))
     }
 
-    /// The capabilities, in the order in which they were configured, also those that a scope leaves nothing of.
+    /// The capabilities, in the order in which they were configured, also those that a scope leaves
+    /// nothing of.
     pub fn iter(&self) -> impl Iterator<Item = &Capability> {
         self.all.iter()
     }
 
     /// For texts of this file, which tests prove to be well formed.
     fn all_of(texts: &[&str]) -> Self {
-        texts.iter().filter_map(|text| Capability::parse(text).ok()).collect()
+        texts
+            .iter()
+            .filter_map(|text| Capability::parse(text).ok())
+            .collect()
     }
 }
 
@@ -164,7 +206,11 @@ impl FromIterator<Capability> for Capabilities {
     fn from_iter<I: IntoIterator<Item = Capability>>(all: I) -> Self {
         let all: Box<[Capability]> = all.into_iter().collect();
         let index = (all.len() >= INDEXED_LEN_MIN).then(|| Index::new(&all));
-        Self { all, index, within: None }
+        Self {
+            all,
+            index,
+            within: None,
+        }
     }
 }
 
@@ -186,9 +232,14 @@ mod tests {
 
     #[test]
     fn a_scope_only_ever_narrows() {
-        let own = Capabilities::parse(["chat", "mcp/request:tools/call:gh_*", "mcp/proposal:*"]).unwrap();
-        let scope =
-            Capabilities::parse(["mcp/request:tools/call:*_read", "mcp/request:prompts/*", "chat"]).unwrap();
+        let own =
+            Capabilities::parse(["chat", "mcp/request:tools/call:gh_*", "mcp/proposal:*"]).unwrap();
+        let scope = Capabilities::parse([
+            "mcp/request:tools/call:*_read",
+            "mcp/request:prompts/*",
+            "chat",
+        ])
+        .unwrap();
         let both = own.within(&Arc::new(scope.clone()));
         for text in [
             "chat",
@@ -202,7 +253,11 @@ mod tests {
             let expected = own.admits(kind, &["up"]) && scope.admits(kind, &["up"]);
             assert_eq!(both.admits(kind, &["up"]), expected, "{text}");
             assert_eq!(both.admits_somewhere(kind), expected, "{text}");
-            assert_eq!(both.covers(&Capability::parse(text).unwrap()), expected, "{text}");
+            assert_eq!(
+                both.covers(&Capability::parse(text).unwrap()),
+                expected,
+                "{text}"
+            );
         }
         assert!(both.admits_head("chat") && !both.admits_head("mcp/proposal"));
         let shape: Vec<_> = "fs_".chars().map(Some).chain([None]).collect();
@@ -213,9 +268,13 @@ mod tests {
 
     #[test]
     fn a_decision_carries_its_reason() {
-        let set = Capabilities::parse(["chat", "mcp/request:tools/call:read_*", "mcp/request:*"]).unwrap();
+        let set = Capabilities::parse(["chat", "mcp/request:tools/call:read_*", "mcp/request:*"])
+            .unwrap();
         let why = |text: &str| set.why(kind(text), &[]).map(Capability::as_str);
-        assert_eq!(why("mcp/request:tools/call:read_x"), Some("mcp/request:tools/call:read_*"));
+        assert_eq!(
+            why("mcp/request:tools/call:read_x"),
+            Some("mcp/request:tools/call:read_*")
+        );
         assert_eq!(why("mcp/request:tools/call:x"), Some("mcp/request:*"));
         assert_eq!(why("mcp/proposal:tools/call:x"), None);
     }
@@ -233,12 +292,22 @@ mod tests {
                 _ => format!("mcp/request:tools/call:t{name}"),
             });
         }
-        let all: Vec<Capability> = texts.iter().map(|text| Capability::parse(text).unwrap()).collect();
+        let all: Vec<Capability> = texts
+            .iter()
+            .map(|text| Capability::parse(text).unwrap())
+            .collect();
         let set: Capabilities = all.iter().cloned().collect();
         assert!(set.index.is_some());
         let mut admitted = 0;
-        for name in (0..25).map(|at| format!("t{at}")).chain(["t".to_owned(), "zz".to_owned()]) {
-            for head in ["mcp/request:tools/call", "mcp/request:prompts/get", "mcp/proposal:tools/call"] {
+        for name in (0..25)
+            .map(|at| format!("t{at}"))
+            .chain(["t".to_owned(), "zz".to_owned()])
+        {
+            for head in [
+                "mcp/request:tools/call",
+                "mcp/request:prompts/get",
+                "mcp/proposal:tools/call",
+            ] {
                 for text in [format!("{head}:{name}"), head.to_owned()] {
                     let kind = kind(&text);
                     let expected = all.iter().position(|one| one.admits_to(kind, &["up"]));

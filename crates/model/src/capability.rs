@@ -32,7 +32,8 @@ pub enum CapabilityError {
     /// A `..` segment in the context.
     #[error("a capability cannot hold a `..` path segment: write the path it leads to")]
     ParentSegment,
-    /// A context with a wildcard that no request could match: [`Capability`] says what such a wildcard matches.
+    /// A context with a wildcard that no request could match: [`Capability`] says what such a
+    /// wildcard matches.
     #[error(
         "no request matches this context: beside a `*`, no `.` segment, encoded dot or slash, or invisible character is allowed"
     )]
@@ -45,14 +46,16 @@ pub enum CapabilityError {
     NoAddressee,
 }
 
-/// A permission for acts, perhaps only towards some addressees. Compiled once, matched without allocation.
+/// A permission for acts, perhaps only towards some addressees. Compiled once, matched without
+/// allocation.
 ///
-/// The same shape as a kind, with wildcards. Part is compared with part; a part that is left out matches
-/// anything; `*` stays inside its part. Source: MCPx v0.1 section 4, Decision 002.
+/// The same shape as a kind, with wildcards. Part is compared with part; a part that is left out
+/// matches anything; `*` stays inside its part. Source: MCPx v0.1 section 4, Decision 002.
 ///
-/// A `*` beside other characters of the context matches only what every parser of URLs reads alike: no control or invisible
-/// characters, no blank at an end, no `.` or `..` segment, no stray `%`, and none of these (nor any dot or slash)
-/// percent-encoded, [`PERCENT_LAYERS_MAX`](crate::PERCENT_LAYERS_MAX) times over. `*` alone matches every context.
+/// A `*` beside other characters of the context matches only what every parser of URLs reads alike:
+/// no control or invisible characters, no blank at an end, no `.` or `..` segment, no stray `%`,
+/// and none of these (nor any dot or slash) percent-encoded,
+/// [`PERCENT_LAYERS_MAX`](crate::PERCENT_LAYERS_MAX) times over. `*` alone matches every context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capability {
     text: Box<str>,
@@ -84,15 +87,22 @@ impl Capability {
         if text.is_empty() || text.starts_with(':') {
             return Err(CapabilityError::NoHead);
         }
-        if text.starts_with("mcp/") { Self::promised(text) } else { Self::plain(text) }
+        if text.starts_with("mcp/") {
+            Self::promised(text)
+        } else {
+            Self::plain(text)
+        }
     }
 
-    /// Narrows to these addressees (patterns with `*`): an act is admitted only if it names at least one
-    /// addressee and each one that it names is among them.
+    /// Narrows to these addressees (patterns with `*`): an act is admitted only if it names at
+    /// least one addressee and each one that it names is among them.
     ///
     /// # Errors
     /// The list is empty, or holds an empty or oversized name or doubled stars.
-    pub fn to<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Result<Self, CapabilityError> {
+    pub fn to<'a>(
+        mut self,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, CapabilityError> {
         let mut to = Vec::new();
         for name in names {
             if name.is_empty() {
@@ -104,7 +114,10 @@ impl Capability {
             if name.contains("**") {
                 return Err(CapabilityError::DoubledStar);
             }
-            to.push(Addressee { text: name.into(), pattern: Pattern::new(name) });
+            to.push(Addressee {
+                text: name.into(),
+                pattern: Pattern::new(name),
+            });
         }
         if to.is_empty() {
             return Err(CapabilityError::NoAddressee);
@@ -115,7 +128,11 @@ impl Capability {
 
     /// Outside `mcp/`: one part, exact or `name/*`.
     fn plain(text: &str) -> Result<Self, CapabilityError> {
-        if text.contains('*') && text.strip_suffix("/*").is_none_or(|name| name.contains('*')) {
+        if text.contains('*')
+            && text
+                .strip_suffix("/*")
+                .is_none_or(|name| name.contains('*'))
+        {
             return Err(CapabilityError::WideWildcard);
         }
         if text == "/*" {
@@ -124,7 +141,13 @@ impl Capability {
         if reserved(text) {
             return Err(CapabilityError::Reserved);
         }
-        Ok(Self { text: text.into(), head: Pattern::new(text), method: None, context: None, to: None })
+        Ok(Self {
+            text: text.into(),
+            head: Pattern::new(text),
+            method: None,
+            context: None,
+            to: None,
+        })
     }
 
     /// Under `mcp/`: up to three parts.
@@ -138,11 +161,14 @@ impl Capability {
         if [method, context].contains(&Some("")) {
             return Err(CapabilityError::EmptyPart);
         }
-        if context.is_some_and(|context| context.split(['/', '\\']).any(|segment| segment == "..")) {
+        if context.is_some_and(|context| context.split(['/', '\\']).any(|segment| segment == ".."))
+        {
             return Err(CapabilityError::ParentSegment);
         }
         if context.is_some_and(|context| {
-            context.len() > 1 && context.contains('*') && !is_unambiguous(&context.replace('*', "x"))
+            context.len() > 1
+                && context.contains('*')
+                && !is_unambiguous(&context.replace('*', "x"))
         }) {
             return Err(CapabilityError::Ambiguous);
         }
@@ -175,8 +201,9 @@ impl Capability {
             && !kind.context().is_some_and(|context| self.misreads(context))
     }
 
-    /// Whether some act `HEAD:METHOD:CONTEXT` is admitted whose context fits `shape`, in which `None` stands
-    /// for any run of characters. Lists decide with it whether to show a URI template.
+    /// Whether some act `HEAD:METHOD:CONTEXT` is admitted whose context fits `shape`, in which
+    /// `None` stands for any run of characters. Lists decide with it whether to show a URI
+    /// template.
     pub(crate) fn admits_some(
         &self,
         head: &str,
@@ -186,11 +213,15 @@ impl Capability {
     ) -> bool {
         self.admits_head(head)
             && covers(self.method.as_ref(), Some(method))
-            && self.context.as_ref().is_none_or(|context| context.overlaps(shape))
+            && self
+                .context
+                .as_ref()
+                .is_none_or(|context| context.overlaps(shape))
             && self.reaches(addressees)
     }
 
-    /// Whether this capability admits every act that `other` admits: a participant may not grant more than it has.
+    /// Whether this capability admits every act that `other` admits: a participant may not grant
+    /// more than it has.
     pub fn includes(&self, other: &Capability) -> bool {
         let whole = |own: Option<&Pattern>, other: Option<&Pattern>| match (own, other) {
             (None | Some(Pattern::Any), _) => true,
@@ -200,9 +231,9 @@ impl Capability {
         let reaches = match (&self.to, &other.to) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(own), Some(other)) => {
-                other.iter().all(|name| own.iter().any(|own| own.pattern.includes(&name.pattern)))
-            }
+            (Some(own), Some(other)) => other
+                .iter()
+                .all(|name| own.iter().any(|own| own.pattern.includes(&name.pattern))),
         };
         // A head with colons, outside `mcp/`, is not reached by a wildcard.
         let colon = matches!(&other.head, Pattern::Exact(text) if text.contains(':'));
@@ -210,7 +241,9 @@ impl Capability {
             && !(self.head.is_partial() && colon)
             && whole(self.method.as_ref(), other.method.as_ref())
             && whole(self.context.as_ref(), other.context.as_ref())
-            && !other.exact_context().is_some_and(|context| self.misreads(context))
+            && !other
+                .exact_context()
+                .is_some_and(|context| self.misreads(context))
             && reaches
     }
 
@@ -221,7 +254,9 @@ impl Capability {
 
     /// The addressees that it is narrowed to, as they were written; `None` admits all.
     pub fn addressees(&self) -> Option<impl Iterator<Item = &str>> {
-        self.to.as_deref().map(|to| to.iter().map(|name| &*name.text))
+        self.to
+            .as_deref()
+            .map(|to| to.iter().map(|name| &*name.text))
     }
 
     /// The only context that it admits, if its context has no star.
@@ -232,14 +267,15 @@ impl Capability {
         }
     }
 
-    /// Whether some act with this head is admitted towards some addressee: whether a participant could approve any proposal
-    /// at all.
+    /// Whether some act with this head is admitted towards some addressee: whether a participant
+    /// could approve any proposal at all.
     pub fn admits_head(&self, head: &str) -> bool {
         // Outside `mcp/` a head may hold colons; a wildcard does not cross them.
         self.head.matches(head) && !(self.head.is_partial() && head.contains(':'))
     }
 
-    /// Whether this context is withheld although it fits: a partial wildcard matches nothing that parsers read in different ways.
+    /// Whether this context is withheld although it fits: a partial wildcard matches nothing that
+    /// parsers read in different ways.
     fn misreads(&self, context: &str) -> bool {
         self.context.as_ref().is_some_and(Pattern::is_partial) && !is_unambiguous(context)
     }
@@ -247,7 +283,9 @@ impl Capability {
     fn reaches(&self, addressees: &[&str]) -> bool {
         let Some(to) = &self.to else { return true };
         !addressees.is_empty()
-            && addressees.iter().all(|addressee| to.iter().any(|name| name.pattern.matches(addressee)))
+            && addressees
+                .iter()
+                .all(|addressee| to.iter().any(|name| name.pattern.matches(addressee)))
     }
 }
 

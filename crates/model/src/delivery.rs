@@ -1,6 +1,7 @@
 //! Delivery modes of listeners.
 
-/// The messages of its topic's room that a link wants. Source: MCPx v0.1, section 6; the third mode is Portmoot's, for reviewers.
+/// The messages of its topic's room that a link wants. Source: MCPx v0.1, section 6; the third mode
+/// is Portmoot's, for reviewers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum DeliveryMode {
     /// Every message.

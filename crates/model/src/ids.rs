@@ -14,15 +14,21 @@ pub const PARTICIPANT_BYTES_MAX: usize = 128;
 pub(crate) const TOPIC_BYTES_MAX: usize = 64;
 /// The gateway's own participant, the addressee of MCP callers' requests.
 pub const GATEWAY: &str = "portmoot";
-/// The beginning of guests' names: participants without a token. No configured participant has such a name.
+/// The beginning of guests' names: participants without a token. No configured participant has such
+/// a name.
 pub const ANONYMOUS_PREFIX: &str = "anonymous-";
 /// The sender of system messages. Never a participant.
 pub const SYSTEM: &str = "system:gateway";
 
-/// The account on which the participant of this name has its shares: its own, or the one of all guests.
+/// The account on which the participant of this name has its shares: its own, or the one of all
+/// guests.
 #[must_use]
 pub fn account(name: &str) -> &str {
-    if name.starts_with(ANONYMOUS_PREFIX) { ANONYMOUS_PREFIX } else { name }
+    if name.starts_with(ANONYMOUS_PREFIX) {
+        ANONYMOUS_PREFIX
+    } else {
+        name
+    }
 }
 
 /// Why a text is no id.
@@ -34,16 +40,19 @@ pub enum IdError {
     /// Longer than [`PARTICIPANT_BYTES_MAX`] or `TOPIC_BYTES_MAX`.
     #[error("the name is too long")]
     TooLong,
-    /// White space, a control or invisible character, or (in a topic) anything but letters, digits, `.`, `_` and `-`.
+    /// White space, a control or invisible character, or (in a topic) anything but letters, digits,
+    /// `.`, `_` and `-`.
     #[error("the name holds a character that is not allowed")]
     Character,
-    /// A compatibility form of other characters, such as wide letters, or an accent that is not joined to its letter.
+    /// A compatibility form of other characters, such as wide letters, or an accent that is not
+    /// joined to its letter.
     #[error("the name has another normal form (NFKC), with which it could be confused")]
     Form,
     /// Letters of several scripts that look alike, such as Latin and Cyrillic.
     #[error("the name mixes scripts, so that it can look like another name")]
     MixedScripts,
-    /// `system`, anything that begins with `system:`, or a name that looks like one of the gateway's.
+    /// `system`, anything that begins with `system:`, or a name that looks like one of the
+    /// gateway's.
     #[error("this name, or one that looks like it, belongs to the gateway")]
     Reserved,
     /// Not 32 hexadecimal digits.
@@ -56,9 +65,10 @@ pub enum IdError {
 pub struct ParticipantId(Arc<str>);
 
 impl ParticipantId {
-    /// Accepts 1 to [`PARTICIPANT_BYTES_MAX`] bytes of visible characters, without white space, in Unicode's normal form
-    /// NFKC, of one script, or of Latin letters with Han, kana, bopomofo or Hangul (UTS 39 "Highly Restrictive"), and not the gateway's names in any spelling that looks like them. [`GATEWAY`] itself is
-    /// accepted: envelopes are addressed to it.
+    /// Accepts 1 to [`PARTICIPANT_BYTES_MAX`] bytes of visible characters, without white space, in
+    /// Unicode's normal form NFKC, of one script, or of Latin letters with Han, kana, bopomofo or
+    /// Hangul (UTS 39 "Highly Restrictive"), and not the gateway's names in any spelling that looks
+    /// like them. [`GATEWAY`] itself is accepted: envelopes are addressed to it.
     ///
     /// # Errors
     /// What is wrong with the name.
@@ -69,7 +79,10 @@ impl ParticipantId {
         if name.len() > PARTICIPANT_BYTES_MAX {
             return Err(IdError::TooLong);
         }
-        if name.chars().any(|symbol| symbol.is_whitespace() || is_hidden(symbol)) {
+        if name
+            .chars()
+            .any(|symbol| symbol.is_whitespace() || is_hidden(symbol))
+        {
             return Err(IdError::Character);
         }
         if !name.is_ascii() && !is_nfkc(name) {
@@ -84,10 +97,12 @@ impl ParticipantId {
         Ok(Self(name.into()))
     }
 
-    /// Whether two different names look alike: their skeletons are equal (UTS 39 section 4). ASCII names never do,
-    /// since their readers tell `l` from `1`.
+    /// Whether two different names look alike: their skeletons are equal (UTS 39 section 4). ASCII
+    /// names never do, since their readers tell `l` from `1`.
     pub fn looks_like(&self, other: &ParticipantId) -> bool {
-        self != other && !(self.0.is_ascii() && other.0.is_ascii()) && self.skeleton() == other.skeleton()
+        self != other
+            && !(self.0.is_ascii() && other.0.is_ascii())
+            && self.skeleton() == other.skeleton()
     }
 
     /// The name with each character replaced by the one that it looks like; equal for names that
@@ -107,9 +122,13 @@ impl ParticipantId {
     }
 }
 
-/// Whether the letters of a name are of one script, or of Latin and an East Asian one: neither has letters that look like the other's.
+/// Whether the letters of a name are of one script, or of Latin and an East Asian one: neither has
+/// letters that look like the other's.
 fn is_of_one_script(name: &str) -> bool {
-    let others: String = name.chars().filter(|symbol| !symbol.is_ascii_alphabetic()).collect();
+    let others: String = name
+        .chars()
+        .filter(|symbol| !symbol.is_ascii_alphabetic())
+        .collect();
     let scripts = AugmentedScriptSet::for_str(&others);
     name.is_single_script() || scripts.hanb || scripts.jpan || scripts.kore
 }
@@ -117,7 +136,11 @@ fn is_of_one_script(name: &str) -> bool {
 /// Whether a name is, or looks like, [`GATEWAY`], `system`, or something below `system:`.
 fn imitates_the_gateway(name: &str) -> bool {
     let lower = name.to_lowercase();
-    let shown: String = if lower.is_ascii() { lower } else { skeleton(&lower).collect() };
+    let shown: String = if lower.is_ascii() {
+        lower
+    } else {
+        skeleton(&lower).collect()
+    };
     shown == GATEWAY || shown == "system" || shown.starts_with("system:")
 }
 
@@ -143,7 +166,10 @@ impl TopicName {
         if name.len() > TOPIC_BYTES_MAX {
             return Err(IdError::TooLong);
         }
-        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte)) {
+        if !name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+        {
             return Err(IdError::Character);
         }
         Ok(Self(name.into()))
@@ -171,7 +197,8 @@ impl fmt::Display for LinkId {
     }
 }
 
-/// One operation, from request to answer. Unguessable: the door draws it at random. Prints as 32 hexadecimal digits.
+/// One operation, from request to answer. Unguessable: the door draws it at random. Prints as 32
+/// hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperationId(pub u128);
 
@@ -188,7 +215,9 @@ impl FromStr for OperationId {
         if text.len() != 32 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(IdError::NotHex);
         }
-        u128::from_str_radix(text, 16).map(Self).map_err(|_| IdError::NotHex)
+        u128::from_str_radix(text, 16)
+            .map(Self)
+            .map_err(|_| IdError::NotHex)
     }
 }
 
@@ -204,7 +233,10 @@ mod tests {
         check("scout", Ok(()));
         check("auth0|42@example.com", Ok(()));
         check(&"x".repeat(PARTICIPANT_BYTES_MAX), Ok(()));
-        check(&"x".repeat(PARTICIPANT_BYTES_MAX + 1), Err(IdError::TooLong));
+        check(
+            &"x".repeat(PARTICIPANT_BYTES_MAX + 1),
+            Err(IdError::TooLong),
+        );
         check("", Err(IdError::Empty));
         check("two words", Err(IdError::Character));
         check("line\nbreak", Err(IdError::Character));
@@ -221,9 +253,14 @@ mod tests {
         let check = |name: &str, expected: Result<(), IdError>| {
             assert_eq!(ParticipantId::new(name).map(|_| ()), expected, "{name:?}");
         };
-        for hidden in
-            ["boss\u{200b}", "b\u{ad}oss", "\u{202e}ssob", "bo\u{200d}ss", "boss\u{fe0f}", "boss\u{2800}"]
-        {
+        for hidden in [
+            "boss\u{200b}",
+            "b\u{ad}oss",
+            "\u{202e}ssob",
+            "bo\u{200d}ss",
+            "boss\u{fe0f}",
+            "boss\u{2800}",
+        ] {
             check(hidden, Err(IdError::Character));
         }
         check("bоss", Err(IdError::MixedScripts));
@@ -258,7 +295,10 @@ mod tests {
     #[test]
     fn topics_have_a_limit_and_an_alphabet() {
         assert!(TopicName::new(&"t".repeat(TOPIC_BYTES_MAX)).is_ok());
-        assert_eq!(TopicName::new(&"t".repeat(TOPIC_BYTES_MAX + 1)), Err(IdError::TooLong));
+        assert_eq!(
+            TopicName::new(&"t".repeat(TOPIC_BYTES_MAX + 1)),
+            Err(IdError::TooLong)
+        );
         assert_eq!(TopicName::new("a/b"), Err(IdError::Character));
         assert_eq!(TopicName::new(""), Err(IdError::Empty));
     }
@@ -269,6 +309,9 @@ mod tests {
             assert_eq!(id.to_string().parse(), Ok(id));
         }
         assert_eq!("abc".parse::<OperationId>(), Err(IdError::NotHex));
-        assert_eq!("+0000000000000000000000000000000".parse::<OperationId>(), Err(IdError::NotHex));
+        assert_eq!(
+            "+0000000000000000000000000000000".parse::<OperationId>(),
+            Err(IdError::NotHex)
+        );
     }
 }

@@ -82,10 +82,18 @@ impl<'a> KindRef<'a> {
         if text.contains('*') {
             return Err(KindError::Wildcard);
         }
-        Ok(Self { head: text, method: None, context: None })
+        Ok(Self {
+            head: text,
+            method: None,
+            context: None,
+        })
     }
 
-    fn promised(head: &'a str, method: &'a str, context: Option<&'a str>) -> Result<Self, KindError> {
+    fn promised(
+        head: &'a str,
+        method: &'a str,
+        context: Option<&'a str>,
+    ) -> Result<Self, KindError> {
         if head == "mcp/" {
             return Err(KindError::NoHead);
         }
@@ -105,7 +113,11 @@ impl<'a> KindRef<'a> {
         if context.is_some_and(str::is_empty) {
             return Err(KindError::EmptyContext);
         }
-        Ok(Self { head, method: Some(method), context })
+        Ok(Self {
+            head,
+            method: Some(method),
+            context,
+        })
     }
 
     /// The first part, such as `mcp/request` or `chat`.
@@ -123,15 +135,17 @@ impl<'a> KindRef<'a> {
         self.context
     }
 
-    /// Whether a response of this kind can answer a request of that method and context: the same method, and the same context
-    /// unless one of them has none (Decision 002: both forms are valid).
+    /// Whether a response of this kind can answer a request of that method and context: the same
+    /// method, and the same context unless one of them has none (Decision 002: both forms are
+    /// valid).
     pub fn answers(&self, method: &str, context: Option<&str>) -> bool {
         self.head == RESPONSE
             && self.method == Some(method)
             && (self.context.is_none() || context.is_none() || self.context == context)
     }
 
-    /// Whether only the gateway may send this kind, whatever capabilities exist: `system`, `presence` and all below them.
+    /// Whether only the gateway may send this kind, whatever capabilities exist: `system`,
+    /// `presence` and all below them.
     pub fn is_reserved(&self) -> bool {
         reserved(self.head)
     }

@@ -4,8 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Things in the order in which they came, each with its owner and a weight, such as its bytes. When there are too many, the
-/// owner that has most loses its oldest: no owner pushes out what others keep with less.
+/// Things in the order in which they came, each with its owner and a weight, such as its bytes.
+/// When there are too many, the owner that has most loses its oldest: no owner pushes out what
+/// others keep with less.
 #[derive(Debug, Clone)]
 pub struct Latest<T> {
     things: BTreeMap<u64, Thing<T>>,
@@ -31,13 +32,21 @@ struct Own {
     weight: usize,
 }
 
-/// Rank of an owner by what it has; of two that have as much, the one with the older thing comes last.
+/// Rank of an owner by what it has; of two that have as much, the one with the older thing comes
+/// last.
 type Rank = (usize, Reverse<u64>, Arc<str>);
 
 impl<T> Default for Latest<T> {
     fn default() -> Self {
         let (things, owners, by_count, by_weight) = <_>::default();
-        Self { things, owners, by_count, by_weight, weight: 0, next: 0 }
+        Self {
+            things,
+            owners,
+            by_count,
+            by_weight,
+            weight: 0,
+            next: 0,
+        }
     }
 }
 
@@ -45,7 +54,8 @@ impl<T> Default for Latest<T> {
 impl<T: PartialEq> PartialEq for Latest<T> {
     fn eq(&self, other: &Self) -> bool {
         let mut pairs = self.things.values().zip(other.things.values());
-        self.len() == other.len() && pairs.all(|(one, two)| one.owner == two.owner && one.value == two.value)
+        self.len() == other.len()
+            && pairs.all(|(one, two)| one.owner == two.owner && one.value == two.value)
     }
 }
 
@@ -77,18 +87,29 @@ impl<T> Latest<T> {
 
     /// Adds a thing.
     pub fn push(&mut self, owner: &str, weight: usize, value: T) {
-        let owner = self.owners.get_key_value(owner).map_or_else(|| owner.into(), |(known, _)| known.clone());
+        let owner = self
+            .owners
+            .get_key_value(owner)
+            .map_or_else(|| owner.into(), |(known, _)| known.clone());
         let number = self.next;
         self.next += 1;
         self.weight += weight;
-        self.things.insert(number, Thing { owner: Arc::clone(&owner), weight, value });
+        self.things.insert(
+            number,
+            Thing {
+                owner: Arc::clone(&owner),
+                weight,
+                value,
+            },
+        );
         self.change(owner, |own| {
             own.numbers.push_back(number);
             own.weight += weight;
         });
     }
 
-    /// Takes out things, until at most so many of at most this weight remain. The newest stays, however heavy.
+    /// Takes out things, until at most so many of at most this weight remain. The newest stays,
+    /// however heavy.
     pub fn shrink(&mut self, count_max: usize, weight_max: usize) -> Vec<T> {
         let mut gone = Vec::new();
         while let Some(number) = self.superfluous(count_max, weight_max) {
@@ -99,7 +120,10 @@ impl<T> Latest<T> {
 
     /// Takes out the oldest thing, if it is so.
     pub fn pop_if(&mut self, is_so: impl FnOnce(&T) -> bool) -> Option<T> {
-        let (number, _) = self.things.first_key_value().filter(|(_, oldest)| is_so(&oldest.value))?;
+        let (number, _) = self
+            .things
+            .first_key_value()
+            .filter(|(_, oldest)| is_so(&oldest.value))?;
         self.remove(*number)
     }
 
@@ -118,7 +142,11 @@ impl<T> Latest<T> {
 
     /// Takes out the oldest thing of its owner.
     fn remove(&mut self, number: u64) -> Option<T> {
-        let Thing { owner, weight, value } = self.things.remove(&number)?;
+        let Thing {
+            owner,
+            weight,
+            value,
+        } = self.things.remove(&number)?;
         self.weight -= weight;
         self.change(owner, |own| {
             own.numbers.pop_front();
@@ -131,13 +159,17 @@ impl<T> Latest<T> {
     fn change(&mut self, owner: Arc<str>, change: impl FnOnce(&mut Own)) {
         let mut own = self.owners.remove(&owner).unwrap_or_default();
         if let Some(oldest) = own.numbers.front() {
-            self.by_count.remove(&(own.numbers.len(), Reverse(*oldest), Arc::clone(&owner)));
-            self.by_weight.remove(&(own.weight, Reverse(*oldest), Arc::clone(&owner)));
+            self.by_count
+                .remove(&(own.numbers.len(), Reverse(*oldest), Arc::clone(&owner)));
+            self.by_weight
+                .remove(&(own.weight, Reverse(*oldest), Arc::clone(&owner)));
         }
         change(&mut own);
         if let Some(oldest) = own.numbers.front() {
-            self.by_count.insert((own.numbers.len(), Reverse(*oldest), Arc::clone(&owner)));
-            self.by_weight.insert((own.weight, Reverse(*oldest), Arc::clone(&owner)));
+            self.by_count
+                .insert((own.numbers.len(), Reverse(*oldest), Arc::clone(&owner)));
+            self.by_weight
+                .insert((own.weight, Reverse(*oldest), Arc::clone(&owner)));
             self.owners.insert(owner, own);
         }
     }
@@ -157,9 +189,16 @@ mod tests {
         for (owner, value) in [("ann", 1), ("eve", 2), ("eve", 3), ("bob", 4), ("eve", 5)] {
             latest.push(owner, 1, value);
         }
-        assert_eq!((latest.shrink(4, 9), all(&latest)), (vec![2], vec![1, 3, 4, 5]));
+        assert_eq!(
+            (latest.shrink(4, 9), all(&latest)),
+            (vec![2], vec![1, 3, 4, 5])
+        );
         latest.push("ann", 1, 6);
-        assert_eq!(latest.shrink(4, 9), [1], "of two that have as much, the one with the oldest");
+        assert_eq!(
+            latest.shrink(4, 9),
+            [1],
+            "of two that have as much, the one with the oldest"
+        );
         (7..1_000).for_each(|value| {
             latest.push("eve", 1, value);
             assert_eq!(latest.shrink(4, 9).len(), 1);
@@ -174,11 +213,18 @@ mod tests {
         latest.push("ann", 3, 1);
         latest.push("eve", 4, 2);
         latest.push("eve", 3, 3);
-        assert_eq!((latest.shrink(9, 10), all(&latest)), (vec![], vec![1, 2, 3]));
+        assert_eq!(
+            (latest.shrink(9, 10), all(&latest)),
+            (vec![], vec![1, 2, 3])
+        );
         latest.push("eve", 1, 4);
         assert_eq!((latest.shrink(9, 10), latest.weight()), (vec![2], 7));
         latest.push("eve", 100, 5);
-        assert_eq!(latest.shrink(9, 10), [3, 4], "it pushes out its owner's, and no other's");
+        assert_eq!(
+            latest.shrink(9, 10),
+            [3, 4],
+            "it pushes out its owner's, and no other's"
+        );
         assert_eq!(all(&latest), [1, 5]);
         latest.push("bob", 1, 6);
         assert_eq!((latest.shrink(9, 10), all(&latest)), (vec![5], vec![1, 6]));
@@ -207,9 +253,18 @@ mod tests {
             latest.push("bob", 1, 2);
         }
         assert_ne!(one, two);
-        assert_eq!((one.pop_if(|oldest| *oldest == 2), one.pop_if(|oldest| *oldest == 1)), (None, Some(1)));
+        assert_eq!(
+            (
+                one.pop_if(|oldest| *oldest == 2),
+                one.pop_if(|oldest| *oldest == 1)
+            ),
+            (None, Some(1))
+        );
         assert!(one == two && !one.is_empty());
-        assert_eq!((one.pop_if(|_| true), one.pop_if(|_| true), one.weight()), (Some(2), None, 0));
+        assert_eq!(
+            (one.pop_if(|_| true), one.pop_if(|_| true), one.weight()),
+            (Some(2), None, 0)
+        );
         two.push("ann", 1, 3);
         one.push("bob", 1, 2);
         one.push("bob", 1, 3);

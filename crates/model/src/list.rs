@@ -19,7 +19,13 @@ pub enum ListKind {
 
 impl ListKind {
     /// All of them, in the order of their definition.
-    pub const ALL: [Self; 5] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates, Self::Skills];
+    pub const ALL: [Self; 5] = [
+        Self::Tools,
+        Self::Prompts,
+        Self::Resources,
+        Self::Templates,
+        Self::Skills,
+    ];
 
     /// The list whose change a client is notified of: templates and skills change with resources.
     pub fn notified(self) -> Self {

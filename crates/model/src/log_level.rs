@@ -4,7 +4,17 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// The severity of a log message, from `debug` to `emergency`. Source: MCP 2025-11-25, "Logging".
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantNames,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
 )]
 #[strum(serialize_all = "lowercase")]
 pub enum LogLevel {

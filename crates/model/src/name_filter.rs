@@ -43,7 +43,10 @@ impl NamePattern {
         if text.contains("**") {
             return Err(NamePatternError::DoubledStar);
         }
-        Ok(Self { text: text.into(), pattern: Pattern::new(text) })
+        Ok(Self {
+            text: text.into(),
+            pattern: Pattern::new(text),
+        })
     }
 
     /// Whether the whole name matches, with its case.
@@ -65,7 +68,8 @@ impl fmt::Display for NamePattern {
     }
 }
 
-/// The names that a configuration chooses: all, or those that match one of `only`; without those that match one of `hide`.
+/// The names that a configuration chooses: all, or those that match one of `only`; without those
+/// that match one of `hide`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NameFilter {
     /// The patterns of which one must match; `None` chooses all names.
@@ -78,7 +82,8 @@ impl NameFilter {
     /// Whether a name is chosen.
     #[must_use]
     pub fn admits(&self, name: &str) -> bool {
-        let matches = |patterns: &[NamePattern]| patterns.iter().any(|pattern| pattern.matches(name));
+        let matches =
+            |patterns: &[NamePattern]| patterns.iter().any(|pattern| pattern.matches(name));
         self.only.as_deref().is_none_or(matches) && !matches(&self.hide)
     }
 
@@ -99,22 +104,51 @@ mod tests {
     use super::*;
 
     fn filter(only: Option<&[&str]>, hide: &[&str]) -> NameFilter {
-        let parse = |texts: &[&str]| texts.iter().map(|text| NamePattern::parse(text).unwrap()).collect();
-        NameFilter { only: only.map(parse), hide: parse(hide) }
+        let parse = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| NamePattern::parse(text).unwrap())
+                .collect()
+        };
+        NameFilter {
+            only: only.map(parse),
+            hide: parse(hide),
+        }
     }
 
     #[test]
     fn names_are_chosen_and_hidden_by_patterns() {
         for (only, hide, admitted, refused) in [
             (None, &[][..], &["a", ""][..], &[][..]),
-            (Some(&["get_*", "list"][..]), &[], &["get_", "get_x", "list"], &["list_x", "Get_x", "xget_"]),
-            (None, &["*_delete*"], &["delete", "get_x"], &["repo_delete", "a_delete_b"]),
-            (Some(&["get_*"]), &["get_secret"], &["get_x"], &["get_secret", "other"]),
+            (
+                Some(&["get_*", "list"][..]),
+                &[],
+                &["get_", "get_x", "list"],
+                &["list_x", "Get_x", "xget_"],
+            ),
+            (
+                None,
+                &["*_delete*"],
+                &["delete", "get_x"],
+                &["repo_delete", "a_delete_b"],
+            ),
+            (
+                Some(&["get_*"]),
+                &["get_secret"],
+                &["get_x"],
+                &["get_secret", "other"],
+            ),
             (Some(&[]), &[], &[], &["a"]),
         ] {
             let filter = filter(only, hide);
-            assert!(admitted.iter().all(|name| filter.admits(name)), "{filter:?}");
-            assert!(!refused.iter().any(|name| filter.admits(name)), "{filter:?}");
+            assert!(
+                admitted.iter().all(|name| filter.admits(name)),
+                "{filter:?}"
+            );
+            assert!(
+                !refused.iter().any(|name| filter.admits(name)),
+                "{filter:?}"
+            );
         }
         assert!(NameFilter::default().is_all());
         assert!(!filter(Some(&["*"]), &[]).is_all());
@@ -125,7 +159,10 @@ mod tests {
         for (text, expected) in [
             ("", NamePatternError::Empty),
             ("a**", NamePatternError::DoubledStar),
-            (&"a".repeat(NAME_PATTERN_BYTES_MAX + 1), NamePatternError::TooLong),
+            (
+                &"a".repeat(NAME_PATTERN_BYTES_MAX + 1),
+                NamePatternError::TooLong,
+            ),
         ] {
             assert_eq!(NamePattern::parse(text), Err(expected));
         }

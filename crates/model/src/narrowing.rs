@@ -9,8 +9,9 @@ use crate::{Capabilities, KindRef};
 pub struct Narrowing {
     /// The capabilities of the token's scopes. An act must be admitted by them too.
     pub to: Arc<Capabilities>,
-    /// All scopes that tokens may have, if its client can come back with another token: lists then show what the participant may
-    /// use, although this token is not good for it, and a refusal names the scope that is missing.
+    /// All scopes that tokens may have, if its client can come back with another token: lists then
+    /// show what the participant may use, although this token is not good for it, and a refusal
+    /// names the scope that is missing.
     pub step_up: Option<Arc<Scopes>>,
 }
 
@@ -31,7 +32,10 @@ impl Scopes {
     /// The name of the first scope that is good for an act towards these addressees.
     #[must_use]
     pub fn good_for(&self, kind: KindRef<'_>, addressees: &[&str]) -> Option<&str> {
-        let good = self.0.iter().find(|scope| scope.capabilities.admits(kind, addressees));
+        let good = self
+            .0
+            .iter()
+            .find(|scope| scope.capabilities.admits(kind, addressees));
         good.map(|scope| &*scope.name)
     }
 }
@@ -65,7 +69,11 @@ mod tests {
             ("chat", Some("talk")),
             ("mcp/proposal:tools/call:gh_read", None),
         ] {
-            assert_eq!(scopes.good_for(KindRef::parse(kind).unwrap(), &["gh"]), expected, "{kind}");
+            assert_eq!(
+                scopes.good_for(KindRef::parse(kind).unwrap(), &["gh"]),
+                expected,
+                "{kind}"
+            );
         }
     }
 }

@@ -9,7 +9,11 @@ pub(crate) enum Pattern {
     /// No star: equal or not.
     Exact(Box<str>),
     /// At least one star and at least one other character.
-    Stars { first: Box<str>, middle: Box<[Box<str>]>, last: Box<str> },
+    Stars {
+        first: Box<str>,
+        middle: Box<[Box<str>]>,
+        last: Box<str>,
+    },
 }
 
 impl Pattern {
@@ -23,7 +27,11 @@ impl Pattern {
         let mut middle: Vec<Box<str>> = pieces.map(Box::from).collect();
         match middle.pop() {
             None => Self::Exact(first),
-            Some(last) => Self::Stars { first, middle: middle.into(), last },
+            Some(last) => Self::Stars {
+                first,
+                middle: middle.into(),
+                last,
+            },
         }
     }
 
@@ -32,11 +40,21 @@ impl Pattern {
         match self {
             Self::Any => true,
             Self::Exact(own) => **own == *text,
-            Self::Stars { first, middle, last } => {
-                let Some(rest) = text.strip_prefix(&**first) else { return false };
-                let Some(mut rest) = rest.strip_suffix(&**last) else { return false };
+            Self::Stars {
+                first,
+                middle,
+                last,
+            } => {
+                let Some(rest) = text.strip_prefix(&**first) else {
+                    return false;
+                };
+                let Some(mut rest) = rest.strip_suffix(&**last) else {
+                    return false;
+                };
                 for piece in middle {
-                    let Some((_, behind)) = rest.split_once(&**piece) else { return false };
+                    let Some((_, behind)) = rest.split_once(&**piece) else {
+                        return false;
+                    };
                     rest = behind;
                 }
                 true
@@ -44,12 +62,17 @@ impl Pattern {
         }
     }
 
-    /// Whether every text that `other` matches matches here too: its stars are texts that only stars here stand for.
+    /// Whether every text that `other` matches matches here too: its stars are texts that only
+    /// stars here stand for.
     pub(crate) fn includes(&self, other: &Pattern) -> bool {
         match other {
             Self::Any => matches!(self, Self::Any),
             Self::Exact(text) => self.matches(text),
-            Self::Stars { first, middle, last } => {
+            Self::Stars {
+                first,
+                middle,
+                last,
+            } => {
                 let pieces = [first].into_iter().chain(middle.iter()).chain([last]);
                 self.matches(&pieces.map(|piece| &**piece).collect::<Vec<_>>().join("*"))
             }
@@ -66,7 +89,11 @@ impl Pattern {
         let own: Vec<Option<char>> = match self {
             Self::Any => return true,
             Self::Exact(text) => text.chars().map(Some).collect(),
-            Self::Stars { first, middle, last } => {
+            Self::Stars {
+                first,
+                middle,
+                last,
+            } => {
                 let mut own: Vec<Option<char>> = first.chars().map(Some).collect();
                 for piece in middle.iter().chain([last]) {
                     own.push(None);
@@ -81,7 +108,8 @@ impl Pattern {
 
 /// Whether two texts with stars (`None`) have a text in common. Time is the product of the lengths.
 pub fn overlap(left: &[Option<char>], right: &[Option<char>]) -> bool {
-    // `row[j]`: whether the part of `left` before this row and the first `j` of `right` have a text in common.
+    // `row[j]`: whether the part of `left` before this row and the first `j` of `right` have a text
+    // in common.
     let mut row = vec![true];
     for symbol in right {
         row.push(symbol.is_none() && row.last() == Some(&true));

@@ -3,8 +3,11 @@
 use std::{fmt, str::FromStr};
 use strum::{Display, EnumString, IntoStaticStr};
 
-/// The state of a proposal. It ends once, in a state for which [`ProposalState::is_over`] returns true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, IntoStaticStr)]
+/// The state of a proposal. It ends once, in a state for which [`ProposalState::is_over`] returns
+/// true.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Display, EnumString, IntoStaticStr,
+)]
 #[strum(serialize_all = "snake_case")]
 pub enum ProposalState {
     /// Open: reviewers can approve or reject it.
@@ -35,8 +38,9 @@ impl ProposalState {
     }
 }
 
-/// The digest of a call as a reviewer sees it: method, target, canonical arguments and the tool's definition.
-/// A decision counts only for the digest that it names. Prints as 64 lower-case hexadecimal digits.
+/// The digest of a call as a reviewer sees it: method, target, canonical arguments and the tool's
+/// definition. A decision counts only for the digest that it names. Prints as 64 lower-case
+/// hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest(pub [u8; 32]);
 
@@ -74,7 +78,10 @@ impl FromStr for Digest {
 }
 
 fn nibble(digit: u8) -> Result<u8, NoDigest> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok()).ok_or(NoDigest)
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
+        .ok_or(NoDigest)
 }
 
 #[cfg(test)]
@@ -83,23 +90,42 @@ mod tests {
 
     #[test]
     fn states_round_trip_and_two_are_not_final() {
-        let names = ["pending", "running", "completed", "failed", "rejected", "withdrawn", "expired"];
+        let names = [
+            "pending",
+            "running",
+            "completed",
+            "failed",
+            "rejected",
+            "withdrawn",
+            "expired",
+        ];
         let states = names.map(|name| name.parse::<ProposalState>().unwrap());
         assert_eq!(states.map(ProposalState::as_str), names);
-        let open: Vec<&str> =
-            states.iter().filter(|state| !state.is_over()).map(|state| state.as_str()).collect();
+        let open: Vec<&str> = states
+            .iter()
+            .filter(|state| !state.is_over())
+            .map(|state| state.as_str())
+            .collect();
         assert_eq!(open, ["pending", "running"]);
         assert!("done".parse::<ProposalState>().is_err());
     }
 
     #[test]
     fn digests_round_trip() {
-        let digest = Digest(std::array::from_fn(|at| u8::try_from(at * 8).unwrap_or(u8::MAX)));
+        let digest = Digest(std::array::from_fn(|at| {
+            u8::try_from(at * 8).unwrap_or(u8::MAX)
+        }));
         let text = digest.to_string();
         assert_eq!(text.get(..6), Some("000810"));
         assert_eq!(text.parse(), Ok(digest));
         assert_eq!(text.to_uppercase().parse(), Ok(digest));
-        let nearly = [&text[1..], &format!("{text}0"), &text.replace('8', "g"), "", &"é".repeat(32)];
+        let nearly = [
+            &text[1..],
+            &format!("{text}0"),
+            &text.replace('8', "g"),
+            "",
+            &"é".repeat(32),
+        ];
         for text in nearly {
             assert_eq!(text.parse::<Digest>(), Err(NoDigest), "{text}");
         }

@@ -4,7 +4,9 @@ use std::{borrow::Cow, fmt};
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// Stable codes. Each wire has one table that translates them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, VariantArray,
+)]
 #[strum(serialize_all = "snake_case")]
 pub enum RefusalCode {
     /// No such tool, resource, prompt or participant, as far as this caller can see.
@@ -61,10 +63,11 @@ pub enum RefusalCode {
     LogUnavailable,
     /// The act began and its outcome is unknown. The gateway does not repeat it.
     OutcomeUnknown,
-    /// The act conflicts with the state of its object: decided already, changed since the review, or the reviewer's own.
+    /// The act conflicts with the state of its object: decided already, changed since the review,
+    /// or the reviewer's own.
     Conflict,
-    /// The schema of a tool cannot be had: its reference does not resolve, or it cannot be compiled. Source: proto-mcp v1.0,
-    /// "Error Codes".
+    /// The schema of a tool cannot be had: its reference does not resolve, or it cannot be
+    /// compiled. Source: proto-mcp v1.0, "Error Codes".
     SchemaUnresolved,
     /// The arguments break a rule of the tool's schema. Source: proto-mcp v1.0, "Error Codes".
     SchemaViolation,
@@ -76,7 +79,8 @@ pub enum RefusalCode {
     UpstreamClientNeeded,
     /// The metadata of the server, or of its authorization server, are not acceptable.
     UpstreamMetadataRefused,
-    /// The server has changed the tool or prompt since it was pinned, and no operator has approved that.
+    /// The server has changed the tool or prompt since it was pinned, and no operator has approved
+    /// that.
     ToolChanged,
 }
 
@@ -95,7 +99,8 @@ impl RefusalCode {
     /// Every code, in the order of their definition.
     pub const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
-    /// Whether the caller has presented nothing, or nothing that is valid: another token would help.
+    /// Whether the caller has presented nothing, or nothing that is valid: another token would
+    /// help.
     #[must_use]
     pub fn is_unauthenticated(self) -> bool {
         matches!(
@@ -114,7 +119,8 @@ impl RefusalCode {
     }
 }
 
-/// A refusal, with only the details that participants may see. Internal causes are logged where they occur.
+/// A refusal, with only the details that participants may see. Internal causes are logged where
+/// they occur.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The code.
@@ -195,13 +201,17 @@ mod tests {
     fn codes_are_distinct_and_complete() {
         let names: BTreeSet<&str> = RefusalCode::ALL.iter().map(|code| code.as_str()).collect();
         assert_eq!(names.len(), RefusalCode::ALL.len());
-        assert!(names.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')));
+        assert!(names.iter().all(|name| {
+            name.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        }));
     }
 
     #[test]
     fn prints_the_message_and_the_hint() {
-        let refusal =
-            Refusal::new(RefusalCode::RateLimited, "too many requests").hint("wait").retry_after_ms(5);
+        let refusal = Refusal::new(RefusalCode::RateLimited, "too many requests")
+            .hint("wait")
+            .retry_after_ms(5);
         assert_eq!(refusal.to_string(), "too many requests (wait)");
         assert_eq!(refusal.retry_after_ms, Some(5));
     }

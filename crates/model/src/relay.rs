@@ -1,19 +1,27 @@
 //! Requests, answers and notifications between a door and a far end, with their untouched bytes.
 //!
-//! A door decodes the envelope of its wire once and the far end encodes once. No code between them opens a payload
-//! (ARCHITECTURE.md, "A neutral middle").
+//! A door decodes the envelope of its wire once and the far end encodes once. No code between them
+//! opens a payload (ARCHITECTURE.md, "A neutral middle").
 
 use bytes::Bytes;
 use bytestring::ByteString;
 
 /// The form in which the bytes of a [`Payload`] are written: that of one of MCP's two eras.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, strum::VariantArray, strum::IntoStaticStr, strum::EnumString,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    strum::VariantArray,
+    strum::IntoStaticStr,
+    strum::EnumString,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Form {
-    /// JSON of MCP's legacy era, revisions 2024-11-05 to 2025-11-25: a handshake opens a session. MCPx envelopes carry this
-    /// form too.
+    /// JSON of MCP's legacy era, revisions 2024-11-05 to 2025-11-25: a handshake opens a session.
+    /// MCPx envelopes carry this form too.
     Legacy,
     /// JSON of MCP's modern era, revision 2026-07-28: every request is complete in itself.
     Modern,
@@ -40,8 +48,8 @@ pub enum Coding {
     /// JSON text, as MCP and MCPx write it.
     #[default]
     Json,
-    /// Protobuf of proto-mcp 1.0, whose peers behave like those of the legacy era that declare no capabilities. The bytes are the
-    /// payload field of an `MCPMessage`: tag, length, message.
+    /// Protobuf of proto-mcp 1.0, whose peers behave like those of the legacy era that declare no
+    /// capabilities. The bytes are the payload field of an `MCPMessage`: tag, length, message.
     Proto,
 }
 
@@ -57,7 +65,10 @@ pub struct Range {
 impl Range {
     /// A range of positions; `None` beyond 4 GiB, which no limit allows a payload to be.
     pub fn new(start: usize, end: usize) -> Option<Self> {
-        Some(Self { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })
+        Some(Self {
+            start: u32::try_from(start).ok()?,
+            end: u32::try_from(end).ok()?,
+        })
     }
 
     /// Whether the part is absent.
@@ -71,8 +82,8 @@ impl Range {
     }
 }
 
-/// Places of the parts of a payload that a relay replaces. The door that decodes the payload sets them, the encoder of the
-/// same form reads them; no code between them does.
+/// Places of the parts of a payload that a relay replaces. The door that decodes the payload sets
+/// them, the encoder of the same form reads them; no code between them does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Marks {
     /// The id in the envelope around the body. Empty if the payload is a body without envelope.
@@ -103,14 +114,30 @@ impl Payload {
     pub fn body(form: Form, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         let body = Range::new(0, bytes.len()).unwrap_or_default();
-        Self { form, coding: Coding::Json, bytes, marks: Marks { body, ..Marks::default() } }
+        Self {
+            form,
+            coding: Coding::Json,
+            bytes,
+            marks: Marks {
+                body,
+                ..Marks::default()
+            },
+        }
     }
 
-    /// A payload of proto-mcp: the payload field of an `MCPMessage`. It has no JSON body, so its marks name the target alone: the
-    /// length and text of the field that does.
+    /// A payload of proto-mcp: the payload field of an `MCPMessage`. It has no JSON body, so its
+    /// marks name the target alone: the length and text of the field that does.
     pub fn proto(field: Bytes, target: Range) -> Self {
-        let marks = Marks { target, ..Marks::default() };
-        Self { form: Form::Legacy, coding: Coding::Proto, bytes: field, marks }
+        let marks = Marks {
+            target,
+            ..Marks::default()
+        };
+        Self {
+            form: Form::Legacy,
+            coding: Coding::Proto,
+            bytes: field,
+            marks,
+        }
     }
 
     /// Whether the bytes are a whole message, not a body alone.
@@ -120,13 +147,19 @@ impl Payload {
 
     /// The body: params, result or error, in JSON. Empty if there is none.
     pub fn body_bytes(&self) -> &[u8] {
-        self.bytes.get(self.marks.body.positions()).unwrap_or_default()
+        self.bytes
+            .get(self.marks.body.positions())
+            .unwrap_or_default()
     }
 
     /// The body, sharing the payload's memory.
     pub fn to_body(&self) -> Bytes {
         let body = self.marks.body.positions();
-        if body.end <= self.bytes.len() { self.bytes.slice(body) } else { Bytes::new() }
+        if body.end <= self.bytes.len() {
+            self.bytes.slice(body)
+        } else {
+            Bytes::new()
+        }
     }
 }
 
@@ -192,7 +225,8 @@ impl Eq for Method {}
 pub struct Notice {
     /// The method.
     pub method: Method,
-    /// The key by which this notification replaces an older one that was not sent yet: a progress token.
+    /// The key by which this notification replaces an older one that was not sent yet: a progress
+    /// token.
     pub latest: Option<Bytes>,
     /// The params, as the server wrote them.
     pub payload: Payload,

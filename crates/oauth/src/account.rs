@@ -1,7 +1,9 @@
-//! Account: the tokens of one participant, or of all, at one server; when they are renewed, and what a refusal leads to.
+//! Account: the tokens of one participant, or of all, at one server; when they are renewed, and
+//! what a refusal leads to.
 //!
-//! Everything that talks to the authorization server runs in a task of its own that no caller can cancel, one at a time for
-//! each account (the *flight*): a refresh token that is used twice at once costs the whole sign-in where it rotates.
+//! Everything that talks to the authorization server runs in a task of its own that no caller can
+//! cancel, one at a time for each account (the *flight*): a refresh token that is used twice at
+//! once costs the whole sign-in where it rotates.
 
 mod book;
 mod refusal;
@@ -30,7 +32,8 @@ use crate::vault::{AccountPlace, Saved};
 pub use book::{AccountState, STEP_UP_MEMORY_MS, STEP_UPS_MAX};
 use book::{Book, Next, Phase};
 
-/// A key of a caller at a server: printable ASCII, so that it can be sent in a header, without blanks around it.
+/// A key of a caller at a server: printable ASCII, so that it can be sent in a header, without
+/// blanks around it.
 #[derive(Clone)]
 pub struct CallerKey(Secret);
 
@@ -89,13 +92,17 @@ pub struct Account {
 impl std::fmt::Debug for Account {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (server, who) = (&self.site.name, &self.participant);
-        f.debug_struct("Account").field("server", server).field("participant", who).finish_non_exhaustive()
+        f.debug_struct("Account")
+            .field("server", server)
+            .field("participant", who)
+            .finish_non_exhaustive()
     }
 }
 
 impl Account {
-    /// An account with what is kept of it. `flight` is that of the same account in an earlier configuration, if it asks for tokens now:
-    /// this one asks for none before, and takes over what comes of it. Must be called inside a runtime then.
+    /// An account with what is kept of it. `flight` is that of the same account in an earlier
+    /// configuration, if it asks for tokens now: this one asks for none before, and takes over what
+    /// comes of it. Must be called inside a runtime then.
     #[must_use]
     pub fn new(
         site: &Arc<Site>,
@@ -121,8 +128,18 @@ impl Account {
     /// The account of a participant for an access token, which ends then (Unix milliseconds).
     #[must_use]
     pub fn of_token(site: &Arc<Site>, participant: &str, token: Secret, ends_ms: u64) -> Arc<Self> {
-        let subject = ExchangedToken { token, ends_ms, turn: AtomicU64::new(0) };
-        Self::with(site, Some(participant.to_owned()), Some(subject), Book::new(Phase::Open, None), None)
+        let subject = ExchangedToken {
+            token,
+            ends_ms,
+            turn: AtomicU64::new(0),
+        };
+        Self::with(
+            site,
+            Some(participant.to_owned()),
+            Some(subject),
+            Book::new(Phase::Open, None),
+            None,
+        )
     }
 
     fn with(
@@ -157,13 +174,17 @@ impl Account {
     /// When its bearer came last; `None` of an account that is for no token.
     #[must_use]
     pub fn last_turn(&self) -> Option<u64> {
-        self.subject.as_ref().map(|subject| subject.turn.load(Ordering::Relaxed))
+        self.subject
+            .as_ref()
+            .map(|subject| subject.turn.load(Ordering::Relaxed))
     }
 
     /// Whether the token that it is for has ended.
     #[must_use]
     pub fn has_ended(&self, now_ms: u64) -> bool {
-        self.subject.as_ref().is_some_and(|subject| subject.ends_ms <= now_ms)
+        self.subject
+            .as_ref()
+            .is_some_and(|subject| subject.ends_ms <= now_ms)
     }
 
     /// Ends it with the token that it is for: its sessions end too.
@@ -175,7 +196,10 @@ impl Account {
     /// Its flight, if it asks for tokens now.
     #[must_use]
     pub fn flight(&self) -> Option<Flight> {
-        self.flight.try_lock().is_err().then(|| Arc::clone(&self.flight))
+        self.flight
+            .try_lock()
+            .is_err()
+            .then(|| Arc::clone(&self.flight))
     }
 
     /// Why no request can succeed until a person acts.
@@ -218,11 +242,17 @@ impl Account {
         self.book.lock().wanted.clone()
     }
 
-    /// Takes over the tokens of a sign-in, once they are kept. `asked` are the scopes of the authorization request.
+    /// Takes over the tokens of a sign-in, once they are kept. `asked` are the scopes of the
+    /// authorization request.
     ///
     /// # Errors
     /// [`AccountFault::NotKept`], [`AccountFault::Replaced`]; then the account is as before.
-    pub async fn sign_in(&self, saved: Saved, asked: &[String], by: &str) -> Result<(), AccountFault> {
+    pub async fn sign_in(
+        &self,
+        saved: Saved,
+        asked: &[String],
+        by: &str,
+    ) -> Result<(), AccountFault> {
         let _flight = Arc::clone(&self.flight).lock_owned().await;
         if self.site.is_replaced() {
             return Err(AccountFault::Replaced);
@@ -234,7 +264,11 @@ impl Account {
         book.signed_in(asked, unix_ms());
         self.replace(&mut book, saved);
         drop(book);
-        self.site.record(Some(by), Verdict::Admitted, &format!("signed in {}", self.whose()));
+        self.site.record(
+            Some(by),
+            Verdict::Admitted,
+            &format!("signed in {}", self.whose()),
+        );
         self.site.services.connects.completed(&place);
         self.site.changed(self.participant.as_deref());
         Ok(())
@@ -248,11 +282,12 @@ impl Account {
         self.sign_in(Saved::of_key(key.0), &[], by).await
     }
 
-    /// Ends the account: forgets its tokens, and has the authorization server revoke them. The tokens are forgotten whatever that
-    /// server says.
+    /// Ends the account: forgets its tokens, and has the authorization server revoke them. The
+    /// tokens are forgotten whatever that server says.
     ///
     /// # Errors
-    /// [`AccountFault::NotKept`] if the end cannot be kept, [`AccountFault::Replaced`]; then nothing has changed.
+    /// [`AccountFault::NotKept`] if the end cannot be kept, [`AccountFault::Replaced`]; then
+    /// nothing has changed.
     pub async fn sign_out(&self, by: &str) -> Result<Option<Trouble>, AccountFault> {
         let _flight = Arc::clone(&self.flight).lock_owned().await;
         if self.site.is_replaced() {
@@ -262,15 +297,33 @@ impl Account {
         let ended = self.site.services.vault.end(&place).await;
         ended.map_err(|error| AccountFault::NotKept(error.to_string()))?;
         let is_key = self.site.config.kind == Kind::Key;
-        let next = if is_key { AccountFault::KeyNeeded } else { AccountFault::LoginNeeded };
+        let next = if is_key {
+            AccountFault::KeyNeeded
+        } else {
+            AccountFault::LoginNeeded
+        };
         let held = self.forget(Phase::Blocked(next));
-        self.site.record(Some(by), Verdict::Admitted, &format!("signed out {}", self.whose()));
+        self.site.record(
+            Some(by),
+            Verdict::Admitted,
+            &format!("signed out {}", self.whose()),
+        );
         self.site.changed(self.participant.as_deref());
-        let Some(held) = held.filter(|_| !is_key) else { return Ok(None) };
+        let Some(held) = held.filter(|_| !is_key) else {
+            return Ok(None);
+        };
         let server = authorization_server(&held);
-        let refresh = held.tokens.refresh.as_ref().map(|token| (token, "refresh_token"));
+        let refresh = held
+            .tokens
+            .refresh
+            .as_ref()
+            .map(|token| (token, "refresh_token"));
         let (token, hint) = refresh.unwrap_or((&held.tokens.access, "access_token"));
-        Ok(token::revoke(self.site.way(), &server, &held.client, token, hint).await.err())
+        Ok(
+            token::revoke(self.site.way(), &server, &held.client, token, hint)
+                .await
+                .err(),
+        )
     }
 
     fn whose(&self) -> String {
@@ -283,12 +336,14 @@ impl Account {
     /// Makes what the book says visible to the path of calls.
     fn publish(&self, book: &mut Book) {
         self.stamp.fetch_add(1, Ordering::AcqRel);
-        self.fresh_until_ms.store(book.fresh_until_ms(), Ordering::Release);
+        self.fresh_until_ms
+            .store(book.fresh_until_ms(), Ordering::Release);
     }
 
     /// Takes over the tokens of another sign-in, by which another person may stand behind them.
     fn replace(&self, book: &mut Book, saved: Saved) {
-        self.sign_ins.fetch_add(u64::from(book.held().is_some()), Ordering::AcqRel);
+        self.sign_ins
+            .fetch_add(u64::from(book.held().is_some()), Ordering::AcqRel);
         book.install(saved);
         self.publish(book);
     }
@@ -297,7 +352,8 @@ impl Account {
     fn forget(&self, phase: Phase) -> Option<Saved> {
         let mut book = self.book.lock();
         let held = book.forget(phase);
-        self.sign_ins.fetch_add(u64::from(held.is_some()), Ordering::AcqRel);
+        self.sign_ins
+            .fetch_add(u64::from(held.is_some()), Ordering::AcqRel);
         self.publish(&mut book);
         held
     }
@@ -323,19 +379,29 @@ impl Account {
         if let Some(ready) = self.ready() {
             return ready;
         }
-        self.in_flight(flight, |account| async move { account.renew(true).await }).await?;
-        let at_once =
-            || AccountFault::Waiting { why: "the token expired at once".to_owned(), retry_after_ms: 1_000 };
+        self.in_flight(flight, |account| async move { account.renew(true).await })
+            .await?;
+        let at_once = || AccountFault::Waiting {
+            why: "the token expired at once".to_owned(),
+            retry_after_ms: 1_000,
+        };
         self.ready().unwrap_or_else(|| Err(at_once()))
     }
 
     /// Runs a step in a task of its own: its caller may go away, the step may not.
-    async fn in_flight<F, S>(&self, flight: OwnedMutexGuard<()>, step: F) -> Result<(), AccountFault>
+    async fn in_flight<F, S>(
+        &self,
+        flight: OwnedMutexGuard<()>,
+        step: F,
+    ) -> Result<(), AccountFault>
     where
         F: FnOnce(Arc<Account>) -> S + Send + 'static,
         S: Future<Output = Result<(), AccountFault>> + Send + 'static,
     {
-        let gone = || AccountFault::Waiting { why: "the gateway stops".to_owned(), retry_after_ms: 1_000 };
+        let gone = || AccountFault::Waiting {
+            why: "the gateway stops".to_owned(),
+            retry_after_ms: 1_000,
+        };
         let me = self.me.upgrade().ok_or_else(gone)?;
         let task = tokio::spawn(async move {
             let _flight = flight;
@@ -344,8 +410,9 @@ impl Account {
         task.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// The scopes of the next request for tokens: configured, else those of the last challenge, else those that the server's
-    /// metadata names, else none. Where a refresh token takes a scope, that one too.
+    /// The scopes of the next request for tokens: configured, else those of the last challenge,
+    /// else those that the server's metadata names, else none. Where a refresh token takes a scope,
+    /// that one too.
     #[must_use]
     pub fn scopes(&self, found: &Discovery) -> Vec<String> {
         self.scopes_with(found, self.wanted())
@@ -362,7 +429,11 @@ impl Account {
             (true, true) => named().unwrap_or_default(),
         };
         let offline = "offline_access";
-        let lists = found.server.scopes_supported.iter().any(|scope| scope == offline);
+        let lists = found
+            .server
+            .scopes_supported
+            .iter()
+            .any(|scope| scope == offline);
         if lists
             && !scopes.is_empty()
             && !self.site.is_machine()
@@ -377,7 +448,11 @@ impl Account {
 impl Authorize for Account {
     fn stamp(&self) -> u64 {
         let stamp = self.stamp.load(Ordering::Acquire);
-        if unix_ms() < self.fresh_until_ms.load(Ordering::Acquire) { stamp } else { 0 }
+        if unix_ms() < self.fresh_until_ms.load(Ordering::Acquire) {
+            stamp
+        } else {
+            0
+        }
     }
 
     fn grant(&self) -> Authorizing<'_, Grant> {
@@ -394,7 +469,9 @@ impl Authorize for Account {
         }
         let book = self.book.lock();
         match (&book.phase, book.held()) {
-            (Phase::Ready, Some(held)) => Ok(Some(Zeroizing::new(held.tokens.access.expose().to_owned()))),
+            (Phase::Ready, Some(held)) => {
+                Ok(Some(Zeroizing::new(held.tokens.access.expose().to_owned())))
+            }
             (Phase::Blocked(fault), _) => Err(fault.clone()),
             (Phase::Ready | Phase::Open, _) => Err(AccountFault::KeyNeeded),
         }
@@ -420,8 +497,9 @@ impl Authorize for Account {
                 // Others were refused before: the authorization server gets the time that it needs.
                 return Err(LinkError::Account(fault));
             }
-            let followed = self
-                .in_flight(flight, move |account| async move { account.follow(attempt, challenge).await });
+            let followed = self.in_flight(flight, move |account| async move {
+                account.follow(attempt, challenge).await
+            });
             followed.await.map_err(LinkError::Account)
         })
     }

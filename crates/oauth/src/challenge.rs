@@ -1,4 +1,5 @@
-//! Challenges: the `Bearer` scheme in `WWW-Authenticate` (RFC 6750 section 3, RFC 9728 section 5.1).
+//! Challenges: the `Bearer` scheme in `WWW-Authenticate` (RFC 6750 section 3, RFC 9728 section
+//! 5.1).
 
 /// The parameters of a `Bearer` challenge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,8 +31,8 @@ pub fn bearer(header: &str) -> Bearer {
             continue;
         }
         let value = after.trim_start_matches([' ', '\t']).strip_prefix('=');
-        let Some(value) =
-            value.filter(|_| !after.starts_with([' ', '\t']) || after.trim_start().starts_with('='))
+        let Some(value) = value
+            .filter(|_| !after.starts_with([' ', '\t']) || after.trim_start().starts_with('='))
         else {
             is_bearer = word.eq_ignore_ascii_case("bearer");
             rest = after;
@@ -89,16 +90,36 @@ mod tests {
         check("", None, "", None);
         check("Bearer", None, "", None);
         check("Bearer scope=\"a b\"", None, "a b", None);
-        check("bearer scope=a, error=invalid_token", None, "a", Some("invalid_token"));
+        check(
+            "bearer scope=a, error=invalid_token",
+            None,
+            "a",
+            Some("invalid_token"),
+        );
         check(
             "Bearer resource_metadata=\"https://a/x?y=1,2\", error=\"insufficient_scope\",scope=\"w\"",
             Some("https://a/x?y=1,2"),
             "w",
             Some("insufficient_scope"),
         );
-        check("Basic realm=\"x\", scope=\"no\", Bearer scope=\"yes\"", None, "yes", None);
-        check("Bearer scope=\"yes\", DPoP algs=\"ES256\", scope=\"no\"", None, "yes", None);
-        check("Bearer error_description=\"say \\\"hi\\\", scope=no\", scope = \"x\"", None, "x", None);
+        check(
+            "Basic realm=\"x\", scope=\"no\", Bearer scope=\"yes\"",
+            None,
+            "yes",
+            None,
+        );
+        check(
+            "Bearer scope=\"yes\", DPoP algs=\"ES256\", scope=\"no\"",
+            None,
+            "yes",
+            None,
+        );
+        check(
+            "Bearer error_description=\"say \\\"hi\\\", scope=no\", scope = \"x\"",
+            None,
+            "x",
+            None,
+        );
         check("Bearer scope=\"open", None, "open", None);
         check("Negotiate abc==, Bearer scope=s", None, "s", None);
         check("=,=,\u{e9}Bearer scope=s", None, "s", None);

@@ -76,7 +76,8 @@ pub struct AuthConfig {
     pub client_secret: Option<Secret>,
     /// `private_key_file`: signs assertions of the client (RFC 7523).
     pub private_key: Option<Arc<SigningKey>>,
-    /// `callback_port`: the port on 127.0.0.1 to which a browser comes back, registered with the client by hand.
+    /// `callback_port`: the port on 127.0.0.1 to which a browser comes back, registered with the
+    /// client by hand.
     pub callback_port: Option<u16>,
     /// A client id metadata document that is hosted elsewhere.
     pub client_metadata_url: Option<String>,

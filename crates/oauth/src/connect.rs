@@ -1,7 +1,8 @@
-//! Connect requests: callers that have no account of their own yet, and the links at which a person gives them one.
+//! Connect requests: callers that have no account of their own yet, and the links at which a person
+//! gives them one.
 //!
-//! A link is unguessable, good once, for ten minutes, and for one participant at one server. That a browser is this participant's is
-//! established by the pages; this is only the book.
+//! A link is unguessable, good once, for ten minutes, and for one participant at one server. That a
+//! browser is this participant's is established by the pages; this is only the book.
 
 use std::collections::HashMap;
 
@@ -38,7 +39,8 @@ pub struct Asked {
     pub id: String,
     /// The place of the account that is asked for.
     pub place: AccountPlace,
-    /// The scopes that the server named; empty leaves the choice to the configuration and to metadata.
+    /// The scopes that the server named; empty leaves the choice to the configuration and to
+    /// metadata.
     pub scopes: Vec<String>,
     /// The clients that asked, as they call themselves.
     pub clients: Vec<String>,
@@ -58,8 +60,9 @@ struct Open {
 pub struct Connects(Mutex<HashMap<String, Open>>);
 
 impl Connects {
-    /// The id of the request for the account at this place, made now unless one waits for the same scopes. `client` is the name of the
-    /// client that asks; `session` is notified once the account is ready.
+    /// The id of the request for the account at this place, made now unless one waits for the same
+    /// scopes. `client` is the name of the client that asks; `session` is notified once the account
+    /// is ready.
     ///
     /// # Errors
     /// [`TooMany`].
@@ -82,22 +85,41 @@ impl Connects {
                 let mut mine: Vec<_> = all.values().filter(|open| own(open)).collect();
                 mine.sort_unstable_by_key(|open| open.begun_ms);
                 let late = (mine.len() + 1).saturating_sub(ACCOUNT_CONNECTS_MAX);
-                let late: Vec<String> = mine.iter().take(late).map(|open| open.request.id.clone()).collect();
+                let late: Vec<String> = mine
+                    .iter()
+                    .take(late)
+                    .map(|open| open.request.id.clone())
+                    .collect();
                 late.iter().for_each(|id| drop(all.remove(id)));
                 if all.len() >= CONNECTS_MAX {
                     return Err(TooMany);
                 }
                 let id = data_encoding::HEXLOWER.encode(&random::<16>());
-                let request = Asked { id: id.clone(), place: place.clone(), scopes, clients: Vec::new() };
+                let request = Asked {
+                    id: id.clone(),
+                    place: place.clone(),
+                    scopes,
+                    clients: Vec::new(),
+                };
                 let (begun_ms, until_ms) = (now_ms, now_ms.saturating_add(CONNECT_MS));
-                let open = Open { request, begun_ms, until_ms, is_used: false, sessions: HashMap::new() };
+                let open = Open {
+                    request,
+                    begun_ms,
+                    until_ms,
+                    is_used: false,
+                    sessions: HashMap::new(),
+                };
                 all.insert(id.clone(), open);
                 id
             }
         };
-        let Some(open) = all.get_mut(&id) else { return Err(TooMany) };
+        let Some(open) = all.get_mut(&id) else {
+            return Err(TooMany);
+        };
         let client: String = client.chars().take(CLIENT_NAME_CHARS_MAX).collect();
-        if open.request.clients.len() < CONNECT_CLIENTS_MAX && !open.request.clients.contains(&client) {
+        if open.request.clients.len() < CONNECT_CLIENTS_MAX
+            && !open.request.clients.contains(&client)
+        {
             open.request.clients.push(client);
         }
         if let Some((link, completion)) = session
@@ -112,7 +134,9 @@ impl Connects {
     #[must_use]
     pub fn find(&self, id: &str, now_ms: u64) -> Option<Asked> {
         let all = self.0.lock();
-        let open = all.get(id).filter(|open| !open.is_used && now_ms < open.until_ms);
+        let open = all
+            .get(id)
+            .filter(|open| !open.is_used && now_ms < open.until_ms);
         open.map(|open| open.request.clone())
     }
 
@@ -120,7 +144,9 @@ impl Connects {
     #[must_use]
     pub fn use_up(&self, id: &str, now_ms: u64) -> bool {
         let mut all = self.0.lock();
-        let open = all.get_mut(id).filter(|open| !open.is_used && now_ms < open.until_ms);
+        let open = all
+            .get_mut(id)
+            .filter(|open| !open.is_used && now_ms < open.until_ms);
         open.map(|open| open.is_used = true).is_some()
     }
 
@@ -129,14 +155,19 @@ impl Connects {
         self.0.lock().remove(id);
     }
 
-    /// Ends the requests for an account that is ready now, however its tokens came, and notifies the sessions that asked.
+    /// Ends the requests for an account that is ready now, however its tokens came, and notifies
+    /// the sessions that asked.
     pub fn completed(&self, place: &AccountPlace) {
         let ended: Vec<Open> = {
             let mut all = self.0.lock();
-            all.extract_if(|_, open| open.request.place == *place).map(|(_, open)| open).collect()
+            all.extract_if(|_, open| open.request.place == *place)
+                .map(|(_, open)| open)
+                .collect()
         };
         for open in ended {
-            open.sessions.into_values().for_each(|completion| completion(&open.request.id));
+            open.sessions
+                .into_values()
+                .for_each(|completion| completion(&open.request.id));
         }
     }
 }
@@ -150,10 +181,19 @@ mod tests {
 
     fn at(participant: &str) -> AccountPlace {
         let (server, url) = ("jira".to_owned(), "https://mcp.example/mcp".to_owned());
-        AccountPlace { server, url, participant: Some(participant.to_owned()) }
+        AccountPlace {
+            server,
+            url,
+            participant: Some(participant.to_owned()),
+        }
     }
 
-    fn ask(connects: &Connects, place: &AccountPlace, client: &str, now_ms: u64) -> Result<String, TooMany> {
+    fn ask(
+        connects: &Connects,
+        place: &AccountPlace,
+        client: &str,
+        now_ms: u64,
+    ) -> Result<String, TooMany> {
         connects.ask(place, Vec::new(), client, None, now_ms)
     }
 
@@ -168,11 +208,17 @@ mod tests {
             (first.len(), connects.find(&first, 1).unwrap().clients),
             (32, vec!["Editor".to_owned(), "Desk".to_owned()])
         );
-        assert!(connects.use_up(&first, 2) && !connects.use_up(&first, 3), "once");
+        assert!(
+            connects.use_up(&first, 2) && !connects.use_up(&first, 3),
+            "once"
+        );
         assert!(connects.find(&first, 3).is_none());
         let second = ask(&connects, &ann, "Editor", 4).unwrap();
         assert_ne!(first, second);
-        assert!(connects.find(&second, CONNECT_MS + 3).is_some(), "until its time is over");
+        assert!(
+            connects.find(&second, CONNECT_MS + 3).is_some(),
+            "until its time is over"
+        );
         assert!(connects.find(&second, CONNECT_MS + 4).is_none());
         assert!(!connects.use_up(&second, CONNECT_MS + 4));
         assert!(connects.find("", 0).is_none());
@@ -189,13 +235,20 @@ mod tests {
                 id
             })
             .collect();
-        assert_eq!(connects.0.lock().len(), ACCOUNT_CONNECTS_MAX, "the oldest made room");
+        assert_eq!(
+            connects.0.lock().len(),
+            ACCOUNT_CONNECTS_MAX,
+            "the oldest made room"
+        );
         assert!(!connects.0.lock().contains_key(&ids[0]));
         for number in ACCOUNT_CONNECTS_MAX..CONNECTS_MAX {
             ask(&connects, &at(&number.to_string()), "c", 9).unwrap();
         }
         assert_eq!(ask(&connects, &at("one more"), "c", 9), Err(TooMany));
-        assert!(ask(&connects, &ann, "c", 9).is_ok(), "one of its own made room");
+        assert!(
+            ask(&connects, &ann, "c", 9).is_ok(),
+            "one of its own made room"
+        );
         assert!(ask(&connects, &at("one more"), "c", 9 + CONNECT_MS).is_ok());
     }
 
@@ -206,14 +259,31 @@ mod tests {
         let notified = Arc::<AtomicUsize>::default();
         let ask = |place: &AccountPlace, link: u64, client: &str| {
             let count = Arc::clone(&notified);
-            let completion: Completion = Box::new(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
-            connects.ask(place, Vec::new(), client, Some((LinkId(link), completion)), 0).unwrap()
+            let completion: Completion =
+                Box::new(move |_| _ = count.fetch_add(1, Ordering::SeqCst));
+            connects
+                .ask(
+                    place,
+                    Vec::new(),
+                    client,
+                    Some((LinkId(link), completion)),
+                    0,
+                )
+                .unwrap()
         };
         for number in 0..2 * CONNECT_SESSIONS_MAX as u64 {
-            let id = ask(&ann, number, &format!("{number}{}", "x".repeat(CLIENT_NAME_CHARS_MAX)));
+            let id = ask(
+                &ann,
+                number,
+                &format!("{number}{}", "x".repeat(CLIENT_NAME_CHARS_MAX)),
+            );
             let clients = connects.find(&id, 0).unwrap().clients;
             assert!(clients.len() <= CONNECT_CLIENTS_MAX);
-            assert!(clients.iter().all(|name| name.chars().count() == CLIENT_NAME_CHARS_MAX));
+            assert!(
+                clients
+                    .iter()
+                    .all(|name| name.chars().count() == CLIENT_NAME_CHARS_MAX)
+            );
         }
         ask(&ann, 1, "again");
         let bobs = ask(&bob, 1, "c");

@@ -1,10 +1,12 @@
 //! The guarded dialer: the only way to fetch from an address that was learnt from outside.
 //!
-//! Metadata of servers, issuers, authorization servers and clients names URLs, and those who write it must not be able to make
-//! the gateway reach into the network that it runs in (MCP security best practices, "SSRF"). So a host is resolved once, all
-//! of its addresses are checked ([`Reach`]), and the connection goes to one that was checked: a name that resolves differently
-//! a moment later changes nothing. TLS is for the host of the URL. Nothing is sent but what the [`Fetch`] says: no cookies, no
-//! credentials from URLs. An egress proxy is not used, as the check of addresses would mean nothing.
+//! Metadata of servers, issuers, authorization servers and clients names URLs, and those who write
+//! it must not be able to make the gateway reach into the network that it runs in (MCP security
+//! best practices, "SSRF"). So a host is resolved once, all of its addresses are checked
+//! ([`Reach`]), and the connection goes to one that was checked: a name that resolves differently a
+//! moment later changes nothing. TLS is for the host of the URL. Nothing is sent but what the
+//! [`Fetch`] says: no cookies, no credentials from URLs. An egress proxy is not used, as the check
+//! of addresses would mean nothing.
 
 mod address;
 mod fetch;
@@ -50,7 +52,8 @@ impl Dialer {
         Self { network, tls }
     }
 
-    /// Fetches within [`FETCH_LIMIT`]. Any status is an answer, except a redirect that is not followed.
+    /// Fetches within [`FETCH_LIMIT`]. Any status is an answer, except a redirect that is not
+    /// followed.
     ///
     /// # Errors
     /// [`DialError`]; whatever is refused is refused before a connection is opened to it.
@@ -71,8 +74,13 @@ impl Dialer {
         loop {
             let stream = self.open(&fetch.url, reach).await?;
             let fetched = fetch::exchange(stream, &fetch, &self.tls).await?;
-            let Some(to) = fetched.redirect() else { return Ok(fetched) };
-            let refused = || DialError::Redirected { host: host_of(&fetch.url), to: shown(to) };
+            let Some(to) = fetched.redirect() else {
+                return Ok(fetched);
+            };
+            let refused = || DialError::Redirected {
+                host: host_of(&fetch.url),
+                to: shown(to),
+            };
             let next = fetch.url.join(to).map_err(|_| refused())?;
             if left == 0 || next.origin() != fetch.url.origin() {
                 return Err(refused());
@@ -109,10 +117,20 @@ impl Dialer {
             Some(Host::Ipv6(address)) => vec![IpAddr::V6(address)],
             Some(Host::Domain(name)) => {
                 if let Some(class) = reach.refused_name(name) {
-                    return Err(DialError::Forbidden { address: host.clone(), host, class });
+                    return Err(DialError::Forbidden {
+                        address: host.clone(),
+                        host,
+                        class,
+                    });
                 }
-                let unresolved = |why: String| DialError::Unresolved { host: host.clone(), why };
-                self.network.resolve(name).await.map_err(|error| unresolved(error.to_string()))?
+                let unresolved = |why: String| DialError::Unresolved {
+                    host: host.clone(),
+                    why,
+                };
+                self.network
+                    .resolve(name)
+                    .await
+                    .map_err(|error| unresolved(error.to_string()))?
             }
         };
         if found.is_empty() || found.len() > ADDRESSES_MAX {
@@ -122,7 +140,11 @@ impl Dialer {
         for address in &found {
             if !reach.covers(*address) {
                 let class = class(*address);
-                return Err(DialError::Forbidden { host, address: address.to_string(), class });
+                return Err(DialError::Forbidden {
+                    host,
+                    address: address.to_string(),
+                    class,
+                });
             }
             if url.scheme() == "http" && !reach.allows_plain(*address) {
                 return Err(DialError::Plain(host));

@@ -1,9 +1,11 @@
-//! Discovery: from a server that wants a sign-in to its authorization server (MCP "Authorization", 2025-11-25 and 2026-07-28).
+//! Discovery: from a server that wants a sign-in to its authorization server (MCP "Authorization",
+//! 2025-11-25 and 2026-07-28).
 
 use crate::config::{AuthConfig, Kind};
 use crate::dialer::{Dialer, Reach};
 use crate::metadata::{
-    AuthorizationServer, ProtectedResource, authorization_server, is_same_issuer, protected_resource, shown,
+    AuthorizationServer, ProtectedResource, authorization_server, is_same_issuer,
+    protected_resource, shown,
 };
 use crate::trouble::Trouble;
 use url::Url;
@@ -20,7 +22,8 @@ pub struct Discovery {
     pub server: AuthorizationServer,
 }
 
-/// Finds the authorization server of the MCP server at `url`. `named` is where its challenge says that its metadata is.
+/// Finds the authorization server of the MCP server at `url`. `named` is where its challenge says
+/// that its metadata is.
 ///
 /// # Errors
 /// [`Trouble`]; transient if only the network or the authorization server fails.
@@ -33,7 +36,13 @@ pub async fn discover(
     let resource = protected_resource(dialer, url, reach, named).await?;
     let mut issuers: Vec<String> = Vec::new();
     if let Some(resource) = &resource {
-        issuers.extend(resource.authorization_servers.iter().take(ISSUERS_MAX).cloned());
+        issuers.extend(
+            resource
+                .authorization_servers
+                .iter()
+                .take(ISSUERS_MAX)
+                .cloned(),
+        );
     }
     let is_legacy = resource.is_none() && config.legacy_discovery && config.issuer.is_none();
     if is_legacy {
@@ -43,7 +52,10 @@ pub async fn discover(
         if !issuers.is_empty() && !issuers.iter().any(|issuer| is_same_issuer(issuer, pinned)) {
             let message = format!(
                 "the server names the authorization server `{}`, and its configuration accepts `{pinned}` alone",
-                issuers.first().map(|issuer| shown(issuer)).unwrap_or_default()
+                issuers
+                    .first()
+                    .map(|issuer| shown(issuer))
+                    .unwrap_or_default()
             );
             return Err(Trouble::Metadata(message));
         }
@@ -56,7 +68,12 @@ pub async fn discover(
                 check(&server, config)?;
                 return Ok(Discovery { resource, server });
             }
-            Ok(None) if is_legacy => return Ok(Discovery { resource, server: by_paths(issuer) }),
+            Ok(None) if is_legacy => {
+                return Ok(Discovery {
+                    resource,
+                    server: by_paths(issuer),
+                });
+            }
             Ok(None) => {}
             Err(error) if error.is_transient() => failed = Some(error),
             Err(error) => return Err(error),
@@ -77,23 +94,36 @@ pub async fn discover(
 
 /// Refuses a server with which no safe sign-in is possible.
 fn check(server: &AuthorizationServer, config: &AuthConfig) -> Result<(), Trouble> {
-    let lacks =
-        |what: &str| Err(Trouble::Metadata(format!("the authorization server {} {what}", server.host())));
+    let lacks = |what: &str| {
+        Err(Trouble::Metadata(format!(
+            "the authorization server {} {what}",
+            server.host()
+        )))
+    };
     if server.token_endpoint.is_none() {
         return lacks("has no token endpoint");
     }
     match config.kind {
-        Kind::OAuth if !server.code_challenge_methods_supported.iter().any(|method| method == "S256") => {
+        Kind::OAuth
+            if !server
+                .code_challenge_methods_supported
+                .iter()
+                .any(|method| method == "S256") =>
+        {
             lacks("does not support PKCE with S256")
         }
         Kind::OAuth
-            if server.authorization_endpoint.is_none() && server.device_authorization_endpoint.is_none() =>
+            if server.authorization_endpoint.is_none()
+                && server.device_authorization_endpoint.is_none() =>
         {
             lacks("has no authorization endpoint")
         }
-        Kind::OAuth | Kind::Key | Kind::ClientCredentials | Kind::Exchange | Kind::Headers | Kind::None => {
-            Ok(())
-        }
+        Kind::OAuth
+        | Kind::Key
+        | Kind::ClientCredentials
+        | Kind::Exchange
+        | Kind::Headers
+        | Kind::None => Ok(()),
     }
 }
 

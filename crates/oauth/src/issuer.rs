@@ -1,6 +1,8 @@
-//! Issuers whose access tokens the gateway accepts: their keys, kept fresh, and their answers about opaque tokens.
+//! Issuers whose access tokens the gateway accepts: their keys, kept fresh, and their answers about
+//! opaque tokens.
 //!
-//! - [`Issuer`]: one issuer. [`Issuer::keys`] never waits; [`Issuer::look_for_key`] and [`Issuer::introspect`] ask it.
+//! - [`Issuer`]: one issuer. [`Issuer::keys`] never waits; [`Issuer::look_for_key`] and
+//!   [`Issuer::introspect`] ask it.
 //! - [`Issuer::watch`]: fetches its keys at the start and again before they are old.
 
 mod error;
@@ -31,7 +33,8 @@ use metadata::Metadata;
 pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 3600);
 /// Longest time for a fetch, with the discovery of where the keys are.
 pub const KEYS_LIMIT: Duration = FETCH_LIMIT;
-/// Time until the fetch after one that failed. It doubles with each that fails, up to [`KEYS_RETRY`].
+/// Time until the fetch after one that failed. It doubles with each that fails, up to
+/// [`KEYS_RETRY`].
 pub const KEYS_RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Longest time between two fetches while the issuer cannot be reached.
 pub const KEYS_RETRY: Duration = Duration::from_secs(15);
@@ -149,8 +152,12 @@ impl Count {
 impl State {
     /// Time between the last fetch and the next one after failures.
     fn retry(&self) -> Duration {
-        let doubled = 1_u32.checked_shl(self.failures.saturating_sub(1)).filter(|factor| *factor > 0);
-        doubled.map_or(KEYS_RETRY, |factor| KEYS_RETRY_FIRST.saturating_mul(factor).min(KEYS_RETRY))
+        let doubled = 1_u32
+            .checked_shl(self.failures.saturating_sub(1))
+            .filter(|factor| *factor > 0);
+        doubled.map_or(KEYS_RETRY, |factor| {
+            KEYS_RETRY_FIRST.saturating_mul(factor).min(KEYS_RETRY)
+        })
     }
 }
 
@@ -169,13 +176,24 @@ impl Issuer {
     pub fn new(spec: IssuerSpec, dialer: Dialer) -> Result<Arc<Self>, DialError> {
         let reach = Reach::of(&crate::dialer::parse_url(&spec.issuer)?, &spec.allowed);
         let (state, flight, wake, changed) = <_>::default();
-        Ok(Arc::new(Self { spec, dialer, reach, state, flight, wake, changed }))
+        Ok(Arc::new(Self {
+            spec,
+            dialer,
+            reach,
+            state,
+            flight,
+            wake,
+            changed,
+        }))
     }
 
     /// Its keys, if there are any that are not too old.
     pub fn keys(&self) -> Option<Arc<KeySet>> {
         let state = self.state.lock();
-        let held = state.keys.as_ref().filter(|held| held.since.elapsed() < KEYS_KEPT)?;
+        let held = state
+            .keys
+            .as_ref()
+            .filter(|held| held.since.elapsed() < KEYS_KEPT)?;
         Some(Arc::clone(&held.keys))
     }
 
@@ -194,21 +212,31 @@ impl Issuer {
         self.state.lock().asked
     }
 
-    /// Whether its keys may be other ones than those that are known, because it could not be asked for them the last time.
+    /// Whether its keys may be other ones than those that are known, because it could not be asked
+    /// for them the last time.
     pub fn is_stale(&self) -> bool {
         self.state.lock().failure.is_some()
     }
 
-    /// Fetches the keys because a token has one that is not among them, or because there are none: one fetch for all that wait,
-    /// and not more often than [`UNKNOWN_KEY_PAUSE`] allows (while there are none, the time between retries). Returns whether the keys are
-    /// other ones now than `seen`.
+    /// Fetches the keys because a token has one that is not among them, or because there are none:
+    /// one fetch for all that wait, and not more often than [`UNKNOWN_KEY_PAUSE`] allows (while
+    /// there are none, the time between retries). Returns whether the keys are other ones now than
+    /// `seen`.
     pub async fn look_for_key(&self, seen: Option<&Arc<KeySet>>) -> bool {
         let fetches = self.state.lock().fetches;
         let _flight = self.flight.lock().await;
         let may = {
             let mut state = self.state.lock();
-            let pause = if state.keys.is_some() { UNKNOWN_KEY_PAUSE } else { state.retry() };
-            let last = if state.keys.is_some() { state.looked_for_key } else { state.attempted };
+            let pause = if state.keys.is_some() {
+                UNKNOWN_KEY_PAUSE
+            } else {
+                state.retry()
+            };
+            let last = if state.keys.is_some() {
+                state.looked_for_key
+            } else {
+                state.attempted
+            };
             let may = state.fetches == fetches && last.is_none_or(|last| last.elapsed() >= pause);
             if may && state.keys.is_some() {
                 state.looked_for_key = Some(Instant::now());
@@ -232,7 +260,11 @@ impl Issuer {
         let fetched = fetched.unwrap_or_else(|_| Err(DialError::TimedOut(self.host()).into()));
         let mut state = self.state.lock();
         state.fetches += 1;
-        state.failures = if fetched.is_ok() { 0 } else { state.failures.saturating_add(1) };
+        state.failures = if fetched.is_ok() {
+            0
+        } else {
+            state.failures.saturating_add(1)
+        };
         state.asked.keys.count(fetched.is_ok());
         state.attempted = Some(Instant::now());
         match fetched {
@@ -240,7 +272,10 @@ impl Issuer {
                 if state.failure.take().is_some() {
                     tracing::info!(target: "portmoot::issuers", issuer = %self.spec.issuer, "the issuer answers again");
                 }
-                let is_other = state.keys.as_ref().is_some_and(|before| before.keys != held.keys);
+                let is_other = state
+                    .keys
+                    .as_ref()
+                    .is_some_and(|before| before.keys != held.keys);
                 state.keys = Some(held);
                 drop(state);
                 if let Some(changed) = self.changed.get().filter(|_| is_other) {
@@ -263,7 +298,10 @@ impl Issuer {
 
     async fn fetch_keys(&self, before: Option<&Held>) -> Result<Held, IssuerError> {
         let TokenCheck::Keys(url) = &self.spec.source else {
-            return Err(IssuerError::Answer(self.spec.issuer.clone(), "its tokens are no JWTs".into()));
+            return Err(IssuerError::Answer(
+                self.spec.issuer.clone(),
+                "its tokens are no JWTs".into(),
+            ));
         };
         let url = match url {
             Some(url) => url.clone(),
@@ -277,7 +315,11 @@ impl Issuer {
             (None, Some(held)) => Arc::clone(&held.keys),
             (None, None) => return Err(IssuerError::Status(url, 304)),
         };
-        Ok(Held { keys, since: Instant::now(), freshness })
+        Ok(Held {
+            keys,
+            since: Instant::now(),
+            freshness,
+        })
     }
 
     /// Metadata that the issuer publishes about itself, fetched once.
@@ -285,7 +327,8 @@ impl Issuer {
         if let Some(known) = self.state.lock().metadata.clone() {
             return Ok(known);
         }
-        let found = Arc::new(Metadata::discover(&self.dialer, &self.reach, &self.spec.issuer).await?);
+        let found =
+            Arc::new(Metadata::discover(&self.dialer, &self.reach, &self.spec.issuer).await?);
         self.state.lock().metadata = Some(Arc::clone(&found));
         Ok(found)
     }
@@ -315,7 +358,10 @@ impl Issuer {
 
     async fn ask_about(&self, token: &str) -> Result<Map<String, Value>, IssuerError> {
         let TokenCheck::Introspection(url, credentials) = &self.spec.source else {
-            return Err(IssuerError::Answer(self.spec.issuer.clone(), "its tokens are JWTs".into()));
+            return Err(IssuerError::Answer(
+                self.spec.issuer.clone(),
+                "its tokens are JWTs".into(),
+            ));
         };
         let url = match url {
             Some(url) => url.clone(),
@@ -331,10 +377,12 @@ impl Issuer {
             .unwrap_or_default()
     }
 
-    /// Keeps the keys fresh for as long as the issuer is in use, and calls `changed` each time when they are other ones. Must be
-    /// called once, inside a runtime.
+    /// Keeps the keys fresh for as long as the issuer is in use, and calls `changed` each time when
+    /// they are other ones. Must be called once, inside a runtime.
     pub fn watch(self: &Arc<Self>, changed: impl Fn() + Send + Sync + 'static) {
-        if matches!(self.spec.source, TokenCheck::Keys(_)) && self.changed.set(Box::new(changed)).is_ok() {
+        if matches!(self.spec.source, TokenCheck::Keys(_))
+            && self.changed.set(Box::new(changed)).is_ok()
+        {
             tokio::spawn(watch(Arc::downgrade(self)));
         }
     }
@@ -354,7 +402,9 @@ impl Issuer {
 
 async fn watch(issuer: Weak<Issuer>) {
     loop {
-        let Some(known) = issuer.upgrade() else { return };
+        let Some(known) = issuer.upgrade() else {
+            return;
+        };
         if known.due().is_zero() {
             let _flight = known.flight.lock().await;
             // Another may have fetched them meanwhile.
@@ -362,10 +412,13 @@ async fn watch(issuer: Weak<Issuer>) {
                 known.fetch().await;
             }
         }
-        let wait = known.due().clamp(Duration::from_millis(100), KEYS_FRESH_MAX);
+        let wait = known
+            .due()
+            .clamp(Duration::from_millis(100), KEYS_FRESH_MAX);
         let wake = Arc::clone(&known.wake);
         drop(known);
-        // Not longer than a retry: another may have found new keys, or the issuer is not in use any more.
+        // Not longer than a retry: another may have found new keys, or the issuer is not in use any
+        // more.
         let _ = timeout(wait.min(KEYS_RETRY), wake.notified()).await;
     }
 }

@@ -1,4 +1,5 @@
-//! Assertions that a client signs (RFC 7523, `private_key_jwt`): ES256 with a key from a PKCS #8 file.
+//! Assertions that a client signs (RFC 7523, `private_key_jwt`): ES256 with a key from a PKCS #8
+//! file.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -30,13 +31,22 @@ impl SigningKey {
     /// # Errors
     /// [`KeyError`].
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
-        let body = pem.split_once("-----BEGIN PRIVATE KEY-----").ok_or(KeyError)?.1;
-        let body = body.split_once("-----END PRIVATE KEY-----").ok_or(KeyError)?.0;
+        let body = pem
+            .split_once("-----BEGIN PRIVATE KEY-----")
+            .ok_or(KeyError)?
+            .1;
+        let body = body
+            .split_once("-----END PRIVATE KEY-----")
+            .ok_or(KeyError)?
+            .0;
         let body: Zeroizing<String> = Zeroizing::new(body.split_whitespace().collect());
         let der = Zeroizing::new(STANDARD.decode(body.as_bytes()).map_err(|_| KeyError)?);
         let random = SystemRandom::new();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der, &random);
-        let mut key = Self { pair: pair.map_err(|_| KeyError)?, kid: String::new() };
+        let mut key = Self {
+            pair: pair.map_err(|_| KeyError)?,
+            kid: String::new(),
+        };
         let (x, y) = key.point();
         // The thumbprint of RFC 7638: members in the order of their names.
         let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{x}","y":"{y}"}}"#);
@@ -64,7 +74,8 @@ impl SigningKey {
         json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y, "kid": self.kid, "use": "sig", "alg": "ES256" })
     }
 
-    /// The assertion of a client for one authorization server, valid for a minute. `None` when the machine has no randomness.
+    /// The assertion of a client for one authorization server, valid for a minute. `None` when the
+    /// machine has no randomness.
     #[must_use]
     pub fn assertion(&self, client: &str, issuer: &str, id: &str, now_ms: u64) -> Option<String> {
         let now = now_ms / 1_000;
@@ -74,7 +85,10 @@ impl SigningKey {
         });
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let signed = format!("{}.{}", part(&header), part(&claims));
-        let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).ok()?;
+        let signature = self
+            .pair
+            .sign(&SystemRandom::new(), signed.as_bytes())
+            .ok()?;
         Some(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 }
@@ -94,17 +108,28 @@ mod tests {
 
     #[test]
     fn an_assertion_is_signed_for_one_minute_and_one_issuer() {
-        let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
+        let document =
+            EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new());
         let pem = format!(
             "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
             STANDARD.encode(document.unwrap())
         );
         let key = SigningKey::from_pem(&pem).ok().unwrap();
-        let text = key.assertion("me", "https://idp.example", "1", 5_000).unwrap();
+        let text = key
+            .assertion("me", "https://idp.example", "1", 5_000)
+            .unwrap();
         let (signed, signature) = text.rsplit_once('.').unwrap();
-        let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.pair.public_key().as_ref());
-        public.verify(signed.as_bytes(), &URL_SAFE_NO_PAD.decode(signature).unwrap()).unwrap();
-        let claims = URL_SAFE_NO_PAD.decode(signed.split_once('.').unwrap().1).unwrap();
+        let public =
+            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, key.pair.public_key().as_ref());
+        public
+            .verify(
+                signed.as_bytes(),
+                &URL_SAFE_NO_PAD.decode(signature).unwrap(),
+            )
+            .unwrap();
+        let claims = URL_SAFE_NO_PAD
+            .decode(signed.split_once('.').unwrap().1)
+            .unwrap();
         let claims: Value = serde_json::from_slice(&claims).unwrap();
         let expect = json!({ "iss": "me", "sub": "me", "aud": "https://idp.example", "jti": "1", "iat": 5, "exp": 65 });
         assert_eq!(claims, expect);
@@ -115,7 +140,12 @@ mod tests {
     fn other_texts_are_no_keys() {
         let rsa = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n";
         let bad = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-        for text in ["", rsa, bad, "-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----"] {
+        for text in [
+            "",
+            rsa,
+            bad,
+            "-----BEGIN PRIVATE KEY-----\n!\n-----END PRIVATE KEY-----",
+        ] {
             assert!(SigningKey::from_pem(text).is_err(), "{text}");
         }
     }

@@ -1,4 +1,5 @@
-//! The key that seals what is kept: 32 bytes from a file of the operator's, or printed by a command.
+//! The key that seals what is kept: 32 bytes from a file of the operator's, or printed by a
+//! command.
 
 use std::path::PathBuf;
 
@@ -39,10 +40,14 @@ pub enum KeyError {
 /// [`KeyError`]; no message has the text that was read.
 pub fn read(source: &KeySource) -> Result<Zeroizing<[u8; 32]>, KeyError> {
     let (text, name) = match source {
-        KeySource::File(path) => (from_file(path, KEY_TEXT_BYTES_MAX)?, path.display().to_string()),
-        KeySource::Command(words) => {
-            (from_command(words, KEY_TEXT_BYTES_MAX)?, words.first().cloned().unwrap_or_default())
-        }
+        KeySource::File(path) => (
+            from_file(path, KEY_TEXT_BYTES_MAX)?,
+            path.display().to_string(),
+        ),
+        KeySource::Command(words) => (
+            from_command(words, KEY_TEXT_BYTES_MAX)?,
+            words.first().cloned().unwrap_or_default(),
+        ),
     };
     key_of(&text).ok_or(KeyError::Form(name))
 }
@@ -53,10 +58,15 @@ fn key_of(text: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
         return Some(Zeroizing::new(key));
     }
     let text = std::str::from_utf8(text).ok()?.trim();
-    let hex = data_encoding::HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok().map(Zeroizing::new);
+    let hex = data_encoding::HEXLOWER_PERMISSIVE
+        .decode(text.as_bytes())
+        .ok()
+        .map(Zeroizing::new);
     let base64 = || STANDARD.decode(text).ok().map(Zeroizing::new);
     let bytes = hex.filter(|bytes| bytes.len() == 32).or_else(base64)?;
-    <[u8; 32]>::try_from(bytes.as_slice()).ok().map(Zeroizing::new)
+    <[u8; 32]>::try_from(bytes.as_slice())
+        .ok()
+        .map(Zeroizing::new)
 }
 
 #[cfg(test)]
@@ -97,7 +107,13 @@ mod tests {
             (vec![], None),
         ] {
             let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-            assert_eq!(read(&KeySource::Command(words.clone())).ok().map(|key| key[31]), expect, "{words:?}");
+            assert_eq!(
+                read(&KeySource::Command(words.clone()))
+                    .ok()
+                    .map(|key| key[31]),
+                expect,
+                "{words:?}"
+            );
         }
     }
 }

@@ -1,13 +1,16 @@
-//! OAuth towards others (MCP "Authorization", 2025-11-25 and 2026-07-28): the gateway as client of servers, and what it asks of
-//! the issuers of its callers' tokens.
+//! OAuth towards others (MCP "Authorization", 2025-11-25 and 2026-07-28): the gateway as client of
+//! servers, and what it asks of the issuers of its callers' tokens.
 //!
 //! - [`dialer`]: the one way to fetch from an address that was learnt from outside.
 //! - [`issuer`]: keys of issuers, and their answers about opaque tokens.
-//! - [`discovery`], [`metadata`], [`registration`], [`token`]: the steps of a sign-in, each a request to a server.
-//! - [`Account`](account::Account): the tokens of one participant at one server, which sessions ask for
-//!   ([`client::Authorize`]).
-//! - [`Accounts`]: those of all servers; [`logins::Logins`]: sign-ins under way; [`connect::Connects`]: callers that are to begin one.
-//! - [`vault::Vault`]: what is kept, sealed; [`outside`]: texts of the operator's that no configuration has, such as its key.
+//! - [`discovery`], [`metadata`], [`registration`], [`token`]: the steps of a sign-in, each a
+//!   request to a server.
+//! - [`Account`](account::Account): the tokens of one participant at one server, which sessions ask
+//!   for ([`client::Authorize`]).
+//! - [`Accounts`]: those of all servers; [`logins::Logins`]: sign-ins under way;
+//!   [`connect::Connects`]: callers that are to begin one.
+//! - [`vault::Vault`]: what is kept, sealed; [`outside`]: texts of the operator's that no
+//!   configuration has, such as its key.
 
 pub mod account;
 pub mod challenge;
@@ -34,6 +37,7 @@ pub mod vault;
 
 pub use secret::Secret;
 pub use server::{
-    Accounts, CheckedToken, Configured, ConnectRequest, EXCHANGED_TOKENS_MAX, SERVER_ACCOUNTS_MAX, Server,
+    Accounts, CheckedToken, Configured, ConnectRequest, EXCHANGED_TOKENS_MAX, SERVER_ACCOUNTS_MAX,
+    Server,
 };
 pub use trouble::Trouble;

@@ -1,4 +1,5 @@
-//! Sign-ins that are under way: the gateway holds verifier and state, a command or a browser brings the answer back.
+//! Sign-ins that are under way: the gateway holds verifier and state, a command or a browser brings
+//! the answer back.
 //!
 //! Source: MCP "Authorization" (PKCE, `resource`), RFC 9207 (`iss`), RFC 8628 (another device).
 
@@ -85,9 +86,11 @@ impl LoginError {
             Self::Trouble(trouble) if trouble.is_transient() => Code::UpstreamDown,
             Self::Trouble(Trouble::Refused { .. }) | Self::Denied(_) => Code::UpstreamFailed,
             Self::Trouble(_) | Self::MixUp => Code::UpstreamMetadataRefused,
-            Self::Account(_) | Self::NoLogins(_) | Self::Unknown | Self::Replaced | Self::NotYet { .. } => {
-                Code::Conflict
-            }
+            Self::Account(_)
+            | Self::NoLogins(_)
+            | Self::Unknown
+            | Self::Replaced
+            | Self::NotYet { .. } => Code::Conflict,
             Self::TooMany => Code::Overloaded,
             Self::Unreadable => Code::Malformed,
         };
@@ -198,16 +201,27 @@ impl Logins {
     ///
     /// # Errors
     /// [`LoginError`].
-    pub async fn begin(&self, account: &Arc<Account>, wish: SignInRequest) -> Result<Begun, LoginError> {
+    pub async fn begin(
+        &self,
+        account: &Arc<Account>,
+        wish: SignInRequest,
+    ) -> Result<Begun, LoginError> {
         let site = &account.site;
         check(site)?;
-        // While a sign-in is needed no request finds out whether the server has moved to another one.
+        // While a sign-in is needed no request finds out whether the server has moved to another
+        // one.
         let found = site.discover(None).await?;
         let server = &found.server;
         let endpoint = server.authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(|| no_endpoint(&found, "authorization endpoint"))?;
-        let client = site.client(server, wish.usage, Some(&wish.redirect_uri)).await?;
-        let scopes = if wish.scopes.is_empty() { account.scopes(&found) } else { wish.scopes };
+        let client = site
+            .client(server, wish.usage, Some(&wish.redirect_uri))
+            .await?;
+        let scopes = if wish.scopes.is_empty() {
+            account.scopes(&found)
+        } else {
+            wish.scopes
+        };
         let (verifier, state) = (unguessable(), unguessable());
         let resource = site.resource(Some(&found));
         let mut url = parse_url(endpoint).map_err(Trouble::from)?;
@@ -216,8 +230,12 @@ impl Logins {
             for (name, value) in &site.config.authorize_params {
                 query.append_pair(name, value);
             }
-            query.append_pair("response_type", "code").append_pair("client_id", &client.id);
-            query.append_pair("redirect_uri", &wish.redirect_uri).append_pair("state", state.expose());
+            query
+                .append_pair("response_type", "code")
+                .append_pair("client_id", &client.id);
+            query
+                .append_pair("redirect_uri", &wish.redirect_uri)
+                .append_pair("state", state.expose());
             query.append_pair("code_challenge", &challenge(&verifier));
             query.append_pair("code_challenge_method", "S256");
             if !scopes.is_empty() {
@@ -229,8 +247,12 @@ impl Logins {
         }
         let now_ms = unix_ms();
         let until_ms = now_ms + LOGIN_MS_MAX;
-        let begun =
-            Begun { url: url.into(), issuer: server.issuer.clone(), scopes: scopes.clone(), until_ms };
+        let begun = Begun {
+            url: url.into(),
+            issuer: server.issuer.clone(),
+            scopes: scopes.clone(),
+            until_ms,
+        };
         let pending = Pending {
             account: Arc::clone(account),
             client,
@@ -253,8 +275,11 @@ impl Logins {
         let mut all = self.pending.lock();
         all.retain(|_, one| unix_ms() < one.until_ms);
         let same = |one: &Pending| Arc::ptr_eq(&one.account, &pending.account);
-        let own: Vec<_> =
-            all.iter().filter(|(_, one)| same(one)).map(|(key, one)| (one.begun_ms, *key)).collect();
+        let own: Vec<_> = all
+            .iter()
+            .filter(|(_, one)| same(one))
+            .map(|(key, one)| (one.begun_ms, *key))
+            .collect();
         if own.len() >= ACCOUNT_LOGINS_MAX
             && let Some((_, oldest)) = own.iter().min()
         {
@@ -267,8 +292,9 @@ impl Logins {
         Ok(())
     }
 
-    /// Ends a sign-in with the whole address to which the authorization server returned. `by` is the participant that brings it,
-    /// `browser` the SHA-256 of its browser's cookie. Returns the account, which is ready.
+    /// Ends a sign-in with the whole address to which the authorization server returned. `by` is
+    /// the participant that brings it, `browser` the SHA-256 of its browser's cookie. Returns the
+    /// account, which is ready.
     ///
     /// # Errors
     /// [`LoginError`]; an answer counts once, whatever becomes of it.
@@ -310,8 +336,14 @@ impl Logins {
             redirect_uri: &pending.redirect_uri,
         };
         let (site, server) = (&pending.account.site, &pending.found.server);
-        let asked =
-            token::request(site.way(), server, &pending.client, &grant, pending.resource.as_deref()).await;
+        let asked = token::request(
+            site.way(),
+            server,
+            &pending.client,
+            &grant,
+            pending.resource.as_deref(),
+        )
+        .await;
         let tokens = match asked {
             Ok(tokens) => tokens,
             Err(trouble) => {
@@ -340,9 +372,14 @@ impl Logins {
         let found = site.discover(None).await?;
         let server = &found.server;
         let endpoint = server.device_authorization_endpoint.as_deref();
-        let endpoint = endpoint.ok_or_else(|| no_endpoint(&found, "device authorization endpoint"))?;
+        let endpoint =
+            endpoint.ok_or_else(|| no_endpoint(&found, "device authorization endpoint"))?;
         let client = site.client(server, Use::Native, None).await?;
-        let scopes = if scopes.is_empty() { account.scopes(&found) } else { scopes };
+        let scopes = if scopes.is_empty() {
+            account.scopes(&found)
+        } else {
+            scopes
+        };
         let resource = site.resource(Some(&found));
         let mut form = FormBody::new();
         if !scopes.is_empty() {
@@ -358,11 +395,14 @@ impl Logins {
             }
             return Err(trouble.into());
         }
-        let unusable = || Trouble::Metadata(format!("{} answered with something else", server.host()));
+        let unusable =
+            || Trouble::Metadata(format!("{} answered with something else", server.host()));
         let answer: DeviceAnswer = read_json(&fetched.body).map_err(|_| unusable())?;
         // People open it: it must be an address, and no more.
         parse_url(&answer.verification_uri).map_err(Trouble::from)?;
-        let complete_url = answer.verification_uri_complete.filter(|url| parse_url(url).is_ok());
+        let complete_url = answer
+            .verification_uri_complete
+            .filter(|url| parse_url(url).is_ok());
         let now_ms = unix_ms();
         let until_ms = now_ms + LOGIN_MS_MAX.min(answer.expires_in.saturating_mul(1_000));
         let interval = answer.interval.unwrap_or(5).clamp(1, 60);
@@ -410,26 +450,38 @@ impl Logins {
         let now_ms = unix_ms();
         let mut device = {
             let mut all = self.devices.lock();
-            let device =
-                all.get(id).filter(|device| device.pending.by == by && now_ms < device.pending.until_ms);
+            let device = all
+                .get(id)
+                .filter(|device| device.pending.by == by && now_ms < device.pending.until_ms);
             let next_ms = device.ok_or(LoginError::Unknown)?.next_ms;
             if now_ms < next_ms {
-                return Err(LoginError::NotYet { retry_after_ms: next_ms - now_ms });
+                return Err(LoginError::NotYet {
+                    retry_after_ms: next_ms - now_ms,
+                });
             }
             all.remove(id).ok_or(LoginError::Unknown)?
         };
-        let (site, server) = (Arc::clone(&device.pending.account.site), Arc::clone(&device.pending.found));
+        let (site, server) = (
+            Arc::clone(&device.pending.account.site),
+            Arc::clone(&device.pending.found),
+        );
         is_in_force(&site)?;
         let grant = Grant::Device { code: &device.code };
         let resource = device.pending.resource.clone();
-        let asked =
-            token::request(site.way(), &server.server, &device.pending.client, &grant, resource.as_deref())
-                .await;
+        let asked = token::request(
+            site.way(),
+            &server.server,
+            &device.pending.client,
+            &grant,
+            resource.as_deref(),
+        )
+        .await;
         match asked {
             Ok(tokens) => finish(device.pending, tokens).await,
             Err(trouble) => {
                 let is_slow = trouble.is_error("slow_down");
-                if !(is_slow || trouble.is_error("authorization_pending") || trouble.is_transient()) {
+                if !(is_slow || trouble.is_error("authorization_pending") || trouble.is_transient())
+                {
                     return Err(trouble.into());
                 }
                 device.interval_ms += if is_slow { 5_000 } else { 0 };
@@ -445,7 +497,8 @@ impl Logins {
     #[must_use]
     pub fn is_pending(&self, account: &Arc<Account>) -> bool {
         let now_ms = unix_ms();
-        let is_its = |pending: &Pending| Arc::ptr_eq(&pending.account, account) && now_ms < pending.until_ms;
+        let is_its =
+            |pending: &Pending| Arc::ptr_eq(&pending.account, account) && now_ms < pending.until_ms;
         self.pending.lock().values().any(is_its)
             || self.devices.lock().values().any(|one| is_its(&one.pending))
     }
@@ -454,12 +507,17 @@ impl Logins {
 /// Whether people sign in at this server, and what they get can be kept.
 fn check(site: &Site) -> Result<(), LoginError> {
     if site.is_machine() {
-        let why = format!("`{}` is used with the gateway's own credentials: no person signs in", site.name);
+        let why = format!(
+            "`{}` is used with the gateway's own credentials: no person signs in",
+            site.name
+        );
         return Err(LoginError::NoLogins(why));
     }
     if site.config.kind == Kind::Key {
-        let why =
-            format!("`{}` wants a key of each caller: portmoot servers login {} --key", site.name, site.name);
+        let why = format!(
+            "`{}` wants a key of each caller: portmoot servers login {} --key",
+            site.name, site.name
+        );
         return Err(LoginError::NoLogins(why));
     }
     is_in_force(site)?;
@@ -468,21 +526,40 @@ fn check(site: &Site) -> Result<(), LoginError> {
 }
 
 fn is_in_force(site: &Site) -> Result<(), LoginError> {
-    if site.is_replaced() { Err(LoginError::Replaced) } else { Ok(()) }
+    if site.is_replaced() {
+        Err(LoginError::Replaced)
+    } else {
+        Ok(())
+    }
 }
 
 async fn finish(pending: Pending, tokens: token::IssuedTokens) -> Result<Arc<Account>, LoginError> {
-    let Pending { account, found, client, usage, resource, scopes, by, .. } = pending;
+    let Pending {
+        account,
+        found,
+        client,
+        usage,
+        resource,
+        scopes,
+        by,
+        ..
+    } = pending;
     let saved = saved(&found, client, usage, resource, scopes.clone(), tokens);
-    account.sign_in(saved, &scopes, &by).await.map_err(|fault| match fault {
-        AccountFault::Replaced => LoginError::Replaced,
-        fault => fault.into(),
-    })?;
+    account
+        .sign_in(saved, &scopes, &by)
+        .await
+        .map_err(|fault| match fault {
+            AccountFault::Replaced => LoginError::Replaced,
+            fault => fault.into(),
+        })?;
     Ok(account)
 }
 
 fn no_endpoint(found: &Discovery, what: &str) -> Trouble {
-    Trouble::Metadata(format!("the authorization server {} has no {what}", found.server.host()))
+    Trouble::Metadata(format!(
+        "the authorization server {} has no {what}",
+        found.server.host()
+    ))
 }
 
 /// An authorization response.
@@ -501,7 +578,8 @@ impl Response {
             return Err(LoginError::Unreadable);
         }
         let url = Url::parse(callback).map_err(|_| LoginError::Unreadable)?;
-        let (mut state, mut code, mut issuer, mut error, mut description) = (None, None, None, None, None);
+        let (mut state, mut code, mut issuer, mut error, mut description) =
+            (None, None, None, None, None);
         for (name, value) in url.query_pairs() {
             let slot = match &*name {
                 "state" => &mut state,
@@ -518,11 +596,21 @@ impl Response {
         }
         let state = state.map(Secret::new).ok_or(LoginError::Unreadable)?;
         let code = code.map(Secret::new);
-        let (error, description) = (error.map(|text| shown(&text)), description.map(|text| shown(&text)));
-        Ok(Self { state, code, issuer, error, description })
+        let (error, description) = (
+            error.map(|text| shown(&text)),
+            description.map(|text| shown(&text)),
+        );
+        Ok(Self {
+            state,
+            code,
+            issuer,
+            error,
+            description,
+        })
     }
 
-    /// Refuses an answer from another authorization server (RFC 9207 section 2.4), whatever it says.
+    /// Refuses an answer from another authorization server (RFC 9207 section 2.4), whatever it
+    /// says.
     fn check_issuer(&self, found: &Discovery) -> Result<(), LoginError> {
         let promised = found.server.authorization_response_iss_parameter_supported;
         match &self.issuer {

@@ -1,4 +1,5 @@
-//! Metadata documents: protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect Discovery).
+//! Metadata documents: protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID
+//! Connect Discovery).
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -81,12 +82,15 @@ impl AuthorizationServer {
     /// Its host, for messages.
     #[must_use]
     pub fn host(&self) -> String {
-        Url::parse(&self.issuer).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+        Url::parse(&self.issuer)
+            .ok()
+            .and_then(|url| url.host_str().map(str::to_owned))
+            .unwrap_or_default()
     }
 }
 
-/// Fetches the metadata of the resource at `server`: from the URL of its challenge, else from the well-known places, the one with
-/// the path first. `None` when there is none.
+/// Fetches the metadata of the resource at `server`: from the URL of its challenge, else from the
+/// well-known places, the one with the path first. `None` when there is none.
 ///
 /// # Errors
 /// [`Trouble`]; [`Trouble::Metadata`] for a document of another resource.
@@ -96,9 +100,14 @@ pub async fn protected_resource(
     reach: &Reach,
     named: Option<&str>,
 ) -> Result<Option<ProtectedResource>, Trouble> {
-    let places = named.map(str::to_owned).into_iter().chain(resource_places(server));
+    let places = named
+        .map(str::to_owned)
+        .into_iter()
+        .chain(resource_places(server));
     for place in places {
-        let Some(document) = document::<ProtectedResource>(dialer, &place, reach, "resource").await? else {
+        let Some(document) =
+            document::<ProtectedResource>(dialer, &place, reach, "resource").await?
+        else {
             continue;
         };
         if !is_resource_of(&document.resource, server) {
@@ -113,10 +122,12 @@ pub async fn protected_resource(
     Ok(None)
 }
 
-/// Fetches the metadata of the authorization server with this issuer. `None` when there is none at any of its places.
+/// Fetches the metadata of the authorization server with this issuer. `None` when there is none at
+/// any of its places.
 ///
 /// # Errors
-/// [`Trouble`]; [`Trouble::Metadata`] for a document of another issuer, or with addresses that are not acceptable.
+/// [`Trouble`]; [`Trouble::Metadata`] for a document of another issuer, or with addresses that are
+/// not acceptable.
 pub async fn authorization_server(
     dialer: &Dialer,
     issuer: &str,
@@ -124,10 +135,15 @@ pub async fn authorization_server(
 ) -> Result<Option<AuthorizationServer>, Trouble> {
     let url = parse_url(issuer)?;
     if url.query().is_some() {
-        return Err(Trouble::Metadata(format!("the issuer `{}` has a query", shown(issuer))));
+        return Err(Trouble::Metadata(format!(
+            "the issuer `{}` has a query",
+            shown(issuer)
+        )));
     }
     for place in issuer_places(&url) {
-        let Some(document) = document::<AuthorizationServer>(dialer, &place, reach, "issuer").await? else {
+        let Some(document) =
+            document::<AuthorizationServer>(dialer, &place, reach, "issuer").await?
+        else {
             continue;
         };
         if !is_same_issuer(&document.issuer, issuer) {
@@ -144,8 +160,8 @@ pub async fn authorization_server(
     Ok(None)
 }
 
-/// Whether two issuer identifiers are one: the same text, except that an empty path and `/` are the same resource (RFC 3986 section
-/// 6.2.3), and servers mix them.
+/// Whether two issuer identifiers are one: the same text, except that an empty path and `/` are the
+/// same resource (RFC 3986 section 6.2.3), and servers mix them.
 pub(crate) fn is_same_issuer(one: &str, other: &str) -> bool {
     bare(one) == bare(other)
 }
@@ -153,11 +169,14 @@ pub(crate) fn is_same_issuer(one: &str, other: &str) -> bool {
 /// An issuer without the slash that is its whole path.
 fn bare(issuer: &str) -> &str {
     const SLASHES_OF_SCHEME: usize = 2;
-    let bare = issuer.strip_suffix('/').filter(|bare| bare.matches('/').count() == SLASHES_OF_SCHEME);
+    let bare = issuer
+        .strip_suffix('/')
+        .filter(|bare| bare.matches('/').count() == SLASHES_OF_SCHEME);
     bare.unwrap_or(issuer)
 }
 
-/// Reads a JSON object from outside. A member that is null is absent: servers write those that they have no value for as null.
+/// Reads a JSON object from outside. A member that is null is absent: servers write those that they
+/// have no value for as null.
 ///
 /// # Errors
 /// What does not fit.
@@ -167,7 +186,8 @@ pub(crate) fn read_json<T: for<'d> Deserialize<'d>>(body: &[u8]) -> Result<T, se
     T::deserialize(Value::Object(members))
 }
 
-/// A JSON document with this member, without which it is none; `None` for an answer that says that there is none.
+/// A JSON document with this member, without which it is none; `None` for an answer that says that
+/// there is none.
 async fn document<T: for<'d> Deserialize<'d>>(
     dialer: &Dialer,
     place: &str,
@@ -185,8 +205,11 @@ async fn document<T: for<'d> Deserialize<'d>>(
         return Err(busy(place, &fetched));
     }
     // A page for people at this place is no document, nor is an error with the status 200.
-    let is_document = |members: &Map<String, Value>| members.get(member).is_some_and(Value::is_string);
-    if !fetched.status.is_success() || !read_json(&fetched.body).is_ok_and(|members| is_document(&members)) {
+    let is_document =
+        |members: &Map<String, Value>| members.get(member).is_some_and(Value::is_string);
+    if !fetched.status.is_success()
+        || !read_json(&fetched.body).is_ok_and(|members| is_document(&members))
+    {
         return Ok(None);
     }
     let wrong = |error: serde_json::Error| {
@@ -201,8 +224,13 @@ async fn document<T: for<'d> Deserialize<'d>>(
 
 /// The trouble of an answer by a server that fails or wants fewer requests.
 pub(crate) fn busy(place: &str, fetched: &Fetched) -> Trouble {
-    let host = Url::parse(place).ok().and_then(|url| url.host_str().map(str::to_owned));
-    let seconds = fetched.headers.get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+    let host = Url::parse(place)
+        .ok()
+        .and_then(|url| url.host_str().map(str::to_owned));
+    let seconds = fetched
+        .headers
+        .get("retry-after")
+        .and_then(|value| value.to_str().ok()?.parse().ok());
     Trouble::Busy {
         host: host.unwrap_or_default(),
         status: fetched.status.as_u16(),
@@ -220,7 +248,8 @@ fn resource_places(server: &Url) -> Vec<String> {
     }
 }
 
-/// The places of an issuer's metadata, in the order of the MCP specification ("Authorization Server Metadata Discovery").
+/// The places of an issuer's metadata, in the order of the MCP specification ("Authorization Server
+/// Metadata Discovery").
 fn issuer_places(issuer: &Url) -> Vec<String> {
     let origin = issuer.origin().ascii_serialization();
     let oauth = format!("{origin}/.well-known/oauth-authorization-server");
@@ -235,9 +264,12 @@ fn issuer_places(issuer: &Url) -> Vec<String> {
     }
 }
 
-/// Whether a document about `resource` is one about this server: its URL, or a parent path on the same origin.
+/// Whether a document about `resource` is one about this server: its URL, or a parent path on the
+/// same origin.
 fn is_resource_of(resource: &str, server: &Url) -> bool {
-    let Ok(resource) = parse_url(resource) else { return false };
+    let Ok(resource) = parse_url(resource) else {
+        return false;
+    };
     if resource.origin() != server.origin() {
         return false;
     }
@@ -249,27 +281,36 @@ fn is_resource_of(resource: &str, server: &Url) -> bool {
     resource.query().is_none() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Refuses a server whose endpoints are not `https`, except on loopback and where the operator's own address is plain.
+/// Refuses a server whose endpoints are not `https`, except on loopback and where the operator's
+/// own address is plain.
 fn check_endpoints(server: &AuthorizationServer, reach: &Reach) -> Result<(), Trouble> {
     let all = [
         ("authorization_endpoint", &server.authorization_endpoint),
         ("token_endpoint", &server.token_endpoint),
         ("registration_endpoint", &server.registration_endpoint),
         ("revocation_endpoint", &server.revocation_endpoint),
-        ("device_authorization_endpoint", &server.device_authorization_endpoint),
+        (
+            "device_authorization_endpoint",
+            &server.device_authorization_endpoint,
+        ),
     ];
     for (name, endpoint) in all {
         let Some(endpoint) = endpoint else { continue };
         let url = parse_url(endpoint)?;
         if url.scheme() != "https" && !may_be_plain(&url, reach) {
-            let message = format!("`{name}` of {} is not an https URL: `{}`", server.host(), shown(endpoint));
+            let message = format!(
+                "`{name}` of {} is not an https URL: `{}`",
+                server.host(),
+                shown(endpoint)
+            );
             return Err(Trouble::Metadata(message));
         }
     }
     Ok(())
 }
 
-/// Whether a URL may do without TLS: one on this machine, or a private address where the operator's own is.
+/// Whether a URL may do without TLS: one on this machine, or a private address where the operator's
+/// own is.
 fn may_be_plain(url: &Url, reach: &Reach) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => reach.plain_for(address.into()),
@@ -291,7 +332,10 @@ mod tests {
     #[test]
     fn well_known_places_come_in_the_order_of_the_specification() {
         let resource = |url: &str| resource_places(&Url::parse(url).unwrap()).join(" ");
-        assert_eq!(resource("https://a.example"), "https://a.example/.well-known/oauth-protected-resource");
+        assert_eq!(
+            resource("https://a.example"),
+            "https://a.example/.well-known/oauth-protected-resource"
+        );
         assert_eq!(
             resource("https://a.example:8443/mcp/x/?y=z"),
             "https://a.example:8443/.well-known/oauth-protected-resource/mcp/x \
@@ -322,13 +366,29 @@ mod tests {
             ("https://b.example/mcp", "https://a.example/mcp", false),
             ("http://a.example/mcp", "https://a.example/mcp", false),
             ("https://a.example:8443/mcp", "https://a.example/mcp", false),
-            ("https://a.example.evil.example/mcp", "https://a.example/mcp", false),
-            ("https://a.example@evil.example/mcp", "https://a.example/mcp", false),
-            ("https://a.example/mcp?tenant=1", "https://a.example/mcp", false),
+            (
+                "https://a.example.evil.example/mcp",
+                "https://a.example/mcp",
+                false,
+            ),
+            (
+                "https://a.example@evil.example/mcp",
+                "https://a.example/mcp",
+                false,
+            ),
+            (
+                "https://a.example/mcp?tenant=1",
+                "https://a.example/mcp",
+                false,
+            ),
             ("https://a.example/mcp#x", "https://a.example/mcp", false),
             ("mcp", "https://a.example/mcp", false),
         ] {
-            assert_eq!(is_resource_of(resource, &Url::parse(server).unwrap()), expect, "{resource} {server}");
+            assert_eq!(
+                is_resource_of(resource, &Url::parse(server).unwrap()),
+                expect,
+                "{resource} {server}"
+            );
         }
     }
 
@@ -348,8 +408,16 @@ mod tests {
             ("javascript:alert(1)", false, false),
             ("https://a:b@idp.example/", false, false),
         ] {
-            assert_eq!(check_endpoints(&server(endpoint), &Reach::public()).is_ok(), public, "{endpoint}");
-            assert_eq!(check_endpoints(&server(endpoint), &local).is_ok(), loopback, "{endpoint}");
+            assert_eq!(
+                check_endpoints(&server(endpoint), &Reach::public()).is_ok(),
+                public,
+                "{endpoint}"
+            );
+            assert_eq!(
+                check_endpoints(&server(endpoint), &local).is_ok(),
+                loopback,
+                "{endpoint}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Texts of the operator's that no configuration has: in a file that its owner alone may read, or printed by a command.
+//! Texts of the operator's that no configuration has: in a file that its owner alone may read, or
+//! printed by a command.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -49,24 +50,31 @@ pub enum OutsideError {
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 /// The rights of others, and of a group, to a file.
 const OTHERS: u32 = 0o077;
-/// The right of its group to read a file: credentials of systemd have it, for the service's user alone.
+/// The right of its group to read a file: credentials of systemd have it, for the service's user
+/// alone.
 const GROUP_READS: u32 = 0o040;
 
-/// Reads a regular file that its owner alone may read, at most so many bytes. A credential of systemd is its service's alone whatever its
-/// mode says.
+/// Reads a regular file that its owner alone may read, at most so many bytes. A credential of
+/// systemd is its service's alone whatever its mode says.
 ///
 /// # Errors
 /// [`OutsideError`].
 pub fn from_file(path: &Path, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, OutsideError> {
-    let failed = |why| OutsideError::File { path: path.to_owned(), why };
+    let failed = |why| OutsideError::File {
+        path: path.to_owned(),
+        why,
+    };
     let file = open_regular(OpenOptions::new().read(true), path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode();
-    let is_credential = std::env::var_os(CREDENTIALS).is_some_and(|folder| is_in(path, Path::new(&folder)));
+    let is_credential =
+        std::env::var_os(CREDENTIALS).is_some_and(|folder| is_in(path, Path::new(&folder)));
     let allowed = if is_credential { GROUP_READS } else { 0 };
     if mode & OTHERS & !allowed != 0 {
         return Err(OutsideError::Open(path.to_owned()));
     }
-    bounded(file, bytes_max).map_err(failed)?.ok_or(OutsideError::Long(bytes_max))
+    bounded(file, bytes_max)
+        .map_err(failed)?
+        .ok_or(OutsideError::Long(bytes_max))
 }
 
 /// Whether a path is beneath a folder, without a step out of it.
@@ -75,12 +83,16 @@ fn is_in(path: &Path, folder: &Path) -> bool {
     folder.is_absolute() && !climbs && path.starts_with(folder)
 }
 
-/// Runs a command, a program and its arguments, without a shell and without input, and takes what it prints, at most so many bytes. What it
-/// writes to its stderr is thrown away: it could have the text. Blocks, at most for [`COMMAND_LIMIT`].
+/// Runs a command, a program and its arguments, without a shell and without input, and takes what
+/// it prints, at most so many bytes. What it writes to its stderr is thrown away: it could have the
+/// text. Blocks, at most for [`COMMAND_LIMIT`].
 ///
 /// # Errors
 /// [`OutsideError`].
-pub fn from_command(words: &[String], bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, OutsideError> {
+pub fn from_command(
+    words: &[String],
+    bytes_max: usize,
+) -> Result<Zeroizing<Vec<u8>>, OutsideError> {
     from_command_within(words, bytes_max, COMMAND_LIMIT)
 }
 
@@ -90,13 +102,25 @@ fn from_command_within(
     limit: Duration,
 ) -> Result<Zeroizing<Vec<u8>>, OutsideError> {
     let program = words.first().cloned().unwrap_or_default();
-    let failed = |why: String| OutsideError::Command { program: program.clone(), why };
-    let (name, arguments) = words.split_first().ok_or_else(|| failed("it is empty".to_owned()))?;
+    let failed = |why: String| OutsideError::Command {
+        program: program.clone(),
+        why,
+    };
+    let (name, arguments) = words
+        .split_first()
+        .ok_or_else(|| failed("it is empty".to_owned()))?;
     let mut command = Command::new(name);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let deadline = Instant::now() + limit;
     let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    let read = child.stdout.take().map(|output| printed(output, bytes_max, deadline));
+    let read = child
+        .stdout
+        .take()
+        .map(|output| printed(output, bytes_max, deadline));
     // One that prints too much, or for too long, is not waited for.
     let is_read = matches!(read, Some(Ok(Printed::Whole(_))));
     let status = ended(&mut child, if is_read { deadline } else { Instant::now() });
@@ -119,8 +143,8 @@ enum Printed {
     Late,
 }
 
-/// The output of a command to its end. A child of the command may hold the pipe open for ever, so that no read waits longer than until
-/// the deadline.
+/// The output of a command to its end. A child of the command may hold the pipe open for ever, so
+/// that no read waits longer than until the deadline.
 fn printed(mut output: ChildStdout, bytes_max: usize, deadline: Instant) -> io::Result<Printed> {
     // With room for all: no copy that a growing buffer leaves behind.
     let mut text = Zeroizing::new(vec![0; bytes_max + 1]);
@@ -151,7 +175,9 @@ fn printed(mut output: ChildStdout, bytes_max: usize, deadline: Instant) -> io::
 fn bounded(source: impl Read, bytes_max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
     // With room for all: no copy that a growing buffer leaves behind.
     let mut text = Zeroizing::new(Vec::with_capacity(bytes_max + 1));
-    let most = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
+    let most = u64::try_from(bytes_max)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
     source.take(most).read_to_end(&mut text)?;
     Ok((text.len() <= bytes_max).then_some(text))
 }
@@ -178,15 +204,22 @@ mod tests {
     fn run(words: &[&str], bytes_max: usize, limit_ms: u64) -> Result<Vec<u8>, String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let read = from_command_within(&words, bytes_max, Duration::from_millis(limit_ms));
-        read.map(|text| text.to_vec()).map_err(|error| error.to_string())
+        read.map(|text| text.to_vec())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn a_command_is_bounded_in_bytes_and_in_time_and_says_nothing_of_its_text() {
         assert_eq!(run(&["printf", "hush"], 4, 30_000), Ok(b"hush".to_vec()));
-        assert_eq!(run(&["printf", "hush!"], 4, 30_000), Err("it has more than 4 bytes".to_owned()));
+        assert_eq!(
+            run(&["printf", "hush!"], 4, 30_000),
+            Err("it has more than 4 bytes".to_owned())
+        );
         // Output without end, a wait without end, and a wait after the text.
-        assert_eq!(run(&["yes"], 4, 30_000), Err("it has more than 4 bytes".to_owned()));
+        assert_eq!(
+            run(&["yes"], 4, 30_000),
+            Err("it has more than 4 bytes".to_owned())
+        );
         for words in [
             &["sleep", "1000"][..],
             &["sh", "-c", "printf hush; exec >&-; sleep 1000"],
@@ -194,14 +227,32 @@ mod tests {
             &["sh", "-c", "printf hush; sleep 3 & exit 0"],
         ] {
             let error = run(words, 4, 200).unwrap_err();
-            assert_eq!(error, format!("the command `{}` failed: it did not end within 0.2 s", words[0]));
+            assert_eq!(
+                error,
+                format!(
+                    "the command `{}` failed: it did not end within 0.2 s",
+                    words[0]
+                )
+            );
         }
-        let error = run(&["sh", "-c", "echo hush; echo hush >&2; exit 3"], 64, 30_000).unwrap_err();
+        let error = run(
+            &["sh", "-c", "echo hush; echo hush >&2; exit 3"],
+            64,
+            30_000,
+        )
+        .unwrap_err();
         assert_eq!(error, "the command `sh` failed: exit status: 3");
-        assert!(run(&["no-such-program"], 4, 30_000).unwrap_err().contains("`no-such-program` failed"));
+        assert!(
+            run(&["no-such-program"], 4, 30_000)
+                .unwrap_err()
+                .contains("`no-such-program` failed")
+        );
         assert!(run(&[], 4, 30_000).is_err());
         // No shell expands what is written.
-        assert_eq!(run(&["printf", "%s", "$HOME;x"], 64, 30_000), Ok(b"$HOME;x".to_vec()));
+        assert_eq!(
+            run(&["printf", "%s", "$HOME;x"], 64, 30_000),
+            Ok(b"$HOME;x".to_vec())
+        );
     }
 
     #[test]
@@ -213,15 +264,31 @@ mod tests {
             (0o600, 4, "hush".to_owned()),
             (0o400, 4, "hush".to_owned()),
             (0o600, 3, "it has more than 3 bytes".to_owned()),
-            (0o640, 4, format!("others may read the file {}: chmod 600 it", path.display())),
-            (0o604, 4, format!("others may read the file {}: chmod 600 it", path.display())),
+            (
+                0o640,
+                4,
+                format!("others may read the file {}: chmod 600 it", path.display()),
+            ),
+            (
+                0o604,
+                4,
+                format!("others may read the file {}: chmod 600 it", path.display()),
+            ),
         ] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            let read = from_file(&path, bytes_max).map(|text| String::from_utf8(text.to_vec()).unwrap());
-            assert_eq!(read.unwrap_or_else(|error| error.to_string()), expect, "{mode:o}");
+            let read =
+                from_file(&path, bytes_max).map(|text| String::from_utf8(text.to_vec()).unwrap());
+            assert_eq!(
+                read.unwrap_or_else(|error| error.to_string()),
+                expect,
+                "{mode:o}"
+            );
         }
         assert!(from_file(&folder.path().join("none"), 4).is_err());
-        assert!(from_file(folder.path(), 4).is_err(), "a directory is no file");
+        assert!(
+            from_file(folder.path(), 4).is_err(),
+            "a directory is no file"
+        );
     }
 
     #[test]

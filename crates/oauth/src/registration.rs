@@ -1,4 +1,5 @@
-//! Clients: configured, by a client id metadata document, or registered on the spot (RFC 7591), in this order.
+//! Clients: configured, by a client id metadata document, or registered on the spot (RFC 7591), in
+//! this order.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -46,20 +47,22 @@ impl Use {
     }
 }
 
-/// The redirect URIs of one use. Those of the loopback interface have no port: any may follow (RFC 8252 section 7.3). Since not every
-/// authorization server keeps to that, a registration also has those with the port that a sign-in uses.
+/// The redirect URIs of one use. Those of the loopback interface have no port: any may follow (RFC
+/// 8252 section 7.3). Since not every authorization server keeps to that, a registration also has
+/// those with the port that a sign-in uses.
 #[must_use]
 pub fn redirect_uris(how: Use, public_url: Option<&str>) -> Vec<String> {
     match (how, public_url) {
         (Use::Web, Some(public)) => vec![format!("{public}{GATEWAY_CALLBACK_PATH}")],
-        (Use::Web, None) | (Use::Native, _) => {
-            [CALLBACK_PATH, GATEWAY_CALLBACK_PATH].map(|path| format!("http://127.0.0.1{path}")).to_vec()
-        }
+        (Use::Web, None) | (Use::Native, _) => [CALLBACK_PATH, GATEWAY_CALLBACK_PATH]
+            .map(|path| format!("http://127.0.0.1{path}"))
+            .to_vec(),
     }
 }
 
-/// The id of the client whose document the gateway serves: of the one that signs with this key, or of the public one. Servers whose
-/// configuration has a key and others need clients of their own, since a document names one way to authenticate.
+/// The id of the client whose document the gateway serves: of the one that signs with this key, or
+/// of the public one. Servers whose configuration has a key and others need clients of their own,
+/// since a document names one way to authenticate.
 #[must_use]
 pub fn document_url(public_url: &str, kid: Option<&str>) -> String {
     match kid {
@@ -85,7 +88,10 @@ pub fn document(public_url: &str, kid: Option<&str>) -> Value {
     if kid.is_some()
         && let Some(members) = document.as_object_mut()
     {
-        members.insert("jwks_uri".to_owned(), json!(format!("{public_url}{KEYS_PATH}")));
+        members.insert(
+            "jwks_uri".to_owned(),
+            json!(format!("{public_url}{KEYS_PATH}")),
+        );
         members.insert("token_endpoint_auth_signing_alg".to_owned(), json!("ES256"));
     }
     document
@@ -95,8 +101,13 @@ pub fn document(public_url: &str, kid: Option<&str>) -> Value {
 ///
 /// # Errors
 /// [`Trouble::Metadata`] if the server takes none of the ways in which the client can authenticate.
-pub fn configured(config: &AuthConfig, server: &AuthorizationServer) -> Result<Option<Client>, Trouble> {
-    let Some(id) = config.client_id.clone() else { return Ok(None) };
+pub fn configured(
+    config: &AuthConfig,
+    server: &AuthorizationServer,
+) -> Result<Option<Client>, Trouble> {
+    let Some(id) = config.client_id.clone() else {
+        return Ok(None);
+    };
     let auth = match (&config.private_key, &config.client_secret) {
         (Some(key), _) => ClientAuth::PrivateKey(key.clone()),
         (None, Some(secret)) => with_secret(secret.clone(), server),
@@ -105,7 +116,8 @@ pub fn configured(config: &AuthConfig, server: &AuthorizationServer) -> Result<O
     Ok(Some(Client { id, auth }))
 }
 
-/// The client whose id is the URL of a document, if the server takes such ids and there is a document.
+/// The client whose id is the URL of a document, if the server takes such ids and there is a
+/// document.
 #[must_use]
 pub fn by_document(
     config: &AuthConfig,
@@ -117,7 +129,9 @@ pub fn by_document(
     }
     // Others can fetch a document over https only.
     let kid = config.private_key.as_ref().map(|key| key.kid());
-    let own = public_url.filter(|url| url.starts_with("https://")).map(|url| document_url(url, kid));
+    let own = public_url
+        .filter(|url| url.starts_with("https://"))
+        .map(|url| document_url(url, kid));
     let id = config.client_metadata_url.clone().or(own)?;
     let auth = match &config.private_key {
         Some(key) => ClientAuth::PrivateKey(key.clone()),
@@ -138,17 +152,23 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// The port on the loopback interface to which a browser comes back at this path, if the client was registered with one.
+    /// The port on the loopback interface to which a browser comes back at this path, if the client
+    /// was registered with one.
     #[must_use]
     pub fn port_of(&self, path: &str) -> Option<u16> {
-        self.redirect_uris.iter().find_map(|uri| loopback_port(uri, path))
+        self.redirect_uris
+            .iter()
+            .find_map(|uri| loopback_port(uri, path))
     }
 }
 
 /// The port of a redirect URI on the loopback interface with this path.
 #[must_use]
 pub fn loopback_port(uri: &str, path: &str) -> Option<u16> {
-    uri.strip_prefix("http://127.0.0.1:")?.strip_suffix(path)?.parse().ok()
+    uri.strip_prefix("http://127.0.0.1:")?
+        .strip_suffix(path)?
+        .parse()
+        .ok()
 }
 
 #[derive(Deserialize)]
@@ -172,7 +192,10 @@ pub async fn register(
     let endpoint = server.registration_endpoint.as_deref();
     let endpoint = endpoint.ok_or_else(|| Trouble::NoRegistration(server.host()))?;
     let methods = ["client_secret_basic", "client_secret_post", "none"];
-    let method = methods.into_iter().find(|method| server.takes(method)).unwrap_or("none");
+    let method = methods
+        .into_iter()
+        .find(|method| server.takes(method))
+        .unwrap_or("none");
     let mut grants = vec!["authorization_code", "refresh_token"];
     if server.device_authorization_endpoint.is_some() && how == Use::Native {
         grants.push(DEVICE_GRANT);
@@ -186,7 +209,9 @@ pub async fn register(
         "token_endpoint_auth_method": method,
     });
     let fetch = Fetch::post(endpoint, "application/json", Bytes::from(wish.to_string()))?;
-    let fetched = dialer.fetch(fetch.bytes_max(ANSWER_BYTES_MAX), reach).await?;
+    let fetched = dialer
+        .fetch(fetch.bytes_max(ANSWER_BYTES_MAX), reach)
+        .await?;
     if fetched.status.as_u16() == 429 || fetched.status.is_server_error() {
         return Err(busy(endpoint, &fetched));
     }
@@ -194,24 +219,39 @@ pub async fn register(
         return Err(Trouble::NoRegistration(server.host()));
     }
     refusal(server, &fetched)?;
-    let unusable =
-        || Trouble::Metadata(format!("{} answered a registration with something else", server.host()));
+    let unusable = || {
+        Trouble::Metadata(format!(
+            "{} answered a registration with something else",
+            server.host()
+        ))
+    };
     let answer: Answer = read_json(&fetched.body).map_err(|_| unusable())?;
-    let is_id =
-        |id: &str| !id.is_empty() && id.len() <= 2_048 && id.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    let is_id = |id: &str| {
+        !id.is_empty() && id.len() <= 2_048 && id.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    };
     if !is_id(&answer.client_id) {
         return Err(unusable());
     }
-    let auth = match (answer.client_secret.map(Secret::new), answer.token_endpoint_auth_method.as_deref()) {
+    let auth = match (
+        answer.client_secret.map(Secret::new),
+        answer.token_endpoint_auth_method.as_deref(),
+    ) {
         (None, _) | (Some(_), Some("none")) => ClientAuth::None,
         (Some(secret), Some("client_secret_basic")) => ClientAuth::Basic(secret),
         (Some(secret), Some("client_secret_post")) => ClientAuth::Post(secret),
         (Some(secret), _) => with_secret(secret, server),
     };
-    let expires_ms =
-        answer.client_secret_expires_at.as_ref().and_then(seconds).unwrap_or(0).saturating_mul(1_000);
+    let expires_ms = answer
+        .client_secret_expires_at
+        .as_ref()
+        .and_then(seconds)
+        .unwrap_or(0)
+        .saturating_mul(1_000);
     Ok(Registered {
-        client: Client { id: answer.client_id, auth },
+        client: Client {
+            id: answer.client_id,
+            auth,
+        },
         expires_ms: (expires_ms > 0).then_some(expires_ms),
         redirect_uris,
     })

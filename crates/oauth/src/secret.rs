@@ -23,7 +23,10 @@ impl Secret {
 /// In a time that depends on the lengths alone.
 impl PartialEq for Secret {
     fn eq(&self, other: &Self) -> bool {
-        bool::from(subtle::ConstantTimeEq::ct_eq(self.0.as_bytes(), other.0.as_bytes()))
+        bool::from(subtle::ConstantTimeEq::ct_eq(
+            self.0.as_bytes(),
+            other.0.as_bytes(),
+        ))
     }
 }
 

@@ -1,4 +1,5 @@
-//! Accounts at one server, and of all servers: what sessions ask for tokens, and what the API and pages act on.
+//! Accounts at one server, and of all servers: what sessions ask for tokens, and what the API and
+//! pages act on.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,13 +22,15 @@ use crate::site::{DISCOVERIES_MAX, Services, Site};
 use crate::vault::Vault;
 use store::recorder::Recorder;
 
-/// Accounts at one server: of the participants that were here since the start, and those that are kept.
+/// Accounts at one server: of the participants that were here since the start, and those that are
+/// kept.
 pub const SERVER_ACCOUNTS_MAX: usize = 100_000;
 
 /// The flights of accounts, by participant.
 type Flights = HashMap<Option<String>, Flight>;
 
-/// Access tokens of one participant that are exchanged at one server at a time. Of more the one that was used longest ago ends.
+/// Access tokens of one participant that are exchanged at one server at a time. Of more the one
+/// that was used longest ago ends.
 pub const EXCHANGED_TOKENS_MAX: usize = 1_000;
 
 /// One server with its accounts.
@@ -35,7 +38,8 @@ pub struct Server {
     /// The server.
     pub site: Arc<Site>,
     accounts: Mutex<HashMap<Option<String>, Arc<Account>>>,
-    /// Accounts of single access tokens, where these are exchanged, by participant and the token's SHA-256.
+    /// Accounts of single access tokens, where these are exchanged, by participant and the token's
+    /// SHA-256.
     exchanged: Mutex<HashMap<String, HashMap<Digest, Arc<Account>>>>,
     /// Number of times that callers came with tokens that are exchanged.
     turns: AtomicU64,
@@ -55,37 +59,57 @@ pub struct CheckedToken<'a> {
 }
 
 impl Server {
-    /// A server with the accounts that are kept, and those of the configuration before that ask for tokens now.
+    /// A server with the accounts that are kept, and those of the configuration before that ask for
+    /// tokens now.
     fn new(site: Site, mut flights: Flights) -> Self {
         let site = Arc::new(site);
         let url = site.url.as_str();
-        let kept = site.services.vault.accounts(&site.name, url, site.config.private_key.as_ref());
+        let kept = site
+            .services
+            .vault
+            .accounts(&site.name, url, site.config.private_key.as_ref());
         let is_callers = site.config.account == Whose::Caller;
-        let kept = kept.into_iter().filter(|(who, saved)| who.is_some() == is_callers && site.takes(saved));
+        let kept = kept
+            .into_iter()
+            .filter(|(who, saved)| who.is_some() == is_callers && site.takes(saved));
         let kept = kept.map(|(who, saved)| {
             let flight = flights.remove(&who);
             (who.clone(), Account::new(&site, who, Some(saved), flight))
         });
         let mut accounts: HashMap<_, _> = kept.collect();
-        let others = flights.into_iter().filter(|(who, _)| who.is_some() == is_callers);
-        let other =
-            |(who, flight): (Option<String>, _)| (who.clone(), Account::new(&site, who, None, Some(flight)));
+        let others = flights
+            .into_iter()
+            .filter(|(who, _)| who.is_some() == is_callers);
+        let other = |(who, flight): (Option<String>, _)| {
+            (who.clone(), Account::new(&site, who, None, Some(flight)))
+        };
         accounts.extend(others.map(other));
         let (exchanged, turns) = <_>::default();
-        Self { accounts: Mutex::new(accounts), site, exchanged, turns }
+        Self {
+            accounts: Mutex::new(accounts),
+            site,
+            exchanged,
+            turns,
+        }
     }
 
-    /// Ends the use of this configuration, and returns the flights of the accounts that ask for tokens now. No other begins.
+    /// Ends the use of this configuration, and returns the flights of the accounts that ask for
+    /// tokens now. No other begins.
     fn end(&self) -> Flights {
         self.site.replace();
         let accounts = self.accounts.lock();
-        accounts.iter().filter_map(|(who, account)| Some((who.clone(), account.flight()?))).collect()
+        accounts
+            .iter()
+            .filter_map(|(who, account)| Some((who.clone(), account.flight()?)))
+            .collect()
     }
 
     /// The account of a participant here, or the one that all share: as the configuration has it.
     #[must_use]
     pub fn of(&self, participant: Option<&str>) -> Arc<Account> {
-        let participant = participant.filter(|_| self.is_of_callers()).map(str::to_owned);
+        let participant = participant
+            .filter(|_| self.is_of_callers())
+            .map(str::to_owned);
         let mut accounts = self.accounts.lock();
         if accounts.len() >= SERVER_ACCOUNTS_MAX && !accounts.contains_key(&participant) {
             accounts.retain(|_, account| account.is_ready() || Arc::strong_count(account) > 1);
@@ -105,12 +129,14 @@ impl Server {
         of_token().unwrap_or_else(|| self.of(participant))
     }
 
-    /// The SHA-256 of the access token with which a participant came last, where these are exchanged.
+    /// The SHA-256 of the access token with which a participant came last, where these are
+    /// exchanged.
     #[must_use]
     pub fn latest_token(&self, participant: &str) -> Option<Digest> {
         let exchanged = self.exchanged.lock();
         let own = exchanged.get(participant)?.iter();
-        own.max_by_key(|(_, account)| account.last_turn()).map(|(hash, _)| *hash)
+        own.max_by_key(|(_, account)| account.last_turn())
+            .map(|(hash, _)| *hash)
     }
 
     /// Whether callers' access tokens are exchanged here.
@@ -119,22 +145,32 @@ impl Server {
         self.site.config.kind == Kind::Exchange && self.is_of_callers()
     }
 
-    /// Takes the access token with which a participant came in. Accounts of tokens of it that have ended end with their sessions.
+    /// Takes the access token with which a participant came in. Accounts of tokens of it that have
+    /// ended end with their sessions.
     fn came(&self, checked: CheckedToken<'_>, now_ms: u64) {
         let turn = self.turns.fetch_add(1, Ordering::Relaxed) + 1;
         let mut exchanged = self.exchanged.lock();
-        if let Some(known) = exchanged.get(checked.participant).and_then(|own| own.get(&checked.hash)) {
+        if let Some(known) = exchanged
+            .get(checked.participant)
+            .and_then(|own| own.get(&checked.hash))
+        {
             return known.came(turn);
         }
         // A new token is rare: what has ended is looked for now, of all participants.
         let mut ended = Vec::new();
         exchanged.retain(|_, own| {
-            ended.extend(own.extract_if(|_, account| account.has_ended(now_ms)).map(|(_, account)| account));
+            ended.extend(
+                own.extract_if(|_, account| account.has_ended(now_ms))
+                    .map(|(_, account)| account),
+            );
             !own.is_empty()
         });
         let own = exchanged.entry(checked.participant.to_owned()).or_default();
         if own.len() >= EXCHANGED_TOKENS_MAX {
-            let first = own.iter().min_by_key(|(_, account)| account.last_turn()).map(|(hash, _)| *hash);
+            let first = own
+                .iter()
+                .min_by_key(|(_, account)| account.last_turn())
+                .map(|(hash, _)| *hash);
             ended.extend(first.and_then(|first| own.remove(&first)));
         }
         let token = Secret::new(checked.token.to_owned());
@@ -151,7 +187,11 @@ impl Server {
     /// Takes a participant's accounts out. The next that is asked for is a new one.
     fn take(&self, participant: &str) -> Vec<Arc<Account>> {
         let kept = self.accounts.lock().remove(&Some(participant.to_owned()));
-        let exchanged = self.exchanged.lock().remove(participant).unwrap_or_default();
+        let exchanged = self
+            .exchanged
+            .lock()
+            .remove(participant)
+            .unwrap_or_default();
         kept.into_iter().chain(exchanged.into_values()).collect()
     }
 
@@ -172,7 +212,9 @@ impl Server {
         }
         let state = |(who, account): (Option<String>, Arc<Account>)| {
             let mut state = account.state();
-            if !matches!(state.state, "ready" | "refreshing" | "open") && logins.is_pending(&account) {
+            if !matches!(state.state, "ready" | "refreshing" | "open")
+                && logins.is_pending(&account)
+            {
                 state.state = "pending";
             }
             (who, state)
@@ -226,7 +268,8 @@ pub struct ConnectRequest {
     pub id: String,
     /// The account that is asked for.
     pub account: Arc<Account>,
-    /// The scopes that the server named; empty leaves the choice to the configuration and to metadata.
+    /// The scopes that the server named; empty leaves the choice to the configuration and to
+    /// metadata.
     pub scopes: Vec<String>,
     /// The clients that asked, as they call themselves.
     pub clients: Vec<String>,
@@ -243,21 +286,45 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Accounts in this vault. `base_url` is the gateway's address on this machine, empty while it does not listen; `public_url` the one
-    /// for others.
+    /// Accounts in this vault. `base_url` is the gateway's address on this machine, empty while it
+    /// does not listen; `public_url` the one for others.
     #[must_use]
-    pub fn new(vault: Vault, audit: Recorder, public_url: Option<String>, base_url: String) -> Self {
+    pub fn new(
+        vault: Vault,
+        audit: Recorder,
+        public_url: Option<String>,
+        base_url: String,
+    ) -> Self {
         let discoveries = Semaphore::new(DISCOVERIES_MAX);
-        let (base_url, connects, on_change) = (RwLock::new(base_url), Connects::default(), OnceLock::new());
-        let services = Services { vault, audit, public_url, base_url, connects, on_change, discoveries };
+        let (base_url, connects, on_change) =
+            (RwLock::new(base_url), Connects::default(), OnceLock::new());
+        let services = Services {
+            vault,
+            audit,
+            public_url,
+            base_url,
+            connects,
+            on_change,
+            discoveries,
+        };
         let (servers, flights) = (RwLock::default(), Mutex::default());
-        Self { services: Arc::new(services), servers, flights, logins: Logins::default() }
+        Self {
+            services: Arc::new(services),
+            servers,
+            flights,
+            logins: Logins::default(),
+        }
     }
 
     /// Accounts of which nothing is kept, without an audit log.
     #[must_use]
     pub fn in_memory() -> Self {
-        Self::new(Vault::new(None, None), Recorder::default(), None, String::new())
+        Self::new(
+            Vault::new(None, None),
+            Recorder::default(),
+            None,
+            String::new(),
+        )
     }
 
     /// Services that all servers share.
@@ -266,8 +333,8 @@ impl Accounts {
         &self.services
     }
 
-    /// Takes over a server from the configuration. One that has not changed keeps its accounts. Returns it, unless its requests
-    /// need no tokens; the flag says whether it is as it was.
+    /// Takes over a server from the configuration. One that has not changed keeps its accounts.
+    /// Returns it, unless its requests need no tokens; the flag says whether it is as it was.
     pub fn configure(&self, server: &Configured<'_>) -> (Option<Arc<Server>>, bool) {
         let has_accounts = match server.auth.kind {
             Kind::None | Kind::Headers => false,
@@ -287,10 +354,19 @@ impl Accounts {
         if !has_accounts {
             return (None, before.is_none());
         }
-        let site = Site::new(server.name, server.url, server.auth.clone(), server.tls, &self.services);
+        let site = Site::new(
+            server.name,
+            server.url,
+            server.auth.clone(),
+            server.tls,
+            &self.services,
+        );
         let flights = self.flights.lock().remove(server.name).unwrap_or_default();
         let new = site.map(|site| Arc::new(Server::new(site, flights)));
-        servers.extend(new.iter().map(|new| (server.name.to_owned(), Arc::clone(new))));
+        servers.extend(
+            new.iter()
+                .map(|new| (server.name.to_owned(), Arc::clone(new))),
+        );
         (new, false)
     }
 
@@ -305,11 +381,16 @@ impl Accounts {
         });
     }
 
-    /// Ends the use of a server as it was configured. The next configuration of its name waits for what asks for tokens now.
+    /// Ends the use of a server as it was configured. The next configuration of its name waits for
+    /// what asks for tokens now.
     fn end(&self, server: &Server) {
         let flights = server.end();
         if !flights.is_empty() {
-            self.flights.lock().entry(server.site.name.clone()).or_default().extend(flights);
+            self.flights
+                .lock()
+                .entry(server.site.name.clone())
+                .or_default()
+                .extend(flights);
         }
     }
 
@@ -328,13 +409,23 @@ impl Accounts {
     /// A connect request that can be used: its server is still configured, at the same URL.
     #[must_use]
     pub fn connect_request(&self, id: &str) -> Option<ConnectRequest> {
-        let Asked { id, place, scopes, clients } = self.services.connects.find(id, unix_ms())?;
+        let Asked {
+            id,
+            place,
+            scopes,
+            clients,
+        } = self.services.connects.find(id, unix_ms())?;
         let account = self.server(&place.server)?.of(place.participant.as_deref());
-        (account.place() == place).then(|| ConnectRequest { id, account, scopes, clients })
+        (account.place() == place).then(|| ConnectRequest {
+            id,
+            account,
+            scopes,
+            clients,
+        })
     }
 
-    /// Ends all accounts of a participant whose name has another bearer from now on, and revokes their tokens in the background. Must
-    /// be called inside a runtime.
+    /// Ends all accounts of a participant whose name has another bearer from now on, and revokes
+    /// their tokens in the background. Must be called inside a runtime.
     pub fn end_all_of(&self, participant: &str, by: &str) {
         for server in self.servers() {
             let taken = server.take(participant);
@@ -356,7 +447,11 @@ impl Accounts {
     #[must_use]
     pub fn keys(&self) -> Vec<Arc<SigningKey>> {
         let mut keys: Vec<Arc<SigningKey>> = Vec::new();
-        for key in self.servers().iter().filter_map(|server| server.site.config.private_key.clone()) {
+        for key in self
+            .servers()
+            .iter()
+            .filter_map(|server| server.site.config.private_key.clone())
+        {
             if !keys.contains(&key) {
                 keys.push(key);
             }
@@ -364,9 +459,15 @@ impl Accounts {
         keys
     }
 
-    /// Takes the token with which a participant came in, for the servers at which it is exchanged, and for no other purpose.
+    /// Takes the token with which a participant came in, for the servers at which it is exchanged,
+    /// and for no other purpose.
     pub fn came(&self, checked: CheckedToken<'_>) {
-        for server in self.servers.read().values().filter(|server| server.exchanges()) {
+        for server in self
+            .servers
+            .read()
+            .values()
+            .filter(|server| server.exchanges())
+        {
             server.came(checked, unix_ms());
         }
     }

@@ -1,4 +1,5 @@
-//! Site: one MCP server as its accounts see it - address, configuration, what discovery found, clients, notice of changes.
+//! Site: one MCP server as its accounts see it - address, configuration, what discovery found,
+//! clients, notice of changes.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,12 +54,16 @@ pub struct Services {
 }
 
 impl Services {
-    /// The address at which people's browsers reach the gateway for its connect pages and its callback, and how clients are registered
-    /// for that callback; `None` if no authorization server could send a browser back to it.
+    /// The address at which people's browsers reach the gateway for its connect pages and its
+    /// callback, and how clients are registered for that callback; `None` if no authorization
+    /// server could send a browser back to it.
     #[must_use]
     pub fn browser_url(&self) -> Option<(String, Use)> {
         const LOOPBACK: &str = "http://127.0.0.1";
-        let is_bare = |url: &str| url.strip_prefix(LOOPBACK).is_some_and(|port| !port.contains('/'));
+        let is_bare = |url: &str| {
+            url.strip_prefix(LOOPBACK)
+                .is_some_and(|port| !port.contains('/'))
+        };
         match &self.public_url {
             Some(public) if is_bare(public) => Some((public.clone(), Use::Native)),
             Some(public) => Some((public.clone(), Use::Web)),
@@ -72,7 +77,8 @@ impl Services {
     /// The redirect URI of the gateway's own callback, and how clients are registered for it.
     #[must_use]
     pub fn callback(&self) -> Option<(String, Use)> {
-        self.browser_url().map(|(url, how)| (format!("{url}{GATEWAY_CALLBACK_PATH}"), how))
+        self.browser_url()
+            .map(|(url, how)| (format!("{url}{GATEWAY_CALLBACK_PATH}"), how))
     }
 }
 
@@ -112,7 +118,11 @@ impl Site {
         services: &Arc<Services>,
     ) -> Option<Self> {
         // The place of keys may be a process.
-        let url = if config.kind == Kind::Key { Url::parse(url).ok()? } else { parse_url(url).ok()? };
+        let url = if config.kind == Kind::Key {
+            Url::parse(url).ok()?
+        } else {
+            parse_url(url).ok()?
+        };
         let clients = services.vault.clients(name, url.as_str());
         Some(Self {
             name: name.to_owned(),
@@ -131,7 +141,8 @@ impl Site {
         })
     }
 
-    /// Takes that another configuration of the server is in force: no account of this one asks for tokens from now on.
+    /// Takes that another configuration of the server is in force: no account of this one asks for
+    /// tokens from now on.
     pub fn replace(&self) {
         self.replaced.store(true, Ordering::SeqCst);
     }
@@ -147,7 +158,11 @@ impl Site {
     pub fn takes(&self, kept: &Saved) -> bool {
         !self.is_machine()
             && kept.is_key() == (self.config.kind == Kind::Key)
-            && self.config.issuer.as_ref().is_none_or(|issuer| is_same_issuer(issuer, &kept.issuer))
+            && self
+                .config
+                .issuer
+                .as_ref()
+                .is_none_or(|issuer| is_same_issuer(issuer, &kept.issuer))
     }
 
     /// Dialer and reach for its authorization server.
@@ -172,16 +187,19 @@ impl Site {
         self.found.lock().clone()
     }
 
-    /// Discovers the authorization server anew. `named` is where a challenge says that the metadata is; without a challenge the
-    /// last one counts.
+    /// Discovers the authorization server anew. `named` is where a challenge says that the metadata
+    /// is; without a challenge the last one counts.
     ///
     /// # Errors
     /// [`Trouble`]; what was found before stays.
     pub async fn discover(&self, named: Option<&str>) -> Result<Arc<Discovery>, Trouble> {
         // The semaphore is never closed.
         let _place = self.services.discoveries.acquire().await.ok();
-        let named = named.map(str::to_owned).or_else(|| self.named.lock().clone());
-        let found = Arc::new(discover(self.way(), &self.url, &self.config, named.as_deref()).await?);
+        let named = named
+            .map(str::to_owned)
+            .or_else(|| self.named.lock().clone());
+        let found =
+            Arc::new(discover(self.way(), &self.url, &self.config, named.as_deref()).await?);
         *self.named.lock() = named;
         *self.found.lock() = Some(Arc::clone(&found));
         Ok(found)
@@ -194,8 +212,9 @@ impl Site {
             Resource::Omitted => None,
             Resource::Uri(uri) => Some(uri.clone()),
             Resource::Own => {
-                let named =
-                    found.and_then(|found| found.resource.as_ref()).map(|document| &document.resource);
+                let named = found
+                    .and_then(|found| found.resource.as_ref())
+                    .map(|document| &document.resource);
                 Some(named.cloned().unwrap_or_else(|| {
                     // The canonical form has no slash at the end of an empty path.
                     let url = self.url.as_str();
@@ -214,8 +233,9 @@ impl Site {
             || server.registration_endpoint.is_some()
     }
 
-    /// The client at this authorization server: configured, by a document, or registered, now if it was not before or not with this
-    /// redirect URI, which many authorization servers compare with its port.
+    /// The client at this authorization server: configured, by a document, or registered, now if it
+    /// was not before or not with this redirect URI, which many authorization servers compare with
+    /// its port.
     ///
     /// # Errors
     /// [`Trouble`]; [`Trouble::NoRegistration`] where one has to be registered by hand.
@@ -233,11 +253,18 @@ impl Site {
             return Ok(client);
         }
         let _turn = self.registering.lock().await;
-        let is_its =
-            |(issuer, usage, _): &&(String, Use, Registered)| *issuer == server.issuer && *usage == how;
-        let known = self.clients.lock().iter().find(is_its).map(|(.., registered)| registered.clone());
+        let is_its = |(issuer, usage, _): &&(String, Use, Registered)| {
+            *issuer == server.issuer && *usage == how
+        };
+        let known = self
+            .clients
+            .lock()
+            .iter()
+            .find(is_its)
+            .map(|(.., registered)| registered.clone());
         let is_registered = |known: &Registered| {
-            let comes_back = redirect_uri.is_none_or(|uri| known.redirect_uris.iter().any(|one| one == uri));
+            let comes_back =
+                redirect_uri.is_none_or(|uri| known.redirect_uris.iter().any(|one| one == uri));
             comes_back && known.expires_ms.is_none_or(|expires| unix_ms() < expires)
         };
         if let Some(known) = known.as_ref().filter(|known| is_registered(known)) {
@@ -246,7 +273,10 @@ impl Site {
         let uris = self.redirect_uris(how, redirect_uri, known.as_ref());
         let registered = register(self.way(), server, how, uris).await?;
         let (place, vault) = (self.place(None), &self.services.vault);
-        if let Err(error) = vault.keep_client(&place, &server.issuer, how, Some(&registered)).await {
+        if let Err(error) = vault
+            .keep_client(&place, &server.issuer, how, Some(&registered))
+            .await
+        {
             tracing::warn!(server = self.name, %error, "a registration is not kept");
         }
         let mut clients = self.clients.lock();
@@ -256,14 +286,26 @@ impl Site {
         Ok(client)
     }
 
-    /// The redirect URIs to register a client with: the one that is used now, the gateway's own, those of the loopback interface
-    /// without a port, and of the client before the one at another path, so that two ways to sign in share a client.
-    fn redirect_uris(&self, how: Use, wanted: Option<&str>, before: Option<&Registered>) -> Vec<String> {
-        let own = self.services.callback().filter(|(_, usage)| *usage == how).map(|(uri, _)| uri);
+    /// The redirect URIs to register a client with: the one that is used now, the gateway's own,
+    /// those of the loopback interface without a port, and of the client before the one at another
+    /// path, so that two ways to sign in share a client.
+    fn redirect_uris(
+        &self,
+        how: Use,
+        wanted: Option<&str>,
+        before: Option<&Registered>,
+    ) -> Vec<String> {
+        let own = self
+            .services
+            .callback()
+            .filter(|(_, usage)| *usage == how)
+            .map(|(uri, _)| uri);
         let mut uris: Vec<String> = wanted.map(str::to_owned).into_iter().chain(own).collect();
         for path in [CALLBACK_PATH, GATEWAY_CALLBACK_PATH] {
             let is_taken = uris.iter().any(|uri| loopback_port(uri, path).is_some());
-            let before = before.and_then(|before| before.port_of(path)).filter(|_| !is_taken);
+            let before = before
+                .and_then(|before| before.port_of(path))
+                .filter(|_| !is_taken);
             uris.extend(before.map(|port| format!("http://127.0.0.1:{port}{path}")));
         }
         uris.extend(redirect_uris(how, self.services.public_url.as_deref()));
@@ -272,19 +314,32 @@ impl Site {
         uris
     }
 
-    /// The port on which a command on the same machine waits for the browser: the configured one, else the one with which a client was
-    /// registered.
+    /// The port on which a command on the same machine waits for the browser: the configured one,
+    /// else the one with which a client was registered.
     #[must_use]
     pub fn callback_port(&self) -> Option<u16> {
-        let registered = || self.clients.lock().iter().find_map(|(.., one)| one.port_of(CALLBACK_PATH));
+        let registered = || {
+            self.clients
+                .lock()
+                .iter()
+                .find_map(|(.., one)| one.port_of(CALLBACK_PATH))
+        };
         self.config.callback_port.or_else(registered)
     }
 
-    /// Forgets the client that was registered on the spot: the authorization server does not know it any more.
+    /// Forgets the client that was registered on the spot: the authorization server does not know
+    /// it any more.
     pub async fn forget_client(&self, issuer: &str, how: Use) {
-        self.clients.lock().retain(|(known, usage, _)| (known.as_str(), *usage) != (issuer, how));
+        self.clients
+            .lock()
+            .retain(|(known, usage, _)| (known.as_str(), *usage) != (issuer, how));
         let place = self.place(None);
-        if let Err(error) = self.services.vault.keep_client(&place, issuer, how, None).await {
+        if let Err(error) = self
+            .services
+            .vault
+            .keep_client(&place, issuer, how, None)
+            .await
+        {
             tracing::warn!(server = self.name, %error, "a registration is not forgotten on disk");
         }
     }
@@ -316,25 +371,36 @@ impl Site {
     pub fn record(&self, by: Option<&str>, verdict: Verdict, what: &str) {
         let to = [self.name.as_str()];
         let entry = entry(None, by.unwrap_or(GATEWAY), UPSTREAM, verdict);
-        self.services.audit.reserve_or_count().write(&AuditEntry { to: &to, why: Some(what), ..entry });
+        self.services.audit.reserve_or_count().write(&AuditEntry {
+            to: &to,
+            why: Some(what),
+            ..entry
+        });
     }
 }
 
-/// Fault of an account after a trouble, if it is one that waits for another configuration or for a person.
+/// Fault of an account after a trouble, if it is one that waits for another configuration or for a
+/// person.
 #[must_use]
 pub fn fault_of(trouble: &Trouble, retry_after_ms: u64) -> AccountFault {
     match trouble {
         Trouble::NoRegistration(host) => AccountFault::ClientNeeded(host.clone()),
         trouble if trouble.is_transient() => {
             let after = match trouble {
-                Trouble::Busy { retry_after: Some(after), .. } => millis(*after).min(RETRY_AFTER_MS_MAX),
+                Trouble::Busy {
+                    retry_after: Some(after),
+                    ..
+                } => millis(*after).min(RETRY_AFTER_MS_MAX),
                 Trouble::Busy { .. }
                 | Trouble::Dial(_)
                 | Trouble::Metadata(_)
                 | Trouble::NoRegistration(_)
                 | Trouble::Refused { .. } => 0,
             };
-            AccountFault::Waiting { why: trouble.to_string(), retry_after_ms: retry_after_ms.max(after) }
+            AccountFault::Waiting {
+                why: trouble.to_string(),
+                retry_after_ms: retry_after_ms.max(after),
+            }
         }
         Trouble::Refused { .. } => AccountFault::Refused(trouble.to_string()),
         Trouble::Dial(_) | Trouble::Metadata(_) | Trouble::Busy { .. } => {

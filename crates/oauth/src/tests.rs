@@ -28,7 +28,8 @@ use crate::vault::Vault;
 use crate::{Accounts, CheckedToken, Configured, EXCHANGED_TOKENS_MAX, Server};
 use client::{AccountFault, Authorize};
 
-/// A scripted server: metadata of a resource and its authorization server at one origin, and what the token endpoint answers.
+/// A scripted server: metadata of a resource and its authorization server at one origin, and what
+/// the token endpoint answers.
 struct Script {
     origin: String,
     /// Members that replace those of the authorization server's metadata.
@@ -41,7 +42,8 @@ struct Script {
     secret: Mutex<Option<String>>,
     /// The bodies of registrations.
     wishes: Mutex<Vec<String>>,
-    /// Status and body of the next answers of the token endpoint; then tokens that live for an hour.
+    /// Status and body of the next answers of the token endpoint; then tokens that live for an
+    /// hour.
     tokens: Mutex<Vec<(u16, String)>>,
     /// The bodies of token requests.
     asked: Mutex<Vec<String>>,
@@ -80,9 +82,15 @@ impl Script {
                     let body = loop {
                         let count = stream.read(&mut chunk).await.unwrap();
                         text.push_str(&String::from_utf8_lossy(&chunk[..count]));
-                        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-                        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-                        if body.len() >= length.map_or(0, |length| length.parse().unwrap()) || count == 0 {
+                        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                            continue;
+                        };
+                        let length = head
+                            .lines()
+                            .find_map(|line| line.strip_prefix("content-length: "));
+                        if body.len() >= length.map_or(0, |length| length.parse().unwrap())
+                            || count == 0
+                        {
                             break body.to_owned();
                         }
                     };
@@ -107,8 +115,10 @@ impl Script {
         let origin = &self.origin;
         match path {
             "/.well-known/oauth-protected-resource/mcp" => {
-                let (resource, issuer) =
-                    (self.resource.lock().unwrap().clone(), self.issuer.lock().unwrap().clone());
+                let (resource, issuer) = (
+                    self.resource.lock().unwrap().clone(),
+                    self.issuer.lock().unwrap().clone(),
+                );
                 if resource.is_empty() {
                     return (404, String::new());
                 }
@@ -165,23 +175,46 @@ impl Script {
 
 fn accounts(journal: Option<&JournalWriter>) -> Accounts {
     let vault = Vault::new(Some(&[7; 32]), journal.cloned());
-    Accounts::new(vault, Recorder::default(), None, "http://127.0.0.1:7070".to_owned())
+    Accounts::new(
+        vault,
+        Recorder::default(),
+        None,
+        "http://127.0.0.1:7070".to_owned(),
+    )
 }
 
 fn server(accounts: &Accounts, script: &Script, auth: AuthConfig) -> Arc<Server> {
     let url = format!("{}/mcp", script.origin);
     let tls = ClientTls::of_machine();
-    accounts.configure(&Configured { name: "jira", url: &url, tls: &tls, auth: &auth }).0.unwrap()
+    accounts
+        .configure(&Configured {
+            name: "jira",
+            url: &url,
+            tls: &tls,
+            auth: &auth,
+        })
+        .0
+        .unwrap()
 }
 
 fn unauthorized() -> Challenge {
-    Challenge { status: 401, challenge: "Bearer".to_owned() }
+    Challenge {
+        status: 401,
+        challenge: "Bearer".to_owned(),
+    }
 }
 
 /// Refuses the account's header once, as a server would.
-async fn refused(account: &Account, attempt: usize, challenge: Challenge) -> Result<(), AccountFault> {
+async fn refused(
+    account: &Account,
+    attempt: usize,
+    challenge: Challenge,
+) -> Result<(), AccountFault> {
     let grant = account.grant().await.map_err(fault)?;
-    account.refused(grant.stamp, attempt, challenge).await.map_err(fault)
+    account
+        .refused(grant.stamp, attempt, challenge)
+        .await
+        .map_err(fault)
 }
 
 fn fault(error: LinkError) -> AccountFault {
@@ -207,15 +240,26 @@ fn wish() -> SignInRequest {
 
 fn state_of(url: &str) -> String {
     let url = Url::parse(url).unwrap();
-    url.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned()
+    url.query_pairs()
+        .find(|(name, _)| name == "state")
+        .unwrap()
+        .1
+        .into_owned()
 }
 
 /// Signs in: the person agrees at once.
-async fn sign_in(accounts: &Accounts, account: &Arc<Account>, script: &Script) -> Result<String, LoginError> {
+async fn sign_in(
+    accounts: &Accounts,
+    account: &Arc<Account>,
+    script: &Script,
+) -> Result<String, LoginError> {
     let begun = accounts.logins.begin(account, wish()).await?;
     let (state, issuer) = (state_of(&begun.url), &script.origin);
     let callback = format!("http://127.0.0.1:1/callback?code=c&state={state}&iss={issuer}");
-    accounts.logins.complete(&callback, Some("boss"), None).await?;
+    accounts
+        .logins
+        .complete(&callback, Some("boss"), None)
+        .await?;
     Ok(begun.url)
 }
 
@@ -238,8 +282,14 @@ async fn a_refusal_leads_to_a_sign_in_and_the_sign_in_to_a_token() {
     let (script, all) = (Script::start().await, accounts(None));
     let server = server(&all, &script, AuthConfig::default());
     let account = server.of(None);
-    assert_eq!((header(&account).await, server.blocked(None)), (Ok(None), None));
-    assert_eq!(refused(&account, 0, unauthorized()).await, Err(AccountFault::LoginNeeded));
+    assert_eq!(
+        (header(&account).await, server.blocked(None)),
+        (Ok(None), None)
+    );
+    assert_eq!(
+        refused(&account, 0, unauthorized()).await,
+        Err(AccountFault::LoginNeeded)
+    );
     assert_eq!(
         (server.blocked(None), account.state().state),
         (Some(AccountFault::LoginNeeded), "needs_login")
@@ -258,16 +308,34 @@ async fn a_refusal_leads_to_a_sign_in_and_the_sign_in_to_a_token() {
         assert_eq!(query[name], expect);
     }
     let asked = script.asked().remove(0);
-    assert!(asked.contains("grant_type=authorization_code") && asked.contains("code_verifier="), "{asked}");
+    assert!(
+        asked.contains("grant_type=authorization_code") && asked.contains("code_verifier="),
+        "{asked}"
+    );
     assert!(asked.contains("resource=http%3A%2F%2F127.0.0.1"), "{asked}");
     assert_eq!(header(&account).await, Ok(bearer("canary-a0")));
-    assert_eq!((server.blocked(None), account.state().state), (None, "ready"));
+    assert_eq!(
+        (server.blocked(None), account.state().state),
+        (None, "ready")
+    );
     // The same number while nothing changes: that is all that the path of a call looks at.
     let grant = account.grant().await.ok().unwrap();
-    assert_eq!((account.stamp(), account.stamp()), (grant.stamp, grant.stamp));
+    assert_eq!(
+        (account.stamp(), account.stamp()),
+        (grant.stamp, grant.stamp)
+    );
     account.sign_out("boss").await.unwrap();
-    assert!(script.asked().last().unwrap().contains("revoke token=canary-r0&token_type_hint=refresh_token"));
-    assert_eq!((account.stamp(), header(&account).await), (0, Err(AccountFault::LoginNeeded)));
+    assert!(
+        script
+            .asked()
+            .last()
+            .unwrap()
+            .contains("revoke token=canary-r0&token_type_hint=refresh_token")
+    );
+    assert_eq!(
+        (account.stamp(), header(&account).await),
+        (0, Err(AccountFault::LoginNeeded))
+    );
 }
 
 #[tokio::test]
@@ -283,15 +351,16 @@ async fn an_answer_counts_once_for_who_began_and_from_who_was_asked() {
         (false, Some("same"), Ok(())),
         (false, Some("https://evil.example"), Err(LoginError::MixUp)),
     ] {
-        script
-            .metadata
-            .lock()
-            .unwrap()
-            .insert("authorization_response_iss_parameter_supported", promised.into());
+        script.metadata.lock().unwrap().insert(
+            "authorization_response_iss_parameter_supported",
+            promised.into(),
+        );
         account.site.discover(None).await.unwrap();
         let state = state_of(&all.logins.begin(&account, wish()).await.unwrap().url);
-        let iss = iss
-            .map(|iss| iss.replace("same", &script.origin).replace("slash", &format!("{}/", script.origin)));
+        let iss = iss.map(|iss| {
+            iss.replace("same", &script.origin)
+                .replace("slash", &format!("{}/", script.origin))
+        });
         let iss = iss.map(|iss| format!("&iss={iss}")).unwrap_or_default();
         let before = script.asked().len();
         let callback = format!("http://127.0.0.1:1/callback?state={state}{iss}");
@@ -299,22 +368,42 @@ async fn an_answer_counts_once_for_who_began_and_from_who_was_asked() {
             let logins = &all.logins;
             async move { logins.complete(&callback, Some(by), None).await.map(|_| ()) }
         };
-        // Another participant brings it: nothing happens. The text of an error from elsewhere is not shown.
-        assert_eq!(complete(format!("{callback}&code=c"), "eve").await, Err(LoginError::Unknown));
+        // Another participant brings it: nothing happens. The text of an error from elsewhere is
+        // not shown.
+        assert_eq!(
+            complete(format!("{callback}&code=c"), "eve").await,
+            Err(LoginError::Unknown)
+        );
         let ended = complete(format!("{callback}&code=c"), "boss").await;
         assert_eq!(ended, expect, "{promised} {iss}");
-        assert_eq!(script.asked().len() - before, usize::from(expect.is_ok()), "{promised} {iss}");
-        assert_eq!(complete(format!("{callback}&code=c"), "boss").await, Err(LoginError::Unknown));
+        assert_eq!(
+            script.asked().len() - before,
+            usize::from(expect.is_ok()),
+            "{promised} {iss}"
+        );
+        assert_eq!(
+            complete(format!("{callback}&code=c"), "boss").await,
+            Err(LoginError::Unknown)
+        );
     }
-    for callback in
-        ["", "x", "http://127.0.0.1/callback?code=c", "http://127.0.0.1/callback?state=a&state=b&code=c"]
-    {
-        let ended = all.logins.complete(callback, Some("boss"), None).await.err();
+    for callback in [
+        "",
+        "x",
+        "http://127.0.0.1/callback?code=c",
+        "http://127.0.0.1/callback?state=a&state=b&code=c",
+    ] {
+        let ended = all
+            .logins
+            .complete(callback, Some("boss"), None)
+            .await
+            .err();
         assert_eq!(ended, Some(LoginError::Unreadable), "{callback}");
     }
     let state = state_of(&all.logins.begin(&account, wish()).await.unwrap().url);
-    let denied =
-        format!("http://127.0.0.1:1/callback?state={state}&error=access_denied&iss={}", script.origin);
+    let denied = format!(
+        "http://127.0.0.1:1/callback?state={state}&error=access_denied&iss={}",
+        script.origin
+    );
     let ended = all.logins.complete(&denied, Some("boss"), None).await.err();
     assert_eq!(ended, Some(LoginError::Denied("access_denied".to_owned())));
     // The words of the authorization server are shown, made safe and no longer than a line.
@@ -324,11 +413,19 @@ async fn an_answer_counts_once_for_who_began_and_from_who_was_asked() {
         "http://127.0.0.1:1/callback?state={state}&error=invalid_request&error_description={words}&iss={}",
         script.origin
     );
-    let Some(LoginError::Denied(why)) = all.logins.complete(&denied, Some("boss"), None).await.err() else {
+    let Some(LoginError::Denied(why)) =
+        all.logins.complete(&denied, Some("boss"), None).await.err()
+    else {
         panic!("it was denied");
     };
-    assert!(why.starts_with("invalid_request (Unregistered") && why.contains("redirect_uri"), "{why}");
-    assert!(!why.chars().any(char::is_control) && why.chars().count() < 300, "{why}");
+    assert!(
+        why.starts_with("invalid_request (Unregistered") && why.contains("redirect_uri"),
+        "{why}"
+    );
+    assert!(
+        !why.chars().any(char::is_control) && why.chars().count() < 300,
+        "{why}"
+    );
 }
 
 #[tokio::test]
@@ -344,7 +441,10 @@ async fn scopes_of_a_token_answer_may_be_a_list() {
         (r#""read write""#, vec!["read", "write"]),
         ("[]", vec![]),
     ] {
-        let auth = AuthConfig { scopes: vec![format!("asked-{}", granted.len())], ..machine.clone() };
+        let auth = AuthConfig {
+            scopes: vec![format!("asked-{}", granted.len())],
+            ..machine.clone()
+        };
         let account = server(&all, &script, auth).of(None);
         let body = format!(r#"{{"access_token":"t","token_type":"Bearer","scope":{scope}}}"#);
         script.tokens.lock().unwrap().push((200, body));
@@ -358,22 +458,41 @@ async fn metadata_of_others_is_not_followed() {
     let (script, all) = (Script::start().await, accounts(None));
     let refuses = async |auth: AuthConfig| {
         let account = server(&all, &script, auth).of(None);
-        matches!(refused(&account, 0, unauthorized()).await, Err(AccountFault::MetadataRefused(_)))
+        matches!(
+            refused(&account, 0, unauthorized()).await,
+            Err(AccountFault::MetadataRefused(_))
+        )
     };
-    let fresh = || AuthConfig { scopes: vec![format!("s{}", platform::unix_ms())], ..AuthConfig::default() };
+    let fresh = || AuthConfig {
+        scopes: vec![format!("s{}", platform::unix_ms())],
+        ..AuthConfig::default()
+    };
     *script.resource.lock().unwrap() = "https://evil.example/mcp".to_owned();
     assert!(refuses(fresh()).await);
     *script.resource.lock().unwrap() = format!("{}/mcp", script.origin);
-    let pinned = AuthConfig { issuer: Some("https://other.example".to_owned()), ..fresh() };
+    let pinned = AuthConfig {
+        issuer: Some("https://other.example".to_owned()),
+        ..fresh()
+    };
     assert!(refuses(pinned).await);
     for (name, value) in [
         ("issuer", "https://evil.example".into()),
         ("token_endpoint", "http://203.0.113.1/token".into()),
         ("authorization_endpoint", "javascript:alert(1)".into()),
-        ("code_challenge_methods_supported", serde_json::json!(["plain"])),
+        (
+            "code_challenge_methods_supported",
+            serde_json::json!(["plain"]),
+        ),
     ] {
         script.metadata.lock().unwrap().insert(name, value);
-        assert!(refuses(AuthConfig { client_id: Some(name.to_owned()), ..fresh() }).await, "{name}");
+        assert!(
+            refuses(AuthConfig {
+                client_id: Some(name.to_owned()),
+                ..fresh()
+            })
+            .await,
+            "{name}"
+        );
         script.metadata.lock().unwrap().clear();
     }
     assert!(script.asked().is_empty() && script.registered.load(Ordering::SeqCst) == 0);
@@ -397,7 +516,8 @@ async fn a_hundred_calls_at_the_expiry_renew_once() {
     let asked = script.asked();
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(
-        asked[1].contains("grant_type=refresh_token&refresh_token=r-old") && !asked[1].contains("scope=")
+        asked[1].contains("grant_type=refresh_token&refresh_token=r-old")
+            && !asked[1].contains("scope=")
     );
     // The same after a refusal by the server: one renewal for all that were refused.
     let stamp = account.grant().await.ok().unwrap().stamp;
@@ -409,9 +529,15 @@ async fn a_hundred_calls_at_the_expiry_renew_once() {
     while let Some(again) = calls.join_next().await {
         assert_eq!(again.unwrap(), Ok(()));
     }
-    assert_eq!((script.asked().len(), header(&account).await), (3, Ok(bearer("canary-a1"))));
+    assert_eq!(
+        (script.asked().len(), header(&account).await),
+        (3, Ok(bearer("canary-a1")))
+    );
     // The renewed token is refused too: a person has to act.
-    assert_eq!(refused(&account, 1, unauthorized()).await, Err(AccountFault::LoginNeeded));
+    assert_eq!(
+        refused(&account, 1, unauthorized()).await,
+        Err(AccountFault::LoginNeeded)
+    );
 }
 
 #[tokio::test]
@@ -419,15 +545,46 @@ async fn only_a_refused_renewal_ends_a_sign_in() {
     for (answers, expect, state) in [
         (vec![(503, String::new())], "waiting", "waiting"),
         (vec![(429, String::new())], "waiting", "waiting"),
-        (vec![(400, r#"{"error":"temporarily_unavailable"}"#.to_owned())], "waiting", "waiting"),
+        (
+            vec![(400, r#"{"error":"temporarily_unavailable"}"#.to_owned())],
+            "waiting",
+            "waiting",
+        ),
         // What says nothing about the tokens: pages of proxies, answers of another program.
-        (vec![(200, "<html>hello</html>".to_owned())], "waiting", "waiting"),
-        (vec![(404, "<html>no such page</html>".to_owned())], "waiting", "waiting"),
-        (vec![(403, r#"{"message":"denied"}"#.to_owned())], "waiting", "waiting"),
-        (vec![(200, r#"{"access_token":"a b","token_type":"Bearer"}"#.to_owned())], "waiting", "waiting"),
+        (
+            vec![(200, "<html>hello</html>".to_owned())],
+            "waiting",
+            "waiting",
+        ),
+        (
+            vec![(404, "<html>no such page</html>".to_owned())],
+            "waiting",
+            "waiting",
+        ),
+        (
+            vec![(403, r#"{"message":"denied"}"#.to_owned())],
+            "waiting",
+            "waiting",
+        ),
+        (
+            vec![(
+                200,
+                r#"{"access_token":"a b","token_type":"Bearer"}"#.to_owned(),
+            )],
+            "waiting",
+            "waiting",
+        ),
         (vec![(200, "x".repeat(100_000))], "waiting", "waiting"),
-        (vec![(400, r#"{"error":"invalid_grant"}"#.to_owned())], "lost", "needs_login"),
-        (vec![(401, r#"{"error":"invalid_client"}"#.to_owned())], "lost", "needs_login"),
+        (
+            vec![(400, r#"{"error":"invalid_grant"}"#.to_owned())],
+            "lost",
+            "needs_login",
+        ),
+        (
+            vec![(401, r#"{"error":"invalid_client"}"#.to_owned())],
+            "lost",
+            "needs_login",
+        ),
     ] {
         let (script, all) = (Script::start().await, accounts(None));
         let account = server(&all, &script, AuthConfig::default()).of(None);
@@ -435,14 +592,20 @@ async fn only_a_refused_renewal_ends_a_sign_in() {
         sign_in(&all, &account, &script).await.unwrap();
         script.tokens.lock().unwrap().extend(answers.clone());
         let found = match header(&account).await {
-            Err(AccountFault::Waiting { retry_after_ms, .. }) if (500..=1_000).contains(&retry_after_ms) => {
+            Err(AccountFault::Waiting { retry_after_ms, .. })
+                if (500..=1_000).contains(&retry_after_ms) =>
+            {
                 "waiting"
             }
             Err(AccountFault::MetadataRefused(_)) => "waiting",
             Err(AccountFault::LoginLost) => "lost",
             other => panic!("{answers:?} {other:?}"),
         };
-        assert_eq!((found, account.state().state), (expect, state), "{answers:?}");
+        assert_eq!(
+            (found, account.state().state),
+            (expect, state),
+            "{answers:?}"
+        );
         // It is not asked again at once, and not at all once it is lost.
         let _ = header(&account).await;
         assert_eq!(script.asked().len(), 2, "{answers:?}");
@@ -475,7 +638,10 @@ async fn scopes_are_joined_and_asked_for_three_times() {
         assert!(url.contains("scope=read+write"), "{url}");
     }
     let refused = refused(&account, 0, challenge()).await;
-    assert_eq!(refused, Err(AccountFault::ScopesRefused("write".to_owned(), 3)));
+    assert_eq!(
+        refused,
+        Err(AccountFault::ScopesRefused("write".to_owned(), 3))
+    );
 }
 
 #[tokio::test]
@@ -494,25 +660,52 @@ async fn a_restart_keeps_accounts_and_registrations_and_no_text_in_clear() {
     let journal = JournalWriter::open(folder.path()).unwrap();
     let all = accounts(Some(&journal));
     let account = server(&all, &script, AuthConfig::default()).of(None);
-    assert_eq!((header(&account).await, account.state().state), (Ok(bearer("canary-a0")), "ready"));
+    assert_eq!(
+        (header(&account).await, account.state().state),
+        (Ok(bearer("canary-a0")), "ready")
+    );
     assert_eq!(refused(&account, 0, unauthorized()).await, Ok(()));
-    assert!(script.asked().last().unwrap().contains("refresh_token=canary-r0"), "the newest one is used");
+    assert!(
+        script
+            .asked()
+            .last()
+            .unwrap()
+            .contains("refresh_token=canary-r0"),
+        "the newest one is used"
+    );
     sign_in(&all, &account, &script).await.unwrap();
-    assert_eq!(script.registered.load(Ordering::SeqCst), 1, "the registration is kept");
+    assert_eq!(
+        script.registered.load(Ordering::SeqCst),
+        1,
+        "the registration is kept"
+    );
     // Another issuer is pinned: what the first one issued is of no use.
-    let pinned = AuthConfig { issuer: Some("https://other.example".to_owned()), ..AuthConfig::default() };
-    assert_eq!(header(&server(&all, &script, pinned).of(None)).await, Ok(None));
+    let pinned = AuthConfig {
+        issuer: Some("https://other.example".to_owned()),
+        ..AuthConfig::default()
+    };
+    assert_eq!(
+        header(&server(&all, &script, pinned).of(None)).await,
+        Ok(None)
+    );
     drop((all, account, journal));
     for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
         let bytes = std::fs::read(file.path()).unwrap();
-        assert!(!bytes.windows(7).any(|window| window == b"canary-"), "{}", file.path().display());
+        assert!(
+            !bytes.windows(7).any(|window| window == b"canary-"),
+            "{}",
+            file.path().display()
+        );
     }
 }
 
 #[tokio::test]
 async fn callers_have_accounts_of_their_own() {
     let (script, all) = (Script::start().await, accounts(None));
-    let auth = AuthConfig { account: Whose::Caller, ..AuthConfig::default() };
+    let auth = AuthConfig {
+        account: Whose::Caller,
+        ..AuthConfig::default()
+    };
     let server = server(&all, &script, auth);
     let (ann, bob) = (server.of(Some("ann")), server.of(Some("bob")));
     // Without a token there is no session, not even one without a token.
@@ -528,7 +721,11 @@ async fn callers_have_accounts_of_their_own() {
         (header(&ann).await, header(&bob).await),
         (Ok(bearer("canary-a0")), Err(AccountFault::LoginNeeded))
     );
-    assert_eq!(server.blocked(None), None, "no shared session could be blocked");
+    assert_eq!(
+        server.blocked(None),
+        None,
+        "no shared session could be blocked"
+    );
 }
 
 #[tokio::test]
@@ -545,15 +742,41 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
     assert_eq!(header(&account).await, Ok(bearer("canary-a0")));
     assert!(script.asked()[0].starts_with("grant_type=client_credentials&scope=read&resource="));
     // The server rejects what was issued just now: the next token is asked for later.
-    assert!(matches!(refused(&account, 1, unauthorized()).await, Err(AccountFault::Refused(_))));
-    assert!(matches!(refused(&account, 0, unauthorized()).await, Err(AccountFault::Refused(_))));
-    assert_eq!((script.asked().len(), account.state().state), (1, "waiting"));
+    assert!(matches!(
+        refused(&account, 1, unauthorized()).await,
+        Err(AccountFault::Refused(_))
+    ));
+    assert!(matches!(
+        refused(&account, 0, unauthorized()).await,
+        Err(AccountFault::Refused(_))
+    ));
+    assert_eq!(
+        (script.asked().len(), account.state().state),
+        (1, "waiting")
+    );
     // The authorization server refuses: so it is asked again, later, without a person.
-    let account =
-        server(&all, &script, AuthConfig { scopes: vec!["more".to_owned()], ..machine.clone() }).of(None);
-    script.tokens.lock().unwrap().push((401, r#"{"error":"invalid_client"}"#.to_owned()));
-    assert!(matches!(refused(&account, 0, unauthorized()).await, Err(AccountFault::Refused(_))));
-    assert_eq!((account.blocked(), account.state().state), (None, "waiting"));
+    let account = server(
+        &all,
+        &script,
+        AuthConfig {
+            scopes: vec!["more".to_owned()],
+            ..machine.clone()
+        },
+    )
+    .of(None);
+    script
+        .tokens
+        .lock()
+        .unwrap()
+        .push((401, r#"{"error":"invalid_client"}"#.to_owned()));
+    assert!(matches!(
+        refused(&account, 0, unauthorized()).await,
+        Err(AccountFault::Refused(_))
+    ));
+    assert_eq!(
+        (account.blocked(), account.state().state),
+        (None, "waiting")
+    );
 
     let exchange = AuthConfig {
         kind: Kind::Exchange,
@@ -571,8 +794,16 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
     let (now_ms, participant) = (unix_ms(), ParticipantId::new("ann").unwrap());
     let came = |token: &str, at: u8, ends_ms: u64| {
         let hash = Digest([at; 32]);
-        all.came(CheckedToken { participant: "ann", token, hash, ends_ms });
-        let holder = AccountHolder { participant: &participant, token: Some(hash) };
+        all.came(CheckedToken {
+            participant: "ann",
+            token,
+            hash,
+            ends_ms,
+        });
+        let holder = AccountHolder {
+            participant: &participant,
+            token: Some(hash),
+        };
         (server.of_holder(Some(holder)), hash)
     };
     let (narrow, of_narrow) = came("narrow", 1, now_ms + 60_000);
@@ -593,7 +824,11 @@ async fn a_machine_asks_by_itself_and_an_exchange_needs_the_callers_token() {
 #[tokio::test]
 async fn accounts_of_exchanged_tokens_end_with_them_and_have_a_bound() {
     let (script, all) = (Script::start().await, accounts(None));
-    let exchange = AuthConfig { kind: Kind::Exchange, account: Whose::Caller, ..AuthConfig::default() };
+    let exchange = AuthConfig {
+        kind: Kind::Exchange,
+        account: Whose::Caller,
+        ..AuthConfig::default()
+    };
     let server = server(&all, &script, exchange);
     let (ann, now_ms) = (ParticipantId::new("ann").unwrap(), unix_ms());
     let hash = |at: usize| {
@@ -602,10 +837,16 @@ async fn accounts_of_exchanged_tokens_end_with_them_and_have_a_bound() {
         Digest(bytes)
     };
     let came = |at: usize, ends_ms: u64| {
-        all.came(CheckedToken { participant: "ann", token: "t", hash: hash(at), ends_ms });
-        SessionAccount::new(
-            server.of_holder(Some(AccountHolder { participant: &ann, token: Some(hash(at)) })),
-        )
+        all.came(CheckedToken {
+            participant: "ann",
+            token: "t",
+            hash: hash(at),
+            ends_ms,
+        });
+        SessionAccount::new(server.of_holder(Some(AccountHolder {
+            participant: &ann,
+            token: Some(hash(at)),
+        })))
     };
     let ended = came(0, now_ms.saturating_sub(1));
     let first = came(1, u64::MAX);
@@ -616,5 +857,9 @@ async fn accounts_of_exchanged_tokens_end_with_them_and_have_a_bound() {
     assert!(!first.is_void());
     came(EXCHANGED_TOKENS_MAX + 1, u64::MAX);
     assert!(first.is_void(), "it was used longest ago");
-    assert_eq!(server.all(&all.logins).len(), 1, "participants are listed, not tokens");
+    assert_eq!(
+        server.all(&all.logins).len(),
+        1,
+        "participants are listed, not tokens"
+    );
 }

@@ -132,9 +132,11 @@ impl FormBody {
         if !self.0.is_empty() {
             self.0.push('&');
         }
-        self.0.extend(form_urlencoded::byte_serialize(name.as_bytes()));
+        self.0
+            .extend(form_urlencoded::byte_serialize(name.as_bytes()));
         self.0.push('=');
-        self.0.extend(form_urlencoded::byte_serialize(value.as_bytes()));
+        self.0
+            .extend(form_urlencoded::byte_serialize(value.as_bytes()));
         self
     }
 
@@ -163,28 +165,48 @@ pub async fn request(
 ) -> Result<IssuedTokens, Trouble> {
     let mut form = FormBody::new();
     match grant {
-        Grant::Code { code, verifier, redirect_uri } => {
-            form.add("grant_type", "authorization_code").add("code", code);
-            form.add("redirect_uri", redirect_uri).add("code_verifier", verifier.expose());
+        Grant::Code {
+            code,
+            verifier,
+            redirect_uri,
+        } => {
+            form.add("grant_type", "authorization_code")
+                .add("code", code);
+            form.add("redirect_uri", redirect_uri)
+                .add("code_verifier", verifier.expose());
         }
         Grant::Refresh(token) => {
-            form.add("grant_type", "refresh_token").add("refresh_token", token.expose());
+            form.add("grant_type", "refresh_token")
+                .add("refresh_token", token.expose());
         }
         Grant::ClientCredentials { scopes } => {
-            form.add("grant_type", "client_credentials").add_some("scope", scope_of(scopes).as_deref());
+            form.add("grant_type", "client_credentials")
+                .add_some("scope", scope_of(scopes).as_deref());
         }
         Grant::Device { code } => {
             form.add("grant_type", DEVICE_GRANT);
             form.add("device_code", code.expose());
         }
-        Grant::Exchange { subject, scopes, audience } => {
-            form.add("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
-            form.add("subject_token", subject.expose()).add("subject_token_type", ACCESS_TOKEN_TYPE);
-            form.add_some("scope", scope_of(scopes).as_deref()).add_some("audience", *audience);
+        Grant::Exchange {
+            subject,
+            scopes,
+            audience,
+        } => {
+            form.add(
+                "grant_type",
+                "urn:ietf:params:oauth:grant-type:token-exchange",
+            );
+            form.add("subject_token", subject.expose())
+                .add("subject_token_type", ACCESS_TOKEN_TYPE);
+            form.add_some("scope", scope_of(scopes).as_deref())
+                .add_some("audience", *audience);
         }
     }
     form.add_some("resource", resource);
-    let endpoint = server.token_endpoint.as_deref().ok_or_else(|| no_endpoint(server, "token_endpoint"))?;
+    let endpoint = server
+        .token_endpoint
+        .as_deref()
+        .ok_or_else(|| no_endpoint(server, "token_endpoint"))?;
     let fetched = post((dialer, reach), endpoint, server, client, form).await?;
     refusal(server, &fetched)?;
     let is_exchange = matches!(grant, Grant::Exchange { .. });
@@ -202,14 +224,17 @@ pub async fn revoke(
     token: &Secret,
     hint: &str,
 ) -> Result<(), Trouble> {
-    let Some(endpoint) = server.revocation_endpoint.as_deref() else { return Ok(()) };
+    let Some(endpoint) = server.revocation_endpoint.as_deref() else {
+        return Ok(());
+    };
     let mut form = FormBody::new();
-    form.add("token", token.expose()).add("token_type_hint", hint);
+    form.add("token", token.expose())
+        .add("token_type_hint", hint);
     refusal(server, &post(way, endpoint, server, client, form).await?)
 }
 
-/// Posts a form to an endpoint as this client. The form has its id also where a header names it: authorization servers look it up
-/// there first (RFC 6749 section 3.2.1).
+/// Posts a form to an endpoint as this client. The form has its id also where a header names it:
+/// authorization servers look it up there first (RFC 6749 section 3.2.1).
 ///
 /// # Errors
 /// [`Trouble`].
@@ -226,16 +251,25 @@ pub(crate) async fn post(
         ClientAuth::None => {}
         ClientAuth::Post(secret) => drop(form.add("client_secret", secret.expose())),
         ClientAuth::Basic(secret) => {
-            let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
-            let pair = Zeroizing::new(format!("{}:{}", encode(&client.id), encode(secret.expose())));
+            let encode =
+                |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            let pair = Zeroizing::new(format!(
+                "{}:{}",
+                encode(&client.id),
+                encode(secret.expose())
+            ));
             let line = Zeroizing::new(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
             header = HeaderValue::from_str(&line).ok();
         }
         ClientAuth::PrivateKey(key) => {
             let id = URL_SAFE_NO_PAD.encode(random::<16>());
-            let unsigned = || Trouble::Metadata("the machine has no randomness to sign with".to_owned());
-            let assertion = key.assertion(&client.id, &server.issuer, &id, unix_ms()).ok_or_else(unsigned)?;
-            form.add("client_assertion_type", ASSERTION_TYPE).add("client_assertion", &assertion);
+            let unsigned =
+                || Trouble::Metadata("the machine has no randomness to sign with".to_owned());
+            let assertion = key
+                .assertion(&client.id, &server.issuer, &id, unix_ms())
+                .ok_or_else(unsigned)?;
+            form.add("client_assertion_type", ASSERTION_TYPE)
+                .add("client_assertion", &assertion);
         }
     }
     let mut fetch = Fetch::post(endpoint, "application/x-www-form-urlencoded", form.body())?;
@@ -243,25 +277,36 @@ pub(crate) async fn post(
         header.set_sensitive(true);
         fetch = fetch.header(AUTHORIZATION, header);
     }
-    let fetched = dialer.fetch(fetch.bytes_max(ANSWER_BYTES_MAX), reach).await?;
+    let fetched = dialer
+        .fetch(fetch.bytes_max(ANSWER_BYTES_MAX), reach)
+        .await?;
     if fetched.status.as_u16() == 429 || fetched.status.is_server_error() {
         return Err(busy(endpoint, &fetched));
     }
     Ok(fetched)
 }
 
-/// Refuses an answer that is no success, or a success with an error in it: some servers answer every request with 200.
+/// Refuses an answer that is no success, or a success with an error in it: some servers answer
+/// every request with 200.
 ///
 /// # Errors
 /// [`Trouble::Refused`].
 pub(crate) fn refusal(server: &AuthorizationServer, fetched: &Fetched) -> Result<(), Trouble> {
     let (error, description) = match read_json::<Refusal>(&fetched.body) {
-        Ok(Refusal { error, error_description }) => (error, error_description),
+        Ok(Refusal {
+            error,
+            error_description,
+        }) => (error, error_description),
         Err(_) if fetched.status.is_success() => return Ok(()),
         Err(_) => (format!("HTTP status {}", fetched.status.as_u16()), None),
     };
-    let description = description.map(|text| shown(&text).chars().take(DESCRIPTION_CHARS_MAX).collect());
-    Err(Trouble::Refused { host: server.host(), error: shown(&error), description })
+    let description =
+        description.map(|text| shown(&text).chars().take(DESCRIPTION_CHARS_MAX).collect());
+    Err(Trouble::Refused {
+        host: server.host(),
+        error: shown(&error),
+        description,
+    })
 }
 
 fn no_endpoint(server: &AuthorizationServer, name: &str) -> Trouble {
@@ -275,47 +320,72 @@ fn scope_of(scopes: &[String]) -> Option<String> {
 /// A number of seconds, which some servers write as a text.
 pub(crate) fn seconds(value: &Value) -> Option<u64> {
     match value {
-        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().map(|seconds| seconds as u64)),
+        Value::Number(number) => number
+            .as_u64()
+            .or_else(|| number.as_f64().map(|seconds| seconds as u64)),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     }
 }
 
-fn read(body: &[u8], server: &AuthorizationServer, is_exchange: bool) -> Result<IssuedTokens, Trouble> {
+fn read(
+    body: &[u8],
+    server: &AuthorizationServer,
+    is_exchange: bool,
+) -> Result<IssuedTokens, Trouble> {
     let unusable = |what: &str| Trouble::Metadata(format!("{} {what}", server.host()));
     let answer: Answer =
         read_json(body).map_err(|_| unusable("answered a token request with something else"))?;
     if !answer.token_type.eq_ignore_ascii_case("bearer") {
         return Err(unusable("issued a token that is no bearer token"));
     }
-    if is_exchange && answer.issued_token_type.as_deref().is_some_and(|kind| kind != ACCESS_TOKEN_TYPE) {
-        return Err(unusable("exchanged the token for something that is no access token"));
+    if is_exchange
+        && answer
+            .issued_token_type
+            .as_deref()
+            .is_some_and(|kind| kind != ACCESS_TOKEN_TYPE)
+    {
+        return Err(unusable(
+            "exchanged the token for something that is no access token",
+        ));
     }
     let fits = |token: &str| {
         !token.is_empty()
             && token.len() <= TOKEN_BYTES_MAX
             && token.bytes().all(|byte| byte.is_ascii_graphic())
     };
-    if !fits(&answer.access_token) || !answer.refresh_token.as_ref().is_none_or(|token| fits(token)) {
+    if !fits(&answer.access_token)
+        || !answer
+            .refresh_token
+            .as_ref()
+            .is_none_or(|token| fits(token))
+    {
         return Err(unusable("issued a token that cannot be sent"));
     }
-    let lifetime_ms = answer
-        .expires_in
-        .as_ref()
-        .and_then(seconds)
-        .map(|seconds| Duration::from_secs(seconds).as_millis().min(u128::from(u64::MAX / 2)) as u64);
+    let lifetime_ms = answer.expires_in.as_ref().and_then(seconds).map(|seconds| {
+        Duration::from_secs(seconds)
+            .as_millis()
+            .min(u128::from(u64::MAX / 2)) as u64
+    });
     Ok(IssuedTokens {
         access: Secret::new(std::mem::take(&mut *{ answer.access_token })),
-        refresh: answer.refresh_token.map(|mut token| Secret::new(std::mem::take(&mut *token))),
+        refresh: answer
+            .refresh_token
+            .map(|mut token| Secret::new(std::mem::take(&mut *token))),
         expires_ms: lifetime_ms.map(|lifetime| unix_ms().saturating_add(lifetime)),
         lifetime_ms,
         scopes: answer.scope.as_ref().and_then(scopes),
     })
 }
 
-/// Scopes with blanks between them, or, as some servers write them, a list of scopes; `None` of anything else, which names none.
+/// Scopes with blanks between them, or, as some servers write them, a list of scopes; `None` of
+/// anything else, which names none.
 fn scopes(value: &Value) -> Option<Vec<String>> {
-    let split = |text: &str| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let split = |text: &str| {
+        text.split_ascii_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     match value {
         Value::String(text) => Some(split(text)),
         Value::Array(all) => {

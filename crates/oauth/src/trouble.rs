@@ -46,17 +46,23 @@ impl Trouble {
             Self::Dial(error) => error.is_transient(),
             Self::Busy { .. } => true,
             Self::Refused { error, .. } => {
-                matches!(error.as_str(), "temporarily_unavailable" | "server_error" | "slow_down")
+                matches!(
+                    error.as_str(),
+                    "temporarily_unavailable" | "server_error" | "slow_down"
+                )
             }
             Self::Metadata(_) | Self::NoRegistration(_) => false,
         }
     }
 
-    /// Whether the authorization server has refused in so many words. Anything else that it answers, such as a page of a proxy in
-    /// front of it, says nothing about the tokens.
+    /// Whether the authorization server has refused in so many words. Anything else that it
+    /// answers, such as a page of a proxy in front of it, says nothing about the tokens.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
-        let is_code = |code: &str| code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        let is_code = |code: &str| {
+            code.bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        };
         matches!(self, Self::Refused { error, .. } if is_code(error)) && !self.is_transient()
     }
 

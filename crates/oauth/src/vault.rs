@@ -1,7 +1,9 @@
-//! Accounts and clients on disk: records of the journal whose secrets are sealed with a key from elsewhere.
+//! Accounts and clients on disk: records of the journal whose secrets are sealed with a key from
+//! elsewhere.
 //!
-//! The key is the operator's (`key_file`, `key_command`). The data directory alone gives away no token. Each record is
-//! sealed for its server, the server's URL, the issuer and the participant: one that was moved to another place does not open.
+//! The key is the operator's (`key_file`, `key_command`). The data directory alone gives away no
+//! token. Each record is sealed for its server, the server's URL, the issuer and the participant:
+//! one that was moved to another place does not open.
 
 use auth::Sealer;
 use platform::{random, unix_ms};
@@ -23,7 +25,9 @@ const CLIENT: &str = "upstream_client";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
     /// There is a journal and no key.
-    #[error("the gateway has no key to keep sign-ins with: set key_file or key_command in [server]")]
+    #[error(
+        "the gateway has no key to keep sign-ins with: set key_file or key_command in [server]"
+    )]
     NoKey,
     /// The journal cannot be written.
     #[error("the journal cannot be written: {0}")]
@@ -65,14 +69,23 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// A key that its participant has entered: no one issued it, it is renewed nowhere, and it does not expire.
+    /// A key that its participant has entered: no one issued it, it is renewed nowhere, and it does
+    /// not expire.
     #[must_use]
     pub(crate) fn of_key(key: Secret) -> Self {
-        let tokens =
-            IssuedTokens { access: key, refresh: None, expires_ms: None, lifetime_ms: None, scopes: None };
+        let tokens = IssuedTokens {
+            access: key,
+            refresh: None,
+            expires_ms: None,
+            lifetime_ms: None,
+            scopes: None,
+        };
         Self {
             issuer: String::new(),
-            client: Client { id: String::new(), auth: ClientAuth::None },
+            client: Client {
+                id: String::new(),
+                auth: ClientAuth::None,
+            },
             usage: Use::Native,
             token_endpoint: String::new(),
             revocation_endpoint: None,
@@ -128,7 +141,10 @@ impl Vault {
     /// A vault over this journal. Without one nothing is kept, and no key is needed.
     #[must_use]
     pub fn new(key: Option<&[u8; 32]>, journal: Option<JournalWriter>) -> Self {
-        Self { sealer: key.map(|key| Sealer::new(key, None)), journal }
+        Self {
+            sealer: key.map(|key| Sealer::new(key, None)),
+            journal,
+        }
     }
 
     /// Whether an account could be kept.
@@ -136,7 +152,11 @@ impl Vault {
     /// # Errors
     /// [`VaultError::NoKey`].
     pub fn check(&self) -> Result<(), VaultError> {
-        if self.journal.is_some() && self.sealer.is_none() { Err(VaultError::NoKey) } else { Ok(()) }
+        if self.journal.is_some() && self.sealer.is_none() {
+            Err(VaultError::NoKey)
+        } else {
+            Ok(())
+        }
     }
 
     /// Keeps an account, in place of the one before; done when it is on disk.
@@ -147,7 +167,10 @@ impl Vault {
         let tokens = &saved.tokens;
         let written = Written {
             access: Zeroizing::new(tokens.access.expose().to_owned()),
-            refresh: tokens.refresh.as_ref().map(|token| Zeroizing::new(token.expose().to_owned())),
+            refresh: tokens
+                .refresh
+                .as_ref()
+                .map(|token| Zeroizing::new(token.expose().to_owned())),
             expires_ms: tokens.expires_ms,
             lifetime_ms: tokens.lifetime_ms,
             scopes: saved.scopes.clone(),
@@ -157,7 +180,8 @@ impl Vault {
             revocation_endpoint: saved.revocation_endpoint.clone(),
             resource: saved.resource.clone(),
         };
-        let Some(sealed) = self.seal(ACCOUNT, &principal(place, &saved.issuer, ""), &written)? else {
+        let Some(sealed) = self.seal(ACCOUNT, &principal(place, &saved.issuer, ""), &written)?
+        else {
             return Ok(());
         };
         self.write(Record::UpstreamAccount(UpstreamAccount {
@@ -176,10 +200,16 @@ impl Vault {
     /// [`VaultError::Journal`].
     pub async fn end(&self, place: &AccountPlace) -> Result<(), VaultError> {
         let (server, participant) = (place.server.clone(), place.participant.clone());
-        self.write(Record::UpstreamAccountEnded { server, participant, at_ms: unix_ms() }).await
+        self.write(Record::UpstreamAccountEnded {
+            server,
+            participant,
+            at_ms: unix_ms(),
+        })
+        .await
     }
 
-    /// The accounts at a server that open, with their participants. `key` signs for clients that have no secret.
+    /// The accounts at a server that open, with their participants. `key` signs for clients that
+    /// have no secret.
     #[must_use]
     pub fn accounts(
         &self,
@@ -194,7 +224,9 @@ impl Vault {
     #[must_use]
     pub fn account(&self, place: &AccountPlace, key: Option<&Arc<SigningKey>>) -> Option<Saved> {
         let is_its = |record: &UpstreamAccount| record.participant == place.participant;
-        self.read(&place.server, &place.url, key, is_its).pop().map(|(_, saved)| saved)
+        self.read(&place.server, &place.url, key, is_its)
+            .pop()
+            .map(|(_, saved)| saved)
     }
 
     fn read(
@@ -204,17 +236,27 @@ impl Vault {
         key: Option<&Arc<SigningKey>>,
         wanted: impl Fn(&UpstreamAccount) -> bool,
     ) -> Vec<(Option<String>, Saved)> {
-        let (Some(journal), Some(_)) = (&self.journal, &self.sealer) else { return Vec::new() };
-        let records: Vec<UpstreamAccount> = journal
-            .state(|state| state.upstream_accounts(server).filter(|one| wanted(one)).cloned().collect());
+        let (Some(journal), Some(_)) = (&self.journal, &self.sealer) else {
+            return Vec::new();
+        };
+        let records: Vec<UpstreamAccount> = journal.state(|state| {
+            state
+                .upstream_accounts(server)
+                .filter(|one| wanted(one))
+                .cloned()
+                .collect()
+        });
         let open = |record: UpstreamAccount| {
             let place = AccountPlace {
                 server: server.to_owned(),
                 url: url.to_owned(),
                 participant: record.participant.clone(),
             };
-            let written: Written =
-                self.open(ACCOUNT, &principal(&place, &record.issuer, ""), &record.sealed)?;
+            let written: Written = self.open(
+                ACCOUNT,
+                &principal(&place, &record.issuer, ""),
+                &record.sealed,
+            )?;
             let tokens = IssuedTokens {
                 access: Secret::new(take(written.access)),
                 refresh: written.refresh.map(|token| Secret::new(take(token))),
@@ -274,10 +316,16 @@ impl Vault {
     /// The clients that were registered for a server, with issuer and use.
     #[must_use]
     pub fn clients(&self, server: &str, url: &str) -> Vec<(String, Use, Registered)> {
-        let (Some(journal), Some(_)) = (&self.journal, &self.sealer) else { return Vec::new() };
+        let (Some(journal), Some(_)) = (&self.journal, &self.sealer) else {
+            return Vec::new();
+        };
         let records: Vec<UpstreamClient> =
             journal.state(|state| state.upstream_clients(server).cloned().collect());
-        let place = AccountPlace { server: server.to_owned(), url: url.to_owned(), participant: None };
+        let place = AccountPlace {
+            server: server.to_owned(),
+            url: url.to_owned(),
+            participant: None,
+        };
         let open = |record: UpstreamClient| {
             let principal = principal(&place, &record.issuer, &record.usage);
             let written: WrittenClient = self.open(CLIENT, &principal, &record.sealed)?;
@@ -297,18 +345,36 @@ impl Vault {
             return Ok(None);
         }
         let sealer = self.sealer.as_ref().ok_or(VaultError::NoKey)?;
-        let plain = serde_json::to_vec(written).map_err(|error| VaultError::Journal(error.to_string()))?;
+        let plain =
+            serde_json::to_vec(written).map_err(|error| VaultError::Journal(error.to_string()))?;
         let plain = Zeroizing::new(plain);
-        Ok(Some(sealer.seal(purpose, principal, u64::MAX, random(), &plain)))
+        Ok(Some(sealer.seal(
+            purpose,
+            principal,
+            u64::MAX,
+            random(),
+            &plain,
+        )))
     }
 
-    fn open<T: for<'d> Deserialize<'d>>(&self, purpose: &str, principal: &str, sealed: &str) -> Option<T> {
-        let opened = self.sealer.as_ref()?.open(purpose, principal, unix_ms(), sealed).ok()?;
+    fn open<T: for<'d> Deserialize<'d>>(
+        &self,
+        purpose: &str,
+        principal: &str,
+        sealed: &str,
+    ) -> Option<T> {
+        let opened = self
+            .sealer
+            .as_ref()?
+            .open(purpose, principal, unix_ms(), sealed)
+            .ok()?;
         serde_json::from_slice(&Zeroizing::new(opened)).ok()
     }
 
     async fn write(&self, record: Record) -> Result<(), VaultError> {
-        let Some(journal) = &self.journal else { return Ok(()) };
+        let Some(journal) = &self.journal else {
+            return Ok(());
+        };
         let (done, written) = oneshot::channel();
         journal.submit(vec![record], move |end| drop(done.send(end)));
         match written.await {
@@ -358,16 +424,34 @@ fn take(mut text: Zeroizing<String>) -> String {
 }
 
 fn usage(text: &str) -> Use {
-    if text == Use::Web.as_str() { Use::Web } else { Use::Native }
+    if text == Use::Web.as_str() {
+        Use::Web
+    } else {
+        Use::Native
+    }
 }
 
-/// Principal for which a record is sealed: each text after its length, so that no two places are spelled
-/// alike.
+/// Principal for which a record is sealed: each text after its length, so that no two places are
+/// spelled alike.
 fn principal(place: &AccountPlace, issuer: &str, usage: &str) -> String {
     let participant = place.participant.as_deref();
-    let who = if participant.is_some() { "participant" } else { "shared" };
-    let parts = [place.server.as_str(), &place.url, issuer, who, participant.unwrap_or_default(), usage];
-    parts.iter().map(|part| format!("{}:{part}", part.len())).collect()
+    let who = if participant.is_some() {
+        "participant"
+    } else {
+        "shared"
+    };
+    let parts = [
+        place.server.as_str(),
+        &place.url,
+        issuer,
+        who,
+        participant.unwrap_or_default(),
+        usage,
+    ];
+    parts
+        .iter()
+        .map(|part| format!("{}:{part}", part.len()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -411,42 +495,79 @@ mod tests {
         let journal = JournalWriter::open(folder.path()).unwrap();
         let vault = Vault::new(Some(&[1; 32]), Some(journal.clone()));
         let url = "https://mcp.example/mcp";
-        vault.keep(&place("jira", url, None), &saved("canary-a1")).await.unwrap();
-        vault.keep(&place("jira", url, Some("ann")), &saved("canary-a2")).await.unwrap();
+        vault
+            .keep(&place("jira", url, None), &saved("canary-a1"))
+            .await
+            .unwrap();
+        vault
+            .keep(&place("jira", url, Some("ann")), &saved("canary-a2"))
+            .await
+            .unwrap();
         let registered = Registered {
             client: saved("").client,
             expires_ms: Some(9),
             redirect_uris: vec!["http://127.0.0.1:5/callback".to_owned()],
         };
         let at = place("jira", url, None);
-        vault.keep_client(&at, "https://idp.example", Use::Native, Some(&registered)).await.unwrap();
+        vault
+            .keep_client(&at, "https://idp.example", Use::Native, Some(&registered))
+            .await
+            .unwrap();
 
         let found = vault.accounts("jira", url, None);
-        let names: Vec<_> =
-            found.iter().map(|(who, one)| (who.as_deref(), one.tokens.access.expose())).collect();
+        let names: Vec<_> = found
+            .iter()
+            .map(|(who, one)| (who.as_deref(), one.tokens.access.expose()))
+            .collect();
         assert_eq!(names, [(None, "canary-a1"), (Some("ann"), "canary-a2")]);
         assert_eq!(vault.clients("jira", url).len(), 1);
         // Another URL, another server, another key: nothing opens.
-        assert!(vault.accounts("jira", "https://evil.example/mcp", None).is_empty());
+        assert!(
+            vault
+                .accounts("jira", "https://evil.example/mcp", None)
+                .is_empty()
+        );
         assert!(vault.clients("jira", "https://evil.example/mcp").is_empty());
         assert!(vault.accounts("docs", url, None).is_empty());
         let other = Vault::new(Some(&[2; 32]), Some(journal.clone()));
-        assert!(other.accounts("jira", url, None).is_empty() && other.clients("jira", url).is_empty());
+        assert!(
+            other.accounts("jira", url, None).is_empty() && other.clients("jira", url).is_empty()
+        );
         // A record under another participant's name does not open either.
         let stolen = journal.state(|state| {
-            state.upstream_accounts("jira").find(|one| one.participant.is_some()).cloned().unwrap()
+            state
+                .upstream_accounts("jira")
+                .find(|one| one.participant.is_some())
+                .cloned()
+                .unwrap()
         });
-        let moved = UpstreamAccount { participant: Some("bob".to_owned()), ..stolen };
+        let moved = UpstreamAccount {
+            participant: Some("bob".to_owned()),
+            ..stolen
+        };
         journal.append(&[Record::UpstreamAccount(moved)]).unwrap();
         assert_eq!(vault.accounts("jira", url, None).len(), 2);
 
         vault.end(&place("jira", url, Some("ann"))).await.unwrap();
-        vault.keep_client(&at, "https://idp.example", Use::Native, None).await.unwrap();
-        assert_eq!((vault.accounts("jira", url, None).len(), vault.clients("jira", url).len()), (1, 0));
+        vault
+            .keep_client(&at, "https://idp.example", Use::Native, None)
+            .await
+            .unwrap();
+        assert_eq!(
+            (
+                vault.accounts("jira", url, None).len(),
+                vault.clients("jira", url).len()
+            ),
+            (1, 0)
+        );
         drop((vault, other, journal));
         for file in std::fs::read_dir(folder.path()).unwrap().flatten() {
             let bytes = std::fs::read(file.path()).unwrap();
-            assert!(!bytes.windows(7).any(|window| window == b"canary-"), "{}", file.path().display());
+            assert!(
+                !bytes.windows(7).any(|window| window == b"canary-"),
+                "{}",
+                file.path().display()
+            );
         }
     }
 
@@ -455,11 +576,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let vault = Vault::new(None, Some(JournalWriter::open(folder.path()).unwrap()));
         assert_eq!(vault.check(), Err(VaultError::NoKey));
-        assert_eq!(vault.keep(&place("jira", "u", None), &saved("a")).await, Err(VaultError::NoKey));
+        assert_eq!(
+            vault.keep(&place("jira", "u", None), &saved("a")).await,
+            Err(VaultError::NoKey)
+        );
         assert!(vault.accounts("jira", "u", None).is_empty());
         let memory = Vault::new(None, None);
         assert_eq!(
-            (memory.check(), memory.keep(&place("jira", "u", None), &saved("a")).await),
+            (
+                memory.check(),
+                memory.keep(&place("jira", "u", None), &saved("a")).await
+            ),
             (Ok(()), Ok(()))
         );
     }

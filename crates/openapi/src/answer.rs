@@ -28,8 +28,9 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The result of the call: JSON objects are structured content and text, texts are text, images and sounds are what they are,
-    /// other bytes a resource. A status that is no success is an error, with its text; 303 is a success that is found elsewhere.
+    /// The result of the call: JSON objects are structured content and text, texts are text, images
+    /// and sounds are what they are, other bytes a resource. A status that is no success is an
+    /// error, with its text; 303 is a success that is found elsewhere.
     #[must_use]
     pub fn result(&self, operation: &Operation) -> Value {
         let media = self.media.map(essence).filter(|media| is_media(media));
@@ -41,7 +42,9 @@ impl Answer<'_> {
         }
         let structured: Option<Value> = match &media {
             Some(media) if !is_json(media) => None,
-            _ => serde_json::from_slice(self.body).ok().filter(Value::is_object),
+            _ => serde_json::from_slice(self.body)
+                .ok()
+                .filter(Value::is_object),
         };
         if operation.promises_object && structured.is_none() {
             let what = match &media {
@@ -64,7 +67,10 @@ impl Answer<'_> {
 
     fn content(&self, operation: &Operation, media: Option<&str>) -> Value {
         if self.body.is_empty() {
-            let location = self.location.map(|at| format!(", Location: {at}")).unwrap_or_default();
+            let location = self
+                .location
+                .map(|at| format!(", Location: {at}"))
+                .unwrap_or_default();
             let text = format!("HTTP {}, without content{location}", self.status);
             return json!({ "type": "text", "text": text });
         }
@@ -89,15 +95,21 @@ impl Answer<'_> {
         }
     }
 
-    /// What an answer says whose request was carried out, and whose result is at another place. Were it an error, a model would repeat a
-    /// write that was done.
+    /// What an answer says whose request was carried out, and whose result is at another place.
+    /// Were it an error, a model would repeat a write that was done.
     fn see_other(&self, operation: &Operation) -> Value {
-        let place = self.location.unwrap_or("a place that the API does not name");
+        let place = self
+            .location
+            .unwrap_or("a place that the API does not name");
         let place: String = place.chars().take(LOCATION_CHARS_MAX).collect();
-        let text = with_text(format!("HTTP {SEE_OTHER}: done; the result is at {place}"), self.body);
+        let text = with_text(
+            format!("HTTP {SEE_OTHER}: done; the result is at {place}"),
+            self.body,
+        );
         let mut result = json!({ "content": [{ "type": "text", "text": text }] });
         if let (true, Some(members)) = (operation.promises_object, result.as_object_mut()) {
-            // Clients take a result without the promised object for an error. No schema of answers demands members.
+            // Clients take a result without the promised object for an error. No schema of answers
+            // demands members.
             members.insert("structuredContent".to_owned(), json!({}));
         }
         result
@@ -130,7 +142,10 @@ fn with_text(mut words: String, body: &[u8]) -> String {
         words.push_str(&String::from_utf8_lossy(shown));
     }
     if shown.len() < body.len() {
-        words.push_str(&format!("\n(cut after {ERROR_BYTES_MAX} of {} bytes)", body.len()));
+        words.push_str(&format!(
+            "\n(cut after {ERROR_BYTES_MAX} of {} bytes)",
+            body.len()
+        ));
     }
     words
 }
@@ -171,12 +186,20 @@ mod tests {
             "paths": { "/a": { "get": { "operationId": "any" }, "put": { "operationId": "object", "responses": {
                 "200": { "content": { "application/json": { "schema": { "type": "object" } } } } } } } } });
         let document = Document::read(text.to_string().as_bytes()).unwrap();
-        document.operations(&Url::parse("https://api.test/").unwrap(), &Configured::default())
+        document.operations(
+            &Url::parse("https://api.test/").unwrap(),
+            &Configured::default(),
+        )
     }
 
     fn result(tool: &str, status: u16, media: Option<&str>, body: &[u8]) -> Value {
         let operations = operations();
-        let answer = Answer { status, media, location: None, body };
+        let answer = Answer {
+            status,
+            media,
+            location: None,
+            body,
+        };
         answer.result(operations.get(tool).unwrap())
     }
 
@@ -193,7 +216,11 @@ mod tests {
                 b"[1]",
                 json!({ "content": [{ "type": "text", "text": "[1]" }] }),
             ),
-            (Some("text/csv"), b"a,\xff", json!({ "content": [{ "type": "text", "text": "a,\u{fffd}" }] })),
+            (
+                Some("text/csv"),
+                b"a,\xff",
+                json!({ "content": [{ "type": "text", "text": "a,\u{fffd}" }] }),
+            ),
             (
                 Some("image/png"),
                 b"PNG",
@@ -210,14 +237,22 @@ mod tests {
                 json!({ "content": [{ "type": "resource", "resource": {
                     "uri": "response:any", "mimeType": "application/zip", "blob": "UE5H" } }] }),
             ),
-            (None, b"plain", json!({ "content": [{ "type": "text", "text": "plain" }] })),
+            (
+                None,
+                b"plain",
+                json!({ "content": [{ "type": "text", "text": "plain" }] }),
+            ),
             (
                 Some("not a media\r\ntype"),
                 b"\xff",
                 json!({ "content": [{ "type": "resource", "resource": {
                     "uri": "response:any", "mimeType": "application/octet-stream", "blob": "/w==" } }] }),
             ),
-            (None, b"", json!({ "content": [{ "type": "text", "text": "HTTP 200, without content" }] })),
+            (
+                None,
+                b"",
+                json!({ "content": [{ "type": "text", "text": "HTTP 200, without content" }] }),
+            ),
         ] {
             assert_eq!(result("any", 200, media, body), expected, "{media:?}");
         }
@@ -233,14 +268,18 @@ mod tests {
         );
         for status in [401, 403] {
             let refused = text(&result("any", status, None, b""));
-            assert_eq!(refused, format!("HTTP {status}: the gateway's credentials were refused"));
+            assert_eq!(
+                refused,
+                format!("HTTP {status}: the gateway's credentials were refused")
+            );
         }
         assert!(text(&result("any", 302, None, b"")).contains("redirects"));
         let long = "x".repeat(ERROR_BYTES_MAX + 1);
         let whole = text(&result("any", 500, None, &long.as_bytes()[1..]));
         assert_eq!(whole.len(), "HTTP 500\n".len() + ERROR_BYTES_MAX);
         assert!(
-            text(&result("any", 500, None, long.as_bytes())).ends_with("(cut after 65536 of 65537 bytes)")
+            text(&result("any", 500, None, long.as_bytes()))
+                .ends_with("(cut after 65536 of 65537 bytes)")
         );
     }
 
@@ -248,7 +287,12 @@ mod tests {
     fn a_request_that_was_carried_out_is_no_error_though_its_result_is_elsewhere() {
         let operations = operations();
         let of = |tool: &str, location| {
-            let answer = Answer { status: 303, media: None, location, body: b"" };
+            let answer = Answer {
+                status: 303,
+                media: None,
+                location,
+                body: b"",
+            };
             answer.result(operations.get(tool).unwrap())
         };
         let at = |location| of("object", location);
@@ -257,21 +301,38 @@ mod tests {
         // Nothing was done by a request that reads.
         assert_eq!(of("any", Some("/orders/7"))["isError"], true);
         let long = "/".repeat(LOCATION_CHARS_MAX + 1);
-        let shown = at(Some(&long))["content"][0]["text"].as_str().unwrap().len();
-        assert_eq!(shown, "HTTP 303: done; the result is at ".len() + LOCATION_CHARS_MAX);
+        let shown = at(Some(&long))["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .len();
+        assert_eq!(
+            shown,
+            "HTTP 303: done; the result is at ".len() + LOCATION_CHARS_MAX
+        );
         assert!(at(None).get("isError").is_none());
     }
 
     #[test]
     fn a_promised_object_that_does_not_come_is_an_error() {
         assert!(operations().get("object").unwrap().promises_object);
-        assert!(result("object", 200, Some("application/json"), b"{}").get("isError").is_none());
-        for (media, body) in
-            [(Some("application/json"), &b"[]"[..]), (Some("text/plain"), b"{}"), (None, b"")]
-        {
+        assert!(
+            result("object", 200, Some("application/json"), b"{}")
+                .get("isError")
+                .is_none()
+        );
+        for (media, body) in [
+            (Some("application/json"), &b"[]"[..]),
+            (Some("text/plain"), b"{}"),
+            (None, b""),
+        ] {
             let result = result("object", 200, media, body);
             assert_eq!(result["isError"], true, "{result}");
-            assert!(result["content"][0]["text"].as_str().unwrap().contains("promises a JSON object"));
+            assert!(
+                result["content"][0]["text"]
+                    .as_str()
+                    .unwrap()
+                    .contains("promises a JSON object")
+            );
         }
     }
 }

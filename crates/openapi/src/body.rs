@@ -1,4 +1,5 @@
-//! Bodies of requests: which of the described media types is sent, and the bytes of an argument in it.
+//! Bodies of requests: which of the described media types is sent, and the bytes of an argument in
+//! it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,8 @@ const ENCODINGS_MAX: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BodyForm {
     Json,
-    /// `application/x-www-form-urlencoded`; how single members are written, where the description says it.
+    /// `application/x-www-form-urlencoded`; how single members are written, where the description
+    /// says it.
     Form(BTreeMap<String, (Style, bool)>),
     /// `multipart/form-data`; the members whose texts are bytes as base64.
     Multipart(BTreeSet<String>),
@@ -55,11 +57,21 @@ pub(crate) struct Read<'d> {
 }
 
 /// Reads the body of an operation, if it has one.
-pub(crate) fn read<'d>(document: &'d Document, operation: &'d Value) -> Result<Option<Read<'d>>, Unusable> {
-    let Some(body) = operation.get("requestBody") else { return Ok(None) };
+pub(crate) fn read<'d>(
+    document: &'d Document,
+    operation: &'d Value,
+) -> Result<Option<Read<'d>>, Unusable> {
+    let Some(body) = operation.get("requestBody") else {
+        return Ok(None);
+    };
     let body = refs::object(&document.root, body)?;
-    let content = body.get("content").and_then(Value::as_object).filter(|content| !content.is_empty());
-    let Some(content) = content else { return Ok(None) };
+    let content = body
+        .get("content")
+        .and_then(Value::as_object)
+        .filter(|content| !content.is_empty());
+    let Some(content) = content else {
+        return Ok(None);
+    };
     let rank = |media: &str| match media {
         "application/json" => 0,
         _ if is_json(media) => 1,
@@ -69,8 +81,12 @@ pub(crate) fn read<'d>(document: &'d Document, operation: &'d Value) -> Result<O
         "*/*" | "application/*" => 5,
         _ => 6,
     };
-    let best = content.iter().min_by_key(|(media, _)| rank(&essence(media)));
-    let Some((media, described)) = best else { return Ok(None) };
+    let best = content
+        .iter()
+        .min_by_key(|(media, _)| rank(&essence(media)));
+    let Some((media, described)) = best else {
+        return Ok(None);
+    };
     let media = essence(media);
     let schema = described.get("schema");
     let form = match rank(&media) {
@@ -78,7 +94,9 @@ pub(crate) fn read<'d>(document: &'d Document, operation: &'d Value) -> Result<O
         2 => BodyForm::Form(encodings(described)),
         3 => BodyForm::Multipart(binaries(document, schema)?),
         4 => BodyForm::Text,
-        _ if media.ends_with("/xml") || media.ends_with("+xml") || media.contains("yaml") => BodyForm::Text,
+        _ if media.ends_with("/xml") || media.ends_with("+xml") || media.contains("yaml") => {
+            BodyForm::Text
+        }
         _ => BodyForm::Bytes,
     };
     let media = match &form {
@@ -93,13 +111,27 @@ pub(crate) fn read<'d>(document: &'d Document, operation: &'d Value) -> Result<O
     }
     let required = body.get("required") == Some(&Value::Bool(true));
     let description = body.get("description").and_then(Value::as_str);
-    let body = Body { argument: String::new(), required, media, form };
-    Ok(Some(Read { body, description, schema }))
+    let body = Body {
+        argument: String::new(),
+        required,
+        media,
+        form,
+    };
+    Ok(Some(Read {
+        body,
+        description,
+        schema,
+    }))
 }
 
 /// A media type without its parameters, in lower case.
 pub(crate) fn essence(media: &str) -> String {
-    media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    media
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
 }
 
 /// Whether a media type, without parameters, is JSON.
@@ -109,37 +141,53 @@ pub(crate) fn is_json(media: &str) -> bool {
 
 fn encodings(media: &Value) -> BTreeMap<String, (Style, bool)> {
     let all = media.get("encoding").and_then(Value::as_object);
-    let read = all.into_iter().flatten().take(ENCODINGS_MAX).filter_map(|(name, value)| {
-        let media = value.get("contentType").and_then(Value::as_str);
-        let style = match value.get("style").and_then(|style| ParameterStyle::deserialize(style).ok()) {
-            Some(ParameterStyle::DeepObject) => Style::Deep,
-            Some(ParameterStyle::SpaceDelimited) => Style::Space,
-            Some(ParameterStyle::PipeDelimited) => Style::Pipe,
-            Some(_) => Style::Form,
-            None if media.is_some_and(|media| is_json(&essence(media))) => Style::Json,
-            None => return None,
-        };
-        let explode = value.get("explode").and_then(Value::as_bool);
-        Some((name.clone(), (style, explode.unwrap_or(style == Style::Form))))
-    });
+    let read = all
+        .into_iter()
+        .flatten()
+        .take(ENCODINGS_MAX)
+        .filter_map(|(name, value)| {
+            let media = value.get("contentType").and_then(Value::as_str);
+            let style = match value
+                .get("style")
+                .and_then(|style| ParameterStyle::deserialize(style).ok())
+            {
+                Some(ParameterStyle::DeepObject) => Style::Deep,
+                Some(ParameterStyle::SpaceDelimited) => Style::Space,
+                Some(ParameterStyle::PipeDelimited) => Style::Pipe,
+                Some(_) => Style::Form,
+                None if media.is_some_and(|media| is_json(&essence(media))) => Style::Json,
+                None => return None,
+            };
+            let explode = value.get("explode").and_then(Value::as_bool);
+            Some((
+                name.clone(),
+                (style, explode.unwrap_or(style == Style::Form)),
+            ))
+        });
     read.collect()
 }
 
 fn binaries(document: &Document, schema: Option<&Value>) -> Result<BTreeSet<String>, Unusable> {
-    let Some(schema) = schema else { return Ok(BTreeSet::new()) };
+    let Some(schema) = schema else {
+        return Ok(BTreeSet::new());
+    };
     let schema = refs::object(&document.root, schema)?;
     let properties = schema.get("properties").and_then(Value::as_object);
     let is_bytes = |schema: &Value| {
         let schema = refs::object(&document.root, schema).ok();
-        let schema =
-            schema.and_then(|schema| schema.get("items").or(Some(schema))).and_then(Value::as_object);
+        let schema = schema
+            .and_then(|schema| schema.get("items").or(Some(schema)))
+            .and_then(Value::as_object);
         schema.is_some_and(|schema| {
             let media = schema.get("contentMediaType").is_some();
             is_binary(schema) || media && !schema.contains_key("contentEncoding")
         })
     };
     let named = properties.into_iter().flatten().take(ENCODINGS_MAX);
-    Ok(named.filter(|(_, schema)| is_bytes(schema)).map(|(name, _)| name.clone()).collect())
+    Ok(named
+        .filter(|(_, schema)| is_bytes(schema))
+        .map(|(name, _)| name.clone())
+        .collect())
 }
 
 impl Body {
@@ -149,7 +197,11 @@ impl Body {
     /// Why the value cannot be the body, in words for the caller.
     pub(crate) fn written(&self, value: &Value) -> Result<(String, Vec<u8>), String> {
         let media = self.media.clone();
-        let object = || value.as_object().ok_or_else(|| format!("`{}` must be an object", self.argument));
+        let object = || {
+            value
+                .as_object()
+                .ok_or_else(|| format!("`{}` must be an object", self.argument))
+        };
         let mut written = Written::new("its body", REQUEST_BODY_BYTES_MAX);
         let media = match &self.form {
             BodyForm::Json => {
@@ -214,9 +266,14 @@ fn multipart(
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         if name.contains(['"', '\\']) || name.contains(char::is_control) {
             let shown: String = name.chars().take(64).collect();
-            return Err(format!("`{}` cannot be the name of a part", shown.escape_debug()));
+            return Err(format!(
+                "`{}` cannot be the name of a part",
+                shown.escape_debug()
+            ));
         }
-        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        let values = value
+            .as_array()
+            .map_or(std::slice::from_ref(value), Vec::as_slice);
         for value in values {
             let (bytes, kind) = if binaries.contains(name) {
                 (Cow::Owned(bytes(name, value)?), PartKind::File)
@@ -237,12 +294,16 @@ fn multipart(
     }
     let boundary = boundary(&parts);
     for Part { name, bytes, kind } in &parts {
-        out.push(&format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\""))?;
+        out.push(&format!(
+            "--{boundary}\r\nContent-Disposition: form-data; name=\"{name}\""
+        ))?;
         match kind {
             PartKind::Text => {}
             PartKind::Json => out.push("\r\nContent-Type: application/json")?,
             PartKind::File => {
-                out.push(&format!("; filename=\"{name}\"\r\nContent-Type: application/octet-stream"))?;
+                out.push(&format!(
+                    "; filename=\"{name}\"\r\nContent-Type: application/octet-stream"
+                ))?;
             }
         }
         out.push("\r\n\r\n")?;
@@ -258,16 +319,29 @@ fn boundary(parts: &[Part<'_>]) -> String {
     const START: &[u8] = b"portmoot-part-";
     let mut numbers = BTreeSet::new();
     for part in parts {
-        for at in part.bytes.windows(START.len()).enumerate().filter(|(_, text)| *text == START) {
-            let digits = part.bytes.iter().skip(at.0 + START.len()).take_while(|byte| byte.is_ascii_digit());
+        for at in part
+            .bytes
+            .windows(START.len())
+            .enumerate()
+            .filter(|(_, text)| *text == START)
+        {
+            let digits = part
+                .bytes
+                .iter()
+                .skip(at.0 + START.len())
+                .take_while(|byte| byte.is_ascii_digit());
             let number = digits.take(20).fold(0_u64, |number, digit| {
-                number.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
+                number
+                    .saturating_mul(10)
+                    .saturating_add(u64::from(digit - b'0'))
             });
             numbers.insert(number);
         }
     }
     // A longer number in a part begins with a shorter one: the boundary has an end.
-    let free = (0..).find(|number| !numbers.contains(number)).unwrap_or_default();
+    let free = (0..)
+        .find(|number| !numbers.contains(number))
+        .unwrap_or_default();
     format!("portmoot-part-{free}-end")
 }
 
@@ -311,14 +385,32 @@ mod tests {
                 "a=x%20y",
             ),
         ] {
-            assert_eq!(written(&content, &value), (media.to_owned(), text.to_owned()), "{content}");
+            assert_eq!(
+                written(&content, &value),
+                (media.to_owned(), text.to_owned()),
+                "{content}"
+            );
         }
         let xml = written(&json!({ "application/xml": {} }), &json!("<a/>"));
-        assert_eq!(xml, ("application/xml; charset=utf-8".to_owned(), "<a/>".to_owned()));
+        assert_eq!(
+            xml,
+            (
+                "application/xml; charset=utf-8".to_owned(),
+                "<a/>".to_owned()
+            )
+        );
         let bytes = written(&json!({ "image/png": {} }), &json!("UE5H"));
         assert_eq!(bytes, ("image/png".to_owned(), "PNG".to_owned()));
-        assert!(body(&json!({ "image/*": {} })).written(&json!("no base64!")).is_err());
-        assert!(body(&json!({ "application/x-www-form-urlencoded": {} })).written(&json!([])).is_err());
+        assert!(
+            body(&json!({ "image/*": {} }))
+                .written(&json!("no base64!"))
+                .is_err()
+        );
+        assert!(
+            body(&json!({ "application/x-www-form-urlencoded": {} }))
+                .written(&json!([]))
+                .is_err()
+        );
     }
 
     #[test]
@@ -328,7 +420,8 @@ mod tests {
             "json": { "contentType": "application/json" } } } });
         let value = json!({ "deep": { "a": 1 }, "pipe": [1, 2], "json": [1], "list": ["x", "&="], "object": { "b": 2 }, "none": null });
         let text = written(&content, &value).1;
-        let expected = "deep%5Ba%5D=1&json=%5B1%5D&list=x&list=%26%3D&object=%7B%22b%22%3A2%7D&pipe=1%7C2";
+        let expected =
+            "deep%5Ba%5D=1&json=%5B1%5D&list=x&list=%26%3D&object=%7B%22b%22%3A2%7D&pipe=1%7C2";
         assert_eq!(text, expected);
     }
 
@@ -337,48 +430,73 @@ mod tests {
         let content = json!({ "multipart/form-data": { "schema": { "properties": {
             "file": { "type": "string", "format": "binary" }, "files": { "items": { "format": "binary" } } } } } });
         let hostile = "\r\n--portmoot-part-0-end--\r\n--portmoot-part-1-end";
-        let value = json!({ "file": "UE5H", "files": ["QQ=="], "note": hostile, "meta": { "a": 1 } });
+        let value =
+            json!({ "file": "UE5H", "files": ["QQ=="], "note": hostile, "meta": { "a": 1 } });
         let (media, text) = written(&content, &value);
         assert_eq!(media, "multipart/form-data; boundary=portmoot-part-2-end");
         let parts: Vec<&str> = text.split("--portmoot-part-2-end").collect();
         assert_eq!(parts.len(), 6, "{text}");
         assert!(
-            parts[1].contains("name=\"file\"; filename=\"file\"") && parts[1].ends_with("\r\n\r\nPNG\r\n")
+            parts[1].contains("name=\"file\"; filename=\"file\"")
+                && parts[1].ends_with("\r\n\r\nPNG\r\n")
         );
         assert!(parts[2].ends_with("\r\n\r\nA\r\n"));
         assert!(parts[3].ends_with("Content-Type: application/json\r\n\r\n{\"a\":1}\r\n"));
         assert!(parts[4].ends_with(&format!("\r\n\r\n{hostile}\r\n")));
         assert_eq!(parts[5], "--\r\n");
-        assert!(body(&content).written(&json!({ "a\"; x=\"": "1" })).is_err());
+        assert!(
+            body(&content)
+                .written(&json!({ "a\"; x=\"": "1" }))
+                .is_err()
+        );
         assert!(body(&content).written(&json!({ "a\r\nb": "1" })).is_err());
     }
 
     /// A name that is repeated for each of a million items is not: the body ends at its longest.
     #[test]
     fn a_body_is_written_up_to_its_longest_and_not_beyond() {
-        let too_long =
-            Err("the request would be too long: its body may have at most 16777216 bytes".to_owned());
+        let too_long = Err(
+            "the request would be too long: its body may have at most 16777216 bytes".to_owned(),
+        );
         let form = body(&json!({ "application/x-www-form-urlencoded": {} }));
         // `a=` and its letters.
         let letters = |count: usize| json!({ "a": "x".repeat(count) });
         assert_eq!(
-            form.written(&letters(REQUEST_BODY_BYTES_MAX - 2)).unwrap().1.len(),
+            form.written(&letters(REQUEST_BODY_BYTES_MAX - 2))
+                .unwrap()
+                .1
+                .len(),
             REQUEST_BODY_BYTES_MAX
         );
         assert_eq!(form.written(&letters(REQUEST_BODY_BYTES_MAX - 1)), too_long);
         let json = body(&json!({ "application/json": {} }));
         let text = |count: usize| json!("x".repeat(count));
-        assert_eq!(json.written(&text(REQUEST_BODY_BYTES_MAX - 2)).unwrap().1.len(), REQUEST_BODY_BYTES_MAX);
+        assert_eq!(
+            json.written(&text(REQUEST_BODY_BYTES_MAX - 2))
+                .unwrap()
+                .1
+                .len(),
+            REQUEST_BODY_BYTES_MAX
+        );
         assert_eq!(json.written(&text(REQUEST_BODY_BYTES_MAX - 1)), too_long);
-        let multipart = body(&json!({ "multipart/form-data": { "schema": { "properties": {
-            "f": { "format": "binary" } } } } }));
+        let multipart = body(
+            &json!({ "multipart/form-data": { "schema": { "properties": {
+            "f": { "format": "binary" } } } } }),
+        );
         let part = |count: usize| json!({ "a": "x".repeat(count) });
-        let written = multipart.written(&part(REQUEST_BODY_BYTES_MAX - PART_BYTES - 2)).unwrap().1.len();
+        let written = multipart
+            .written(&part(REQUEST_BODY_BYTES_MAX - PART_BYTES - 2))
+            .unwrap()
+            .1
+            .len();
         assert!(
             written <= REQUEST_BODY_BYTES_MAX && written > REQUEST_BODY_BYTES_MAX - PART_BYTES,
             "{written}"
         );
-        assert_eq!(multipart.written(&part(REQUEST_BODY_BYTES_MAX - PART_BYTES - 1)), too_long);
+        assert_eq!(
+            multipart.written(&part(REQUEST_BODY_BYTES_MAX - PART_BYTES - 1)),
+            too_long
+        );
         let deep = body(&json!({ "application/x-www-form-urlencoded": {
             "encoding": { "k".repeat(1 << 20): { "style": "deepObject" } } } }));
         let repeated = json!({ "k".repeat(1 << 20): vec![0; 1_000_000] });
@@ -386,8 +504,9 @@ mod tests {
             assert_eq!(body.written(&repeated), too_long);
         }
         // As many parts as fit, each of a file: none is longer than what it costs.
-        let files =
-            multipart.written(&json!({ "f": vec![""; REQUEST_BODY_BYTES_MAX / (PART_BYTES + 2)] })).unwrap();
+        let files = multipart
+            .written(&json!({ "f": vec![""; REQUEST_BODY_BYTES_MAX / (PART_BYTES + 2)] }))
+            .unwrap();
         assert!(files.1.len() <= REQUEST_BODY_BYTES_MAX);
     }
 }

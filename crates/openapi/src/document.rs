@@ -31,7 +31,8 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads JSON or YAML. What is wrong with single operations is found later, and is not an error here.
+    /// Reads JSON or YAML. What is wrong with single operations is found later, and is not an error
+    /// here.
     ///
     /// # Errors
     /// Why the description cannot be used.
@@ -40,16 +41,31 @@ impl Document {
             return Err(DescriptionError::TooLarge);
         }
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        let no_text = |_| DescriptionError::Syntax { line: 1, why: "it is not UTF-8".to_owned() };
+        let no_text = |_| DescriptionError::Syntax {
+            line: 1,
+            why: "it is not UTF-8".to_owned(),
+        };
         let text = std::str::from_utf8(text).map_err(no_text)?;
-        let root = if text.trim_start().starts_with('{') { json(text)? } else { yaml::read(text)? };
-        let Some(version) = root.get("openapi") else { return Err(DescriptionError::NoOpenApi) };
+        let root = if text.trim_start().starts_with('{') {
+            json(text)?
+        } else {
+            yaml::read(text)?
+        };
+        let Some(version) = root.get("openapi") else {
+            return Err(DescriptionError::NoOpenApi);
+        };
         // YAML reads 3.1 as a number.
-        let version = version.as_str().map_or_else(|| version.to_string(), str::to_owned);
+        let version = version
+            .as_str()
+            .map_or_else(|| version.to_string(), str::to_owned);
         let dialect = match version.split('.').take(2).collect::<Vec<_>>().as_slice() {
             ["3", "0"] => Dialect::V30,
             ["3", "1" | "2"] => Dialect::V31,
-            _ => return Err(DescriptionError::Version(version.chars().take(20).collect())),
+            _ => {
+                return Err(DescriptionError::Version(
+                    version.chars().take(20).collect(),
+                ));
+            }
         };
         if !root.get("paths").is_some_and(Value::is_object) {
             return Err(DescriptionError::NoPaths);
@@ -70,11 +86,16 @@ impl Document {
     }
 
     fn info(&self, member: &str) -> &str {
-        self.root.get("info").and_then(|info| info.get(member)).and_then(Value::as_str).unwrap_or_default()
+        self.root
+            .get("info")
+            .and_then(|info| info.get(member))
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
-    /// Where the API is: the first of its servers with an `http` or `https` URL. Relative ones are resolved against the place from
-    /// which the description was fetched; without any server that place's root is it.
+    /// Where the API is: the first of its servers with an `http` or `https` URL. Relative ones are
+    /// resolved against the place from which the description was fetched; without any server that
+    /// place's root is it.
     #[must_use]
     pub fn base(&self, from: Option<&Url>) -> Option<Url> {
         let servers = servers(&self.root);
@@ -85,13 +106,23 @@ impl Document {
     }
 }
 
-/// The URLs of the servers of the whole description, a path or an operation, with their variables at their defaults.
+/// The URLs of the servers of the whole description, a path or an operation, with their variables
+/// at their defaults.
 pub(crate) fn servers(of: &Value) -> Vec<String> {
-    let servers = of.get("servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    servers.iter().take(LISTED_SERVERS_MAX).filter_map(server_url).collect()
+    let servers = of
+        .get("servers")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    servers
+        .iter()
+        .take(LISTED_SERVERS_MAX)
+        .filter_map(server_url)
+        .collect()
 }
 
-/// The URL of a server with its variables at their defaults, which are not expanded again; `None` if it has none.
+/// The URL of a server with its variables at their defaults, which are not expanded again; `None`
+/// if it has none.
 fn server_url(server: &Value) -> Option<String> {
     let (mut rest, variables) = (server.get("url")?.as_str()?, server.get("variables"));
     let mut url = String::new();
@@ -100,10 +131,14 @@ fn server_url(server: &Value) -> Option<String> {
         url.len() <= SERVER_URL_BYTES_MAX
     };
     while let Some((text, after)) = rest.split_once('{') {
-        let Some((name, after)) = after.split_once('}') else { break };
+        let Some((name, after)) = after.split_once('}') else {
+            break;
+        };
         let fits = match variables.and_then(|variables| variables.get(name)) {
             Some(variable) => {
-                let default = variable.get("default").filter(|value| value.is_string() || value.is_number());
+                let default = variable
+                    .get("default")
+                    .filter(|value| value.is_string() || value.is_number());
                 push(text) && push(&plain(default?))
             }
             None => [text, "{", name, "}"].into_iter().all(&mut push),
@@ -113,7 +148,11 @@ fn server_url(server: &Value) -> Option<String> {
         }
         rest = after;
     }
-    if push(rest) { Some(url) } else { Some(NOWHERE.to_owned()) }
+    if push(rest) {
+        Some(url)
+    } else {
+        Some(NOWHERE.to_owned())
+    }
 }
 
 /// A server's URL, absolute; `None` when it is no place to send requests to.
@@ -137,8 +176,10 @@ fn json(text: &str) -> Result<Value, DescriptionError> {
     if depth > DEPTH_MAX {
         return Err(DescriptionError::TooDeep);
     }
-    serde_json::from_str(text)
-        .map_err(|error| DescriptionError::Syntax { line: error.line(), why: error.to_string() })
+    serde_json::from_str(text).map_err(|error| DescriptionError::Syntax {
+        line: error.line(),
+        why: error.to_string(),
+    })
 }
 
 /// How many values a JSON text has at most, and how deep it is, before any of it is kept.
@@ -182,17 +223,29 @@ mod tests {
             ("openapi: 3.1\npaths: {}\n", None),
             ("\u{feff}openapi: '3.2.0'\npaths: {}\n", None),
             (r#"{"swagger":"2.0","paths":{}}"#, Some(E::NoOpenApi)),
-            (r#"{"openapi":"2.0","paths":{}}"#, Some(E::Version("2.0".to_owned()))),
-            (r#"{"openapi":"4.0.0","paths":{}}"#, Some(E::Version("4.0.0".to_owned()))),
+            (
+                r#"{"openapi":"2.0","paths":{}}"#,
+                Some(E::Version("2.0".to_owned())),
+            ),
+            (
+                r#"{"openapi":"4.0.0","paths":{}}"#,
+                Some(E::Version("4.0.0".to_owned())),
+            ),
             (r#"{"openapi":"3.1.0"}"#, Some(E::NoPaths)),
             ("just words", Some(E::NoOpenApi)),
         ] {
             assert_eq!(Document::read(text.as_bytes()).err(), why, "{text}");
         }
         for broken in ["{\n\"openapi\": }", "a: [1\n", "{"] {
-            assert!(matches!(Document::read(broken.as_bytes()), Err(E::Syntax { .. })), "{broken}");
+            assert!(
+                matches!(Document::read(broken.as_bytes()), Err(E::Syntax { .. })),
+                "{broken}"
+            );
         }
-        assert!(matches!(Document::read(b"\xff\xfe"), Err(E::Syntax { line: 1, .. })));
+        assert!(matches!(
+            Document::read(b"\xff\xfe"),
+            Err(E::Syntax { line: 1, .. })
+        ));
     }
 
     #[test]
@@ -201,7 +254,10 @@ mod tests {
         assert_eq!(longest.len(), DOCUMENT_BYTES_MAX);
         assert!(Document::read(longest.as_bytes()).is_ok());
         let longer = format!("{longest} ");
-        assert_eq!(Document::read(longer.as_bytes()), Err(DescriptionError::TooLarge));
+        assert_eq!(
+            Document::read(longer.as_bytes()),
+            Err(DescriptionError::TooLarge)
+        );
     }
 
     #[test]
@@ -211,16 +267,35 @@ mod tests {
         let list = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
         assert!(Document::read(with(&list(VALUES_MAX - 10)).as_bytes()).is_ok());
         let many = with(&list(VALUES_MAX));
-        assert_eq!(Document::read(many.as_bytes()), Err(DescriptionError::TooManyValues));
+        assert_eq!(
+            Document::read(many.as_bytes()),
+            Err(DescriptionError::TooManyValues)
+        );
         let yaml = format!("openapi: 3.1.0\npaths: {{}}\nx: {}\n", list(VALUES_MAX));
-        assert_eq!(Document::read(yaml.as_bytes()), Err(DescriptionError::TooManyValues));
+        assert_eq!(
+            Document::read(yaml.as_bytes()),
+            Err(DescriptionError::TooManyValues)
+        );
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(Document::read(with(&nested(DEPTH_MAX - 1)).as_bytes()).is_ok());
-        assert_eq!(Document::read(with(&nested(DEPTH_MAX)).as_bytes()), Err(DescriptionError::TooDeep));
-        let yaml = format!("openapi: 3.1.0\npaths: {{}}\nx: {}\n", nested(DEPTH_MAX + 1));
-        assert_eq!(Document::read(yaml.as_bytes()), Err(DescriptionError::TooDeep));
+        assert_eq!(
+            Document::read(with(&nested(DEPTH_MAX)).as_bytes()),
+            Err(DescriptionError::TooDeep)
+        );
+        let yaml = format!(
+            "openapi: 3.1.0\npaths: {{}}\nx: {}\n",
+            nested(DEPTH_MAX + 1)
+        );
+        assert_eq!(
+            Document::read(yaml.as_bytes()),
+            Err(DescriptionError::TooDeep)
+        );
         // A bracket in a text is none.
-        let text = with(&format!("\"{}\\\"{}\"", "[".repeat(DEPTH_MAX + 5), ",".repeat(9)));
+        let text = with(&format!(
+            "\"{}\\\"{}\"",
+            "[".repeat(DEPTH_MAX + 5),
+            ",".repeat(9)
+        ));
         assert!(Document::read(text.as_bytes()).is_ok());
     }
 
@@ -229,15 +304,26 @@ mod tests {
         let base = |servers: &str, from: Option<&str>| {
             let text = format!(r#"{{"openapi":"3.1.0","paths":{{}}{servers}}}"#);
             let from = from.map(|from| Url::parse(from).unwrap());
-            Document::read(text.as_bytes()).unwrap().base(from.as_ref()).map(String::from)
+            Document::read(text.as_bytes())
+                .unwrap()
+                .base(from.as_ref())
+                .map(String::from)
         };
         let from = Some("https://api.test/docs/openapi.json");
         for (servers, from, expected) in [
             ("", None, None),
             ("", from, Some("https://api.test/")),
             (r#","servers":[{"url":"/v1"}]"#, None, None),
-            (r#","servers":[{"url":"/v1"}]"#, from, Some("https://api.test/v1")),
-            (r#","servers":[{"url":"/v1"},{"url":"https://b.test/v2"}]"#, None, Some("https://b.test/v2")),
+            (
+                r#","servers":[{"url":"/v1"}]"#,
+                from,
+                Some("https://api.test/v1"),
+            ),
+            (
+                r#","servers":[{"url":"/v1"},{"url":"https://b.test/v2"}]"#,
+                None,
+                Some("https://b.test/v2"),
+            ),
             (
                 r#","servers":[{"url":"https://{at}.test/{v}","variables":{"at":{"default":"eu"},"v":{"default":"v3"}}}]"#,
                 from,
@@ -249,10 +335,22 @@ mod tests {
                 None,
                 Some("https://c.test/%7Bd%7D/8443"),
             ),
-            (r#","servers":[{"url":"https://a.test/{b}","variables":{"b":{}}}]"#, None, None),
-            (r#","servers":[{"url":"ftp://a.test/"},{"url":"https://u:p@a.test/"}]"#, None, None),
+            (
+                r#","servers":[{"url":"https://a.test/{b}","variables":{"b":{}}}]"#,
+                None,
+                None,
+            ),
+            (
+                r#","servers":[{"url":"ftp://a.test/"},{"url":"https://u:p@a.test/"}]"#,
+                None,
+                None,
+            ),
         ] {
-            assert_eq!(base(servers, from).as_deref(), expected, "{servers} {from:?}");
+            assert_eq!(
+                base(servers, from).as_deref(),
+                expected,
+                "{servers} {from:?}"
+            );
         }
     }
 
@@ -260,17 +358,32 @@ mod tests {
     fn servers_and_their_urls_are_read_up_to_their_most_and_not_beyond() {
         let of = |servers: Value| super::servers(&serde_json::json!({ "servers": servers }));
         let server = serde_json::json!({ "url": "/" });
-        assert_eq!(of(vec![server.clone(); LISTED_SERVERS_MAX].into()).len(), LISTED_SERVERS_MAX);
-        assert_eq!(of(vec![server; LISTED_SERVERS_MAX + 1].into()).len(), LISTED_SERVERS_MAX);
+        assert_eq!(
+            of(vec![server.clone(); LISTED_SERVERS_MAX].into()).len(),
+            LISTED_SERVERS_MAX
+        );
+        assert_eq!(
+            of(vec![server; LISTED_SERVERS_MAX + 1].into()).len(),
+            LISTED_SERVERS_MAX
+        );
         let with = |default: String| {
             of(serde_json::json!([{ "url": "/{a}", "variables": { "a": { "default": default } } }]))
         };
-        assert_eq!(with("x".repeat(SERVER_URL_BYTES_MAX - 1))[0].len(), SERVER_URL_BYTES_MAX);
+        assert_eq!(
+            with("x".repeat(SERVER_URL_BYTES_MAX - 1))[0].len(),
+            SERVER_URL_BYTES_MAX
+        );
         assert_eq!(with("x".repeat(SERVER_URL_BYTES_MAX)), [NOWHERE]);
-        assert_eq!(resolved(NOWHERE, Url::parse("https://api.test/").ok().as_ref()), None);
+        assert_eq!(
+            resolved(NOWHERE, Url::parse("https://api.test/").ok().as_ref()),
+            None
+        );
         // Each variable has ten of the next one.
         let bomb = (0..30).map(|n| {
-            (format!("v{n}"), serde_json::json!({ "default": format!("{{v{}}}", n + 1).repeat(10) }))
+            (
+                format!("v{n}"),
+                serde_json::json!({ "default": format!("{{v{}}}", n + 1).repeat(10) }),
+            )
         });
         let bomb: serde_json::Map<String, Value> = bomb.collect();
         let url = of(serde_json::json!([{ "url": "/{v0}", "variables": bomb }]));

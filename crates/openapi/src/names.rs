@@ -2,13 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// The longest name of a tool and of an argument, in characters: that of the strictest model providers.
+/// The longest name of a tool and of an argument, in characters: that of the strictest model
+/// providers.
 pub const TOOL_NAME_CHARS_MAX: usize = 64;
 
 /// Characters of a wanted name that are looked at.
 const WANTED_CHARS_MAX: usize = 1024;
 
-/// A name of ASCII letters, digits, `_`, `-` and, where wanted, `.`. Other characters become one `_` for each run of them.
+/// A name of ASCII letters, digits, `_`, `-` and, where wanted, `.`. Other characters become one
+/// `_` for each run of them.
 fn fitting(wanted: &str, allows: fn(char) -> bool) -> String {
     let mut name = String::new();
     for c in wanted.chars().take(WANTED_CHARS_MAX) {
@@ -41,8 +43,11 @@ impl Taken {
         loop {
             let end = format!("_{next}");
             *next += 1;
-            let name: String =
-                wanted.chars().take(TOOL_NAME_CHARS_MAX - end.len()).chain(end.chars()).collect();
+            let name: String = wanted
+                .chars()
+                .take(TOOL_NAME_CHARS_MAX - end.len())
+                .chain(end.chars())
+                .collect();
             if self.names.insert(name.clone()) {
                 return name;
             }
@@ -53,12 +58,15 @@ impl Taken {
 /// The name of an operation: its id, else its method and path.
 pub(crate) fn of_tool(id: Option<&str>, method: &str, path: &str, taken: &mut Taken) -> String {
     let allows = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    let by_id = id.map(|id| fitting(id, allows)).filter(|name| !name.is_empty());
+    let by_id = id
+        .map(|id| fitting(id, allows))
+        .filter(|name| !name.is_empty());
     let name = by_id.unwrap_or_else(|| fitting(&format!("{method}_{path}"), allows));
     taken.free(&name)
 }
 
-/// The name of an argument: its parameter's, or with the place before it where two parameters have one name.
+/// The name of an argument: its parameter's, or with the place before it where two parameters have
+/// one name.
 pub(crate) fn of_argument(name: &str, place: &str, taken: &mut Taken) -> String {
     let allows = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let fits = Some(fitting(name, allows)).filter(|name| !name.is_empty());
@@ -95,14 +103,27 @@ mod tests {
             (None, "get_pets_id_3"),
             (Some(&long), &long[..64]),
         ] {
-            assert_eq!(of_tool(id, "get", "/pets/{id}", &mut taken), expected, "{id:?}");
+            assert_eq!(
+                of_tool(id, "get", "/pets/{id}", &mut taken),
+                expected,
+                "{id:?}"
+            );
         }
         // What is beyond the characters that are looked at is no part of a name.
         let blank = |count: usize| format!("{}end", " ".repeat(count));
-        assert_eq!(of_tool(Some(&blank(WANTED_CHARS_MAX - 3)), "get", "/", &mut taken), "end");
-        assert_eq!(of_tool(Some(&blank(WANTED_CHARS_MAX)), "put", "/other", &mut taken), "put_other");
+        assert_eq!(
+            of_tool(Some(&blank(WANTED_CHARS_MAX - 3)), "get", "/", &mut taken),
+            "end"
+        );
+        assert_eq!(
+            of_tool(Some(&blank(WANTED_CHARS_MAX)), "put", "/other", &mut taken),
+            "put_other"
+        );
         let last = of_tool(Some(&long), "get", "/", &mut taken);
-        assert_eq!((last.len(), last.ends_with("x_2")), (TOOL_NAME_CHARS_MAX, true));
+        assert_eq!(
+            (last.len(), last.ends_with("x_2")),
+            (TOOL_NAME_CHARS_MAX, true)
+        );
     }
 
     #[test]

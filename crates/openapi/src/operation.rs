@@ -1,4 +1,5 @@
-//! Operations of a description as tools: names, schemas and annotations, and what is needed to build their requests.
+//! Operations of a description as tools: names, schemas and annotations, and what is needed to
+//! build their requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,11 +24,13 @@ pub const DEFINITIONS_BYTES_MAX: usize = 32 << 20;
 /// The longest title or description that a tool has, in characters.
 pub const TEXT_CHARS_MAX: usize = 4096;
 
-/// The most bytes of schemas that are written for one description, those that are given up included.
+/// The most bytes of schemas that are written for one description, those that are given up
+/// included.
 const WORK_BYTES_MAX: usize = 256 << 20;
 /// The longest title of a tool, in characters.
 const TITLE_CHARS_MAX: usize = 120;
-/// The methods of operations. `trace` is none of a tool: its answer repeats the credentials of the request.
+/// The methods of operations. `trace` is none of a tool: its answer repeats the credentials of the
+/// request.
 const METHODS: [(&str, &str); 7] = [
     ("get", "GET"),
     ("head", "HEAD"),
@@ -59,7 +62,8 @@ pub struct LeftOut {
 /// An operation as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operation {
-    /// The name of the tool, at most [`TOOL_NAME_CHARS_MAX`](crate::TOOL_NAME_CHARS_MAX) characters.
+    /// The name of the tool, at most [`TOOL_NAME_CHARS_MAX`](crate::TOOL_NAME_CHARS_MAX)
+    /// characters.
     pub name: String,
     /// The tool as `tools/list` has it: a JSON object.
     pub definition: String,
@@ -103,12 +107,15 @@ impl Operations {
     /// The operation of a tool.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Operation> {
-        self.by_name.get(name).and_then(|at| self.operations.get(*at))
+        self.by_name
+            .get(name)
+            .and_then(|at| self.operations.get(*at))
     }
 }
 
 impl Document {
-    /// The operations, with the API at `base`. All requests go to its origin; operations at another one are left out.
+    /// The operations, with the API at `base`. All requests go to its origin; operations at another
+    /// one are left out.
     #[must_use]
     pub fn operations(&self, base: &Url, configured: &Configured) -> Operations {
         let mut reader = Reader {
@@ -128,11 +135,19 @@ impl Document {
             ..Operations::default()
         };
         let paths = self.root.get("paths").and_then(Value::as_object);
-        for (path, item) in paths.into_iter().flatten().filter(|(path, _)| path.starts_with('/')) {
+        for (path, item) in paths
+            .into_iter()
+            .flatten()
+            .filter(|(path, _)| path.starts_with('/'))
+        {
             reader.path(path, item, &mut all);
         }
-        all.by_name =
-            all.operations.iter().enumerate().map(|(at, operation)| (operation.name.clone(), at)).collect();
+        all.by_name = all
+            .operations
+            .iter()
+            .enumerate()
+            .map(|(at, operation)| (operation.name.clone(), at))
+            .collect();
         all
     }
 }
@@ -153,16 +168,28 @@ struct Reader<'d> {
 
 impl<'d> Reader<'d> {
     fn path(&mut self, path: &str, item: &'d Value, all: &mut Operations) {
-        let shown = || path.chars().take(200).collect::<String>().escape_debug().to_string();
+        let shown = || {
+            path.chars()
+                .take(200)
+                .collect::<String>()
+                .escape_debug()
+                .to_string()
+        };
         let item = match refs::object(&self.document.root, item) {
             Ok(item) => item,
             Err(why) => return leave_out(all, shown(), why.why()),
         };
         if item.get("trace").is_some() {
-            leave_out(all, format!("TRACE {}", shown()), "its method is not offered".to_owned());
+            leave_out(
+                all,
+                format!("TRACE {}", shown()),
+                "its method is not offered".to_owned(),
+            );
         }
         for (key, method) in METHODS {
-            let Some(operation) = item.get(key).filter(|operation| operation.is_object()) else { continue };
+            let Some(operation) = item.get(key).filter(|operation| operation.is_object()) else {
+                continue;
+            };
             if all.operations.len() >= OPERATIONS_MAX {
                 return leave_out(
                     all,
@@ -171,7 +198,11 @@ impl<'d> Reader<'d> {
                 );
             }
             if self.written > DEFINITIONS_BYTES_MAX || self.work > WORK_BYTES_MAX {
-                return leave_out(all, shown(), "the schemas of the description are too large".to_owned());
+                return leave_out(
+                    all,
+                    shown(),
+                    "the schemas of the description are too large".to_owned(),
+                );
             }
             let id = operation.get("operationId").and_then(Value::as_str);
             let name = names::of_tool(id, key, path, &mut self.taken);
@@ -198,9 +229,18 @@ impl<'d> Reader<'d> {
         let mut schemas = Schemas::new(self.document, Direction::Input);
         let input = self.input(&mut schemas, path, reads, body);
         self.work += schemas.spent();
-        let Input { schema, parameters, body } = input?;
-        let path_parameters = parameters.iter().enumerate().filter(|(_, one)| one.place == Place::Path);
-        let path_parameters = path_parameters.map(|(at, one)| (one.name.as_str(), at)).collect();
+        let Input {
+            schema,
+            parameters,
+            body,
+        } = input?;
+        let path_parameters = parameters
+            .iter()
+            .enumerate()
+            .filter(|(_, one)| one.place == Place::Path);
+        let path_parameters = path_parameters
+            .map(|(at, one)| (one.name.as_str(), at))
+            .collect();
         let parts = template(at.path(), path, &path_parameters)?;
         let output = self.output(operation);
         let promises_object = output.is_some();
@@ -220,35 +260,52 @@ impl<'d> Reader<'d> {
 
     /// Where an operation is: at the base, or at a server of its own on the base's origin.
     fn place(&mut self, item: &Value, operation: &Value) -> Result<Url, Unusable> {
-        let own = [operation, item].map(servers).into_iter().find(|own| !own.is_empty());
-        let Some(own) = own else { return Ok(self.base.clone()) };
+        let own = [operation, item]
+            .map(servers)
+            .into_iter()
+            .find(|own| !own.is_empty());
+        let Some(own) = own else {
+            return Ok(self.base.clone());
+        };
         self.work += own.iter().map(String::len).sum::<usize>();
         if own.iter().any(|server| self.servers.contains(server)) {
             return Ok(self.base.clone());
         }
-        let here = own.iter().filter_map(|server| resolved(server, Some(self.base)));
-        let here = here.into_iter().find(|url| url.origin() == self.base.origin());
+        let here = own
+            .iter()
+            .filter_map(|server| resolved(server, Some(self.base)));
+        let here = here
+            .into_iter()
+            .find(|url| url.origin() == self.base.origin());
         // Callers may read the words: they name no server.
         here.ok_or_else(|| {
             Unusable::because("it is at another origin than the API, to which all requests go")
         })
     }
 
-    /// The parameters of an operation and its path; those of the operation count where both have one.
+    /// The parameters of an operation and its path; those of the operation count where both have
+    /// one.
     fn parameters(
         &self,
         item: &'d Value,
         operation: &'d Value,
     ) -> Result<Vec<parameter::Read<'d>>, Unusable> {
-        let list =
-            |of: &'d Value| of.get("parameters").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let list = |of: &'d Value| {
+            of.get("parameters")
+                .and_then(Value::as_array)
+                .map_or(&[][..], Vec::as_slice)
+        };
         let (own, shared) = (list(operation), list(item));
         if own.len() + shared.len() > PARAMETERS_MAX {
-            return Err(Unusable::Because(format!("it has more than {PARAMETERS_MAX} parameters")));
+            return Err(Unusable::Because(format!(
+                "it has more than {PARAMETERS_MAX} parameters"
+            )));
         }
         let mut all: Vec<parameter::Read<'d>> = Vec::new();
         for value in own.iter().chain(shared) {
-            let Some(read) = parameter::read(self.document, value)? else { continue };
+            let Some(read) = parameter::read(self.document, value)? else {
+                continue;
+            };
             let parameter = &read.parameter;
             let is_same = |one: &parameter::Read<'_>| {
                 one.parameter.name == parameter.name && one.parameter.place == parameter.place
@@ -262,12 +319,18 @@ impl<'d> Reader<'d> {
 
     fn is_configured(&self, parameter: &Parameter) -> bool {
         match parameter.place {
-            Place::Header => {
-                self.configured.headers.iter().any(|name| name.eq_ignore_ascii_case(&parameter.name))
-            }
+            Place::Header => self
+                .configured
+                .headers
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case(&parameter.name)),
             Place::Query => self.configured.query.contains(&parameter.name),
             // All cookies are one header.
-            Place::Cookie => self.configured.headers.iter().any(|name| name.eq_ignore_ascii_case("cookie")),
+            Place::Cookie => self
+                .configured
+                .headers
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case("cookie")),
             Place::Path => false,
         }
     }
@@ -281,7 +344,9 @@ impl<'d> Reader<'d> {
         body: Option<body::Read<'d>>,
     ) -> Result<Input, Unusable> {
         let declares = |reads: &[parameter::Read<'_>], name: &str| {
-            reads.iter().any(|read| read.parameter.place == Place::Path && read.parameter.name == name)
+            reads
+                .iter()
+                .any(|read| read.parameter.place == Place::Path && read.parameter.name == name)
         };
         // Many descriptions have variables in paths that no parameter declares.
         for name in variables(path)? {
@@ -293,11 +358,17 @@ impl<'d> Reader<'d> {
         let mut parameters = Vec::new();
         for read in reads {
             let mut parameter = read.parameter;
-            parameter.argument = names::of_argument(&parameter.name, parameter.place.name(), &mut taken);
-            let mut schema = read.schema.map_or(Ok(json!({})), |schema| schemas.convert(schema))?;
+            parameter.argument =
+                names::of_argument(&parameter.name, parameter.place.name(), &mut taken);
+            let mut schema = read
+                .schema
+                .map_or(Ok(json!({})), |schema| schemas.convert(schema))?;
             let mut words = read.description.unwrap_or_default();
             if parameter.argument != parameter.name {
-                note(&mut words, &format!("Sent as `{}` ({}).", parameter.name, parameter.place.name()));
+                note(
+                    &mut words,
+                    &format!("Sent as `{}` ({}).", parameter.name, parameter.place.name()),
+                );
             }
             if read.deprecated {
                 note(&mut words, "Deprecated.");
@@ -316,10 +387,16 @@ impl<'d> Reader<'d> {
                 body.argument = names::of_argument("body", "request", &mut taken);
                 let mut schema = match body.form {
                     BodyForm::Bytes => json!({ "type": "string", "contentEncoding": "base64" }),
-                    _ => read.schema.map_or(Ok(json!({})), |schema| schemas.convert(schema))?,
+                    _ => read
+                        .schema
+                        .map_or(Ok(json!({})), |schema| schemas.convert(schema))?,
                 };
-                let mut words: String =
-                    read.description.unwrap_or_default().chars().take(TEXT_CHARS_MAX).collect();
+                let mut words: String = read
+                    .description
+                    .unwrap_or_default()
+                    .chars()
+                    .take(TEXT_CHARS_MAX)
+                    .collect();
                 if body.media != "application/json" {
                     note(&mut words, &format!("Sent as {}.", body.media));
                 }
@@ -331,7 +408,8 @@ impl<'d> Reader<'d> {
                 Some(body)
             }
         };
-        let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+        let mut schema =
+            json!({ "type": "object", "properties": properties, "additionalProperties": false });
         if let Some(members) = schema.as_object_mut() {
             if !required.is_empty() {
                 members.insert("required".to_owned(), json!(required));
@@ -341,16 +419,30 @@ impl<'d> Reader<'d> {
                 members.insert("$defs".to_owned(), definitions.into());
             }
         }
-        Ok(Input { schema, parameters, body })
+        Ok(Input {
+            schema,
+            parameters,
+            body,
+        })
     }
 
-    /// The output schema, if all successful answers are one JSON object. A description that does not serve for that is no fault.
+    /// The output schema, if all successful answers are one JSON object. A description that does
+    /// not serve for that is no fault.
     fn output(&mut self, operation: &'d Value) -> Option<Value> {
         let responses = operation.get("responses")?.as_object()?;
-        let mut good = responses.iter().filter(|(status, _)| status.starts_with('2'));
-        let ((_, response), None) = (good.next()?, good.next()) else { return None };
-        let content = refs::object(&self.document.root, response).ok()?.get("content")?.as_object()?;
-        let ((media, described), 1) = (content.iter().next()?, content.len()) else { return None };
+        let mut good = responses
+            .iter()
+            .filter(|(status, _)| status.starts_with('2'));
+        let ((_, response), None) = (good.next()?, good.next()) else {
+            return None;
+        };
+        let content = refs::object(&self.document.root, response)
+            .ok()?
+            .get("content")?
+            .as_object()?;
+        let ((media, described), 1) = (content.iter().next()?, content.len()) else {
+            return None;
+        };
         if !is_json(&essence(media)) {
             return None;
         }
@@ -407,7 +499,13 @@ fn definition(
     input: Value,
     output: Option<Value>,
 ) -> Value {
-    let text = |key: &str| operation.get(key).and_then(Value::as_str).map(str::trim).unwrap_or_default();
+    let text = |key: &str| {
+        operation
+            .get(key)
+            .and_then(Value::as_str)
+            .map(str::trim)
+            .unwrap_or_default()
+    };
     let cut = |text: &str, max: usize| text.chars().take(max).collect::<String>();
     let (summary, described) = (text("summary"), text("description"));
     let mut words: Vec<String> = Vec::new();

@@ -10,14 +10,16 @@ use crate::document::Document;
 use crate::refs::{self, Unusable};
 use crate::written::{Others, Pairs, Put, UNRESERVED, Written, plain};
 
-/// The most schemas that are looked at to see whether a parameter's allows an object. Beyond them it does not.
+/// The most schemas that are looked at to see whether a parameter's allows an object. Beyond them
+/// it does not.
 const ALTERNATIVES_MAX: usize = 256;
 /// The longest name of a parameter, in bytes; what else says how it is written is not longer.
 const NAME_BYTES_MAX: usize = 256;
 /// The longest description that is read, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 2048;
 
-/// Headers that are never an argument: the connection's own, the negotiation of contents, and credentials, which are configured.
+/// Headers that are never an argument: the connection's own, the negotiation of contents, and
+/// credentials, which are configured.
 const RESERVED_HEADERS: [&str; 17] = [
     "accept",
     "authorization",
@@ -96,7 +98,10 @@ pub(crate) struct Read<'d> {
 }
 
 /// Reads a parameter, or a reference to one. `None` is one that is no argument.
-pub(crate) fn read<'d>(document: &'d Document, value: &'d Value) -> Result<Option<Read<'d>>, Unusable> {
+pub(crate) fn read<'d>(
+    document: &'d Document,
+    value: &'d Value,
+) -> Result<Option<Read<'d>>, Unusable> {
     let value = refs::object(&document.root, value)?;
     let wrong = |why: &str| Unusable::Because(format!("one of its parameters {why}"));
     // Without its schema, which the types would not keep as it is, and without its examples.
@@ -105,17 +110,23 @@ pub(crate) fn read<'d>(document: &'d Document, value: &'d Value) -> Result<Optio
         let Some(part) = value.get(key) else { continue };
         if part.is_array()
             || part.is_object()
-            || part.as_str().is_some_and(|text| text.len() > NAME_BYTES_MAX)
+            || part
+                .as_str()
+                .is_some_and(|text| text.len() > NAME_BYTES_MAX)
         {
             return Err(wrong(&format!("has a `{key}` that cannot be read")));
         }
         parts.insert(key.to_owned(), part.clone());
     }
-    let name = value.get("name").and_then(Value::as_str).filter(|name| name.len() <= NAME_BYTES_MAX);
+    let name = value
+        .get("name")
+        .and_then(Value::as_str)
+        .filter(|name| name.len() <= NAME_BYTES_MAX);
     let name = name.ok_or_else(|| wrong("has no name, or one that is too long"))?;
     parts.insert("name".to_owned(), name.into());
     let described = Described::deserialize(Value::from(parts));
-    let described = described.map_err(|_| wrong(&format!("cannot be read: `{}`", name.escape_debug())))?;
+    let described =
+        described.map_err(|_| wrong(&format!("cannot be read: `{}`", name.escape_debug())))?;
     let place = match described.parameter_in {
         ParameterIn::Path => Place::Path,
         ParameterIn::Query => Place::Query,
@@ -124,16 +135,27 @@ pub(crate) fn read<'d>(document: &'d Document, value: &'d Value) -> Result<Optio
         ParameterIn::QueryString => return Err(wrong("is a whole query, which is not supported")),
     };
     let lower = name.to_ascii_lowercase();
-    if place == Place::Header && (RESERVED_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-")) {
+    if place == Place::Header
+        && (RESERVED_HEADERS.contains(&lower.as_str()) || lower.starts_with("proxy-"))
+    {
         return Ok(None);
     }
     let is_token = |name: &str| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
     };
     if matches!(place, Place::Header | Place::Cookie) && !is_token(name) {
-        return Err(wrong(&format!("is a {} with an invalid name", place.name())));
+        return Err(wrong(&format!(
+            "is a {} with an invalid name",
+            place.name()
+        )));
     }
-    let content = value.get("content").and_then(Value::as_object).and_then(|content| content.iter().next());
+    let content = value
+        .get("content")
+        .and_then(Value::as_object)
+        .and_then(|content| content.iter().next());
     let style = match described.style {
         _ if content.is_some() => Style::Json,
         Some(ParameterStyle::Matrix) => Style::Matrix,
@@ -178,7 +200,12 @@ pub(crate) fn undeclared<'d>(name: String) -> Read<'d> {
         required: true,
         takes_objects: true,
     };
-    Read { parameter, description: None, deprecated: false, schema: None }
+    Read {
+        parameter,
+        description: None,
+        deprecated: false,
+        schema: None,
+    }
 }
 
 /// A text, percent-encoded: none of its characters means anything in a URL.
@@ -188,9 +215,13 @@ pub(crate) fn encoded(text: &str) -> String {
 
 /// Whether a schema allows objects. `left` is how many schemas may still be looked at.
 fn allows_objects(document: &Document, schema: &Value, left: &mut usize) -> bool {
-    let Some(rest) = left.checked_sub(1) else { return false };
+    let Some(rest) = left.checked_sub(1) else {
+        return false;
+    };
     *left = rest;
-    let Ok(schema) = refs::object(&document.root, schema) else { return false };
+    let Ok(schema) = refs::object(&document.root, schema) else {
+        return false;
+    };
     if let Value::Bool(accepts) = schema {
         return *accepts;
     }
@@ -228,12 +259,22 @@ impl Parameter {
     }
 
     /// Adds its names and values to a query or to cookies.
-    pub(crate) fn pairs(&self, out: &mut Pairs, value: &Value, others: &Others) -> Result<(), String> {
+    pub(crate) fn pairs(
+        &self,
+        out: &mut Pairs,
+        value: &Value,
+        others: &Others,
+    ) -> Result<(), String> {
         pairs(out, &self.name, value, (self.style, self.explode), others)
     }
 
     /// Writes its text into a path, encoded.
-    pub(crate) fn in_path(&self, out: &mut Written, value: &Value, others: &Others) -> Result<(), String> {
+    pub(crate) fn in_path(
+        &self,
+        out: &mut Written,
+        value: &Value,
+        others: &Others,
+    ) -> Result<(), String> {
         match self.style {
             Style::Label => {
                 out.push(".")?;
@@ -248,13 +289,15 @@ impl Parameter {
                     joined(out, value, ",", false, Written::encoded)
                 };
                 match value {
-                    Value::Array(items) if self.explode => {
-                        items.iter().try_for_each(|item| pair(&self.name, &plain(item).into()))
+                    Value::Array(items) if self.explode => items
+                        .iter()
+                        .try_for_each(|item| pair(&self.name, &plain(item).into())),
+                    Value::Object(members) if self.explode => {
+                        members.iter().try_for_each(|(key, value)| {
+                            others.refuse(key)?;
+                            pair(key, &plain(value).into())
+                        })
                     }
-                    Value::Object(members) if self.explode => members.iter().try_for_each(|(key, value)| {
-                        others.refuse(key)?;
-                        pair(key, &plain(value).into())
-                    }),
                     _ => pair(&self.name, value),
                 }
             }
@@ -275,19 +318,28 @@ impl Parameter {
 }
 
 /// Writes the items of a list, or the members of an object, as one text.
-fn joined(out: &mut Written, value: &Value, by: &str, explode: bool, write: Put) -> Result<(), String> {
+fn joined(
+    out: &mut Written,
+    value: &Value,
+    by: &str,
+    explode: bool,
+    write: Put,
+) -> Result<(), String> {
     let start = |out: &mut Written, at: usize| if at > 0 { out.push(by) } else { Ok(()) };
     match value {
         Value::Array(items) => items.iter().enumerate().try_for_each(|(at, item)| {
             start(out, at)?;
             write(out, &plain(item))
         }),
-        Value::Object(members) => members.iter().enumerate().try_for_each(|(at, (key, value))| {
-            start(out, at)?;
-            write(out, key)?;
-            out.push(if explode { "=" } else { by })?;
-            write(out, &plain(value))
-        }),
+        Value::Object(members) => members
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, (key, value))| {
+                start(out, at)?;
+                write(out, key)?;
+                out.push(if explode { "=" } else { by })?;
+                write(out, &plain(value))
+            }),
         _ => write(out, &plain(value)),
     }
 }
@@ -308,7 +360,9 @@ pub(crate) fn pairs(
         (Value::Object(_) | Value::Array(_), Style::Deep) => {
             deep(out, (&mut name.to_owned(), name.len()), value, others)
         }
-        (Value::Array(items), _) if explode => items.iter().try_for_each(|item| out.pair(name, &plain(item))),
+        (Value::Array(items), _) if explode => items
+            .iter()
+            .try_for_each(|item| out.pair(name, &plain(item))),
         (Value::Object(members), _) if explode => members.iter().try_for_each(|(key, value)| {
             others.refuse(key)?;
             out.pair(key, &plain(value))
@@ -325,8 +379,8 @@ pub(crate) fn pairs(
     }
 }
 
-/// `name[key]=value`, for objects in objects too; a list repeats its name. The name has the keys on the way, after as many bytes as are the
-/// parameter's own.
+/// `name[key]=value`, for objects in objects too; a list repeats its name. The name has the keys on
+/// the way, after as many bytes as are the parameter's own.
 fn deep(
     out: &mut Pairs,
     (name, own): (&mut String, usize),
@@ -376,7 +430,15 @@ mod tests {
     fn of(place: Place, style: Style, explode: bool) -> Parameter {
         let argument = "color".to_owned();
         let (required, takes_objects) = (true, true);
-        Parameter { name: argument.clone(), argument, place, style, explode, required, takes_objects }
+        Parameter {
+            name: argument.clone(),
+            argument,
+            place,
+            style,
+            explode,
+            required,
+            takes_objects,
+        }
     }
 
     fn query(parameter: &Parameter, value: &Value) -> Result<String, String> {
@@ -394,28 +456,74 @@ mod tests {
     /// The examples of the specification ("Style Examples").
     #[test]
     fn every_style_writes_texts_lists_and_objects() {
-        let values = [json!("blue"), json!(["blue", "black"]), json!({ "B": 150, "R": 100 })];
+        let values = [
+            json!("blue"),
+            json!(["blue", "black"]),
+            json!({ "B": 150, "R": 100 }),
+        ];
         for (style, explode, expected) in [
-            (Style::Matrix, false, [";color=blue", ";color=blue,black", ";color=B,150,R,100"]),
-            (Style::Matrix, true, [";color=blue", ";color=blue;color=black", ";B=150;R=100"]),
-            (Style::Label, false, [".blue", ".blue,black", ".B,150,R,100"]),
+            (
+                Style::Matrix,
+                false,
+                [";color=blue", ";color=blue,black", ";color=B,150,R,100"],
+            ),
+            (
+                Style::Matrix,
+                true,
+                [";color=blue", ";color=blue;color=black", ";B=150;R=100"],
+            ),
+            (
+                Style::Label,
+                false,
+                [".blue", ".blue,black", ".B,150,R,100"],
+            ),
             (Style::Label, true, [".blue", ".blue.black", ".B=150.R=100"]),
             (Style::Simple, false, ["blue", "blue,black", "B,150,R,100"]),
             (Style::Simple, true, ["blue", "blue,black", "B=150,R=100"]),
         ] {
             let parameter = of(Place::Path, style, explode);
-            let written = values.clone().map(|value| path(&parameter, &value).unwrap());
+            let written = values
+                .clone()
+                .map(|value| path(&parameter, &value).unwrap());
             assert_eq!(written, expected, "{style:?} {explode}");
         }
         for (style, explode, expected) in [
-            (Style::Form, false, ["color=blue", "color=blue,black", "color=B,150,R,100"]),
-            (Style::Form, true, ["color=blue", "color=blue&color=black", "B=150&R=100"]),
-            (Style::Space, false, ["color=blue", "color=blue%20black", "color=B%20150%20R%20100"]),
-            (Style::Pipe, false, ["color=blue", "color=blue%7Cblack", "color=B%7C150%7CR%7C100"]),
+            (
+                Style::Form,
+                false,
+                ["color=blue", "color=blue,black", "color=B,150,R,100"],
+            ),
+            (
+                Style::Form,
+                true,
+                ["color=blue", "color=blue&color=black", "B=150&R=100"],
+            ),
+            (
+                Style::Space,
+                false,
+                [
+                    "color=blue",
+                    "color=blue%20black",
+                    "color=B%20150%20R%20100",
+                ],
+            ),
+            (
+                Style::Pipe,
+                false,
+                [
+                    "color=blue",
+                    "color=blue%7Cblack",
+                    "color=B%7C150%7CR%7C100",
+                ],
+            ),
             (
                 Style::Deep,
                 true,
-                ["color=blue", "color=blue&color=black", "color%5BB%5D=150&color%5BR%5D=100"],
+                [
+                    "color=blue",
+                    "color=blue&color=black",
+                    "color%5BB%5D=150&color%5BR%5D=100",
+                ],
             ),
             (
                 Style::Json,
@@ -428,7 +536,9 @@ mod tests {
             ),
         ] {
             let parameter = of(Place::Query, style, explode);
-            let written = values.clone().map(|value| query(&parameter, &value).unwrap());
+            let written = values
+                .clone()
+                .map(|value| query(&parameter, &value).unwrap());
             assert_eq!(written, expected, "{style:?} {explode}");
         }
         let header = of(Place::Header, Style::Simple, true);
@@ -453,24 +563,40 @@ mod tests {
     fn no_key_is_sent_as_the_name_of_another_parameter() {
         let value = json!({ "hidden": "mine" });
         for (place, style) in [(Place::Query, Style::Form), (Place::Cookie, Style::Form)] {
-            assert!(query(&of(place, style, true), &value).unwrap_err().contains("another parameter"));
-            assert_eq!(query(&of(place, style, false), &value).unwrap(), "color=hidden,mine");
+            assert!(
+                query(&of(place, style, true), &value)
+                    .unwrap_err()
+                    .contains("another parameter")
+            );
+            assert_eq!(
+                query(&of(place, style, false), &value).unwrap(),
+                "color=hidden,mine"
+            );
         }
         assert!(
-            path(&of(Place::Path, Style::Matrix, true), &value).unwrap_err().contains("another parameter")
+            path(&of(Place::Path, Style::Matrix, true), &value)
+                .unwrap_err()
+                .contains("another parameter")
         );
         let mut deep = of(Place::Query, Style::Deep, true);
         assert_eq!(query(&deep, &value).unwrap(), "color%5Bhidden%5D=mine");
         deep.name = "hid".to_owned();
-        assert_eq!(query(&deep, &json!({ "den": 1 })).unwrap(), "hid%5Bden%5D=1");
+        assert_eq!(
+            query(&deep, &json!({ "den": 1 })).unwrap(),
+            "hid%5Bden%5D=1"
+        );
     }
 
-    /// A long key, and many empty lists below it: nothing is written of them, and nothing is made of their names.
+    /// A long key, and many empty lists below it: nothing is written of them, and nothing is made
+    /// of their names.
     #[test]
     fn long_keys_are_not_repeated_for_what_is_not_sent() {
         let items = vec![json!([]); 200_000];
         let value = json!({ "k".repeat(1 << 20): items });
-        assert_eq!(query(&of(Place::Query, Style::Deep, true), &value).unwrap(), "");
+        assert_eq!(
+            query(&of(Place::Query, Style::Deep, true), &value).unwrap(),
+            ""
+        );
     }
 
     #[test]
@@ -491,11 +617,20 @@ mod tests {
             (json!({ "enum": ["a"] }), false),
             (json!({ "const": 1 }), false),
             (json!({ "$ref": "#/components/schemas/Object" }), true),
-            (json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/components/schemas/Object" }] }), true),
-            (json!({ "oneOf": [{ "type": "string" }, { "type": "integer" }] }), false),
+            (
+                json!({ "anyOf": [{ "type": "string" }, { "$ref": "#/components/schemas/Object" }] }),
+                true,
+            ),
+            (
+                json!({ "oneOf": [{ "type": "string" }, { "type": "integer" }] }),
+                false,
+            ),
             (json!({ "allOf": [{ "type": "string" }, {}] }), false),
             (json!({ "$ref": "#/components/schemas/Loop" }), false),
-            (json!({ "allOf": vec![json!({}); ALTERNATIVES_MAX - 1] }), true),
+            (
+                json!({ "allOf": vec![json!({}); ALTERNATIVES_MAX - 1] }),
+                true,
+            ),
             (json!({ "allOf": vec![json!({}); ALTERNATIVES_MAX] }), false),
         ] {
             let described = json!({ "in": "query", "name": "q", "schema": schema });
@@ -522,7 +657,10 @@ mod tests {
             let mut value = json!({ "in": "query", "name": "q" });
             value[key] = odd;
             let why = read(&document, &value).err().map(|why| why.why()).unwrap();
-            assert!(why.contains(&format!("`{key}` that cannot be read")), "{why}");
+            assert!(
+                why.contains(&format!("`{key}` that cannot be read")),
+                "{why}"
+            );
         }
     }
 
@@ -531,9 +669,14 @@ mod tests {
         let document = Document::read(br#"{"openapi":"3.1.0","paths":{}}"#).unwrap();
         let reads = |name: &str| {
             let value = json!({ "in": "header", "name": name, "schema": { "type": "string" } });
-            read(&document, &value).map(|read| read.is_some()).map_err(|why| why.why())
+            read(&document, &value)
+                .map(|read| read.is_some())
+                .map_err(|why| why.why())
         };
-        for name in RESERVED_HEADERS.into_iter().chain(["Host", "AUTHORIZATION", "Proxy-Anything"]) {
+        for name in RESERVED_HEADERS
+            .into_iter()
+            .chain(["Host", "AUTHORIZATION", "Proxy-Anything"])
+        {
             assert_eq!(reads(name), Ok(false), "{name}");
         }
         assert_eq!(reads("X-Trace"), Ok(true));

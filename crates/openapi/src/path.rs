@@ -7,12 +7,20 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_decode, utf8_percent_encode};
 use crate::error::PARAMETERS_MAX;
 use crate::refs::Unusable;
 
-/// Times that a path is decoded to see where it leads: proxies and servers in a row may each do it once.
+/// Times that a path is decoded to see where it leads: proxies and servers in a row may each do it
+/// once.
 const DECODINGS_MAX: usize = 3;
 
 /// What is encoded of a path as the description writes it. A `%` begins what is encoded already.
-const NO_PATH: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'`').add(b'\\').add(b'^').add(b'|');
+const NO_PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'`')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'|');
 
 /// A part of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,14 +31,17 @@ pub(crate) enum Part {
     Parameter(usize),
 }
 
-/// The names of the variables in a path of the description, which has at most [`PARAMETERS_MAX`] of them, repeated ones included.
+/// The names of the variables in a path of the description, which has at most [`PARAMETERS_MAX`] of
+/// them, repeated ones included.
 pub(crate) fn variables(path: &str) -> Result<Vec<String>, Unusable> {
     let (mut names, mut count): (Vec<String>, _) = (Vec::new(), 0);
     pieces(path, |piece| {
         let Err(name) = piece else { return Ok(()) };
         count += 1;
         if count > PARAMETERS_MAX {
-            return Err(Unusable::Because(format!("its path has more than {PARAMETERS_MAX} variables")));
+            return Err(Unusable::Because(format!(
+                "its path has more than {PARAMETERS_MAX} variables"
+            )));
         }
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
@@ -74,8 +85,9 @@ fn pieces<'p>(
 ) -> Result<(), Unusable> {
     let mut rest = path;
     while let Some((text, after)) = rest.split_once('{') {
-        let (name, after) =
-            after.split_once('}').ok_or_else(|| Unusable::because("its path cannot be read"))?;
+        let (name, after) = after
+            .split_once('}')
+            .ok_or_else(|| Unusable::because("its path cannot be read"))?;
         each(Ok(text))?;
         each(Err(name))?;
         rest = after;
@@ -83,8 +95,8 @@ fn pieces<'p>(
     each(Ok(rest))
 }
 
-/// Whether a path has a step `.` or `..`, in any spelling: some servers and proxies decode a path before they resolve these, take `\` for `/`, or
-/// leave out what follows a `;`.
+/// Whether a path has a step `.` or `..`, in any spelling: some servers and proxies decode a path
+/// before they resolve these, take `\` for `/`, or leave out what follows a `;`.
 pub(crate) fn has_steps(path: &str) -> bool {
     let is_step = |step: &[u8]| matches!(step, b"." | b"..");
     let mut path = path.as_bytes().to_vec();
@@ -123,17 +135,31 @@ mod tests {
         ] {
             assert!(has_steps(path), "{path}");
         }
-        for path in
-            ["/a/b", "/a%2Fb", "/a..b/...", "/v1.2/.well-known/x", "/a;v=1/b", "/%2E%2E%2E", "/100%", "/"]
-        {
+        for path in [
+            "/a/b",
+            "/a%2Fb",
+            "/a..b/...",
+            "/v1.2/.well-known/x",
+            "/a;v=1/b",
+            "/%2E%2E%2E",
+            "/100%",
+            "/",
+        ] {
             assert!(!has_steps(path), "{path}");
         }
     }
 
     #[test]
     fn variables_are_read_up_to_their_most_and_not_beyond() {
-        let path = |count: usize| (0..count).map(|number| format!("/{{v{number}}}")).collect::<String>();
-        assert_eq!(variables(&path(PARAMETERS_MAX)).unwrap().len(), PARAMETERS_MAX);
+        let path = |count: usize| {
+            (0..count)
+                .map(|number| format!("/{{v{number}}}"))
+                .collect::<String>()
+        };
+        assert_eq!(
+            variables(&path(PARAMETERS_MAX)).unwrap().len(),
+            PARAMETERS_MAX
+        );
         let refused = variables(&path(PARAMETERS_MAX + 1)).unwrap_err().why();
         assert_eq!(refused, "its path has more than 256 variables");
         // A path of 16 MB ends there too, and so does one that repeats a variable.

@@ -1,4 +1,5 @@
-//! References within a description. Those to other documents, local files among them, are never followed.
+//! References within a description. Those to other documents, local files among them, are never
+//! followed.
 
 use serde_json::Value;
 
@@ -32,19 +33,33 @@ impl Unusable {
 
 /// A reference as people read it: one line, not too long.
 fn shown(reference: &str) -> String {
-    reference.chars().take(120).collect::<String>().escape_debug().to_string()
+    reference
+        .chars()
+        .take(120)
+        .collect::<String>()
+        .escape_debug()
+        .to_string()
 }
 
 /// What a reference of this description leads to, one step.
 pub(crate) fn target<'d>(root: &'d Value, reference: &str) -> Result<&'d Value, Unusable> {
     let pointer = reference.strip_prefix('#');
-    let pointer = pointer.ok_or(Unusable::because("it refers to another document, which is not followed"))?;
+    let pointer = pointer.ok_or(Unusable::because(
+        "it refers to another document, which is not followed",
+    ))?;
     if pointer.len() > REFERENCE_BYTES_MAX {
         return Err(Unusable::because("it has a reference that is too long"));
     }
-    let pointer = percent_encoding::percent_decode_str(pointer).decode_utf8().ok();
+    let pointer = percent_encoding::percent_decode_str(pointer)
+        .decode_utf8()
+        .ok();
     let found = pointer.and_then(|pointer| root.pointer(&pointer));
-    found.ok_or_else(|| Unusable::Because(format!("its reference `{}` leads to nothing", shown(reference))))
+    found.ok_or_else(|| {
+        Unusable::Because(format!(
+            "its reference `{}` leads to nothing",
+            shown(reference)
+        ))
+    })
 }
 
 /// An object, behind the references that lead to it.

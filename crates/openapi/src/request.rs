@@ -1,4 +1,5 @@
-//! Requests of calls: path, query, headers and body from arguments. No argument changes where a request goes.
+//! Requests of calls: path, query, headers and body from arguments. No argument changes where a
+//! request goes.
 
 use serde_json::{Map, Value};
 use url::form_urlencoded;
@@ -29,7 +30,8 @@ pub struct Request {
 impl Request {
     /// Adds a parameter to the query.
     pub fn add_query(&mut self, name: &str, value: &str) {
-        self.target.push(if self.target.contains('?') { '&' } else { '?' });
+        self.target
+            .push(if self.target.contains('?') { '&' } else { '?' });
         self.target.push_str(&encoded(name));
         self.target.push('=');
         self.target.push_str(&encoded(value));
@@ -43,26 +45,40 @@ impl Operation {
     /// What is wrong with the arguments, in words for the caller.
     pub fn request(&self, arguments: &Map<String, Value>) -> Result<Request, String> {
         self.check(arguments)?;
-        let value =
-            |parameter: &Parameter| arguments.get(&parameter.argument).filter(|value| !value.is_null());
+        let value = |parameter: &Parameter| {
+            arguments
+                .get(&parameter.argument)
+                .filter(|value| !value.is_null())
+        };
         let mut target = self.path(value)?;
         let mut query = Pairs::new("&", Written::new("its URL", TARGET_BYTES_MAX));
-        query.written.push(self.query.as_deref().unwrap_or_default())?;
+        query
+            .written
+            .push(self.query.as_deref().unwrap_or_default())?;
         let header = || Written::new("a header", HEADER_BYTES_MAX);
         let (mut headers, mut cookies) = (Vec::new(), Pairs::new("; ", header()));
         for (at, parameter) in self.parameters.iter().enumerate() {
-            let Some(value) = value(parameter) else { continue };
+            let Some(value) = value(parameter) else {
+                continue;
+            };
             parameter.check(value)?;
             match parameter.place {
                 Place::Path => {}
-                Place::Query => parameter.pairs(&mut query, value, &self.others(at, parameter, value))?,
-                Place::Cookie => parameter.pairs(&mut cookies, value, &self.others(at, parameter, value))?,
+                Place::Query => {
+                    parameter.pairs(&mut query, value, &self.others(at, parameter, value))?
+                }
+                Place::Cookie => {
+                    parameter.pairs(&mut cookies, value, &self.others(at, parameter, value))?
+                }
                 Place::Header => {
                     let mut written = header();
                     parameter.in_header(&mut written, value)?;
                     let text = written.text().to_owned();
                     if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-                        return Err(format!("`{}` must be one line of ASCII characters", parameter.argument));
+                        return Err(format!(
+                            "`{}` must be one line of ASCII characters",
+                            parameter.argument
+                        ));
                     }
                     headers.push((parameter.name.clone(), text));
                 }
@@ -76,25 +92,42 @@ impl Operation {
         if cookies.written.len() > 0 {
             headers.push(("Cookie".to_owned(), cookies.written.text().to_owned()));
         }
-        let body = self.body.as_ref().and_then(|body| Some((body, arguments.get(&body.argument)?)));
+        let body = self
+            .body
+            .as_ref()
+            .and_then(|body| Some((body, arguments.get(&body.argument)?)));
         // A body may be `null` where it is JSON; an optional one then is none.
         let body = body.filter(|(body, value)| body.required || !value.is_null());
         let body = body.map(|(body, value)| body.written(value)).transpose()?;
-        Ok(Request { method: self.method, target, headers, body })
+        Ok(Request {
+            method: self.method,
+            target,
+            headers,
+            body,
+        })
     }
 
-    /// The names that keys of a value must not become: those of all other parameters at its place, whether or not callers may pass them.
+    /// The names that keys of a value must not become: those of all other parameters at its place,
+    /// whether or not callers may pass them.
     fn others(&self, at: usize, parameter: &Parameter, value: &Value) -> Others {
         if !parameter.sends_keys(value) {
             return Others::default();
         }
-        let is_other = |(other, one): &(usize, &Parameter)| *other != at && one.place == parameter.place;
-        let names = self.parameters.iter().enumerate().filter(is_other).map(|(_, one)| one.name.as_str());
+        let is_other =
+            |(other, one): &(usize, &Parameter)| *other != at && one.place == parameter.place;
+        let names = self
+            .parameters
+            .iter()
+            .enumerate()
+            .filter(is_other)
+            .map(|(_, one)| one.name.as_str());
         if parameter.place != Place::Query {
             return Others::new(names);
         }
         let of_base = self.query.as_deref().unwrap_or_default();
-        let of_base: Vec<_> = form_urlencoded::parse(of_base.as_bytes()).map(|(name, _)| name).collect();
+        let of_base: Vec<_> = form_urlencoded::parse(of_base.as_bytes())
+            .map(|(name, _)| name)
+            .collect();
         let given = self.configured_query.iter().map(String::as_str);
         Others::new(names.chain(given).chain(of_base.iter().map(AsRef::as_ref)))
     }
@@ -111,12 +144,22 @@ impl Operation {
             return Err(format!("there is no argument `{}`", name.escape_debug()));
         }
         let is_there = |name: &str| arguments.get(name).is_some_and(|value| !value.is_null());
-        let needed = self.parameters.iter().filter(|one| one.required).map(|one| one.argument.as_str());
-        let mut absent: Vec<String> =
-            needed.filter(|name| !is_there(name)).map(|name| format!("`{name}`")).collect();
+        let needed = self
+            .parameters
+            .iter()
+            .filter(|one| one.required)
+            .map(|one| one.argument.as_str());
+        let mut absent: Vec<String> = needed
+            .filter(|name| !is_there(name))
+            .map(|name| format!("`{name}`"))
+            .collect();
         let body = body.filter(|one| one.required && !arguments.contains_key(&one.argument));
         absent.extend(body.map(|one| format!("`{}`", one.argument)));
-        if absent.is_empty() { Ok(()) } else { Err(format!("missing: {}", absent.join(", "))) }
+        if absent.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("missing: {}", absent.join(", ")))
+        }
     }
 
     /// The path, with every argument within its segment.
@@ -126,8 +169,13 @@ impl Operation {
             match part {
                 Part::Text(text) => path.push(text)?,
                 Part::Parameter(at) => {
-                    let given = self.parameters.get(*at).and_then(|one| Some((one, value(one)?)));
-                    let Some((parameter, value)) = given else { continue };
+                    let given = self
+                        .parameters
+                        .get(*at)
+                        .and_then(|one| Some((one, value(one)?)));
+                    let Some((parameter, value)) = given else {
+                        continue;
+                    };
                     let before = path.len();
                     parameter.check(value)?;
                     parameter.in_path(&mut path, value, &self.others(*at, parameter, value))?;

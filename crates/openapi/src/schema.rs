@@ -1,7 +1,9 @@
-//! Schemas of a description as JSON Schema 2020-12: those of 3.0 upgraded, references gathered in `$defs`, sizes bounded.
+//! Schemas of a description as JSON Schema 2020-12: those of 3.0 upgraded, references gathered in
+//! `$defs`, sizes bounded.
 //!
-//! What a schema of arguments says is kept. A schema of answers only describes them: APIs deviate from what they promise, and
-//! clients that check answers would lose good ones. So it names types and members, and demands nothing.
+//! What a schema of arguments says is kept. A schema of answers only describes them: APIs deviate
+//! from what they promise, and clients that check answers would lose good ones. So it names types
+//! and members, and demands nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +13,8 @@ use crate::document::{Dialect, Document};
 use crate::names::{self, Taken};
 use crate::refs::{self, Unusable};
 
-/// The longest input schema, in bytes. Definitions beyond it accept everything: the API checks its input itself.
+/// The longest input schema, in bytes. Definitions beyond it accept everything: the API checks its
+/// input itself.
 pub const INPUT_SCHEMA_BYTES_MAX: usize = 64 << 10;
 /// The longest output schema, in bytes. A tool whose answers would need more has none.
 pub const OUTPUT_SCHEMA_BYTES_MAX: usize = 24 << 10;
@@ -20,7 +23,9 @@ pub const OUTPUT_SCHEMA_BYTES_MAX: usize = 24 << 10;
 const VALUE_BYTES: usize = 6;
 
 /// The types of JSON Schema.
-const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
+const TYPES: [&str; 7] = [
+    "string", "number", "integer", "boolean", "object", "array", "null",
+];
 
 /// What a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +54,14 @@ impl<'d> Schemas<'d> {
             Direction::Output => OUTPUT_SCHEMA_BYTES_MAX,
         };
         let (named, taken, waiting) = (BTreeMap::new(), Taken::default(), VecDeque::new());
-        Self { document, direction, named, taken, waiting, left }
+        Self {
+            document,
+            direction,
+            named,
+            taken,
+            waiting,
+            left,
+        }
     }
 
     fn is_input(&self) -> bool {
@@ -57,7 +69,10 @@ impl<'d> Schemas<'d> {
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), Unusable> {
-        self.left = self.left.checked_sub(bytes + VALUE_BYTES).ok_or(Unusable::TooLarge)?;
+        self.left = self
+            .left
+            .checked_sub(bytes + VALUE_BYTES)
+            .ok_or(Unusable::TooLarge)?;
         Ok(())
     }
 
@@ -78,13 +93,20 @@ impl<'d> Schemas<'d> {
             }
         }
         if members.contains_key("$dynamicRef") || members.contains_key("$recursiveRef") {
-            return Err(Unusable::because("its schema has a `$dynamicRef`, which is not supported"));
+            return Err(Unusable::because(
+                "its schema has a `$dynamicRef`, which is not supported",
+            ));
         }
         for (key, value) in members {
             if let Some(value) = self.member(key, value)? {
                 self.spend(key.len())?;
                 out.insert(
-                    if key == "items" && value.is_array() { "prefixItems" } else { key }.to_owned(),
+                    if key == "items" && value.is_array() {
+                        "prefixItems"
+                    } else {
+                        key
+                    }
+                    .to_owned(),
                     value,
                 );
             }
@@ -93,11 +115,14 @@ impl<'d> Schemas<'d> {
         Ok(out.into())
     }
 
-    /// The value of one keyword; `None` for one that says nothing here, or that is not what JSON Schema has under its name.
+    /// The value of one keyword; `None` for one that says nothing here, or that is not what JSON
+    /// Schema has under its name.
     fn member(&mut self, key: &str, value: &Value) -> Result<Option<Value>, Unusable> {
         Ok(match key {
             "properties" | "patternProperties" | "dependentSchemas" => {
-                let Value::Object(schemas) = value else { return Ok(None) };
+                let Value::Object(schemas) = value else {
+                    return Ok(None);
+                };
                 let mut out = Map::new();
                 for (name, schema) in schemas {
                     if self.is_of_other_way(schema) {
@@ -110,7 +135,9 @@ impl<'d> Schemas<'d> {
             }
             "items" if value.is_array() => self.list(value)?,
             "items" | "contentSchema" => Some(self.convert(value)?),
-            "additionalProperties" if self.is_input() || value.is_object() => Some(self.convert(value)?),
+            "additionalProperties" if self.is_input() || value.is_object() => {
+                Some(self.convert(value)?)
+            }
             "allOf" | "anyOf" | "prefixItems" => self.list(value)?,
             "type" => types(value),
             "title" | "description" => self.text(value)?,
@@ -133,9 +160,14 @@ impl<'d> Schemas<'d> {
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
                 value.is_number().then(|| value.clone())
             }
-            "multipleOf" => value.as_f64().is_some_and(|number| number > 0.0).then(|| value.clone()),
-            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties" | "maxProperties"
-            | "minContains" | "maxContains" => value.is_u64().then(|| value.clone()),
+            "multipleOf" => value
+                .as_f64()
+                .is_some_and(|number| number > 0.0)
+                .then(|| value.clone()),
+            "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
+            | "maxProperties" | "minContains" | "maxContains" => {
+                value.is_u64().then(|| value.clone())
+            }
             "uniqueItems" | "deprecated" => value.is_boolean().then(|| value.clone()),
             "dependentRequired" => Some(self.whole(value)?).filter(is_dependent_required),
             _ => None,
@@ -143,13 +175,18 @@ impl<'d> Schemas<'d> {
     }
 
     fn list(&mut self, value: &Value) -> Result<Option<Value>, Unusable> {
-        let Some(schemas) = value.as_array().filter(|schemas| !schemas.is_empty()) else { return Ok(None) };
-        let converted: Result<Vec<_>, _> = schemas.iter().map(|schema| self.convert(schema)).collect();
+        let Some(schemas) = value.as_array().filter(|schemas| !schemas.is_empty()) else {
+            return Ok(None);
+        };
+        let converted: Result<Vec<_>, _> =
+            schemas.iter().map(|schema| self.convert(schema)).collect();
         Ok(Some(converted?.into()))
     }
 
     fn text(&mut self, value: &Value) -> Result<Option<Value>, Unusable> {
-        let Some(text) = value.as_str() else { return Ok(None) };
+        let Some(text) = value.as_str() else {
+            return Ok(None);
+        };
         self.spend(text.len())?;
         Ok(Some(text.into()))
     }
@@ -175,12 +212,19 @@ impl<'d> Schemas<'d> {
     }
 
     /// What 3.0 writes in another way, and what depends on several keywords.
-    fn upgrade(&mut self, from: &Map<String, Value>, out: &mut Map<String, Value>) -> Result<(), Unusable> {
+    fn upgrade(
+        &mut self,
+        from: &Map<String, Value>,
+        out: &mut Map<String, Value>,
+    ) -> Result<(), Unusable> {
         let is = |key: &str| from.get(key) == Some(&Value::Bool(true));
         if !self.is_input() {
             // Alternatives need not exclude each other.
             if let Some(alternatives) = from.get("oneOf").filter(|_| !out.contains_key("anyOf")) {
-                out.extend(self.list(alternatives)?.map(|list| ("anyOf".to_owned(), list)));
+                out.extend(
+                    self.list(alternatives)?
+                        .map(|list| ("anyOf".to_owned(), list)),
+                );
             }
             if out.contains_key("type") {
                 admit_null(out);
@@ -190,7 +234,9 @@ impl<'d> Schemas<'d> {
         if let Some(Value::Array(names)) = from.get("required") {
             self.spend(names.len())?;
             let hidden = |name: &str| {
-                let property = from.get("properties").and_then(|properties| properties.get(name));
+                let property = from
+                    .get("properties")
+                    .and_then(|properties| properties.get(name));
                 property.is_some_and(|property| self.is_of_other_way(property))
             };
             let mut needed: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
@@ -202,15 +248,19 @@ impl<'d> Schemas<'d> {
                 self.spend(needed.iter().map(|name| name.len() + 4).sum())?;
             }
         }
-        for (exclusive, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        for (exclusive, bound) in [
+            ("exclusiveMinimum", "minimum"),
+            ("exclusiveMaximum", "maximum"),
+        ] {
             if is(exclusive)
                 && let Some(value) = out.remove(bound)
             {
                 out.insert(exclusive.to_owned(), value);
             }
         }
-        if let Some(example) =
-            from.get("example").filter(|example| !example.is_object() && !example.is_array())
+        if let Some(example) = from
+            .get("example")
+            .filter(|example| !example.is_object() && !example.is_array())
         {
             let example = self.whole(example)?;
             out.insert("examples".to_owned(), json!([example]));
@@ -225,14 +275,23 @@ impl<'d> Schemas<'d> {
         Ok(())
     }
 
-    /// Whether a property is only for the other way: `readOnly` ones are in answers, `writeOnly` ones in requests.
+    /// Whether a property is only for the other way: `readOnly` ones are in answers, `writeOnly`
+    /// ones in requests.
     fn is_of_other_way(&self, property: &Value) -> bool {
-        let flag = if self.is_input() { "readOnly" } else { "writeOnly" };
+        let flag = if self.is_input() {
+            "readOnly"
+        } else {
+            "writeOnly"
+        };
         property.get(flag) == Some(&Value::Bool(true))
     }
 
     /// Puts words about an argument into its schema, before those that it has.
-    pub(crate) fn describe(&mut self, schema: &mut Value, mut words: String) -> Result<(), Unusable> {
+    pub(crate) fn describe(
+        &mut self,
+        schema: &mut Value,
+        mut words: String,
+    ) -> Result<(), Unusable> {
         if words.is_empty() {
             return Ok(());
         }
@@ -240,7 +299,9 @@ impl<'d> Schemas<'d> {
         if let Value::Bool(_) = schema {
             *schema = json!({});
         }
-        let Some(members) = schema.as_object_mut() else { return Ok(()) };
+        let Some(members) = schema.as_object_mut() else {
+            return Ok(());
+        };
         if let Some(Value::String(own)) = members.get("description").filter(|own| **own != words) {
             words = format!("{words} {own}");
         }
@@ -255,7 +316,10 @@ impl<'d> Schemas<'d> {
             return Ok(name);
         }
         // A definition that is nothing but a way back to itself would be an endless one.
-        refs::object(&self.document.root, refs::target(&self.document.root, reference)?)?;
+        refs::object(
+            &self.document.root,
+            refs::target(&self.document.root, reference)?,
+        )?;
         let name = names::of_definition(reference, &mut self.taken);
         self.spend(2 * name.len() + 32)?;
         self.named.insert(reference.to_owned(), name.clone());
@@ -265,12 +329,16 @@ impl<'d> Schemas<'d> {
 
     /// The bytes that were written, those of what was given up included.
     pub(crate) fn spent(&self) -> usize {
-        let all = if self.is_input() { INPUT_SCHEMA_BYTES_MAX } else { OUTPUT_SCHEMA_BYTES_MAX };
+        let all = if self.is_input() {
+            INPUT_SCHEMA_BYTES_MAX
+        } else {
+            OUTPUT_SCHEMA_BYTES_MAX
+        };
         all - self.left
     }
 
-    /// The definitions that the converted schemas need, those of definitions included: the nearest first. In a schema of arguments
-    /// those beyond the bound accept everything.
+    /// The definitions that the converted schemas need, those of definitions included: the nearest
+    /// first. In a schema of arguments those beyond the bound accept everything.
     pub(crate) fn definitions(&mut self) -> Result<Map<String, Value>, Unusable> {
         let mut out = Map::new();
         while let Some(reference) = self.waiting.pop_front() {
@@ -293,7 +361,8 @@ impl<'d> Schemas<'d> {
 /// Whether a schema is one of bytes, which JSON has no text for.
 pub(crate) fn is_binary(schema: &Map<String, Value>) -> bool {
     schema.get("format").and_then(Value::as_str) == Some("binary")
-        || schema.get("contentMediaType").and_then(Value::as_str) == Some("application/octet-stream")
+        || schema.get("contentMediaType").and_then(Value::as_str)
+            == Some("application/octet-stream")
 }
 
 /// The types that JSON Schema has.
@@ -302,7 +371,11 @@ fn types(value: &Value) -> Option<Value> {
     match value {
         Value::String(name) => known(&name.as_str()).then(|| value.clone()),
         Value::Array(names) if names.len() <= TYPES.len() => {
-            let mut names: Vec<&str> = names.iter().filter_map(Value::as_str).filter(known).collect();
+            let mut names: Vec<&str> = names
+                .iter()
+                .filter_map(Value::as_str)
+                .filter(known)
+                .collect();
             names.sort_unstable();
             names.dedup();
             (!names.is_empty()).then(|| json!(names))
@@ -313,7 +386,9 @@ fn types(value: &Value) -> Option<Value> {
 
 fn is_dependent_required(value: &Value) -> bool {
     let is_list = |value: &Value| {
-        let names = value.as_array().map(|names| names.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
+        let names = value
+            .as_array()
+            .map(|names| names.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
         names.flatten().is_some_and(|mut names| {
             let count = names.len();
             names.sort_unstable();
@@ -321,7 +396,9 @@ fn is_dependent_required(value: &Value) -> bool {
             names.len() == count
         })
     };
-    value.as_object().is_some_and(|members| members.values().all(is_list))
+    value
+        .as_object()
+        .is_some_and(|members| members.values().all(is_list))
 }
 
 /// Has a schema accept `null` too.
@@ -363,7 +440,10 @@ mod tests {
     #[test]
     fn schemas_of_3_0_become_2020_12() {
         for (from, to) in [
-            (json!({ "type": "string", "nullable": true }), json!({ "type": ["string", "null"] })),
+            (
+                json!({ "type": "string", "nullable": true }),
+                json!({ "type": ["string", "null"] }),
+            ),
             (
                 json!({ "type": "string", "nullable": true, "enum": ["a"] }),
                 json!({ "type": ["string", "null"], "enum": ["a", null] }),
@@ -376,7 +456,10 @@ mod tests {
                 json!({ "type": "number", "minimum": 0, "exclusiveMinimum": true, "maximum": 9, "exclusiveMaximum": false }),
                 json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 9 }),
             ),
-            (json!({ "type": "string", "example": "x" }), json!({ "type": "string", "examples": ["x"] })),
+            (
+                json!({ "type": "string", "example": "x" }),
+                json!({ "type": "string", "examples": ["x"] }),
+            ),
             (
                 json!({ "type": "string", "format": "binary" }),
                 json!({ "type": "string", "contentEncoding": "base64" }),
@@ -391,7 +474,10 @@ mod tests {
                 json!({ "type": "file", "required": true, "minLength": "3", "enum": [], "xml": {}, "discriminator": {}, "x-a": 1, "$id": "a" }),
                 json!({}),
             ),
-            (json!({ "items": [{ "type": "string" }] }), json!({ "prefixItems": [{ "type": "string" }] })),
+            (
+                json!({ "items": [{ "type": "string" }] }),
+                json!({ "prefixItems": [{ "type": "string" }] }),
+            ),
             (json!(7), json!({})),
         ] {
             assert_eq!(converted("3.0.3", Direction::Input, &from), to, "{from}");
@@ -428,7 +514,10 @@ mod tests {
         );
         let mut schemas = Schemas::new(&document, Direction::Input);
         let node = json!({ "$ref": "#/components/schemas/Node", "description": "Here." });
-        assert_eq!(schemas.convert(&node), Ok(json!({ "$ref": "#/$defs/Node", "description": "Here." })));
+        assert_eq!(
+            schemas.convert(&node),
+            Ok(json!({ "$ref": "#/$defs/Node", "description": "Here." }))
+        );
         let all = json!({ "Node": { "type": "object", "properties": {
             "next": { "$ref": "#/$defs/Node" }, "of": { "$ref": "#/$defs/a_1Node" } } },
             "a_1Node": { "type": "string" } });
@@ -442,7 +531,10 @@ mod tests {
             ("#/components/schemas/Loop", "circle"),
         ] {
             let mut schemas = Schemas::new(&document, Direction::Input);
-            let refused = schemas.convert(&json!({ "items": { "$ref": reference } })).unwrap_err().why();
+            let refused = schemas
+                .convert(&json!({ "items": { "$ref": reference } }))
+                .unwrap_err()
+                .why();
             assert!(refused.contains(why), "{reference}: {refused}");
         }
     }
@@ -453,19 +545,36 @@ mod tests {
         let size = |direction, bytes| {
             let document = document("3.1.0", &json!({ "Big": choice(bytes) }));
             let mut schemas = Schemas::new(&document, direction);
-            let of = schemas.convert(&json!({ "$ref": "#/components/schemas/Big" })).unwrap();
+            let of = schemas
+                .convert(&json!({ "$ref": "#/components/schemas/Big" }))
+                .unwrap();
             assert_eq!(of, json!({ "$ref": "#/$defs/Big" }));
-            schemas.definitions().map(|all: Map<String, Value>| Value::from(all).to_string().len())
+            schemas
+                .definitions()
+                .map(|all: Map<String, Value>| Value::from(all).to_string().len())
         };
-        assert!(size(Direction::Input, INPUT_SCHEMA_BYTES_MAX - 200).unwrap() > INPUT_SCHEMA_BYTES_MAX - 200);
+        assert!(
+            size(Direction::Input, INPUT_SCHEMA_BYTES_MAX - 200).unwrap()
+                > INPUT_SCHEMA_BYTES_MAX - 200
+        );
         // Beyond the bound it accepts everything.
-        assert_eq!(size(Direction::Input, INPUT_SCHEMA_BYTES_MAX), Ok(r#"{"Big":{}}"#.len()));
+        assert_eq!(
+            size(Direction::Input, INPUT_SCHEMA_BYTES_MAX),
+            Ok(r#"{"Big":{}}"#.len())
+        );
         let document = document("3.1.0", &json!({}));
         let inline = |direction, bytes| Schemas::new(&document, direction).convert(&choice(bytes));
-        assert_eq!(inline(Direction::Input, INPUT_SCHEMA_BYTES_MAX), Err(Unusable::TooLarge));
+        assert_eq!(
+            inline(Direction::Input, INPUT_SCHEMA_BYTES_MAX),
+            Err(Unusable::TooLarge)
+        );
         let described = |bytes: usize| json!({ "description": "x".repeat(bytes) });
         let mut schemas = Schemas::new(&document, Direction::Output);
-        assert!(schemas.convert(&described(OUTPUT_SCHEMA_BYTES_MAX - 200)).is_ok());
+        assert!(
+            schemas
+                .convert(&described(OUTPUT_SCHEMA_BYTES_MAX - 200))
+                .is_ok()
+        );
         assert_eq!(schemas.convert(&described(200)), Err(Unusable::TooLarge));
     }
 }

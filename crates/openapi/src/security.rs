@@ -52,7 +52,8 @@ impl Credential {
         }
     }
 
-    /// A key as the API asks for it, under the scheme's own name; `None` where it takes more than a key.
+    /// A key as the API asks for it, under the scheme's own name; `None` where it takes more than a
+    /// key.
     #[must_use]
     pub fn sent(&self, key: &str) -> Option<Sent> {
         let header = |name: &str, value: String| Some(Sent::Header(name.to_owned(), value));
@@ -69,14 +70,22 @@ impl Credential {
 }
 
 impl Document {
-    /// Credentials that the API asks for, by its security schemes. Schemes that cannot be read are left out.
+    /// Credentials that the API asks for, by its security schemes. Schemes that cannot be read are
+    /// left out.
     #[must_use]
     pub fn credentials(&self) -> Vec<Credential> {
-        let schemes = self.root.pointer("/components/securitySchemes").and_then(Value::as_object);
-        let read = schemes.into_iter().flatten().take(SCHEMES_MAX).filter_map(|(_, scheme)| {
-            let scheme = refs::object(&self.root, scheme).ok()?;
-            credential(scheme)
-        });
+        let schemes = self
+            .root
+            .pointer("/components/securitySchemes")
+            .and_then(Value::as_object);
+        let read = schemes
+            .into_iter()
+            .flatten()
+            .take(SCHEMES_MAX)
+            .filter_map(|(_, scheme)| {
+                let scheme = refs::object(&self.root, scheme).ok()?;
+                credential(scheme)
+            });
         read.collect()
     }
 }
@@ -88,7 +97,13 @@ fn credential(scheme: &Value) -> Option<Credential> {
         "mutualTLS" => return Some(Credential::Certificate),
         _ => {}
     }
-    let shown = |name: &str| name.chars().take(64).collect::<String>().escape_debug().to_string();
+    let shown = |name: &str| {
+        name.chars()
+            .take(64)
+            .collect::<String>()
+            .escape_debug()
+            .to_string()
+    };
     // Names of schemes are read in letters of any case (RFC 9110, 11.1).
     if let Some(http) = scheme.get("scheme").and_then(Value::as_str) {
         return Some(Credential::Authorization(shown(http)));
@@ -130,11 +145,27 @@ mod tests {
         assert_eq!(document.credentials(), expected);
         let words: Vec<String> = expected.iter().map(Credential::advice).collect();
         let sent: Vec<_> = expected.iter().map(|one| one.sent("${K}")).collect();
-        let header = |name: &str, value: &str| Some(Sent::Header(name.to_owned(), value.to_owned()));
+        let header =
+            |name: &str, value: &str| Some(Sent::Header(name.to_owned(), value.to_owned()));
         let key = header("X-Key", "${K}");
         let query = Some(Sent::Query("key".to_owned(), "${K}".to_owned()));
         let bearer = header("Authorization", "Bearer ${K}");
-        assert_eq!(sent, [key.clone(), query, header("Cookie", "sid=${K}"), bearer, None, key, None]);
-        assert!(words[0].contains("X-Key") && words[1].contains("`query`") && words[3].contains("Bearer"));
+        assert_eq!(
+            sent,
+            [
+                key.clone(),
+                query,
+                header("Cookie", "sid=${K}"),
+                bearer,
+                None,
+                key,
+                None
+            ]
+        );
+        assert!(
+            words[0].contains("X-Key")
+                && words[1].contains("`query`")
+                && words[3].contains("Bearer")
+        );
     }
 }

@@ -6,8 +6,11 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 /// Characters that are not percent-encoded: the unreserved ones of RFC 3986.
-pub(crate) const UNRESERVED: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(crate) const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// A value as one text.
 pub(crate) fn plain(value: &Value) -> Cow<'_, str> {
@@ -20,8 +23,9 @@ pub(crate) fn plain(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// A part of a request while it is written. One key of an argument may be repeated for each item of a list, so that a part can be far
-/// longer than its arguments: what would go beyond the bound is not written.
+/// A part of a request while it is written. One key of an argument may be repeated for each item of
+/// a list, so that a part can be far longer than its arguments: what would go beyond the bound is
+/// not written.
 pub(crate) struct Written {
     /// Which part, in words for the caller.
     part: &'static str,
@@ -36,7 +40,11 @@ pub(crate) type Put = fn(&mut Written, &str) -> Result<(), String>;
 impl Written {
     /// Nothing yet, of a part that may have this many bytes.
     pub(crate) fn new(part: &'static str, max: usize) -> Self {
-        Self { part, max, bytes: Vec::new() }
+        Self {
+            part,
+            max,
+            bytes: Vec::new(),
+        }
     }
 
     /// Writes bytes.
@@ -112,8 +120,9 @@ impl Pairs {
     }
 }
 
-/// The names of other parameters of the same place, as servers may compare them. No key of an argument becomes a name among these:
-/// else a caller would set an argument that is preset, hidden or a credential.
+/// The names of other parameters of the same place, as servers may compare them. No key of an
+/// argument becomes a name among these: else a caller would set an argument that is preset, hidden
+/// or a credential.
 #[derive(Default)]
 pub(crate) struct Others(Vec<String>);
 
@@ -133,9 +142,14 @@ impl Others {
         let folded = folded(name);
         // `owner[]` and `owner[x]` are spellings of `owner` for some servers.
         let is_in = |name: &str, other: &str| {
-            name.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+            name.strip_prefix(other)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
         };
-        if self.0.iter().any(|other| is_in(&folded, other) || is_in(other, &folded)) {
+        if self
+            .0
+            .iter()
+            .any(|other| is_in(&folded, other) || is_in(other, &folded))
+        {
             let shown: String = name.chars().take(64).collect();
             return Err(format!(
                 "a key would be sent as `{}`, which is the name of another parameter",
@@ -149,7 +163,11 @@ impl Others {
 /// A name as servers may compare it: many read `apiKey`, `api_key`, `api.key` and `API-KEY` as one.
 fn folded(name: &str) -> String {
     let kept = |c: &char| !matches!(c, '_' | '-' | '.') && !c.is_whitespace() && !c.is_control();
-    name.chars().filter(kept).flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    name.chars()
+        .filter(kept)
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 #[cfg(test)]
@@ -161,7 +179,10 @@ mod tests {
         let mut written = Written::new("its body", 4);
         assert_eq!(written.push("abc"), Ok(()));
         let refused = written.encoded("ü").unwrap_err();
-        assert_eq!(refused, "the request would be too long: its body may have at most 4 bytes");
+        assert_eq!(
+            refused,
+            "the request would be too long: its body may have at most 4 bytes"
+        );
         assert_eq!((written.push("d"), written.push("")), (Ok(()), Ok(())));
         assert!(written.push("e").is_err());
         assert_eq!(written.text(), "abcd");
@@ -170,13 +191,27 @@ mod tests {
     #[test]
     fn a_name_of_another_parameter_is_refused_in_every_spelling() {
         let others = Others::new(["apiKey", "filter[owner]"].into_iter());
-        for name in ["apiKey", "APIKEY", "api_key", "api.key", " api-key", "api_key[]", "apiKey[x]"] {
+        for name in [
+            "apiKey",
+            "APIKEY",
+            "api_key",
+            "api.key",
+            " api-key",
+            "api_key[]",
+            "apiKey[x]",
+        ] {
             assert!(others.refuse(name).is_err(), "{name}");
         }
         for name in ["filter[owner]", "filter[OWNER][x]", "filter"] {
             assert!(others.refuse(name).is_err(), "{name}");
         }
-        for name in ["key", "apiKeys", "filter[x]", "filters", "filter[ownership]"] {
+        for name in [
+            "key",
+            "apiKeys",
+            "filter[x]",
+            "filters",
+            "filter[ownership]",
+        ] {
             assert_eq!(others.refuse(name), Ok(()), "{name}");
         }
         assert_eq!(Others::default().refuse("any"), Ok(()));

@@ -1,4 +1,5 @@
-//! YAML as JSON: the events of one document as values, within bounds. What aliases repeat counts each time.
+//! YAML as JSON: the events of one document as values, within bounds. What aliases repeat counts
+//! each time.
 
 use std::collections::HashMap;
 
@@ -9,8 +10,11 @@ use crate::error::{DEPTH_MAX, DescriptionError, EXPANDED_BYTES_MAX, VALUES_MAX};
 
 /// Reads the first document of a text.
 pub(crate) fn read(text: &str) -> Result<Value, DescriptionError> {
-    let mut reader =
-        Reader { parser: Parser::new_from_str(text), anchors: HashMap::new(), read: Extent::default() };
+    let mut reader = Reader {
+        parser: Parser::new_from_str(text),
+        anchors: HashMap::new(),
+        read: Extent::default(),
+    };
     loop {
         let (event, span) = reader.next()?;
         match event {
@@ -52,7 +56,10 @@ struct Counted {
 
 impl<'t> Reader<'t> {
     fn next(&mut self) -> Result<(Event<'t>, Span), DescriptionError> {
-        let next = self.parser.next_event().unwrap_or(Ok((Event::StreamEnd, Span::default())));
+        let next = self
+            .parser
+            .next_event()
+            .unwrap_or(Ok((Event::StreamEnd, Span::default())));
         next.map_err(|error| DescriptionError::Syntax {
             line: error.marker().line().max(1),
             why: error.info().to_owned(),
@@ -65,36 +72,68 @@ impl<'t> Reader<'t> {
         if self.read.values > VALUES_MAX {
             return Err(DescriptionError::TooManyValues);
         }
-        if self.read.bytes > EXPANDED_BYTES_MAX { Err(DescriptionError::TooMuchText) } else { Ok(()) }
+        if self.read.bytes > EXPANDED_BYTES_MAX {
+            Err(DescriptionError::TooMuchText)
+        } else {
+            Ok(())
+        }
     }
 
     fn count_text(&mut self, text: &str) -> Result<(), DescriptionError> {
-        self.count(Extent { values: 0, bytes: text.len() })
+        self.count(Extent {
+            values: 0,
+            bytes: text.len(),
+        })
     }
 
-    fn value(&mut self, event: Event<'t>, span: Span, depth: usize) -> Result<Counted, DescriptionError> {
-        let wrong = |why: &str| DescriptionError::Syntax { line: span.start.line(), why: why.to_owned() };
+    fn value(
+        &mut self,
+        event: Event<'t>,
+        span: Span,
+        depth: usize,
+    ) -> Result<Counted, DescriptionError> {
+        let wrong = |why: &str| DescriptionError::Syntax {
+            line: span.start.line(),
+            why: why.to_owned(),
+        };
         if depth > DEPTH_MAX {
             return Err(DescriptionError::TooDeep);
         }
         let before = self.read;
-        self.count(Extent { values: 1, bytes: 0 })?;
+        self.count(Extent {
+            values: 1,
+            bytes: 0,
+        })?;
         let mut below = 0;
         let (value, anchor) = match event {
             Event::Alias(id) => {
-                let known = self.anchors.get(&id).map(|known| (known.extent, known.depth));
+                let known = self
+                    .anchors
+                    .get(&id)
+                    .map(|known| (known.extent, known.depth));
                 let (extent, inside) = known.ok_or_else(|| wrong("an alias has no anchor"))?;
                 if depth + inside > DEPTH_MAX {
                     return Err(DescriptionError::TooDeep);
                 }
                 // Counted before it is copied.
                 self.count(extent)?;
-                return self.anchors.get(&id).cloned().ok_or_else(|| wrong("an alias has no anchor"));
+                return self
+                    .anchors
+                    .get(&id)
+                    .cloned()
+                    .ok_or_else(|| wrong("an alias has no anchor"));
             }
             Event::Scalar(text, style, anchor, tag) => {
                 self.count_text(&text)?;
                 let is_plain = style == ScalarStyle::Plain && tag.is_none();
-                (if is_plain { scalar(&text) } else { Value::String(text.into_owned()) }, anchor)
+                (
+                    if is_plain {
+                        scalar(&text)
+                    } else {
+                        Value::String(text.into_owned())
+                    },
+                    anchor,
+                )
             }
             Event::SequenceStart(anchor, _) => {
                 let mut items = Vec::new();
@@ -135,9 +174,15 @@ impl<'t> Reader<'t> {
             | Event::SequenceEnd
             | Event::MappingEnd => return Err(wrong("a value is missing")),
         };
-        let extent =
-            Extent { values: self.read.values - before.values, bytes: self.read.bytes - before.bytes };
-        let read = Counted { value, extent, depth: below };
+        let extent = Extent {
+            values: self.read.values - before.values,
+            bytes: self.read.bytes - before.bytes,
+        };
+        let read = Counted {
+            value,
+            extent,
+            depth: below,
+        };
         if anchor > 0 {
             self.count(extent)?;
             self.anchors.insert(anchor, read.clone());
@@ -157,12 +202,16 @@ fn scalar(text: &str) -> Value {
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c));
     let number = is_number.then(|| {
         let whole = text.parse::<i64>().map(Value::from).ok();
-        whole.or_else(|| text.parse::<u64>().map(Value::from).ok()).or_else(|| {
-            let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
-            number.map(Value::from)
-        })
+        whole
+            .or_else(|| text.parse::<u64>().map(Value::from).ok())
+            .or_else(|| {
+                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+                number.map(Value::from)
+            })
     });
-    number.flatten().unwrap_or_else(|| Value::String(text.to_owned()))
+    number
+        .flatten()
+        .unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 #[cfg(test)]
@@ -176,7 +225,10 @@ mod tests {
     fn scalars_keys_and_aliases_are_read_as_json_has_them() {
         let text = "a: &x {n: 1, t: 'yes', f: 1.5, on: true, z: ~, big: 18446744073709551615}\nb: *x\n200: [*x, \"7\", 2024-01-01]\n";
         let x = json!({ "n": 1, "t": "yes", "f": 1.5, "on": true, "z": null, "big": u64::MAX });
-        assert_eq!(read(text), Ok(json!({ "a": x, "b": x, "200": [x, "7", "2024-01-01"] })));
+        assert_eq!(
+            read(text),
+            Ok(json!({ "a": x, "b": x, "200": [x, "7", "2024-01-01"] }))
+        );
         assert_eq!(read(""), Ok(json!(null)));
     }
 
@@ -185,7 +237,10 @@ mod tests {
         let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..12 {
             let inner = format!("*a{}", level - 1);
-            text.push_str(&format!("a{level}: &a{level} [{}]\n", [inner.as_str(); 10].join(", ")));
+            text.push_str(&format!(
+                "a{level}: &a{level} [{}]\n",
+                [inner.as_str(); 10].join(", ")
+            ));
         }
         assert_eq!(read(&text), Err(DescriptionError::TooManyValues));
     }
@@ -194,20 +249,34 @@ mod tests {
     fn texts_that_aliases_repeat_end_at_the_bound() {
         // The text itself, the copy for its aliases, and theirs; keys have the rest.
         let text = |aliases: usize, bytes: usize| {
-            format!("x: &a \"{}\"\ny: [{}]\n", "t".repeat(bytes), vec!["*a"; aliases].join(", "))
+            format!(
+                "x: &a \"{}\"\ny: [{}]\n",
+                "t".repeat(bytes),
+                vec!["*a"; aliases].join(", ")
+            )
         };
         let (copies, keys) = (62, 2);
         let longest = (EXPANDED_BYTES_MAX - keys) / (copies + 2);
         assert!(read(&text(copies, longest)).is_ok());
-        assert_eq!(read(&text(copies, longest + 1)), Err(DescriptionError::TooMuchText));
-        assert_eq!(read(&text(490_000, 8 << 20)), Err(DescriptionError::TooMuchText));
+        assert_eq!(
+            read(&text(copies, longest + 1)),
+            Err(DescriptionError::TooMuchText)
+        );
+        assert_eq!(
+            read(&text(490_000, 8 << 20)),
+            Err(DescriptionError::TooMuchText)
+        );
     }
 
     #[test]
     fn depths_of_anchors_and_their_aliases_add_up() {
         // Each anchor lies in a list of 90, whose innermost is the anchor before it.
         let level = |number: usize, inner: &str, depth: usize| {
-            format!("a{number}: &a{number} {}{inner}{}\n", "[".repeat(depth), "]".repeat(depth))
+            format!(
+                "a{number}: &a{number} {}{inner}{}\n",
+                "[".repeat(depth),
+                "]".repeat(depth)
+            )
         };
         let two = |depth: usize| level(0, "x", 50) + &level(1, "*a0", depth);
         assert!(read(&two(DEPTH_MAX - 1 - 50)).is_ok());
@@ -222,7 +291,11 @@ mod tests {
     #[test]
     fn what_is_no_yaml_has_a_line() {
         for text in ["a: [1\nb: 2\n", "a: *nowhere\n", "? [a]\n: 1\n"] {
-            assert!(matches!(read(text), Err(DescriptionError::Syntax { .. })), "{text}: {:?}", read(text));
+            assert!(
+                matches!(read(text), Err(DescriptionError::Syntax { .. })),
+                "{text}: {:?}",
+                read(text)
+            );
         }
     }
 }

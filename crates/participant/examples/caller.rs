@@ -1,4 +1,5 @@
-//! Calls the tool `add` of `echo-server`, by a request or, where its capabilities allow no more, by a proposal; prints the result.
+//! Calls the tool `add` of `echo-server`, by a request or, where its capabilities allow no more, by
+//! a proposal; prints the result.
 //!
 //! ```text
 //! PORTMOOT_TOKEN=... cargo run -p portmoot-participant --example caller

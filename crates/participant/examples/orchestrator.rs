@@ -4,13 +4,15 @@
 //! PORTMOOT_TOKEN=... cargo run -p portmoot-participant --example orchestrator -- rules.json
 //! ```
 //!
-//! A rule has the kind of the call, its proposers and its targets. `*` stands for any characters, as in capabilities:
+//! A rule has the kind of the call, its proposers and its targets. `*` stands for any characters,
+//! as in capabilities:
 //!
 //! ```json
 //! [{ "kind": "mcp/request:tools/call:echo", "from": ["untrusted-*"], "to": ["echo-server"] }]
 //! ```
 //!
-//! Its participant needs capabilities for the calls that its rules cover; the gateway enforces them.
+//! Its participant needs capabilities for the calls that its rules cover; the gateway enforces
+//! them.
 #![allow(clippy::print_stdout)]
 
 use portmoot_participant::{
@@ -44,7 +46,9 @@ impl Rule {
     }
 
     fn covers(&self, proposal: &IncomingProposal) -> bool {
-        let (Ok(kind), Ok(by)) = (proposal.request_kind(), KindRef::parse(BY)) else { return false };
+        let (Ok(kind), Ok(by)) = (proposal.request_kind(), KindRef::parse(BY)) else {
+            return false;
+        };
         KindRef::parse(&kind).is_ok_and(|kind| self.call.admits_to(kind, &proposal.to()))
             && self.proposer.admits_to(by, &[proposal.from()])
     }
@@ -52,16 +56,22 @@ impl Rule {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let file = std::env::args().nth(1).ok_or("usage: orchestrator RULES.json")?;
+    let file = std::env::args()
+        .nth(1)
+        .ok_or("usage: orchestrator RULES.json")?;
     let specs: Vec<RuleSpec> = serde_json::from_str(&std::fs::read_to_string(file)?)?;
-    let rules = specs.iter().map(Rule::compile).collect::<Result<Vec<_>, _>>()?;
+    let rules = specs
+        .iter()
+        .map(Rule::compile)
+        .collect::<Result<Vec<_>, _>>()?;
     let spec = ParticipantSpec::from_env().receiving(Mode::DirectedAndProposals);
     let orchestrator = Participant::connect(spec).await?;
     println!("{} rules, as {}", rules.len(), orchestrator.you().id);
     let mut events = orchestrator.events();
     while let Some(event) = events.next().await {
         match event {
-            Event::Proposal(proposal) => match rules.iter().position(|rule| rule.covers(&proposal)) {
+            Event::Proposal(proposal) => match rules.iter().position(|rule| rule.covers(&proposal))
+            {
                 Some(number) => {
                     println!("rule {}: {}", number + 1, title(&proposal));
                     let orchestrator = orchestrator.clone();
@@ -72,7 +82,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Event::Lagged(count) => {
                 println!("{count} events were dropped; proposals among them are left to people")
             }
-            Event::Disconnected { why, is_final: true } => return Err(why.into()),
+            Event::Disconnected {
+                why,
+                is_final: true,
+            } => return Err(why.into()),
             _ => {}
         }
     }
@@ -88,6 +101,8 @@ async fn approve(orchestrator: &Participant, proposal: &IncomingProposal) {
 }
 
 fn title(proposal: &IncomingProposal) -> String {
-    let kind = proposal.request_kind().unwrap_or_else(|_| proposal.call.method().to_owned());
+    let kind = proposal
+        .request_kind()
+        .unwrap_or_else(|_| proposal.call.method().to_owned());
     visible::line(&format!("{} by {}", kind, proposal.from()))
 }

@@ -1,11 +1,13 @@
-//! A client of an MCP server over HTTP, through the server's tool `proxy` if it has one: lists everything, or calls one tool.
+//! A client of an MCP server over HTTP, through the server's tool `proxy` if it has one: lists
+//! everything, or calls one tool.
 //!
 //! ```text
 //! PORTMOOT_TOKEN=... cargo run -p portmoot-participant --example proxy_client -- http://127.0.0.1:7070/mcp
 //! PORTMOOT_TOKEN=... cargo run -p portmoot-participant --example proxy_client -- http://127.0.0.1:7070/mcp demo_echo '{"text": "hello"}'
 //! ```
 //!
-//! The lists are those of one moment. A program that runs longer gives the methods of notifications to `ProxyClient::notified`.
+//! The lists are those of one moment. A program that runs longer gives the methods of notifications
+//! to `ProxyClient::notified`.
 #![allow(clippy::print_stdout)]
 
 use std::collections::HashMap;
@@ -30,15 +32,29 @@ const ANSWER: Duration = Duration::from_secs(60);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let url = args.next().ok_or("usage: proxy_client URL [TOOL [ARGUMENTS as JSON]]")?;
+    let url = args
+        .next()
+        .ok_or("usage: proxy_client URL [TOOL [ARGUMENTS as JSON]]")?;
     let client = ProxyClient::detect(Session::open(url).await?).await?;
-    println!("{}", client.tool().map_or("directly".to_owned(), |tool| format!("through `{tool}`")));
+    println!(
+        "{}",
+        client
+            .tool()
+            .map_or("directly".to_owned(), |tool| format!("through `{tool}`"))
+    );
     if let Some(tool) = args.next() {
-        let arguments: Box<RawValue> = serde_json::from_str(&args.next().unwrap_or_else(|| "{}".into()))?;
-        println!("{}", visible::lines(client.call_tool(&tool, &arguments).await?.get()));
+        let arguments: Box<RawValue> =
+            serde_json::from_str(&args.next().unwrap_or_else(|| "{}".into()))?;
+        println!(
+            "{}",
+            visible::lines(client.call_tool(&tool, &arguments).await?.get())
+        );
     } else {
-        for list in [client.list_tools().await?, client.list_resources().await?, client.list_prompts().await?]
-        {
+        for list in [
+            client.list_tools().await?,
+            client.list_resources().await?,
+            client.list_prompts().await?,
+        ] {
             for one in &*list {
                 println!("{:?} {}", one.list(), visible::line(one.key()));
             }
@@ -56,7 +72,11 @@ struct Answers(Waiting);
 
 impl Answers {
     fn settle(&self, number: u64, outcome: Result<Bytes, CallError>) -> Flow {
-        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let waiting = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&number);
         match waiting.map(|waiting| waiting.send(outcome)) {
             Some(_) => Flow::Settled,
             None => Flow::Noise,
@@ -73,24 +93,34 @@ struct Answer<'a> {
 }
 
 impl Inbox for Answers {
-    /// Takes answers. Notifications and questions of the server, which have a method, leave the request open.
+    /// Takes answers. Notifications and questions of the server, which have a method, leave the
+    /// request open.
     fn frame(&self, frame: Bytes, _about: Option<u64>) -> Flow {
         match serde_json::from_slice::<Answer<'_>>(&frame) {
-            Ok(Answer { id: Some(number), result, error }) if result.is_some() || error.is_some() => {
-                self.settle(number, Ok(frame.clone()))
-            }
+            Ok(Answer {
+                id: Some(number),
+                result,
+                error,
+            }) if result.is_some() || error.is_some() => self.settle(number, Ok(frame.clone())),
             _ => Flow::Open,
         }
     }
 
     fn failed(&self, request: u64, error: LinkError) {
         let sent_nothing = matches!(error, LinkError::Unreachable(_) | LinkError::Untrusted(_));
-        let why = if sent_nothing { CallError::NotConnected } else { CallError::Lost };
+        let why = if sent_nothing {
+            CallError::NotConnected
+        } else {
+            CallError::Lost
+        };
         self.settle(request, Err(why));
     }
 
     fn closed(&self, _why: LinkError) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
     }
 }
 
@@ -117,15 +147,28 @@ impl Session {
         };
         let answers = Arc::new(Answers::default());
         let link = Link::http(&spec, Arc::<Answers>::clone(&answers))?;
-        let session = Self { link, answers, next: AtomicU64::new(1) };
+        let session = Self {
+            link,
+            answers,
+            next: AtomicU64::new(1),
+        };
         let info = json!({ "name": "proxy_client", "version": env!("CARGO_PKG_VERSION") });
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
-        let result = session.request("initialize", &to_raw_value(&params)?).await?;
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        let result = session
+            .request("initialize", &to_raw_value(&params)?)
+            .await?;
         let result: serde_json::Value = serde_json::from_str(result.get())?;
-        let version = result.get("protocolVersion").and_then(|version| version.as_str());
-        session.link.set_version(version.ok_or("the handshake has no version")?);
+        let version = result
+            .get("protocolVersion")
+            .and_then(|version| version.as_str());
+        session
+            .link
+            .set_version(version.ok_or("the handshake has no version")?);
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        session.link.send(ready.to_string().into(), SendMeta::default())?;
+        session
+            .link
+            .send(ready.to_string().into(), SendMeta::default())?;
         session.link.flush().await;
         Ok(session)
     }
@@ -135,14 +178,28 @@ impl Requester for Session {
     async fn request(&self, method: &str, params: &RawValue) -> Result<Box<RawValue>, CallError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (outcome, answer) = oneshot::channel();
-        self.answers.0.lock().unwrap_or_else(PoisonError::into_inner).insert(number, outcome);
-        let frame = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":{method:?},"params":{params}}}"#);
-        self.link.send(frame.into(), SendMeta::request(number)).map_err(|_| CallError::Busy)?;
-        let answer = tokio::time::timeout(ANSWER, answer).await.map_err(|_| CallError::Timeout)?;
+        self.answers
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(number, outcome);
+        let frame =
+            format!(r#"{{"jsonrpc":"2.0","id":{number},"method":{method:?},"params":{params}}}"#);
+        self.link
+            .send(frame.into(), SendMeta::request(number))
+            .map_err(|_| CallError::Busy)?;
+        let answer = tokio::time::timeout(ANSWER, answer)
+            .await
+            .map_err(|_| CallError::Timeout)?;
         let frame = answer.map_err(|_| CallError::Lost)??;
         match serde_json::from_slice(&frame) {
-            Ok(Answer { error: Some(error), .. }) => Err(CallError::Answered(error)),
-            Ok(Answer { result: Some(result), .. }) => Ok(result.to_owned()),
+            Ok(Answer {
+                error: Some(error), ..
+            }) => Err(CallError::Answered(error)),
+            Ok(Answer {
+                result: Some(result),
+                ..
+            }) => Ok(result.to_owned()),
             _ => Err(CallError::Lost),
         }
     }

@@ -1,16 +1,19 @@
-//! A reviewer at the terminal: shows each proposal; `y` makes the call, any other answer rejects the proposal.
+//! A reviewer at the terminal: shows each proposal; `y` makes the call, any other answer rejects
+//! the proposal.
 //!
 //! ```text
 //! PORTMOOT_TOKEN=... cargo run -p portmoot-participant --example reviewer
 //! ```
 //!
-//! Its participant needs `mcp/request:*`, or the part of it that it reviews. Proposals are untrusted text: control
-//! characters and marks that turn the direction of writing are escaped.
+//! Its participant needs `mcp/request:*`, or the part of it that it reviews. Proposals are
+//! untrusted text: control characters and marks that turn the direction of writing are escaped.
 #![allow(clippy::print_stdout)]
 
 use std::io::{BufRead, Write, stdin, stdout};
 
-use portmoot_participant::{CallError, Event, IncomingProposal, Mode, Participant, ParticipantSpec, visible};
+use portmoot_participant::{
+    CallError, Event, IncomingProposal, Mode, Participant, ParticipantSpec, visible,
+};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,10 +31,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                     "y" | "yes" => reviewer.fulfil(&proposal, None).await,
                     _ => reviewer.reject(proposal.id(), "the reviewer said no").await,
                 };
-                println!("{}", printable(outcome.map(|result| result.get().to_owned())));
+                println!(
+                    "{}",
+                    printable(outcome.map(|result| result.get().to_owned()))
+                );
             }
             Event::Lagged(count) => println!("{count} events were dropped"),
-            Event::Disconnected { why, is_final: true } => return Err(why.into()),
+            Event::Disconnected {
+                why,
+                is_final: true,
+            } => return Err(why.into()),
             _ => {}
         }
     }

@@ -4,7 +4,8 @@
 //! PORTMOOT_TOKEN=... cargo run -p portmoot-participant --example untrusted_agent -- echo-server echo '{"text": "hello"}'
 //! ```
 //!
-//! Its participant needs `mcp/proposal:tools/call`. With `mcp/request:tools/call` the same program makes the call itself.
+//! Its participant needs `mcp/proposal:tools/call`. With `mcp/request:tools/call` the same program
+//! makes the call itself.
 #![allow(clippy::print_stdout)]
 
 use portmoot_participant::{CallMode, Participant, ParticipantSpec, visible};
@@ -17,7 +18,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(target), Some(tool)) = (args.next(), args.next()) else {
         return Err("usage: untrusted_agent TARGET TOOL [ARGUMENTS as JSON]".into());
     };
-    let arguments: Box<RawValue> = serde_json::from_str(&args.next().unwrap_or_else(|| "{}".into()))?;
+    let arguments: Box<RawValue> =
+        serde_json::from_str(&args.next().unwrap_or_else(|| "{}".into()))?;
     let params = json!({ "name": tool, "arguments": arguments });
     let spec = ParticipantSpec::from_env();
     let proposal_timeout = spec.proposal_timeout;

@@ -1,4 +1,5 @@
-//! Strict check of one envelope, as a participant makes it before it acts (MCPx v0.1, 4.3): for bridges and tests.
+//! Strict check of one envelope, as a participant makes it before it acts (MCPx v0.1, 4.3): for
+//! bridges and tests.
 
 use bytes::Bytes;
 use wire::mcpx::check::{Act, Mismatch, strict};
@@ -15,8 +16,8 @@ pub enum CheckError {
     Mismatch(#[from] Mismatch),
 }
 
-/// Reads a message and checks it as strictly as a participant must. `docs/envelope.schema.json` is the same as far as a schema
-/// can say it, and `docs/mcpx-vectors.json` has cases.
+/// Reads a message and checks it as strictly as a participant must. `docs/envelope.schema.json` is
+/// the same as far as a schema can say it, and `docs/mcpx-vectors.json` has cases.
 ///
 /// # Errors
 /// [`CheckError`].

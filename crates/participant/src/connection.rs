@@ -1,5 +1,5 @@
-//! Connection of a participant: dialing a gateway (MCPx v0.1, section 6.2), reading, writing, and reconnecting when the connection
-//! breaks, after waits that grow.
+//! Connection of a participant: dialing a gateway (MCPx v0.1, section 6.2), reading, writing, and
+//! reconnecting when the connection breaks, after waits that grow.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes, client::IntoClientRequest, http::Response};
+use tokio_tungstenite::tungstenite::{
+    Error, Message, Utf8Bytes, client::IntoClientRequest, http::Response,
+};
 
 use crate::dial::{self, Socket};
 use crate::error::ConnectError;
@@ -29,7 +31,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The gateway's close code when another connection of the same participant took over.
 const REPLACED: u16 = 4001;
 
-/// Keeps the participant connected, first over this socket, until `stop` is set or an attempt fails for good.
+/// Keeps the participant connected, first over this socket, until `stop` is set or an attempt fails
+/// for good.
 pub(crate) async fn run(shared: Arc<Shared>, first: WebSocket, mut stop: watch::Receiver<bool>) {
     let mut socket = Some(first);
     let mut backoff = Backoff::default();
@@ -61,7 +64,10 @@ pub(crate) async fn run(shared: Arc<Shared>, first: WebSocket, mut stop: watch::
 }
 
 /// Waits for this; `None` when the participant is to stop first.
-async fn unless_stopped<T>(stop: &mut watch::Receiver<bool>, work: impl Future<Output = T>) -> Option<T> {
+async fn unless_stopped<T>(
+    stop: &mut watch::Receiver<bool>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     tokio::select! {
         done = work => Some(done),
         () = stopped(stop) => None,
@@ -73,7 +79,11 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-async fn connection(shared: &Arc<Shared>, socket: WebSocket, stop: watch::Receiver<bool>) -> ConnectError {
+async fn connection(
+    shared: &Arc<Shared>,
+    socket: WebSocket,
+    stop: watch::Receiver<bool>,
+) -> ConnectError {
     let (sink, stream) = socket.split();
     let (outgoing, queue) = mpsc::channel(SEND_QUEUE_MAX);
     let (ping, pings) = mpsc::channel(1);
@@ -81,7 +91,10 @@ async fn connection(shared: &Arc<Shared>, socket: WebSocket, stop: watch::Receiv
     let welcome_is_late = async {
         let mut state = shared.state.subscribe();
         let connected = state.wait_for(|state| *state == ConnectionState::Connected);
-        if timeout(shared.spec.connect_timeout, connected).await.is_ok() {
+        if timeout(shared.spec.connect_timeout, connected)
+            .await
+            .is_ok()
+        {
             std::future::pending::<()>().await;
         }
     };
@@ -121,7 +134,9 @@ async fn read(
 fn closed(frame: Option<CloseFrame>) -> ConnectError {
     match frame {
         Some(frame) if u16::from(frame.code) == REPLACED => ConnectError::Replaced,
-        Some(frame) => ConnectError::Broken(format!("{} ({})", frame.reason, u16::from(frame.code))),
+        Some(frame) => {
+            ConnectError::Broken(format!("{} ({})", frame.reason, u16::from(frame.code)))
+        }
         None => ConnectError::Broken("the gateway closed the connection".to_owned()),
     }
 }
@@ -182,8 +197,8 @@ const FIRST: Duration = Duration::from_millis(250);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Waits that double up to a limit. Each is shortened at random, to half of it at most, so that many participants do not
-/// reconnect at once.
+/// Waits that double up to a limit. Each is shortened at random, to half of it at most, so that
+/// many participants do not reconnect at once.
 #[derive(Debug, Default)]
 struct Backoff {
     attempts: u32,
@@ -192,7 +207,9 @@ struct Backoff {
 impl Backoff {
     /// The next wait. `random` is any random number.
     fn next(&mut self, random: u32) -> Duration {
-        let whole = FIRST.saturating_mul(1 << self.attempts.min(16)).min(LONGEST);
+        let whole = FIRST
+            .saturating_mul(1 << self.attempts.min(16))
+            .min(LONGEST);
         self.attempts = self.attempts.saturating_add(1);
         whole / 2 + (whole / 2).mul_f64(f64::from(random) / f64::from(u32::MAX))
     }
@@ -220,10 +237,17 @@ async fn dial_again(shared: &Shared) -> Result<WebSocket, ConnectError> {
     dial_since(&shared.spec, since).await
 }
 
-async fn dial_since(spec: &ParticipantSpec, since: Option<Cursor>) -> Result<WebSocket, ConnectError> {
+async fn dial_since(
+    spec: &ParticipantSpec,
+    since: Option<Cursor>,
+) -> Result<WebSocket, ConnectError> {
     let address = spec.address(since)?;
     let dialed = timeout(spec.connect_timeout, open(spec, &address));
-    dialed.await.unwrap_or_else(|_| Err(ConnectError::Unreachable("connecting took too long".to_owned())))
+    dialed.await.unwrap_or_else(|_| {
+        Err(ConnectError::Unreachable(
+            "connecting took too long".to_owned(),
+        ))
+    })
 }
 
 async fn open(spec: &ParticipantSpec, address: &Uri) -> Result<WebSocket, ConnectError> {
@@ -253,11 +277,18 @@ async fn open(spec: &ParticipantSpec, address: &Uri) -> Result<WebSocket, Connec
 fn refused(response: Response<Option<Vec<u8>>>) -> ConnectError {
     let (head, body) = response.into_parts();
     let body = Bytes::from(body.unwrap_or_default());
-    let message: String = String::from_utf8_lossy(&body).trim().chars().take(MESSAGE_CHARS).collect();
+    let message: String = String::from_utf8_lossy(&body)
+        .trim()
+        .chars()
+        .take(MESSAGE_CHARS)
+        .collect();
     match head.status {
         StatusCode::UNAUTHORIZED => ConnectError::Unauthenticated(message),
         StatusCode::FORBIDDEN => ConnectError::Forbidden(message),
-        status => ConnectError::Http { status: status.as_u16(), message },
+        status => ConnectError::Http {
+            status: status.as_u16(),
+            message,
+        },
     }
 }
 

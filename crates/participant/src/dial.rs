@@ -11,7 +11,8 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Time that an address has before the next one is tried beside it (RFC 8305, "Connection Attempt Delay").
+/// Time that an address has before the next one is tried beside it (RFC 8305, "Connection Attempt
+/// Delay").
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 
 /// A connection to a gateway, with or without TLS.
@@ -26,10 +27,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Socket for T {}
 pub(crate) async fn connect(address: &Uri, tls: &ClientTls) -> io::Result<Box<dyn Socket>> {
     let host = address.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_secure = address.scheme_str() == Some("wss");
-    let port = address.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+    let port = address
+        .port_u16()
+        .unwrap_or(if is_secure { 443 } else { 80 });
     let stream = first_of(lookup_host((host, port)).await?).await?;
     stream.set_nodelay(true)?;
-    Ok(if is_secure { Box::new(tls.connect(host, stream).await?) } else { Box::new(stream) })
+    Ok(if is_secure {
+        Box::new(tls.connect(host, stream).await?)
+    } else {
+        Box::new(stream)
+    })
 }
 
 /// A connection to the first of these addresses that answers.
@@ -69,10 +76,20 @@ mod tests {
     async fn the_first_address_that_answers_is_the_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let open = listener.local_addr().unwrap();
-        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        // No address of this block is anyone's (RFC 5737): a packet to it has no answer, or the network refuses it.
+        let closed = TcpListener::bind("127.0.0.1:0")
+            .await
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        // No address of this block is anyone's (RFC 5737): a packet to it has no answer, or the
+        // network refuses it.
         let silent: SocketAddr = "192.0.2.1:9".parse().unwrap();
-        for addresses in [vec![open], vec![closed, open], vec![silent, open], vec![closed, silent, open]] {
+        for addresses in [
+            vec![open],
+            vec![closed, open],
+            vec![silent, open],
+            vec![closed, silent, open],
+        ] {
             let stream = first_of(addresses.clone().into_iter()).await.unwrap();
             assert_eq!(stream.peer_addr().unwrap(), open, "{addresses:?}");
         }

@@ -71,7 +71,11 @@ pub struct RpcError {
 impl RpcError {
     /// An error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), data: Value::Null }
+        Self {
+            code,
+            message: message.into(),
+            data: Value::Null,
+        }
     }
 
     /// The method is not supported.

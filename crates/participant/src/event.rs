@@ -10,7 +10,8 @@ use wire::mcpx::{Envelope, Head};
 pub struct IncomingProposal {
     /// The envelope as it arrived.
     pub envelope: Envelope,
-    /// The proposed method and params, for review. A participant must not run a call because it was proposed.
+    /// The proposed method and params, for review. A participant must not run a call because it was
+    /// proposed.
     pub call: Call,
 }
 
@@ -42,8 +43,8 @@ impl IncomingProposal {
     }
 }
 
-/// Something that happened in the topic, or to the connection. Texts of others may contain any character;
-/// [`visible`](crate::visible) makes them safe for a terminal.
+/// Something that happened in the topic, or to the connection. Texts of others may contain any
+/// character; [`visible`](crate::visible) makes them safe for a terminal.
 #[derive(Debug, Clone)]
 pub enum Event {
     /// The participant is in the topic: after each connect, and again when its capabilities change.
@@ -53,8 +54,9 @@ pub enum Event {
         /// The other participants.
         others: Vec<ParticipantInfo>,
     },
-    /// Envelopes from before this connection, oldest first, where the topic keeps some: after the first connect the latest ones,
-    /// after another connect those that the participant has missed. No request among them was run.
+    /// Envelopes from before this connection, oldest first, where the topic keeps some: after the
+    /// first connect the latest ones, after another connect those that the participant has missed.
+    /// No request among them was run.
     History {
         /// Each as the event that it would have been.
         past: Vec<Self>,
@@ -78,7 +80,8 @@ pub enum Event {
     },
     /// A participant proposed a call.
     Proposal(Box<IncomingProposal>),
-    /// A proposal changed its state, as the gateway reports it to the proposer and to all that receive proposals.
+    /// A proposal changed its state, as the gateway reports it to the proposer and to all that
+    /// receive proposals.
     ProposalState {
         /// The proposal's id.
         proposal: String,
@@ -129,8 +132,9 @@ pub enum Event {
 impl Event {
     /// Roughly how many bytes it occupies.
     pub(crate) fn bytes(&self) -> usize {
-        let seen =
-            |seen: &ParticipantInfo| seen.capabilities.iter().map(String::len).sum::<usize>() + seen.id.len();
+        let seen = |seen: &ParticipantInfo| {
+            seen.capabilities.iter().map(String::len).sum::<usize>() + seen.id.len()
+        };
         let content = match self {
             Self::Welcomed { you, others } => seen(you) + others.iter().map(seen).sum::<usize>(),
             Self::Joined(participant) | Self::Changed(participant) | Self::Left(participant) => {
@@ -140,7 +144,15 @@ impl Event {
             // The call of a proposal is a copy.
             Self::Proposal(proposal) => 2 * proposal.envelope.frame().len(),
             Self::Other(envelope) => envelope.frame().len(),
-            Self::ProposalState { proposal, to, by, reason, fulfilment, absent, .. } => {
+            Self::ProposalState {
+                proposal,
+                to,
+                by,
+                reason,
+                fulfilment,
+                absent,
+                ..
+            } => {
                 let len = |text: &Option<String>| text.as_ref().map_or(0, String::len);
                 let absent: usize = absent.iter().map(String::len).sum();
                 proposal.len() + to.len() + len(by) + len(reason) + len(fulfilment) + absent

@@ -17,9 +17,12 @@ use crate::error::{CallError, ConnectError};
 use crate::proposal::{Proposal, result};
 use crate::protocol::Cursor;
 use crate::shared::{ConnectionState, Pending, Shared};
-use crate::{event::IncomingProposal, pending::PendingRequest, spec::ParticipantSpec, subscribers::Events};
+use crate::{
+    event::IncomingProposal, pending::PendingRequest, spec::ParticipantSpec, subscribers::Events,
+};
 
-/// A participant of one topic. Clones are the same participant; it leaves the topic when the last one is dropped.
+/// A participant of one topic. Clones are the same participant; it leaves the topic when the last
+/// one is dropped.
 #[derive(Clone)]
 pub struct Participant(Arc<Handle>);
 
@@ -46,8 +49,8 @@ pub enum CallMode {
 }
 
 impl Participant {
-    /// Joins a topic and waits for the welcome. When the connection breaks later, the participant reconnects, with growing
-    /// waits.
+    /// Joins a topic and waits for the welcome. When the connection breaks later, the participant
+    /// reconnects, with growing waits.
     ///
     /// Must be called within a tokio runtime.
     ///
@@ -60,7 +63,11 @@ impl Participant {
         let first_events = Mutex::new(Some(shared.subscribe()));
         let (stop, stopped) = watch::channel(false);
         tokio::spawn(run(Arc::clone(&shared), socket, stopped));
-        let participant = Self(Arc::new(Handle { shared, first_events, stop }));
+        let participant = Self(Arc::new(Handle {
+            shared,
+            first_events,
+            stop,
+        }));
         match timeout(connect_timeout, participant.connected()).await {
             Ok(Ok(())) => Ok(participant),
             Ok(Err(why)) => Err(why),
@@ -74,7 +81,9 @@ impl Participant {
     /// Why it will not reconnect.
     pub async fn connected(&self) -> Result<(), ConnectError> {
         let mut state = self.0.shared.state.subscribe();
-        let settled = state.wait_for(|state| *state != ConnectionState::Connecting).await;
+        let settled = state
+            .wait_for(|state| *state != ConnectionState::Connecting)
+            .await;
         match settled.as_deref() {
             Ok(ConnectionState::Closed(why)) => Err(why.clone()),
             Ok(ConnectionState::Connected | ConnectionState::Connecting) => Ok(()),
@@ -94,13 +103,28 @@ impl Participant {
     /// Its id and capabilities, by the latest welcome.
     #[must_use]
     pub fn you(&self) -> ParticipantInfo {
-        self.0.shared.protocol.lock().roster.you.clone().unwrap_or_default()
+        self.0
+            .shared
+            .protocol
+            .lock()
+            .roster
+            .you
+            .clone()
+            .unwrap_or_default()
     }
 
     /// The other participants of the topic, by id.
     #[must_use]
     pub fn others(&self) -> Vec<ParticipantInfo> {
-        self.0.shared.protocol.lock().roster.others.values().cloned().collect()
+        self.0
+            .shared
+            .protocol
+            .lock()
+            .roster
+            .others
+            .values()
+            .cloned()
+            .collect()
     }
 
     /// The number of protocol violations of each participant.
@@ -116,35 +140,45 @@ impl Participant {
         self.0.shared.protocol.lock().cursor
     }
 
-    /// Subscribes to events. The first subscription begins with the first welcome, a later one with the next event.
+    /// Subscribes to events. The first subscription begins with the first welcome, a later one with
+    /// the next event.
     #[must_use]
     pub fn events(&self) -> Events {
         let first = self.0.first_events.lock().take();
         first.unwrap_or_else(|| self.0.shared.subscribe())
     }
 
-    /// Sends a chat message to the topic; returns the envelope's id. A refusal of the gateway arrives as
-    /// [`Event::Refused`](crate::Event::Refused).
+    /// Sends a chat message to the topic; returns the envelope's id. A refusal of the gateway
+    /// arrives as [`Event::Refused`](crate::Event::Refused).
     ///
     /// # Errors
     /// [`CallError::NotConnected`] or [`CallError::Busy`]; nothing was sent.
     pub fn chat(&self, text: &str) -> Result<String, CallError> {
-        let payload = Chat { text: text.into(), format: Format::Plain }.payload();
+        let payload = Chat {
+            text: text.into(),
+            format: Format::Plain,
+        }
+        .payload();
         self.0.shared.send(None, CHAT, &[], None, &payload)
     }
 
-    /// Sends a chat message that names these participants; returns the envelope's id. Participants that receive the whole topic get
-    /// it too.
+    /// Sends a chat message that names these participants; returns the envelope's id. Participants
+    /// that receive the whole topic get it too.
     ///
     /// # Errors
     /// As [`Participant::chat`].
     pub fn chat_to(&self, to: &[&str], text: &str) -> Result<String, CallError> {
-        let payload = Chat { text: text.into(), format: Format::Plain }.payload();
+        let payload = Chat {
+            text: text.into(),
+            format: Format::Plain,
+        }
+        .payload();
         self.0.shared.send(None, CHAT, to, None, &payload)
     }
 
-    /// Sends an envelope of any kind to these participants, or to all if `to` is empty; returns its id. The payload must
-    /// be a JSON object. It is not checked against the kind; receivers check it.
+    /// Sends an envelope of any kind to these participants, or to all if `to` is empty; returns its
+    /// id. The payload must be a JSON object. It is not checked against the kind; receivers check
+    /// it.
     ///
     /// # Errors
     /// As [`Participant::chat`], and [`CallError::Invalid`].
@@ -155,17 +189,21 @@ impl Participant {
         correlation_id: Option<&str>,
         payload: &(impl Serialize + ?Sized),
     ) -> Result<String, CallError> {
-        let payload = to_raw_value(payload).map_err(|error| CallError::Invalid(error.to_string()))?;
-        self.0.shared.send(None, kind, to, correlation_id, payload.get().as_bytes())
+        let payload =
+            to_raw_value(payload).map_err(|error| CallError::Invalid(error.to_string()))?;
+        self.0
+            .shared
+            .send(None, kind, to, correlation_id, payload.get().as_bytes())
     }
 
-    /// Sends an MCP request and waits for the result. Null params are left out. Only `to` may answer.
+    /// Sends an MCP request and waits for the result. Null params are left out. Only `to` may
+    /// answer.
     ///
     /// The request is sent even if the latest welcome does not allow it; the gateway decides.
     ///
     /// # Errors
-    /// [`CallError::Answered`], [`CallError::Refused`], [`CallError::Timeout`], [`CallError::Lost`], or an error that says
-    /// that nothing was sent.
+    /// [`CallError::Answered`], [`CallError::Refused`], [`CallError::Timeout`],
+    /// [`CallError::Lost`], or an error that says that nothing was sent.
     pub async fn request(
         &self,
         to: &str,
@@ -173,7 +211,8 @@ impl Participant {
         params: &(impl Serialize + ?Sized),
     ) -> Result<Box<RawValue>, CallError> {
         let params = raw(params)?;
-        self.send_request(&[to], method, params.as_deref(), None).await
+        self.send_request(&[to], method, params.as_deref(), None)
+            .await
     }
 
     /// Sends an MCP notification, such as `notifications/initialized`; returns the envelope's id.
@@ -187,11 +226,17 @@ impl Participant {
         params: &(impl Serialize + ?Sized),
     ) -> Result<String, CallError> {
         let params = raw(params)?;
-        let payload = rpc::notification(method, params.as_deref().map(|params| params.get().as_bytes()));
-        self.0.shared.send(None, &format!("mcp/request:{method}"), to, None, &payload)
+        let payload = rpc::notification(
+            method,
+            params.as_deref().map(|params| params.get().as_bytes()),
+        );
+        self.0
+            .shared
+            .send(None, &format!("mcp/request:{method}"), to, None, &payload)
     }
 
-    /// Proposes a call for another participant to make (MCPx v0.1, 3.2). [`Proposal::outcome`] waits for the result.
+    /// Proposes a call for another participant to make (MCPx v0.1, 3.2). [`Proposal::outcome`]
+    /// waits for the result.
     ///
     /// # Errors
     /// As [`Participant::send`].
@@ -212,10 +257,21 @@ impl Participant {
             }
         });
         let id = shared.envelope_id();
-        let updates = shared.protocol.lock().pending.add_proposal(&id, owned(to), request_kind)?;
+        let updates = shared
+            .protocol
+            .lock()
+            .pending
+            .add_proposal(&id, owned(to), request_kind)?;
         // From here on, dropping it removes it from the pending ones.
-        let pending = Pending { id: id.clone(), shared: Arc::clone(shared) };
-        let proposal = Proposal { pending, updates, ended: None };
+        let pending = Pending {
+            id: id.clone(),
+            shared: Arc::clone(shared),
+        };
+        let proposal = Proposal {
+            pending,
+            updates,
+            ended: None,
+        };
         shared.send(Some(id), &kind, to, None, &payload)?;
         Ok(proposal)
     }
@@ -234,7 +290,10 @@ impl Participant {
         let shared = &self.0.shared;
         let (call, _) = shared.call(method, params.as_deref())?;
         let protocol = shared.protocol.lock();
-        for (head, mode) in [(Head::Request, CallMode::Request), (Head::Proposal, CallMode::Propose)] {
+        for (head, mode) in [
+            (Head::Request, CallMode::Request),
+            (Head::Proposal, CallMode::Propose),
+        ] {
             if protocol.roster.allows(&kind(&call, head)?, &[to]) {
                 return Ok(Some(mode));
             }
@@ -242,11 +301,12 @@ impl Participant {
         Ok(None)
     }
 
-    /// Makes a call in the way that [`Participant::call_mode`] returns: as a request, or as a proposal whose outcome it
-    /// waits for.
+    /// Makes a call in the way that [`Participant::call_mode`] returns: as a request, or as a
+    /// proposal whose outcome it waits for.
     ///
     /// # Errors
-    /// [`CallError::NotAllowed`] when neither is allowed; else as [`Participant::request`] or [`Proposal::outcome`].
+    /// [`CallError::NotAllowed`] when neither is allowed; else as [`Participant::request`] or
+    /// [`Proposal::outcome`].
     pub async fn call(
         &self,
         to: &str,
@@ -255,32 +315,48 @@ impl Participant {
     ) -> Result<Box<RawValue>, CallError> {
         let params = raw(params)?;
         match self.call_mode(to, method, &params)? {
-            Some(CallMode::Request) => self.send_request(&[to], method, params.as_deref(), None).await,
-            Some(CallMode::Propose) => {
-                self.propose(&[to], method, &params)?.outcome(self.0.shared.spec.proposal_timeout).await
+            Some(CallMode::Request) => {
+                self.send_request(&[to], method, params.as_deref(), None)
+                    .await
             }
-            None => Err(CallError::NotAllowed { kind: format!("mcp/request:{method}") }),
+            Some(CallMode::Propose) => {
+                self.propose(&[to], method, &params)?
+                    .outcome(self.0.shared.spec.proposal_timeout)
+                    .await
+            }
+            None => Err(CallError::NotAllowed {
+                kind: format!("mcp/request:{method}"),
+            }),
         }
     }
 
-    /// Fulfils a proposal (MCPx v0.1, 3.2.1): makes the call with the proposed params, or with these instead, and waits
-    /// for the answer.
+    /// Fulfils a proposal (MCPx v0.1, 3.2.1): makes the call with the proposed params, or with
+    /// these instead, and waits for the answer.
     ///
     /// # Errors
-    /// As [`Participant::request`]; [`CallError::Invalid`] if the proposal addresses no participant.
+    /// As [`Participant::request`]; [`CallError::Invalid`] if the proposal addresses no
+    /// participant.
     pub async fn fulfil(
         &self,
         proposal: &IncomingProposal,
         params: Option<&RawValue>,
     ) -> Result<Box<RawValue>, CallError> {
-        let proposed =
-            proposal.call.params().and_then(|params| serde_json::from_slice::<Box<RawValue>>(params).ok());
+        let proposed = proposal
+            .call
+            .params()
+            .and_then(|params| serde_json::from_slice::<Box<RawValue>>(params).ok());
         let params = params.or(proposed.as_deref());
-        self.send_request(&proposal.to(), proposal.call.method(), params, Some(proposal.id())).await
+        self.send_request(
+            &proposal.to(),
+            proposal.call.method(),
+            params,
+            Some(proposal.id()),
+        )
+        .await
     }
 
-    /// Rejects a proposal, so that its proposer does not wait for it. MCPx has no kind for this: it is a tool of the
-    /// gateway.
+    /// Rejects a proposal, so that its proposer does not wait for it. MCPx has no kind for this: it
+    /// is a tool of the gateway.
     ///
     /// # Errors
     /// As [`Participant::request`].
@@ -295,7 +371,9 @@ impl Participant {
         self.0.stop.send_replace(true);
         let mut state = self.0.shared.state.subscribe();
         // Fails only without a sender, which `self` holds.
-        let _ = state.wait_for(|state| matches!(state, ConnectionState::Closed(_))).await;
+        let _ = state
+            .wait_for(|state| matches!(state, ConnectionState::Closed(_)))
+            .await;
     }
 
     pub(crate) async fn send_request(
@@ -307,16 +385,32 @@ impl Participant {
     ) -> Result<Box<RawValue>, CallError> {
         let shared = &self.0.shared;
         if to.is_empty() {
-            return Err(CallError::Invalid("a request needs an addressee".to_owned()));
+            return Err(CallError::Invalid(
+                "a request needs an addressee".to_owned(),
+            ));
         }
         let (call, rpc_id) = shared.call(method, params)?;
         let kind = kind(&call, Head::Request)?;
         let (outcome, receiver) = oneshot::channel();
         let id = shared.envelope_id();
-        let request = PendingRequest { to: owned(to), kind: kind.clone(), rpc_id, outcome };
+        let request = PendingRequest {
+            to: owned(to),
+            kind: kind.clone(),
+            rpc_id,
+            outcome,
+        };
         shared.protocol.lock().pending.add_request(&id, request)?;
-        let pending = Pending { id, shared: Arc::clone(shared) };
-        shared.send(Some(pending.id.clone()), &kind, to, correlation_id, call.message().frame())?;
+        let pending = Pending {
+            id,
+            shared: Arc::clone(shared),
+        };
+        shared.send(
+            Some(pending.id.clone()),
+            &kind,
+            to,
+            correlation_id,
+            call.message().frame(),
+        )?;
         match timeout(shared.spec.request_timeout, receiver).await {
             Ok(Ok(outcome)) => result(&outcome?),
             Ok(Err(_)) => Err(CallError::Lost),
@@ -332,7 +426,8 @@ fn raw(params: &(impl Serialize + ?Sized)) -> Result<Option<Box<RawValue>>, Call
 }
 
 fn kind(call: &Call, head: Head) -> Result<String, CallError> {
-    call.kind(head).map_err(|why| CallError::Invalid(why.to_string()))
+    call.kind(head)
+        .map_err(|why| CallError::Invalid(why.to_string()))
 }
 
 fn owned(to: &[&str]) -> Vec<String> {

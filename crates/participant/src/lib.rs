@@ -4,11 +4,13 @@
 //!
 //! # The parts
 //!
-//! - [`Participant`] joins a topic as a [`ParticipantSpec`] says. It sends, requests, proposes and reviews.
-//! - [`Event`]s arrive by [`Participant::events`]. Envelopes of others are checked strictly before the participant acts on them
-//!   (MCPx v0.1, section 4.3).
+//! - [`Participant`] joins a topic as a [`ParticipantSpec`] says. It sends, requests, proposes and
+//!   reviews.
+//! - [`Event`]s arrive by [`Participant::events`]. Envelopes of others are checked strictly before
+//!   the participant acts on them (MCPx v0.1, section 4.3).
 //! - [`Tools`] answers the requests of others; [`Serve`] is what it implements.
-//! - [`proxy::ProxyClient`] reaches everything behind a server's tool `proxy` (MCP Proxy Extension v0.1).
+//! - [`proxy::ProxyClient`] reaches everything behind a server's tool `proxy` (MCP Proxy Extension
+//!   v0.1).
 //! - [`visible`] makes strangers' texts safe for a terminal.
 
 mod checked;
@@ -36,7 +38,8 @@ pub use json::visible;
 pub use model::{Capability, CapabilityError, GATEWAY, KindError, KindRef, ProposalState};
 /// Params and results are JSON: the crate in the version that this one uses.
 pub use serde_json;
-/// Authorities that a participant trusts, and the certificate that it shows, where the gateway speaks TLS.
+/// Authorities that a participant trusts, and the certificate that it shows, where the gateway
+/// speaks TLS.
 pub use tls::{ClientFiles, ClientTls, Oldest, TlsError};
 pub use wire::mcpx::check::{Act, Call, Mismatch};
 pub use wire::mcpx::system::{Narrowed, ParticipantInfo, SystemError};

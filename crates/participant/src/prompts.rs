@@ -27,12 +27,28 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    pub(crate) fn new(name: &str, description: &str, arguments: &[PromptArgument], run: Run) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        description: &str,
+        arguments: &[PromptArgument],
+        run: Run,
+    ) -> Self {
         let listed = |one: &PromptArgument| json!({ "name": one.name, "description": one.description, "required": one.is_required });
-        let required = arguments.iter().filter(|one| one.is_required).map(|one| one.name.clone()).collect();
+        let required = arguments
+            .iter()
+            .filter(|one| one.is_required)
+            .map(|one| one.name.clone())
+            .collect();
         let arguments: Vec<Value> = arguments.iter().map(listed).collect();
-        let definition = json!({ "name": name, "description": description, "arguments": arguments });
-        Self { definition, name: name.to_owned(), description: description.to_owned(), required, run }
+        let definition =
+            json!({ "name": name, "description": description, "arguments": arguments });
+        Self {
+            definition,
+            name: name.to_owned(),
+            description: description.to_owned(),
+            required,
+            run,
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -49,13 +65,19 @@ impl Prompt {
         arguments: Value,
         request: IncomingRequest,
     ) -> impl Future<Output = Result<Value, RpcError>> + Send + 'static {
-        let missing = self.required.iter().find(|name| arguments.get(name.as_str()).is_none()).cloned();
+        let missing = self
+            .required
+            .iter()
+            .find(|name| arguments.get(name.as_str()).is_none())
+            .cloned();
         let running = missing.is_none().then(|| (self.run)(arguments, request));
         let description = self.description.clone();
         async move {
             let Some(running) = running else {
                 let name = missing.unwrap_or_default();
-                return Err(RpcError::invalid_params(format!("the argument `{name}` is missing")));
+                return Err(RpcError::invalid_params(format!(
+                    "the argument `{name}` is missing"
+                )));
             };
             let messages = match running.await.map_err(RpcError::invalid_params)? {
                 Value::String(text) => {

@@ -14,7 +14,8 @@ use crate::{pending::ProposalUpdate, shared::Pending};
 /// How much later than the state `completed` or `failed` the answer may arrive.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A proposal that this participant made; [`Participant::withdraw`](crate::Participant::withdraw) takes it back. Dropping it stops the waiting, not the proposal.
+/// A proposal that this participant made; [`Participant::withdraw`](crate::Participant::withdraw)
+/// takes it back. Dropping it stops the waiting, not the proposal.
 pub struct Proposal {
     pub(crate) pending: Pending,
     pub(crate) updates: mpsc::Receiver<ProposalUpdate>,
@@ -31,12 +32,13 @@ impl Proposal {
 
     /// Waits up to `limit` for the result of the request that fulfils it.
     ///
-    /// The wait continues through reconnects. After [`CallError::Timeout`] the function may be called again.
+    /// The wait continues through reconnects. After [`CallError::Timeout`] the function may be
+    /// called again.
     ///
     /// # Errors
-    /// [`CallError::Answered`] with the error of the request; [`CallError::Ended`] when the proposal was rejected or
-    /// withdrawn, has expired, or was fulfilled without an answer that reached this participant; [`CallError::Refused`]
-    /// when the gateway refused it.
+    /// [`CallError::Answered`] with the error of the request; [`CallError::Ended`] when the
+    /// proposal was rejected or withdrawn, has expired, or was fulfilled without an answer that
+    /// reached this participant; [`CallError::Refused`] when the gateway refused it.
     pub async fn outcome(&mut self, limit: Duration) -> Result<Box<RawValue>, CallError> {
         let mut end = Instant::now() + limit;
         loop {
@@ -45,19 +47,25 @@ impl Proposal {
                 Ok(None) => return Err(CallError::Lost),
                 Err(_) => {
                     let ended = self.ended.take();
-                    return Err(ended
-                        .map_or(CallError::Timeout, |(state, reason)| CallError::Ended { state, reason }));
+                    return Err(ended.map_or(CallError::Timeout, |(state, reason)| {
+                        CallError::Ended { state, reason }
+                    }));
                 }
             };
             match update {
                 ProposalUpdate::Answer(message) => return result(&message),
                 ProposalUpdate::Refused(error) => return Err(CallError::Refused(error)),
                 ProposalUpdate::State(ProposalState::Pending | ProposalState::Running, _) => {}
-                ProposalUpdate::State(state @ (ProposalState::Completed | ProposalState::Failed), reason) => {
+                ProposalUpdate::State(
+                    state @ (ProposalState::Completed | ProposalState::Failed),
+                    reason,
+                ) => {
                     self.ended = Some((state, reason));
                     end = end.min(Instant::now() + GRACE);
                 }
-                ProposalUpdate::State(state, reason) => return Err(CallError::Ended { state, reason }),
+                ProposalUpdate::State(state, reason) => {
+                    return Err(CallError::Ended { state, reason });
+                }
             }
         }
     }
@@ -69,8 +77,12 @@ pub(crate) fn result(answer: &Message) -> Result<Box<RawValue>, CallError> {
     if let Some(result) = answer.result().and_then(raw) {
         return Ok(result);
     }
-    let error = answer.error().and_then(|error| serde_json::from_slice::<RpcError>(error).ok());
-    Err(CallError::Answered(error.unwrap_or_else(|| RpcError::new(-32603, "the answer cannot be read"))))
+    let error = answer
+        .error()
+        .and_then(|error| serde_json::from_slice::<RpcError>(error).ok());
+    Err(CallError::Answered(error.unwrap_or_else(|| {
+        RpcError::new(-32603, "the answer cannot be read")
+    })))
 }
 
 impl fmt::Debug for Proposal {

@@ -1,7 +1,7 @@
 //! Protocol state machine of a participant: the effects of each envelope (MCPx v0.1, 4.3 and 8.2).
 //!
-//! It has no socket and no clock. It delivers to pending requests and proposals; everything else that follows from an
-//! envelope is returned as a [`Reaction`].
+//! It has no socket and no clock. It delivers to pending requests and proposals; everything else
+//! that follows from an envelope is returned as a [`Reaction`].
 
 use bytes::Bytes;
 use model::{GATEWAY, KindRef, SYSTEM};
@@ -96,7 +96,11 @@ struct StatePayload {
 impl Protocol {
     /// The state before the first welcome.
     pub(crate) fn new(is_filtered: bool, id_prefix: &str) -> Self {
-        Self { is_filtered, id_prefix: id_prefix.to_owned(), ..Self::default() }
+        Self {
+            is_filtered,
+            id_prefix: id_prefix.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Fails pending requests: the connection is lost.
@@ -123,11 +127,16 @@ impl Protocol {
         match head {
             Some(Head::Request) => self.request(envelope),
             Some(Head::Proposal) => self.proposal(envelope),
-            Some(Head::Response) => match self.pending.deliver(&envelope, self.roster.id(), self.view()) {
-                Match::Delivered => Vec::new(),
-                Match::None => other(envelope),
-                Match::Violation(why) => self.violation(&envelope, &why),
-            },
+            Some(Head::Response) => {
+                match self
+                    .pending
+                    .deliver(&envelope, self.roster.id(), self.view())
+                {
+                    Match::Delivered => Vec::new(),
+                    Match::None => other(envelope),
+                    Match::Violation(why) => self.violation(&envelope, &why),
+                }
+            }
             None => self.plain(envelope),
         }
     }
@@ -138,9 +147,14 @@ impl Protocol {
             Some(Ok(System::Welcome(welcome))) => {
                 self.roster.welcome(&welcome);
                 let history = welcome.history.and_then(|history| self.history(history));
-                let welcomed = Event::Welcomed { you: welcome.you, others: welcome.participants };
+                let welcomed = Event::Welcomed {
+                    you: welcome.you,
+                    others: welcome.participants,
+                };
                 let events = [welcomed].into_iter().chain(history);
-                return events.map(|event| Reaction::Event(Box::new(event))).collect();
+                return events
+                    .map(|event| Reaction::Event(Box::new(event)))
+                    .collect();
             }
             Some(Ok(System::Presence(change))) => {
                 let is_here = self.roster.change(&change);
@@ -150,12 +164,15 @@ impl Protocol {
                     PresenceChange::Leave(seen) => Event::Left(seen),
                 }
             }
-            Some(Ok(System::Error(error))) => match self.pending.refuse(envelope.correlation_id(), error) {
-                Some(error) => {
-                    Event::Refused { envelope_id: envelope.correlation_id().map(str::to_owned), error }
+            Some(Ok(System::Error(error))) => {
+                match self.pending.refuse(envelope.correlation_id(), error) {
+                    Some(error) => Event::Refused {
+                        envelope_id: envelope.correlation_id().map(str::to_owned),
+                        error,
+                    },
+                    None => return Vec::new(),
                 }
-                None => return Vec::new(),
-            },
+            }
             Some(Ok(System::Other)) | None => return Vec::new(),
             Some(Err(why)) => {
                 tracing::warn!(%why, kind = envelope.kind(), "an envelope of the gateway cannot be read");
@@ -165,15 +182,23 @@ impl Protocol {
         vec![Reaction::Event(Box::new(event))]
     }
 
-    /// Reads the envelopes from before this connection: those that this participant has neither received nor sent. They may answer
-    /// what is pending, and nothing is run.
+    /// Reads the envelopes from before this connection: those that this participant has neither
+    /// received nor sent. They may answer what is pending, and nothing is run.
     fn history(&mut self, history: WelcomeHistory) -> Option<Event> {
-        let WelcomeHistory { epoch, offset, complete, envelopes } = history;
+        let WelcomeHistory {
+            epoch,
+            offset,
+            complete,
+            envelopes,
+        } = history;
         let returns = self.cursor.replace(Cursor { epoch, offset }).is_some();
         let mut past = Vec::new();
         for envelope in envelopes {
-            let Ok(envelope) = Envelope::receive(Bytes::from(String::from(envelope))) else { continue };
-            let own = self.roster.is_me(envelope.from()) && envelope.id().starts_with(&self.id_prefix);
+            let Ok(envelope) = Envelope::receive(Bytes::from(String::from(envelope))) else {
+                continue;
+            };
+            let own =
+                self.roster.is_me(envelope.from()) && envelope.id().starts_with(&self.id_prefix);
             if !own && !self.recent.is_duplicate(envelope.from(), envelope.id()) {
                 past.push(self.past(envelope));
             }
@@ -182,7 +207,8 @@ impl Protocol {
         (is_cut || !past.is_empty()).then_some(Event::History { past, is_cut })
     }
 
-    /// The event of an envelope from before this connection. One that violates the protocol is not counted now.
+    /// The event of an envelope from before this connection. One that violates the protocol is not
+    /// counted now.
     fn past(&mut self, envelope: Envelope) -> Event {
         let head = KindRef::parse(envelope.kind()).ok().and_then(Head::of);
         match head {
@@ -191,7 +217,9 @@ impl Protocol {
                 let _ = self.pending.add_fulfilment(&envelope, self.roster.id());
             }
             Some(Head::Response) => {
-                let _ = self.pending.deliver(&envelope, self.roster.id(), self.view());
+                let _ = self
+                    .pending
+                    .deliver(&envelope, self.roster.id(), self.view());
             }
             Some(Head::Proposal) => {
                 if let Ok(Act::Proposal(call)) = strict(envelope.kind(), envelope.payload_bytes()) {
@@ -215,7 +243,11 @@ impl Protocol {
             reactions = self.violation(&envelope, &why);
         }
         if !envelope.to().any(|to| self.roster.is_me(to)) {
-            return if reactions.is_empty() { other(envelope) } else { reactions };
+            return if reactions.is_empty() {
+                other(envelope)
+            } else {
+                reactions
+            };
         }
         match strict(envelope.kind(), envelope.payload_bytes()) {
             Ok(Act::Request(call)) => match call.message().id().cloned() {
@@ -227,9 +259,9 @@ impl Protocol {
                 let why = why.to_string();
                 let reply_to = invalid_reply_to(&envelope);
                 reactions.extend(self.violation(&envelope, &why));
-                reactions.extend(
-                    reply_to.map(|reply_to| Reaction::Refuse(reply_to, RpcError::new(INVALID_REQUEST, why))),
-                );
+                reactions.extend(reply_to.map(|reply_to| {
+                    Reaction::Refuse(reply_to, RpcError::new(INVALID_REQUEST, why))
+                }));
             }
         }
         reactions
@@ -242,15 +274,30 @@ impl Protocol {
             proposal: id.to_owned(),
             proposer: self.recent.proposer(id).map(str::to_owned),
         });
-        if let Some(FulfilledProposal { proposer: Some(proposer), .. }) = &fulfils
+        if let Some(FulfilledProposal {
+            proposer: Some(proposer),
+            ..
+        }) = &fulfils
             && *proposer != from
         {
             to.push(proposer.clone());
         }
         // A target that cannot be part of a kind is left out.
-        let kind = call.kind(Head::Response).unwrap_or_else(|_| format!("mcp/response:{}", call.method()));
-        let reply_to = ReplyTo { to, kind, envelope_id: envelope.id().to_owned(), rpc_id };
-        let request = IncomingRequest { from, envelope_id: envelope.id().to_owned(), fulfils, call };
+        let kind = call
+            .kind(Head::Response)
+            .unwrap_or_else(|_| format!("mcp/response:{}", call.method()));
+        let reply_to = ReplyTo {
+            to,
+            kind,
+            envelope_id: envelope.id().to_owned(),
+            rpc_id,
+        };
+        let request = IncomingRequest {
+            from,
+            envelope_id: envelope.id().to_owned(),
+            fulfils,
+            call,
+        };
         Reaction::Job(Box::new(Job { request, reply_to }))
     }
 
@@ -280,22 +327,42 @@ impl Protocol {
         vec![Reaction::Event(Box::new(event))]
     }
 
-    /// The event of a chat message, or of a report of the gateway, which it passes on; `None` for any other envelope.
+    /// The event of a chat message, or of a report of the gateway, which it passes on; `None` for
+    /// any other envelope.
     fn read_plain(&mut self, envelope: &Envelope) -> Option<Event> {
         match envelope.kind() {
             CHAT => {
                 let text = Chat::read(envelope.payload()).ok()?.text.into_owned();
-                Some(Event::Chat { from: envelope.from().to_owned(), text, envelope: envelope.clone() })
+                Some(Event::Chat {
+                    from: envelope.from().to_owned(),
+                    text,
+                    envelope: envelope.clone(),
+                })
             }
             PROPOSAL_STATE if envelope.from() == GATEWAY => {
                 let event = read_state(envelope)?;
-                if let Event::ProposalState { proposal, to, state, by, reason, fulfilment, .. } = &event
+                if let Event::ProposalState {
+                    proposal,
+                    to,
+                    state,
+                    by,
+                    reason,
+                    fulfilment,
+                    ..
+                } = &event
                     && self.roster.is_me(to)
                 {
-                    let (by, reason, fulfilment) = (by.as_deref(), reason.as_deref(), fulfilment.as_deref());
-                    let report = StateReport { state: *state, by, reason, fulfilment };
+                    let (by, reason, fulfilment) =
+                        (by.as_deref(), reason.as_deref(), fulfilment.as_deref());
+                    let report = StateReport {
+                        state: *state,
+                        by,
+                        reason,
+                        fulfilment,
+                    };
                     let view = self.view();
-                    self.pending.update_state(proposal, report, self.roster.id(), view);
+                    self.pending
+                        .update_state(proposal, report, self.roster.id(), view);
                 }
                 Some(event)
             }
@@ -314,7 +381,11 @@ impl Protocol {
     fn violation(&mut self, envelope: &Envelope, why: &str) -> Vec<Reaction> {
         self.violations.add(envelope.from());
         let (from, envelope_id) = (envelope.from().to_owned(), envelope.id().to_owned());
-        vec![Reaction::Event(Box::new(Event::Violation { from, envelope_id, why: why.to_owned() }))]
+        vec![Reaction::Event(Box::new(Event::Violation {
+            from,
+            envelope_id,
+            why: why.to_owned(),
+        }))]
     }
 }
 
@@ -323,16 +394,36 @@ fn other(envelope: Envelope) -> Vec<Reaction> {
 }
 
 fn read_state(envelope: &Envelope) -> Option<Event> {
-    let StatePayload { proposal, state, by, reason, fulfilment, edited, absent } =
-        serde_json::from_slice(envelope.payload()).ok()?;
+    let StatePayload {
+        proposal,
+        state,
+        by,
+        reason,
+        fulfilment,
+        edited,
+        absent,
+    } = serde_json::from_slice(envelope.payload()).ok()?;
     let (to, state) = (envelope.to().next()?.to_owned(), state.parse().ok()?);
-    Some(Event::ProposalState { proposal, to, state, by, reason, fulfilment, edited, absent })
+    Some(Event::ProposalState {
+        proposal,
+        to,
+        state,
+        by,
+        reason,
+        fulfilment,
+        edited,
+        absent,
+    })
 }
 
-/// Where the error goes for a request whose kind and payload disagree; `None` when its JSON-RPC id cannot be read.
+/// Where the error goes for a request whose kind and payload disagree; `None` when its JSON-RPC id
+/// cannot be read.
 fn invalid_reply_to(envelope: &Envelope) -> Option<ReplyTo> {
     let rpc_id = Message::id_in(envelope.payload_bytes())?;
-    let kind = format!("mcp/response{}", envelope.kind().strip_prefix("mcp/request")?);
+    let kind = format!(
+        "mcp/response{}",
+        envelope.kind().strip_prefix("mcp/request")?
+    );
     Some(ReplyTo {
         to: vec![envelope.from().to_owned()],
         kind,
@@ -347,7 +438,12 @@ pub(crate) fn payload(rpc_id: &Id, result: &ServeResult) -> Bytes {
         Ok(result) => rpc::result(rpc_id, result.get().as_bytes()),
         Err(error) => {
             let data = (!error.data.is_null()).then(|| error.data.to_string());
-            rpc::error(Some(rpc_id), error.code, &error.message, data.as_ref().map(|data| data.as_bytes()))
+            rpc::error(
+                Some(rpc_id),
+                error.code,
+                &error.message,
+                data.as_ref().map(|data| data.as_bytes()),
+            )
         }
     }
 }

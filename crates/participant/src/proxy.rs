@@ -1,7 +1,9 @@
-//! Client of the MCP Proxy Extension v0.1 (section 9.1): everything that a server gives through its one tool `proxy`.
+//! Client of the MCP Proxy Extension v0.1 (section 9.1): everything that a server gives through its
+//! one tool `proxy`.
 //!
-//! [`ProxyClient`] finds the tool, lists, describes and calls what is behind it, and in transparent mode stands for a plain client of
-//! the server. [`Requester`] is what it needs of a connection. JSON stays as the server wrote it.
+//! [`ProxyClient`] finds the tool, lists, describes and calls what is behind it, and in transparent
+//! mode stands for a plain client of the server. [`Requester`] is what it needs of a connection.
+//! JSON stays as the server wrote it.
 
 mod cache;
 mod definition;

@@ -19,9 +19,18 @@ pub(crate) struct Resource {
 
 impl Resource {
     pub(crate) fn new(uri: &str, name: &str, mime_type: &str, run: Run) -> Self {
-        let key = if is_template(uri) { "uriTemplate" } else { "uri" };
+        let key = if is_template(uri) {
+            "uriTemplate"
+        } else {
+            "uri"
+        };
         let definition = json!({ key: uri, "name": name, "mimeType": mime_type });
-        Self { definition, uri: uri.to_owned(), mime_type: mime_type.to_owned(), run }
+        Self {
+            definition,
+            uri: uri.to_owned(),
+            mime_type: mime_type.to_owned(),
+            run,
+        }
     }
 
     pub(crate) fn uri(&self) -> &str {
@@ -43,8 +52,14 @@ impl Resource {
             let (name, behind) = behind.split_once('}')?;
             rest = rest.strip_prefix(literal)?;
             let next = behind.split('{').next().unwrap_or_default();
-            let end = if next.is_empty() { rest.len() } else { rest.find(next)? };
-            let part = rest.get(..end).filter(|part| !part.is_empty() && !part.contains('/'))?;
+            let end = if next.is_empty() {
+                rest.len()
+            } else {
+                rest.find(next)?
+            };
+            let part = rest
+                .get(..end)
+                .filter(|part| !part.is_empty() && !part.contains('/'))?;
             parts.insert(name.to_owned(), Value::String(part.to_owned()));
             (template, rest) = (behind, rest.get(end..)?);
         }
@@ -58,7 +73,11 @@ impl Resource {
         parts: Value,
         request: IncomingRequest,
     ) -> impl Future<Output = Result<Value, RpcError>> + Send + 'static {
-        let (uri, mime_type, running) = (uri.to_owned(), self.mime_type.clone(), (self.run)(parts, request));
+        let (uri, mime_type, running) = (
+            uri.to_owned(),
+            self.mime_type.clone(),
+            (self.run)(parts, request),
+        );
         async move {
             let text = match running.await {
                 Ok(Value::String(text)) => text,
@@ -71,7 +90,10 @@ impl Resource {
 
     /// The error about a resource that cannot be read.
     pub(crate) fn unknown(uri: &str, why: impl Into<String>) -> RpcError {
-        RpcError { data: json!({ "uri": uri }), ..RpcError::new(UNKNOWN_RESOURCE, why) }
+        RpcError {
+            data: json!({ "uri": uri }),
+            ..RpcError::new(UNKNOWN_RESOURCE, why)
+        }
     }
 }
 

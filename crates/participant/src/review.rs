@@ -11,8 +11,9 @@ use crate::handle::Participant;
 /// Proposals of one page of the gateway's list.
 const PAGE: usize = 100;
 
-/// A proposal that waits for a decision, as the gateway lists it: one's own, or one that this participant could decide.
-/// In texts of others, the gateway has written hidden characters as `\u{...}`.
+/// A proposal that waits for a decision, as the gateway lists it: one's own, or one that this
+/// participant could decide. In texts of others, the gateway has written hidden characters as
+/// `\u{...}`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct WaitingProposal {
     /// Its id for the gateway, the API and the command line.
@@ -46,7 +47,9 @@ pub struct WaitingProposal {
 }
 
 fn state<'de, D: Deserializer<'de>>(text: D) -> Result<ProposalState, D::Error> {
-    String::deserialize(text)?.parse().map_err(serde::de::Error::custom)
+    String::deserialize(text)?
+        .parse()
+        .map_err(serde::de::Error::custom)
 }
 
 #[derive(Deserialize)]
@@ -80,8 +83,9 @@ struct Block {
 }
 
 impl Participant {
-    /// The proposals that wait for a decision, oldest first: one's own, and those that this participant could decide. With
-    /// `all` those that are over too, as far as the gateway keeps them.
+    /// The proposals that wait for a decision, oldest first: one's own, and those that this
+    /// participant could decide. With `all` those that are over too, as far as the gateway keeps
+    /// them.
     ///
     /// Needs a capability for the gateway's tool (`mcp/request:tools/call:list_proposals`).
     ///
@@ -108,44 +112,56 @@ impl Participant {
     /// # Errors
     /// As [`Participant::waiting`].
     pub async fn show(&self, proposal: &str) -> Result<WaitingProposal, CallError> {
-        self.gateway_tool("show_proposal", &json!({ "id": proposal })).await
+        self.gateway_tool("show_proposal", &json!({ "id": proposal }))
+            .await
     }
 
-    /// Approves a proposal as it was listed, perhaps with other arguments, which is recorded: the gateway makes the call on this
-    /// participant's authority, and the proposer gets the answer. [`Participant::fulfil`] makes the call and gets the answer too.
+    /// Approves a proposal as it was listed, perhaps with other arguments, which is recorded: the
+    /// gateway makes the call on this participant's authority, and the proposer gets the answer.
+    /// [`Participant::fulfil`] makes the call and gets the answer too.
     ///
     /// # Errors
-    /// [`CallError::Invalid`] if the list has it without its params: [`Participant::show`] returns them.
-    /// [`CallError::ToolFailed`] when it has changed or is decided, or this participant may not decide; else as
-    /// [`Participant::request`].
+    /// [`CallError::Invalid`] if the list has it without its params: [`Participant::show`] returns
+    /// them. [`CallError::ToolFailed`] when it has changed or is decided, or this participant may
+    /// not decide; else as [`Participant::request`].
     pub async fn approve(
         &self,
         proposal: &WaitingProposal,
         arguments: Option<&RawValue>,
     ) -> Result<ProposalState, CallError> {
         let digest = proposal.digest.as_deref();
-        let digest = digest.ok_or_else(|| CallError::Invalid("it was not shown in full".to_owned()))?;
+        let digest =
+            digest.ok_or_else(|| CallError::Invalid("it was not shown in full".to_owned()))?;
         let mut decision = json!({ "id": proposal.id, "digest": digest });
         if let (Some(arguments), Some(decision)) = (arguments, decision.as_object_mut()) {
             let arguments = serde_json::from_str(arguments.get());
-            let arguments: Value = arguments.map_err(|error| CallError::Invalid(error.to_string()))?;
+            let arguments: Value =
+                arguments.map_err(|error| CallError::Invalid(error.to_string()))?;
             decision.insert("arguments".to_owned(), arguments);
         }
         let decided: Decided = self.gateway_tool("approve_proposal", &decision).await?;
         Ok(decided.state)
     }
 
-    /// Withdraws one's own proposal, by its id or that of its envelope, while it is pending. Needs no capability of its own.
+    /// Withdraws one's own proposal, by its id or that of its envelope, while it is pending. Needs
+    /// no capability of its own.
     ///
     /// # Errors
-    /// [`CallError::ToolFailed`] when it is decided already, or another participant's; else as [`Participant::request`].
+    /// [`CallError::ToolFailed`] when it is decided already, or another participant's; else as
+    /// [`Participant::request`].
     pub async fn withdraw(&self, proposal: &str, reason: &str) -> Result<(), CallError> {
         let arguments = json!({ "proposal": proposal, "reason": reason });
-        let result = self.call_gateway::<Value>("withdraw_proposal", &arguments).await?;
+        let result = self
+            .call_gateway::<Value>("withdraw_proposal", &arguments)
+            .await?;
         failure(&result).map_or(Ok(()), Err)
     }
 
-    async fn gateway_tool<T: DeserializeOwned>(&self, tool: &str, arguments: &Value) -> Result<T, CallError> {
+    async fn gateway_tool<T: DeserializeOwned>(
+        &self,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<T, CallError> {
         let result = self.call_gateway(tool, arguments).await?;
         match failure(&result) {
             Some(why) => Err(why),
@@ -159,16 +175,24 @@ impl Participant {
         arguments: &Value,
     ) -> Result<ToolResult<T>, CallError> {
         let params = json!({ "name": tool, "arguments": arguments });
-        let answer = self.request(GATEWAY, "tools/call", &params).await.map_err(|error| match error {
-            CallError::Answered(error) => CallError::ToolFailed(error.message),
-            other => other,
-        })?;
+        let answer =
+            self.request(GATEWAY, "tools/call", &params)
+                .await
+                .map_err(|error| match error {
+                    CallError::Answered(error) => CallError::ToolFailed(error.message),
+                    other => other,
+                })?;
         serde_json::from_str(answer.get()).map_err(|_| unreadable())
     }
 }
 
 fn failure<T>(result: &ToolResult<T>) -> Option<CallError> {
-    let words = || result.content.first().map_or_else(String::new, |block| block.text.clone());
+    let words = || {
+        result
+            .content
+            .first()
+            .map_or_else(String::new, |block| block.text.clone())
+    };
     result.is_error.then(|| CallError::ToolFailed(words()))
 }
 

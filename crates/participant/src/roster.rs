@@ -1,5 +1,6 @@
-//! Knowledge of the other participants: who is in the topic and what it allows, by the latest welcome and presence (MCPx v0.1,
-//! 3.4 and 3.5.1), their recent envelopes, and their protocol violations (4.3 suggests to track them).
+//! Knowledge of the other participants: who is in the topic and what it allows, by the latest
+//! welcome and presence (MCPx v0.1, 3.4 and 3.5.1), their recent envelopes, and their protocol
+//! violations (4.3 suggests to track them).
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::{collections::hash_map::RandomState, hash::BuildHasher};
@@ -25,7 +26,11 @@ impl Roster {
         self.welcomes += 1;
         self.allowed = welcome.you.allowed();
         self.you = Some(welcome.you.clone());
-        self.others = welcome.participants.iter().map(|seen| (seen.id.clone(), seen.clone())).collect();
+        self.others = welcome
+            .participants
+            .iter()
+            .map(|seen| (seen.id.clone(), seen.clone()))
+            .collect();
     }
 
     /// The connection is lost: the next welcome is the first of another one.
@@ -33,12 +38,15 @@ impl Roster {
         self.welcomes = 0;
     }
 
-    /// Applies a join or a leave. One of this participant itself changes nothing. Returns whether it is a join of a participant
-    /// that is in the topic already: then only its capabilities have changed.
+    /// Applies a join or a leave. One of this participant itself changes nothing. Returns whether
+    /// it is a join of a participant that is in the topic already: then only its capabilities have
+    /// changed.
     pub(crate) fn change(&mut self, change: &PresenceChange) -> bool {
         match change {
             PresenceChange::Join(seen) if self.is_me(&seen.id) => self.welcomes > 1,
-            PresenceChange::Join(seen) => self.others.insert(seen.id.clone(), seen.clone()).is_some(),
+            PresenceChange::Join(seen) => {
+                self.others.insert(seen.id.clone(), seen.clone()).is_some()
+            }
             PresenceChange::Leave(seen) => {
                 self.others.remove(&seen.id);
                 false
@@ -138,16 +146,29 @@ mod tests {
 
     fn seen(id: &str, capabilities: &[&str]) -> ParticipantInfo {
         let capabilities = capabilities.iter().map(|text| (*text).to_owned()).collect();
-        ParticipantInfo { id: id.into(), capabilities, ..ParticipantInfo::default() }
+        ParticipantInfo {
+            id: id.into(),
+            capabilities,
+            ..ParticipantInfo::default()
+        }
     }
 
     #[test]
     fn welcomes_and_presence_change_the_roster() {
         let mut roster = Roster::default();
-        let names = |roster: &Roster| roster.others.values().map(|seen| seen.id.clone()).collect::<Vec<_>>();
+        let names = |roster: &Roster| {
+            roster
+                .others
+                .values()
+                .map(|seen| seen.id.clone())
+                .collect::<Vec<_>>()
+        };
         assert!(!roster.is_me(""));
-        let welcome =
-            Welcome { you: seen("me", &["chat"]), participants: vec![seen("b", &[])], history: None };
+        let welcome = Welcome {
+            you: seen("me", &["chat"]),
+            participants: vec![seen("b", &[])],
+            history: None,
+        };
         roster.welcome(&welcome);
         for (change, expect) in [
             (PresenceChange::Join(seen("me", &["chat"])), vec!["b"]),
@@ -164,12 +185,20 @@ mod tests {
     fn the_latest_welcome_decides_what_is_allowed() {
         let mut roster = Roster::default();
         let allows = |roster: &Roster| {
-            ["mcp/request:tools/call:x", "mcp/proposal:tools/call:x", "chat", "system/x"]
-                .map(|kind| roster.allows(kind, &["t"]))
+            [
+                "mcp/request:tools/call:x",
+                "mcp/proposal:tools/call:x",
+                "chat",
+                "system/x",
+            ]
+            .map(|kind| roster.allows(kind, &["t"]))
         };
         assert_eq!(allows(&roster), [false; 4]);
         for (capabilities, expect) in [
-            (&["mcp/proposal:*", "**not one**"][..], [false, true, false, false]),
+            (
+                &["mcp/proposal:*", "**not one**"][..],
+                [false, true, false, false],
+            ),
             (&["mcp/*", "chat"], [true, true, true, false]),
             (&[], [false; 4]),
         ] {
@@ -195,9 +224,13 @@ mod tests {
     #[test]
     fn a_duplicate_has_the_same_sender_and_id() {
         let mut recent = Recent::default();
-        for (from, id, duplicate) in
-            [("a", "1", false), ("b", "1", false), ("a", "1", true), ("a", "2", false), ("a1", "", false)]
-        {
+        for (from, id, duplicate) in [
+            ("a", "1", false),
+            ("b", "1", false),
+            ("a", "1", true),
+            ("a", "2", false),
+            ("a1", "", false),
+        ] {
             assert_eq!(recent.is_duplicate(from, id), duplicate, "{from} {id}");
         }
     }
@@ -213,7 +246,10 @@ mod tests {
         for number in 0..=RECENT_PROPOSALS_MAX {
             recent.add_proposal(&number.to_string(), "b");
         }
-        assert_eq!((recent.proposer("0"), recent.proposer("1")), (None, Some("b")));
+        assert_eq!(
+            (recent.proposer("0"), recent.proposer("1")),
+            (None, Some("b"))
+        );
         assert_eq!(recent.proposers.len(), RECENT_PROPOSALS_MAX);
     }
 

@@ -11,10 +11,12 @@ use crate::error::RpcError;
 /// What a function of a server returns: a value, or an error in words.
 pub(crate) type Outcome = Result<Value, String>;
 /// A function of a server: it gets arguments and the request.
-pub(crate) type Run =
-    Arc<dyn Fn(Value, IncomingRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync>;
+pub(crate) type Run = Arc<
+    dyn Fn(Value, IncomingRequest) -> Pin<Box<dyn Future<Output = Outcome> + Send>> + Send + Sync,
+>;
 
-/// Requests that are answered at one time. Further ones are answered with an error that says to try again.
+/// Requests that are answered at one time. Further ones are answered with an error that says to try
+/// again.
 pub const CALLS_MAX: usize = 64;
 
 /// A request that names this participant in `to` and whose kind and payload agree.
@@ -47,8 +49,9 @@ pub type AnswerFuture = Pin<Box<dyn Future<Output = ServeResult> + Send>>;
 
 /// Answers requests. [`Tools`](crate::Tools) is an implementation for plain tools.
 ///
-/// It gets `mcp/request` envelopes that name the participant, each (sender, id) once; never proposals. Requests run
-/// concurrently, at most [`CALLS_MAX`]. A panic is answered as an internal error.
+/// It gets `mcp/request` envelopes that name the participant, each (sender, id) once; never
+/// proposals. Requests run concurrently, at most [`CALLS_MAX`]. A panic is answered as an internal
+/// error.
 pub trait Serve: Send + Sync + 'static {
     /// Answers one request.
     fn answer(&self, request: IncomingRequest) -> AnswerFuture;

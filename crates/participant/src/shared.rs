@@ -86,7 +86,10 @@ impl Shared {
         });
         self.protocol.lock().disconnected();
         let mut subscribers = self.subscribers.lock();
-        subscribers.send(&Event::Disconnected { why: why.to_string(), is_final });
+        subscribers.send(&Event::Disconnected {
+            why: why.to_string(),
+            is_final,
+        });
         if is_final {
             subscribers.end();
         }
@@ -116,7 +119,10 @@ impl Shared {
     fn run(self: &Arc<Self>, job: Job) {
         let Job { request, reply_to } = job;
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-            let error = RpcError::new(BUSY, "this participant is answering too many requests; try again");
+            let error = RpcError::new(
+                BUSY,
+                "this participant is answering too many requests; try again",
+            );
             return self.answer_now(&reply_to, &Err(error));
         };
         let shared = Arc::clone(self);
@@ -126,7 +132,9 @@ impl Shared {
             let result = tokio::spawn(async move { serve.answer(request).await }).await;
             let result = result.unwrap_or_else(|_| Err(RpcError::new(INTERNAL, "the tool failed")));
             drop(permit);
-            let Some(outgoing) = shared.outgoing.lock().clone() else { return };
+            let Some(outgoing) = shared.outgoing.lock().clone() else {
+                return;
+            };
             if let Ok((_, envelope)) = shared.response(&reply_to, &result) {
                 // Fails only when the connection is lost, and the request with it.
                 let _ = outgoing.send(envelope).await;
@@ -136,29 +144,53 @@ impl Shared {
 
     /// Answers without waiting. An answer that does not fit into the queue is dropped.
     fn answer_now(&self, reply_to: &ReplyTo, result: &ServeResult) {
-        if let Err(why) = self.response(reply_to, result).and_then(|(_, envelope)| self.enqueue(envelope)) {
+        if let Err(why) = self
+            .response(reply_to, result)
+            .and_then(|(_, envelope)| self.enqueue(envelope))
+        {
             tracing::warn!(%why, "an answer was dropped");
         }
     }
 
-    fn response(&self, reply_to: &ReplyTo, result: &ServeResult) -> Result<(String, Bytes), CallError> {
+    fn response(
+        &self,
+        reply_to: &ReplyTo,
+        result: &ServeResult,
+    ) -> Result<(String, Bytes), CallError> {
         let to: Vec<&str> = reply_to.to.iter().map(String::as_str).collect();
         let payload = payload(&reply_to.rpc_id, result);
-        self.write(None, &reply_to.kind, &to, Some(&reply_to.envelope_id), &payload)
+        self.write(
+            None,
+            &reply_to.kind,
+            &to,
+            Some(&reply_to.envelope_id),
+            &payload,
+        )
     }
 
     /// A new envelope id.
     pub(crate) fn envelope_id(&self) -> String {
-        format!("{}-{}", self.id_prefix, self.next_id.fetch_add(1, Ordering::Relaxed))
+        format!(
+            "{}-{}",
+            self.id_prefix,
+            self.next_id.fetch_add(1, Ordering::Relaxed)
+        )
     }
 
     /// A call with a new JSON-RPC id, checked as its receiver will check it.
-    pub(crate) fn call(&self, method: &str, params: Option<&RawValue>) -> Result<(Call, Id), CallError> {
+    pub(crate) fn call(
+        &self,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(Call, Id), CallError> {
         let invalid = |why: &dyn ToString| CallError::Invalid(why.to_string());
         let id = Id::number(self.next_id.fetch_add(1, Ordering::Relaxed));
         let kind = format!("mcp/request:{method}");
-        match strict(&kind, rpc::request(&id, method, params.map(|params| params.get().as_bytes())))
-            .map_err(|why| invalid(&why))?
+        match strict(
+            &kind,
+            rpc::request(&id, method, params.map(|params| params.get().as_bytes())),
+        )
+        .map_err(|why| invalid(&why))?
         {
             Act::Request(call) => Ok((call, id)),
             Act::Proposal(_) | Act::Answer(_) | Act::Other => Err(invalid(&"it is not a request")),
@@ -189,7 +221,9 @@ impl Shared {
     ) -> Result<(String, Bytes), CallError> {
         let parsed = KindRef::parse(kind).map_err(|why| CallError::Invalid(why.to_string()))?;
         if parsed.is_reserved() {
-            return Err(CallError::Invalid(format!("the kind `{kind}` is reserved for the gateway")));
+            return Err(CallError::Invalid(format!(
+                "the kind `{kind}` is reserved for the gateway"
+            )));
         }
         if *self.state.borrow() != ConnectionState::Connected {
             return Err(CallError::NotConnected);
@@ -197,7 +231,15 @@ impl Shared {
         let id = id.unwrap_or_else(|| self.envelope_id());
         let from = self.protocol.lock().roster.id().to_owned();
         let ts = rfc3339(unix_ms());
-        let draft = Draft { id: &id, ts: Some(&ts), from: &from, to, kind, correlation_id, payload };
+        let draft = Draft {
+            id: &id,
+            ts: Some(&ts),
+            from: &from,
+            to,
+            kind,
+            correlation_id,
+            payload,
+        };
         let envelope = envelope(&draft);
         // Checked as the gateway will check it, so that the caller gets the error.
         Envelope::read(envelope.clone()).map_err(|breach| CallError::Invalid(breach.message))?;
@@ -214,7 +256,8 @@ impl Shared {
     }
 }
 
-/// Something pending, under the id of its envelope. It is removed when its caller has the outcome or gives up.
+/// Something pending, under the id of its envelope. It is removed when its caller has the outcome
+/// or gives up.
 pub(crate) struct Pending {
     pub(crate) id: String,
     pub(crate) shared: Arc<Shared>,

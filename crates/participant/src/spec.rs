@@ -16,8 +16,8 @@ pub const FRAME_BYTES_MAX: usize = 16 << 20;
 /// The characters that are encoded in the query.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
-/// The envelopes that a participant receives (MCPx v0.1, section 6.3). It always receives broadcasts and envelopes that
-/// name it.
+/// The envelopes that a participant receives (MCPx v0.1, section 6.3). It always receives
+/// broadcasts and envelopes that name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// All envelopes of the topic.
@@ -43,7 +43,8 @@ impl Mode {
 /// The configuration of a participant.
 #[derive(Clone)]
 pub struct ParticipantSpec {
-    /// The gateway: `http://`, `https://`, `ws://` or `wss://`, with or without `/ws` or `/mcp` at the end.
+    /// The gateway: `http://`, `https://`, `ws://` or `wss://`, with or without `/ws` or `/mcp` at
+    /// the end.
     pub url: String,
     /// The token. Without one, the gateway decides what an anonymous participant may do.
     pub token: Option<String>,
@@ -55,22 +56,25 @@ pub struct ParticipantSpec {
     pub mode: Mode,
     /// Whether to receive its own envelopes.
     pub echo: bool,
-    /// Where the history begins: the [`cursor`](crate::Participant::cursor) of an earlier connection, also of another process.
+    /// Where the history begins: the [`cursor`](crate::Participant::cursor) of an earlier
+    /// connection, also of another process.
     pub since: Option<Cursor>,
-    /// Answers requests that name this participant. The default answers only the handshake, pings and lists, which are
-    /// empty.
+    /// Answers requests that name this participant. The default answers only the handshake, pings
+    /// and lists, which are empty.
     pub serve: Arc<dyn Serve>,
     /// Time to connect, up to the welcome.
     pub connect_timeout: Duration,
     /// Time to the answer to a request.
     pub request_timeout: Duration,
-    /// Time that [`Participant::call`](crate::Participant::call) waits for the outcome of a proposal.
+    /// Time that [`Participant::call`](crate::Participant::call) waits for the outcome of a
+    /// proposal.
     pub proposal_timeout: Duration,
 }
 
 impl ParticipantSpec {
-    /// A participant that receives all envelopes of `topic` and serves nothing: 10 s to connect, 60 s for an answer, 360 s
-    /// for the outcome of a proposal (by default, a gateway's proposals expire after 300 s).
+    /// A participant that receives all envelopes of `topic` and serves nothing: 10 s to connect, 60
+    /// s for an answer, 360 s for the outcome of a proposal (by default, a gateway's proposals
+    /// expire after 300 s).
     #[must_use]
     pub fn new(url: &str, token: Option<&str>, topic: &str) -> Self {
         Self {
@@ -88,8 +92,8 @@ impl ParticipantSpec {
         }
     }
 
-    /// Reads the environment: `PORTMOOT_URL` (by default `http://127.0.0.1:7070`), `PORTMOOT_TOKEN`,
-    /// `PORTMOOT_TOPIC` (by default `main`).
+    /// Reads the environment: `PORTMOOT_URL` (by default `http://127.0.0.1:7070`),
+    /// `PORTMOOT_TOKEN`, `PORTMOOT_TOPIC` (by default `main`).
     #[must_use]
     pub fn from_env() -> Self {
         let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -119,7 +123,11 @@ impl ParticipantSpec {
         let scheme = match uri.scheme_str() {
             Some("http" | "ws") => "ws",
             Some("https" | "wss") => "wss",
-            Some(_) | None => return Err(wrong("it must begin with http://, https://, ws:// or wss://")),
+            Some(_) | None => {
+                return Err(wrong(
+                    "it must begin with http://, https://, ws:// or wss://",
+                ));
+            }
         };
         let authority = uri.authority().ok_or_else(|| wrong("it has no host"))?;
         if authority.as_str().contains('@') {
@@ -129,7 +137,10 @@ impl ParticipantSpec {
             return Err(wrong("it has a query; set topic and mode instead"));
         }
         let path = uri.path().trim_end_matches('/');
-        let base = path.strip_suffix("/ws").or_else(|| path.strip_suffix("/mcp")).unwrap_or(path);
+        let base = path
+            .strip_suffix("/ws")
+            .or_else(|| path.strip_suffix("/mcp"))
+            .unwrap_or(path);
         let topic = utf8_percent_encode(&self.topic, QUERY);
         let (mode, echo) = (self.mode.as_query(), self.echo);
         let since = since.map(|Cursor { epoch, offset }| format!("&epoch={epoch}&offset={offset}"));
@@ -143,8 +154,17 @@ impl ParticipantSpec {
 impl fmt::Debug for ParticipantSpec {
     /// Without the token.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, topic, mode, echo, .. } = self;
-        write!(out, "ParticipantSpec {{ url: {url:?}, topic: {topic:?}, mode: {mode:?}, echo: {echo}, .. }}")
+        let Self {
+            url,
+            topic,
+            mode,
+            echo,
+            ..
+        } = self;
+        write!(
+            out,
+            "ParticipantSpec {{ url: {url:?}, topic: {topic:?}, mode: {mode:?}, echo: {echo}, .. }}"
+        )
     }
 }
 
@@ -157,7 +177,10 @@ mod tests {
         for (url, expect) in [
             ("http://127.0.0.1:7070", Some("ws://127.0.0.1:7070/ws")),
             ("http://gate.example/mcp", Some("ws://gate.example/ws")),
-            ("https://gate.example/base/", Some("wss://gate.example/base/ws")),
+            (
+                "https://gate.example/base/",
+                Some("wss://gate.example/base/ws"),
+            ),
             ("wss://gate.example/ws", Some("wss://gate.example/ws")),
             ("ws://[::1]:7070/ws/", Some("ws://[::1]:7070/ws")),
             ("ftp://gate.example", None),
@@ -166,7 +189,10 @@ mod tests {
             ("http://gate.example/ws?topic=x", None),
             ("", None),
         ] {
-            let found = ParticipantSpec::new(url, None, "main").address(None).ok().map(|uri| uri.to_string());
+            let found = ParticipantSpec::new(url, None, "main")
+                .address(None)
+                .ok()
+                .map(|uri| uri.to_string());
             let expect = expect.map(|expect| format!("{expect}?topic=main&mode=all&echo=false"));
             assert_eq!(found, expect, "{url}");
         }
@@ -177,8 +203,17 @@ mod tests {
         let spec = ParticipantSpec::new("http://h", Some("secret"), "a b&c");
         let spec = ParticipantSpec { echo: true, ..spec }.receiving(Mode::DirectedAndProposals);
         let address = spec.address(None).unwrap().to_string();
-        assert_eq!(address, "ws://h/ws?topic=a%20b%26c&mode=directed%2Bproposals&echo=true");
-        let since = spec.address(Some(Cursor { epoch: 7, offset: 3 })).unwrap().to_string();
+        assert_eq!(
+            address,
+            "ws://h/ws?topic=a%20b%26c&mode=directed%2Bproposals&echo=true"
+        );
+        let since = spec
+            .address(Some(Cursor {
+                epoch: 7,
+                offset: 3,
+            }))
+            .unwrap()
+            .to_string();
         assert_eq!(since, address + "&epoch=7&offset=3");
         assert!(!format!("{spec:?}").contains("secret"));
     }

@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 
 use crate::event::Event;
 
-/// Events that wait for one subscriber. Beyond this the oldest are dropped, and [`Event::Lagged`] has their number.
+/// Events that wait for one subscriber. Beyond this the oldest are dropped, and [`Event::Lagged`]
+/// has their number.
 pub const EVENTS_MAX: usize = 1024;
 /// Bytes of these events together, roughly. The newest is kept in any case.
 pub const EVENTS_BYTES_MAX: usize = 4 << 20;
@@ -33,9 +34,12 @@ impl EventQueue {
         let bytes = event.bytes();
         buffer.bytes += bytes;
         buffer.events.push_back((bytes, event));
-        while buffer.events.len() > EVENTS_MAX || (buffer.bytes > EVENTS_BYTES_MAX && buffer.events.len() > 1)
+        while buffer.events.len() > EVENTS_MAX
+            || (buffer.bytes > EVENTS_BYTES_MAX && buffer.events.len() > 1)
         {
-            let Some((bytes, _)) = buffer.events.pop_front() else { break };
+            let Some((bytes, _)) = buffer.events.pop_front() else {
+                break;
+            };
             buffer.bytes -= bytes;
             buffer.dropped += 1;
         }
@@ -53,8 +57,8 @@ impl EventQueue {
 pub struct Events(Arc<EventQueue>);
 
 impl Events {
-    /// Waits for the next event; `None` after the last one, once the participant has ended. Dropping the future loses no
-    /// event.
+    /// Waits for the next event; `None` after the last one, once the participant has ended.
+    /// Dropping the future loses no event.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             {
@@ -102,13 +106,19 @@ impl Subscribers {
 
     /// Sends an event to every subscriber.
     pub(crate) fn send(&self, event: &Event) {
-        self.all.iter().filter_map(Weak::upgrade).for_each(|one| one.push(event.clone()));
+        self.all
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|one| one.push(event.clone()));
     }
 
     /// Ends every subscription after the events that it has.
     pub(crate) fn end(&mut self) {
         self.ended = true;
-        self.all.iter().filter_map(Weak::upgrade).for_each(|one| one.end());
+        self.all
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|one| one.end());
     }
 }
 
@@ -117,7 +127,10 @@ mod tests {
     use super::*;
 
     fn disconnected(why: String) -> Event {
-        Event::Disconnected { why, is_final: false }
+        Event::Disconnected {
+            why,
+            is_final: false,
+        }
     }
 
     async fn words(events: &mut Events) -> Vec<String> {
@@ -154,6 +167,9 @@ mod tests {
         }
         subscribers.end();
         assert_eq!(words(&mut large).await, ["lagged 2", "word"]);
-        assert_eq!(words(&mut subscribers.subscribe()).await, Vec::<String>::new());
+        assert_eq!(
+            words(&mut subscribers.subscribe()).await,
+            Vec::<String>::new()
+        );
     }
 }

@@ -4,7 +4,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970 by the machine's clock; 0 if it is set before that.
 pub fn unix_ms() -> u64 {
-    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    millis(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default(),
+    )
 }
 
 /// A duration in whole milliseconds, `u64::MAX` if it is longer than that.

@@ -11,7 +11,8 @@ pub fn locks() -> u64 {
     LOCKS.load(Ordering::Relaxed)
 }
 
-/// Counts one. A function of its own also in optimized builds: profilers count its calls, by caller.
+/// Counts one. A function of its own also in optimized builds: profilers count its calls, by
+/// caller.
 #[inline(never)]
 fn acquired() {
     LOCKS.fetch_add(1, Ordering::Relaxed);

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a regular file with these options. A pipe or a device, which could keep the program waiting or give text without end,
-/// is refused.
+/// Opens a regular file with these options. A pipe or a device, which could keep the program
+/// waiting or give text without end, is refused.
 ///
 /// # Errors
 /// When the file cannot be opened, or is not regular.
@@ -21,8 +21,8 @@ pub fn open_regular(options: &mut OpenOptions, path: impl AsRef<Path>) -> io::Re
     Ok(file)
 }
 
-/// Replaces a file, which its owner alone may read, or makes it. A crash leaves the old or the new one: the new one is written beside
-/// it, with `.new` at the end of its name, and moved there.
+/// Replaces a file, which its owner alone may read, or makes it. A crash leaves the old or the new
+/// one: the new one is written beside it, with `.new` at the end of its name, and moved there.
 ///
 /// # Errors
 /// When it cannot be written or moved; the old one stays.
@@ -30,7 +30,11 @@ pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(format!(".{:016x}.new", u64::from_ne_bytes(crate::random())));
     let written = (|| {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?;
         file.write_all(content)?;
         file.sync_all()?;
         fs::rename(&new, path)
@@ -55,13 +59,18 @@ mod tests {
             replace_file(&path, content).unwrap();
             assert_eq!(fs::read(&path).unwrap(), content);
         }
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         // A directory cannot be replaced by a file.
         let taken = dir.path().join("taken");
         fs::create_dir(&taken).unwrap();
         replace_file(&taken, b"three").unwrap_err();
-        let mut left: Vec<_> =
-            fs::read_dir(dir.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+        let mut left: Vec<_> = fs::read_dir(dir.path())
+            .unwrap()
+            .map(|one| one.unwrap().file_name())
+            .collect();
         left.sort();
         assert_eq!(left, ["a.json", "taken"]);
     }

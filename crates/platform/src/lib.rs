@@ -1,15 +1,19 @@
-//! Services for all crates that are no protocol's: locks, shares of what is bounded, files, the wall clock, randomness.
+//! Services for all crates that are no protocol's: locks, shares of what is bounded, files, the
+//! wall clock, randomness.
 //!
-//! The pure crates (`model`, `json`, `topic`, `wire`, `auth`) must not depend on this one; time and randomness reach them as
-//! arguments.
+//! The pure crates (`model`, `json`, `topic`, `wire`, `auth`) must not depend on this one; time and
+//! randomness reach them as arguments.
 //!
-//! - [`Mutex`], [`RwLock`]: `parking_lot`'s. With the feature `count_locks` they count acquisitions (`locks`).
+//! - [`Mutex`], [`RwLock`]: `parking_lot`'s. With the feature `count_locks` they count acquisitions
+//!   (`locks`).
 //! - [`Shares`]: what many participants share, with a share for each.
 //! - [`Limiter`]: acts of each source address in a minute.
 //! - [`unix_ms`], [`millis`]: the wall clock.
-//! - [`open_regular`], [`replace_file`]: files that no one can make the program wait for, and that are whole or absent.
+//! - [`open_regular`], [`replace_file`]: files that no one can make the program wait for, and that
+//!   are whole or absent.
 //! - [`random`]: bytes of the operating system.
-//! - [`hide_memory`]: no core file, no other process that reads secrets. [`UnusedMemory`]: given back to the system.
+//! - [`hide_memory`]: no core file, no other process that reads secrets. [`UnusedMemory`]: given
+//!   back to the system.
 
 mod clock;
 #[cfg(feature = "count_locks")]

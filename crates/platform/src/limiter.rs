@@ -26,7 +26,10 @@ impl Limiter {
     /// So many acts in a minute.
     #[must_use]
     pub fn new(per_minute: u32) -> Self {
-        Self { per_minute, counts: Mutex::default() }
+        Self {
+            per_minute,
+            counts: Mutex::default(),
+        }
     }
 
     /// Counts one act of an address; a connection in memory has none.
@@ -57,7 +60,11 @@ impl Limiter {
     }
 
     fn wait_in(&self, counts: &Counts, from: IpAddr, now_ms: u64) -> Option<u64> {
-        let others = || (counts.len() >= ADDRESSES_MAX).then(|| counts.get(&OTHERS)).flatten();
+        let others = || {
+            (counts.len() >= ADDRESSES_MAX)
+                .then(|| counts.get(&OTHERS))
+                .flatten()
+        };
         let (since_ms, count) = counts.get(&network(from)).or_else(others)?;
         let age_ms = now_ms.saturating_sub(*since_ms);
         (*count >= self.per_minute && age_ms < MINUTE_MS).then(|| MINUTE_MS - age_ms)
@@ -93,7 +100,11 @@ mod tests {
 
     #[test]
     fn an_address_waits_until_its_minute_is_over() {
-        let (limiter, one, other) = (Limiter::new(3), [192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+        let (limiter, one, other) = (
+            Limiter::new(3),
+            [192, 0, 2, 1].into(),
+            [192, 0, 2, 2].into(),
+        );
         (0..3).for_each(|at| assert_eq!(limiter.act(Some(one), at), Ok(())));
         assert_eq!(limiter.act(Some(one), 1_000), Err(59_000));
         assert_eq!(limiter.act(Some(other), 1_000), Ok(()));
@@ -112,7 +123,11 @@ mod tests {
         assert_eq!(limiter.wait_ms(one, 1_000), Some(59_000));
         assert_eq!(limiter.wait_ms(one, MINUTE_MS), None);
         limiter.count(one, MINUTE_MS);
-        assert_eq!(limiter.wait_ms(one, MINUTE_MS), None, "a new minute has begun");
+        assert_eq!(
+            limiter.wait_ms(one, MINUTE_MS),
+            None,
+            "a new minute has begun"
+        );
     }
 
     #[test]
@@ -120,14 +135,21 @@ mod tests {
         let limiter = Limiter::new(2);
         let at = |low: u128| Some(Ipv6Addr::from_bits((0x2001_0db8 << 96) + low).into());
         assert_eq!(
-            [limiter.act(at(1), 0), limiter.act(at(2), 0), limiter.act(at(3), 0)],
+            [
+                limiter.act(at(1), 0),
+                limiter.act(at(2), 0),
+                limiter.act(at(3), 0)
+            ],
             [Ok(()), Ok(()), Err(MINUTE_MS)]
         );
         for number in 0..2 * ADDRESSES_MAX as u32 {
             let _ = limiter.act(Some(std::net::Ipv4Addr::from_bits(number).into()), 0);
         }
         assert!(limiter.counts.lock().len() <= ADDRESSES_MAX + 1);
-        assert!(limiter.act(Some([9, 9, 9, 9].into()), 0).is_err(), "all others share one count");
+        assert!(
+            limiter.act(Some([9, 9, 9, 9].into()), 0).is_err(),
+            "all others share one count"
+        );
         assert!(limiter.wait_ms([9, 9, 9, 8].into(), 0).is_some());
     }
 }

@@ -1,8 +1,10 @@
-//! Memory of this process: hidden from others, because secrets are in it, and given back to the system after a flood.
+//! Memory of this process: hidden from others, because secrets are in it, and given back to the
+//! system after a flood.
 
-/// Has the kernel write no core file of this process, and keep its memory from other processes of the same user: they cannot
-/// attach to it, nor read `/proc/PID/mem`, `environ`, `maps` or `fd`, which belong to root from now on. Programs that this one
-/// starts are as they always are. On Linux; elsewhere nothing changes.
+/// Has the kernel write no core file of this process, and keep its memory from other processes of
+/// the same user: they cannot attach to it, nor read `/proc/PID/mem`, `environ`, `maps` or `fd`,
+/// which belong to root from now on. Programs that this one starts are as they always are. On
+/// Linux; elsewhere nothing changes.
 ///
 /// # Errors
 /// What the kernel says if it refuses.
@@ -17,19 +19,21 @@ const GROWN_BYTES: u64 = 4 << 20;
 
 /// Memory that the allocator keeps although the program has freed it.
 ///
-/// The allocator of glibc gives back the end of a heap alone, so that what a flood of connections took stays with the process for ever:
-/// some bytes that live longer lie behind it.
+/// The allocator of glibc gives back the end of a heap alone, so that what a flood of connections
+/// took stays with the process for ever: some bytes that live longer lie behind it.
 #[derive(Debug, Default)]
 pub struct UnusedMemory {
-    /// The least since unused memory was last given back, in bytes: it counts as unused from then on too.
+    /// The least since unused memory was last given back, in bytes: it counts as unused from then
+    /// on too.
     known: u64,
 }
 
 impl UnusedMemory {
-    /// Gives unused memory back if it has grown by 4 MiB since the last time. To be called now and then.
+    /// Gives unused memory back if it has grown by 4 MiB since the last time. To be called now and
+    /// then.
     ///
-    /// A look takes microseconds, and giving back about a millisecond for each 100 MiB. Only with glibc on Linux; other allocators give
-    /// memory back by themselves.
+    /// A look takes microseconds, and giving back about a millisecond for each 100 MiB. Only with
+    /// glibc on Linux; other allocators give memory back by themselves.
     pub fn give_back(&mut self) {
         let unused = unused_bytes();
         self.known = self.known.min(unused);
@@ -52,7 +56,8 @@ fn unused_bytes() -> u64 {
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "no library wraps this function of glibc")]
 fn trim() {
-    // SAFETY: `malloc_trim` has no conditions: it takes the allocator's own locks and touches only what is free.
+    // SAFETY: `malloc_trim` has no conditions: it takes the allocator's own locks and touches only
+    // what is free.
     unsafe { libc::malloc_trim(0) };
 }
 
@@ -82,7 +87,10 @@ mod tests {
         // The resident memory of this process without that of files, in bytes.
         let own_bytes = || {
             let sizes = std::fs::read_to_string("/proc/self/statm").unwrap();
-            let pages: Vec<u64> = sizes.split_whitespace().map(|pages| pages.parse().unwrap()).collect();
+            let pages: Vec<u64> = sizes
+                .split_whitespace()
+                .map(|pages| pages.parse().unwrap())
+                .collect();
             (pages[1] - pages[2]) * rustix::param::page_size() as u64
         };
         let mut unused = UnusedMemory::default();

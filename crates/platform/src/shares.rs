@@ -45,7 +45,8 @@ struct Pool {
 #[derive(Debug, Default)]
 struct Accounts {
     of: HashMap<Box<str>, Weak<Share>>,
-    /// The number of accounts at which unused ones are forgotten: twice as many as remained the last time.
+    /// The number of accounts at which unused ones are forgotten: twice as many as remained the
+    /// last time.
     tidy_at: usize,
 }
 
@@ -53,8 +54,15 @@ impl Shares {
     /// A pool of this size, of which each holder may take `share`.
     #[must_use]
     pub fn new(capacity: usize, share: usize) -> Arc<Self> {
-        let pool = Arc::new(Pool { taken: AtomicUsize::new(0), capacity });
-        Arc::new(Self { pool, share: share.min(capacity), accounts: Mutex::default() })
+        let pool = Arc::new(Pool {
+            taken: AtomicUsize::new(0),
+            capacity,
+        });
+        Arc::new(Self {
+            pool,
+            share: share.min(capacity),
+            accounts: Mutex::default(),
+        })
     }
 
     /// The account of a holder.
@@ -62,7 +70,8 @@ impl Shares {
         self.limited(holder, self.share)
     }
 
-    /// The account of a holder with a smaller share than others have. The first look decides until the account is unused.
+    /// The account of a holder with a smaller share than others have. The first look decides until
+    /// the account is unused.
     pub fn limited(&self, holder: &str, share: usize) -> Arc<Share> {
         let mut accounts = self.accounts.lock();
         if let Some(known) = accounts.of.get(holder).and_then(Weak::upgrade) {
@@ -73,7 +82,11 @@ impl Shares {
             accounts.tidy_at = accounts.of.len() * 2;
         }
         let max = share.min(self.share);
-        let account = Arc::new(Share { taken: AtomicUsize::new(0), max, pool: Arc::clone(&self.pool) });
+        let account = Arc::new(Share {
+            taken: AtomicUsize::new(0),
+            max,
+            pool: Arc::clone(&self.pool),
+        });
         accounts.of.insert(holder.into(), Arc::downgrade(&account));
         account
     }
@@ -120,7 +133,10 @@ impl Share {
     /// # Errors
     /// What is full.
     pub fn take(self: &Arc<Self>, amount: usize) -> Result<Taken, Full> {
-        let mut taken = Taken { share: Arc::clone(self), amount: 0 };
+        let mut taken = Taken {
+            share: Arc::clone(self),
+            amount: 0,
+        };
         taken.grow(amount).map(|()| taken)
     }
 
@@ -128,7 +144,10 @@ impl Share {
     #[must_use]
     pub fn taken_beyond(self: &Arc<Self>, amount: usize) -> Taken {
         self.add(amount);
-        Taken { share: Arc::clone(self), amount }
+        Taken {
+            share: Arc::clone(self),
+            amount,
+        }
     }
 
     /// Adds to what is taken, even beyond the share.
@@ -151,7 +170,11 @@ impl Share {
 }
 
 fn fits(taken: &AtomicUsize, more: usize, max: usize, full: Full) -> Result<(), Full> {
-    if taken.load(Ordering::Relaxed).saturating_add(more) <= max { Ok(()) } else { Err(full) }
+    if taken.load(Ordering::Relaxed).saturating_add(more) <= max {
+        Ok(())
+    } else {
+        Err(full)
+    }
 }
 
 /// Amount that a holder has taken; given back when dropped.
@@ -170,7 +193,14 @@ impl Taken {
         // Added first, so that of two holders that take the last place at once at most one has it.
         self.share.add(more);
         let share = fits(&self.share.taken, 0, self.share.max, Full::Share);
-        let all = share.and_then(|()| fits(&self.share.pool.taken, 0, self.share.pool.capacity, Full::Pool));
+        let all = share.and_then(|()| {
+            fits(
+                &self.share.pool.taken,
+                0,
+                self.share.pool.capacity,
+                Full::Pool,
+            )
+        });
         match all {
             Ok(()) => self.amount += more,
             Err(_) => self.share.remove(more),
@@ -212,7 +242,11 @@ mod tests {
         let (greedy, other, third) = (shares.of("greedy"), shares.of("other"), shares.of("third"));
         let taken = greedy.take(4).unwrap();
         assert_eq!(greedy.take(1).unwrap_err(), Full::Share);
-        assert_eq!(shares.of("greedy").take(1).unwrap_err(), Full::Share, "it has one account");
+        assert_eq!(
+            shares.of("greedy").take(1).unwrap_err(),
+            Full::Share,
+            "it has one account"
+        );
         let others = other.take(4).unwrap();
         assert_eq!(third.take(3).unwrap_err(), Full::Pool);
         assert_eq!(third.check(3), Err(Full::Pool));
@@ -241,7 +275,10 @@ mod tests {
         let guests = shares.limited("guests", 1);
         let place = guests.take(1).unwrap();
         drop(guests);
-        assert_eq!(shares.limited("guests", 1).take(1).unwrap_err(), Full::Share);
+        assert_eq!(
+            shares.limited("guests", 1).take(1).unwrap_err(),
+            Full::Share
+        );
         drop(place);
         assert!(shares.of("guests").take(4).is_ok());
     }

@@ -13,13 +13,13 @@ use clap_complete::Shell;
 pub(crate) use options::{CheckArgs, ConfigArgs, GatewayArgs, RunningArgs, TokensArgs, WatchArgs};
 pub(crate) use proposals::{ProposalsArgs, ProposalsCommand};
 pub(crate) use setup::{
-    AddArgs, ChangeArgs, ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, InitArgs, OwnFileArgs,
-    RmArgs, SearchArgs,
+    AddArgs, ChangeArgs, ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, InitArgs,
+    OwnFileArgs, RmArgs, SearchArgs,
 };
 pub(crate) use subcommands::{
-    AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginArgs, LoginCommand,
-    ParticipantsCommand, PinsCommand, PromptsCommand, ProtoCommand, ProtoStyle, ResourcesCommand,
-    SecretCommand, SecretPlace, ServersCommand, TokenCommand, ToolsCommand,
+    AuditCommand, AuthCommand, ClientsCommand, ConfigCommand, ConsentsCommand, LoginArgs,
+    LoginCommand, ParticipantsCommand, PinsCommand, PromptsCommand, ProtoCommand, ProtoStyle,
+    ResourcesCommand, SecretCommand, SecretPlace, ServersCommand, TokenCommand, ToolsCommand,
 };
 
 /// Many MCP servers behind one endpoint, each caller with its own capabilities
@@ -40,11 +40,46 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 refused by policy, 4 needs authentication
 
 /// The commands by what they are for, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Set up", &["init", "add", "rm", "secret", "import", "connect", "disconnect", "search"]),
-    ("Run", &["serve", "start", "stop", "stdio", "status", "doctor", "config"]),
-    ("Servers", &["servers", "logs", "pins", "tools", "resources", "prompts", "tokens", "proto"]),
-    ("Agents and people", &["proposals", "chat", "participants", "token", "audit"]),
-    ("Sign-ins at this gateway", &["login", "clients", "consents", "auth"]),
+    (
+        "Set up",
+        &[
+            "init",
+            "add",
+            "rm",
+            "secret",
+            "import",
+            "connect",
+            "disconnect",
+            "search",
+        ],
+    ),
+    (
+        "Run",
+        &[
+            "serve", "start", "stop", "stdio", "status", "doctor", "config",
+        ],
+    ),
+    (
+        "Servers",
+        &[
+            "servers",
+            "logs",
+            "pins",
+            "tools",
+            "resources",
+            "prompts",
+            "tokens",
+            "proto",
+        ],
+    ),
+    (
+        "Agents and people",
+        &["proposals", "chat", "participants", "token", "audit"],
+    ),
+    (
+        "Sign-ins at this gateway",
+        &["login", "clients", "consents", "auth"],
+    ),
     ("This program", &["version", "completions", "man"]),
 ];
 
@@ -59,9 +94,15 @@ pub(crate) fn command() -> clap::Command {
 
 /// The commands in their groups, each with the first line of its help.
 fn grouped(command: &clap::Command) -> String {
-    let width = command.get_subcommands().map(|one| one.get_name().len()).max().unwrap_or_default();
+    let width = command
+        .get_subcommands()
+        .map(|one| one.get_name().len())
+        .max()
+        .unwrap_or_default();
     let line = |name: &&str| {
-        let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+        let about = command
+            .find_subcommand(name)
+            .and_then(clap::Command::get_about);
         let about = about.map(ToString::to_string).unwrap_or_default();
         format!("  {name:width$}  {about}\n")
     };
@@ -95,11 +136,14 @@ pub(crate) struct OutputArgs {
 pub(crate) enum Command {
     /// Write a first configuration file
     ///
-    /// Finds the MCP clients that are there, asks which of their servers to import, and writes a file with comments.
+    /// Finds the MCP clients that are there, asks which of their servers to import, and writes a
+    /// file with comments.
     Init(InitArgs),
-    /// Add a server to the configuration file: portmoot add NAME -- COMMAND, portmoot add NAME URL, or portmoot add NAME --openapi FILE
+    /// Add a server to the configuration file: portmoot add NAME -- COMMAND, portmoot add NAME URL,
+    /// or portmoot add NAME --openapi FILE
     ///
-    /// Comments, order and all else in the file stay. A running gateway takes the change over within seconds.
+    /// Comments, order and all else in the file stay. A running gateway takes the change over
+    /// within seconds.
     Add(AddArgs),
     /// Remove an MCP server from the configuration file
     ///
@@ -107,26 +151,27 @@ pub(crate) enum Command {
     Rm(RmArgs),
     /// Keep secrets that the configuration names: { secret = "NAME" }
     ///
-    /// They are in the keyring of the system or, where there is none, in files of the data directory, sealed with the key of `key_file` or
-    /// `key_command`. A running gateway takes a change over within seconds, and restarts the servers that use it.
+    /// They are in the keyring of the system or, where there is none, in files of the data
+    /// directory, sealed with the key of `key_file` or `key_command`. A running gateway takes a
+    /// change over within seconds, and restarts the servers that use it.
     #[command(subcommand)]
     Secret(SecretCommand),
     /// Copy the servers of an MCP client into the configuration file
     ///
-    /// Clients: claude-code, claude-desktop, cline, codex, continue, cursor, gemini-cli, goose, lm-studio, vscode, windsurf, zed.
-    /// The client's file stays as it is. Secrets are copied with their values, so that the servers work at once; with
-    /// --hide-secrets they become ${NAME}.
+    /// Clients: claude-code, claude-desktop, cline, codex, continue, cursor, gemini-cli, goose,
+    /// lm-studio, vscode, windsurf, zed. The client's file stays as it is. Secrets are copied with
+    /// their values, so that the servers work at once; with --hide-secrets they become ${NAME}.
     Import(ImportArgs),
     /// Connect an MCP client to the gateway: write an entry into its file
     ///
-    /// The change is shown, and made after your consent. A copy of the file is kept: `portmoot disconnect` restores it byte for
-    /// byte. Clients: claude-code, claude-desktop, cline, codex, continue, cursor, gemini-cli, goose, lm-studio, vscode,
-    /// windsurf, zed.
+    /// The change is shown, and made after your consent. A copy of the file is kept:
+    /// `portmoot disconnect` restores it byte for byte. Clients: claude-code, claude-desktop,
+    /// cline, codex, continue, cursor, gemini-cli, goose, lm-studio, vscode, windsurf, zed.
     Connect(ConnectArgs),
     /// Undo the connection of an MCP client
     ///
-    /// If no other program has changed the client's file since, it is restored byte for byte; else only the gateway's entry is
-    /// taken out.
+    /// If no other program has changed the client's file since, it is restored byte for byte; else
+    /// only the gateway's entry is taken out.
     Disconnect(DisconnectArgs),
     /// Search the MCP registry for servers
     Search(SearchArgs),
@@ -136,7 +181,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Run the gateway in the background, until `portmoot stop`
     ///
-    /// It is `portmoot serve` without a terminal; its log is the file gateway.log in the data directory.
+    /// It is `portmoot serve` without a terminal; its log is the file gateway.log in the data
+    /// directory.
     Start(ServeArgs),
     /// Stop the gateway that runs with the data directory
     ///
@@ -144,9 +190,10 @@ pub(crate) enum Command {
     Stop(ConfigArgs),
     /// Serve one MCP client on stdin and stdout
     ///
-    /// It connects the client to the gateway of --url, else to the one that is running with the data directory. If none is
-    /// running, or --config or --mcp-config is given without --data-dir, the command runs a gateway of its own, which stores
-    /// nothing on disk unless --data-dir is given.
+    /// It connects the client to the gateway of --url, else to the one that is running with the
+    /// data directory. If none is running, or --config or --mcp-config is given without --data-dir,
+    /// the command runs a gateway of its own, which stores nothing on disk unless --data-dir is
+    /// given.
     Stdio(StdioArgs),
     /// Show the running gateway: address, version, servers, open proposals
     ///
@@ -165,9 +212,10 @@ pub(crate) enum Command {
     Pins(PinsCommand),
     /// Print what a server has written to stderr, and why it does not run
     ///
-    /// The running gateway keeps the last 1,000 lines of each server, at most 256 KiB. Needs the capability portmoot/servers.
-    /// What it prints to stdout and is no message is among them. Control characters are printed as escapes; with --json, each line
-    /// is one object. The gateway's own log is on its stderr.
+    /// The running gateway keeps the last 1,000 lines of each server, at most 256 KiB. Needs the
+    /// capability portmoot/servers. What it prints to stdout and is no message is among them.
+    /// Control characters are printed as escapes; with --json, each line is one object. The
+    /// gateway's own log is on its stderr.
     Logs {
         /// Configured name of the server; all servers without it
         server: Option<String>,
@@ -191,10 +239,11 @@ pub(crate) enum Command {
     Prompts(PromptsCommand),
     /// Take part in a topic from the terminal
     ///
-    /// At a terminal it fills the screen: talk, the calls of others, and an inbox of the proposals that wait for a decision; F1 lists
-    /// the keys. Without a terminal, or with --lines, it reads and prints lines: each one that does not begin with / is sent to all
-    /// participants, and /help lists the commands. Needs the capability chat to send. With --json, every received envelope is
-    /// printed unchanged. What is approved runs once, on your authority.
+    /// At a terminal it fills the screen: talk, the calls of others, and an inbox of the proposals
+    /// that wait for a decision; F1 lists the keys. Without a terminal, or with --lines, it reads
+    /// and prints lines: each one that does not begin with / is sent to all participants, and /help
+    /// lists the commands. Needs the capability chat to send. With --json, every received envelope
+    /// is printed unchanged. What is approved runs once, on your authority.
     Chat {
         /// Topic to join
         #[arg(long, default_value = config::MAIN_TOPIC)]
@@ -210,9 +259,10 @@ pub(crate) enum Command {
     Participants(ParticipantsCommand),
     /// Review proposals: list, show, approve, reject, withdraw
     ///
-    /// Works with a running gateway. A token can see and decide proposals for operations that it may perform itself. Without a
-    /// command, at a terminal, it shows those that wait one after the other and asks for a letter: a approves, r rejects with a
-    /// reason, e edits the arguments first. What the tool's annotations do not call harmless is asked about once more. Without a
+    /// Works with a running gateway. A token can see and decide proposals for operations that it
+    /// may perform itself. Without a command, at a terminal, it shows those that wait one after the
+    /// other and asks for a letter: a approves, r rejects with a reason, e edits the arguments
+    /// first. What the tool's annotations do not call harmless is asked about once more. Without a
     /// terminal it lists them.
     Proposals(ProposalsArgs),
     /// Issue, rotate and revoke tokens
@@ -237,8 +287,9 @@ pub(crate) enum Command {
     Audit(AuditCommand),
     /// Check the installation and suggest fixes
     ///
-    /// Starts no server. Secrets that the configuration names are read and not shown: their commands run, unless they are in a file that
-    /// you did not name. If a gateway runs with the data directory, the states of its servers are checked too.
+    /// Starts no server. Secrets that the configuration names are read and not shown: their
+    /// commands run, unless they are in a file that you did not name. If a gateway runs with the
+    /// data directory, the states of its servers are checked too.
     Doctor(CheckArgs),
     /// Check and show the configuration
     #[command(subcommand)]
@@ -293,12 +344,18 @@ pub(crate) enum NameKind {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on
-    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "PORTMOOT_LISTEN",
+        hide_env_values = true
+    )]
     pub(crate) listen: Option<String>,
     /// Consent without being asked to a portmoot.toml that was found in this directory
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Try something out: with a data directory of its own, without the tokens of earlier runs, which is removed at the end
+    /// Try something out: with a data directory of its own, without the tokens of earlier runs,
+    /// which is removed at the end
     #[arg(long = "try", conflicts_with = "data_dir")]
     pub(crate) tries: bool,
     #[command(flatten)]
@@ -321,10 +378,17 @@ mod tests {
 
     #[test]
     fn every_command_is_in_one_group() {
-        let mut named: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let mut named: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
         let command = Cli::command();
-        let mut all: Vec<&str> =
-            command.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name).collect();
+        let mut all: Vec<&str> = command
+            .get_subcommands()
+            .filter(|one| !one.is_hide_set())
+            .map(clap::Command::get_name)
+            .collect();
         named.sort_unstable();
         all.sort_unstable();
         assert_eq!(named, all);

@@ -62,9 +62,12 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Status { gateway, .. } => status::run(&gateway, output).await,
         Command::Servers(command) => servers::run(command, output).await,
         Command::Pins(command) => pins::run(command, output).await,
-        Command::Logs { server, follow, lines, gateway } => {
-            logs::run(server.as_deref(), follow, lines, &gateway, output).await
-        }
+        Command::Logs {
+            server,
+            follow,
+            lines,
+            gateway,
+        } => logs::run(server.as_deref(), follow, lines, &gateway, output).await,
         Command::Tools(command) => tools::run(command, output).await,
         Command::Resources(command) => lists::resources(command, output).await,
         Command::Prompts(command) => lists::prompts(command, output).await,
@@ -74,9 +77,11 @@ async fn once(cli: Cli, output: Output) -> Result<Exit, Failure> {
         Command::Clients(command) => logins::clients(command, output).await,
         Command::Consents(command) => logins::consents(command, output).await,
         Command::Auth(command) => auth::run(command, output).await,
-        Command::Chat { topic, lines, gateway } => {
-            chat::run(&topic, lines, &gateway, cli.output, output).await
-        }
+        Command::Chat {
+            topic,
+            lines,
+            gateway,
+        } => chat::run(&topic, lines, &gateway, cli.output, output).await,
         Command::Proposals(command) => proposals::run(command, output).await,
         Command::Audit(command) => audit::run(command, output),
         Command::Doctor(args) => doctor::run(&args, output).await,

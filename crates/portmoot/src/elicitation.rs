@@ -1,4 +1,5 @@
-//! Elicitation forms: flat schemas, their fields, parsing of typed values (MCP 2025-11-25, client/elicitation).
+//! Elicitation forms: flat schemas, their fields, parsing of typed values (MCP 2025-11-25,
+//! client/elicitation).
 
 mod field;
 mod schema;

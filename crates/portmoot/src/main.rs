@@ -1,6 +1,7 @@
 //! The `portmoot` program: command line in, exit code out.
 //!
-//! `output` does all printing, the crate `config` reads the configuration, `run` starts the gateway.
+//! `output` does all printing, the crate `config` reads the configuration, `run` starts the
+//! gateway.
 
 mod cli;
 mod commands;
@@ -34,13 +35,17 @@ use terminal::output::{LOG_TARGET, LogFormat, Output};
 const THREADS_END: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|first| first == client::guard::ARG) {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == client::guard::ARG)
+    {
         return guard();
     }
     program()
 }
 
-/// Anything but a guard. A function of its own, so that a guard does not touch the stack that it needs.
+/// Anything but a guard. A function of its own, so that a guard does not touch the stack that it
+/// needs.
 #[inline(never)]
 fn program() -> ExitCode {
     process::hide_memory();
@@ -57,19 +62,24 @@ fn program() -> ExitCode {
         }
         _ => (output, output),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
     let ended = match runtime {
         Ok(runtime) => {
-            // Behind a pointer, or the compiler copies every command into each way in which a runtime can drive it.
+            // Behind a pointer, or the compiler copies every command into each way in which a
+            // runtime can drive it.
             let command: Pin<Box<dyn Future<Output = _>>> = Box::pin(commands::run(cli, output));
             let ended = runtime.block_on(command);
             // A read of the input that waits for a client would keep the program until that writes.
             runtime.shutdown_timeout(THREADS_END);
             ended
         }
-        Err(error) => {
-            Err(Failure::new(Exit::Failed, "no_runtime", format!("cannot start worker threads: {error}")))
-        }
+        Err(error) => Err(Failure::new(
+            Exit::Failed,
+            "no_runtime",
+            format!("cannot start worker threads: {error}"),
+        )),
     };
     let exit = ended.unwrap_or_else(|failure| {
         at_end.failure(&failure);
@@ -85,9 +95,13 @@ fn guard() -> ExitCode {
 
 /// The format of the log: JSON with `PORTMOOT_LOG_FORMAT=json`, or with `--json`.
 fn log_format(cli: &Cli) -> LogFormat {
-    let wants_json =
-        std::env::var("PORTMOOT_LOG_FORMAT").is_ok_and(|format| format.eq_ignore_ascii_case("json"));
-    if wants_json || cli.output.json { LogFormat::Json } else { LogFormat::Text }
+    let wants_json = std::env::var("PORTMOOT_LOG_FORMAT")
+        .is_ok_and(|format| format.eq_ignore_ascii_case("json"));
+    if wants_json || cli.output.json {
+        LogFormat::Json
+    } else {
+        LogFormat::Text
+    }
 }
 
 /// The time of day in the log at a terminal.
@@ -99,8 +113,9 @@ impl FormatTime for TimeOfDay {
     }
 }
 
-/// Sends logs to stderr. `PORTMOOT_LOG` is a filter such as `gateway=debug,upstream=debug`. `serve` logs the state changes of
-/// servers by default. Its own messages follow `--quiet` alone, unless the filter names their target.
+/// Sends logs to stderr. `PORTMOOT_LOG` is a filter such as `gateway=debug,upstream=debug`. `serve`
+/// logs the state changes of servers by default. Its own messages follow `--quiet` alone, unless
+/// the filter names their target.
 fn log(cli: &Cli, format: LogFormat, output: Output) {
     let level = match (cli.output.quiet, cli.output.verbose) {
         (true, _) => "error",
@@ -110,23 +125,34 @@ fn log(cli: &Cli, format: LogFormat, output: Output) {
         (false, _) => "debug",
     };
     let written = std::env::var("PORTMOOT_LOG").ok();
-    let filter = written.as_ref().and_then(|written| EnvFilter::try_new(written).ok());
+    let filter = written
+        .as_ref()
+        .and_then(|written| EnvFilter::try_new(written).ok());
     let mut filter = filter.unwrap_or_else(|| EnvFilter::new(level));
     if !written.is_some_and(|written| written.contains(LOG_TARGET)) {
-        let own = if cli.output.quiet { LevelFilter::WARN } else { LevelFilter::INFO };
+        let own = if cli.output.quiet {
+            LevelFilter::WARN
+        } else {
+            LevelFilter::INFO
+        };
         if let Ok(directive) = format!("{LOG_TARGET}={own}").parse() {
             filter = filter.add_directive(directive);
         }
     }
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter);
+    let lines = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter(filter);
     // Where the terminal was closed, nothing can be said of a line that it does not take.
     let lines = lines.log_internal_errors(false);
-    // Setting a subscriber fails only if another one is set, and this is the only place that sets one.
+    // Setting a subscriber fails only if another one is set, and this is the only place that sets
+    // one.
     let _ = match format {
         LogFormat::Json => lines.json().try_init(),
         // For a person who looks on: the time of day, colours, and no names of modules.
         LogFormat::Text if std::io::stderr().is_terminal() => {
-            let lines = lines.with_timer(TimeOfDay(Zone::local())).with_target(false);
+            let lines = lines
+                .with_timer(TimeOfDay(Zone::local()))
+                .with_target(false);
             lines.with_ansi(output.is_colourful(true)).try_init()
         }
         LogFormat::Text => lines.with_ansi(false).try_init(),

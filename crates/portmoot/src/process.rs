@@ -5,18 +5,23 @@ pub(crate) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// The program name to use in printed commands: the path as typed, such as `target/release/portmoot`, else `portmoot`.
+/// The program name to use in printed commands: the path as typed, such as
+/// `target/release/portmoot`, else `portmoot`.
 pub(crate) fn program_name() -> String {
-    let name = std::env::args_os().next().and_then(|name| name.into_string().ok());
+    let name = std::env::args_os()
+        .next()
+        .and_then(|name| name.into_string().ok());
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+~".contains(c);
-    name.filter(|name| name.contains('/') && name.chars().all(plain)).unwrap_or_else(|| "portmoot".to_owned())
+    name.filter(|name| name.contains('/') && name.chars().all(plain))
+        .unwrap_or_else(|| "portmoot".to_owned())
 }
 
 /// The variable that leaves the memory of the program open to debuggers and core files.
 const DUMPABLE: &str = "PORTMOOT_DUMPABLE";
 
-/// Keeps the memory of this process, which has tokens of others, out of core files, and away from other programs of the same user.
-/// A kernel that refuses it leaves things as they are everywhere else.
+/// Keeps the memory of this process, which has tokens of others, out of core files, and away from
+/// other programs of the same user. A kernel that refuses it leaves things as they are everywhere
+/// else.
 pub(crate) fn hide_memory() {
     if env(DUMPABLE).is_none() {
         let _ = platform::hide_memory();

@@ -1,4 +1,5 @@
-//! Client side of a gateway: connections, the REST API, an MCP session. The gateway may run in this process or elsewhere.
+//! Client side of a gateway: connections, the REST API, an MCP session. The gateway may run in this
+//! process or elsewhere.
 
 pub(crate) mod api;
 mod endpoint;

@@ -1,4 +1,5 @@
-//! Answers to server requests at the terminal: elicitation forms, URLs, sampling. Without a terminal, requests are declined.
+//! Answers to server requests at the terminal: elicitation forms, URLs, sampling. Without a
+//! terminal, requests are declined.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,7 +16,8 @@ const FIELD_TRIES_MAX: usize = 5;
 /// "The user rejected the request" of sampling.
 const REJECTED: i64 = -1;
 
-/// Answers server requests with input from the terminal; declines them if the terminal is not interactive.
+/// Answers server requests with input from the terminal; declines them if the terminal is not
+/// interactive.
 pub(crate) struct TerminalResponder<'a> {
     terminal: &'a mut dyn Terminal,
     output: Output,
@@ -36,8 +38,8 @@ impl<'a> TerminalResponder<'a> {
         TerminalResponder { terminal, output }
     }
 
-    /// The client capabilities to declare: none without an interactive terminal, so that the session shares that of the gateway
-    /// with a server.
+    /// The client capabilities to declare: none without an interactive terminal, so that the
+    /// session shares that of the gateway with a server.
     pub(crate) fn capabilities(&self) -> Value {
         match self.terminal.is_interactive() {
             true => json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {} }),
@@ -46,12 +48,18 @@ impl<'a> TerminalResponder<'a> {
     }
 
     fn elicit(&mut self, params: &str) -> Value {
-        let Ok(request) = serde_json::from_str::<Elicitation<'_>>(params) else { return action("decline") };
+        let Ok(request) = serde_json::from_str::<Elicitation<'_>>(params) else {
+            return action("decline");
+        };
         if !self.terminal.is_interactive() {
-            self.output.warn("declined a request for input: the terminal is not interactive");
+            self.output
+                .warn("declined a request for input: the terminal is not interactive");
             return action("decline");
         }
-        self.terminal.show(&format!("\nThe server requests input: {}", visible::lines(&request.message)));
+        self.terminal.show(&format!(
+            "\nThe server requests input: {}",
+            visible::lines(&request.message)
+        ));
         match (request.mode.as_deref(), &request.url, request.schema) {
             (Some("url"), Some(url), _) => self.visit(url),
             (Some("form") | None, _, Some(schema)) => self.fill(schema.get()),
@@ -62,29 +70,43 @@ impl<'a> TerminalResponder<'a> {
     /// Shows the whole URL and asks the user to open it. The program never opens it.
     fn visit(&mut self, url: &str) -> Value {
         let shown = visible::line(url);
-        self.terminal.show(&format!("The server asks you to open this URL in your browser:\n\n  {shown}\n"));
-        if let Some(host) = url.parse::<hyper::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)) {
-            self.terminal.show(&format!("Host: {}", visible::line(&host)));
+        self.terminal.show(&format!(
+            "The server asks you to open this URL in your browser:\n\n  {shown}\n"
+        ));
+        if let Some(host) = url
+            .parse::<hyper::Uri>()
+            .ok()
+            .and_then(|uri| uri.host().map(str::to_owned))
+        {
+            self.terminal
+                .show(&format!("Host: {}", visible::line(&host)));
             if host.contains("xn--") || !host.is_ascii() {
-                self.terminal
-                    .show("Warning: this host name has characters that may look like other letters.");
+                self.terminal.show(
+                    "Warning: this host name has characters that may look like other letters.",
+                );
             }
         }
-        action(if confirm(self.terminal, "Accept and open it?") { "accept" } else { "decline" })
+        action(if confirm(self.terminal, "Accept and open it?") {
+            "accept"
+        } else {
+            "decline"
+        })
     }
 
     fn fill(&mut self, schema: &str) -> Value {
         let fields = match fields(schema) {
             Ok(fields) => fields,
             Err(error) => {
-                self.terminal.show(&format!("This form cannot be shown: {error}. Declined."));
+                self.terminal
+                    .show(&format!("This form cannot be shown: {error}. Declined."));
                 return action("decline");
             }
         };
         if !confirm(self.terminal, "Fill in the form?") {
             return action("decline");
         }
-        self.terminal.show("An empty line selects the default in brackets. Ctrl-D cancels.");
+        self.terminal
+            .show("An empty line selects the default in brackets. Ctrl-D cancels.");
         let mut content = Map::new();
         for field in &fields {
             match self.field(field) {
@@ -94,7 +116,10 @@ impl<'a> TerminalResponder<'a> {
             }
         }
         let shown = Value::Object(content.clone());
-        self.terminal.show(&format!("\nThis will be sent: {}", visible::line(&shown.to_string())));
+        self.terminal.show(&format!(
+            "\nThis will be sent: {}",
+            visible::line(&shown.to_string())
+        ));
         if confirm(self.terminal, "Send it?") {
             json!({ "action": "accept", "content": content })
         } else {
@@ -125,17 +150,32 @@ impl<'a> TerminalResponder<'a> {
         self.terminal
             .show("\nThe server requests a model's answer (sampling). There is no model here; you can write the answer.");
         if let Some(system) = params.get("systemPrompt").and_then(Value::as_str) {
-            self.terminal.show(&format!("system: {}", visible::lines(system)));
+            self.terminal
+                .show(&format!("system: {}", visible::lines(system)));
         }
-        for message in params.get("messages").and_then(Value::as_array).into_iter().flatten() {
+        for message in params
+            .get("messages")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             let role = message.get("role").and_then(Value::as_str).unwrap_or("?");
             let content = message.get("content").unwrap_or(&Value::Null);
-            let text = content.get("text").and_then(Value::as_str).map(str::to_owned);
+            let text = content
+                .get("text")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
             let text = text.unwrap_or_else(|| content.to_string());
-            self.terminal.show(&format!("{}: {}", visible::line(role), visible::lines(&text)));
+            self.terminal.show(&format!(
+                "{}: {}",
+                visible::line(role),
+                visible::lines(&text)
+            ));
         }
-        let answer =
-            self.terminal.ask("Your answer (empty line rejects):").filter(|answer| !answer.is_empty());
+        let answer = self
+            .terminal
+            .ask("Your answer (empty line rejects):")
+            .filter(|answer| !answer.is_empty());
         let text = answer.ok_or_else(rejected)?;
         Ok(json!({
             "role": "assistant",
@@ -145,15 +185,18 @@ impl<'a> TerminalResponder<'a> {
         }))
     }
 
-    /// Answers a request of the server, whose params are JSON text as the server wrote it: a result, or code and message of an
-    /// error.
+    /// Answers a request of the server, whose params are JSON text as the server wrote it: a
+    /// result, or code and message of an error.
     pub(crate) fn answer(&mut self, method: &str, params: &str) -> Result<Value, (i64, String)> {
         match method {
             "elicitation/create" => Ok(self.elicit(params)),
             "sampling/createMessage" => self.sample(params),
             "ping" => Ok(json!({})),
             // This client did not declare the capability.
-            method => Err((code::METHOD_NOT_FOUND, format!("this client does not support {method}"))),
+            method => Err((
+                code::METHOD_NOT_FOUND,
+                format!("this client does not support {method}"),
+            )),
         }
     }
 
@@ -162,21 +205,36 @@ impl<'a> TerminalResponder<'a> {
         let text = |name: &str| params.get(name).and_then(Value::as_str);
         match method {
             "notifications/progress" => {
-                let done = params.get("progress").map(ToString::to_string).unwrap_or_default();
-                let total = params.get("total").map(|total| format!(" of {total}")).unwrap_or_default();
-                let message = text("message").map(|message| format!(": {}", visible::line(message)));
-                self.output.message(&format!("progress {done}{total}{}", message.unwrap_or_default()));
+                let done = params
+                    .get("progress")
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                let total = params
+                    .get("total")
+                    .map(|total| format!(" of {total}"))
+                    .unwrap_or_default();
+                let message =
+                    text("message").map(|message| format!(": {}", visible::line(message)));
+                self.output.message(&format!(
+                    "progress {done}{total}{}",
+                    message.unwrap_or_default()
+                ));
             }
             "notifications/message" => {
                 let level = visible::line(text("level").unwrap_or("info"));
                 let data = params.get("data").unwrap_or(&Value::Null);
-                let data = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
-                self.output.message(&format!("{level}: {}", visible::line(&data)));
+                let data = data
+                    .as_str()
+                    .map_or_else(|| data.to_string(), str::to_owned);
+                self.output
+                    .message(&format!("{level}: {}", visible::line(&data)));
             }
             "notifications/tasks/status" => {
                 let status = visible::line(text("status").unwrap_or_default());
-                let message = text("statusMessage").map(|message| format!(": {}", visible::line(message)));
-                self.output.message(&format!("task {status}{}", message.unwrap_or_default()));
+                let message =
+                    text("statusMessage").map(|message| format!(": {}", visible::line(message)));
+                self.output
+                    .message(&format!("task {status}{}", message.unwrap_or_default()));
             }
             _ => {}
         }

@@ -37,8 +37,8 @@ use tls::ServerTls;
 /// The time between looks at the memory that the process no longer uses.
 const MEMORY_LOOK: Duration = Duration::from_secs(5);
 
-/// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the configuration from `sources`, and reads
-/// `secrets` anew.
+/// Runs the gateway until SIGTERM or SIGINT. On SIGHUP, or when a file changes, it reloads the
+/// configuration from `sources`, and reads `secrets` anew.
 ///
 /// # Errors
 /// When the gateway cannot start.
@@ -85,8 +85,15 @@ pub(crate) async fn serve(
         let (read, before) = (sources.clone(), config.clone());
         let (agreed, secrets) = (Arc::clone(&agreed), Arc::clone(&secrets));
         let is_open = !gateway.requires_token();
-        let read =
-            move || reload::reload((&read, &secrets), &before, agreed.as_ref().as_ref(), is_open, output);
+        let read = move || {
+            reload::reload(
+                (&read, &secrets),
+                &before,
+                agreed.as_ref().as_ref(),
+                is_open,
+                output,
+            )
+        };
         let reloaded = tokio::select! {
             reloaded = tokio::task::spawn_blocking(read) => reloaded,
             _ = terminate.recv() => break,
@@ -124,7 +131,8 @@ pub(crate) async fn serve(
     Ok(Exit::Ok)
 }
 
-/// The terminal at which the gateway was started. Its end is a hangup too, and not meant as a wish to reload.
+/// The terminal at which the gateway was started. Its end is a hangup too, and not meant as a wish
+/// to reload.
 struct StartTerminal {
     is_controlled: bool,
 }
@@ -134,8 +142,12 @@ impl StartTerminal {
     fn of_process() -> Self {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
-        Self { is_controlled: ignored & 1 == 0 && Self::opens() }
+        let ignored = ignored
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+            .unwrap_or_default();
+        Self {
+            is_controlled: ignored & 1 == 0 && Self::opens(),
+        }
     }
 
     /// Whether it was closed.
@@ -148,17 +160,26 @@ impl StartTerminal {
     }
 }
 
-/// Writes for commands which files the gateway reads, and why it did not take over what they say now.
+/// Writes for commands which files the gateway reads, and why it did not take over what they say
+/// now.
 fn announce(gateway: &Gateway, paths: &[PathBuf], failed: Option<&Failure>) {
     if let Err(failure) = gateway.reads(paths, failed) {
         tracing::warn!(target: LOG_TARGET, error = failure.message, "commands may not find this gateway");
     }
 }
 
-/// The configuration file that the API may change, and its wishes that the gateway reads it again. A file that was found, and not named,
-/// may be another person's: what the operator consented to stays.
-fn config_file(loaded: &Loaded, sources: &Sources) -> (Option<Arc<ConfigFile>>, mpsc::Receiver<Reload>) {
-    let named = loaded.found.is_none().then(|| sources.edited_file(&env)).flatten();
+/// The configuration file that the API may change, and its wishes that the gateway reads it again.
+/// A file that was found, and not named, may be another person's: what the operator consented to
+/// stays.
+fn config_file(
+    loaded: &Loaded,
+    sources: &Sources,
+) -> (Option<Arc<ConfigFile>>, mpsc::Receiver<Reload>) {
+    let named = loaded
+        .found
+        .is_none()
+        .then(|| sources.edited_file(&env))
+        .flatten();
     let has_client_files = !sources.mcp_config.is_empty();
     match named.map(|path| ConfigFile::new(path, has_client_files, env)) {
         Some((file, reloads)) => (Some(Arc::new(file)), reloads),
@@ -168,10 +189,21 @@ fn config_file(loaded: &Loaded, sources: &Sources) -> (Option<Arc<ConfigFile>>, 
 
 /// A failed reload as the refusal of who asked for it.
 fn refused(failure: &Failure) -> Refusal {
-    let problems: Vec<&str> = failure.problems.iter().map(|problem| problem.message.as_str()).collect();
-    let why = if problems.is_empty() { failure.message.clone() } else { problems.join("; ") };
-    Refusal::new(RefusalCode::Conflict, format!("the gateway does not take it over: {why}"))
-        .hint("nothing was changed")
+    let problems: Vec<&str> = failure
+        .problems
+        .iter()
+        .map(|problem| problem.message.as_str())
+        .collect();
+    let why = if problems.is_empty() {
+        failure.message.clone()
+    } else {
+        problems.join("; ")
+    };
+    Refusal::new(
+        RefusalCode::Conflict,
+        format!("the gateway does not take it over: {why}"),
+    )
+    .hint("nothing was changed")
 }
 
 /// The text printed at start: addresses, servers, next steps.
@@ -189,7 +221,11 @@ fn banner(loaded: &Loaded, own_url: &str, tokens: bool, issued: &[String]) -> St
         _ if loaded.demo => "demo (nothing is configured)".to_owned(),
         names => names.join(", "),
     };
-    let asks_clients = loaded.config.tls.as_ref().is_some_and(ServerTls::asks_clients);
+    let asks_clients = loaded
+        .config
+        .tls
+        .as_ref()
+        .is_some_and(ServerTls::asks_clients);
     let issued = match issued {
         [] => String::new(),
         [one] => format!(" (1 is issued: {one})"),
@@ -206,8 +242,9 @@ fn banner(loaded: &Loaded, own_url: &str, tokens: bool, issued: &[String]) -> St
     } else {
         "need no token: connections from this machine act as the local user".to_owned()
     };
-    let own =
-        format!("{program} serve --mcp-config FILE.json     your own servers, from an MCP client's file");
+    let own = format!(
+        "{program} serve --mcp-config FILE.json     your own servers, from an MCP client's file"
+    );
     let next = match names.as_slice() {
         _ if loaded.demo => format!("{program} tools call demo_echo text=hello\n           {own}"),
         [] => own,
@@ -216,7 +253,11 @@ fn banner(loaded: &Loaded, own_url: &str, tokens: bool, issued: &[String]) -> St
     // Without --url, `stdio` finds the gateway of the default data directory.
     let is_default = Sources::default().data_dir(&env) == loaded.config.data_dir;
     let found = is_default && loaded.config.data_dir.is_some();
-    let url = if found { String::new() } else { format!(" --url {own_url}") };
+    let url = if found {
+        String::new()
+    } else {
+        format!(" --url {own_url}")
+    };
     let version = env!("CARGO_PKG_VERSION");
     format!(
         "portmoot {version}\n\n  MCP      {own_url}/mcp     or on a pipe: {program} stdio{url}\n  servers  {servers}\n  callers  {callers}\n  next     {next}\n",
@@ -257,12 +298,19 @@ pub(crate) fn in_process(loaded: Loaded) -> Result<Box<dyn Endpoint>, Failure> {
     config.key = None;
     config.login = None;
     // A command lists once: it waits for every server that may still start.
-    let longest = config.servers.iter().map(|server| server.timeouts.start).max().unwrap_or_default();
+    let longest = config
+        .servers
+        .iter()
+        .map(|server| server.timeouts.start)
+        .max()
+        .unwrap_or_default();
     for topic in &mut config.topics {
         topic.list_wait = topic.list_wait.max(longest);
     }
     let gateway = start(config)?;
-    Ok(Box::new(InProcess { gateway: Arc::new(gateway) }))
+    Ok(Box::new(InProcess {
+        gateway: Arc::new(gateway),
+    }))
 }
 
 struct InProcess {
@@ -270,7 +318,9 @@ struct InProcess {
 }
 
 impl Endpoint for InProcess {
-    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>> {
+    fn connect(
+        &self,
+    ) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>> {
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         let gateway = Arc::clone(&self.gateway);
         tokio::spawn(async move { gateway.connection(far).await });
@@ -288,8 +338,9 @@ fn start(config: Config) -> Result<Gateway, Failure> {
     Gateway::start(config, this_program(), None)
 }
 
-/// The file of this program. On Linux a name that stays right when an update replaces the file: that of its open descriptor, or
-/// of the running file if it has been replaced already. (A program that runs this one, as valgrind does, has the latter.)
+/// The file of this program. On Linux a name that stays right when an update replaces the file:
+/// that of its open descriptor, or of the running file if it has been replaced already. (A program
+/// that runs this one, as valgrind does, has the latter.)
 fn this_program() -> Option<PathBuf> {
     static OPENED: OnceLock<Option<File>> = OnceLock::new();
     let path = std::env::current_exe().ok();
@@ -298,11 +349,18 @@ fn this_program() -> Option<PathBuf> {
     }
     let opened = OPENED.get_or_init(|| path.and_then(|path| File::open(path).ok()));
     let running = || "/proc/self/exe".to_owned();
-    Some(opened.as_ref().map_or_else(running, |file| format!("/proc/self/fd/{}", file.as_raw_fd())).into())
+    Some(
+        opened
+            .as_ref()
+            .map_or_else(running, |file| {
+                format!("/proc/self/fd/{}", file.as_raw_fd())
+            })
+            .into(),
+    )
 }
 
-/// Has a full quota be an error of the write, and no end of the program: a limit of the size of files, or of time, that another program of
-/// the user sets for this one would end it.
+/// Has a full quota be an error of the write, and no end of the program: a limit of the size of
+/// files, or of time, that another program of the user sets for this one would end it.
 fn survive_limits() -> Result<(), Failure> {
     for number in [rustix::process::Signal::XFSZ, rustix::process::Signal::XCPU] {
         // It stays caught after this.
@@ -328,6 +386,10 @@ async fn give_back_memory() {
 
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|error| {
-        Failure::new(Exit::Failed, "no_signals", format!("cannot wait for signals: {error}"))
+        Failure::new(
+            Exit::Failed,
+            "no_signals",
+            format!("cannot wait for signals: {error}"),
+        )
     })
 }

@@ -12,7 +12,11 @@ pub(crate) struct ScriptedTerminal {
 
 impl ScriptedTerminal {
     pub(crate) fn new(interactive: bool, answers: &[&'static str]) -> Self {
-        Self { interactive, answers: answers.iter().copied().collect(), shown: String::new() }
+        Self {
+            interactive,
+            answers: answers.iter().copied().collect(),
+            shown: String::new(),
+        }
     }
 }
 

@@ -12,11 +12,12 @@ use crate::messages::module::{Commit as CommitMessage, Digest};
 /// Texts of proto files by their paths.
 pub type Files = BTreeMap<String, Arc<str>>;
 
-/// The module with `buf/validate/validate.proto`, which all others depend on: each with a copy of its own could not be
-/// used together.
+/// The module with `buf/validate/validate.proto`, which all others depend on: each with a copy of
+/// its own could not be used together.
 pub(crate) const VALIDATE_MODULE: &str = "protovalidate";
 
-/// One state of a module. Its id follows from its files: the same files have the same id, after a restart too.
+/// One state of a module. Its id follows from its files: the same files have the same id, after a
+/// restart too.
 #[derive(Debug)]
 pub struct Commit {
     pub(crate) module: String,
@@ -32,7 +33,11 @@ impl Commit {
     #[must_use]
     pub fn new(module: &str, files: Files, now_ms: u64) -> Self {
         let imports = files.values().any(|text| text.contains(VALIDATE_PROTO));
-        let dependencies = if imports { vec![Self::validate()] } else { Vec::new() };
+        let dependencies = if imports {
+            vec![Self::validate()]
+        } else {
+            Vec::new()
+        };
         Self::with(module, files, dependencies, now_ms)
     }
 
@@ -48,9 +53,21 @@ impl Commit {
 
     fn with(module: &str, files: Files, dependencies: Vec<Arc<Self>>, made_ms: u64) -> Self {
         let below: Vec<_> = dependencies.iter().map(|commit| commit.digest).collect();
-        let digest = digest::b5(files.iter().map(|(path, text)| (path.as_str(), text.as_bytes())), &below);
+        let digest = digest::b5(
+            files
+                .iter()
+                .map(|(path, text)| (path.as_str(), text.as_bytes())),
+            &below,
+        );
         let id = digest::id(&[b"commit", module.as_bytes(), &digest]);
-        Self { module: module.to_owned(), id, digest, files, dependencies, made_ms }
+        Self {
+            module: module.to_owned(),
+            id,
+            digest,
+            files,
+            dependencies,
+            made_ms,
+        }
     }
 
     /// Its id: 32 hexadecimal digits.
@@ -67,7 +84,10 @@ impl Commit {
 
     /// The bytes of its files.
     pub(crate) fn bytes(&self) -> usize {
-        self.files.iter().map(|(path, text)| path.len() + text.len()).sum()
+        self.files
+            .iter()
+            .map(|(path, text)| path.len() + text.len())
+            .sum()
     }
 
     pub(crate) fn message(&self) -> CommitMessage {
@@ -76,7 +96,10 @@ impl Commit {
             create_time: Some(Timestamp::of_ms(self.made_ms)),
             owner_id: owner_id(),
             module_id: module_id(&self.module),
-            digest: Some(Digest { kind: Digest::B5, value: self.digest.to_vec() }),
+            digest: Some(Digest {
+                kind: Digest::B5,
+                value: self.digest.to_vec(),
+            }),
         }
     }
 }

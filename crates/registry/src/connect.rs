@@ -1,4 +1,5 @@
-//! Connect unary: media type, error codes with their HTTP statuses, errors as JSON (Connect protocol, "Error codes").
+//! Connect unary: media type, error codes with their HTTP statuses, errors as JSON (Connect
+//! protocol, "Error codes").
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,10 @@ impl Error {
     /// An error with this sentence.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+        Self {
+            code,
+            message: message.into(),
+        }
     }
 
     /// The body of its response.
@@ -81,9 +85,18 @@ mod tests {
     #[test]
     fn errors_are_written_and_read_as_connect_does() {
         let error = Error::new(Code::NotFound, "no \"x\"");
-        assert_eq!(error.body(), br#"{"code":"not_found","message":"no \"x\""}"#);
+        assert_eq!(
+            error.body(),
+            br#"{"code":"not_found","message":"no \"x\""}"#
+        );
         let read = |text: &str| serde_json::from_str::<Error>(text).unwrap();
-        assert_eq!(read(r#"{"code":"not_found","message":"no \"x\"","details":[]}"#), error);
-        assert_eq!(read(r#"{"code":"data_loss"}"#), Error::new(Code::Internal, ""));
+        assert_eq!(
+            read(r#"{"code":"not_found","message":"no \"x\"","details":[]}"#),
+            error
+        );
+        assert_eq!(
+            read(r#"{"code":"data_loss"}"#),
+            Error::new(Code::Internal, "")
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Schema registry: the modules of the gateway's servers as the `buf` CLI reads them, and references that other registries resolve.
+//! Schema registry: the modules of the gateway's servers as the `buf` CLI reads them, and
+//! references that other registries resolve.
 //!
 //! - [`Shelf::answer`]: the RPCs of the gateway's own registry, from request bytes to answer bytes.
 //! - [`resolve::Resolver`]: a reference to the bytes of its descriptor set.

@@ -1,4 +1,5 @@
-//! References resolved at other registries: from allowed hosts only, each with its own token, through a cache.
+//! References resolved at other registries: from allowed hosts only, each with its own token,
+//! through a cache.
 
 mod cache;
 mod digests;
@@ -44,8 +45,8 @@ pub const LABEL_KEPT_MS: u64 = 3_600_000;
 pub struct Resolved {
     /// The commit: 32 hexadecimal digits.
     pub commit: String,
-    /// A serialized `google.protobuf.FileDescriptorSet`, byte for byte: a typed one would lose the rules of `buf.validate`. If the
-    /// reference names a tool, it is the whole module.
+    /// A serialized `google.protobuf.FileDescriptorSet`, byte for byte: a typed one would lose the
+    /// rules of `buf.validate`. If the reference names a tool, it is the whole module.
     pub set: Bytes,
 }
 
@@ -62,7 +63,8 @@ pub struct Settings {
     pub label_kept_ms: u64,
 }
 
-/// A resolver of references. Any number of callers may use it at one time: the same question is asked once.
+/// A resolver of references. Any number of callers may use it at one time: the same question is
+/// asked once.
 pub struct Resolver {
     settings: Settings,
     way: Box<dyn Fetch>,
@@ -77,7 +79,13 @@ impl Resolver {
     #[must_use]
     pub fn new(settings: Settings, way: impl Fetch + 'static) -> Self {
         let (cache, open) = (Mutex::default(), Mutex::default());
-        Self { settings, way: Box::new(way), cache, disk: None, open }
+        Self {
+            settings,
+            way: Box::new(way),
+            cache,
+            disk: None,
+            open,
+        }
     }
 
     /// The resolver with a cache that is in this directory too: what was resolved before is there.
@@ -87,16 +95,27 @@ impl Resolver {
     pub fn kept_in(self, dir: &Path) -> io::Result<Self> {
         let disk = Disk::open(dir)?;
         disk.read_into(&mut self.cache.lock())?;
-        Ok(Self { disk: Some(Arc::new(disk)), ..self })
+        Ok(Self {
+            disk: Some(Arc::new(disk)),
+            ..self
+        })
     }
 
     /// Resolves a reference; `now_ms` tells whether a cached label is still good.
     ///
     /// # Errors
     /// Why there is no schema. Errors are not cached.
-    pub async fn resolve(&self, reference: &Reference, now_ms: u64) -> Result<Resolved, ResolveError> {
+    pub async fn resolve(
+        &self,
+        reference: &Reference,
+        now_ms: u64,
+    ) -> Result<Resolved, ResolveError> {
         let host = &reference.host;
-        let url = self.settings.hosts.url(host).ok_or_else(|| ResolveError::ForeignHost(host.clone()))?;
+        let url = self
+            .settings
+            .hosts
+            .url(host)
+            .ok_or_else(|| ResolveError::ForeignHost(host.clone()))?;
         let version = reference.version.as_deref().unwrap_or_default();
         if let Some(known) = self.known(reference, version, now_ms) {
             return Ok(known);
@@ -109,18 +128,35 @@ impl Resolver {
             return Ok(known);
         }
         let token = self.settings.tokens.of(host);
-        let asked = self.commit(reference, version, now_ms).unwrap_or_else(|| version.to_owned());
-        let at = At { way: &*self.way, url: &url, token, digests: &self.settings.digests };
+        let asked = self
+            .commit(reference, version, now_ms)
+            .unwrap_or_else(|| version.to_owned());
+        let at = At {
+            way: &*self.way,
+            url: &url,
+            token,
+            digests: &self.settings.digests,
+        };
         let Fetched { commit, set } = fetch(at, reference, &asked).await?;
         let is_other = is_commit(&asked) && asked != commit;
         if set.is_empty() || set.len() > SET_BYTES_MAX || !is_commit(&commit) || is_other {
             return Err(ResolveError::Malformed);
         }
-        let mut kept =
-            vec![(CacheEntry::Set(SetKey { commit: commit.clone(), ..question.clone() }), set.clone())];
+        let mut kept = vec![(
+            CacheEntry::Set(SetKey {
+                commit: commit.clone(),
+                ..question.clone()
+            }),
+            set.clone(),
+        )];
         if !is_commit(&asked) {
             let (label, commit) = (version.to_owned(), commit.clone());
-            let label = CacheEntry::Label { module: question.module, label, commit, at_ms: now_ms };
+            let label = CacheEntry::Label {
+                module: question.module,
+                label,
+                commit,
+                at_ms: now_ms,
+            };
             kept.push((label, Bytes::new()));
         }
         self.keep(kept).await;
@@ -133,10 +169,13 @@ impl Resolver {
         for (kept, set) in &kept {
             gone.extend(self.cache.lock().restore(kept.clone(), set.clone()));
         }
-        let Some(disk) = self.disk.clone() else { return };
+        let Some(disk) = self.disk.clone() else {
+            return;
+        };
         let written = spawn_blocking(move || {
             gone.iter().for_each(|gone| disk.remove(gone));
-            kept.iter().try_for_each(|(kept, set)| disk.write(kept, set))
+            kept.iter()
+                .try_for_each(|(kept, set)| disk.write(kept, set))
         });
         if let Ok(Err(error)) = written.await {
             tracing::warn!(%error, "a schema was not written to the cache on disk");
@@ -156,7 +195,9 @@ impl Resolver {
             return Some(version.to_owned());
         }
         let module = key(reference, version).module;
-        self.cache.lock().commit(&module, version, now_ms, self.settings.label_kept_ms)
+        self.cache
+            .lock()
+            .commit(&module, version, now_ms, self.settings.label_kept_ms)
     }
 
     /// The lock of those who ask the same.
@@ -174,7 +215,13 @@ impl Resolver {
 
 /// The key of a reference at a version.
 fn key(reference: &Reference, version: &str) -> SetKey {
-    let Reference { host, owner, module, symbol, .. } = reference;
+    let Reference {
+        host,
+        owner,
+        module,
+        symbol,
+        ..
+    } = reference;
     SetKey {
         module: format!("{host}/{owner}/{module}"),
         commit: version.to_owned(),

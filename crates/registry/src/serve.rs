@@ -24,13 +24,22 @@ pub(crate) const DOWNLOAD: &str = "/buf.registry.module.v1.DownloadService/Downl
 const GET_MODULES: &str = "/buf.registry.module.v1.ModuleService/GetModules";
 const GET_OWNERS: &str = "/buf.registry.owner.v1.OwnerService/GetOwners";
 /// The descriptor set of a module, by the v1 API.
-pub(crate) const GET_SET: &str = "/buf.registry.module.v1.FileDescriptorSetService/GetFileDescriptorSet";
+pub(crate) const GET_SET: &str =
+    "/buf.registry.module.v1.FileDescriptorSetService/GetFileDescriptorSet";
 /// The descriptor set of a module, by the reflection API.
-pub(crate) const REFLECT_SET: &str = "/buf.reflect.v1beta1.FileDescriptorSetService/GetFileDescriptorSet";
+pub(crate) const REFLECT_SET: &str =
+    "/buf.reflect.v1beta1.FileDescriptorSetService/GetFileDescriptorSet";
 
 /// The paths of all RPCs.
-pub const METHODS: [&str; 7] =
-    [GET_COMMITS, GET_GRAPH, DOWNLOAD, GET_MODULES, GET_OWNERS, GET_SET, REFLECT_SET];
+pub const METHODS: [&str; 7] = [
+    GET_COMMITS,
+    GET_GRAPH,
+    DOWNLOAD,
+    GET_MODULES,
+    GET_OWNERS,
+    GET_SET,
+    REFLECT_SET,
+];
 
 impl Shelf {
     /// Answers an RPC: `path` is one of [`METHODS`], `body` its request in protobuf.
@@ -39,14 +48,27 @@ impl Shelf {
     /// What a Connect client is answered.
     pub fn answer(&self, path: &str, body: &[u8], viewer: &Viewer<'_>) -> Result<Bytes, Error> {
         match path {
-            GET_COMMITS => self.commits(&read(body)?, viewer).map(|answer| write(&answer)),
-            GET_GRAPH => self.graph(&read(body)?, viewer).map(|answer| write(&answer)),
-            DOWNLOAD => self.download(&read(body)?, viewer).map(|answer| write(&answer)),
-            GET_MODULES => self.modules(&read(body)?, viewer).map(|answer| write(&answer)),
+            GET_COMMITS => self
+                .commits(&read(body)?, viewer)
+                .map(|answer| write(&answer)),
+            GET_GRAPH => self
+                .graph(&read(body)?, viewer)
+                .map(|answer| write(&answer)),
+            DOWNLOAD => self
+                .download(&read(body)?, viewer)
+                .map(|answer| write(&answer)),
+            GET_MODULES => self
+                .modules(&read(body)?, viewer)
+                .map(|answer| write(&answer)),
             GET_OWNERS => owners(&read(body)?).map(|answer| write(&answer)),
             GET_SET => self.set(&read(body)?, viewer).map(|answer| write(&answer)),
-            REFLECT_SET => self.reflect(&read(body)?, viewer).map(|answer| write(&answer)),
-            other => Err(Error::new(Code::Unimplemented, format!("there is no RPC {other}"))),
+            REFLECT_SET => self
+                .reflect(&read(body)?, viewer)
+                .map(|answer| write(&answer)),
+            other => Err(Error::new(
+                Code::Unimplemented,
+                format!("there is no RPC {other}"),
+            )),
         }
     }
 
@@ -56,7 +78,9 @@ impl Shelf {
         viewer: &Viewer<'_>,
     ) -> Result<module::GetCommitsResponse, Error> {
         let commits = self.all(&request.resource_refs, viewer)?;
-        Ok(module::GetCommitsResponse { commits: commits.iter().map(|commit| commit.message()).collect() })
+        Ok(module::GetCommitsResponse {
+            commits: commits.iter().map(|commit| commit.message()).collect(),
+        })
     }
 
     fn graph(
@@ -64,15 +88,25 @@ impl Shelf {
         request: &module::GetGraphRequest,
         viewer: &Viewer<'_>,
     ) -> Result<module::GetGraphResponse, Error> {
-        let (mut graph, mut open) = (module::Graph::default(), self.all(&request.resource_refs, viewer)?);
+        let (mut graph, mut open) = (
+            module::Graph::default(),
+            self.all(&request.resource_refs, viewer)?,
+        );
         while let Some(commit) = open.pop() {
             if graph.commits.iter().any(|known| known.id == commit.id) {
                 continue;
             }
             graph.commits.push(commit.message());
             for below in &commit.dependencies {
-                let node = |commit: &Commit| Some(module::Node { commit_id: commit.id.clone() });
-                graph.edges.push(module::Edge { from_node: node(&commit), to_node: node(below) });
+                let node = |commit: &Commit| {
+                    Some(module::Node {
+                        commit_id: commit.id.clone(),
+                    })
+                };
+                graph.edges.push(module::Edge {
+                    from_node: node(&commit),
+                    to_node: node(below),
+                });
                 open.push(Arc::clone(below));
             }
         }
@@ -88,9 +122,16 @@ impl Shelf {
         let content = |value: &module::DownloadValue| {
             let commit = self.find(&value.resource_ref.clone().unwrap_or_default(), viewer)?;
             let files = wanted_files(&commit, value)?;
-            Ok(module::DownloadContent { commit: Some(commit.message()), files })
+            Ok(module::DownloadContent {
+                commit: Some(commit.message()),
+                files,
+            })
         };
-        let contents = request.values.iter().map(content).collect::<Result<_, Error>>()?;
+        let contents = request
+            .values
+            .iter()
+            .map(content)
+            .collect::<Result<_, Error>>()?;
         Ok(module::DownloadResponse { contents })
     }
 
@@ -107,7 +148,10 @@ impl Shelf {
                 Some(full) => full.owner == OWNER && full.module == **name,
                 None => module_id(name) == wanted.id,
             };
-            let name = names.iter().find(is_wanted).ok_or_else(|| unknown("module"))?;
+            let name = names
+                .iter()
+                .find(is_wanted)
+                .ok_or_else(|| unknown("module"))?;
             let now = Some(Timestamp::of_ms(viewer.now_ms));
             Ok(module::Module {
                 id: module_id(name),
@@ -120,7 +164,11 @@ impl Shelf {
                 default_label_name: DEFAULT_LABEL.to_owned(),
             })
         };
-        let modules = request.module_refs.iter().map(one).collect::<Result<_, Error>>()?;
+        let modules = request
+            .module_refs
+            .iter()
+            .map(one)
+            .collect::<Result<_, Error>>()?;
         Ok(module::GetModulesResponse { modules })
     }
 
@@ -130,11 +178,20 @@ impl Shelf {
         viewer: &Viewer<'_>,
     ) -> Result<module::GetFileDescriptorSetResponse, Error> {
         if !request.exclude_types.is_empty() {
-            return Err(Error::new(Code::Unimplemented, "exclude_types is not supported"));
+            return Err(Error::new(
+                Code::Unimplemented,
+                "exclude_types is not supported",
+            ));
         }
         let commit = self.find(&request.resource_ref.clone().unwrap_or_default(), viewer)?;
-        let missing = || Error::new(Code::InvalidArgument, "the module has not all of these types");
-        let file_descriptor_set = descriptors(&commit, &request.include_types, request.exclude_imports)?;
+        let missing = || {
+            Error::new(
+                Code::InvalidArgument,
+                "the module has not all of these types",
+            )
+        };
+        let file_descriptor_set =
+            descriptors(&commit, &request.include_types, request.exclude_imports)?;
         Ok(module::GetFileDescriptorSetResponse {
             file_descriptor_set: file_descriptor_set.ok_or_else(missing)?,
             commit: Some(commit.message()),
@@ -156,10 +213,25 @@ impl Shelf {
             reference: request.version.clone(),
             ..module::ResourceName::default()
         };
-        let commit = self.find(&module::ResourceRef { id: String::new(), name: Some(name) }, viewer)?;
-        let missing = || Error::new(Code::FailedPrecondition, "the module has not all of these symbols");
-        let file_descriptor_set = descriptors(&commit, &request.symbols, false)?.ok_or_else(missing)?;
-        Ok(reflect::GetFileDescriptorSetResponse { file_descriptor_set, version: commit.id.clone() })
+        let commit = self.find(
+            &module::ResourceRef {
+                id: String::new(),
+                name: Some(name),
+            },
+            viewer,
+        )?;
+        let missing = || {
+            Error::new(
+                Code::FailedPrecondition,
+                "the module has not all of these symbols",
+            )
+        };
+        let file_descriptor_set =
+            descriptors(&commit, &request.symbols, false)?.ok_or_else(missing)?;
+        Ok(reflect::GetFileDescriptorSetResponse {
+            file_descriptor_set,
+            version: commit.id.clone(),
+        })
     }
 
     fn all(
@@ -168,24 +240,41 @@ impl Shelf {
         viewer: &Viewer<'_>,
     ) -> Result<Vec<Arc<Commit>>, Error> {
         few(references.len())?;
-        references.iter().map(|reference| self.find(reference, viewer)).collect()
+        references
+            .iter()
+            .map(|reference| self.find(reference, viewer))
+            .collect()
     }
 
-    /// The commit that a reference means. A module that the viewer does not see is answered like one that is not there.
-    fn find(&self, reference: &module::ResourceRef, viewer: &Viewer<'_>) -> Result<Arc<Commit>, Error> {
+    /// The commit that a reference means. A module that the viewer does not see is answered like
+    /// one that is not there.
+    fn find(
+        &self,
+        reference: &module::ResourceRef,
+        viewer: &Viewer<'_>,
+    ) -> Result<Arc<Commit>, Error> {
         let Some(name) = &reference.name else {
-            let same = |module: &String| self.current(module, viewer).filter(|now| now.id == reference.id);
+            let same = |module: &String| {
+                self.current(module, viewer)
+                    .filter(|now| now.id == reference.id)
+            };
             let found = self.held(&reference.id, viewer);
             let found = found.or_else(|| viewer.source.names().iter().find_map(same));
             return found.ok_or_else(|| unknown("commit"));
         };
-        let label = if name.label_name.is_empty() { &name.reference } else { &name.label_name };
+        let label = if name.label_name.is_empty() {
+            &name.reference
+        } else {
+            &name.label_name
+        };
         let is_label = label.is_empty() || LABELS.contains(&label.as_str());
         let found = match (&*name.owner, &*name.module) {
             (OWNER, VALIDATE_MODULE) if is_label => Some(Commit::validate()),
             (OWNER, module) if is_label => self.current(module, viewer),
             (OWNER, module) => {
-                let held = self.held(label, viewer).filter(|commit| commit.module == module);
+                let held = self
+                    .held(label, viewer)
+                    .filter(|commit| commit.module == module);
                 // A gateway that was started again has the same commits.
                 held.or_else(|| self.current(module, viewer).filter(|now| now.id == *label))
             }
@@ -203,40 +292,70 @@ fn owners(request: &owner::GetOwnersRequest) -> Result<owner::GetOwnersResponse,
         }
         let time = Some(Timestamp::of_ms(0));
         let (id, name) = (owner_id(), OWNER.to_owned());
-        let organization = owner::Organization { id, create_time: time, update_time: time, name };
-        Ok(owner::Owner { organization: Some(organization) })
+        let organization = owner::Organization {
+            id,
+            create_time: time,
+            update_time: time,
+            name,
+        };
+        Ok(owner::Owner {
+            organization: Some(organization),
+        })
     };
-    Ok(owner::GetOwnersResponse { owners: request.owner_refs.iter().map(one).collect::<Result<_, _>>()? })
+    Ok(owner::GetOwnersResponse {
+        owners: request
+            .owner_refs
+            .iter()
+            .map(one)
+            .collect::<Result<_, _>>()?,
+    })
 }
 
 /// The files of a commit that a request wants.
-fn wanted_files(commit: &Commit, value: &module::DownloadValue) -> Result<Vec<module::File>, Error> {
+fn wanted_files(
+    commit: &Commit,
+    value: &module::DownloadValue,
+) -> Result<Vec<module::File>, Error> {
     let is_at = |file: &str, path: &str| {
-        file.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        file.strip_prefix(path)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let is_there = |path: &String| commit.files.keys().any(|file| is_at(file, path));
     if !value.paths_allow_not_exist && !value.paths.iter().all(is_there) {
         return Err(unknown("path"));
     }
-    let any_type = value.file_types.is_empty() || value.file_types.contains(&module::DownloadValue::PROTO);
-    let is_wanted =
-        |file: &str| any_type && (value.paths.is_empty() || value.paths.iter().any(|path| is_at(file, path)));
+    let any_type =
+        value.file_types.is_empty() || value.file_types.contains(&module::DownloadValue::PROTO);
+    let is_wanted = |file: &str| {
+        any_type && (value.paths.is_empty() || value.paths.iter().any(|path| is_at(file, path)))
+    };
     let files = commit.files.iter().filter(|(path, _)| is_wanted(path));
     Ok(files
-        .map(|(path, text)| module::File { path: path.clone(), content: text.as_bytes().to_vec() })
+        .map(|(path, text)| module::File {
+            path: path.clone(),
+            content: text.as_bytes().to_vec(),
+        })
         .collect())
 }
 
 /// The descriptors of a commit; `None` if it has not all of these types.
 fn descriptors(commit: &Commit, types: &[String], is_bare: bool) -> Result<Option<Bytes>, Error> {
-    let own = commit.files.iter().filter(|(path, _)| *path != VALIDATE_PROTO);
-    let own: Vec<_> = own.map(|(path, text)| (path.clone(), text.to_string())).collect();
+    let own = commit
+        .files
+        .iter()
+        .filter(|(path, _)| *path != VALIDATE_PROTO);
+    let own: Vec<_> = own
+        .map(|(path, text)| (path.clone(), text.to_string()))
+        .collect();
     let set = compile(&own).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-    Ok(files_with(&set, types, |path| !is_bare || commit.files.contains_key(path)))
+    Ok(files_with(&set, types, |path| {
+        !is_bare || commit.files.contains_key(path)
+    }))
 }
 
 fn read<M: Message + Default>(body: &[u8]) -> Result<M, Error> {
-    M::decode(body).map_err(|error| Error::new(Code::InvalidArgument, format!("the request: {error}")))
+    M::decode(body)
+        .map_err(|error| Error::new(Code::InvalidArgument, format!("the request: {error}")))
 }
 
 fn write(answer: &impl Message) -> Bytes {
@@ -247,7 +366,10 @@ fn few(count: usize) -> Result<(), Error> {
     if (1..=REFERENCES_MAX).contains(&count) {
         return Ok(());
     }
-    Err(Error::new(Code::InvalidArgument, format!("1 to {REFERENCES_MAX} references, not {count}")))
+    Err(Error::new(
+        Code::InvalidArgument,
+        format!("1 to {REFERENCES_MAX} references, not {count}"),
+    ))
 }
 
 fn unknown(what: &str) -> Error {

@@ -16,7 +16,8 @@ pub const SHELF_BYTES_MAX: usize = 32 << 20;
 pub trait ModuleSource {
     /// Their names.
     fn names(&self) -> Vec<String>;
-    /// The files of one, without `buf/validate/validate.proto`; `None` if the participant does not see it.
+    /// The files of one, without `buf/validate/validate.proto`; `None` if the participant does not
+    /// see it.
     fn files(&self, module: &str) -> Option<Files>;
 }
 
@@ -31,7 +32,8 @@ pub struct Viewer<'a> {
     pub now_ms: u64,
 }
 
-/// The latest commits of all participants. A commit answers only the participants that saw it, while they see its module.
+/// The latest commits of all participants. A commit answers only the participants that saw it,
+/// while they see its module.
 #[derive(Debug, Default)]
 pub struct Shelf(Mutex<Latest<Held>>);
 
@@ -42,18 +44,26 @@ struct Held {
 }
 
 impl Shelf {
-    /// The commit of a module as the viewer sees it now, kept for later. `None` if the viewer does not see the module.
+    /// The commit of a module as the viewer sees it now, kept for later. `None` if the viewer does
+    /// not see the module.
     pub fn current(&self, module: &str, viewer: &Viewer<'_>) -> Option<Arc<Commit>> {
         let commit = Commit::new(module, viewer.source.files(module)?, viewer.now_ms);
         let mut shelf = self.0.lock();
         let is_same = |held: &&Held| held.commit.id == commit.id;
-        let known = shelf.iter().filter(is_same).map(|held| Arc::clone(&held.commit)).next();
+        let known = shelf
+            .iter()
+            .filter(is_same)
+            .map(|held| Arc::clone(&held.commit))
+            .next();
         let is_mine = |held: &Held| held.commit.id == commit.id && &*held.viewer == viewer.id;
         if shelf.iter().any(is_mine) {
             return known;
         }
         let commit = known.unwrap_or_else(|| Arc::new(commit));
-        let held = Held { viewer: viewer.id.into(), commit: Arc::clone(&commit) };
+        let held = Held {
+            viewer: viewer.id.into(),
+            commit: Arc::clone(&commit),
+        };
         shelf.push(account(viewer.id), commit.bytes(), held);
         shelf.shrink(COMMITS_MAX, SHELF_BYTES_MAX);
         Some(commit)
@@ -65,7 +75,12 @@ impl Shelf {
             return Some(Commit::validate());
         }
         let is_wanted = |held: &&Held| held.commit.id == id && &*held.viewer == viewer.id;
-        let found = self.0.lock().iter().find(is_wanted).map(|held| Arc::clone(&held.commit));
+        let found = self
+            .0
+            .lock()
+            .iter()
+            .find(is_wanted)
+            .map(|held| Arc::clone(&held.commit));
         found.filter(|commit| viewer.source.names().contains(&commit.module))
     }
 }

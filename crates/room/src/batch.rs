@@ -1,4 +1,5 @@
-//! Batch of frames that the writer sends at once: every frame encoded once, and the part that each member receives.
+//! Batch of frames that the writer sends at once: every frame encoded once, and the part that each
+//! member receives.
 
 use std::collections::HashMap;
 
@@ -64,12 +65,20 @@ impl Batch {
         if envelope.len() >= JOINED_BYTES_MAX {
             self.seal();
             let frame = text(envelope);
-            self.positions.push(Position { piece: self.pieces.len(), start: 0, end: frame.len() });
+            self.positions.push(Position {
+                piece: self.pieces.len(),
+                start: 0,
+                end: frame.len(),
+            });
             self.pieces.push(frame);
         } else {
             let start = self.joining.len();
             put_text(&mut self.joining, envelope);
-            self.positions.push(Position { piece: self.pieces.len(), start, end: self.joining.len() });
+            self.positions.push(Position {
+                piece: self.pieces.len(),
+                start,
+                end: self.joining.len(),
+            });
         }
         self.mixed |= !audience.is_broadcast();
         self.withheld |= audience.excepts_some();
@@ -78,7 +87,10 @@ impl Batch {
 
     /// Adds a frame for one link alone.
     pub(crate) fn push_direct(&mut self, link: LinkId, frame: Bytes) {
-        let direct = DirectFrame { after: self.audiences.len(), frame };
+        let direct = DirectFrame {
+            after: self.audiences.len(),
+            frame,
+        };
         self.direct.entry(link).or_default().push(direct);
     }
 
@@ -115,7 +127,8 @@ impl Batch {
         let mut open: Option<Position> = None;
         let everything = everything || (!self.mixed && recipient.listener.echo);
         for at in from..to {
-            let (Some(position), Some(audience)) = (self.positions.get(at), self.audiences.get(at)) else {
+            let (Some(position), Some(audience)) = (self.positions.get(at), self.audiences.get(at))
+            else {
                 return;
             };
             if !everything && !audience.includes(recipient.link, recipient.id, recipient.listener) {
@@ -159,7 +172,14 @@ mod tests {
         push_to(batch, link, to, kind, envelope, Reach::Listeners);
     }
 
-    fn push_to(batch: &mut Batch, link: u64, to: &[&str], kind: &str, envelope: &str, reach: Reach) {
+    fn push_to(
+        batch: &mut Batch,
+        link: u64,
+        to: &[&str],
+        kind: &str,
+        envelope: &str,
+        reach: Reach,
+    ) {
         let audience = Audience::new(Some(LinkId(link)), to, kind, reach);
         batch.push(&envelope.to_owned().into(), audience);
     }
@@ -173,9 +193,20 @@ mod tests {
         from: usize,
     ) -> (usize, String) {
         let (mut out, listener) = (Vec::new(), Listener { mode, echo });
-        batch.frames_for(&Recipient { link: LinkId(link), id, listener, from }, &mut out);
-        let text: Vec<u8> =
-            out.iter().flat_map(|part| part.iter().copied()).filter(u8::is_ascii_graphic).collect();
+        batch.frames_for(
+            &Recipient {
+                link: LinkId(link),
+                id,
+                listener,
+                from,
+            },
+            &mut out,
+        );
+        let text: Vec<u8> = out
+            .iter()
+            .flat_map(|part| part.iter().copied())
+            .filter(u8::is_ascii_graphic)
+            .collect();
         (out.len(), String::from_utf8(text).unwrap())
     }
 
@@ -192,18 +223,43 @@ mod tests {
         assert_eq!(received(&batch, "a", 1, ALL, true, 2), (1, "CD".into()));
         assert_eq!(received(&batch, "a", 1, ALL, false, 0), (1, "CD".into()));
         assert_eq!(received(&batch, "b", 2, ALL, true, 0), (3, "ABwCD".into()));
-        assert_eq!(received(&batch, "b", 2, DIRECTED, true, 0), (3, "ABwD".into()));
-        assert_eq!(received(&batch, "d", 4, DIRECTED, true, 0), (2, "AD".into()));
-        assert_eq!(received(&batch, "d", 4, REVIEWER, true, 0), (2, "ACD".into()));
+        assert_eq!(
+            received(&batch, "b", 2, DIRECTED, true, 0),
+            (3, "ABwD".into())
+        );
+        assert_eq!(
+            received(&batch, "d", 4, DIRECTED, true, 0),
+            (2, "AD".into())
+        );
+        assert_eq!(
+            received(&batch, "d", 4, REVIEWER, true, 0),
+            (2, "ACD".into())
+        );
     }
 
     #[test]
     fn mirrored_calls_reach_only_members_that_receive_everything() {
         let mut batch = Batch::default();
-        let except = |id: &str| Reach::Watchers { except: ParticipantId::new(id).ok() };
-        push_to(&mut batch, 1, &["b"], "mcp/request:tools/call:x", "A", except("b"));
+        let except = |id: &str| Reach::Watchers {
+            except: ParticipantId::new(id).ok(),
+        };
+        push_to(
+            &mut batch,
+            1,
+            &["b"],
+            "mcp/request:tools/call:x",
+            "A",
+            except("b"),
+        );
         push(&mut batch, 1, &[], "chat", "B");
-        push_to(&mut batch, 9, &["a"], "mcp/response:tools/call:x", "C", Reach::Watchers { except: None });
+        push_to(
+            &mut batch,
+            9,
+            &["a"],
+            "mcp/response:tools/call:x",
+            "C",
+            Reach::Watchers { except: None },
+        );
         batch.seal();
         let all = |id: &str, mode, echo| received(&batch, id, 2, mode, echo, 0).1;
         assert_eq!(all("a", ALL, true), "ABC");
@@ -218,12 +274,22 @@ mod tests {
         let mut batch = Batch::default();
         push(&mut batch, 1, &[], "chat", "A");
         let reach = Reach::Except(ParticipantId::new("b").unwrap());
-        push_to(&mut batch, 1, &["b", "c"], "mcp/request:tools/call:x", "B", reach);
+        push_to(
+            &mut batch,
+            1,
+            &["b", "c"],
+            "mcp/request:tools/call:x",
+            "B",
+            reach,
+        );
         batch.seal();
         assert_eq!(received(&batch, "a", 1, ALL, true, 0), (1, "AB".into()));
         assert_eq!(received(&batch, "b", 2, ALL, true, 0), (1, "A".into()));
         assert_eq!(received(&batch, "b", 2, DIRECTED, true, 0), (1, "A".into()));
-        assert_eq!(received(&batch, "c", 3, DIRECTED, true, 0), (1, "AB".into()));
+        assert_eq!(
+            received(&batch, "c", 3, DIRECTED, true, 0),
+            (1, "AB".into())
+        );
     }
 
     #[test]
@@ -234,6 +300,9 @@ mod tests {
         push(&mut batch, 1, &[], "chat", &long);
         push(&mut batch, 1, &[], "chat", "B");
         batch.seal();
-        assert_eq!(received(&batch, "a", 1, ALL, true, 0), (3, format!("A~@{long}B")));
+        assert_eq!(
+            received(&batch, "a", 1, ALL, true, 0),
+            (3, format!("A~@{long}B"))
+        );
     }
 }

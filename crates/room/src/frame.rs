@@ -42,14 +42,26 @@ impl Close {
             Self::GoingAway => (1001, "the gateway stops", true),
             Self::Policy => (1008, "too many malformed messages", false),
             Self::TooBig => (1009, "the message is too long", false),
-            Self::TooMuch => (1013, "too many bytes of this sender wait already; try again later", false),
+            Self::TooMuch => (
+                1013,
+                "too many bytes of this sender wait already; try again later",
+                false,
+            ),
             Self::Internal => (1011, "the gateway failed", true),
-            Self::Replaced => (4001, "another connection of the same participant took over", true),
+            Self::Replaced => (
+                4001,
+                "another connection of the same participant took over",
+                true,
+            ),
             Self::Revoked => (4002, "access was withdrawn", false),
             Self::TooSlow => (4003, "reading too slowly", false),
             Self::Idle => (4004, "no frame arrived", false),
             Self::Rejected => (4005, "the topic is full, or the name is a server's", false),
-            Self::TokenEnded => (4006, "the access token has ended; come back with a fresh one", true),
+            Self::TokenEnded => (
+                4006,
+                "the access token has ended; come back with a fresh one",
+                true,
+            ),
         }
     }
 
@@ -70,7 +82,10 @@ impl Close {
 
     /// The close frame.
     pub fn frame(self) -> Bytes {
-        let close = CloseFrame { code: CloseCode::from(self.code()), reason: self.reason().into() };
+        let close = CloseFrame {
+            code: CloseCode::from(self.code()),
+            reason: self.reason().into(),
+        };
         encode(Frame::close(Some(close)))
     }
 }
@@ -96,7 +111,10 @@ pub fn text(message: &[u8]) -> Bytes {
 
 /// Appends a text message as one frame.
 pub(crate) fn put_text(out: &mut BytesMut, message: &[u8]) {
-    let header = FrameHeader { opcode: OpCode::Data(Data::Text), ..FrameHeader::default() };
+    let header = FrameHeader {
+        opcode: OpCode::Data(Data::Text),
+        ..FrameHeader::default()
+    };
     let mut head = [0_u8; HEADER_BYTES_MAX];
     let mut rest: &mut [u8] = &mut head;
     // Every header of a server fits into ten bytes.
@@ -112,9 +130,16 @@ mod tests {
 
     #[test]
     fn headers_have_three_lengths() {
-        for (len, head) in [(0, vec![0x81, 0]), (125, vec![0x81, 125]), (126, vec![0x81, 126, 0, 126])] {
+        for (len, head) in [
+            (0, vec![0x81, 0]),
+            (125, vec![0x81, 125]),
+            (126, vec![0x81, 126, 0, 126]),
+        ] {
             let frame = text(&vec![b'x'; len]);
-            assert_eq!((&frame[..head.len()], frame.len()), (&head[..], head.len() + len));
+            assert_eq!(
+                (&frame[..head.len()], frame.len()),
+                (&head[..], head.len() + len)
+            );
         }
         let long = text(&vec![b'x'; 70_000]);
         assert_eq!(&long[..10], [0x81, 127, 0, 0, 0, 0, 0, 1, 0x11, 0x70]);

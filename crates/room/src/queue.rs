@@ -37,7 +37,13 @@ impl Default for Room {
         let (queue, wake, taken, published) = <_>::default();
         // All together are bounded by the queue itself.
         let senders = Shares::new(usize::MAX, SENDER_QUEUE_BYTES_MAX);
-        Self { queue, senders, wake, taken, published }
+        Self {
+            queue,
+            senders,
+            wake,
+            taken,
+            published,
+        }
     }
 }
 
@@ -137,7 +143,10 @@ mod tests {
     fn publish(room: &Room, own: &Arc<Share>, bytes: usize) {
         room.count(Some(own), bytes);
         let envelope = bytes::Bytes::from(vec![b'x'; bytes]);
-        room.push([RoomEvent::Direct { link: model::LinkId(1), frame: envelope }]);
+        room.push([RoomEvent::Direct {
+            link: model::LinkId(1),
+            frame: envelope,
+        }]);
     }
 
     #[test]
@@ -149,13 +158,29 @@ mod tests {
         publish(&room, &greedy, 1);
         publish(&room, &other, 1);
         assert!(room.is_full(Some(&greedy)) && !room.is_full(Some(&other)));
-        assert!(room.is_full(Some(&room.account("greedy"))), "each of its links waits");
+        assert!(
+            room.is_full(Some(&room.account("greedy"))),
+            "each of its links waits"
+        );
         room.take();
-        assert!(!room.is_full(Some(&greedy)), "the writer has taken everything");
+        assert!(
+            !room.is_full(Some(&greedy)),
+            "the writer has taken everything"
+        );
         publish(&room, &greedy, SENDER_QUEUE_BYTES_MAX);
-        assert!(!room.is_full(Some(&greedy)), "what it had before does not count");
-        publish(&room, &other, ROOM_QUEUE_BYTES_MAX - SENDER_QUEUE_BYTES_MAX + 1);
-        assert!(room.is_full(Some(&greedy)) && room.is_full(None), "the whole queue is full");
+        assert!(
+            !room.is_full(Some(&greedy)),
+            "what it had before does not count"
+        );
+        publish(
+            &room,
+            &other,
+            ROOM_QUEUE_BYTES_MAX - SENDER_QUEUE_BYTES_MAX + 1,
+        );
+        assert!(
+            room.is_full(Some(&greedy)) && room.is_full(None),
+            "the whole queue is full"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Write side of one member's socket: direct writes, bounded backlog, closing.
 //!
-//! The caller writes as much as the kernel accepts. The rest waits in a backlog, and a task drains it.
+//! The caller writes as much as the kernel accepts. The rest waits in a backlog, and a task drains
+//! it.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,7 +56,11 @@ impl Socket {
     /// A socket after its WebSocket handshake.
     pub fn new(stream: TcpStream, now_ms: u64) -> Arc<Self> {
         let last_activity_ms = AtomicU64::new(now_ms);
-        Arc::new(Self { stream, backlog: Mutex::default(), last_activity_ms })
+        Arc::new(Self {
+            stream,
+            backlog: Mutex::default(),
+            last_activity_ms,
+        })
     }
 
     /// The stream, to read from.
@@ -136,7 +141,8 @@ impl Socket {
         self.drain_later(backlog);
     }
 
-    /// Stops writing because the client has closed or lost the connection; `last` answers its close frame.
+    /// Stops writing because the client has closed or lost the connection; `last` answers its close
+    /// frame.
     pub fn end(self: &Arc<Self>, last: Bytes) {
         let mut backlog = self.backlog();
         if !backlog.closed {
@@ -151,12 +157,13 @@ impl Socket {
         }
     }
 
-    /// Waits until the last frame is written, closes the write side, and waits a bounded time for the client to close, so that
-    /// it can read the close frame.
+    /// Waits until the last frame is written, closes the write side, and waits a bounded time for
+    /// the client to close, so that it can read the close frame.
     pub async fn linger(&self) {
         let out = async {
             // The room may not have sent the close frame yet.
-            self.wait_for(|backlog| backlog.closed && !backlog.draining).await;
+            self.wait_for(|backlog| backlog.closed && !backlog.draining)
+                .await;
             let _ = rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write);
             let mut discarded = [0; 1024];
             while self.stream.readable().await.is_ok() {
@@ -179,11 +186,14 @@ impl Socket {
 
     fn fail(&self, mut backlog: MutexGuard<'_, Backlog>) {
         backlog.wake();
-        *backlog = Backlog { closed: true, ..Backlog::default() };
+        *backlog = Backlog {
+            closed: true,
+            ..Backlog::default()
+        };
     }
 
-    /// Writes as much as the kernel accepts. Returns the number of parts that are done; the rest of a partly written one goes
-    /// to the backlog.
+    /// Writes as much as the kernel accepts. Returns the number of parts that are done; the rest of
+    /// a partly written one goes to the backlog.
     fn push_out(&self, parts: &[Bytes], backlog: &mut Backlog) -> Result<usize, ()> {
         let mut done = 0;
         while let Some(left) = parts.get(done..).filter(|left| !left.is_empty()) {
@@ -223,7 +233,8 @@ impl Socket {
         for (slice, part) in slices.iter_mut().zip(parts) {
             *slice = IoSlice::new(part);
         }
-        self.stream.try_write_vectored(slices.get(..count).unwrap_or_default())
+        self.stream
+            .try_write_vectored(slices.get(..count).unwrap_or_default())
     }
 
     fn drain_later(self: &Arc<Self>, mut backlog: MutexGuard<'_, Backlog>) {

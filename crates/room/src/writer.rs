@@ -19,8 +19,8 @@ use crate::event::{Newcomer, RoomEvent, Stamps};
 use crate::frame::{self, Close, text};
 use crate::{queue::Room, socket::Socket};
 
-/// Yields to ready readers before a batch is written, while each brings more events: one write then carries the events of
-/// all readers.
+/// Yields to ready readers before a batch is written, while each brings more events: one write then
+/// carries the events of all readers.
 const YIELDS_MAX: usize = 4;
 /// Sockets that are written between two yields.
 const SOCKETS_AT_ONCE: usize = 64;
@@ -39,8 +39,19 @@ struct Member {
 
 impl Member {
     fn as_recipient(&self) -> Recipient<'_> {
-        let Self { link, person, listener, from, .. } = self;
-        Recipient { link: *link, id: person.id.as_str(), listener: *listener, from: *from }
+        let Self {
+            link,
+            person,
+            listener,
+            from,
+            ..
+        } = self;
+        Recipient {
+            link: *link,
+            id: person.id.as_str(),
+            listener: *listener,
+            from: *from,
+        }
     }
 }
 
@@ -55,11 +66,16 @@ struct Writer {
     slices: Vec<Bytes>,
 }
 
-/// Opens an empty room and starts its writer, which pings silent sockets at this interval, in milliseconds, and ends when the
-/// room is dropped. Must be called inside a runtime.
+/// Opens an empty room and starts its writer, which pings silent sockets at this interval, in
+/// milliseconds, and ends when the room is dropped. Must be called inside a runtime.
 pub fn open(ping_ms: u64, stamps: Arc<dyn Stamps>) -> Arc<Room> {
     let room = Arc::new(Room::default());
-    tokio::spawn(run(Arc::downgrade(&room), room.wake(), ping_ms.max(1), stamps));
+    tokio::spawn(run(
+        Arc::downgrade(&room),
+        room.wake(),
+        ping_ms.max(1),
+        stamps,
+    ));
     room
 }
 
@@ -80,7 +96,9 @@ async fn run(room: Weak<Room>, wake: Arc<Notify>, ping_ms: u64, stamps: Arc<dyn 
             _ = pings.tick() => writer.ping(),
         }
         gather(&room).await;
-        let Some(events) = room.upgrade().map(|room| room.take()) else { return };
+        let Some(events) = room.upgrade().map(|room| room.take()) else {
+            return;
+        };
         for event in events {
             writer.handle(event);
         }
@@ -106,14 +124,20 @@ impl Writer {
     fn handle(&mut self, event: RoomEvent) {
         match event {
             RoomEvent::Enter(newcomer) => self.enter(*newcomer),
-            RoomEvent::Renew { link, person, roster } => self.renew(link, person, &roster),
+            RoomEvent::Renew {
+                link,
+                person,
+                roster,
+            } => self.renew(link, person, &roster),
             // MCPx has only joins and leaves: a second join has the participant's new capabilities.
             RoomEvent::Joined(person) | RoomEvent::Changed(person) => {
                 self.broadcast(Presence::Join(seen(&person)));
             }
             RoomEvent::Left(id) => self.broadcast(Presence::Leave(id.as_str())),
             RoomEvent::Publish { envelope, audience } => self.batch.push(&envelope, audience),
-            RoomEvent::Mirror { encode, audience, .. } => {
+            RoomEvent::Mirror {
+                encode, audience, ..
+            } => {
                 if let Some(envelope) = encode() {
                     self.batch.push(&envelope, audience);
                 }
@@ -132,25 +156,49 @@ impl Writer {
     /// An envelope of the gateway.
     fn stamped(&self, encode: impl FnOnce(Stamp<'_>) -> Bytes) -> Bytes {
         let (id, ts) = (self.stamps.envelope_id(), rfc3339(unix_ms()));
-        encode(Stamp { id: &id, ts: Some(&ts) })
+        encode(Stamp {
+            id: &id,
+            ts: Some(&ts),
+        })
     }
 
-    /// Sends the welcome to a newcomer at once, before the frames of the current batch; it receives frames from here on.
+    /// Sends the welcome to a newcomer at once, before the frames of the current batch; it receives
+    /// frames from here on.
     fn enter(&mut self, newcomer: Newcomer) {
-        let Newcomer { link, person, listener, socket, roster, replay } = newcomer;
+        let Newcomer {
+            link,
+            person,
+            listener,
+            socket,
+            roster,
+            replay,
+        } = newcomer;
         socket.write(&[self.welcome(&person, &roster, replay.as_ref())]);
         self.indexes.insert(link, self.members.len());
-        self.members.push(Member { link, person, listener, socket, from: self.batch.len() });
+        self.members.push(Member {
+            link,
+            person,
+            listener,
+            socket,
+            from: self.batch.len(),
+        });
     }
 
     /// The framed welcome of a participant.
     fn welcome(&self, person: &Person, roster: &Roster, replay: Option<&Replay<Bytes>>) -> Bytes {
-        let others = roster.iter().filter(|other| other.id != person.id).map(seen);
+        let others = roster
+            .iter()
+            .filter(|other| other.id != person.id)
+            .map(seen);
         let history = replay.map(|replay| History {
             epoch: replay.next.epoch,
             offset: replay.next.offset,
             complete: replay.complete,
-            envelopes: replay.messages.iter().map(|(_, envelope)| &**envelope).collect(),
+            envelopes: replay
+                .messages
+                .iter()
+                .map(|(_, envelope)| &**envelope)
+                .collect(),
         });
         text(&self.stamped(|stamp| system::welcome(stamp, seen(person), others, history.as_ref())))
     }
@@ -159,21 +207,29 @@ impl Writer {
     fn renew(&mut self, link: LinkId, person: Person, roster: &Roster) {
         let welcome = self.welcome(&person, roster, None);
         self.batch.push_direct(link, welcome);
-        if let Some(member) = self.indexes.get(&link).and_then(|index| self.members.get_mut(*index)) {
+        if let Some(member) = self
+            .indexes
+            .get(&link)
+            .and_then(|index| self.members.get_mut(*index))
+        {
             member.person = person;
         }
     }
 
-    /// Removes a member. A member whose socket the room closes gets all earlier frames of the batch first.
+    /// Removes a member. A member whose socket the room closes gets all earlier frames of the batch
+    /// first.
     fn exit(&mut self, link: LinkId, close: Option<Close>) {
-        let Some(index) = self.indexes.remove(&link) else { return };
+        let Some(index) = self.indexes.remove(&link) else {
+            return;
+        };
         let member = self.members.swap_remove(index);
         if let Some(moved) = self.members.get(index) {
             self.indexes.insert(moved.link, index);
         }
         if let Some(close) = close {
             self.batch.seal();
-            self.batch.frames_for(&member.as_recipient(), &mut self.slices);
+            self.batch
+                .frames_for(&member.as_recipient(), &mut self.slices);
             member.socket.write(&self.slices);
             member.socket.close(close);
         }
@@ -183,8 +239,14 @@ impl Writer {
     async fn write(&mut self) {
         self.batch.seal();
         if self.batch.len() == 0 {
-            let direct = self.batch.direct_links().filter_map(|link| self.indexes.get(link).copied());
-            direct.collect::<Vec<_>>().into_iter().for_each(|index| self.write_to(index));
+            let direct = self
+                .batch
+                .direct_links()
+                .filter_map(|link| self.indexes.get(link).copied());
+            direct
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|index| self.write_to(index));
         } else {
             for index in 0..self.members.len() {
                 self.write_to(index);
@@ -198,8 +260,11 @@ impl Writer {
     }
 
     fn write_to(&mut self, index: usize) {
-        let Some(member) = self.members.get_mut(index) else { return };
-        self.batch.frames_for(&member.as_recipient(), &mut self.slices);
+        let Some(member) = self.members.get_mut(index) else {
+            return;
+        };
+        self.batch
+            .frames_for(&member.as_recipient(), &mut self.slices);
         member.from = 0;
         if !self.slices.is_empty() {
             member.socket.write(&self.slices);
@@ -223,5 +288,8 @@ impl Writer {
 }
 
 fn seen(person: &Person) -> system::Person<'_> {
-    system::Person { id: person.id.as_str(), capabilities: &person.capabilities }
+    system::Person {
+        id: person.id.as_str(),
+        capabilities: &person.capabilities,
+    }
 }

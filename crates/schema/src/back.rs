@@ -11,19 +11,26 @@ use crate::pattern::shown;
 /// Messages that stand inside each other; deeper ones are definitions.
 const INSIDE_MAX: usize = 16;
 
-/// The JSON Schema of the JSON of a message (2020-12): an object at the top, never a union. What several fields use, or what leads
-/// back to itself, is a definition.
+/// The JSON Schema of the JSON of a message (2020-12): an object at the top, never a union. What
+/// several fields use, or what leads back to itself, is a definition.
 #[must_use]
 pub fn json_schema(message: &MessageDescriptor) -> Vec<u8> {
-    let mut writer =
-        Writer { root: message.clone(), uses: HashMap::new(), defs: Vec::new(), comments: HashMap::new() };
+    let mut writer = Writer {
+        root: message.clone(),
+        uses: HashMap::new(),
+        defs: Vec::new(),
+        comments: HashMap::new(),
+    };
     writer.count(message);
     let mut out = Vec::new();
     Object::write(&mut out, |object| {
         writer.members(object, message, 0);
         let mut written = BTreeMap::new();
-        while let Some(message) =
-            writer.defs.iter().find(|one| !written.contains_key(one.full_name())).cloned()
+        while let Some(message) = writer
+            .defs
+            .iter()
+            .find(|one| !written.contains_key(one.full_name()))
+            .cloned()
         {
             let schema = json::object(|object| writer.members(object, &message, 1));
             written.insert(message.full_name().to_owned(), schema);
@@ -33,7 +40,9 @@ pub fn json_schema(message: &MessageDescriptor) -> Vec<u8> {
                 for message in &writer.defs {
                     all.raw(
                         &writer.key(message),
-                        written.get(message.full_name()).map_or(b"{}", Vec::as_slice),
+                        written
+                            .get(message.full_name())
+                            .map_or(b"{}", Vec::as_slice),
                     );
                 }
             });
@@ -58,7 +67,9 @@ impl Writer {
         let mut open = vec![message.clone()];
         while let Some(message) = open.pop() {
             for field in message.fields() {
-                let Kind::Message(inner) = field.kind() else { continue };
+                let Kind::Message(inner) = field.kind() else {
+                    continue;
+                };
                 let uses = self.uses.entry(inner.full_name().to_owned()).or_default();
                 *uses += 1;
                 if *uses == 1 {
@@ -72,7 +83,10 @@ impl Writer {
     fn key(&self, message: &MessageDescriptor) -> String {
         let name = |message: &MessageDescriptor| {
             let name = pascal(message.name());
-            name.strip_suffix("Shape").filter(|name| !name.is_empty()).unwrap_or(&name).to_owned()
+            name.strip_suffix("Shape")
+                .filter(|name| !name.is_empty())
+                .unwrap_or(&name)
+                .to_owned()
         };
         let own = name(message);
         let same = self.defs.iter().filter(|other| name(other) == own);
@@ -98,7 +112,8 @@ impl Writer {
                 {
                     required.push(field.json_name().to_owned());
                 }
-                let schema = json::object(|object| self.field(object, &field, rules.as_ref(), depth));
+                let schema =
+                    json::object(|object| self.field(object, &field, rules.as_ref(), depth));
                 properties.raw(field.json_name(), &schema);
             }
         });
@@ -115,32 +130,58 @@ impl Writer {
         rules: Option<&DynamicMessage>,
         depth: usize,
     ) {
-        let others = field
-            .containing_oneof()
-            .map(|of| of.fields().map(|field| field.json_name().to_owned()).collect::<Vec<_>>());
-        let note =
-            others.filter(|all| all.len() > 1).map(|all| format!("At most one of {}.", all.join(", ")));
+        let others = field.containing_oneof().map(|of| {
+            of.fields()
+                .map(|field| field.json_name().to_owned())
+                .collect::<Vec<_>>()
+        });
+        let note = others
+            .filter(|all| all.len() > 1)
+            .map(|all| format!("At most one of {}.", all.join(", ")));
         let file = field.parent_message().parent_file();
         self.describe(object, file.name(), field.path(), &file, note);
-        let typed = rules.and_then(|rules| rules.fields().find_map(|(_, value)| value.as_message().cloned()));
+        let typed = rules.and_then(|rules| {
+            rules
+                .fields()
+                .find_map(|(_, value)| value.as_message().cloned())
+        });
         let typed = typed.as_ref();
         if field.is_map() {
-            let Kind::Message(entry) = field.kind() else { return };
+            let Kind::Message(entry) = field.kind() else {
+                return;
+            };
             object.text("type", "object");
-            count(object, typed, [("min_pairs", "minProperties"), ("max_pairs", "maxProperties")]);
+            count(
+                object,
+                typed,
+                [
+                    ("min_pairs", "minProperties"),
+                    ("max_pairs", "maxProperties"),
+                ],
+            );
             let values = typed.and_then(|rules| inner(rules, "values"));
             let value = json::object(|object| {
-                self.one(object, &entry.map_entry_value_field().kind(), values.as_ref(), depth)
+                self.one(
+                    object,
+                    &entry.map_entry_value_field().kind(),
+                    values.as_ref(),
+                    depth,
+                )
             });
             object.raw("additionalProperties", &value);
         } else if field.is_list() {
             object.text("type", "array");
-            count(object, typed, [("min_items", "minItems"), ("max_items", "maxItems")]);
+            count(
+                object,
+                typed,
+                [("min_items", "minItems"), ("max_items", "maxItems")],
+            );
             if typed.and_then(|rules| rule(rules, "unique")) == Some(Value::Bool(true)) {
                 object.bool("uniqueItems", true);
             }
             let items = typed.and_then(|rules| inner(rules, "items"));
-            let item = json::object(|object| self.one(object, &field.kind(), items.as_ref(), depth));
+            let item =
+                json::object(|object| self.one(object, &field.kind(), items.as_ref(), depth));
             object.raw("items", &item);
         } else {
             self.one(object, &field.kind(), typed, depth);
@@ -148,7 +189,13 @@ impl Writer {
     }
 
     /// One value; `rules` are those of its type.
-    fn one(&mut self, object: &mut Object<'_>, kind: &Kind, rules: Option<&DynamicMessage>, depth: usize) {
+    fn one(
+        &mut self,
+        object: &mut Object<'_>,
+        kind: &Kind,
+        rules: Option<&DynamicMessage>,
+        depth: usize,
+    ) {
         match kind {
             Kind::Bool => {
                 object.text("type", "boolean");
@@ -156,7 +203,9 @@ impl Writer {
             }
             Kind::String => text(object, rules),
             Kind::Bytes => {
-                object.text("type", "string").text("contentEncoding", "base64");
+                object
+                    .text("type", "string")
+                    .text("contentEncoding", "base64");
             }
             Kind::Enum(of) if of.full_name() == "google.protobuf.NullValue" => {
                 object.text("type", "null");
@@ -168,13 +217,20 @@ impl Writer {
             Kind::Message(message) => self.message(object, message, depth),
             Kind::Double | Kind::Float => number(object, "number", rules, [None, None]),
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
-                number(object, "integer", rules, [Some(i32::MIN.into()), Some(i32::MAX.into())]);
+                number(
+                    object,
+                    "integer",
+                    rules,
+                    [Some(i32::MIN.into()), Some(i32::MAX.into())],
+                );
             }
             Kind::Uint32 | Kind::Fixed32 => {
                 number(object, "integer", rules, [Some(0), Some(u32::MAX.into())])
             }
             Kind::Uint64 | Kind::Fixed64 => number(object, "integer", rules, [Some(0), None]),
-            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => number(object, "integer", rules, [None, None]),
+            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
+                number(object, "integer", rules, [None, None])
+            }
         }
     }
 
@@ -199,7 +255,11 @@ impl Writer {
             object.text("$ref", "#");
             return;
         }
-        let uses = self.uses.get(message.full_name()).copied().unwrap_or_default();
+        let uses = self
+            .uses
+            .get(message.full_name())
+            .copied()
+            .unwrap_or_default();
         if uses < 2 && depth < INSIDE_MAX {
             return self.members(object, message, depth + 1);
         }
@@ -221,9 +281,19 @@ impl Writer {
         let comments = self.comments.entry(name.to_owned()).or_insert_with(|| {
             let info = file.file_descriptor_proto().source_code_info.as_ref();
             let places = info.iter().flat_map(|info| &info.location);
-            places.map(|place| (place.path.clone(), place.leading_comments().trim().to_owned())).collect()
+            places
+                .map(|place| {
+                    (
+                        place.path.clone(),
+                        place.leading_comments().trim().to_owned(),
+                    )
+                })
+                .collect()
         });
-        let comment = comments.get(path).filter(|comment| !comment.is_empty()).cloned();
+        let comment = comments
+            .get(path)
+            .filter(|comment| !comment.is_empty())
+            .cloned();
         let all: Vec<_> = comment.into_iter().chain(note).collect();
         if !all.is_empty() {
             object.text("description", &all.join("\n"));
@@ -241,13 +311,19 @@ fn rules_of(field: &FieldDescriptor) -> Option<DynamicMessage> {
 
 /// A rule, if it is set.
 fn rule(rules: &DynamicMessage, name: &str) -> Option<Value> {
-    rules.fields().find(|(field, _)| field.name() == name).map(|(_, value)| value.clone())
+    rules
+        .fields()
+        .find(|(field, _)| field.name() == name)
+        .map(|(_, value)| value.clone())
 }
 
 /// The rules of elements or values, those of their type.
 fn inner(rules: &DynamicMessage, name: &str) -> Option<DynamicMessage> {
     let rules = rule(rules, name)?;
-    rules.as_message()?.fields().find_map(|(_, value)| value.as_message().cloned())
+    rules
+        .as_message()?
+        .fields()
+        .find_map(|(_, value)| value.as_message().cloned())
 }
 
 fn count(object: &mut Object<'_>, rules: Option<&DynamicMessage>, names: [(&str, &str); 2]) {
@@ -266,8 +342,13 @@ fn values(object: &mut Object<'_>, rules: Option<&DynamicMessage>) -> bool {
         return true;
     }
     let listed = rule(rules, "in");
-    let listed: Vec<_> =
-        listed.as_ref().and_then(Value::as_list).unwrap_or_default().iter().filter_map(spell).collect();
+    let listed: Vec<_> = listed
+        .as_ref()
+        .and_then(Value::as_list)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(spell)
+        .collect();
     if !listed.is_empty() {
         object.raw("enum", format!("[{}]", listed.join(",")).as_bytes());
     }
@@ -293,7 +374,11 @@ fn text(object: &mut Object<'_>, rules: Option<&DynamicMessage>) {
     if values(object, rules) {
         return;
     }
-    count(object, rules, [("min_len", "minLength"), ("max_len", "maxLength")]);
+    count(
+        object,
+        rules,
+        [("min_len", "minLength"), ("max_len", "maxLength")],
+    );
     let Some(rules) = rules else { return };
     if let Some(Value::String(pattern)) = rule(rules, "pattern") {
         object.text("pattern", &shown(&pattern));
@@ -306,17 +391,29 @@ fn text(object: &mut Object<'_>, rules: Option<&DynamicMessage>) {
 }
 
 /// A number whose type has these bounds.
-fn number(object: &mut Object<'_>, ty: &str, rules: Option<&DynamicMessage>, bounds: [Option<i64>; 2]) {
+fn number(
+    object: &mut Object<'_>,
+    ty: &str,
+    rules: Option<&DynamicMessage>,
+    bounds: [Option<i64>; 2],
+) {
     object.text("type", ty);
     if values(object, rules) {
         return;
     }
     let names = [["gte", "gt"], ["lte", "lt"]];
-    let keywords = [["minimum", "exclusiveMinimum"], ["maximum", "exclusiveMaximum"]];
+    let keywords = [
+        ["minimum", "exclusiveMinimum"],
+        ["maximum", "exclusiveMaximum"],
+    ];
     for ((names, keywords), bound) in names.into_iter().zip(keywords).zip(bounds) {
         let mut is_bounded = false;
         for (name, keyword) in names.into_iter().zip(keywords) {
-            if let Some(value) = rules.and_then(|rules| rule(rules, name)).as_ref().and_then(spell) {
+            if let Some(value) = rules
+                .and_then(|rules| rule(rules, name))
+                .as_ref()
+                .and_then(spell)
+            {
                 object.raw(keyword, value.as_bytes());
                 is_bounded = true;
             }

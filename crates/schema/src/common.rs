@@ -26,28 +26,39 @@ pub(crate) fn common() -> &'static Common {
     static COMMON: OnceLock<Common> = OnceLock::new();
     COMMON.get_or_init(|| {
         let mut pool = DescriptorPool::global();
-        let set = compile(&[(VALIDATE_PROTO.to_owned(), VALIDATE_TEXT.to_owned())]).unwrap_or_default();
+        let set =
+            compile(&[(VALIDATE_PROTO.to_owned(), VALIDATE_TEXT.to_owned())]).unwrap_or_default();
         let added = pool.decode_file_descriptor_set(set.as_slice());
         debug_assert!(added.is_ok(), "{added:?}");
         let set = pool.encode_to_vec();
-        let without_circles = Cycles::find(pool.all_messages()).ok().and_then(|(_, edits)| {
-            let file = |file: FileDescriptor| {
-                let bytes = file.encode_to_vec();
-                edits.get(file.name()).map_or(bytes.clone(), |edits| edited(&bytes, edits))
-            };
-            let mut set = Vec::new();
-            pool.files().for_each(|one| append(&mut set, set::FILE, &file(one)));
-            DescriptorPool::decode(set.as_slice()).ok()
-        });
+        let without_circles = Cycles::find(pool.all_messages())
+            .ok()
+            .and_then(|(_, edits)| {
+                let file = |file: FileDescriptor| {
+                    let bytes = file.encode_to_vec();
+                    edits
+                        .get(file.name())
+                        .map_or(bytes.clone(), |edits| edited(&bytes, edits))
+                };
+                let mut set = Vec::new();
+                pool.files()
+                    .for_each(|one| append(&mut set, set::FILE, &file(one)));
+                DescriptorPool::decode(set.as_slice()).ok()
+            });
         debug_assert!(without_circles.is_some(), "a circle among the common files");
-        Common { set, pool: without_circles.unwrap_or(pool) }
+        Common {
+            set,
+            pool: without_circles.unwrap_or(pool),
+        }
     })
 }
 
 /// The common files with the fields that lead in circles; `None` if they cannot be read.
 pub(crate) fn whole_pool() -> Option<&'static DescriptorPool> {
     static WHOLE: OnceLock<Option<DescriptorPool>> = OnceLock::new();
-    WHOLE.get_or_init(|| DescriptorPool::decode(common().set.as_slice()).ok()).as_ref()
+    WHOLE
+        .get_or_init(|| DescriptorPool::decode(common().set.as_slice()).ok())
+        .as_ref()
 }
 
 /// Whether both sides have this file, so that no set needs it.

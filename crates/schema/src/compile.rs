@@ -19,8 +19,9 @@ pub struct CompileError {
     pub why: String,
 }
 
-/// The descriptors of these files, by path, with all that they import, as a serialized `google.protobuf.FileDescriptorSet`.
-/// They may import each other, `buf/validate/validate.proto` and the well-known types.
+/// The descriptors of these files, by path, with all that they import, as a serialized
+/// `google.protobuf.FileDescriptorSet`. They may import each other, `buf/validate/validate.proto`
+/// and the well-known types.
 ///
 /// # Errors
 /// What is wrong with the text of one.
@@ -36,7 +37,10 @@ pub(crate) fn compiled(files: &[(String, String)]) -> Result<protox::Compiler, C
     let mut compiler = protox::Compiler::with_file_resolver(resolver);
     compiler.include_imports(true);
     for (path, _) in files {
-        let error = |why: protox::Error| CompileError { path: path.clone(), why: why.to_string() };
+        let error = |why: protox::Error| CompileError {
+            path: path.clone(),
+            why: why.to_string(),
+        };
         compiler.open_file(path).map_err(error)?;
     }
     Ok(compiler)

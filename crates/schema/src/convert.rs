@@ -22,8 +22,9 @@ pub enum Style {
     /// With explicit presence, and integers of 64 bits: nothing is lost.
     #[default]
     Lossless,
-    /// As proto-mcp's document writes them ("JSON-to-Proto Conversion"): required scalars without presence, so that an empty
-    /// one and an absent one are the same bytes, and integers of 32 bits.
+    /// As proto-mcp's document writes them ("JSON-to-Proto Conversion"): required scalars without
+    /// presence, so that an empty one and an absent one are the same bytes, and integers of 32
+    /// bits.
     Spec,
 }
 
@@ -51,8 +52,8 @@ pub struct Converted {
     pub output: Option<String>,
 }
 
-/// Converts a tool. `names` has the messages of the package that are taken; `numbers` those of an earlier conversion of the
-/// same tool, which stay.
+/// Converts a tool. `names` has the messages of the package that are taken; `numbers` those of an
+/// earlier conversion of the same tool, which stay.
 #[must_use]
 pub fn convert(
     tool: &Tool<'_>,
@@ -63,27 +64,51 @@ pub fn convert(
     let mut file = File {
         package: package.to_owned(),
         path,
-        comment: tool.description.map(|what| format!("Tool `{}`.\n\n{}", tool.name, what.trim())),
+        comment: tool
+            .description
+            .map(|what| format!("Tool `{}`.\n\n{}", tool.name, what.trim())),
         messages: Vec::new(),
     };
     let mut root = |schema: &[u8], end: &str, comment: String| {
         let document = Node(schema);
         let shape = ValueShape::read(document, document);
-        let Kind::Object(object) = shape.kind else { return STRUCT.to_owned() };
+        let Kind::Object(object) = shape.kind else {
+            return STRUCT.to_owned();
+        };
         let name = names.unique(&(pascal(tool.name) + end));
-        let mut converter =
-            Converter { document, root: name.clone(), numbers, style, shared: HashMap::new(), messages: 1 };
+        let mut converter = Converter {
+            document,
+            root: name.clone(),
+            numbers,
+            style,
+            shared: HashMap::new(),
+            messages: 1,
+        };
         let mut message = converter.message(&name, &name, &object, 0);
         message.messages.extend(converter.take_shared());
-        message.comment = message.comment.or((style == Style::Lossless).then_some(comment));
+        message.comment = message
+            .comment
+            .or((style == Style::Lossless).then_some(comment));
         file.messages.push(message);
         format!("{package}.{name}")
     };
-    let input = root(tool.input, "Request", format!("The arguments of `{}`.", tool.name));
-    let output = tool
-        .output
-        .map(|schema| root(schema, "Response", format!("The structured result of `{}`.", tool.name)));
-    Converted { file, input, output }
+    let input = root(
+        tool.input,
+        "Request",
+        format!("The arguments of `{}`.", tool.name),
+    );
+    let output = tool.output.map(|schema| {
+        root(
+            schema,
+            "Response",
+            format!("The structured result of `{}`.", tool.name),
+        )
+    });
+    Converted {
+        file,
+        input,
+        output,
+    }
 }
 
 struct Converter<'a, 'n> {
@@ -98,16 +123,27 @@ struct Converter<'a, 'n> {
 
 impl<'a> Converter<'a, '_> {
     fn take_shared(&mut self) -> Vec<Message> {
-        let mut shared: Vec<_> = self.shared.drain().filter_map(|(_, (_, message))| message).collect();
+        let mut shared: Vec<_> = self
+            .shared
+            .drain()
+            .filter_map(|(_, (_, message))| message)
+            .collect();
         shared.sort_by(|one, other| one.name.cmp(&other.name));
         shared
     }
 
     /// The message of an object; `path` is its name from the root message on.
     fn message(&mut self, name: &str, path: &str, object: &Object<'a>, depth: usize) -> Message {
-        let required: Vec<_> = object.node.get("required").map(Node::elements).unwrap_or_default();
+        let required: Vec<_> = object
+            .node
+            .get("required")
+            .map(Node::elements)
+            .unwrap_or_default();
         let required: Vec<_> = required.into_iter().filter_map(Node::text).collect();
-        let mut message = Message { name: name.to_owned(), ..Message::default() };
+        let mut message = Message {
+            name: name.to_owned(),
+            ..Message::default()
+        };
         message.comment = object.node.description().map(std::borrow::Cow::into_owned);
         let (mut names, mut inner) = (Names::default(), Names::default());
         let properties = object.node.get("properties").and_then(Node::members);
@@ -118,7 +154,13 @@ impl<'a> Converter<'a, '_> {
             .collect();
         for (property, member) in properties.iter().flat_map(json::Members::iter) {
             let shape = ValueShape::read(self.document, Node(member.raw));
-            let (label, ty) = self.place(&shape, property, path, (&mut message.messages, &mut inner), depth);
+            let (label, ty) = self.place(
+                &shape,
+                property,
+                path,
+                (&mut message.messages, &mut inner),
+                depth,
+            );
             let is_required = required.iter().any(|name| name == property);
             message.fields.push(self.field(
                 &shape,
@@ -134,7 +176,11 @@ impl<'a> Converter<'a, '_> {
             .map(|field| (field.property.clone(), field.label, field.ty.clone()))
             .collect();
         let (numbers, reserved) = self.numbers.assign(path, &places);
-        message.fields.iter_mut().zip(numbers).for_each(|(field, number)| field.number = number);
+        message
+            .fields
+            .iter_mut()
+            .zip(numbers)
+            .for_each(|(field, number)| field.number = number);
         message.reserved = reserved;
         message
     }
@@ -202,18 +248,32 @@ impl<'a> Converter<'a, '_> {
             Kind::Any => (Label::Plain, Type::Value),
             Kind::FreeObject => (Label::Plain, Type::Struct),
             Kind::FreeList => (Label::Plain, Type::ListValue),
-            Kind::Object(object) => (Label::Plain, self.nested(object, property, path, inner, depth)),
-            Kind::List(item) => (Label::Repeated, self.place(item, property, path, inner, depth).1),
-            Kind::Map(value) => (Label::Map, self.place(value, property, path, inner, depth).1),
+            Kind::Object(object) => (
+                Label::Plain,
+                self.nested(object, property, path, inner, depth),
+            ),
+            Kind::List(item) => (
+                Label::Repeated,
+                self.place(item, property, path, inner, depth).1,
+            ),
+            Kind::Map(value) => (
+                Label::Map,
+                self.place(value, property, path, inner, depth).1,
+            ),
         }
     }
 
     fn integer(&self, node: Node<'_>) -> Type {
         let fits = |value: f64| (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value);
-        let listed =
-            node.get("const").map(|value| vec![value]).or_else(|| Some(node.get("enum")?.elements()));
+        let listed = node
+            .get("const")
+            .map(|value| vec![value])
+            .or_else(|| Some(node.get("enum")?.elements()));
         let Bounds { lower, upper } = Bounds::read(node);
-        let (lower, upper) = (lower.map(|bound| fits(bound.value)), upper.map(|bound| fits(bound.value)));
+        let (lower, upper) = (
+            lower.map(|bound| fits(bound.value)),
+            upper.map(|bound| fits(bound.value)),
+        );
         let is_small = match (listed, self.style) {
             (Some(values), _) => values.iter().all(|value| value.number().is_none_or(fits)),
             (None, Style::Lossless) => lower == Some(true) && upper == Some(true),
@@ -258,23 +318,38 @@ impl<'a> Converter<'a, '_> {
         self.messages += 1;
         let own = self.apart_from_root(pascal(reference.rsplit('/').next().unwrap_or_default()));
         let is_taken = |name: &String| self.shared.values().any(|(taken, _)| taken == name);
-        let name =
-            (1..).map(|count| if count == 1 { format!("{own}Shape") } else { format!("{own}Shape{count}") });
-        let name = name.into_iter().find(|name| !is_taken(name)).unwrap_or_default();
-        self.shared.insert(reference.to_owned(), (name.clone(), None));
+        let name = (1..).map(|count| {
+            if count == 1 {
+                format!("{own}Shape")
+            } else {
+                format!("{own}Shape{count}")
+            }
+        });
+        let name = name
+            .into_iter()
+            .find(|name| !is_taken(name))
+            .unwrap_or_default();
+        self.shared
+            .insert(reference.to_owned(), (name.clone(), None));
         let message = self.message(&name, &format!("{}.{name}", self.root), object, 0);
-        self.shared.insert(reference.to_owned(), (name.clone(), Some(message)));
+        self.shared
+            .insert(reference.to_owned(), (name.clone(), Some(message)));
         Type::Message(format!("{}.{name}", self.root))
     }
 
     /// A nested message named like the root would hide it.
     fn apart_from_root(&self, name: String) -> String {
-        if name == self.root { name + "Value" } else { name }
+        if name == self.root {
+            name + "Value"
+        } else {
+            name
+        }
     }
 }
 
-/// The name of a property's field. Google's runtimes keep the names of fields, of their JSON and of what `optional` adds (`_name`) in
-/// one table, so that none may be the exact name of another property.
+/// The name of a property's field. Google's runtimes keep the names of fields, of their JSON and of
+/// what `optional` adds (`_name`) in one table, so that none may be the exact name of another
+/// property.
 fn field_name(names: &mut Names, property: &str, all: &HashSet<String>) -> String {
     let is_taken =
         |name: &String| name != property && all.contains(name) || all.contains(&format!("_{name}"));

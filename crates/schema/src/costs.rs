@@ -1,4 +1,5 @@
-//! The work that expressions of a peer's rules can make of a message, bounded before they run: their evaluator has no limit.
+//! The work that expressions of a peer's rules can make of a message, bounded before they run:
+//! their evaluator has no limit.
 
 use std::collections::HashMap;
 
@@ -50,16 +51,30 @@ struct Size {
 }
 
 impl Costs {
-    /// Adds an expression of a message's rules, or of any message's; `for_each` if it is a rule of elements.
+    /// Adds an expression of a message's rules, or of any message's; `for_each` if it is a rule of
+    /// elements.
     ///
     /// # Errors
     /// It cannot be compiled, nests too many loops, or takes a pattern from the message.
-    pub(crate) fn add(&mut self, message: Option<&str>, text: &str, for_each: bool) -> Result<(), String> {
-        let program = Program::compile(text).map_err(|why| format!("an expression is none: {why}"))?;
-        let mut expression = Expression { for_each: for_each || message.is_none(), ..Expression::default() };
+    pub(crate) fn add(
+        &mut self,
+        message: Option<&str>,
+        text: &str,
+        for_each: bool,
+    ) -> Result<(), String> {
+        let program =
+            Program::compile(text).map_err(|why| format!("an expression is none: {why}"))?;
+        let mut expression = Expression {
+            for_each: for_each || message.is_none(),
+            ..Expression::default()
+        };
         expression.read(program.expression(), 0)?;
         match message {
-            Some(message) => self.of.entry(message.to_owned()).or_default().push(expression),
+            Some(message) => self
+                .of
+                .entry(message.to_owned())
+                .or_default()
+                .push(expression),
             None => self.of_any.push(expression),
         }
         Ok(())
@@ -75,22 +90,34 @@ impl Costs {
     }
 
     fn message(&self, message: &DynamicMessage, steps: &mut u64) -> Size {
-        let mut size = Size { values: 1, bytes: 0 };
+        let mut size = Size {
+            values: 1,
+            bytes: 0,
+        };
         for (_, value) in message.fields() {
             size.add(self.value(value, steps));
         }
-        let expressions = self.of.get(message.descriptor().full_name()).into_iter().flatten();
-        *steps = expressions
-            .chain(&self.of_any)
-            .fold(*steps, |steps, one| steps.saturating_add(one.steps_for(size)));
+        let expressions = self
+            .of
+            .get(message.descriptor().full_name())
+            .into_iter()
+            .flatten();
+        *steps = expressions.chain(&self.of_any).fold(*steps, |steps, one| {
+            steps.saturating_add(one.steps_for(size))
+        });
         size
     }
 
     fn value(&self, value: &Value, steps: &mut u64) -> Size {
-        let mut size = Size { values: 1, bytes: 0 };
+        let mut size = Size {
+            values: 1,
+            bytes: 0,
+        };
         match value {
             Value::Message(inner) => size.add(self.message(inner, steps)),
-            Value::List(list) => list.iter().for_each(|inner| size.add(self.value(inner, steps))),
+            Value::List(list) => list
+                .iter()
+                .for_each(|inner| size.add(self.value(inner, steps))),
             Value::Map(map) => {
                 for (key, inner) in map {
                     size.bytes += key.as_str().map_or(0, |key| key.len() as u64);
@@ -115,8 +142,11 @@ impl Size {
 impl Expression {
     /// Reads a part with so many loops around it.
     fn read(&mut self, part: &IdedExpr, loops: usize) -> Result<(), String> {
-        let (Some(steps), Some(copies)) = (self.steps.get_mut(loops), self.copies.get_mut(loops)) else {
-            return Err(format!("an expression with more than {LOOPS_MAX} loops inside each other"));
+        let (Some(steps), Some(copies)) = (self.steps.get_mut(loops), self.copies.get_mut(loops))
+        else {
+            return Err(format!(
+                "an expression with more than {LOOPS_MAX} loops inside each other"
+            ));
         };
         self.parts += 1;
         *steps += 1;
@@ -147,37 +177,65 @@ impl Expression {
                 return self.read(&of.loop_step, loops + 1);
             }
             Expr::List(list) => inner.extend(&list.elements),
-            Expr::Map(map) => inner.extend(map.entries.iter().flat_map(|entry| values(&entry.expr))),
-            Expr::Struct(made) => inner.extend(made.entries.iter().flat_map(|entry| values(&entry.expr))),
+            Expr::Map(map) => {
+                inner.extend(map.entries.iter().flat_map(|entry| values(&entry.expr)))
+            }
+            Expr::Struct(made) => {
+                inner.extend(made.entries.iter().flat_map(|entry| values(&entry.expr)))
+            }
             Expr::Select(select) => inner.push(&select.operand),
             Expr::Ident(name) => *copies += u64::from(name == "this"),
             Expr::Literal(_) | Expr::Unspecified => {}
         }
-        inner.into_iter().try_for_each(|part| self.read(part, loops))
+        inner
+            .into_iter()
+            .try_for_each(|part| self.read(part, loops))
     }
 
     /// At most so many steps it takes for a message of this size.
     fn steps_for(&self, size: Size) -> u64 {
-        let deepest = self.steps.iter().rposition(|steps| *steps > 0).unwrap_or_default() as u32;
+        let deepest = self
+            .steps
+            .iter()
+            .rposition(|steps| *steps > 0)
+            .unwrap_or_default() as u32;
         let growth = |sums: u64| (sums + 1).saturating_pow(deepest + 1);
-        let items = size.values.saturating_mul(growth(self.list_sums)).saturating_add(self.parts);
-        let mut all = size.bytes.saturating_mul(growth(self.sums)).saturating_mul(self.parts) / STEP_BYTES;
+        let items = size
+            .values
+            .saturating_mul(growth(self.list_sums))
+            .saturating_add(self.parts);
+        let mut all = size
+            .bytes
+            .saturating_mul(growth(self.sums))
+            .saturating_mul(self.parts)
+            / STEP_BYTES;
         all = all.saturating_mul(items.saturating_pow(deepest.saturating_sub(1)));
         let mut rounds = 1_u64;
         for (steps, copies) in self.steps.iter().zip(self.copies) {
-            all = all
-                .saturating_add(copies.saturating_mul(items).saturating_add(*steps).saturating_mul(rounds));
+            all = all.saturating_add(
+                copies
+                    .saturating_mul(items)
+                    .saturating_add(*steps)
+                    .saturating_mul(rounds),
+            );
             rounds = rounds.saturating_mul(items);
         }
-        if self.for_each { all.saturating_add(self.steps[0].saturating_mul(size.values)) } else { all }
+        if self.for_each {
+            all.saturating_add(self.steps[0].saturating_mul(size.values))
+        } else {
+            all
+        }
     }
 }
 
 /// Whether a step of a loop adds to the list that the loop makes.
 fn grows(step: &IdedExpr, made: &str) -> bool {
-    let Expr::Call(call) = &step.expr else { return false };
+    let Expr::Call(call) = &step.expr else {
+        return false;
+    };
     let is_made = |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if name == made);
-    call.func_name == "_+_" && call.args.iter().any(is_made) || call.args.iter().any(|part| grows(part, made))
+    call.func_name == "_+_" && call.args.iter().any(is_made)
+        || call.args.iter().any(|part| grows(part, made))
 }
 
 fn is_written_pattern(part: &IdedExpr) -> bool {

@@ -1,11 +1,14 @@
-//! Messages that contain themselves. The library that checks rules follows them with evaluators that hold each other, and is never
-//! freed again. So its view of a schema ends at some fields of each circle, and what is behind those fields is checked by itself.
+//! Messages that contain themselves. The library that checks rules follows them with evaluators
+//! that hold each other, and is never freed again. So its view of a schema ends at some fields of
+//! each circle, and what is behind those fields is checked by itself.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fields::{Fields, append};
-use prost_reflect::{DynamicMessage, FieldDescriptor, MapKey, MessageDescriptor, ReflectMessage as _, Value};
+use prost_reflect::{
+    DynamicMessage, FieldDescriptor, MapKey, MessageDescriptor, ReflectMessage as _, Value,
+};
 
 use crate::descriptor::{field, file, message};
 
@@ -34,8 +37,8 @@ struct Edge {
     field: FieldDescriptor,
     from: String,
     to: String,
-    /// Rule that, added to the rules of the field, makes the view end here; `None` if rules of its own would
-    /// be lost.
+    /// Rule that, added to the rules of the field, makes the view end here; `None` if rules of its
+    /// own would be lost.
     end: Option<Vec<u8>>,
 }
 
@@ -52,7 +55,8 @@ impl Cycles {
     ) -> Result<(Self, HashMap<String, Edits>), String> {
         let edges: Vec<Edge> = messages.flat_map(|message| edges(&message)).collect();
         let circular = in_circles(edges.iter());
-        let is_circular = |edge: &&Edge| circular.contains(&edge.from) && circular.contains(&edge.to);
+        let is_circular =
+            |edge: &&Edge| circular.contains(&edge.from) && circular.contains(&edge.to);
         let (mut edits, mut ends) = (HashMap::<_, Edits>::new(), HashSet::new());
         for edge in edges.iter().filter(is_circular) {
             let Some(rules) = &edge.end else { continue };
@@ -60,14 +64,22 @@ impl Cycles {
             append(&mut of_field, FIELD_RULES, rules);
             append(&mut options, field::OPTIONS, &of_field);
             let file = edge.field.parent_message().parent_file().name().to_owned();
-            edits.entry(file).or_default().insert(edge.field.path().to_vec(), options);
+            edits
+                .entry(file)
+                .or_default()
+                .insert(edge.field.path().to_vec(), options);
             ends.insert(edge.field.full_name().to_owned());
         }
         let is_end = |edge: &Edge| ends.contains(edge.field.full_name());
         let left = in_circles(edges.iter().filter(|edge| !is_end(edge)));
-        if let Some(edge) = edges.iter().find(|edge| left.contains(&edge.from) && left.contains(&edge.to)) {
+        if let Some(edge) = edges
+            .iter()
+            .find(|edge| left.contains(&edge.from) && left.contains(&edge.to))
+        {
             let field = edge.field.full_name();
-            return Err(format!("{field}: a message contains itself, and each field on the way has rules"));
+            return Err(format!(
+                "{field}: a message contains itself, and each field on the way has rules"
+            ));
         }
         Ok((Self::to(&edges, is_end), edits))
     }
@@ -75,31 +87,48 @@ impl Cycles {
     /// The steps from all messages to the ends.
     fn to(edges: &[Edge], is_end: impl Fn(&Edge) -> bool) -> Self {
         let mut into: HashMap<&str, Vec<&Edge>> = HashMap::new();
-        edges.iter().for_each(|edge| into.entry(&edge.to).or_default().push(edge));
+        edges
+            .iter()
+            .for_each(|edge| into.entry(&edge.to).or_default().push(edge));
         let mut steps: HashMap<String, Vec<Step>> = HashMap::new();
-        let mut open: Vec<(&Edge, bool)> =
-            edges.iter().filter(|edge| is_end(edge)).map(|edge| (edge, true)).collect();
+        let mut open: Vec<(&Edge, bool)> = edges
+            .iter()
+            .filter(|edge| is_end(edge))
+            .map(|edge| (edge, true))
+            .collect();
         while let Some((edge, is_end_of_view)) = open.pop() {
             let known = steps.entry(edge.from.clone()).or_default();
             let is_new = known.is_empty();
             if !known.iter().any(|step| step.field == edge.field.number()) {
-                known.push(Step { field: edge.field.number(), is_end: is_end_of_view });
+                known.push(Step {
+                    field: edge.field.number(),
+                    is_end: is_end_of_view,
+                });
             }
             if is_new {
                 let further = into.get(edge.from.as_str()).into_iter().flatten();
-                open.extend(further.filter(|edge| !is_end(edge)).map(|edge| (*edge, false)));
+                open.extend(
+                    further
+                        .filter(|edge| !is_end(edge))
+                        .map(|edge| (*edge, false)),
+                );
             }
         }
         Self(steps)
     }
 
-    /// Gives the messages behind the ends, which the library does not see from this one, with their paths.
+    /// Gives the messages behind the ends, which the library does not see from this one, with their
+    /// paths.
     pub(crate) fn behind<E>(
         &self,
         message: &DynamicMessage,
         check: &mut impl FnMut(&str, &DynamicMessage) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.0.is_empty() { Ok(()) } else { self.follow(message, "", check) }
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            self.follow(message, "", check)
+        }
     }
 
     fn follow<E>(
@@ -110,12 +139,17 @@ impl Cycles {
     ) -> Result<(), E> {
         let descriptor = message.descriptor();
         for step in self.0.get(descriptor.full_name()).into_iter().flatten() {
-            let Some(field) = descriptor.get_field(step.field).filter(|field| message.has_field(field))
+            let Some(field) = descriptor
+                .get_field(step.field)
+                .filter(|field| message.has_field(field))
             else {
                 continue;
             };
-            let path =
-                if path.is_empty() { field.name().to_owned() } else { format!("{path}.{}", field.name()) };
+            let path = if path.is_empty() {
+                field.name().to_owned()
+            } else {
+                format!("{path}.{}", field.name())
+            };
             for (key, inner) in messages_in(&message.get_field(&field)) {
                 let path = format!("{path}{key}");
                 if step.is_end {
@@ -133,16 +167,24 @@ fn messages_in(value: &Value) -> Vec<(String, &DynamicMessage)> {
     match value {
         Value::List(list) => {
             let numbered = list.iter().enumerate();
-            numbered.filter_map(|(at, value)| Some((format!("[{at}]"), value.as_message()?))).collect()
+            numbered
+                .filter_map(|(at, value)| Some((format!("[{at}]"), value.as_message()?)))
+                .collect()
         }
         Value::Map(map) => {
             let sorted: BTreeMap<&MapKey, &Value> = map.iter().collect();
             let keyed = sorted.into_iter();
             keyed
-                .filter_map(|(key, value)| Some((format!("[{}]", written(key)), value.as_message()?)))
+                .filter_map(|(key, value)| {
+                    Some((format!("[{}]", written(key)), value.as_message()?))
+                })
                 .collect()
         }
-        value => value.as_message().into_iter().map(|message| (String::new(), message)).collect(),
+        value => value
+            .as_message()
+            .into_iter()
+            .map(|message| (String::new(), message))
+            .collect(),
     }
 }
 
@@ -160,7 +202,10 @@ fn written(key: &MapKey) -> String {
 /// The fields of a message whose messages the library would check with it.
 fn edges(message: &MessageDescriptor) -> Vec<Edge> {
     let from = message.full_name();
-    message.fields().filter_map(|field| edge(field, from)).collect()
+    message
+        .fields()
+        .filter_map(|field| edge(field, from))
+        .collect()
 }
 
 fn edge(field: FieldDescriptor, from: &str) -> Option<Edge> {
@@ -172,17 +217,24 @@ fn edge(field: FieldDescriptor, from: &str) -> Option<Edge> {
         inner.clone()
     };
     let options = field.options();
-    let rules = options.extensions().find(|(extension, _)| extension.number() == FIELD_RULES);
+    let rules = options
+        .extensions()
+        .find(|(extension, _)| extension.number() == FIELD_RULES);
     let rules = rules.and_then(|(_, rules)| rules.as_message().cloned());
     let elements = if field.is_map() {
         Some(("map", MAP, "values", VALUES))
     } else {
-        field.is_list().then_some(("repeated", REPEATED, "items", ITEMS))
+        field
+            .is_list()
+            .then_some(("repeated", REPEATED, "items", ITEMS))
     };
-    let of_elements = rules.as_ref().zip(elements).and_then(|(rules, (list, _, one, _))| {
-        let list = set(rules, list)?;
-        set(list.as_message()?, one)?.as_message().cloned()
-    });
+    let of_elements = rules
+        .as_ref()
+        .zip(elements)
+        .and_then(|(rules, (list, _, one, _))| {
+            let list = set(rules, list)?;
+            set(list.as_message()?, one)?.as_message().cloned()
+        });
     if [&rules, &of_elements].into_iter().flatten().any(is_ignored) {
         return None;
     }
@@ -191,8 +243,11 @@ fn edge(field: FieldDescriptor, from: &str) -> Option<Edge> {
         Some((name, list, _, one)) => {
             // Rules of another type are an error that must stay one.
             let known = [name, "cel", "cel_expression", "required", "ignore"];
-            let fits =
-                rules.iter().all(|rules| rules.fields().all(|(field, _)| known.contains(&field.name())));
+            let fits = rules.iter().all(|rules| {
+                rules
+                    .fields()
+                    .all(|(field, _)| known.contains(&field.name()))
+            });
             (fits && of_elements.is_none()).then(|| {
                 let (mut rules, mut end) = (Vec::new(), Vec::new());
                 append(&mut rules, one, &IGNORE_ALWAYS);
@@ -201,28 +256,46 @@ fn edge(field: FieldDescriptor, from: &str) -> Option<Edge> {
             })
         }
     };
-    Some(Edge { from: from.to_owned(), to: to.full_name().to_owned(), field, end })
+    Some(Edge {
+        from: from.to_owned(),
+        to: to.full_name().to_owned(),
+        field,
+        end,
+    })
 }
 
 fn is_ignored(rules: &DynamicMessage) -> bool {
-    set(rules, "ignore").is_some_and(|ignore| ignore.as_enum_number() == Some(i32::from(IGNORE_ALWAYS[2])))
+    set(rules, "ignore")
+        .is_some_and(|ignore| ignore.as_enum_number() == Some(i32::from(IGNORE_ALWAYS[2])))
 }
 
 /// A field of a message that is set.
 fn set(message: &DynamicMessage, name: &str) -> Option<Value> {
-    message.has_field_by_name(name).then(|| message.get_field_by_name(name).map(Cow::into_owned))?
+    message
+        .has_field_by_name(name)
+        .then(|| message.get_field_by_name(name).map(Cow::into_owned))?
 }
 
 /// The messages that are in a circle, or between two.
 fn in_circles<'e>(edges: impl Iterator<Item = &'e Edge>) -> HashSet<String> {
     let edges: Vec<_> = edges.collect();
-    let forth = edges.iter().map(|edge| (edge.from.as_str(), edge.to.as_str())).collect();
-    let back = edges.iter().map(|edge| (edge.to.as_str(), edge.from.as_str())).collect();
+    let forth = edges
+        .iter()
+        .map(|edge| (edge.from.as_str(), edge.to.as_str()))
+        .collect();
+    let back = edges
+        .iter()
+        .map(|edge| (edge.to.as_str(), edge.from.as_str()))
+        .collect();
     let (reaching, reached) = (endless(forth), endless(back));
-    reaching.intersection(&reached).map(|&name| name.to_owned()).collect()
+    reaching
+        .intersection(&reached)
+        .map(|&name| name.to_owned())
+        .collect()
 }
 
-/// The ends of arrows that are left when those that lead to no further arrow are taken away, again and again.
+/// The ends of arrows that are left when those that lead to no further arrow are taken away, again
+/// and again.
 fn endless<'a>(arrows: Vec<(&'a str, &'a str)>) -> HashSet<&'a str> {
     let (mut out, mut into) = (HashMap::<_, usize>::new(), HashMap::<_, Vec<_>>::new());
     for (from, to) in arrows {
@@ -230,7 +303,11 @@ fn endless<'a>(arrows: Vec<(&'a str, &'a str)>) -> HashSet<&'a str> {
         out.entry(to).or_default();
         into.entry(to).or_default().push(from);
     }
-    let mut done: Vec<_> = out.iter().filter(|(_, count)| **count == 0).map(|(name, _)| *name).collect();
+    let mut done: Vec<_> = out
+        .iter()
+        .filter(|(_, count)| **count == 0)
+        .map(|(name, _)| *name)
+        .collect();
     while let Some(name) = done.pop() {
         out.remove(name);
         for from in into.remove(name).into_iter().flatten() {
@@ -253,7 +330,10 @@ pub(crate) fn edited(file: &[u8], edits: &Edits) -> Vec<u8> {
 
 /// A serialized descriptor whose parts of these numbers are rewritten.
 fn rewritten(bytes: &[u8], parts: &[u32], path: &mut Vec<i32>, edits: &Edits) -> Vec<u8> {
-    let (mut out, mut counts) = (Vec::with_capacity(bytes.len() + 16), HashMap::<u32, i32>::new());
+    let (mut out, mut counts) = (
+        Vec::with_capacity(bytes.len() + 16),
+        HashMap::<u32, i32>::new(),
+    );
     for part in Fields::of(bytes).flatten() {
         let Some(content) = part.content.filter(|_| parts.contains(&part.number)) else {
             out.extend_from_slice(part.whole);
@@ -263,7 +343,11 @@ fn rewritten(bytes: &[u8], parts: &[u32], path: &mut Vec<i32>, edits: &Edits) ->
         path.extend([i32::try_from(part.number).unwrap_or_default(), *nth]);
         *nth += 1;
         let content = if part.number == message::FIELD {
-            [content, edits.get(path.as_slice()).map_or(&[][..], Vec::as_slice)].concat()
+            [
+                content,
+                edits.get(path.as_slice()).map_or(&[][..], Vec::as_slice),
+            ]
+            .concat()
         } else {
             rewritten(content, &[message::NESTED, message::FIELD], path, edits)
         };
@@ -287,7 +371,10 @@ mod tests {
     fn tool(messages: &str) -> Result<ToolSchema, SetError> {
         ToolSchema::find(
             &Descriptors::read(&set(messages))?,
-            &ToolReference { tool: "x", ..ToolReference::default() },
+            &ToolReference {
+                tool: "x",
+                ..ToolReference::default()
+            },
         )
     }
 
@@ -304,23 +391,37 @@ mod tests {
         let tool = tool(TREE).unwrap();
         let bad = r#"{"root":{"children":[{"name":"a","children":[{"name":""}]},{"name":"b","others":{"k":{"back":{"name":""},"unseen":{}}}}]}}"#;
         let typed = tool.arguments_from_json(bad.as_bytes()).unwrap();
-        let Err(Invalid::Violations(found)) = tool.validate(&typed) else { panic!() };
+        let Err(Invalid::Violations(found)) = tool.validate(&typed) else {
+            panic!()
+        };
         let mut fields: Vec<_> = found.iter().map(|one| one.field.as_str()).collect();
         fields.sort_unstable();
-        let deep =
-            ["root.children[0].children[0].name", "root.children[1].others[\"k\"].back.name", "root.name"];
+        let deep = [
+            "root.children[0].children[0].name",
+            "root.children[1].others[\"k\"].back.name",
+            "root.name",
+        ];
         assert_eq!(fields, deep);
         let many = r#"{"root":{"name":"a","children":[{"name":"a","children":[{"name":"a"},{"name":"a"},{"name":"a"}]}]}}"#;
         let typed = tool.arguments_from_json(many.as_bytes()).unwrap();
-        let Err(Invalid::Violations(found)) = tool.validate(&typed) else { panic!() };
-        assert_eq!(found.iter().map(|one| &*one.field).collect::<Vec<_>>(), ["root.children[0].children"]);
+        let Err(Invalid::Violations(found)) = tool.validate(&typed) else {
+            panic!()
+        };
+        assert_eq!(
+            found.iter().map(|one| &*one.field).collect::<Vec<_>>(),
+            ["root.children[0].children"]
+        );
     }
 
     #[test]
     fn a_circle_with_rules_on_each_field_is_refused() {
         let why =
-            tool("message XRequest { XRequest a = 1 [(buf.validate.field).required = true]; }").unwrap_err();
-        assert!(matches!(&why, SetError::Rule(why) if why.starts_with("a.v1.XRequest.a: ")), "{why}");
+            tool("message XRequest { XRequest a = 1 [(buf.validate.field).required = true]; }")
+                .unwrap_err();
+        assert!(
+            matches!(&why, SetError::Rule(why) if why.starts_with("a.v1.XRequest.a: ")),
+            "{why}"
+        );
         let elements = "message XRequest { repeated XRequest a = 1 [(buf.validate.field).repeated.items.required = true]; }";
         assert!(matches!(tool(elements), Err(SetError::Rule(_))));
         // One field without rules is enough.
@@ -330,7 +431,10 @@ mod tests {
     /// Memory of this process in KiB.
     fn memory() -> usize {
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
@@ -341,7 +445,10 @@ mod tests {
         let once = || {
             let found = ToolSchema::find(
                 &Descriptors::read(&set).unwrap(),
-                &ToolReference { tool: "x", ..ToolReference::default() },
+                &ToolReference {
+                    tool: "x",
+                    ..ToolReference::default()
+                },
             );
             let typed = found
                 .as_ref()

@@ -1,4 +1,5 @@
-//! Field numbers of `google/protobuf/descriptor.proto`, for those who read descriptors without taking them apart.
+//! Field numbers of `google/protobuf/descriptor.proto`, for those who read descriptors without
+//! taking them apart.
 
 /// `google.protobuf.FileDescriptorSet`.
 pub(crate) mod set {

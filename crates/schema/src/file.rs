@@ -87,11 +87,15 @@ impl Type {
     }
 
     pub(crate) fn is_message(&self) -> bool {
-        matches!(self, Self::Value | Self::Struct | Self::ListValue | Self::Message(_))
+        matches!(
+            self,
+            Self::Value | Self::Struct | Self::ListValue | Self::Message(_)
+        )
     }
 }
 
-/// One rule of `buf.validate`: the path below `(buf.validate.field)`, and the value as it is written.
+/// One rule of `buf.validate`: the path below `(buf.validate.field)`, and the value as it is
+/// written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) path: String,
@@ -110,7 +114,9 @@ impl File {
     /// Meanings of absent fields, by the full name of the field.
     pub(crate) fn absent(&self) -> Vec<(String, Absent)> {
         let mut absent = Vec::new();
-        self.messages.iter().for_each(|message| message.absent(&self.package, &mut absent));
+        self.messages
+            .iter()
+            .for_each(|message| message.absent(&self.package, &mut absent));
         absent
     }
 }
@@ -118,14 +124,20 @@ impl File {
 impl Message {
     fn absent(&self, scope: &str, absent: &mut Vec<(String, Absent)>) {
         let scope = format!("{scope}.{}", self.name);
-        let fields =
-            self.fields.iter().filter_map(|field| Some((format!("{scope}.{}", field.name), field.absent?)));
+        let fields = self
+            .fields
+            .iter()
+            .filter_map(|field| Some((format!("{scope}.{}", field.name), field.absent?)));
         absent.extend(fields);
-        self.messages.iter().for_each(|inner| inner.absent(&scope, absent));
+        self.messages
+            .iter()
+            .for_each(|inner| inner.absent(&scope, absent));
     }
 
     /// This message and all inside it.
     pub(crate) fn all(&self) -> Vec<&Message> {
-        std::iter::once(self).chain(self.messages.iter().flat_map(Message::all)).collect()
+        std::iter::once(self)
+            .chain(self.messages.iter().flat_map(Message::all))
+            .collect()
     }
 }

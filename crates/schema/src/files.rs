@@ -46,14 +46,20 @@ pub(crate) struct Bounds {
     messages: usize,
     /// Messages inside each other.
     depth: usize,
-    /// Fields, values of enums, methods, ranges and places of comments: two bytes of a set can be a few hundred in memory.
+    /// Fields, values of enums, methods, ranges and places of comments: two bytes of a set can be a
+    /// few hundred in memory.
     parts: usize,
 }
 
 impl Bounds {
     /// For the set that a peer gives.
-    pub(crate) const OF_PEERS: Self =
-        Self { bytes: 1 << 20, files: 500, messages: 2_000, depth: 32, parts: 50_000 };
+    pub(crate) const OF_PEERS: Self = Self {
+        bytes: 1 << 20,
+        files: 500,
+        messages: 2_000,
+        depth: 32,
+        parts: 50_000,
+    };
     /// For our own, which have the bounds of their JSON Schemas.
     pub(crate) const NONE: Self = Self {
         bytes: usize::MAX,
@@ -75,8 +81,9 @@ pub(crate) struct RawFile {
     public: Vec<usize>,
     /// The file without what says where its text was.
     pub(crate) bytes: Bytes,
-    /// The file as it came, with `validate.proto` among its imports, without which nothing reads the rules, and with all that its
-    /// imports hand on: the reader of descriptors would follow public imports again and again.
+    /// The file as it came, with `validate.proto` among its imports, without which nothing reads
+    /// the rules, and with all that its imports hand on: the reader of descriptors would follow
+    /// public imports again and again.
     pub(crate) ruled: Vec<u8>,
     /// Number of its parts, of [`Bounds::parts`].
     pub(crate) parts: usize,
@@ -88,11 +95,22 @@ pub(crate) struct RawFile {
 /// [`SetError::Limit`], or [`SetError::Malformed`] if it is no set.
 pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
     within(set.len(), max.bytes, "bytes")?;
-    let (mut files, mut count) = (HashMap::new(), Count { max, messages: 0, parts: 0 });
+    let (mut files, mut count) = (
+        HashMap::new(),
+        Count {
+            max,
+            messages: 0,
+            parts: 0,
+        },
+    );
     let mut order = Vec::new();
     for field in Fields::of(set) {
-        let Field { number, content, .. } = field?;
-        let Some(content) = content.filter(|_| number == set::FILE) else { continue };
+        let Field {
+            number, content, ..
+        } = field?;
+        let Some(content) = content.filter(|_| number == set::FILE) else {
+            continue;
+        };
         within(order.len() + 1, max.files, "files")?;
         let file = RawFile::read(content, &mut count)?;
         order.push(file.name.clone());
@@ -108,13 +126,22 @@ pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
     }
     sorted.retain(|file| !is_common(&file.name));
     if let Some(file) = sorted.iter().find(|file| !file.is_known) {
-        return Err(SetError::Invalid(format!("{}: its syntax is neither proto2 nor proto3", file.name)));
+        return Err(SetError::Invalid(format!(
+            "{}: its syntax is neither proto2 nor proto3",
+            file.name
+        )));
     }
     let mut earlier = HashSet::new();
     for file in &sorted {
-        let missing = file.imports.iter().find(|name| !earlier.contains(name.as_str()) && !is_common(name));
+        let missing = file
+            .imports
+            .iter()
+            .find(|name| !earlier.contains(name.as_str()) && !is_common(name));
         if let Some(missing) = missing {
-            return Err(SetError::Invalid(format!("{}: {missing} is not there, or a circle", file.name)));
+            return Err(SetError::Invalid(format!(
+                "{}: {missing} is not there, or a circle",
+                file.name
+            )));
         }
         earlier.insert(&*file.name);
     }
@@ -124,24 +151,36 @@ pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
 
 /// Adds to the imports of each file those that its imports hand on.
 fn import_directly(sorted: &mut [RawFile]) {
-    let places: HashMap<_, _> = sorted.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
+    let places: HashMap<_, _> = sorted
+        .iter()
+        .enumerate()
+        .map(|(at, file)| (file.name.clone(), at))
+        .collect();
     let names: Vec<_> = sorted.iter().map(|file| file.name.clone()).collect();
     let mut handed_on: Vec<Vec<bool>> = Vec::with_capacity(sorted.len());
     for file in sorted {
         let (mut seen, mut hands_on) = (vec![false; names.len()], vec![false; names.len()]);
         let mut direct = HashSet::new();
         for (nth, import) in file.imports.iter().enumerate() {
-            let Some(at) = places.get(import).filter(|_| direct.insert(import)) else { continue };
+            let Some(at) = places.get(import).filter(|_| direct.insert(import)) else {
+                continue;
+            };
             let is_public = |nth: &usize| file.imports.get(*nth) == Some(import);
             let is_public = file.public.contains(&nth) || file.public.iter().any(is_public);
             for (all, ends) in [(&mut seen, true), (&mut hands_on, is_public)] {
                 let further = handed_on.get(*at).into_iter().flatten();
-                all.iter_mut().zip(further).for_each(|(all, further)| *all |= ends && *further);
+                all.iter_mut()
+                    .zip(further)
+                    .for_each(|(all, further)| *all |= ends && *further);
                 all.get_mut(*at).into_iter().for_each(|all| *all |= ends);
             }
         }
         handed_on.push(hands_on);
-        for (name, _) in names.iter().zip(seen).filter(|(name, seen)| *seen && !direct.contains(name)) {
+        for (name, _) in names
+            .iter()
+            .zip(seen)
+            .filter(|(name, seen)| *seen && !direct.contains(name))
+        {
             append(&mut file.ruled, file::DEPENDENCY, name.as_bytes());
         }
     }
@@ -171,10 +210,16 @@ impl From<NoMessage> for SetError {
 impl RawFile {
     fn read(bytes: &[u8], count: &mut Count) -> Result<Self, SetError> {
         let (mut name, mut imports, before) = (String::new(), Vec::new(), count.parts);
-        let (mut stripped, mut ruled, mut public) = (Vec::with_capacity(bytes.len()), Vec::new(), Vec::new());
+        let (mut stripped, mut ruled, mut public) =
+            (Vec::with_capacity(bytes.len()), Vec::new(), Vec::new());
         let mut is_known = true;
         for field in Fields::of(bytes) {
-            let Field { number, content, whole, .. } = field?;
+            let Field {
+                number,
+                content,
+                whole,
+                ..
+            } = field?;
             let content = content.unwrap_or_default();
             count.part()?;
             match number {
@@ -234,7 +279,8 @@ impl Count {
     }
 
     fn parts(&mut self, bytes: &[u8]) -> Result<(), SetError> {
-        Fields::of(bytes).try_for_each(|field| field.map_err(SetError::from).and_then(|_| self.part()))
+        Fields::of(bytes)
+            .try_for_each(|field| field.map_err(SetError::from).and_then(|_| self.part()))
     }
 
     fn message(&mut self, bytes: &[u8], depth: usize) -> Result<(), SetError> {
@@ -242,7 +288,9 @@ impl Count {
         within(self.messages, self.max.messages, "messages")?;
         within(depth, self.max.depth, "messages inside each other")?;
         for field in Fields::of(bytes) {
-            let Field { number, content, .. } = field?;
+            let Field {
+                number, content, ..
+            } = field?;
             self.part()?;
             match (number, content) {
                 (message::NESTED, Some(nested)) => self.message(nested, depth + 1)?,
@@ -255,7 +303,11 @@ impl Count {
 }
 
 pub(crate) fn within(count: usize, max: usize, what: &'static str) -> Result<(), SetError> {
-    if count > max { Err(SetError::Limit { what, max }) } else { Ok(()) }
+    if count > max {
+        Err(SetError::Limit { what, max })
+    } else {
+        Ok(())
+    }
 }
 
 /// A set of these files.

@@ -1,15 +1,18 @@
 //! Tool schemas in protobuf: JSON Schema to proto3 messages with the rules of `buf.validate`.
 //!
-//! The messages are a relaxation of the JSON Schema: whatever it allows they can carry, except members that it does not name.
-//! What protobuf cannot express is `google.protobuf.Struct`, `Value` or `ListValue`. The crate does no I/O.
+//! The messages are a relaxation of the JSON Schema: whatever it allows they can carry, except
+//! members that it does not name. What protobuf cannot express is `google.protobuf.Struct`, `Value`
+//! or `ListValue`. The crate does no I/O.
 //!
 //! - [`convert`]: a tool's schemas as a [`File`]; [`Numbers`] of an earlier conversion stay.
 //! - [`File::text`], [`File::messages`]: the file as a person writes it.
 //! - [`compile`]: its descriptors. [`compile_sources`]: those of files of strangers.
-//! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schemas of a peer, from their bytes.
+//! - [`Module`]: all of that for the tools of a server. [`Descriptors`]: the schemas of a peer,
+//!   from their bytes.
 //! - [`json_schema`]: a message as JSON Schema.
 //! - [`Reference`]: where a schema is in a registry.
-//! - [`ToolSchema`]: the messages of one tool; JSON to messages ([`Typed`]) and back, and their rules.
+//! - [`ToolSchema`]: the messages of one tool; JSON to messages ([`Typed`]) and back, and their
+//!   rules.
 
 mod back;
 mod common;

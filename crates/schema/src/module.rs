@@ -13,7 +13,8 @@ use crate::numbers::Numbers;
 use crate::set::Descriptors;
 use crate::tool::ToolSchema;
 
-/// The schemas of a server's tools as one protobuf package: its files, its descriptors, and the messages of each tool. Cheap to clone.
+/// The schemas of a server's tools as one protobuf package: its files, its descriptors, and the
+/// messages of each tool. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Module(Arc<Inner>);
 
@@ -29,8 +30,9 @@ struct Inner {
 }
 
 impl Module {
-    /// Converts and compiles these tools as the package `package`; `numbers` are those of an earlier module of the same package. A tool
-    /// whose schemas no descriptor can carry gets [`STRUCT`]. It takes about 20 microseconds a tool: not on the path of a call.
+    /// Converts and compiles these tools as the package `package`; `numbers` are those of an
+    /// earlier module of the same package. A tool whose schemas no descriptor can carry gets
+    /// [`STRUCT`]. It takes about 20 microseconds a tool: not on the path of a call.
     #[must_use]
     pub fn new(package: &str, tools: &[Tool<'_>], numbers: &Numbers) -> Self {
         let mut converted = convert_all(package, tools, numbers, Style::Lossless);
@@ -38,24 +40,44 @@ impl Module {
             converted.retain(|one| compiled(std::slice::from_ref(one)).is_some());
             compiled(&converted).unwrap_or_default()
         });
-        let of_file: HashMap<_, _> = converted.iter().map(|one| (one.file.path.as_str(), one)).collect();
-        let owned = tools.iter().zip(paths(package, tools)).filter_map(|(tool, path)| {
-            let file = &of_file.get(path.as_str())?.file;
-            (!file.messages.is_empty()).then(|| (tool.name.to_owned(), file.source()))
-        });
+        let of_file: HashMap<_, _> = converted
+            .iter()
+            .map(|one| (one.file.path.as_str(), one))
+            .collect();
+        let owned = tools
+            .iter()
+            .zip(paths(package, tools))
+            .filter_map(|(tool, path)| {
+                let file = &of_file.get(path.as_str())?.file;
+                (!file.messages.is_empty()).then(|| (tool.name.to_owned(), file.source()))
+            });
         let (owners, sources): (Vec<_>, Vec<_>) = owned.unzip();
         let schemas = tools.iter().zip(paths(package, tools)).map(|(tool, path)| {
             let message = |name: &str| descriptors.message(name);
             let one = of_file.get(path.as_str());
             let input = one.map_or(STRUCT, |one| &one.input);
-            let output = one.and_then(|one| one.output.as_deref()).or(tool.output.map(|_| STRUCT));
+            let output = one
+                .and_then(|one| one.output.as_deref())
+                .or(tool.output.map(|_| STRUCT));
             let absent = one.map(|one| one.file.absent()).unwrap_or_default();
-            let schema = ToolSchema::new(&descriptors, message(input)?, output.and_then(message), absent);
+            let schema = ToolSchema::new(
+                &descriptors,
+                message(input)?,
+                output.and_then(message),
+                absent,
+            );
             Some((tool.name.to_owned(), schema))
         });
         let tools = schemas.flatten().collect();
         let digest = digest(&sources);
-        Self(Arc::new(Inner { package: package.to_owned(), sources, owners, descriptors, tools, digest }))
+        Self(Arc::new(Inner {
+            package: package.to_owned(),
+            sources,
+            owners,
+            descriptors,
+            tools,
+            digest,
+        }))
     }
 
     /// The name of the package, such as `weather.v1`.
@@ -64,15 +86,18 @@ impl Module {
         &self.0.package
     }
 
-    /// The files by path, in the order of the tools. Tools of which no message says anything have none. `buf/validate/validate.proto`,
-    /// which they import, is [`crate::VALIDATE_TEXT`].
+    /// The files by path, in the order of the tools. Tools of which no message says anything have
+    /// none. `buf/validate/validate.proto`, which they import, is [`crate::VALIDATE_TEXT`].
     #[must_use]
     pub fn sources(&self) -> &[(String, String)] {
         &self.0.sources
     }
 
     /// The files of the tools that are seen.
-    pub fn sources_of(&self, is_seen: impl Fn(&str) -> bool) -> impl Iterator<Item = &(String, String)> {
+    pub fn sources_of(
+        &self,
+        is_seen: impl Fn(&str) -> bool,
+    ) -> impl Iterator<Item = &(String, String)> {
         let owned = self.0.owners.iter().zip(&self.0.sources);
         owned.filter_map(move |(tool, source)| is_seen(tool).then_some(source))
     }
@@ -89,7 +114,8 @@ impl Module {
         self.0.tools.get(name)
     }
 
-    /// The SHA-256 of paths and texts, in hexadecimal: two modules with the same one have the same schemas.
+    /// The SHA-256 of paths and texts, in hexadecimal: two modules with the same one have the same
+    /// schemas.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.0.digest
@@ -110,7 +136,12 @@ pub fn package_of(server: &str) -> String {
 
 /// Converts the tools of one package, each as a file of its own.
 #[must_use]
-pub fn convert_all(package: &str, tools: &[Tool<'_>], numbers: &Numbers, style: Style) -> Vec<Converted> {
+pub fn convert_all(
+    package: &str,
+    tools: &[Tool<'_>],
+    numbers: &Numbers,
+    style: Style,
+) -> Vec<Converted> {
     let mut names = Names::default();
     let one = |(tool, path)| convert(tool, (package, path), (&mut names, numbers), style);
     tools.iter().zip(paths(package, tools)).map(one).collect()
@@ -119,7 +150,10 @@ pub fn convert_all(package: &str, tools: &[Tool<'_>], numbers: &Numbers, style: 
 /// The paths of the tools' files.
 fn paths(package: &str, tools: &[Tool<'_>]) -> Vec<String> {
     let (folder, mut files) = (package.replace('.', "/"), Names::default());
-    tools.iter().map(|tool| format!("{folder}/{}.proto", files.unique(&snake(tool.name)))).collect()
+    tools
+        .iter()
+        .map(|tool| format!("{folder}/{}.proto", files.unique(&snake(tool.name))))
+        .collect()
 }
 
 fn compiled(converted: &[Converted]) -> Option<Descriptors> {
@@ -135,8 +169,10 @@ fn digest(sources: &[(String, String)]) -> String {
             hash.update(part);
         }
     }
-    hash.finalize().iter().fold(String::with_capacity(64), |mut digest, byte| {
-        let _ = write!(digest, "{byte:02x}");
-        digest
-    })
+    hash.finalize()
+        .iter()
+        .fold(String::with_capacity(64), |mut digest, byte| {
+            let _ = write!(digest, "{byte:02x}");
+            digest
+        })
 }

@@ -44,7 +44,12 @@ fn begin_word(snake: &mut String) {
 pub fn pascal(name: &str) -> String {
     let capital = |word: &str| {
         let mut letters = word.chars();
-        letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
+        letters
+            .next()
+            .map(|first| first.to_ascii_uppercase())
+            .into_iter()
+            .chain(letters)
+            .collect::<String>()
     };
     snake(name).split('_').map(capital).collect()
 }
@@ -68,10 +73,14 @@ pub(crate) fn camel(snake: &str) -> String {
 pub struct Names(HashSet<String>);
 
 impl Names {
-    /// This name, or the first of `name_2`, `name_3` (`Name2` for messages) that is free. Names that protobuf cannot tell
-    /// apart by their JSON names are the same.
+    /// This name, or the first of `name_2`, `name_3` (`Name2` for messages) that is free. Names
+    /// that protobuf cannot tell apart by their JSON names are the same.
     pub fn unique(&mut self, name: &str) -> String {
-        let separator = if name.starts_with(|first: char| first.is_ascii_uppercase()) { "" } else { "_" };
+        let separator = if name.starts_with(|first: char| first.is_ascii_uppercase()) {
+            ""
+        } else {
+            "_"
+        };
         let mut unique = name.to_owned();
         let mut count = 1;
         while !self.0.insert(unique.replace('_', "").to_ascii_lowercase()) {
@@ -111,7 +120,9 @@ mod tests {
     #[test]
     fn names_that_json_cannot_tell_apart_are_numbered() {
         let mut names = Names::default();
-        let unique: Vec<_> = ["foo_1", "foo1", "foo1", "bar"].map(|name| names.unique(name)).into();
+        let unique: Vec<_> = ["foo_1", "foo1", "foo1", "bar"]
+            .map(|name| names.unique(name))
+            .into();
         assert_eq!(unique, ["foo_1", "foo1_2", "foo1_3", "bar"]);
         assert_eq!(names.unique("Bar"), "Bar2");
     }

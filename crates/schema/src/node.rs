@@ -21,7 +21,10 @@ impl<'a> Node<'a> {
     /// The elements; none if this is no array.
     pub(crate) fn elements(self) -> Vec<Node<'a>> {
         let spans = json::elements(self.0, Span::all(self.0)).unwrap_or_default();
-        spans.into_iter().map(|span| Node(span.of(self.0))).collect()
+        spans
+            .into_iter()
+            .map(|span| Node(span.of(self.0)))
+            .collect()
     }
 
     pub(crate) fn text(self) -> Option<Cow<'a, str>> {
@@ -44,7 +47,9 @@ impl<'a> Node<'a> {
 
     /// The description for people.
     pub(crate) fn description(self) -> Option<Cow<'a, str>> {
-        self.get("description")?.text().filter(|text| !text.trim().is_empty())
+        self.get("description")?
+            .text()
+            .filter(|text| !text.trim().is_empty())
     }
 
     /// The node that a local reference names (RFC 6901), such as `#/$defs/Date`.
@@ -53,8 +58,10 @@ impl<'a> Node<'a> {
         if pointer.is_empty() {
             return Some(self);
         }
-        let mut steps =
-            pointer.strip_prefix('/')?.split('/').map(|step| step.replace("~1", "/").replace("~0", "~"));
+        let mut steps = pointer
+            .strip_prefix('/')?
+            .split('/')
+            .map(|step| step.replace("~1", "/").replace("~0", "~"));
         steps.try_fold(self, |node, step| match node.get(&step) {
             Some(member) => Some(member),
             None => node.elements().get(step.parse::<usize>().ok()?).copied(),

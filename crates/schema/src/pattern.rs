@@ -1,4 +1,5 @@
-//! Patterns of rules: RE2's, whose `\d`, `\s`, `\w` and `\b` are of ASCII. The library that runs them has Unicode's.
+//! Patterns of rules: RE2's, whose `\d`, `\s`, `\w` and `\b` are of ASCII. The library that runs
+//! them has Unicode's.
 
 use std::borrow::Cow;
 
@@ -11,12 +12,20 @@ use crate::common::whole_pool;
 const PATTERN_BYTES_MAX: usize = 512 << 10;
 
 /// The digits.
-const DIGITS: Class = Class { of: r"0-9", others: r"\x{0}-\x{2f}\x{3a}-\x{10ffff}" };
+const DIGITS: Class = Class {
+    of: r"0-9",
+    others: r"\x{0}-\x{2f}\x{3a}-\x{10ffff}",
+};
 /// The letters of words.
-const WORDS: Class =
-    Class { of: r"0-9A-Z_a-z", others: r"\x{0}-\x{2f}\x{3a}-\x{40}\x{5b}-\x{5e}\x{60}\x{7b}-\x{10ffff}" };
+const WORDS: Class = Class {
+    of: r"0-9A-Z_a-z",
+    others: r"\x{0}-\x{2f}\x{3a}-\x{40}\x{5b}-\x{5e}\x{60}\x{7b}-\x{10ffff}",
+};
 /// The blanks of RE2.
-const BLANKS: Class = Class { of: r"\t\n\f\r ", others: r"\x{0}-\x{8}\x{b}\x{e}-\x{1f}\x{21}-\x{10ffff}" };
+const BLANKS: Class = Class {
+    of: r"\t\n\f\r ",
+    others: r"\x{0}-\x{8}\x{b}\x{e}-\x{1f}\x{21}-\x{10ffff}",
+};
 /// The blanks of JSON Schema's patterns (ECMA-262, "WhiteSpace", "LineTerminator").
 const BLANKS_OF_JSON: Class = Class {
     of: r"\x{9}-\x{d}\x{20}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}",
@@ -27,7 +36,10 @@ const EDGE: &str = r"(?-u:\b)";
 /// The letters of classes after a backslash.
 const CLASSES: &[u8] = b"dDsSwWb";
 /// The rules that are patterns, and those that can have some in them.
-const PATTERNS: [&str; 2] = ["buf.validate.StringRules.pattern", "buf.validate.BytesRules.pattern"];
+const PATTERNS: [&str; 2] = [
+    "buf.validate.StringRules.pattern",
+    "buf.validate.BytesRules.pattern",
+];
 const EXPRESSIONS: [&str; 3] = [
     "buf.validate.Rule.expression",
     "buf.validate.FieldRules.cel_expression",
@@ -42,12 +54,19 @@ struct Class {
 
 /// Whether a pattern can be a rule: RE2 knows it, and it is not too large.
 pub(crate) fn is_pattern(pattern: &str) -> bool {
-    RegexBuilder::new(&for_library(pattern)).size_limit(PATTERN_BYTES_MAX).build().is_ok()
+    RegexBuilder::new(&for_library(pattern))
+        .size_limit(PATTERN_BYTES_MAX)
+        .build()
+        .is_ok()
 }
 
 /// A pattern of a JSON Schema in RE2's spelling: blanks are those of JSON Schema.
 pub(crate) fn of_json(pattern: &str) -> Cow<'_, str> {
-    spelled(pattern, |letter| matches!(letter, 's' | 'S').then_some(&BLANKS_OF_JSON), None)
+    spelled(
+        pattern,
+        |letter| matches!(letter, 's' | 'S').then_some(&BLANKS_OF_JSON),
+        None,
+    )
 }
 
 /// A pattern of a rule as the library takes it.
@@ -80,9 +99,19 @@ fn spelled<'p>(
     while let Some(letter) = letters.next() {
         let escaped = (letter == '\\').then(|| letters.next()).flatten();
         let ranges = escaped.and_then(|of| {
-            class(of).map(|found| if of.is_ascii_lowercase() { found.of } else { found.others })
+            class(of).map(|found| {
+                if of.is_ascii_lowercase() {
+                    found.of
+                } else {
+                    found.others
+                }
+            })
         });
-        match (escaped, ranges, edge.filter(|_| escaped == Some('b') && bracket == Bracket::None)) {
+        match (
+            escaped,
+            ranges,
+            edge.filter(|_| escaped == Some('b') && bracket == Bracket::None),
+        ) {
             (_, _, Some(edge)) => out.push_str(edge),
             (_, Some(ranges), None) if bracket == Bracket::None => out.extend(["[", ranges, "]"]),
             (_, Some(ranges), None) => out.push_str(ranges),
@@ -114,7 +143,8 @@ enum Bracket {
 
 /// Whether a class could be named in this text.
 fn has_class(text: &[u8]) -> bool {
-    text.windows(2).any(|pair| matches!(pair, [b'\\', letter] if CLASSES.contains(letter)))
+    text.windows(2)
+        .any(|pair| matches!(pair, [b'\\', letter] if CLASSES.contains(letter)))
 }
 
 /// A serialized `google.protobuf.FileDescriptorProto` with its patterns as the library takes them.
@@ -123,22 +153,31 @@ pub(crate) fn file_for_library(file: Vec<u8>) -> Vec<u8> {
     if !has_class(&file) {
         return file;
     }
-    let read =
-        |pool: &DescriptorPool| DynamicMessage::decode(pool.get_message_by_name(FILE)?, file.as_slice()).ok();
-    let Some(mut read) = whole_pool().and_then(read) else { return file };
+    let read = |pool: &DescriptorPool| {
+        DynamicMessage::decode(pool.get_message_by_name(FILE)?, file.as_slice()).ok()
+    };
+    let Some(mut read) = whole_pool().and_then(read) else {
+        return file;
+    };
     rewrite(&mut read);
     prost::Message::encode_to_vec(&read)
 }
 
 fn rewrite(message: &mut DynamicMessage) {
-    message.fields_mut().for_each(|(field, value)| rewrite_value(field.full_name(), value));
-    message.extensions_mut().for_each(|(field, value)| rewrite_value(field.full_name(), value));
+    message
+        .fields_mut()
+        .for_each(|(field, value)| rewrite_value(field.full_name(), value));
+    message
+        .extensions_mut()
+        .for_each(|(field, value)| rewrite_value(field.full_name(), value));
 }
 
 fn rewrite_value(field: &str, value: &mut Value) {
     match value {
         Value::Message(inner) => rewrite(inner),
-        Value::List(values) => values.iter_mut().for_each(|value| rewrite_value(field, value)),
+        Value::List(values) => values
+            .iter_mut()
+            .for_each(|value| rewrite_value(field, value)),
         Value::String(text) if PATTERNS.contains(&field) => *text = for_library(text).into_owned(),
         Value::String(text) if EXPRESSIONS.contains(&field) => *text = expression_for_library(text),
         _ => {}
@@ -152,7 +191,9 @@ fn expression_for_library(expression: &str) -> String {
         out.extend([before, MATCHES]);
         rest = after;
         let blanks = after.len() - after.trim_start().len();
-        let Some((literal, behind)) = after.get(blanks..).and_then(literal_of) else { continue };
+        let Some((literal, behind)) = after.get(blanks..).and_then(literal_of) else {
+            continue;
+        };
         out.extend([after.get(..blanks).unwrap_or_default(), &literal]);
         rest = behind;
     }
@@ -163,14 +204,16 @@ fn expression_for_library(expression: &str) -> String {
 /// The call of an expression that takes a pattern.
 const MATCHES: &str = "matches(";
 
-/// The literal that a text begins with, as the library takes the pattern in it, and what is behind it. `None` if it is none, or has
-/// another escape than that of a backslash.
+/// The literal that a text begins with, as the library takes the pattern in it, and what is behind
+/// it. `None` if it is none, or has another escape than that of a backslash.
 fn literal_of(text: &str) -> Option<(String, &str)> {
     let (is_raw, quoted) = match text.strip_prefix(['r', 'R']) {
         Some(quoted) => (true, quoted),
         None => (false, text),
     };
-    let quote = ["'''", "\"\"\"", "'", "\""].into_iter().find(|quote| quoted.starts_with(quote))?;
+    let quote = ["'''", "\"\"\"", "'", "\""]
+        .into_iter()
+        .find(|quote| quoted.starts_with(quote))?;
     let (content, behind) = quoted.strip_prefix(quote)?.split_once(quote)?;
     let single = content.replace(r"\\", "");
     if is_raw {
@@ -213,7 +256,11 @@ mod tests {
             (r"^[[:digit:]\d]+$", "1", "\u{e56}"),
             (r"^\\d$", r"\d", "1"),
         ] {
-            assert!(finds(pattern, fits) && !finds(pattern, not), "{pattern}: {}", for_library(pattern));
+            assert!(
+                finds(pattern, fits) && !finds(pattern, not),
+                "{pattern}: {}",
+                for_library(pattern)
+            );
             assert!(is_pattern(pattern));
         }
         assert_eq!(shown(&for_library(r"\bx")), r"\bx");
@@ -225,7 +272,10 @@ mod tests {
         let blank = of_json(r"^\s$");
         for text in ["\u{a0}", "\u{feff}", "\u{3000}", "\u{b}", " "] {
             assert!(finds(&blank, text), "{text:?}");
-            assert!(!finds(&of_json(r"^\S$"), text) && !finds(&of_json(r"^[^\s]$"), text), "{text:?}");
+            assert!(
+                !finds(&of_json(r"^\S$"), text) && !finds(&of_json(r"^[^\s]$"), text),
+                "{text:?}"
+            );
         }
         assert!(!finds(&blank, "\u{200b}") && finds(&of_json(r"^[\S]$"), "\u{200b}"));
         assert_eq!(of_json(r"^\d\w\b$"), r"^\d\w\b$");
@@ -234,8 +284,14 @@ mod tests {
     #[test]
     fn patterns_in_expressions_are_too() {
         for (expression, expected) in [
-            (r"this.matches(r'^\d$') && this != '\\d'", r"this.matches(r'^[0-9]$') && this != '\\d'"),
-            (r#"this.matches("^\\w+$")"#, r#"this.matches("^[0-9A-Z_a-z]+$")"#),
+            (
+                r"this.matches(r'^\d$') && this != '\\d'",
+                r"this.matches(r'^[0-9]$') && this != '\\d'",
+            ),
+            (
+                r#"this.matches("^\\w+$")"#,
+                r#"this.matches("^[0-9A-Z_a-z]+$")"#,
+            ),
             (r"this.matches( '\\b')", r"this.matches( '(?-u:\\b)')"),
             (r"this.matches('\x41\\d')", r"this.matches('\x41\\d')"),
             ("this.matches(other)", "this.matches(other)"),

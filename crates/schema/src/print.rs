@@ -17,7 +17,12 @@ impl File {
             text.push('\n');
         }
         let _ = write!(text, "syntax = \"proto3\";\n\npackage {};\n", self.package);
-        let fields = || self.messages.iter().flat_map(Message::all).flat_map(|message| &message.fields);
+        let fields = || {
+            self.messages
+                .iter()
+                .flat_map(Message::all)
+                .flat_map(|message| &message.fields)
+        };
         let has_rules = fields().any(|field| !field.rules.is_empty());
         let has_structs = fields().any(|field| field.ty.name().starts_with("google.protobuf."));
         if has_rules || has_structs {
@@ -94,7 +99,11 @@ fn print_field(text: &mut String, depth: usize, field: &Field) {
             let _ = write!(text, " [{one}]");
         }
         several => {
-            let _ = write!(text, " [\n{indent}  {}\n{indent}]", several.join(&format!(",\n{indent}  ")));
+            let _ = write!(
+                text,
+                " [\n{indent}  {}\n{indent}]",
+                several.join(&format!(",\n{indent}  "))
+            );
         }
     }
     text.push_str(";\n");
@@ -109,7 +118,11 @@ fn comment(text: &mut String, depth: usize, comment: Option<&str>) {
         for word in words.filter(|word| !word.is_empty()) {
             let length = word.chars().count();
             if width == 0 || width + 1 + length > COLUMNS {
-                let _ = write!(text, "{}{indent}// {word}", if width == 0 { "" } else { "\n" });
+                let _ = write!(
+                    text,
+                    "{}{indent}// {word}",
+                    if width == 0 { "" } else { "\n" }
+                );
                 width = indent.len() + 3 + length;
             } else {
                 let _ = write!(text, " {word}");

@@ -10,7 +10,8 @@ pub const LABELS: [&str; 2] = ["main", "v1"];
 /// Bytes of a reference.
 const REFERENCE_BYTES_MAX: usize = 1_024;
 
-/// A reference to the schema of a tool, such as `buf.build/acme/tools/acme.tools.v1.WebSearchRequest:v1`.
+/// A reference to the schema of a tool, such as
+/// `buf.build/acme/tools/acme.tools.v1.WebSearchRequest:v1`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reference {
     /// The registry: a host, perhaps with a port; in lower case.
@@ -35,18 +36,28 @@ impl Reference {
     #[must_use]
     pub fn is_commit(&self) -> bool {
         let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
-        self.version.as_ref().is_some_and(|version| version.len() == 32 && version.bytes().all(is_digit))
+        self.version
+            .as_ref()
+            .is_some_and(|version| version.len() == 32 && version.bytes().all(is_digit))
     }
 
-    /// Whether a filter selects this reference: the same, or without a version the same in any version. A label of the gateway's own
-    /// registry is the commit that a list names.
+    /// Whether a filter selects this reference: the same, or without a version the same in any
+    /// version. A label of the gateway's own registry is the commit that a list names.
     #[must_use]
     pub fn is_selected_by(&self, filter: &Self) -> bool {
-        let is_latest =
-            |version: &String| self.owner == OWNER && self.is_commit() && LABELS.contains(&version.as_str());
+        let is_latest = |version: &String| {
+            self.owner == OWNER && self.is_commit() && LABELS.contains(&version.as_str())
+        };
         let is_any = filter.version.as_ref().is_none_or(is_latest);
-        let version = if is_any { filter.version.clone() } else { self.version.clone() };
-        Self { version, ..self.clone() } == *filter
+        let version = if is_any {
+            filter.version.clone()
+        } else {
+            self.version.clone()
+        };
+        Self {
+            version,
+            ..self.clone()
+        } == *filter
     }
 }
 
@@ -66,7 +77,8 @@ impl FromStr for Reference {
             name.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
                 && name.bytes().all(is_letter)
         };
-        let is_host = is_name(host, b".-:") || (host.starts_with('[') && host.bytes().all(is_in_address));
+        let is_host =
+            is_name(host, b".-:") || (host.starts_with('[') && host.bytes().all(is_in_address));
         let is_valid = text.len() <= REFERENCE_BYTES_MAX
             && is_host
             && [owner, module].iter().all(|name| is_name(name, b"-_"))
@@ -92,9 +104,17 @@ fn is_in_address(letter: u8) -> bool {
 
 impl fmt::Display for Reference {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, owner, module, symbol, version } = self;
+        let Self {
+            host,
+            owner,
+            module,
+            symbol,
+            version,
+        } = self;
         write!(out, "{host}/{owner}/{module}/{symbol}")?;
-        version.as_ref().map_or(Ok(()), |version| write!(out, ":{version}"))
+        version
+            .as_ref()
+            .map_or(Ok(()), |version| write!(out, ":{version}"))
     }
 }
 
@@ -111,11 +131,23 @@ mod tests {
                 "acme.tools.v1.WebSearchRequest",
                 Some("v1"),
             ),
-            ("buf.build/acme/tools/web_search", "buf.build", "web_search", None),
-            ("localhost:8080/acme/my-tools/x.Y:feature/a-b", "localhost:8080", "x.Y", Some("feature/a-b")),
+            (
+                "buf.build/acme/tools/web_search",
+                "buf.build",
+                "web_search",
+                None,
+            ),
+            (
+                "localhost:8080/acme/my-tools/x.Y:feature/a-b",
+                "localhost:8080",
+                "x.Y",
+                Some("feature/a-b"),
+            ),
             ("[::1]:8080/acme/tools/x.Y", "[::1]:8080", "x.Y", None),
         ] {
-            let read: Reference = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            let read: Reference = text
+                .parse()
+                .unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(
                 (&*read.host, &*read.symbol, read.version.as_deref()),
                 (host, symbol, version),
@@ -123,7 +155,10 @@ mod tests {
             );
             assert_eq!(read.to_string(), text);
         }
-        assert_eq!("Buf.Build/a/b/c".parse::<Reference>().map(|read| read.host), Ok("buf.build".to_owned()));
+        assert_eq!(
+            "Buf.Build/a/b/c".parse::<Reference>().map(|read| read.host),
+            Ok("buf.build".to_owned())
+        );
         for bad in [
             "",
             "a/b/c",
@@ -143,7 +178,11 @@ mod tests {
         ] {
             assert_eq!(bad.parse::<Reference>(), Err(NoReference), "{bad}");
         }
-        assert!(format!("a/b/c/{}", "d".repeat(2_000)).parse::<Reference>().is_err());
+        assert!(
+            format!("a/b/c/{}", "d".repeat(2_000))
+                .parse::<Reference>()
+                .is_err()
+        );
     }
 
     #[test]
@@ -164,7 +203,9 @@ mod tests {
                 "{version}"
             );
         }
-        assert!(!read("a/b/c/d:14773a54b55a338caf7123c15ca207e3").is_selected_by(&read("a/b/c/d:v1")));
+        assert!(
+            !read("a/b/c/d:14773a54b55a338caf7123c15ca207e3").is_selected_by(&read("a/b/c/d:v1"))
+        );
         assert!(!read("a/b/c/e:v1").is_selected_by(&read("a/b/c/d")));
     }
 }

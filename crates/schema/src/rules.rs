@@ -22,7 +22,11 @@ const FORMATS: [(&str, &str); 8] = [
 
 /// The rules of a value of this shape in a field of this type.
 pub(crate) fn of(shape: &ValueShape<'_>, ty: &Type) -> Vec<Rule> {
-    let mut rules = Rules { node: shape.node, prefix: ty.name().to_owned(), all: Vec::new() };
+    let mut rules = Rules {
+        node: shape.node,
+        prefix: ty.name().to_owned(),
+        all: Vec::new(),
+    };
     match &shape.kind {
         Kind::Text => rules.text(),
         Kind::Integer | Kind::Number => rules.number(ty),
@@ -35,7 +39,12 @@ pub(crate) fn of(shape: &ValueShape<'_>, ty: &Type) -> Vec<Rule> {
             rules.prefix = "repeated".to_owned();
             rules.count("minItems", "min_items");
             rules.count("maxItems", "max_items");
-            if !ty.is_message() && shape.node.get("uniqueItems").is_some_and(|unique| unique.is("true")) {
+            if !ty.is_message()
+                && shape
+                    .node
+                    .get("uniqueItems")
+                    .is_some_and(|unique| unique.is("true"))
+            {
                 rules.add("unique", "true");
             }
             rules.inner("items", of(item, ty));
@@ -53,22 +62,33 @@ pub(crate) fn of(shape: &ValueShape<'_>, ty: &Type) -> Vec<Rule> {
 
 /// The rules that check a format, with its name.
 pub(crate) fn formats() -> impl Iterator<Item = (&'static str, &'static str)> {
-    FORMATS.iter().filter(|(_, rule)| !rule.is_empty()).map(|(format, rule)| (*rule, *format))
+    FORMATS
+        .iter()
+        .filter(|(_, rule)| !rule.is_empty())
+        .map(|(format, rule)| (*rule, *format))
 }
 
 /// The rule that a field must be there.
 pub(crate) fn required() -> Rule {
-    Rule { path: "required".to_owned(), value: "true".to_owned() }
+    Rule {
+        path: "required".to_owned(),
+        value: "true".to_owned(),
+    }
 }
 
-/// The rule by which the others count only where something is: a list or map that is left out is empty.
+/// The rule by which the others count only where something is: a list or map that is left out is
+/// empty.
 pub(crate) fn unless_empty() -> Rule {
-    Rule { path: "ignore".to_owned(), value: "IGNORE_IF_ZERO_VALUE".to_owned() }
+    Rule {
+        path: "ignore".to_owned(),
+        value: "IGNORE_IF_ZERO_VALUE".to_owned(),
+    }
 }
 
 /// Whether an empty list or map breaks these rules.
 pub(crate) fn refuse_none(rules: &[Rule]) -> bool {
-    let is_least = |rule: &Rule| ["repeated.min_items", "map.min_pairs"].contains(&rule.path.as_str());
+    let is_least =
+        |rule: &Rule| ["repeated.min_items", "map.min_pairs"].contains(&rule.path.as_str());
     rules.iter().any(|rule| is_least(rule) && rule.value != "0")
 }
 
@@ -80,7 +100,10 @@ struct Rules<'a> {
 
 impl Rules<'_> {
     fn add(&mut self, name: &str, value: &str) {
-        self.all.push(Rule { path: format!("{}.{name}", self.prefix), value: value.to_owned() });
+        self.all.push(Rule {
+            path: format!("{}.{name}", self.prefix),
+            value: value.to_owned(),
+        });
     }
 
     fn inner(&mut self, name: &str, rules: Vec<Rule>) {
@@ -90,8 +113,11 @@ impl Rules<'_> {
     }
 
     fn count(&mut self, keyword: &str, rule: &str) {
-        let count =
-            self.node.get(keyword).and_then(Node::number).filter(|count| *count >= 0.0 && *count < 1e15);
+        let count = self
+            .node
+            .get(keyword)
+            .and_then(Node::number)
+            .filter(|count| *count >= 0.0 && *count < 1e15);
         if let Some(count) = count {
             self.add(rule, &count.to_string());
         }
@@ -105,7 +131,9 @@ impl Rules<'_> {
             }
             return true;
         }
-        let Some(values) = self.node.get("enum") else { return false };
+        let Some(values) = self.node.get("enum") else {
+            return false;
+        };
         let values: Vec<_> = values.elements().into_iter().filter_map(spell).collect();
         if values.len() <= VALUES_MAX {
             values.iter().for_each(|value| self.add("in", value));
@@ -126,7 +154,11 @@ impl Rules<'_> {
             }
         }
         let format = self.node.get("format").and_then(Node::text);
-        let known = |format: &str| FORMATS.iter().find(|(name, rule)| *name == format && !rule.is_empty());
+        let known = |format: &str| {
+            FORMATS
+                .iter()
+                .find(|(name, rule)| *name == format && !rule.is_empty())
+        };
         if let Some((_, rule)) = format.as_deref().and_then(known) {
             self.add(rule, "true");
         }
@@ -135,7 +167,13 @@ impl Rules<'_> {
     fn number(&mut self, ty: &Type) {
         let is_double = *ty == Type::Double;
         let whole = |value: Node<'_>| value.integer().map(|number| number.to_string());
-        let spell = |value: Node<'_>| if is_double { value.number().map(double) } else { whole(value) };
+        let spell = |value: Node<'_>| {
+            if is_double {
+                value.number().map(double)
+            } else {
+                whole(value)
+            }
+        };
         if self.values(spell) {
             return;
         }
@@ -145,16 +183,30 @@ impl Rules<'_> {
         {
             return; // protovalidate reads such a pair as "outside of"
         }
-        for (bound, names, round) in
-            [(lower, ["gte", "gt"], f64::ceil as fn(f64) -> f64), (upper, ["lte", "lt"], f64::floor)]
-        {
-            let Some(Bound { value, exclusive }) = bound else { continue };
+        for (bound, names, round) in [
+            (lower, ["gte", "gt"], f64::ceil as fn(f64) -> f64),
+            (upper, ["lte", "lt"], f64::floor),
+        ] {
+            let Some(Bound { value, exclusive }) = bound else {
+                continue;
+            };
             let [inclusive_name, exclusive_name] = names;
             if is_double {
-                self.add(if exclusive { exclusive_name } else { inclusive_name }, &double(value));
+                self.add(
+                    if exclusive {
+                        exclusive_name
+                    } else {
+                        inclusive_name
+                    },
+                    &double(value),
+                );
             } else if value.abs() < 9e15 {
                 let is_whole = value.fract() == 0.0;
-                let name = if exclusive && is_whole { exclusive_name } else { inclusive_name };
+                let name = if exclusive && is_whole {
+                    exclusive_name
+                } else {
+                    inclusive_name
+                };
                 self.add(name, &round(value).to_string());
             }
         }
@@ -174,16 +226,27 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Reads both spellings of exclusive bounds: a number of its own, and a flag beside the bound (draft 4).
+    /// Reads both spellings of exclusive bounds: a number of its own, and a flag beside the bound
+    /// (draft 4).
     pub(crate) fn read(node: Node<'_>) -> Self {
         let bound = |keyword: &str, exclusive: &str, tighter: fn(f64, f64) -> bool| {
             let flag = node.get(exclusive);
             let flagged = flag.is_some_and(|flag| flag.is("true"));
             let number = |node: Option<Node<'_>>| node.and_then(Node::number);
-            let inclusive = number(node.get(keyword)).map(|value| Bound { value, exclusive: flagged });
-            let exclusive = number(flag).map(|value| Bound { value, exclusive: true });
+            let inclusive = number(node.get(keyword)).map(|value| Bound {
+                value,
+                exclusive: flagged,
+            });
+            let exclusive = number(flag).map(|value| Bound {
+                value,
+                exclusive: true,
+            });
             match (inclusive, exclusive) {
-                (Some(one), Some(other)) => Some(if tighter(one.value, other.value) { one } else { other }),
+                (Some(one), Some(other)) => Some(if tighter(one.value, other.value) {
+                    one
+                } else {
+                    other
+                }),
                 (one, other) => one.or(other),
             }
         };

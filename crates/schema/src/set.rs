@@ -14,7 +14,8 @@ use crate::validate::Rules;
 
 /// The descriptors of one schema with all that it imports. Cheap to clone.
 ///
-/// The rules of `buf.validate` in it are readable: `validate.proto` and the well-known types are always ours.
+/// The rules of `buf.validate` in it are readable: `validate.proto` and the well-known types are
+/// always ours.
 #[derive(Clone)]
 pub struct Descriptors {
     inner: Arc<Inner>,
@@ -32,8 +33,15 @@ struct Inner {
 impl Default for Descriptors {
     /// Descriptors that both sides have.
     fn default() -> Self {
-        let inner = Inner { pool: common().pool.clone(), files: Vec::new(), rules: Rules::default() };
-        Self { inner: Arc::new(inner), only: None }
+        let inner = Inner {
+            pool: common().pool.clone(),
+            files: Vec::new(),
+            rules: Rules::default(),
+        };
+        Self {
+            inner: Arc::new(inner),
+            only: None,
+        }
     }
 }
 
@@ -45,7 +53,8 @@ impl std::fmt::Debug for Descriptors {
 }
 
 impl Descriptors {
-    /// Reads a set. It may leave out `google/protobuf/*` and `buf/validate/validate.proto`; those that it has are not used.
+    /// Reads a set. It may leave out `google/protobuf/*` and `buf/validate/validate.proto`; those
+    /// that it has are not used.
     ///
     /// # Errors
     /// [`SetError`]: a set that is malformed, too large or incomplete.
@@ -59,28 +68,50 @@ impl Descriptors {
     }
 
     pub(crate) fn of_files(mut files: Vec<RawFile>) -> Result<Self, SetError> {
-        let mut ruled: Vec<_> =
-            files.iter_mut().map(|file| file_for_library(std::mem::take(&mut file.ruled))).collect();
+        let mut ruled: Vec<_> = files
+            .iter_mut()
+            .map(|file| file_for_library(std::mem::take(&mut file.ruled)))
+            .collect();
         let mut pool = pool_of(&ruled)?;
-        if let Some(entry) = pool.all_messages().find(|message| message.is_map_entry() && !is_entry(message))
+        if let Some(entry) = pool
+            .all_messages()
+            .find(|message| message.is_map_entry() && !is_entry(message))
         {
-            return Err(SetError::Invalid(format!("{} is no entry of a map", entry.full_name())));
+            return Err(SetError::Invalid(format!(
+                "{} is no entry of a map",
+                entry.full_name()
+            )));
         }
-        let own = pool.all_messages().filter(|message| !is_common(message.parent_file().name()));
+        let own = pool
+            .all_messages()
+            .filter(|message| !is_common(message.parent_file().name()));
         let (cycles, edits) = Cycles::find(own).map_err(SetError::Rule)?;
         if !edits.is_empty() {
             let edited_or_not = files.iter().zip(&mut ruled);
             edited_or_not.for_each(|(file, ruled)| {
-                edits.get(&file.name).into_iter().for_each(|edits| *ruled = edited(ruled, edits))
+                edits
+                    .get(&file.name)
+                    .into_iter()
+                    .for_each(|edits| *ruled = edited(ruled, edits))
             });
             pool = pool_of(&ruled)?;
         }
-        Ok(Self { inner: Arc::new(Inner { pool, files, rules: Rules::new(cycles) }), only: None })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                pool,
+                files,
+                rules: Rules::new(cycles),
+            }),
+            only: None,
+        })
     }
 
     /// These files alone of all that are there.
     pub(crate) fn only(&self, files: HashSet<String>) -> Self {
-        Self { inner: Arc::clone(&self.inner), only: Some(Arc::new(files)) }
+        Self {
+            inner: Arc::clone(&self.inner),
+            only: Some(Arc::new(files)),
+        }
     }
 
     /// Its own files.
@@ -121,12 +152,16 @@ impl Descriptors {
 
     /// The methods of its own files.
     pub(crate) fn methods(&self) -> impl Iterator<Item = MethodDescriptor> + '_ {
-        let services = self.inner.pool.services().filter(|service| self.has(service.parent_file().name()));
+        let services = self
+            .inner
+            .pool
+            .services()
+            .filter(|service| self.has(service.parent_file().name()));
         services.flat_map(|service| service.methods().collect::<Vec<_>>())
     }
 
-    /// All own files as a serialized set, each after its imports, without `google/protobuf/*`, without `validate.proto` and
-    /// without source information.
+    /// All own files as a serialized set, each after its imports, without `google/protobuf/*`,
+    /// without `validate.proto` and without source information.
     #[must_use]
     pub fn set(&self) -> Bytes {
         files::set(self.files().map(|file| &*file.bytes)).into()
@@ -139,9 +174,13 @@ impl Descriptors {
     }
 
     /// The set of the files that these messages need.
-    pub(crate) fn set_of<'m>(&self, messages: impl Iterator<Item = &'m MessageDescriptor>) -> Bytes {
-        let mut needed: HashSet<String> =
-            messages.map(|message| message.parent_file().name().to_owned()).collect();
+    pub(crate) fn set_of<'m>(
+        &self,
+        messages: impl Iterator<Item = &'m MessageDescriptor>,
+    ) -> Bytes {
+        let mut needed: HashSet<String> = messages
+            .map(|message| message.parent_file().name().to_owned())
+            .collect();
         let mut kept = Vec::new();
         for file in self.files().rev() {
             if needed.remove(&file.name) {
@@ -157,14 +196,19 @@ impl Descriptors {
 fn pool_of(files: &[Vec<u8>]) -> Result<DescriptorPool, SetError> {
     let mut pool = common().pool.clone();
     let set = files::set(files.iter().map(Vec::as_slice));
-    pool.decode_file_descriptor_set(set.as_slice()).map_err(|why| SetError::Invalid(why.to_string()))?;
+    pool.decode_file_descriptor_set(set.as_slice())
+        .map_err(|why| SetError::Invalid(why.to_string()))?;
     Ok(pool)
 }
 
-/// Whether a message that says it is an entry of a map has a key and a value: readers take both for granted.
+/// Whether a message that says it is an entry of a map has a key and a value: readers take both for
+/// granted.
 fn is_entry(message: &MessageDescriptor) -> bool {
     let is_key = |kind: &Kind| {
-        !matches!(kind, Kind::Double | Kind::Float | Kind::Bytes | Kind::Message(_) | Kind::Enum(_))
+        !matches!(
+            kind,
+            Kind::Double | Kind::Float | Kind::Bytes | Kind::Message(_) | Kind::Enum(_)
+        )
     };
     let (key, value) = (message.get_field(1), message.get_field(2));
     let single = |field: &FieldDescriptor| !field.is_list() && !field.is_map() && !field.is_group();

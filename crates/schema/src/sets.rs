@@ -9,13 +9,15 @@ use crate::set::Descriptors;
 
 /// Parts ([`Bounds::parts`]) that all sets together may have.
 const ALL_PARTS_MAX: usize = 200_000;
-/// Sets that contradict others: each costs the memory of a pool of descriptors, a few hundred kilobytes.
+/// Sets that contradict others: each costs the memory of a pool of descriptors, a few hundred
+/// kilobytes.
 const SEPARATE_SETS_MAX: usize = 16;
 
 impl Descriptors {
-    /// Reads the sets that came with the tools of one peer, in their order, each as [`Descriptors::read`] does. Those that do not
-    /// contradict each other share their descriptors. It takes about half a millisecond and as much as their rules need: not on the
-    /// path of a call.
+    /// Reads the sets that came with the tools of one peer, in their order, each as
+    /// [`Descriptors::read`] does. Those that do not contradict each other share their descriptors.
+    /// It takes about half a millisecond and as much as their rules need: not on the path of a
+    /// call.
     #[must_use]
     pub fn read_all(sets: &[&[u8]]) -> Vec<Result<Self, SetError>> {
         let (mut all, mut read) = (All::default(), Vec::with_capacity(sets.len()));
@@ -64,7 +66,9 @@ struct All {
 impl All {
     fn add(&mut self, files: Vec<RawFile>) -> Result<Place, SetError> {
         let known = |file: &RawFile| self.by_name.get(&file.name);
-        let differs = files.iter().any(|file| known(file).is_some_and(|known| *known != file.bytes));
+        let differs = files
+            .iter()
+            .any(|file| known(file).is_some_and(|known| *known != file.bytes));
         let added = files.iter().filter(|file| differs || known(file).is_none());
         let parts = self.parts + added.map(|file| file.parts).sum::<usize>();
         within(parts, ALL_PARTS_MAX, "parts of all tools")?;

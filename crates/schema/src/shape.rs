@@ -42,7 +42,11 @@ pub(crate) struct Object<'a> {
 
 impl<'a> ValueShape<'a> {
     fn any(node: Node<'a>) -> Self {
-        Self { kind: Kind::Any, nullable: false, node }
+        Self {
+            kind: Kind::Any,
+            nullable: false,
+            node,
+        }
     }
 
     /// Reads a schema inside this document.
@@ -50,7 +54,12 @@ impl<'a> ValueShape<'a> {
         Self::read_at(document, node, None, 0)
     }
 
-    fn read_at(document: Node<'a>, node: Node<'a>, reference: Option<String>, depth: usize) -> Self {
+    fn read_at(
+        document: Node<'a>,
+        node: Node<'a>,
+        reference: Option<String>,
+        depth: usize,
+    ) -> Self {
         if depth > REFERENCES_MAX || node.members().is_none() {
             return Self::any(node);
         }
@@ -69,8 +78,13 @@ impl<'a> ValueShape<'a> {
             None => return Self::of_branches(document, node, reference, depth),
         };
         let nullable = types.iter().any(|name| name.is("\"null\""));
-        let mut others = types.iter().filter_map(|name| name.text()).filter(|name| name != "null");
-        let (Some(name), None) = (others.next(), others.next()) else { return Self::any(node) };
+        let mut others = types
+            .iter()
+            .filter_map(|name| name.text())
+            .filter(|name| name != "null");
+        let (Some(name), None) = (others.next(), others.next()) else {
+            return Self::any(node);
+        };
         let kind = match &*name {
             "string" => Kind::Text,
             "integer" => Kind::Integer,
@@ -80,7 +94,11 @@ impl<'a> ValueShape<'a> {
             "object" => Self::object(document, node, reference, depth),
             _ => Kind::Any,
         };
-        Self { kind, nullable, node }
+        Self {
+            kind,
+            nullable,
+            node,
+        }
     }
 
     /// The shape of a schema that lists its values.
@@ -90,7 +108,10 @@ impl<'a> ValueShape<'a> {
             None => node.get("enum")?.elements(),
         };
         let nullable = values.iter().any(|value| value.is("null"));
-        let values: Vec<_> = values.into_iter().filter(|value| !value.is("null")).collect();
+        let values: Vec<_> = values
+            .into_iter()
+            .filter(|value| !value.is("null"))
+            .collect();
         let all = |is: fn(&Node<'a>) -> bool| !values.is_empty() && values.iter().all(is);
         let kind = if all(|value| value.text().is_some()) {
             Kind::Text
@@ -101,24 +122,46 @@ impl<'a> ValueShape<'a> {
         } else {
             Kind::Any
         };
-        Some(Self { kind, nullable, node })
+        Some(Self {
+            kind,
+            nullable,
+            node,
+        })
     }
 
-    /// The shape of a schema without a type: a nullable one, one that only names another, or anything.
-    fn of_branches(document: Node<'a>, node: Node<'a>, reference: Option<String>, depth: usize) -> Self {
-        let branches =
-            ["anyOf", "oneOf", "allOf"].into_iter().find_map(|key| Some((key, node.get(key)?.elements())));
-        let Some((key, branches)) = branches else { return Self::any(node) };
-        let is_null = |branch: &Node<'a>| branch.get("type").is_some_and(|name| name.is("\"null\""));
+    /// The shape of a schema without a type: a nullable one, one that only names another, or
+    /// anything.
+    fn of_branches(
+        document: Node<'a>,
+        node: Node<'a>,
+        reference: Option<String>,
+        depth: usize,
+    ) -> Self {
+        let branches = ["anyOf", "oneOf", "allOf"]
+            .into_iter()
+            .find_map(|key| Some((key, node.get(key)?.elements())));
+        let Some((key, branches)) = branches else {
+            return Self::any(node);
+        };
+        let is_null =
+            |branch: &Node<'a>| branch.get("type").is_some_and(|name| name.is("\"null\""));
         let nullable = key != "allOf" && branches.iter().any(is_null);
         let mut others = branches.into_iter().filter(|branch| !is_null(branch));
-        let (Some(one), None) = (others.next(), others.next()) else { return Self::any(node) };
+        let (Some(one), None) = (others.next(), others.next()) else {
+            return Self::any(node);
+        };
         let shape = Self::read_at(document, one, reference, depth + 1);
-        Self { nullable: shape.nullable || nullable, ..shape }
+        Self {
+            nullable: shape.nullable || nullable,
+            ..shape
+        }
     }
 
     fn list(document: Node<'a>, node: Node<'a>, depth: usize) -> Kind<'a> {
-        let Some(items) = node.get("items").filter(|_| node.get("prefixItems").is_none()) else {
+        let Some(items) = node
+            .get("items")
+            .filter(|_| node.get("prefixItems").is_none())
+        else {
             return Kind::FreeList;
         };
         let item = Self::read_at(document, items, None, depth + 1);
@@ -129,8 +172,17 @@ impl<'a> ValueShape<'a> {
         }
     }
 
-    fn object(document: Node<'a>, node: Node<'a>, reference: Option<String>, depth: usize) -> Kind<'a> {
-        let count = |key: &str| node.get(key).and_then(Node::members).map_or(0, |members| members.len());
+    fn object(
+        document: Node<'a>,
+        node: Node<'a>,
+        reference: Option<String>,
+        depth: usize,
+    ) -> Kind<'a> {
+        let count = |key: &str| {
+            node.get(key)
+                .and_then(Node::members)
+                .map_or(0, |members| members.len())
+        };
         let properties = count("properties");
         let others = node
             .get("additionalProperties")
@@ -143,9 +195,11 @@ impl<'a> ValueShape<'a> {
             Some(others) if !is_closed && properties == 0 => {
                 let value = Self::read_at(document, others, None, depth + 1);
                 match value.kind {
-                    Kind::List(_) | Kind::FreeList | Kind::Map(_) | Kind::Any | Kind::FreeObject => {
-                        Kind::FreeObject
-                    }
+                    Kind::List(_)
+                    | Kind::FreeList
+                    | Kind::Map(_)
+                    | Kind::Any
+                    | Kind::FreeObject => Kind::FreeObject,
                     _ if value.nullable => Kind::FreeObject,
                     _ => Kind::Map(Box::new(value)),
                 }

@@ -1,4 +1,5 @@
-//! Proto files of strangers to descriptors. The compiler follows imports, nesting and public imports as far as they go, so they are bounded before it runs.
+//! Proto files of strangers to descriptors. The compiler follows imports, nesting and public
+//! imports as far as they go, so they are bounded before it runs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,13 +26,19 @@ pub struct Sources {
     pub texts: HashMap<String, String>,
 }
 
-/// The descriptors of the module's files that are of the packages of these symbols, or of all without one, with all that they import,
-/// as a serialized `google.protobuf.FileDescriptorSet`. `buf/validate/validate.proto` and the well-known types are our own.
+/// The descriptors of the module's files that are of the packages of these symbols, or of all
+/// without one, with all that they import, as a serialized `google.protobuf.FileDescriptorSet`.
+/// `buf/validate/validate.proto` and the well-known types are our own.
 ///
 /// # Errors
 /// What is wrong with the text of a file, or what there is too much of.
 pub fn compile_sources(sources: &Sources, symbols: &[String]) -> Result<Vec<u8>, CompileError> {
-    let mut parsed = Parsed { sources, files: HashMap::new(), bytes: 0, public: 0 };
+    let mut parsed = Parsed {
+        sources,
+        files: HashMap::new(),
+        bytes: 0,
+        public: 0,
+    };
     let mut wanted = Vec::new();
     for path in sources.own.iter().filter(|path| !is_common(path)) {
         let text = sources.texts.get(path).map_or("", String::as_str);
@@ -46,19 +53,26 @@ pub fn compile_sources(sources: &Sources, symbols: &[String]) -> Result<Vec<u8>,
     let mut compiler = protox::Compiler::with_file_resolver(resolver);
     compiler.include_imports(true);
     for path in order {
-        compiler.open_file(&path).map_err(|why| fault(&path, why.to_string()))?;
+        compiler
+            .open_file(&path)
+            .map_err(|why| fault(&path, why.to_string()))?;
     }
     Ok(compiler.encode_file_descriptor_set())
 }
 
-/// Whether a file may declare a symbol: the last part of it is a word of the text. Others need not be compiled.
+/// Whether a file may declare a symbol: the last part of it is a word of the text. Others need not
+/// be compiled.
 fn may_have(text: &str, symbol: &str) -> bool {
     let name = symbol.rsplit('.').next().unwrap_or(symbol);
-    text.split(|one: char| !one.is_alphanumeric() && one != '_').any(|word| word == name)
+    text.split(|one: char| !one.is_alphanumeric() && one != '_')
+        .any(|word| word == name)
 }
 
 fn fault(path: &str, why: impl Into<String>) -> CompileError {
-    CompileError { path: path.to_owned(), why: why.into() }
+    CompileError {
+        path: path.to_owned(),
+        why: why.into(),
+    }
 }
 
 /// Files that were read on the way through the imports.
@@ -70,7 +84,8 @@ struct Parsed<'s> {
 }
 
 impl Parsed<'_> {
-    /// These files and all that they import, each after its imports: the compiler need not follow them.
+    /// These files and all that they import, each after its imports: the compiler need not follow
+    /// them.
     fn in_order(&mut self, wanted: Vec<String>) -> Result<Vec<String>, CompileError> {
         let (mut order, mut done) = (Vec::new(), HashSet::new());
         // A path that comes the second time has its imports before it.
@@ -94,19 +109,32 @@ impl Parsed<'_> {
 
     /// Reads a file; its imports.
     fn parse(&mut self, path: &str) -> Result<Vec<String>, CompileError> {
-        let text = self.sources.texts.get(path).ok_or_else(|| fault(path, "it is not there"))?;
+        let text = self
+            .sources
+            .texts
+            .get(path)
+            .ok_or_else(|| fault(path, "it is not there"))?;
         self.bytes += text.len();
         if self.files.len() >= FILES_MAX || self.bytes > BYTES_MAX {
-            return Err(fault(path, format!("more than {FILES_MAX} files or {BYTES_MAX} bytes are needed")));
+            return Err(fault(
+                path,
+                format!("more than {FILES_MAX} files or {BYTES_MAX} bytes are needed"),
+            ));
         }
         if !is_flat(text) {
-            return Err(fault(path, format!("more than {DEPTH_MAX} brackets inside each other")));
+            return Err(fault(
+                path,
+                format!("more than {DEPTH_MAX} brackets inside each other"),
+            ));
         }
         let file = File::from_source(path, text).map_err(|why| fault(path, why.to_string()))?;
         let read = file.file_descriptor_proto();
         self.public += read.public_dependency.len();
         if self.public > PUBLIC_MAX {
-            return Err(fault(path, format!("more than {PUBLIC_MAX} public imports")));
+            return Err(fault(
+                path,
+                format!("more than {PUBLIC_MAX} public imports"),
+            ));
         }
         let imports = read.dependency.clone();
         self.files.insert(path.to_owned(), file);
@@ -114,7 +142,8 @@ impl Parsed<'_> {
     }
 }
 
-/// Whether no brackets are too deep. What one reader takes for a comment and another for code is not.
+/// Whether no brackets are too deep. What one reader takes for a comment and another for code is
+/// not.
 fn is_flat(text: &str) -> bool {
     let (mut depth, mut rest) = (0_usize, text);
     let marks = ['/', '#', '"', '\'', '{', '[', '(', '<', '}', ']', ')', '>'];
@@ -123,7 +152,9 @@ fn is_flat(text: &str) -> bool {
         rest = match found {
             "/" if after.starts_with('/') => after.split_once('\n').map_or("", |(_, next)| next),
             "/" if after.starts_with('*') => {
-                let Some((comment, behind)) = after.split_at(1).1.split_once("*/") else { return false };
+                let Some((comment, behind)) = after.split_at(1).1.split_once("*/") else {
+                    return false;
+                };
                 if comment.contains("/*") {
                     return false;
                 }
@@ -174,7 +205,10 @@ impl FileResolver for Ready {
         if name == VALIDATE_PROTO {
             return validate();
         }
-        self.0.get(name).cloned().ok_or_else(|| protox::Error::file_not_found(name))
+        self.0
+            .get(name)
+            .cloned()
+            .ok_or_else(|| protox::Error::file_not_found(name))
     }
 }
 
@@ -184,21 +218,33 @@ mod tests {
 
     fn sources(files: impl IntoIterator<Item = (String, String)>) -> Sources {
         let texts: HashMap<_, _> = files.into_iter().collect();
-        Sources { own: texts.keys().cloned().collect(), texts }
+        Sources {
+            own: texts.keys().cloned().collect(),
+            texts,
+        }
     }
 
     /// What becomes of one file with this body.
     fn one(body: &str) -> Result<Vec<u8>, CompileError> {
         let text = format!("syntax = \"proto3\";\npackage a.v1;\n{body}");
-        compile_sources(&sources([("a.proto".to_owned(), text)]), &["a.v1.A".to_owned()])
+        compile_sources(
+            &sources([("a.proto".to_owned(), text)]),
+            &["a.v1.A".to_owned()],
+        )
     }
 
     /// A chain of imports.
     fn chain(length: usize, kind: &str) -> Result<Vec<u8>, CompileError> {
         let file = |number: usize| {
-            let import =
-                if number == 0 { String::new() } else { format!("import {kind}\"{}.proto\";\n", number - 1) };
-            (format!("{number}.proto"), format!("syntax = \"proto3\";\n{import}message M{number} {{}}\n"))
+            let import = if number == 0 {
+                String::new()
+            } else {
+                format!("import {kind}\"{}.proto\";\n", number - 1)
+            };
+            (
+                format!("{number}.proto"),
+                format!("syntax = \"proto3\";\n{import}message M{number} {{}}\n"),
+            )
         };
         compile_sources(&sources((0..length).map(file)), &[])
     }
@@ -206,7 +252,10 @@ mod tests {
     #[test]
     fn files_are_compiled_with_what_they_import_and_others_are_not() {
         let file = |path: &str, text: &str| {
-            (path.to_owned(), format!("syntax = \"proto3\";\npackage a.v1;\n{text}"))
+            (
+                path.to_owned(),
+                format!("syntax = \"proto3\";\npackage a.v1;\n{text}"),
+            )
         };
         let all = sources([
             file(
@@ -227,29 +276,53 @@ mod tests {
     #[test]
     fn sources_are_bounded_before_they_are_compiled() {
         let nested = |depth: usize| {
-            format!("message A {{ string q = 1 [(x) = {}{}]; }}", "{ a: ".repeat(depth), "}".repeat(depth))
+            format!(
+                "message A {{ string q = 1 [(x) = {}{}]; }}",
+                "{ a: ".repeat(depth),
+                "}".repeat(depth)
+            )
         };
         let why = |body: &str| one(body).unwrap_err().why;
         assert!(why(&nested(DEPTH_MAX - 1)).contains("brackets"));
         assert!(!why(&nested(DEPTH_MAX - 2)).contains("brackets"));
         assert!(why(&nested(100_000)).contains("brackets"));
         // Closing brackets that one reader sees and another does not.
-        let hiding =
-            ["/* /* */ } */", "# }\n", "\"\n}\""].map(|hidden| format!("message A {{ {{ {hidden} }}"));
+        let hiding = ["/* /* */ } */", "# }\n", "\"\n}\""]
+            .map(|hidden| format!("message A {{ {{ {hidden} }}"));
         for body in hiding {
             assert!(why(&body).contains("brackets"), "{body}");
         }
-        assert!(one("// } {\nmessage A { /* { */ string q = 1 [json_name = \"}\\\"{\"]; }").is_ok());
+        assert!(
+            one("// } {\nmessage A { /* { */ string q = 1 [json_name = \"}\\\"{\"]; }").is_ok()
+        );
         assert!(chain(FILES_MAX, "").is_ok());
-        assert!(chain(FILES_MAX + 1, "").unwrap_err().why.contains("files or"));
+        assert!(
+            chain(FILES_MAX + 1, "")
+                .unwrap_err()
+                .why
+                .contains("files or")
+        );
         assert!(chain(PUBLIC_MAX + 1, "public ").is_ok());
-        assert!(chain(PUBLIC_MAX + 2, "public ").unwrap_err().why.contains("public imports"));
+        assert!(
+            chain(PUBLIC_MAX + 2, "public ")
+                .unwrap_err()
+                .why
+                .contains("public imports")
+        );
         let long = |bytes: usize| one(&format!("message A {{}}\n//{}", "x".repeat(bytes)));
         let around = "syntax = \"proto3\";\npackage a.v1;\nmessage A {}\n//".len();
         assert!(long(BYTES_MAX - around).is_ok());
-        assert!(long(BYTES_MAX - around + 1).unwrap_err().why.contains("bytes are needed"));
+        assert!(
+            long(BYTES_MAX - around + 1)
+                .unwrap_err()
+                .why
+                .contains("bytes are needed")
+        );
         let circle = |from: &str, to: &str| {
-            (format!("{from}.proto"), format!("syntax = \"proto3\";\nimport \"{to}.proto\";\n"))
+            (
+                format!("{from}.proto"),
+                format!("syntax = \"proto3\";\nimport \"{to}.proto\";\n"),
+            )
         };
         assert!(compile_sources(&sources([circle("a", "b"), circle("b", "a")]), &[]).is_err());
     }

@@ -44,7 +44,8 @@ pub struct ToolReference<'a> {
 impl PartialEq for ToolSchema {
     fn eq(&self, other: &Self) -> bool {
         let names = |of: &Self| {
-            [Some(of.input.clone()), of.output.clone()].map(|one| one.map(|one| one.full_name().to_owned()))
+            [Some(of.input.clone()), of.output.clone()]
+                .map(|one| one.map(|one| one.full_name().to_owned()))
         };
         names(self) == names(other) && self.absent == other.absent && self.set() == other.set()
     }
@@ -69,15 +70,20 @@ impl ToolSchema {
         }
     }
 
-    /// Finds the messages of a tool in a peer's descriptors. Its arguments are the message that the reference names, else the
-    /// metadata, else the only one with the name `Pascal(tool)Request`; its result is what the metadata names, else what the method
-    /// with these arguments returns, else the `...Response` beside the `...Request`.
+    /// Finds the messages of a tool in a peer's descriptors. Its arguments are the message that the
+    /// reference names, else the metadata, else the only one with the name `Pascal(tool)Request`;
+    /// its result is what the metadata names, else what the method with these arguments returns,
+    /// else the `...Response` beside the `...Request`.
     ///
     /// # Errors
-    /// [`SetError::NoMessage`], [`SetError::Ambiguous`], and [`SetError::Rule`]: all rules are compiled here, and none is left out.
+    /// [`SetError::NoMessage`], [`SetError::Ambiguous`], and [`SetError::Rule`]: all rules are
+    /// compiled here, and none is left out.
     pub fn find(descriptors: &Descriptors, named: &ToolReference<'_>) -> Result<Self, SetError> {
-        let exact =
-            |name: &str| descriptors.message(name).ok_or_else(|| SetError::NoMessage(name.to_owned()));
+        let exact = |name: &str| {
+            descriptors
+                .message(name)
+                .ok_or_else(|| SetError::NoMessage(name.to_owned()))
+        };
         let input = match (named.symbol, named.input) {
             (Some(symbol), _) if symbol.contains('.') => exact(symbol)?,
             (Some(symbol), _) => input_of(descriptors, symbol)?,
@@ -122,7 +128,8 @@ impl ToolSchema {
         &self.absent
     }
 
-    /// Compiles the rules of all its messages, which the first check would do: about three milliseconds.
+    /// Compiles the rules of all its messages, which the first check would do: about three
+    /// milliseconds.
     ///
     /// # Errors
     /// What cannot be compiled.
@@ -135,8 +142,8 @@ impl ToolSchema {
         self.descriptors.rules().compile(roots)
     }
 
-    /// Checks arguments or a result by the rules of `buf.validate` in the schema. What the JSON Schema demands beyond them is checked
-    /// on the JSON.
+    /// Checks arguments or a result by the rules of `buf.validate` in the schema. What the JSON
+    /// Schema demands beyond them is checked on the JSON.
     ///
     /// # Errors
     /// [`Invalid`]: all violations.
@@ -150,11 +157,16 @@ impl ToolSchema {
         &self.descriptors
     }
 
-    /// The tool's files as a serialized `google.protobuf.FileDescriptorSet`, each after its imports, without
-    /// `google/protobuf/*`, without `buf/validate/validate.proto` and without source information. Empty if it needs no other.
+    /// The tool's files as a serialized `google.protobuf.FileDescriptorSet`, each after its
+    /// imports, without `google/protobuf/*`, without `buf/validate/validate.proto` and without
+    /// source information. Empty if it needs no other.
     #[must_use]
     pub fn set(&self) -> Bytes {
-        self.descriptors.set_of([Some(&self.input), self.output.as_ref()].into_iter().flatten())
+        self.descriptors.set_of(
+            [Some(&self.input), self.output.as_ref()]
+                .into_iter()
+                .flatten(),
+        )
     }
 
     /// The set with all imports.
@@ -168,7 +180,9 @@ impl ToolSchema {
 fn input_of(descriptors: &Descriptors, tool: &str) -> Result<MessageDescriptor, SetError> {
     let method = pascal(tool);
     let name = format!("{method}Request");
-    let messages = descriptors.own_messages().filter(|message| message.name() == name);
+    let messages = descriptors
+        .own_messages()
+        .filter(|message| message.name() == name);
     let methods = descriptors.methods().filter(|found| found.name() == method);
     let inputs = methods.map(|found| found.input());
     let mut found: Vec<_> = messages.chain(inputs).collect();
@@ -182,12 +196,17 @@ fn input_of(descriptors: &Descriptors, tool: &str) -> Result<MessageDescriptor, 
 }
 
 fn output_of(descriptors: &Descriptors, input: &MessageDescriptor) -> Option<MessageDescriptor> {
-    let methods = descriptors.methods().filter(|method| method.input() == *input);
+    let methods = descriptors
+        .methods()
+        .filter(|method| method.input() == *input);
     let mut outputs: Vec<_> = methods.map(|method| method.output()).collect();
     outputs.dedup();
     if let [one] = outputs.as_slice() {
         return (one.full_name() != "google.protobuf.Empty").then(|| one.clone());
     }
-    let sibling = input.full_name().strip_suffix("Request").map(|stem| format!("{stem}Response"))?;
+    let sibling = input
+        .full_name()
+        .strip_suffix("Request")
+        .map(|stem| format!("{stem}Response"))?;
     descriptors.message(&sibling)
 }

@@ -52,7 +52,10 @@ pub(crate) struct Rules {
 impl Rules {
     /// Rules of a pool in which the view of the library ends at these fields.
     pub(crate) fn new(cycles: Cycles) -> Self {
-        Self { validator: Validator::new(), cycles }
+        Self {
+            validator: Validator::new(),
+            cycles,
+        }
     }
 
     /// Checks a message by its rules, whose expressions have these costs.
@@ -67,7 +70,11 @@ impl Rules {
             found.extend(self.violations(path, inner)?);
             Ok(())
         })?;
-        if found.is_empty() { Ok(()) } else { Err(Invalid::Violations(found)) }
+        if found.is_empty() {
+            Ok(())
+        } else {
+            Err(Invalid::Violations(found))
+        }
     }
 
     /// Violations that the library finds in a message at this path.
@@ -82,14 +89,23 @@ impl Rules {
             rule: one.rule_id().to_owned(),
             message: one.message().to_owned(),
         };
-        Ok(error.violations().iter().filter(|one| !is_empty_reference(one)).map(violation).collect())
+        Ok(error
+            .violations()
+            .iter()
+            .filter(|one| !is_empty_reference(one))
+            .map(violation)
+            .collect())
     }
 
-    /// Compiles the rules of these messages and of all that are in them, and returns what their expressions cost.
+    /// Compiles the rules of these messages and of all that are in them, and returns what their
+    /// expressions cost.
     ///
     /// # Errors
     /// The first rule that cannot be compiled, or is too large.
-    pub(crate) fn compile(&self, roots: impl Iterator<Item = MessageDescriptor>) -> Result<Costs, String> {
+    pub(crate) fn compile(
+        &self,
+        roots: impl Iterator<Item = MessageDescriptor>,
+    ) -> Result<Costs, String> {
         let messages = reachable(roots);
         let costs = costs(&messages)?;
         for message in messages {
@@ -111,7 +127,8 @@ fn below(path: &str, field: &str) -> String {
     }
 }
 
-/// The library refuses an empty URI reference, which refers to where it stands (RFC 3986, 4.4); `validate.proto` does not.
+/// The library refuses an empty URI reference, which refers to where it stands (RFC 3986, 4.4);
+/// `validate.proto` does not.
 fn is_empty_reference(one: &prost_protovalidate::Violation) -> bool {
     one.rule_id() == "string.uri_ref_empty" && one.rule_path().ends_with("string.uri_ref")
 }
@@ -147,8 +164,13 @@ fn costs(messages: &[MessageDescriptor]) -> Result<Costs, String> {
     }
     // Rules that the schema itself adds to those of `buf.validate` may be anywhere.
     sizes.message = None;
-    let pool = messages.first().map(|message| message.parent_pool().clone());
-    for extension in pool.iter().flat_map(prost_reflect::DescriptorPool::all_extensions) {
+    let pool = messages
+        .first()
+        .map(|message| message.parent_pool().clone());
+    for extension in pool
+        .iter()
+        .flat_map(prost_reflect::DescriptorPool::all_extensions)
+    {
         if !is_common(extension.parent_file().name()) {
             sizes.extensions(&extension.options())?;
         }
@@ -164,9 +186,13 @@ fn reachable(roots: impl Iterator<Item = MessageDescriptor>) -> Vec<MessageDescr
             continue;
         }
         let kinds = message.fields().map(|field| field.kind());
-        open.extend(
-            kinds.filter_map(|kind| if let Kind::Message(inner) = kind { Some(inner) } else { None }),
-        );
+        open.extend(kinds.filter_map(|kind| {
+            if let Kind::Message(inner) = kind {
+                Some(inner)
+            } else {
+                None
+            }
+        }));
         if !message.is_map_entry() {
             found.push(message);
         }
@@ -185,7 +211,9 @@ struct Sizes {
 
 impl Sizes {
     fn extensions(&mut self, options: &DynamicMessage) -> Result<(), String> {
-        options.extensions().try_for_each(|(_, value)| self.value("", value, false))
+        options
+            .extensions()
+            .try_for_each(|(_, value)| self.value("", value, false))
     }
 
     /// `for_each`: inside the rules of elements.
@@ -197,10 +225,12 @@ impl Sizes {
         ];
         let for_each = for_each || OF_ELEMENTS.contains(&field);
         match value {
-            Value::Message(rules) => {
-                rules.fields().try_for_each(|(field, value)| self.value(field.full_name(), value, for_each))
-            }
-            Value::List(values) => values.iter().try_for_each(|value| self.value(field, value, for_each)),
+            Value::Message(rules) => rules
+                .fields()
+                .try_for_each(|(field, value)| self.value(field.full_name(), value, for_each)),
+            Value::List(values) => values
+                .iter()
+                .try_for_each(|value| self.value(field, value, for_each)),
             Value::String(text) => self.text(field, text, for_each),
             _ => Ok(()),
         }
@@ -224,7 +254,9 @@ impl Sizes {
                     || text.len() > EXPRESSION_BYTES_MAX
                     || depth(text) > EXPRESSION_DEPTH_MAX
                 {
-                    return Err(format!("an expression that is too large, or more than {EXPRESSIONS_MAX}"));
+                    return Err(format!(
+                        "an expression that is too large, or more than {EXPRESSIONS_MAX}"
+                    ));
                 }
                 self.costs.add(self.message.as_deref(), text, for_each)?;
             }

@@ -29,32 +29,40 @@ impl ToolSchema {
         encode::encode(json, self.input())
     }
 
-    /// Reads the arguments of a call from the parts of an `Any`: the message of the arguments, or a `google.protobuf.Struct`. Both
-    /// parts are empty where a call has none.
+    /// Reads the arguments of a call from the parts of an `Any`: the message of the arguments, or a
+    /// `google.protobuf.Struct`. Both parts are empty where a call has none.
     ///
     /// # Errors
-    /// As [`ToolSchema::arguments_from_json`]; also another type, bytes that are no message, and unknown fields.
+    /// As [`ToolSchema::arguments_from_json`]; also another type, bytes that are no message, and
+    /// unknown fields.
     pub fn arguments_from_message(
         &self,
         type_url: &str,
         bytes: &[u8],
         marks: Marks,
     ) -> Result<Typed, ValueError> {
-        let name =
-            if type_url.is_empty() && bytes.is_empty() { self.input().full_name() } else { last(type_url) };
+        let name = if type_url.is_empty() && bytes.is_empty() {
+            self.input().full_name()
+        } else {
+            last(type_url)
+        };
         if name != self.input().full_name() && name == STRUCT {
             let message = self.decode(STRUCT, bytes)?;
             return self.arguments_from_json(&print::print(&message, &marks, &HashMap::new())?);
         }
         if name != self.input().full_name() {
-            return Err(path::whole(format!("is a {name}, not a {}", self.input().full_name())));
+            return Err(path::whole(format!(
+                "is a {name}, not a {}",
+                self.input().full_name()
+            )));
         }
         let message = self.decode(name, bytes)?;
         path::refuse_unknown(&message)?;
         Ok(Typed { message, marks })
     }
 
-    /// Reads the structured result of a call; a tool without a message for it gives a `google.protobuf.Value`.
+    /// Reads the structured result of a call; a tool without a message for it gives a
+    /// `google.protobuf.Value`.
     ///
     /// # Errors
     /// As [`ToolSchema::arguments_from_json`].
@@ -65,8 +73,8 @@ impl ToolSchema {
         }
     }
 
-    /// Reads the structured result of a call from the parts of an `Any`: its message, or any JSON value. Fields that the descriptors do
-    /// not have are left out.
+    /// Reads the structured result of a call from the parts of an `Any`: its message, or any JSON
+    /// value. Fields that the descriptors do not have are left out.
     ///
     /// # Errors
     /// [`ValueError`]: another type, and bytes that are no message.
@@ -77,15 +85,23 @@ impl ToolSchema {
         marks: Marks,
     ) -> Result<Typed, ValueError> {
         let name = last(type_url);
-        let is_output = self.output().is_some_and(|output| output.full_name() == name);
+        let is_output = self
+            .output()
+            .is_some_and(|output| output.full_name() == name);
         if !is_output && ![STRUCT, VALUE, "google.protobuf.ListValue"].contains(&name) {
-            return Err(path::whole(format!("is a {name}, not the result of the tool")));
+            return Err(path::whole(format!(
+                "is a {name}, not the result of the tool"
+            )));
         }
-        Ok(Typed { message: self.decode(name, bytes)?, marks })
+        Ok(Typed {
+            message: self.decode(name, bytes)?,
+            marks,
+        })
     }
 
-    /// Writes arguments or a result as JSON, equal to the JSON that they came from. Lists that a JSON Schema requires are there even
-    /// if they are empty, and required members that may be null are null.
+    /// Writes arguments or a result as JSON, equal to the JSON that they came from. Lists that a
+    /// JSON Schema requires are there even if they are empty, and required members that may be null
+    /// are null.
     ///
     /// # Errors
     /// [`ValueError`]: what JSON does not have, such as infinity.
@@ -104,13 +120,17 @@ impl ToolSchema {
     }
 }
 
-/// Any JSON object as a `google.protobuf.Struct`: arguments of a tool whose schema is not known, or does not name them all.
+/// Any JSON object as a `google.protobuf.Struct`: arguments of a tool whose schema is not known, or
+/// does not name them all.
 ///
 /// # Errors
 /// As [`ToolSchema::arguments_from_json`].
 pub fn struct_from_json(json: &[u8]) -> Result<Typed, ValueError> {
     let message = common().pool.get_message_by_name(STRUCT);
-    encode::encode(json, &message.ok_or_else(|| path::whole(format!("is no {STRUCT}")))?)
+    encode::encode(
+        json,
+        &message.ok_or_else(|| path::whole(format!("is no {STRUCT}")))?,
+    )
 }
 
 /// The name of the type in a `type_url`, whatever comes before it.

@@ -1,4 +1,5 @@
-//! Servers of an MCP registry (<https://github.com/modelcontextprotocol/registry>, API v0.1) as servers of `portmoot.toml`.
+//! Servers of an MCP registry (<https://github.com/modelcontextprotocol/registry>, API v0.1) as
+//! servers of `portmoot.toml`.
 //!
 //! What a registry says is a stranger's text: none of it is expanded as a variable.
 
@@ -124,9 +125,16 @@ impl Described {
     /// The ways in which its author offers it: `npm`, `http`, ...
     #[must_use]
     pub fn kinds(&self) -> Vec<String> {
-        let remotes = self.remotes.iter().map(|remote| kind_of(&remote.kind).to_owned());
-        let mut kinds: Vec<String> =
-            self.packages.iter().map(|package| package.registry_type.clone()).chain(remotes).collect();
+        let remotes = self
+            .remotes
+            .iter()
+            .map(|remote| kind_of(&remote.kind).to_owned());
+        let mut kinds: Vec<String> = self
+            .packages
+            .iter()
+            .map(|package| package.registry_type.clone())
+            .chain(remotes)
+            .collect();
         kinds.dedup();
         kinds
     }
@@ -134,8 +142,17 @@ impl Described {
     /// The ways that a gateway can use, packages first. `given` are the user's values.
     #[must_use]
     pub fn offers(&self, name: &str, given: &BTreeMap<String, String>) -> Vec<Offer> {
-        let packages = self.packages.iter().filter_map(|package| package.offer(name, given));
-        packages.chain(self.remotes.iter().filter_map(|remote| remote.offer(name, given))).collect()
+        let packages = self
+            .packages
+            .iter()
+            .filter_map(|package| package.offer(name, given));
+        packages
+            .chain(
+                self.remotes
+                    .iter()
+                    .filter_map(|remote| remote.offer(name, given)),
+            )
+            .collect()
     }
 }
 
@@ -148,10 +165,18 @@ fn kind_of(transport: &str) -> &str {
 
 impl Package {
     fn offer(&self, name: &str, given: &BTreeMap<String, String>) -> Option<Offer> {
-        if self.transport.as_ref().is_some_and(|transport| transport.kind != "stdio") {
+        if self
+            .transport
+            .as_ref()
+            .is_some_and(|transport| transport.kind != "stdio")
+        {
             return None;
         }
-        let mut values = Values { given, to_set: Vec::new(), missing: Vec::new() };
+        let mut values = Values {
+            given,
+            to_set: Vec::new(),
+            missing: Vec::new(),
+        };
         let runtime = values.arguments(&self.runtime_arguments);
         let arguments = values.arguments(&self.package_arguments);
         let env = values.pairs(&self.environment_variables);
@@ -162,25 +187,60 @@ impl Package {
         let (command, args): (&str, Vec<String>) = match self.registry_type.as_str() {
             "npm" => {
                 let yes = (!runtime.iter().any(|one| one == "-y")).then(|| "-y".to_owned());
-                ("npx", yes.into_iter().chain(runtime).chain([at("@")]).chain(arguments).collect())
+                (
+                    "npx",
+                    yes.into_iter()
+                        .chain(runtime)
+                        .chain([at("@")])
+                        .chain(arguments)
+                        .collect(),
+                )
             }
-            "pypi" => ("uvx", runtime.into_iter().chain([at("@")]).chain(arguments).collect()),
+            "pypi" => (
+                "uvx",
+                runtime
+                    .into_iter()
+                    .chain([at("@")])
+                    .chain(arguments)
+                    .collect(),
+            ),
             "nuget" => {
                 let end = (!arguments.is_empty()).then(|| "--".to_owned());
                 let start = runtime.into_iter().chain([at("@"), "--yes".to_owned()]);
                 ("dnx", start.chain(end).chain(arguments).collect())
             }
             "oci" => {
-                let passed = env.iter().flat_map(|(name, _)| ["-e".to_owned(), name.clone()]);
-                let has_tag =
-                    self.identifier.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
-                let image = if has_tag { literal(&self.identifier) } else { at(":") };
+                let passed = env
+                    .iter()
+                    .flat_map(|(name, _)| ["-e".to_owned(), name.clone()]);
+                let has_tag = self
+                    .identifier
+                    .rsplit('/')
+                    .next()
+                    .is_some_and(|last| last.contains([':', '@']));
+                let image = if has_tag {
+                    literal(&self.identifier)
+                } else {
+                    at(":")
+                };
                 let run = ["run", "-i", "--rm"].map(str::to_owned).into_iter();
-                ("docker", run.chain(passed).chain(runtime).chain([image]).chain(arguments).collect())
+                (
+                    "docker",
+                    run.chain(passed)
+                        .chain(runtime)
+                        .chain([image])
+                        .chain(arguments)
+                        .collect(),
+                )
             }
             _ => return None,
         };
-        let transport = Transport::Command { command: command.to_owned(), args, env, cwd: None };
+        let transport = Transport::Command {
+            command: command.to_owned(),
+            args,
+            env,
+            cwd: None,
+        };
         Some(values.offer(&self.registry_type, Server::new(name, transport)))
     }
 }
@@ -192,17 +252,33 @@ impl Remote {
             "sse" => true,
             _ => return None,
         };
-        let mut values = Values { given, to_set: Vec::new(), missing: Vec::new() };
+        let mut values = Values {
+            given,
+            to_set: Vec::new(),
+            missing: Vec::new(),
+        };
         let url = values.filled(&self.url, &self.variables);
         let headers = values.pairs(&self.headers);
-        let server = Server::new(name, Transport::Url { url, headers, is_sse });
+        let server = Server::new(
+            name,
+            Transport::Url {
+                url,
+                headers,
+                is_sse,
+            },
+        );
         Some(values.offer(kind_of(&self.kind), server))
     }
 }
 
 impl Values<'_> {
     fn offer(self, kind: &str, server: Server) -> Offer {
-        Offer { kind: kind.to_owned(), server, to_set: self.to_set, missing: self.missing }
+        Offer {
+            kind: kind.to_owned(),
+            server,
+            to_set: self.to_set,
+            missing: self.missing,
+        }
     }
 
     /// Arguments: those without a value are left out, unless they are required.
@@ -210,7 +286,9 @@ impl Values<'_> {
         let mut out = Vec::new();
         for input in inputs {
             let flag = input.name.as_deref().filter(|name| name.starts_with('-'));
-            let called = flag.map(|flag| flag.trim_start_matches('-')).or(input.value_hint.as_deref());
+            let called = flag
+                .map(|flag| flag.trim_start_matches('-'))
+                .or(input.value_hint.as_deref());
             let called = called.or(input.name.as_deref()).unwrap_or("value");
             match (self.value(input, called), flag) {
                 (Some(value), Some(flag)) => out.extend([literal(flag), value]),
@@ -225,7 +303,9 @@ impl Values<'_> {
     fn pairs(&mut self, inputs: &[Input]) -> Vec<(String, String)> {
         let mut out = Vec::new();
         for input in inputs {
-            let Some(name) = input.name.clone() else { continue };
+            let Some(name) = input.name.clone() else {
+                continue;
+            };
             let value = match self.given.get(&name) {
                 Some(value) => Some(value.clone()),
                 None if input.value.is_none() && (input.is_secret || input.is_required) => {
@@ -269,7 +349,9 @@ impl Values<'_> {
         let (mut out, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once('{') {
             out += &literal(before);
-            let inner = after.split_once('}').filter(|(name, _)| variables.contains_key(*name));
+            let inner = after
+                .split_once('}')
+                .filter(|(name, _)| variables.contains_key(*name));
             let Some((name, behind)) = inner else {
                 // A brace behind a dollar would be a variable of the gateway's environment.
                 out += if before.ends_with('$') { "${" } else { "{" };
@@ -296,7 +378,8 @@ mod tests {
     use super::*;
 
     fn described(json: &str) -> Described {
-        let page: Page = serde_json::from_str(&format!(r#"{{"servers":[{{"server":{json}}}]}}"#)).unwrap();
+        let page: Page =
+            serde_json::from_str(&format!(r#"{{"servers":[{{"server":{json}}}]}}"#)).unwrap();
         page.servers[0].server.clone()
     }
 
@@ -319,9 +402,14 @@ mod tests {
               {"type":"sse","url":"https://a.example/sse"}]}"#,
         );
         assert_eq!(one.short_name(), "files");
-        assert_eq!(one.kinds(), ["npm", "pypi", "oci", "mcpb", "npm", "http", "sse"]);
-        let given =
-            BTreeMap::from([("dir".to_owned(), "/tmp".to_owned()), ("from".to_owned(), "/x".to_owned())]);
+        assert_eq!(
+            one.kinds(),
+            ["npm", "pypi", "oci", "mcpb", "npm", "http", "sse"]
+        );
+        let given = BTreeMap::from([
+            ("dir".to_owned(), "/tmp".to_owned()),
+            ("from".to_owned(), "/x".to_owned()),
+        ]);
         let shown: String = one
             .offers("f", &given)
             .iter()

@@ -98,7 +98,10 @@ impl Change {
         let mut rows = Vec::new();
         for group in diff.grouped_ops(CONTEXT_LINES) {
             if let Some(first) = group.first() {
-                rows.push(Row { sign: '@', text: format!("line {}", first.new_range().start + 1) });
+                rows.push(Row {
+                    sign: '@',
+                    text: format!("line {}", first.new_range().start + 1),
+                });
             }
             for change in group.iter().flat_map(|part| diff.iter_changes(part)) {
                 let sign = match change.tag() {
@@ -106,7 +109,10 @@ impl Change {
                     ChangeTag::Delete => '-',
                     ChangeTag::Insert => '+',
                 };
-                rows.push(Row { sign, text: hidden(change.value().trim_end_matches(['\r', '\n'])) });
+                rows.push(Row {
+                    sign,
+                    text: hidden(change.value().trim_end_matches(['\r', '\n'])),
+                });
             }
         }
         rows
@@ -135,6 +141,10 @@ pub(crate) fn edited<T>(
             EditError::Unsafe => snippet(),
             EditError::Syntax { .. } | EditError::Shape(_) => None,
         };
-        SetupError::Edit { path: file.path.display().to_string(), error, snippet }
+        SetupError::Edit {
+            path: file.path.display().to_string(),
+            error,
+            snippet,
+        }
     })
 }

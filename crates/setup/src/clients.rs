@@ -90,7 +90,11 @@ pub const CLIENTS: [Client; 12] = [
         source: "https://code.claude.com/docs/en/mcp",
         reload: "start a new session of Claude Code; /mcp shows its servers",
         user: |at| {
-            vec![at.var("CLAUDE_CONFIG_DIR").unwrap_or_else(|| at.home.to_owned()).join(".claude.json")]
+            vec![
+                at.var("CLAUDE_CONFIG_DIR")
+                    .unwrap_or_else(|| at.home.to_owned())
+                    .join(".claude.json"),
+            ]
         },
         project: Some(".mcp.json"),
         kind: Kind::ClaudeCode,
@@ -110,10 +114,14 @@ pub const CLIENTS: [Client; 12] = [
         source: "https://docs.cline.bot/mcp/adding-and-configuring-servers",
         reload: "Cline reads the file again by itself",
         user: |at| {
-            let extension = "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
+            let extension =
+                "User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json";
             let named = at.var("CLINE_MCP_SETTINGS_PATH");
             let own = at.home.join(".cline/data/settings/cline_mcp_settings.json");
-            named.into_iter().chain([at.app("Code").join(extension), own]).collect()
+            named
+                .into_iter()
+                .chain([at.app("Code").join(extension), own])
+                .collect()
         },
         project: None,
         kind: Kind::Cline,
@@ -124,7 +132,9 @@ pub const CLIENTS: [Client; 12] = [
         source: "https://developers.openai.com/codex/mcp",
         reload: "start a new session of Codex; /mcp shows its servers",
         user: |at| {
-            let home = at.var("CODEX_HOME").unwrap_or_else(|| at.home.join(".codex"));
+            let home = at
+                .var("CODEX_HOME")
+                .unwrap_or_else(|| at.home.join(".codex"));
             vec![home.join("config.toml")]
         },
         project: Some(".codex/config.toml"),
@@ -164,8 +174,13 @@ pub const CLIENTS: [Client; 12] = [
         source: "https://github.com/aaif-goose/goose/blob/main/documentation/docs/guides/config-files.md",
         reload: "start a new session of Goose",
         user: |at| {
-            let config = at.var("XDG_CONFIG_HOME").unwrap_or_else(|| at.home.join(".config"));
-            vec![config.join("goose/config.yaml"), at.home.join(".config/goose/config.yaml")]
+            let config = at
+                .var("XDG_CONFIG_HOME")
+                .unwrap_or_else(|| at.home.join(".config"));
+            vec![
+                config.join("goose/config.yaml"),
+                at.home.join(".config/goose/config.yaml"),
+            ]
         },
         project: None,
         kind: Kind::Goose,
@@ -176,7 +191,11 @@ pub const CLIENTS: [Client; 12] = [
         source: "https://lmstudio.ai/docs/app/mcp",
         reload: "LM Studio reads the file again by itself",
         // Older versions on macOS: https://github.com/lmstudio-ai/lmstudio-bug-tracker/issues/1371
-        user: |at| [".lmstudio/mcp.json", ".cache/lm-studio/mcp.json"].map(|file| at.home.join(file)).into(),
+        user: |at| {
+            [".lmstudio/mcp.json", ".cache/lm-studio/mcp.json"]
+                .map(|file| at.home.join(file))
+                .into()
+        },
         project: None,
         kind: Kind::LmStudio,
     },
@@ -205,7 +224,11 @@ pub const CLIENTS: [Client; 12] = [
         reload: "Zed reads the file again by itself",
         user: |at| {
             let config = at.var("XDG_CONFIG_HOME").filter(|_| at.os == Os::Linux);
-            vec![config.unwrap_or_else(|| at.home.join(".config")).join("zed/settings.json")]
+            vec![
+                config
+                    .unwrap_or_else(|| at.home.join(".config"))
+                    .join("zed/settings.json"),
+            ]
         },
         project: Some(".zed/settings.json"),
         kind: Kind::Zed,
@@ -215,14 +238,19 @@ pub const CLIENTS: [Client; 12] = [
 impl Surroundings<'_> {
     /// An absolute path in an environment variable.
     fn var(&self, name: &str) -> Option<PathBuf> {
-        (self.env)(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        (self.env)(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
     }
 
     /// The directory of a desktop program.
     fn app(&self, name: &str) -> PathBuf {
         match self.os {
             Os::MacOs => self.home.join("Library/Application Support").join(name),
-            Os::Linux => self.var("XDG_CONFIG_HOME").unwrap_or_else(|| self.home.join(".config")).join(name),
+            Os::Linux => self
+                .var("XDG_CONFIG_HOME")
+                .unwrap_or_else(|| self.home.join(".config"))
+                .join(name),
         }
     }
 }
@@ -231,7 +259,10 @@ impl Surroundings<'_> {
 #[must_use]
 pub fn client(name: &str) -> Option<&'static Client> {
     let plain = |text: &str| -> String {
-        text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+        text.chars()
+            .filter(char::is_ascii_alphanumeric)
+            .map(|c| c.to_ascii_lowercase())
+            .collect()
     };
     let wanted = match plain(name).as_str() {
         "claude" => "claudecode".to_owned(),
@@ -251,7 +282,11 @@ impl Client {
                 let all = (self.user)(at);
                 let there = all.iter().find(|file| file.exists()).cloned();
                 // Of a client that is not there, the last place is the newest version's own.
-                let installed = || all.iter().find(|file| file.parent().is_some_and(Path::exists)).cloned();
+                let installed = || {
+                    all.iter()
+                        .find(|file| file.parent().is_some_and(Path::exists))
+                        .cloned()
+                };
                 there.or_else(installed).or_else(|| all.first().cloned())?
             }
             Scope::Project => at.project.join(self.project?),
@@ -267,18 +302,29 @@ impl Client {
             // Servers of one project that only this user has.
             (Kind::ClaudeCode, Scope::User) => {
                 let project = at.project.display().to_string();
-                vec![Table::new(Format::Json, &["projects", &project, "mcpServers"])]
+                vec![Table::new(
+                    Format::Json,
+                    &["projects", &project, "mcpServers"],
+                )]
             }
             _ => Vec::new(),
         };
-        Spot { file, table, others, shape: self.shape(scope) }
+        Spot {
+            file,
+            table,
+            others,
+            shape: self.shape(scope),
+        }
     }
 
     /// Whether the client is there: its file, or the folder that it makes.
     #[must_use]
     pub fn is_installed(&self, at: &Surroundings<'_>) -> bool {
         let is_there = |file: &PathBuf| {
-            file.exists() || file.parent().is_some_and(|folder| folder != at.home && folder.is_dir())
+            file.exists()
+                || file
+                    .parent()
+                    .is_some_and(|folder| folder != at.home && folder.is_dir())
         };
         (self.user)(at).iter().any(is_there)
     }
@@ -314,47 +360,83 @@ impl Client {
         let plain = ClientFormat::PLAIN;
         let http = Http::PLAIN;
         match self.kind {
-            Kind::ClaudeDesktop => ClientFormat { http: None, ..plain },
+            Kind::ClaudeDesktop => ClientFormat {
+                http: None,
+                ..plain
+            },
             Kind::ClaudeCode => ClientFormat {
                 stdio: Some("stdio"),
-                http: Some(Http { kind: Some("http"), ..http }),
+                http: Some(Http {
+                    kind: Some("http"),
+                    ..http
+                }),
                 variables: Variables::Braces,
                 ..plain
             },
             Kind::VsCode => ClientFormat {
                 stdio: Some("stdio"),
-                http: Some(Http { kind: Some("http"), ..http }),
+                http: Some(Http {
+                    kind: Some("http"),
+                    ..http
+                }),
                 variables: Variables::Editor,
                 ..plain
             },
-            Kind::Cursor | Kind::LmStudio => ClientFormat { variables: Variables::Editor, ..plain },
+            Kind::Cursor | Kind::LmStudio => ClientFormat {
+                variables: Variables::Editor,
+                ..plain
+            },
             Kind::Windsurf => ClientFormat {
-                http: Some(Http { url: "serverUrl", ..http }),
+                http: Some(Http {
+                    url: "serverUrl",
+                    ..http
+                }),
                 variables: Variables::Editor,
                 ..plain
             },
             Kind::Gemini => ClientFormat {
-                http: Some(Http { url: "httpUrl", ..http }),
+                http: Some(Http {
+                    url: "httpUrl",
+                    ..http
+                }),
                 variables: Variables::Dollar,
                 bare_url_is_sse: true,
                 timeout_ms: true,
                 ..plain
             },
-            Kind::Codex => ClientFormat { http: Some(Http { headers: "http_headers", ..http }), ..plain },
+            Kind::Codex => ClientFormat {
+                http: Some(Http {
+                    headers: "http_headers",
+                    ..http
+                }),
+                ..plain
+            },
             Kind::Zed => plain,
             Kind::Goose => ClientFormat {
                 stdio: Some("stdio"),
                 command: "cmd",
                 env: "envs",
-                http: Some(Http { url: "uri", kind: Some("streamable_http"), ..http }),
+                http: Some(Http {
+                    url: "uri",
+                    kind: Some("streamable_http"),
+                    ..http
+                }),
                 is_goose: true,
                 ..plain
             },
-            Kind::Cline => {
-                ClientFormat { http: Some(Http { kind: Some("streamableHttp"), ..http }), ..plain }
-            }
+            Kind::Cline => ClientFormat {
+                http: Some(Http {
+                    kind: Some("streamableHttp"),
+                    ..http
+                }),
+                ..plain
+            },
             Kind::Continue => ClientFormat {
-                http: Some(Http { kind: Some("streamable-http"), in_options: scope == Scope::User, ..http }),
+                http: Some(Http {
+                    kind: Some("streamable-http"),
+                    in_options: scope == Scope::User,
+                    ..http
+                }),
                 variables: Variables::Secrets,
                 ..plain
             },

@@ -1,4 +1,5 @@
-//! Connections of clients with the gateway: an entry in the client's file, and a copy of the file from before.
+//! Connections of clients with the gateway: an entry in the client's file, and a copy of the file
+//! from before.
 
 use std::fs;
 use std::io;
@@ -53,12 +54,15 @@ impl Copies {
     /// Copies in a data directory.
     #[must_use]
     pub fn in_dir(data_dir: &Path) -> Self {
-        Self { folder: data_dir.join(FOLDER) }
+        Self {
+            folder: data_dir.join(FOLDER),
+        }
     }
 
     fn path(&self, file: &Path, end: &str) -> PathBuf {
         let id = digest(file.as_os_str().as_encoded_bytes());
-        self.folder.join(format!("{}.{end}", id.get(..DIGITS).unwrap_or(&id)))
+        self.folder
+            .join(format!("{}.{end}", id.get(..DIGITS).unwrap_or(&id)))
     }
 
     /// The place of the copy of a file.
@@ -114,10 +118,15 @@ pub fn look(spot: &Spot) -> Result<(TextFile, Vec<TableEntry>), SetupError> {
 /// As [`look`].
 pub fn connected(spot: &Spot) -> Result<Vec<String>, SetupError> {
     let (_, entries) = look(spot)?;
-    Ok(entries.into_iter().filter(|entry| is_gateway(entry, &spot.shape)).map(|entry| entry.name).collect())
+    Ok(entries
+        .into_iter()
+        .filter(|entry| is_gateway(entry, &spot.shape))
+        .map(|entry| entry.name)
+        .collect())
 }
 
-/// Plans the connection of a client, under a name. The entries `moved` are taken out: the gateway has these servers.
+/// Plans the connection of a client, under a name. The entries `moved` are taken out: the gateway
+/// has these servers.
 ///
 /// # Errors
 /// When the file cannot be read or edited; nothing was written.
@@ -135,7 +144,11 @@ pub fn connect(
     for other in moved.iter().filter(|other| *other != name) {
         text = edited(&file, spot.table.remove(&text, other), || None)?;
     }
-    let expected: serde_json::Value = fields.iter().cloned().collect::<serde_json::Map<_, _>>().into();
+    let expected: serde_json::Value = fields
+        .iter()
+        .cloned()
+        .collect::<serde_json::Map<_, _>>()
+        .into();
     let same = |entry: &TableEntry| {
         let mut value = entry.value.clone();
         if let (true, serde_json::Value::Object(map)) = (spot.table.is_list, &mut value) {
@@ -148,12 +161,17 @@ pub fn connect(
     }
     // The file from before the first connection, if it is as that one left it.
     let written = file.bytes.as_deref().map(digest);
-    let before = copies.read(&spot.file).filter(|(record, _)| Some(&record.written) == written.as_ref());
+    let before = copies
+        .read(&spot.file)
+        .filter(|(record, _)| Some(&record.written) == written.as_ref());
     let copy = match before {
         Some((_, copy)) => copy,
         None => {
             let mut text = file.text.clone();
-            for entry in entries.iter().filter(|entry| entry.name == name && is_gateway(entry, &spot.shape)) {
+            for entry in entries
+                .iter()
+                .filter(|entry| entry.name == name && is_gateway(entry, &spot.shape))
+            {
                 text = edited(&file, spot.table.remove(&text, &entry.name), || None)?;
             }
             file.exists().then(|| file.with_text(&text))
@@ -167,11 +185,16 @@ pub fn connect(
         existed: copy.is_some(),
         written: digest(change.after.as_deref().unwrap_or_default()),
     };
-    Ok(Plan { change, is_restored: false, copies: copies.clone(), kept: Some((record, copy)) })
+    Ok(Plan {
+        change,
+        is_restored: false,
+        copies: copies.clone(),
+        kept: Some((record, copy)),
+    })
 }
 
-/// Plans the end of a client's connection: the file from before, if no program changed it since; else the file without the
-/// gateway's entries.
+/// Plans the end of a client's connection: the file from before, if no program changed it since;
+/// else the file without the gateway's entries.
 ///
 /// # Errors
 /// When the file cannot be read or edited; nothing was written.
@@ -180,8 +203,16 @@ pub fn disconnect(spot: &Spot, copies: &Copies) -> Result<Plan, SetupError> {
     let written = file.bytes.as_deref().map(digest);
     let record = copies.read(&spot.file);
     let (record, copy) = record.map_or((None, None), |(record, copy)| (Some(record), copy));
-    let plan = |change, is_restored| Plan { change, is_restored, copies: copies.clone(), kept: None };
-    if record.as_ref().is_some_and(|record| Some(&record.written) == written.as_ref()) {
+    let plan = |change, is_restored| Plan {
+        change,
+        is_restored,
+        copies: copies.clone(),
+        kept: None,
+    };
+    if record
+        .as_ref()
+        .is_some_and(|record| Some(&record.written) == written.as_ref())
+    {
         return Ok(plan(Change { file, after: copy }, true));
     }
     let mut text = file.text.clone();
@@ -195,7 +226,8 @@ pub fn disconnect(spot: &Spot, copies: &Copies) -> Result<Plan, SetupError> {
 }
 
 impl Plan {
-    /// Keeps the copy, then changes the file; at the end of a connection, changes the file, then forgets the copy.
+    /// Keeps the copy, then changes the file; at the end of a connection, changes the file, then
+    /// forgets the copy.
     ///
     /// # Errors
     /// When the copy or the file cannot be written, or another program changed the file meanwhile.
@@ -207,7 +239,9 @@ impl Plan {
         };
         match &self.kept {
             Some((record, copy)) => {
-                self.copies.keep(record, copy.as_deref()).map_err(unwritable)?;
+                self.copies
+                    .keep(record, copy.as_deref())
+                    .map_err(unwritable)?;
                 self.change.make()
             }
             None => {

@@ -1,4 +1,5 @@
-//! Edits of configuration files as texts: one entry of a table is put in or taken out, all other bytes stay as they are.
+//! Edits of configuration files as texts: one entry of a table is put in or taken out, all other
+//! bytes stay as they are.
 
 mod jsonc;
 mod lines;
@@ -36,7 +37,11 @@ impl Table {
         {
             return Ok(replaced);
         }
-        let text = if there { self.remove(text, name)? } else { text.to_owned() };
+        let text = if there {
+            self.remove(text, name)?
+        } else {
+            text.to_owned()
+        };
         let edited = match self.format {
             Format::Json => jsonc::insert(self, &text, name, fields),
             Format::Toml => toml::insert(self, &text, name, fields),
@@ -47,7 +52,8 @@ impl Table {
         self.verified(edited, expected)
     }
 
-    /// The text with another entry of a name in its place: of two servers, the earlier one gets an equal URI.
+    /// The text with another entry of a name in its place: of two servers, the earlier one gets an
+    /// equal URI.
     fn replaced(&self, text: &str, name: &str, fields: &Fields) -> Option<String> {
         let edited = toml::replace_section(self, text, name, fields)?;
         let mut expected = self.value(text).ok()?;
@@ -73,16 +79,26 @@ impl Table {
         self.verified(edited, expected)
     }
 
-    /// The text with a key of an entry set, or without it. All other keys of the entry stay. Only TOML is edited so.
+    /// The text with a key of an entry set, or without it. All other keys of the entry stay. Only
+    /// TOML is edited so.
     ///
     /// # Errors
     /// As [`Table::insert`], and when there is no such entry.
-    pub fn set(&self, text: &str, name: &str, key: &str, value: Option<&Value>) -> Result<String, EditError> {
+    pub fn set(
+        &self,
+        text: &str,
+        name: &str,
+        key: &str,
+        value: Option<&Value>,
+    ) -> Result<String, EditError> {
         if self.format != Format::Toml {
             return Err(EditError::Unsafe);
         }
         let mut entries = self.entries(text)?.into_iter();
-        let mut entry = entries.find(|entry| entry.name == name).ok_or(EditError::Unsafe)?.value;
+        let mut entry = entries
+            .find(|entry| entry.name == name)
+            .ok_or(EditError::Unsafe)?
+            .value;
         let fields = entry.as_object_mut().ok_or(EditError::Unsafe)?;
         match value {
             Some(value) => drop(fields.insert(key.to_owned(), value.clone())),
@@ -118,7 +134,11 @@ impl Table {
         let mut found = self.value(&edited).map_err(|_| EditError::Unsafe)?;
         prune(&mut expected, &self.path);
         prune(&mut found, &self.path);
-        if found == expected { Ok(edited) } else { Err(EditError::Unsafe) }
+        if found == expected {
+            Ok(edited)
+        } else {
+            Err(EditError::Unsafe)
+        }
     }
 }
 

@@ -69,20 +69,36 @@ impl TextFile {
     /// # Errors
     /// When it cannot be read, is not regular, too long, or not UTF-8.
     pub fn read(path: &Path) -> Result<Self, FileError> {
-        let unreadable = |why: String| FileError::Unreadable { path: path.to_owned(), why };
+        let unreadable = |why: String| FileError::Unreadable {
+            path: path.to_owned(),
+            why,
+        };
         let real = followed(path).map_err(|error| unreadable(error.to_string()))?;
         let Some(bytes) = read_bytes(&real).map_err(|error| unreadable(error.to_string()))? else {
-            return Ok(Self { path: path.to_owned(), real, bytes: None, text: String::new() });
+            return Ok(Self {
+                path: path.to_owned(),
+                real,
+                bytes: None,
+                text: String::new(),
+            });
         };
         let text = match std::str::from_utf8(&bytes) {
             Ok(text) => text.strip_prefix(BOM).unwrap_or(text).to_owned(),
             Err(error) => {
                 let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
                 let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-                return Err(FileError::NotText { path: path.to_owned(), line });
+                return Err(FileError::NotText {
+                    path: path.to_owned(),
+                    line,
+                });
             }
         };
-        Ok(Self { path: path.to_owned(), real, bytes: Some(bytes), text })
+        Ok(Self {
+            path: path.to_owned(),
+            real,
+            bytes: Some(bytes),
+            text,
+        })
     }
 
     /// Path of the file, if its own path leads there by links.
@@ -102,8 +118,13 @@ impl TextFile {
     /// The bytes of the file with another text: its byte order mark stays.
     #[must_use]
     pub fn with_text(&self, text: &str) -> Vec<u8> {
-        let has_mark = self.bytes.as_ref().is_some_and(|bytes| bytes.starts_with(BOM.as_bytes()));
-        [if has_mark { BOM } else { "" }, text].concat().into_bytes()
+        let has_mark = self
+            .bytes
+            .as_ref()
+            .is_some_and(|bytes| bytes.starts_with(BOM.as_bytes()));
+        [if has_mark { BOM } else { "" }, text]
+            .concat()
+            .into_bytes()
     }
 
     /// Replaces the file, or removes it. Links, permissions and the old content survive a failure.
@@ -111,10 +132,14 @@ impl TextFile {
     /// # Errors
     /// When another program changed it since it was read, or it cannot be written.
     pub fn replace(&self, content: Option<&[u8]>) -> Result<(), FileError> {
-        let unwritable =
-            |error: io::Error| FileError::Unwritable { path: self.path.clone(), why: error.to_string() };
+        let unwritable = |error: io::Error| FileError::Unwritable {
+            path: self.path.clone(),
+            why: error.to_string(),
+        };
         if read_bytes(&self.real).map_err(unwritable)? != self.bytes {
-            return Err(FileError::Changed { path: self.path.clone() });
+            return Err(FileError::Changed {
+                path: self.path.clone(),
+            });
         }
         match content {
             Some(content) => write_bytes(&self.real, content).map_err(unwritable),
@@ -144,24 +169,35 @@ pub(crate) fn read_bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) => return Err(error),
     };
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    file.take(FILE_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut bytes)?;
     if bytes.len() > FILE_BYTES_MAX {
-        return Err(io::Error::other(format!("it has more than {FILE_BYTES_MAX} bytes")));
+        return Err(io::Error::other(format!(
+            "it has more than {FILE_BYTES_MAX} bytes"
+        )));
     }
     Ok(Some(bytes))
 }
 
-/// Writes a file beside the old one and moves it there, with the permissions of the old one; a new file is its owner's alone.
+/// Writes a file beside the old one and moves it there, with the permissions of the old one; a new
+/// file is its owner's alone.
 pub(crate) fn write_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("")).to_owned();
     if !folder.as_os_str().is_empty() {
-        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)?;
     }
     let mode = fs::metadata(path).map_or(0o600, |known| known.permissions().mode() & 0o7777);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = folder.join(format!(".{name}.{:016x}.new", u64::from_ne_bytes(random())));
     let written = (|| {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?;
         file.write_all(content)?;
         file.set_permissions(Permissions::from_mode(mode))?;
         file.sync_all()?;

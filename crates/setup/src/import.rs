@@ -10,7 +10,8 @@ use crate::secret::variable_name;
 use crate::server::{Server, Transport, literal};
 use crate::shape::{ClientFormat, Variables};
 
-/// Keys that have no meaning for a gateway, so that nothing is lost without them: what the client shows, allows or remembers.
+/// Keys that have no meaning for a gateway, so that nothing is lost without them: what the client
+/// shows, allows or remembers.
 const SILENT: [&str; 16] = [
     "name",
     "display_name",
@@ -41,12 +42,23 @@ pub struct Imported {
     pub notes: Vec<String>,
 }
 
-/// Whether an entry leads to a gateway of this kind: its name, or a program `portmoot` with `stdio`.
+/// Whether an entry leads to a gateway of this kind: its name, or a program `portmoot` with
+/// `stdio`.
 #[must_use]
 pub fn is_gateway(entry: &TableEntry, shape: &ClientFormat) -> bool {
-    let command = entry.value.get(shape.command).and_then(Value::as_str).unwrap_or_default();
-    let is_program = Path::new(command).file_name().is_some_and(|name| name == "portmoot");
-    let first = entry.value.get("args").and_then(|args| args.get(0)).and_then(Value::as_str);
+    let command = entry
+        .value
+        .get(shape.command)
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let is_program = Path::new(command)
+        .file_name()
+        .is_some_and(|name| name == "portmoot");
+    let first = entry
+        .value
+        .get("args")
+        .and_then(|args| args.get(0))
+        .and_then(Value::as_str);
     entry.name == GATEWAY || (is_program && first == Some("stdio"))
 }
 
@@ -66,10 +78,19 @@ struct Reader<'a> {
 pub fn read(entry: &TableEntry, shape: &ClientFormat, project: &Path) -> Imported {
     let Value::Object(map) = &entry.value else {
         let notes = vec![format!("`{}` is not a table of keys: left out", entry.name)];
-        return Imported { server: None, notes };
+        return Imported {
+            server: None,
+            notes,
+        };
     };
-    let mut reader =
-        Reader { name: &entry.name, map, shape, project, notes: Vec::new(), known: SILENT.to_vec() };
+    let mut reader = Reader {
+        name: &entry.name,
+        map,
+        shape,
+        project,
+        notes: Vec::new(),
+        known: SILENT.to_vec(),
+    };
     let server = reader.server();
     let ignored: Vec<String> = map
         .keys()
@@ -85,7 +106,11 @@ pub fn read(entry: &TableEntry, shape: &ClientFormat, project: &Path) -> Importe
 
 impl Reader<'_> {
     fn server(&mut self) -> Option<Server> {
-        let kind = self.word("type").or_else(|| self.word("transport")).unwrap_or_default().to_lowercase();
+        let kind = self
+            .word("type")
+            .or_else(|| self.word("transport"))
+            .unwrap_or_default()
+            .to_lowercase();
         if BUILT_IN.contains(&kind.as_str()) {
             return None;
         }
@@ -94,15 +119,20 @@ impl Reader<'_> {
         let mut server = Server::new(name, transport);
         let disabled = self.flag("disabled").unwrap_or(false);
         server.enabled = !disabled && self.flag("enabled").unwrap_or(true);
-        let start = self.millis("startup_timeout_sec", 1000).or_else(|| self.millis("startup_timeout_ms", 1));
+        let start = self
+            .millis("startup_timeout_sec", 1000)
+            .or_else(|| self.millis("startup_timeout_ms", 1));
         let unit = if self.shape.timeout_ms { 1 } else { 1000 };
-        let request = self.millis("tool_timeout_sec", 1000).or_else(|| self.millis("timeout", unit));
+        let request = self
+            .millis("tool_timeout_sec", 1000)
+            .or_else(|| self.millis("timeout", unit));
         server.timeouts_ms = [start, request];
         self.extra_variables(&mut server);
         Some(server)
     }
 
-    /// The name in the configuration: white space becomes `-`, and what no name may have is left out.
+    /// The name in the configuration: white space becomes `-`, and what no name may have is left
+    /// out.
     fn own_name(&mut self) -> Option<String> {
         let joined = self.name.split_whitespace().collect::<Vec<_>>().join("-");
         let name = config::free_name(&joined);
@@ -116,7 +146,8 @@ impl Reader<'_> {
             Ok(_) if name != GATEWAY => Some(name),
             Ok(_) => None,
             Err(error) => {
-                self.notes.push(format!("`{}`: {error}: left out", self.name.escape_debug()));
+                self.notes
+                    .push(format!("`{}`: {error}: left out", self.name.escape_debug()));
                 None
             }
         }
@@ -128,15 +159,28 @@ impl Reader<'_> {
         if let Some(inner) = nested {
             let map = inner.clone();
             self.known.push("command");
-            let mut reader = Reader { map: &map, notes: Vec::new(), known: Vec::new(), ..*self };
+            let mut reader = Reader {
+                map: &map,
+                notes: Vec::new(),
+                known: Vec::new(),
+                ..*self
+            };
             let command = reader.text("path");
             let (args, env) = (reader.texts("args"), reader.pairs("env"));
             self.notes.append(&mut reader.notes);
-            return Some(Transport::Command { command: command?, args, env, cwd: None });
+            return Some(Transport::Command {
+                command: command?,
+                args,
+                env,
+                cwd: None,
+            });
         }
         let command = self.text("command").or_else(|| self.text("cmd"));
         let urls = ["httpUrl", "url", "serverUrl", "uri"];
-        let (key, url) = urls.into_iter().find_map(|key| Some((key, self.text(key)?))).unzip();
+        let (key, url) = urls
+            .into_iter()
+            .find_map(|key| Some((key, self.text(key)?)))
+            .unzip();
         let url = url.filter(|url: &String| !url.is_empty());
         match (command.filter(|command| !command.is_empty()), url) {
             (Some(command), _) => {
@@ -152,7 +196,12 @@ impl Reader<'_> {
                     self.known.push("envFile");
                 }
                 let cwd = self.directory(&command);
-                Some(Transport::Command { command, args, env, cwd })
+                Some(Transport::Command {
+                    command,
+                    args,
+                    env,
+                    cwd,
+                })
             }
             (None, Some(url)) => {
                 let mut headers = self.pairs("headers");
@@ -161,16 +210,24 @@ impl Reader<'_> {
                 headers.extend(self.token());
                 self.known.push("envs");
                 let bare = self.shape.bare_url_is_sse && key == Some("url") && kind.is_empty();
-                Some(Transport::Url { url, headers, is_sse: kind == "sse" || bare })
+                Some(Transport::Url {
+                    url,
+                    headers,
+                    is_sse: kind == "sse" || bare,
+                })
             }
             (None, None) => {
-                self.notes.push(format!("`{}` has neither a command nor a URL: left out", self.name));
+                self.notes.push(format!(
+                    "`{}` has neither a command nor a URL: left out",
+                    self.name
+                ));
                 None
             }
         }
     }
 
-    /// A program and the arguments that are written behind it in the same text. `None` if it is not clear where these begin.
+    /// A program and the arguments that are written behind it in the same text. `None` if it is not
+    /// clear where these begin.
     fn program(&mut self, command: String) -> Option<(String, Vec<String>)> {
         let mut words = command.split_whitespace().map(str::to_owned);
         let (Some(program), args) = (words.next(), words.collect::<Vec<_>>()) else {
@@ -187,7 +244,10 @@ impl Reader<'_> {
             ));
             return None;
         }
-        self.notes.push(format!("`{}`: its command is the program `{program}` with arguments", self.name));
+        self.notes.push(format!(
+            "`{}`: its command is the program `{program}` with arguments",
+            self.name
+        ));
         Some((program, args))
     }
 
@@ -201,17 +261,28 @@ impl Reader<'_> {
             None if is_relative(command) => self.project.to_owned(),
             None => return None,
         };
-        self.notes.push(format!("`{}`: it starts in {}", self.name, own.display()));
+        self.notes
+            .push(format!("`{}`: it starts in {}", self.name, own.display()));
         Some(literal(&own.display().to_string()))
     }
 
     /// The headers inside `requestOptions`.
     fn options(&mut self) -> Vec<(String, String)> {
         self.known.push("requestOptions");
-        let Some(inner) = self.map.get("requestOptions").and_then(Value::as_object).cloned() else {
+        let Some(inner) = self
+            .map
+            .get("requestOptions")
+            .and_then(Value::as_object)
+            .cloned()
+        else {
             return Vec::new();
         };
-        let mut reader = Reader { map: &inner, notes: Vec::new(), known: Vec::new(), ..*self };
+        let mut reader = Reader {
+            map: &inner,
+            notes: Vec::new(),
+            known: Vec::new(),
+            ..*self
+        };
         let headers = reader.pairs("headers");
         self.notes.append(&mut reader.notes);
         headers
@@ -221,28 +292,45 @@ impl Reader<'_> {
     fn token(&mut self) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         if let Some(variable) = self.word("bearer_token_env_var") {
-            headers.push(("Authorization".to_owned(), format!("Bearer ${{{variable}}}")));
+            headers.push((
+                "Authorization".to_owned(),
+                format!("Bearer ${{{variable}}}"),
+            ));
         }
         self.known.push("env_http_headers");
         let named = self.map.get("env_http_headers").and_then(Value::as_object);
         for (header, variable) in named.into_iter().flatten() {
-            headers.push((header.clone(), format!("${{{}}}", variable.as_str().unwrap_or_default())));
+            headers.push((
+                header.clone(),
+                format!("${{{}}}", variable.as_str().unwrap_or_default()),
+            ));
         }
         headers
     }
 
     /// Variables that the client passes on by name.
     fn extra_variables(&mut self, server: &mut Server) {
-        for (key, place) in
-            [("env_keys", "is in the client's keyring"), ("env_vars", "comes from the environment")]
-        {
-            let names = self.map.get(key).and_then(Value::as_array).into_iter().flatten();
+        for (key, place) in [
+            ("env_keys", "is in the client's keyring"),
+            ("env_vars", "comes from the environment"),
+        ] {
+            let names = self
+                .map
+                .get(key)
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             for name in names.filter_map(Value::as_str) {
                 if server.pairs().iter().any(|(known, _)| known == name) {
                     continue;
                 }
-                self.notes.push(format!("`{}`: {name} {place}: set it where the gateway starts", self.name));
-                server.pairs().push((name.to_owned(), format!("${{{name}}}")));
+                self.notes.push(format!(
+                    "`{}`: {name} {place}: set it where the gateway starts",
+                    self.name
+                ));
+                server
+                    .pairs()
+                    .push((name.to_owned(), format!("${{{name}}}")));
             }
         }
     }
@@ -264,9 +352,17 @@ impl Reader<'_> {
 
     fn millis(&mut self, key: &'static str, unit: u64) -> Option<u64> {
         self.known.push(key);
-        let number = self.map.get(key).and_then(Value::as_f64).filter(|number| *number > 0.0)?;
+        let number = self
+            .map
+            .get(key)
+            .and_then(Value::as_f64)
+            .filter(|number| *number > 0.0)?;
         // Fractions of a second occur, of a millisecond not.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss
+        )]
         Some((number * unit as f64).ceil() as u64)
     }
 
@@ -278,20 +374,35 @@ impl Reader<'_> {
 
     fn texts(&mut self, key: &'static str) -> Vec<String> {
         self.known.push(key);
-        let items = self.map.get(key).and_then(Value::as_array).into_iter().flatten();
+        let items = self
+            .map
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         let texts: Vec<String> = items.filter_map(plain).collect();
         texts.iter().map(|text| self.translated(text)).collect()
     }
 
     fn pairs(&mut self, key: &'static str) -> Vec<(String, String)> {
         self.known.push(key);
-        let map = self.map.get(key).and_then(Value::as_object).into_iter().flatten();
-        let pairs: Vec<(String, String)> =
-            map.filter_map(|(name, value)| Some((name.clone(), plain(value)?))).collect();
-        pairs.into_iter().map(|(name, value)| (name, self.translated(&value))).collect()
+        let map = self
+            .map
+            .get(key)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten();
+        let pairs: Vec<(String, String)> = map
+            .filter_map(|(name, value)| Some((name.clone(), plain(value)?)))
+            .collect();
+        pairs
+            .into_iter()
+            .map(|(name, value)| (name, self.translated(&value)))
+            .collect()
     }
 
-    /// A text in which what the client expands is what the gateway expands, and all else is not expanded.
+    /// A text in which what the client expands is what the gateway expands, and all else is not
+    /// expanded.
     fn translated(&mut self, text: &str) -> String {
         let variables = self.shape.variables;
         if variables == Variables::None || !text.contains('$') {
@@ -301,17 +412,27 @@ impl Reader<'_> {
         while let Some((before, after)) = rest.split_once('$') {
             out += before;
             let Some(inner) = after.strip_prefix('{') else {
-                let length =
-                    after.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(after.len());
+                let length = after
+                    .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+                    .unwrap_or(after.len());
                 let (name, behind) = after.split_at_checked(length).unwrap_or((after, ""));
                 let is_name = variables == Variables::Dollar && !name.is_empty();
-                out += &if is_name { format!("${{{name}}}") } else { format!("${name}") };
+                out += &if is_name {
+                    format!("${{{name}}}")
+                } else {
+                    format!("${name}")
+                };
                 rest = behind;
                 continue;
             };
-            let (end, length) = if inner.starts_with('{') { ("}}", 2) } else { ("}", 1) };
-            let Some((name, behind)) =
-                inner.find(end).and_then(|at| Some((inner.get(..at)?, inner.get(at + length..)?)))
+            let (end, length) = if inner.starts_with('{') {
+                ("}}", 2)
+            } else {
+                ("}", 1)
+            };
+            let Some((name, behind)) = inner
+                .find(end)
+                .and_then(|at| Some((inner.get(..at)?, inner.get(at + length..)?)))
             else {
                 out += &literal(&format!("${{{inner}"));
                 return out;
@@ -328,7 +449,10 @@ impl Reader<'_> {
         if let Some(inner) = name.strip_prefix("env:") {
             return format!("${{{inner}}}");
         }
-        if let Some(input) = name.strip_prefix("input:").or_else(|| name.strip_prefix("secrets.")) {
+        if let Some(input) = name
+            .strip_prefix("input:")
+            .or_else(|| name.strip_prefix("secrets."))
+        {
             let variable = variable_name(input.rsplit('.').next().unwrap_or(input));
             self.notes.push(format!(
                 "`{}`: the client asks for `{input}`: set {variable} where the gateway starts",
@@ -344,7 +468,10 @@ impl Reader<'_> {
                 format!("${{{name}}}")
             }
             name => {
-                self.notes.push(format!("`{}`: the variable ${{{name}}} is not expanded", self.name));
+                self.notes.push(format!(
+                    "`{}`: the variable ${{{name}}} is not expanded",
+                    self.name
+                ));
                 literal(&format!("${{{name}}}"))
             }
         }
@@ -367,21 +494,43 @@ mod tests {
     use super::*;
 
     fn import(shape: &ClientFormat, value: Value) -> Imported {
-        read(&TableEntry { name: "my server".to_owned(), value }, shape, Path::new("/work"))
+        read(
+            &TableEntry {
+                name: "my server".to_owned(),
+                value,
+            },
+            shape,
+            Path::new("/work"),
+        )
     }
 
     #[test]
     fn variables_are_those_of_the_client() {
         let check = |variables, text: &str, expect: &str| {
-            let shape = ClientFormat { variables, ..ClientFormat::PLAIN };
-            let found = import(&shape, json!({ "command": "x", "args": [text] })).server.unwrap();
-            let Transport::Command { args, .. } = found.transport else { panic!("no command") };
+            let shape = ClientFormat {
+                variables,
+                ..ClientFormat::PLAIN
+            };
+            let found = import(&shape, json!({ "command": "x", "args": [text] }))
+                .server
+                .unwrap();
+            let Transport::Command { args, .. } = found.transport else {
+                panic!("no command")
+            };
             assert_eq!(args, [expect], "{variables:?}: {text}");
         };
         check(Variables::None, "a ${X} $Y $${Z}", "a $${X} $Y $$${Z}");
         check(Variables::Braces, "a ${X:-b} $Y", "a ${X:-b} $Y");
-        check(Variables::Editor, "${env:X}/${workspaceFolder}/${userHome}", "${X}//work/${HOME}");
-        check(Variables::Editor, "${input:my-key} ${other} ${open", "${MY_KEY} $${other} $${open");
+        check(
+            Variables::Editor,
+            "${env:X}/${workspaceFolder}/${userHome}",
+            "${X}//work/${HOME}",
+        );
+        check(
+            Variables::Editor,
+            "${input:my-key} ${other} ${open",
+            "${MY_KEY} $${other} $${open",
+        );
         check(Variables::Dollar, "$X ${Y} $ $$", "${X} ${Y} $ $$");
         check(Variables::Secrets, "${{ secrets.org/A.KEY }}", "${KEY}");
     }
@@ -389,14 +538,21 @@ mod tests {
     #[test]
     fn what_a_gateway_cannot_have_is_named() {
         let check = |value: Value| import(&ClientFormat::PLAIN, value);
-        assert_eq!(check(json!({ "type": "builtin", "name": "developer" })).server, None);
+        assert_eq!(
+            check(json!({ "type": "builtin", "name": "developer" })).server,
+            None
+        );
         assert!(check(json!({ "args": [] })).notes[0].contains("neither a command nor a URL"));
         assert!(check(json!(3)).notes[0].contains("not a table"));
-        let found = check(json!({ "command": "x", "alwaysAllow": ["a"], "sandbox": true, "oauth": {} }));
+        let found =
+            check(json!({ "command": "x", "alwaysAllow": ["a"], "sandbox": true, "oauth": {} }));
         assert_eq!(found.notes, ["`my server`: `oauth`, `sandbox` left out"]);
         assert_eq!(found.server.unwrap().name, "my-server");
         let odd = read(
-            &TableEntry { name: "a\u{202e}b".into(), value: json!({ "command": "x" }) },
+            &TableEntry {
+                name: "a\u{202e}b".into(),
+                value: json!({ "command": "x" }),
+            },
             &ClientFormat::PLAIN,
             Path::new("/"),
         );
@@ -406,22 +562,30 @@ mod tests {
     #[test]
     fn a_command_line_is_a_program_with_arguments_where_that_is_clear() {
         let check = |command: &str| {
-            let found = import(&ClientFormat::PLAIN, json!({ "command": command, "args": ["last"] }));
+            let found = import(
+                &ClientFormat::PLAIN,
+                json!({ "command": command, "args": ["last"] }),
+            );
             let transport = found.server.map(|server| server.transport);
             (transport, found.notes.len())
         };
         for (command, expect) in [
             ("npx", Some(("npx", vec!["last"], 0))),
-            ("npx -y foo --bar", Some(("npx", vec!["-y", "foo", "--bar", "last"], 1))),
+            (
+                "npx -y foo --bar",
+                Some(("npx", vec!["-y", "foo", "--bar", "last"], 1)),
+            ),
             ("/bin/sh -x", Some(("/bin/sh", vec!["-x", "last"], 1))),
             ("/no/such/My App/run", None),
             ("npx -y 'a b'", None),
         ] {
             let (transport, notes) = check(command);
             let found = match &transport {
-                Some(Transport::Command { command, args, .. }) => {
-                    Some((command.as_str(), args.iter().map(String::as_str).collect(), notes))
-                }
+                Some(Transport::Command { command, args, .. }) => Some((
+                    command.as_str(),
+                    args.iter().map(String::as_str).collect(),
+                    notes,
+                )),
                 _ => None,
             };
             assert_eq!(found, expect, "{command}");
@@ -439,10 +603,17 @@ mod tests {
             ("locals", "locals"),
             ("地图mcp", "地图mcp"),
         ] {
-            let entry = TableEntry { name: written.to_owned(), value: json!({ "command": "x" }) };
+            let entry = TableEntry {
+                name: written.to_owned(),
+                value: json!({ "command": "x" }),
+            };
             let found = read(&entry, &ClientFormat::PLAIN, Path::new("/"));
             assert_eq!(found.server.unwrap().name, expect);
-            assert_eq!(found.notes.len(), usize::from(written != expect), "{written}");
+            assert_eq!(
+                found.notes.len(),
+                usize::from(written != expect),
+                "{written}"
+            );
         }
     }
 
@@ -455,7 +626,10 @@ mod tests {
             (json!({ "command": "x", "disabled": true }), false),
         ] {
             assert_eq!(
-                import(&ClientFormat::PLAIN, value.clone()).server.unwrap().enabled,
+                import(&ClientFormat::PLAIN, value.clone())
+                    .server
+                    .unwrap()
+                    .enabled,
                 enabled,
                 "{value}"
             );

@@ -1,6 +1,8 @@
-//! Set-up without an editor: plans of changes to clients' files and to `portmoot.toml`. It asks and prints nothing: the commands do.
+//! Set-up without an editor: plans of changes to clients' files and to `portmoot.toml`. It asks and
+//! prints nothing: the commands do.
 //!
-//! A plan names the file, has the difference to show, and is made only if no other program changed the file meanwhile.
+//! A plan names the file, has the difference to show, and is made only if no other program changed
+//! the file meanwhile.
 
 mod catalog;
 mod change;
@@ -24,7 +26,9 @@ pub use edit::{EditError, Fields, Format, Table, TableEntry};
 pub use files::{FILE_BYTES_MAX, FileError, TextFile};
 pub use import::{Imported, is_gateway, read};
 pub use merge::{ClientServers, Merge, Merged, found, merge, write};
-pub use own::{SCHEMA_FILE, add, check_name, entries, first, is_same, new_problems, put, remove, section};
+pub use own::{
+    SCHEMA_FILE, add, check_name, entries, first, is_same, new_problems, put, remove, section,
+};
 pub use secret::is_secret;
 pub use server::{Server, Transport, literal};
 pub use shape::{ClientFormat, Gateway, endpoint};

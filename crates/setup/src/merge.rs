@@ -60,16 +60,29 @@ pub fn found(
     }
     if entries.len() > CLIENT_SERVERS_MAX {
         let path = file.path.display().to_string();
-        return Err(SetupError::TooMany { path, count: entries.len() });
+        return Err(SetupError::TooMany {
+            path,
+            count: entries.len(),
+        });
     }
     let (mut servers, mut notes): (Vec<Server>, Vec<String>) = (Vec::new(), Vec::new());
-    for entry in entries.iter().filter(|entry| !is_gateway(entry, &spot.shape)) {
+    for entry in entries
+        .iter()
+        .filter(|entry| !is_gateway(entry, &spot.shape))
+    {
         let imported = read(entry, &spot.shape, at.project);
         notes.extend(imported.notes);
-        let new = imported.server.filter(|one| !servers.iter().any(|known| known.name == one.name));
+        let new = imported
+            .server
+            .filter(|one| !servers.iter().any(|known| known.name == one.name));
         servers.extend(new);
     }
-    Ok(ClientServers { client, file, servers, notes })
+    Ok(ClientServers {
+        client,
+        file,
+        servers,
+        notes,
+    })
 }
 
 /// Plans a configuration file with a client's servers.
@@ -81,7 +94,11 @@ pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<Merged,
     let (mut new, mut there, mut notes) = (Vec::new(), Vec::new(), found.notes);
     let mut kept = Vec::new();
     for mut server in found.servers {
-        let variables = if how.hide_secrets { server.hide_secrets() } else { Vec::new() };
+        let variables = if how.hide_secrets {
+            server.hide_secrets()
+        } else {
+            Vec::new()
+        };
         let name = server.name.clone();
         let same = known.iter().find(|entry| entry.name == name);
         if same.is_some_and(|entry| own::is_same(entry, &server)) {
@@ -90,7 +107,9 @@ pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<Merged,
         }
         if same.is_some() && !how.replace {
             let path = file.path.display();
-            notes.push(format!("`{name}`: {path} has another server of this name, which stays"));
+            notes.push(format!(
+                "`{name}`: {path} has another server of this name, which stays"
+            ));
             continue;
         }
         let path = found.file.path.display();
@@ -108,18 +127,33 @@ pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<Merged,
         ));
     }
     // A file without anything new stays as it is, or absent.
-    let change = if new.is_empty() { Change::none(file) } else { own::add(file, &new)? };
+    let change = if new.is_empty() {
+        Change::none(file)
+    } else {
+        own::add(file, &new)?
+    };
     let names = new.into_iter().map(|server| server.name).collect();
-    Ok(Merged { change, names, there, notes })
+    Ok(Merged {
+        change,
+        names,
+        there,
+        notes,
+    })
 }
 
-/// Writes a changed configuration file; beside a new one, the schema for editors, which is made anew each time.
+/// Writes a changed configuration file; beside a new one, the schema for editors, which is made
+/// anew each time.
 ///
 /// # Errors
 /// When another program changed a file meanwhile, or it cannot be written.
 pub fn write(change: &Change, schema: &str) -> Result<(), FileError> {
     if !change.file.exists() {
-        let path = change.file.path.parent().unwrap_or(Path::new("")).join(SCHEMA_FILE);
+        let path = change
+            .file
+            .path
+            .parent()
+            .unwrap_or(Path::new(""))
+            .join(SCHEMA_FILE);
         Change::text(TextFile::read(&path)?, schema).make()?;
     }
     change.make()

@@ -28,7 +28,10 @@ pub fn entries(file: &TextFile) -> Result<Vec<TableEntry>, SetupError> {
 /// Whether an entry is the same server.
 #[must_use]
 pub fn is_same(entry: &TableEntry, server: &Server) -> bool {
-    let fields = server.fields().into_iter().collect::<serde_json::Map<_, _>>();
+    let fields = server
+        .fields()
+        .into_iter()
+        .collect::<serde_json::Map<_, _>>();
     entry.value == serde_json::Value::Object(fields)
 }
 
@@ -46,9 +49,10 @@ pub fn check_name(name: &str) -> Result<(), String> {
     match ParticipantId::new(name) {
         Ok(_) if name == GATEWAY => Err("the gateway uses it itself".to_owned()),
         Ok(_) => Ok(()),
-        Err(IdError::Character) => {
-            Err(format!("{}: use letters, digits, `-`, `_` and `.`", IdError::Character))
-        }
+        Err(IdError::Character) => Err(format!(
+            "{}: use letters, digits, `-`, `_` and `.`",
+            IdError::Character
+        )),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -64,27 +68,41 @@ pub fn new_problems(change: &Change, env: &dyn Fn(&str) -> Option<String>) -> Ve
     problems
 }
 
-/// Plans a file with a server that has these keys; it replaces one of its name. A file that is not there begins with comments.
+/// Plans a file with a server that has these keys; it replaces one of its name. A file that is not
+/// there begins with comments.
 ///
 /// # Errors
 /// When the file is broken or cannot be edited.
 pub fn put(file: TextFile, name: &str, fields: &Fields) -> Result<Change, SetupError> {
-    let text = if file.exists() { file.text.clone() } else { first() };
+    let text = if file.exists() {
+        file.text.clone()
+    } else {
+        first()
+    };
     let snippet = || Some(servers().snippet(name, fields));
     let text = edited(&file, servers().insert(&text, name, fields), snippet)?;
     Ok(Change::text(file, &text))
 }
 
-/// Plans a file with these servers; each replaces one of its name. A file that is not there begins with comments.
+/// Plans a file with these servers; each replaces one of its name. A file that is not there begins
+/// with comments.
 ///
 /// # Errors
 /// When the file is broken or cannot be edited.
 pub fn add(file: TextFile, added: &[Server]) -> Result<Change, SetupError> {
-    let mut text = if file.exists() { file.text.clone() } else { first() };
+    let mut text = if file.exists() {
+        file.text.clone()
+    } else {
+        first()
+    };
     for server in added {
         let fields = server.fields();
         let snippet = || Some(section(server));
-        text = edited(&file, servers().insert(&text, &server.name, &fields), snippet)?;
+        text = edited(
+            &file,
+            servers().insert(&text, &server.name, &fields),
+            snippet,
+        )?;
     }
     Ok(Change::text(file, &text))
 }

@@ -16,7 +16,17 @@ const NAMES: [&str; 12] = [
     "COOKIE",
 ];
 /// Beginnings of well-known tokens.
-const TOKENS: [&str; 9] = ["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "eyJ"];
+const TOKENS: [&str; 9] = [
+    "sk-",
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "eyJ",
+];
 /// Text that is shown instead of a secret.
 const HIDDEN: &str = "(hidden)";
 
@@ -31,18 +41,35 @@ fn names_secret(name: &str) -> bool {
 /// Whether a variable or header holds a secret, and not a reference to one.
 #[must_use]
 pub fn is_secret(name: &str, value: &str) -> bool {
-    let is_token = TOKENS.iter().any(|start| value.starts_with(start) && value.len() > 16);
-    !value.is_empty() && !value.replace("$${", "").contains("${") && (names_secret(name) || is_token)
+    let is_token = TOKENS
+        .iter()
+        .any(|start| value.starts_with(start) && value.len() > 16);
+    !value.is_empty()
+        && !value.replace("$${", "").contains("${")
+        && (names_secret(name) || is_token)
 }
 
 /// The name of an environment variable for a text.
 pub(crate) fn variable_name(text: &str) -> String {
-    let name: String =
-        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
-    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+    let name: String = text
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        format!("_{name}")
+    } else {
+        name
+    }
 }
 
-/// A line of a configuration file without the secrets in it: values of keys that name one, and well-known tokens.
+/// A line of a configuration file without the secrets in it: values of keys that name one, and
+/// well-known tokens.
 pub(crate) fn hidden(line: &str) -> String {
     let (mut out, mut rest, mut key) = (String::new(), line, String::new());
     loop {
@@ -59,7 +86,11 @@ pub(crate) fn hidden(line: &str) -> String {
         let is_key = after.trim_start().starts_with([':', '=']);
         if is_value && !is_key && is_secret(&key, text) && !matches!(text, "true" | "false") {
             // A value without quotes reaches to the end of the line.
-            let (length, quote) = if is_plain { (word.len() + after.len(), "") } else { (word.len(), "\"") };
+            let (length, quote) = if is_plain {
+                (word.len() + after.len(), "")
+            } else {
+                (word.len(), "\"")
+            };
             out += &format!("{quote}{HIDDEN}{quote}");
             rest = rest.get(before.len() + length..).unwrap_or_default();
             key.clear();
@@ -102,13 +133,31 @@ mod tests {
     #[test]
     fn secrets_of_a_line_are_hidden() {
         let check = |line: &str, expect: &str| assert_eq!(hidden(line), expect);
-        check(r#"  "GITHUB_TOKEN": "ghp_abc", "MODE": "x""#, r#"  "GITHUB_TOKEN": "(hidden)", "MODE": "x""#);
-        check(r#"env = { A = "1", API_KEY = "a\"b" }"#, r#"env = { A = "1", API_KEY = "(hidden)" }"#);
+        check(
+            r#"  "GITHUB_TOKEN": "ghp_abc", "MODE": "x""#,
+            r#"  "GITHUB_TOKEN": "(hidden)", "MODE": "x""#,
+        );
+        check(
+            r#"env = { A = "1", API_KEY = "a\"b" }"#,
+            r#"env = { A = "1", API_KEY = "(hidden)" }"#,
+        );
         check("    API_KEY: abc def # x", "    API_KEY: (hidden)");
-        check(r#""Authorization": "Bearer ${TOKEN}""#, r#""Authorization": "Bearer ${TOKEN}""#);
-        check(r#""Authorization": "Bearer abc""#, r#""Authorization": "(hidden)""#);
-        check(r#""args": ["--key", "ghp_0123456789abcdef"]"#, r#""args": ["--key", (hidden)]"#);
-        check(r#""apiKeySet": true, "token": "#, r#""apiKeySet": true, "token": "#);
+        check(
+            r#""Authorization": "Bearer ${TOKEN}""#,
+            r#""Authorization": "Bearer ${TOKEN}""#,
+        );
+        check(
+            r#""Authorization": "Bearer abc""#,
+            r#""Authorization": "(hidden)""#,
+        );
+        check(
+            r#""args": ["--key", "ghp_0123456789abcdef"]"#,
+            r#""args": ["--key", (hidden)]"#,
+        );
+        check(
+            r#""apiKeySet": true, "token": "#,
+            r#""apiKeySet": true, "token": "#,
+        );
         check("# a token: see below", "# a token: (hidden)");
         check("é [servers.x] é", "é [servers.x] é");
     }

@@ -78,7 +78,12 @@ impl Server {
         let mut fields: Fields = Vec::new();
         let mut add = |key: &str, value: Value| fields.push((key.to_owned(), value));
         match &self.transport {
-            Transport::Command { command, args, env, cwd } => {
+            Transport::Command {
+                command,
+                args,
+                env,
+                cwd,
+            } => {
                 add("command", command.as_str().into());
                 if !args.is_empty() {
                     add("args", args.clone().into());
@@ -90,7 +95,11 @@ impl Server {
                     add("env", table(env));
                 }
             }
-            Transport::Url { url, headers, is_sse } => {
+            Transport::Url {
+                url,
+                headers,
+                is_sse,
+            } => {
                 if *is_sse {
                     add("type", "sse".into());
                 }
@@ -99,7 +108,12 @@ impl Server {
                     add("headers", table(headers));
                 }
             }
-            Transport::OpenApi { description, url, headers, query } => {
+            Transport::OpenApi {
+                description,
+                url,
+                headers,
+                query,
+            } => {
                 add("openapi", description.as_str().into());
                 if let Some(url) = url {
                     add("url", url.as_str().into());
@@ -120,7 +134,10 @@ impl Server {
         if !self.enabled {
             add("enabled", false.into());
         }
-        for (key, time) in ["start_timeout", "request_timeout"].into_iter().zip(self.timeouts_ms) {
+        for (key, time) in ["start_timeout", "request_timeout"]
+            .into_iter()
+            .zip(self.timeouts_ms)
+        {
             if let Some(time) = time {
                 add(key, duration(time).into());
             }
@@ -151,15 +168,20 @@ impl Server {
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
         let mut copy = self.clone();
-        let secret = copy.values().filter(|(_, (name, value))| is_secret(name, value));
+        let secret = copy
+            .values()
+            .filter(|(_, (name, value))| is_secret(name, value));
         secret.map(|(_, (name, _))| name.clone()).collect()
     }
 
-    /// The option of `portmoot add` that gives the first secret as a reference to an environment variable; `None` without a secret.
+    /// The option of `portmoot add` that gives the first secret as a reference to an environment
+    /// variable; `None` without a secret.
     #[must_use]
     pub fn referring_option(&self) -> Option<String> {
         let mut copy = self.clone();
-        let first = copy.values().position(|(_, (name, value))| is_secret(name, value))?;
+        let first = copy
+            .values()
+            .position(|(_, (name, value))| is_secret(name, value))?;
         copy.hide_secrets();
         let (given, (name, value)) = copy.values().nth(first)?;
         Some(match given {
@@ -178,8 +200,15 @@ impl Server {
                 continue;
             }
             let is_env = given == Given::Env;
-            let variable = variable_name(&if is_env { name.clone() } else { format!("{server}_{name}") });
-            let scheme = value.split_once(' ').map(|(scheme, _)| scheme).filter(|_| given == Given::Header);
+            let variable = variable_name(&if is_env {
+                name.clone()
+            } else {
+                format!("{server}_{name}")
+            });
+            let scheme = value
+                .split_once(' ')
+                .map(|(scheme, _)| scheme)
+                .filter(|_| given == Given::Header);
             *value = match scheme {
                 Some(scheme) => format!("{scheme} ${{{variable}}}"),
                 None => format!("${{{variable}}}"),
@@ -199,12 +228,18 @@ enum Given {
 }
 
 fn table(pairs: &[(String, String)]) -> Value {
-    let pairs = pairs.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+    let pairs = pairs
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::from(value.as_str())));
     Value::Object(pairs.collect::<Map<_, _>>())
 }
 
 fn duration(ms: u64) -> String {
-    if ms.is_multiple_of(1000) { format!("{}s", ms / 1000) } else { format!("{ms}ms") }
+    if ms.is_multiple_of(1000) {
+        format!("{}s", ms / 1000)
+    } else {
+        format!("{ms}ms")
+    }
 }
 
 /// A text that the gateway does not expand.

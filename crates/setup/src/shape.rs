@@ -49,7 +49,12 @@ pub(crate) enum Variables {
 }
 
 impl Http {
-    pub(crate) const PLAIN: Self = Self { url: "url", headers: "headers", kind: None, in_options: false };
+    pub(crate) const PLAIN: Self = Self {
+        url: "url",
+        headers: "headers",
+        kind: None,
+        in_options: false,
+    };
 }
 
 impl ClientFormat {
@@ -134,12 +139,18 @@ impl Gateway {
 pub fn endpoint(url: &str, topic: Option<&str>) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let path = if path.trim_matches('/').is_empty() { "mcp" } else { path.trim_end_matches('/') };
+    let path = if path.trim_matches('/').is_empty() {
+        "mcp"
+    } else {
+        path.trim_end_matches('/')
+    };
     let topic = topic.map_or(String::new(), |topic| format!("/{topic}"));
     format!("{scheme}://{host}/{path}{topic}")
 }
 
 fn object(pairs: &[(String, String)]) -> Value {
-    let pairs = pairs.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+    let pairs = pairs
+        .iter()
+        .map(|(name, value)| (name.clone(), Value::from(value.as_str())));
     Value::Object(pairs.collect::<Map<_, _>>())
 }

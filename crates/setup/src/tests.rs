@@ -7,9 +7,10 @@ use crate::*;
 /// The sample file of a client, as its page shows one, with what users add.
 fn sample(client: &Client, scope: Scope) -> (&'static str, &'static str) {
     match (client.id, scope) {
-        ("claude-desktop", _) => {
-            ("claude_desktop_config.json", include_str!("tests/files/claude_desktop_config.json"))
-        }
+        ("claude-desktop", _) => (
+            "claude_desktop_config.json",
+            include_str!("tests/files/claude_desktop_config.json"),
+        ),
         ("claude-code", Scope::User) => (".claude.json", include_str!("tests/files/claude.json")),
         ("claude-code", Scope::Project) => (".mcp.json", include_str!("tests/files/mcp.json")),
         ("cursor", _) => ("mcp.json", include_str!("tests/files/cursor.json")),
@@ -19,7 +20,10 @@ fn sample(client: &Client, scope: Scope) -> (&'static str, &'static str) {
         ("codex", _) => ("config.toml", include_str!("tests/files/codex.toml")),
         ("zed", _) => ("settings.json", include_str!("tests/files/zed.json")),
         ("goose", _) => ("config.yaml", include_str!("tests/files/goose.yaml")),
-        ("cline", _) => ("cline_mcp_settings.json", include_str!("tests/files/cline.json")),
+        ("cline", _) => (
+            "cline_mcp_settings.json",
+            include_str!("tests/files/cline.json"),
+        ),
         ("lm-studio", _) => ("mcp.json", include_str!("tests/files/lmstudio.json")),
         ("continue", Scope::User) => ("config.yaml", include_str!("tests/files/continue.yaml")),
         ("continue", Scope::Project) => ("mcp.json", include_str!("tests/files/mcp.json")),
@@ -32,14 +36,21 @@ fn nothing(_: &str) -> Option<String> {
 }
 
 fn surroundings<'a>(os: Os, home: &'a Path) -> Surroundings<'a> {
-    Surroundings { os, home, project: Path::new("/home/me/work"), env: &nothing }
+    Surroundings {
+        os,
+        home,
+        project: Path::new("/home/me/work"),
+        env: &nothing,
+    }
 }
 
 /// All files of all clients.
 fn spots<'a>(at: &Surroundings<'a>) -> Vec<(&'static Client, Scope, Spot)> {
-    let scopes = |client: &'static Client| [Scope::User, Scope::Project].map(|scope| (client, scope));
+    let scopes =
+        |client: &'static Client| [Scope::User, Scope::Project].map(|scope| (client, scope));
     let all = CLIENTS.iter().flat_map(scopes);
-    all.filter_map(|(client, scope)| Some((client, scope, client.spot(scope, at)?))).collect()
+    all.filter_map(|(client, scope)| Some((client, scope, client.spot(scope, at)?)))
+        .collect()
 }
 
 fn gateway() -> Gateway {
@@ -88,7 +99,10 @@ fn places_follow_the_variables_of_the_clients() {
         "CLINE_MCP_SETTINGS_PATH" => Some("/cline.json".to_owned()),
         _ => None,
     };
-    let at = Surroundings { env: &env, ..surroundings(Os::Linux, Path::new("/home/me")) };
+    let at = Surroundings {
+        env: &env,
+        ..surroundings(Os::Linux, Path::new("/home/me"))
+    };
     for (id, file) in [
         ("codex", "/codex/config.toml"),
         ("claude-code", "/claude/.claude.json"),
@@ -97,7 +111,11 @@ fn places_follow_the_variables_of_the_clients() {
         ("zed", "/xdg/zed/settings.json"),
         ("goose", "/xdg/goose/config.yaml"),
     ] {
-        assert_eq!(client(id).unwrap().spot(Scope::User, &at).unwrap().file, PathBuf::from(file), "{id}");
+        assert_eq!(
+            client(id).unwrap().spot(Scope::User, &at).unwrap().file,
+            PathBuf::from(file),
+            "{id}"
+        );
     }
 }
 
@@ -107,14 +125,26 @@ fn servers_of_every_client_are_imported() {
     let mut shown = String::new();
     for (client, scope, spot) in spots(&at) {
         let (_, text) = sample(client, scope);
-        let entries = spot.table.entries(text).unwrap_or_else(|why| panic!("{}: {why}", client.id));
-        let others = spot.others.iter().flat_map(|table| table.entries(text).unwrap());
+        let entries = spot
+            .table
+            .entries(text)
+            .unwrap_or_else(|why| panic!("{}: {why}", client.id));
+        let others = spot
+            .others
+            .iter()
+            .flat_map(|table| table.entries(text).unwrap());
         shown += &format!("# {} {scope:?}\n", client.id);
         for entry in entries.into_iter().chain(others) {
             assert!(!is_gateway(&entry, &spot.shape), "{}", entry.name);
             let imported = read(&entry, &spot.shape, at.project);
-            shown += &imported.server.map(|server| section(&server)).unwrap_or_default();
-            imported.notes.iter().for_each(|note| shown += &format!("# note: {note}\n"));
+            shown += &imported
+                .server
+                .map(|server| section(&server))
+                .unwrap_or_default();
+            imported
+                .notes
+                .iter()
+                .for_each(|note| shown += &format!("# note: {note}\n"));
         }
     }
     insta::assert_snapshot!(shown);
@@ -128,17 +158,26 @@ fn every_client_is_connected_in_its_own_form() {
     let url = Gateway {
         url: Some("http://127.0.0.1:7070/mcp".into()),
         headers: vec![("Authorization".into(), "Bearer ${PORTMOOT_TOKEN}".into())],
-        args: vec!["stdio".into(), "--url".into(), "http://127.0.0.1:7070/mcp".into()],
+        args: vec![
+            "stdio".into(),
+            "--url".into(),
+            "http://127.0.0.1:7070/mcp".into(),
+        ],
         ..gateway()
     };
     let mut shown = String::new();
     for (client, scope, spot) in spots(&at) {
         let (name, text) = sample(client, scope);
         for (what, gateway) in [("command", gateway()), ("url", url.clone())] {
-            let file = dir.path().join(format!("{}-{scope:?}-{what}/{name}", client.id));
+            let file = dir
+                .path()
+                .join(format!("{}-{scope:?}-{what}/{name}", client.id));
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(&file, text).unwrap();
-            let spot = Spot { file: file.clone(), ..spot.clone() };
+            let spot = Spot {
+                file: file.clone(),
+                ..spot.clone()
+            };
             let plan = connect(client, &spot, ("portmoot", &gateway), &[], &copies).unwrap();
             plan.make().unwrap();
             assert_eq!(connected(&spot).unwrap(), ["portmoot"], "{}", client.id);
@@ -152,13 +191,30 @@ fn every_client_is_connected_in_its_own_form() {
             let end = disconnect(&spot, &copies).unwrap();
             assert!(end.is_restored, "{}", client.id);
             end.make().unwrap();
-            assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "{}", client.id);
+            assert_eq!(
+                std::fs::read_to_string(&file).unwrap(),
+                text,
+                "{}",
+                client.id
+            );
             // Without the copy, the edit alone gives the same.
-            let edited =
-                spot.table.insert(text, "portmoot", &gateway.fields("portmoot", &spot.shape)).unwrap();
-            assert_eq!(spot.table.remove(&edited, "portmoot").unwrap(), text, "{}", client.id);
+            let edited = spot
+                .table
+                .insert(text, "portmoot", &gateway.fields("portmoot", &spot.shape))
+                .unwrap();
+            assert_eq!(
+                spot.table.remove(&edited, "portmoot").unwrap(),
+                text,
+                "{}",
+                client.id
+            );
         }
     }
     insta::assert_snapshot!(shown);
-    assert_eq!(std::fs::read_dir(dir.path().join("state/clients")).unwrap().count(), 0);
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("state/clients"))
+            .unwrap()
+            .count(),
+        0
+    );
 }

@@ -1,4 +1,5 @@
-//! Clients: configured ones, those that publish a document about themselves, and those that registered themselves.
+//! Clients: configured ones, those that publish a document about themselves, and those that
+//! registered themselves.
 
 use access::login::{Clients, ConfiguredClient, LoginConfig};
 use auth::{SealKey, Sealer};
@@ -13,7 +14,8 @@ use crate::redirect;
 
 /// Prefix of the id of a client that registered itself.
 pub const CLIENT_PREFIX: &str = "pm_cl_";
-/// The longest id of a client, in bytes: one that registered itself with the most and longest redirect URIs has it.
+/// The longest id of a client, in bytes: one that registered itself with the most and longest
+/// redirect URIs has it.
 pub const CLIENT_ID_BYTES_MAX: usize = 32 * 1024;
 /// The longest name of a client, in characters. The rest is cut off.
 pub const CLIENT_NAME_CHARS_MAX: usize = 64;
@@ -68,7 +70,8 @@ pub enum UnknownClient {
     /// Its document cannot be used.
     #[error("the client's document cannot be used: {0}")]
     Document(String),
-    /// Its document cannot be fetched. Why is for operators: it may name addresses of the network that the gateway runs in.
+    /// Its document cannot be fetched. Why is for operators: it may name addresses of the network
+    /// that the gateway runs in.
     #[error("the client's document cannot be fetched")]
     Fetch(DialError),
 }
@@ -98,7 +101,8 @@ struct Sealed {
 pub struct ClientIds(Sealer);
 
 impl ClientIds {
-    /// With the key of the authorization server, so that ids are good for as long as the data directory.
+    /// With the key of the authorization server, so that ids are good for as long as the data
+    /// directory.
     #[must_use]
     pub fn new(key: &SealKey) -> Self {
         Self(Sealer::new(key, None))
@@ -107,15 +111,32 @@ impl ClientIds {
     /// The id of a client with this name and these redirect URIs. `nonce` is 24 fresh random bytes.
     #[must_use]
     pub fn seal(&self, name: &str, redirect_uris: &[String], nonce: [u8; 24]) -> String {
-        let sealed = Sealed { name: name.to_owned(), redirect_uris: redirect_uris.to_vec() };
+        let sealed = Sealed {
+            name: name.to_owned(),
+            redirect_uris: redirect_uris.to_vec(),
+        };
         let state = serde_json::to_vec(&sealed).unwrap_or_default();
-        format!("{CLIENT_PREFIX}{}", self.0.seal(PURPOSE, "", u64::MAX, nonce, &state))
+        format!(
+            "{CLIENT_PREFIX}{}",
+            self.0.seal(PURPOSE, "", u64::MAX, nonce, &state)
+        )
     }
 
     fn open(&self, id: &str) -> Option<Client> {
-        let state = self.0.open(PURPOSE, "", 0, id.strip_prefix(CLIENT_PREFIX)?).ok()?;
-        let Sealed { name, redirect_uris } = serde_json::from_slice(&state).ok()?;
-        Some(Client { id: id.to_owned(), name, standing: ClientTrust::Registered, redirect_uris })
+        let state = self
+            .0
+            .open(PURPOSE, "", 0, id.strip_prefix(CLIENT_PREFIX)?)
+            .ok()?;
+        let Sealed {
+            name,
+            redirect_uris,
+        } = serde_json::from_slice(&state).ok()?;
+        Some(Client {
+            id: id.to_owned(),
+            name,
+            standing: ClientTrust::Registered,
+            redirect_uris,
+        })
     }
 }
 
@@ -135,7 +156,9 @@ pub fn look_up(id: &str, login: &LoginConfig, ids: &ClientIds) -> Result<Lookup,
             return Err(UnknownClient::NotAccepted);
         }
         // The operator may have changed the list since.
-        client.redirect_uris.retain(|uri| redirect::destination(uri, &login.private_redirects).is_ok());
+        client
+            .redirect_uris
+            .retain(|uri| redirect::destination(uri, &login.private_redirects).is_ok());
         return Ok(Lookup::Found(client));
     }
     let url = document_url(id).ok_or(UnknownClient::Unknown)?;
@@ -148,7 +171,12 @@ pub fn look_up(id: &str, login: &LoginConfig, ids: &ClientIds) -> Result<Lookup,
 
 fn of_config(one: &ConfiguredClient) -> Client {
     let (id, name) = (one.id.clone(), one.name.clone());
-    Client { id, name, standing: ClientTrust::Configured, redirect_uris: one.redirect_uris.clone() }
+    Client {
+        id,
+        name,
+        standing: ClientTrust::Configured,
+        redirect_uris: one.redirect_uris.clone(),
+    }
 }
 
 /// Whether a document is on a trusted host, on the port of https.
@@ -158,8 +186,9 @@ pub fn is_trusted(url: &Url, login: &LoginConfig) -> bool {
     url.port().is_none() && login.trusted_hosts.iter().any(|known| known == host)
 }
 
-/// The URL of a client's document, if an id is one: https with a path, spelled as a parser spells it, without credentials, query,
-/// fragment and dot segments (draft-ietf-oauth-client-id-metadata-document-00, section 3).
+/// The URL of a client's document, if an id is one: https with a path, spelled as a parser spells
+/// it, without credentials, query, fragment and dot segments
+/// (draft-ietf-oauth-client-id-metadata-document-00, section 3).
 #[must_use]
 pub fn document_url(id: &str) -> Option<Url> {
     let url = oauth::dialer::parse_url(id).ok()?;
@@ -177,7 +206,11 @@ pub fn digest(id: &str) -> String {
 #[must_use]
 pub fn safe_name(name: &str) -> String {
     let shown = |one: &char| !visible::is_hidden(*one) && *one != '\u{fffd}';
-    let kept: String = name.chars().filter(shown).take(CLIENT_NAME_CHARS_MAX).collect();
+    let kept: String = name
+        .chars()
+        .filter(shown)
+        .take(CLIENT_NAME_CHARS_MAX)
+        .collect();
     kept.trim().to_owned()
 }
 
@@ -186,7 +219,9 @@ impl Client {
     #[must_use]
     pub fn uri(&self) -> Option<&str> {
         match self.standing {
-            ClientTrust::Configured | ClientTrust::Verified | ClientTrust::Document => Some(&self.id),
+            ClientTrust::Configured | ClientTrust::Verified | ClientTrust::Document => {
+                Some(&self.id)
+            }
             ClientTrust::Registered => None,
         }
     }
@@ -201,12 +236,15 @@ impl Client {
         }
     }
 
-    /// The redirect URI of a request: one that is registered, or the only one if the request names none and it is not on loopback.
+    /// The redirect URI of a request: one that is registered, or the only one if the request names
+    /// none and it is not on loopback.
     #[must_use]
     pub fn redirect_uri(&self, requested: Option<&str>) -> Option<String> {
         match (requested, self.redirect_uris.as_slice()) {
             (Some(requested), registered) => {
-                let found = registered.iter().any(|known| redirect::matches(known, requested));
+                let found = registered
+                    .iter()
+                    .any(|known| redirect::matches(known, requested));
                 found.then(|| requested.to_owned())
             }
             (None, [only]) if !only.starts_with("http://") => Some(only.clone()),
@@ -225,17 +263,26 @@ mod tests {
 
     #[test]
     fn clients_are_found_by_what_their_ids_are() {
-        let sealed =
-            ids().seal("Editor", &["http://127.0.0.1/cb".to_owned(), "vscode://x".to_owned()], [2; 24]);
+        let sealed = ids().seal(
+            "Editor",
+            &["http://127.0.0.1/cb".to_owned(), "vscode://x".to_owned()],
+            [2; 24],
+        );
         let foreign = ClientIds::new(&[9; 32]).seal("Editor", &[], [2; 24]);
         let desk = ConfiguredClient {
             id: "desk".into(),
             name: "Desk".into(),
             redirect_uris: vec!["http://127.0.0.1/callback".into()],
         };
-        let login =
-            |clients| LoginConfig { clients, configured: vec![desk.clone()], ..LoginConfig::default() };
-        let (trusted, other) = ("https://claude.ai/oauth/metadata", "https://app.example/client.json");
+        let login = |clients| LoginConfig {
+            clients,
+            configured: vec![desk.clone()],
+            ..LoginConfig::default()
+        };
+        let (trusted, other) = (
+            "https://claude.ai/oauth/metadata",
+            "https://app.example/client.json",
+        );
         use UnknownClient as U;
         for (clients, id, expect) in [
             (Clients::Any, "desk", Ok("Desk")),
@@ -248,8 +295,16 @@ mod tests {
             (Clients::Any, other, Ok(other)),
             (Clients::Trusted, trusted, Ok(trusted)),
             (Clients::Trusted, other, Err(U::NotAccepted)),
-            (Clients::Trusted, "https://claude.ai:8443/x", Err(U::NotAccepted)),
-            (Clients::Trusted, "https://claude.ai.evil.example/x", Err(U::NotAccepted)),
+            (
+                Clients::Trusted,
+                "https://claude.ai:8443/x",
+                Err(U::NotAccepted),
+            ),
+            (
+                Clients::Trusted,
+                "https://claude.ai.evil.example/x",
+                Err(U::NotAccepted),
+            ),
             (Clients::Configured, trusted, Err(U::NotAccepted)),
             (Clients::Any, "Desk", Err(U::Unknown)),
             (Clients::Any, "", Err(U::Unknown)),
@@ -260,8 +315,14 @@ mod tests {
             });
             assert_eq!(found, expect.map(str::to_owned), "{clients:?} {id}");
         }
-        let Ok(Lookup::Found(client)) = look_up(&sealed, &login(Clients::Any), &ids()) else { panic!() };
-        assert_eq!(client.redirect_uris, ["http://127.0.0.1/cb"], "a scheme that is not listed any more");
+        let Ok(Lookup::Found(client)) = look_up(&sealed, &login(Clients::Any), &ids()) else {
+            panic!()
+        };
+        assert_eq!(
+            client.redirect_uris,
+            ["http://127.0.0.1/cb"],
+            "a scheme that is not listed any more"
+        );
     }
 
     #[test]
@@ -295,10 +356,20 @@ mod tests {
         };
         let web = "https://app.example/cb";
         assert_eq!(client(&[web]).redirect_uri(None).as_deref(), Some(web));
-        assert_eq!(client(&[web, "https://b.example/"]).redirect_uri(None), None);
+        assert_eq!(
+            client(&[web, "https://b.example/"]).redirect_uri(None),
+            None
+        );
         assert_eq!(client(&["http://127.0.0.1/"]).redirect_uri(None), None);
-        assert!(client(&["http://127.0.0.1/"]).redirect_uri(Some("http://127.0.0.1:5/")).is_some());
-        assert_eq!(client(&[web]).redirect_uri(Some("https://app.example/cb/")), None);
+        assert!(
+            client(&["http://127.0.0.1/"])
+                .redirect_uri(Some("http://127.0.0.1:5/"))
+                .is_some()
+        );
+        assert_eq!(
+            client(&[web]).redirect_uri(Some("https://app.example/cb/")),
+            None
+        );
     }
 
     #[test]

@@ -26,8 +26,8 @@ pub struct Grant {
     pub request: AuthRequest,
     /// The participant.
     pub participant: String,
-    /// Mark of the participant when it consented. With another mark it is another bearer of the name, or had
-    /// something revoked.
+    /// Mark of the participant when it consented. With another mark it is another bearer of the
+    /// name, or had something revoked.
     pub mark: String,
 }
 
@@ -46,8 +46,14 @@ type Hash = [u8; 32];
 
 #[derive(Debug)]
 enum Entry {
-    Unused { grant: Box<Grant>, until_ms: u64 },
-    Used { family: Option<FamilyId>, again: bool },
+    Unused {
+        grant: Box<Grant>,
+        until_ms: u64,
+    },
+    Used {
+        family: Option<FamilyId>,
+        again: bool,
+    },
 }
 
 /// All codes. A restart forgets them: their clients ask again.
@@ -67,12 +73,26 @@ impl Codes {
         let hash = hash(&code);
         self.forget(now_ms);
         let until_ms = now_ms.saturating_add(CODE_MS);
-        self.order.push(&grant.participant, 0, (now_ms.saturating_add(USED_CODE_MS), hash));
+        self.order.push(
+            &grant.participant,
+            0,
+            (now_ms.saturating_add(USED_CODE_MS), hash),
+        );
         let own = self.unused.entry(grant.participant.clone()).or_default();
         own.push_back(hash);
-        let superfluous = if own.len() > UNUSED_CODES_MAX { own.pop_front() } else { None };
+        let superfluous = if own.len() > UNUSED_CODES_MAX {
+            own.pop_front()
+        } else {
+            None
+        };
         superfluous.map(|oldest| self.by_hash.remove(&oldest));
-        self.by_hash.insert(hash, Entry::Unused { grant: Box::new(grant), until_ms });
+        self.by_hash.insert(
+            hash,
+            Entry::Unused {
+                grant: Box::new(grant),
+                until_ms,
+            },
+        );
         for (_, hash) in self.order.shrink(CODES_MAX, usize::MAX) {
             self.remove(&hash);
         }
@@ -105,7 +125,9 @@ impl Codes {
     pub fn redeem(&mut self, code: &str, now_ms: u64) -> Redeemed {
         self.forget(now_ms);
         let hash = hash(code);
-        let Some(entry) = self.by_hash.get_mut(&hash) else { return Redeemed::Unknown };
+        let Some(entry) = self.by_hash.get_mut(&hash) else {
+            return Redeemed::Unknown;
+        };
         match entry {
             Entry::Used { family, again } => {
                 *again = true;
@@ -113,7 +135,13 @@ impl Codes {
             }
             Entry::Unused { until_ms, .. } if *until_ms <= now_ms => Redeemed::Unknown,
             Entry::Unused { .. } => {
-                match std::mem::replace(entry, Entry::Used { family: None, again: false }) {
+                match std::mem::replace(
+                    entry,
+                    Entry::Used {
+                        family: None,
+                        again: false,
+                    },
+                ) {
                     Entry::Unused { grant, .. } => {
                         self.note_use(&grant.participant, &hash);
                         Redeemed::Fresh(grant)
@@ -124,8 +152,8 @@ impl Codes {
         }
     }
 
-    /// Notes which family the first use of a code gave. Returns whether the code was used again meanwhile: then the family has to
-    /// end.
+    /// Notes which family the first use of a code gave. Returns whether the code was used again
+    /// meanwhile: then the family has to end.
     pub fn gave(&mut self, code: &str, given: FamilyId) -> bool {
         match self.by_hash.get_mut(&hash(code)) {
             Some(Entry::Used { family, again }) => {
@@ -145,9 +173,15 @@ fn hash(code: &str) -> Hash {
 #[must_use]
 pub fn is_verifier(verifier: &str, challenge: &str) -> bool {
     let spelled = (43..=128).contains(&verifier.len())
-        && verifier.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+        && verifier
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
     let computed = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
-    spelled && bool::from(subtle::ConstantTimeEq::ct_eq(computed.as_bytes(), challenge.as_bytes()))
+    spelled
+        && bool::from(subtle::ConstantTimeEq::ct_eq(
+            computed.as_bytes(),
+            challenge.as_bytes(),
+        ))
 }
 
 #[cfg(test)]
@@ -162,7 +196,11 @@ pub(crate) fn grant_of_test() -> Grant {
         resource: "https://gw.example/mcp".into(),
         scopes: vec!["mcp:read".into()],
     };
-    Grant { request, participant: "ann".into(), mark: String::new() }
+    Grant {
+        request,
+        participant: "ann".into(),
+        mark: String::new(),
+    }
 }
 
 #[cfg(test)]
@@ -174,10 +212,19 @@ mod tests {
         let mut codes = Codes::default();
         let code = codes.issue(grant_of_test(), &[1; 32], 0);
         assert_eq!(codes.redeem("x", 1), Redeemed::Unknown);
-        assert_eq!(codes.redeem(&code, CODE_MS - 1), Redeemed::Fresh(Box::new(grant_of_test())));
+        assert_eq!(
+            codes.redeem(&code, CODE_MS - 1),
+            Redeemed::Fresh(Box::new(grant_of_test()))
+        );
         assert!(!codes.gave(&code, FamilyId(7)));
-        assert_eq!(codes.redeem(&code, CODE_MS), Redeemed::Again(Some(FamilyId(7))));
-        assert_eq!(codes.redeem(&code, USED_CODE_MS - 1), Redeemed::Again(Some(FamilyId(7))));
+        assert_eq!(
+            codes.redeem(&code, CODE_MS),
+            Redeemed::Again(Some(FamilyId(7)))
+        );
+        assert_eq!(
+            codes.redeem(&code, USED_CODE_MS - 1),
+            Redeemed::Again(Some(FamilyId(7)))
+        );
         assert_eq!(codes.redeem(&code, USED_CODE_MS), Redeemed::Unknown);
         let late = codes.issue(grant_of_test(), &[2; 32], 0);
         assert_eq!(codes.redeem(&late, CODE_MS), Redeemed::Unknown);
@@ -200,15 +247,32 @@ mod tests {
             number += 1;
             let mut random = [0; 32];
             random[..8].copy_from_slice(&number.to_be_bytes());
-            codes.issue(Grant { participant: participant.to_owned(), ..grant_of_test() }, &random, 0)
+            codes.issue(
+                Grant {
+                    participant: participant.to_owned(),
+                    ..grant_of_test()
+                },
+                &random,
+                0,
+            )
         };
         let of_bob = issue(&mut codes, "bob");
-        let of_ann: Vec<String> = (0..=UNUSED_CODES_MAX).map(|_| issue(&mut codes, "ann")).collect();
-        assert_eq!(codes.redeem(&of_ann[0], 1), Redeemed::Unknown, "one more than may be unused");
+        let of_ann: Vec<String> = (0..=UNUSED_CODES_MAX)
+            .map(|_| issue(&mut codes, "ann"))
+            .collect();
+        assert_eq!(
+            codes.redeem(&of_ann[0], 1),
+            Redeemed::Unknown,
+            "one more than may be unused"
+        );
         for _ in 0..=CODES_MAX {
             issue(&mut codes, "eve");
         }
-        assert!(codes.by_hash.len() < 100 && codes.order.len() == CODES_MAX, "{}", codes.by_hash.len());
+        assert!(
+            codes.by_hash.len() < 100 && codes.order.len() == CODES_MAX,
+            "{}",
+            codes.by_hash.len()
+        );
         for code in of_ann.iter().skip(1).chain([&of_bob]) {
             assert!(matches!(codes.redeem(code, 1), Redeemed::Fresh(_)));
         }
@@ -228,7 +292,13 @@ mod tests {
         let challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
         let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
         assert!(is_verifier(verifier, challenge));
-        for wrong in ["", challenge, &verifier[1..], &format!("{verifier}x"), &"a".repeat(129)] {
+        for wrong in [
+            "",
+            challenge,
+            &verifier[1..],
+            &format!("{verifier}x"),
+            &"a".repeat(129),
+        ] {
             assert!(!is_verifier(wrong, challenge), "{wrong}");
         }
     }

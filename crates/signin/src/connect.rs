@@ -1,8 +1,9 @@
-//! Connect pages: a participant gives a server access to an account of its own there (MCP, "Security Best Practices", consent for each
-//! client; elicitation by URL, "Phishing").
+//! Connect pages: a participant gives a server access to an account of its own there (MCP,
+//! "Security Best Practices", consent for each client; elicitation by URL, "Phishing").
 //!
-//! A client gets a link, and anyone may open it. So the page first finds out who the browser belongs to, then asks for consent, and
-//! only then begins the sign-in at the server's authorization server, whose answer counts in this browser alone.
+//! A client gets a link, and anyone may open it. So the page first finds out who the browser
+//! belongs to, then asks for consent, and only then begins the sign-in at the server's
+//! authorization server, whose answer counts in this browser alone.
 
 mod codes;
 mod pages;
@@ -46,8 +47,7 @@ pub use routes::connect_router;
 const FORM: &str = "connect-form";
 const CALL_AGAIN: &str = "Call the tool again to get a new link.";
 const NO_PAGE: &str = "The page at which people sign in at this server cannot be found now.";
-const ASK_OPERATOR: &str =
-    "Try again later, or ask the operator of the gateway: portmoot audit query portmoot/upstream says why.";
+const ASK_OPERATOR: &str = "Try again later, or ask the operator of the gateway: portmoot audit query portmoot/upstream says why.";
 
 /// A one-time code for the connect page.
 #[derive(Serialize, ToSchema)]
@@ -67,7 +67,8 @@ pub struct Connect {
     accounts: Arc<Accounts>,
     /// The gateway's own authorization server, where participants may have signed in already.
     sign_in: Option<Arc<SignIn>>,
-    /// Seals forms and cookies, with a key of this process: connect requests do not outlive it either.
+    /// Seals forms and cookies, with a key of this process: connect requests do not outlive it
+    /// either.
     sealer: Sealer,
     codes: Mutex<ConnectCodes>,
     tries: Limiter,
@@ -112,12 +113,20 @@ impl Connect {
             Refusal::new(RefusalCode::Overloaded, why.to_string()).hint("try again in some minutes")
         })?;
         let expires_ms = now_ms.saturating_add(CONNECT_CODE_MS);
-        Ok(ConnectCode { name: participant.to_string(), code, expires_ms })
+        Ok(ConnectCode {
+            name: participant.to_string(),
+            code,
+            expires_ms,
+        })
     }
 
     /// The address that authorization servers know; `None` if none could read a document there.
     fn public_url(&self) -> Option<&str> {
-        self.accounts.services().public_url.as_deref().filter(|url| url.starts_with("https://"))
+        self.accounts
+            .services()
+            .public_url
+            .as_deref()
+            .filter(|url| url.starts_with("https://"))
     }
 
     /// The browser, known or new; `None` if no browser can reach the pages.
@@ -125,27 +134,45 @@ impl Connect {
         let url = PublicUrl::parse(&self.accounts.services().browser_url()?.0).ok()?;
         let now_ms = unix_ms();
         let session = self.cookies(&url).session(&browser.cookies(), now_ms);
-        Some(At { session: session.unwrap_or_else(|| new_browser(random())), url, now_ms })
+        Some(At {
+            session: session.unwrap_or_else(|| new_browser(random())),
+            url,
+            now_ms,
+        })
     }
 
     fn cookies<'c>(&'c self, url: &PublicUrl) -> Cookies<'c> {
         Cookies::of_connect(&self.sealer, url)
     }
 
-    /// Whose browser it is, as far as it has shown that: by a code, or by having signed in at the gateway's own authorization server.
-    /// While callers need no token, every browser that reaches the gateway on this machine is the local user's.
+    /// Whose browser it is, as far as it has shown that: by a code, or by having signed in at the
+    /// gateway's own authorization server. While callers need no token, every browser that reaches
+    /// the gateway on this machine is the local user's.
     fn who(&self, at: &At, browser: &Browser) -> Option<Person> {
         if !self.access.requires_token() {
             return (!at.url.is_secure()).then(|| self.person(LOCAL_USER.to_owned(), at.now_ms));
         }
         let signed_in = || {
-            let (sign_in, now) = self.sign_in.as_ref().and_then(|one| Some((one, one.now()?)))?;
+            let (sign_in, now) = self
+                .sign_in
+                .as_ref()
+                .and_then(|one| Some((one, one.now()?)))?;
             let session = sign_in.cookies(&now).session(&browser.cookies(), now.ms)?;
-            let person = session.person.filter(|person| sign_in.is_signed_in(&now, person))?;
-            Some(Person { mark: self.mark(&person.name), ..person })
+            let person = session
+                .person
+                .filter(|person| sign_in.is_signed_in(&now, person))?;
+            Some(Person {
+                mark: self.mark(&person.name),
+                ..person
+            })
         };
-        let own = at.session.person.clone().filter(|person| self.is_signed_in(person, at.now_ms));
-        own.or_else(signed_in).filter(|person| self.knows(&person.name))
+        let own = at
+            .session
+            .person
+            .clone()
+            .filter(|person| self.is_signed_in(person, at.now_ms));
+        own.or_else(signed_in)
+            .filter(|person| self.knows(&person.name))
     }
 
     fn person(&self, name: String, now_ms: u64) -> Person {
@@ -155,31 +182,40 @@ impl Connect {
 
     /// Mark of a participant now.
     fn mark(&self, name: &str) -> String {
-        self.access.read(|state| session_mark(&self.home.config(), state, name))
+        self.access
+            .read(|state| session_mark(&self.home.config(), state, name))
     }
 
     fn is_signed_in(&self, person: &Person, now_ms: u64) -> bool {
-        now_ms < person.until_ms && person.mark == self.mark(&person.name) && self.knows(&person.name)
+        now_ms < person.until_ms
+            && person.mark == self.mark(&person.name)
+            && self.knows(&person.name)
     }
 
-    /// Whether a participant of this name is known now. The user of a pipe is, who has started this process.
+    /// Whether a participant of this name is known now. The user of a pipe is, who has started this
+    /// process.
     fn knows(&self, name: &str) -> bool {
         name == LOCAL_USER || self.home.knows(name)
     }
 
     /// `GET /connect/{id}`.
     async fn open(&self, id: &str, browser: &Browser) -> Response {
-        let Some(at) = self.at(browser) else { return crate::routes::absent() };
+        let Some(at) = self.at(browser) else {
+            return crate::routes::absent();
+        };
         self.show(id, at, browser, None).await
     }
 
     /// The page for a link in a browser.
     async fn show(&self, id: &str, mut at: At, browser: &Browser, wrong: Option<&str>) -> Response {
-        let Some(request) = self.accounts.connect_request(id) else { return void() };
+        let Some(request) = self.accounts.connect_request(id) else {
+            return void();
+        };
         let site = &request.account.site;
         let page = match self.who(&at, browser) {
             None if !self.access.requires_token() => {
-                let why = "This gateway has no participants, so it cannot know whose browser this is.";
+                let why =
+                    "This gateway has no participants, so it cannot know whose browser this is.";
                 pages::problem(
                     StatusCode::FORBIDDEN,
                     why,
@@ -199,7 +235,11 @@ impl Connect {
                     Ok(shown) => self.asked(id, &at, &shown, None),
                     Err(why) => {
                         // It may name addresses that only operators know.
-                        let who = at.session.person.as_ref().map(|person| person.name.as_str());
+                        let who = at
+                            .session
+                            .person
+                            .as_ref()
+                            .map(|person| person.name.as_str());
                         self.refused(who, &site.name, &why);
                         pages::problem(StatusCode::BAD_GATEWAY, NO_PAGE, ASK_OPERATOR)
                     }
@@ -220,7 +260,10 @@ impl Connect {
     }
 
     fn with_session(&self, mut page: HtmlPage, at: &At) -> HtmlPage {
-        page.cookies.push(self.cookies(&at.url).set_session(&at.session, random(), at.now_ms));
+        page.cookies.push(
+            self.cookies(&at.url)
+                .set_session(&at.session, random(), at.now_ms),
+        );
         page
     }
 
@@ -228,28 +271,42 @@ impl Connect {
     fn sealed(&self, at: &At, id: &str, shown: Option<&ConsentTerms>) -> String {
         let state = serde_json::to_vec(&shown).unwrap_or_default();
         let until_ms = at.now_ms.saturating_add(FORM_MS);
-        self.sealer.seal(FORM, &principal(at, id), until_ms, random(), &state)
+        self.sealer
+            .seal(FORM, &principal(at, id), until_ms, random(), &state)
     }
 
-    /// `POST /connect/{id}`: a code was typed, a consent given or refused, or another participant wants to sign in.
+    /// `POST /connect/{id}`: a code was typed, a consent given or refused, or another participant
+    /// wants to sign in.
     async fn submit(self: &Arc<Self>, id: &str, body: &[u8], browser: &Browser) -> Response {
-        let Some(mut at) = self.at(browser) else { return crate::routes::absent() };
+        let Some(mut at) = self.at(browser) else {
+            return crate::routes::absent();
+        };
         let params = Params::parse(body).unwrap_or_default();
         let sealed = params.get("form").unwrap_or_default();
-        let state = self.sealer.open(FORM, &principal(&at, id), at.now_ms, sealed);
-        let shown: Option<Option<ConsentTerms>> =
-            state.ok().and_then(|state| serde_json::from_slice(&state).ok());
+        let state = self
+            .sealer
+            .open(FORM, &principal(&at, id), at.now_ms, sealed);
+        let shown: Option<Option<ConsentTerms>> = state
+            .ok()
+            .and_then(|state| serde_json::from_slice(&state).ok());
         let Some(shown) = shown.filter(|_| browser.may_send_form(&at.url)) else {
             self.refused(None, "", "a form of another site or browser");
             let why = "This page is too old, or was not opened in this browser.";
             return pages::problem(StatusCode::FORBIDDEN, why, "Open the link again.").response();
         };
         match (shown, params.get("decision")) {
-            (Some(shown), Some("allow")) => self.allowed(id, at, browser, (shown, params.get("key"))).await,
+            (Some(shown), Some("allow")) => {
+                self.allowed(id, at, browser, (shown, params.get("key")))
+                    .await
+            }
             (Some(shown), Some(_)) => {
                 if self.accounts.connect_request(id).is_some() {
                     self.accounts.services().connects.drop_request(id);
-                    self.refused(Some(&shown.participant), &shown.server, "the participant refused");
+                    self.refused(
+                        Some(&shown.participant),
+                        &shown.server,
+                        "the participant refused",
+                    );
                 }
                 pages::denied(&shown.server).response()
             }
@@ -257,13 +314,19 @@ impl Connect {
                 at.session.person = None;
                 self.ask_who(id, &at, None)
             }
-            (_, _) => self.typed(id, at, browser, params.get("code").unwrap_or_default()).await,
+            (_, _) => {
+                self.typed(id, at, browser, params.get("code").unwrap_or_default())
+                    .await
+            }
         }
     }
 
     /// The page that asks for a code.
     fn ask_who(&self, id: &str, at: &At, wrong: Option<&str>) -> Response {
-        let has_login = self.sign_in.as_ref().is_some_and(|sign_in| sign_in.now().is_some());
+        let has_login = self
+            .sign_in
+            .as_ref()
+            .is_some_and(|sign_in| sign_in.now().is_some());
         let sealed = self.sealed(at, id, None);
         let page = pages::who_are_you(&form(at, id, &sealed), has_login, wrong);
         self.with_session(page, at).response()
@@ -271,29 +334,40 @@ impl Connect {
 
     /// A code was typed.
     async fn typed(&self, id: &str, mut at: At, browser: &Browser, code: &str) -> Response {
-        let Some(request) = self.accounts.connect_request(id) else { return void() };
-        let Some(meant) = request.account.participant.as_deref() else { return void() };
+        let Some(request) = self.accounts.connect_request(id) else {
+            return void();
+        };
+        let Some(meant) = request.account.participant.as_deref() else {
+            return void();
+        };
         if let Err(wait_ms) = self.tries.act(browser.from, at.now_ms) {
             let why = format!("Too many tries. Wait {} seconds.", wait_ms.div_ceil(1000));
             return self.show(id, at, browser, Some(&why)).await;
         }
         let login = || {
-            let (sign_in, now) = self.sign_in.as_ref().and_then(|one| Some((one, one.now()?)))?;
+            let (sign_in, now) = self
+                .sign_in
+                .as_ref()
+                .and_then(|one| Some((one, one.now()?)))?;
             sign_in.redeem(&now, code)
         };
-        let typed = self.codes.lock().redeem(&bearer(meant, &self.mark(meant)), code, at.now_ms);
+        let typed = self
+            .codes
+            .lock()
+            .redeem(&bearer(meant, &self.mark(meant)), code, at.now_ms);
         let found = match typed {
             Typed::Right => Some(meant.to_owned()),
             Typed::OfAnother(other) => {
-                let same = other.split_once(' ').filter(|(name, mark)| *mark == self.mark(name));
+                let same = other
+                    .split_once(' ')
+                    .filter(|(name, mark)| *mark == self.mark(name));
                 same.map(|(name, _)| name.to_owned())
             }
             Typed::Wrong => login(),
         };
         let Some(found) = found.filter(|name| self.knows(name)) else {
             self.refused(None, &request.account.site.name, "a wrong code at a link");
-            let why =
-                "That code is wrong, was used before, or is too old. After 5 wrong ones you need a new code.";
+            let why = "That code is wrong, was used before, or is too old. After 5 wrong ones you need a new code.";
             at.session.person = None;
             return self.ask_who(id, &at, Some(why));
         };
@@ -301,8 +375,8 @@ impl Connect {
         self.show(id, at, browser, None).await
     }
 
-    /// A participant has consented: the consent is on disk, then the browser goes to the authorization server, or the key that it entered
-    /// is taken over.
+    /// A participant has consented: the consent is on disk, then the browser goes to the
+    /// authorization server, or the key that it entered is taken over.
     async fn allowed(
         self: &Arc<Self>,
         id: &str,
@@ -310,17 +384,25 @@ impl Connect {
         browser: &Browser,
         (shown, typed): (ConsentTerms, Option<&str>),
     ) -> Response {
-        let Some(request) = self.accounts.connect_request(id) else { return void() };
+        let Some(request) = self.accounts.connect_request(id) else {
+            return void();
+        };
         let account = Arc::clone(&request.account);
         // Over plain HTTP only the form says whose browser it is.
         let is_same = !self.cookies(&at.url).keep_persons()
-            || self.who(&at, browser).is_some_and(|who| who.name == shown.participant);
+            || self
+                .who(&at, browser)
+                .is_some_and(|who| who.name == shown.participant);
         let is_theirs = is_same
             && shown.mark == self.mark(&shown.participant)
             && self.knows(&shown.participant)
             && account.participant.as_ref() == Some(&shown.participant);
         if !is_theirs {
-            self.refused(Some(&shown.participant), &shown.server, "a consent of another participant");
+            self.refused(
+                Some(&shown.participant),
+                &shown.server,
+                "a consent of another participant",
+            );
             let why = "You are signed in as another participant now, or not any more.";
             return pages::problem(StatusCode::FORBIDDEN, why, "Open the link again.").response();
         }
@@ -329,8 +411,12 @@ impl Connect {
             let key = match CallerKey::new(typed.unwrap_or_default()) {
                 Ok(key) => key,
                 Err(why) => {
-                    let page =
-                        self.asked(id, &at, &shown, Some(&format!("{}.", sentence_case(&why.to_string()))));
+                    let page = self.asked(
+                        id,
+                        &at,
+                        &shown,
+                        Some(&format!("{}.", sentence_case(&why.to_string()))),
+                    );
                     return self.with_session(page, &at).response();
                 }
             };
@@ -339,7 +425,9 @@ impl Connect {
             }
             return self.entered(&account, &at, shown, key).await;
         }
-        let Some((redirect_uri, usage)) = services.callback() else { return void() };
+        let Some((redirect_uri, usage)) = services.callback() else {
+            return void();
+        };
         if !services.connects.use_up(id, at.now_ms) {
             return void();
         }
@@ -357,7 +445,8 @@ impl Connect {
             Ok(begun) => begun,
             Err(why) => {
                 self.refused(Some(&shown.participant), &shown.server, &why.to_string());
-                return pages::problem(StatusCode::BAD_GATEWAY, &sentence(&why), CALL_AGAIN).response();
+                return pages::problem(StatusCode::BAD_GATEWAY, &sentence(&why), CALL_AGAIN)
+                    .response();
             }
         };
         // Nothing but what was shown.
@@ -368,7 +457,12 @@ impl Connect {
             let why = "The server has changed where people sign in since the page was shown.";
             return pages::problem(StatusCode::CONFLICT, why, CALL_AGAIN).response();
         }
-        redirect(&begun.url, &[self.cookies(&at.url).set_session(&at.session, random(), at.now_ms)])
+        redirect(
+            &begun.url,
+            &[self
+                .cookies(&at.url)
+                .set_session(&at.session, random(), at.now_ms)],
+        )
     }
 
     /// Takes a key over. It is kept before the page says so.
@@ -390,26 +484,50 @@ impl Connect {
             }
             Err(why) => {
                 self.refused(Some(&shown.participant), &shown.server, &why.to_string());
-                pages::problem(StatusCode::SERVICE_UNAVAILABLE, "The key could not be kept.", ASK_OPERATOR)
-                    .response()
+                pages::problem(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "The key could not be kept.",
+                    ASK_OPERATOR,
+                )
+                .response()
             }
         }
     }
 
     /// Has a consent written down.
-    async fn consented(self: &Arc<Self>, shown: &ConsentTerms, redirect_uri: &str) -> Result<(), Response> {
+    async fn consented(
+        self: &Arc<Self>,
+        shown: &ConsentTerms,
+        redirect_uri: &str,
+    ) -> Result<(), Response> {
         let (me, given, uri) = (Arc::clone(self), shown.clone(), redirect_uri.to_owned());
         let kept = spawn_blocking(move || me.keep(&given, &uri))
             .await
-            .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::LogUnavailable, "the gateway stops")));
+            .unwrap_or_else(|_| {
+                Err(Refusal::new(
+                    RefusalCode::LogUnavailable,
+                    "the gateway stops",
+                ))
+            });
         kept.map_err(|refusal| {
-            pages::problem(StatusCode::SERVICE_UNAVAILABLE, &refusal.message, CALL_AGAIN).response()
+            pages::problem(
+                StatusCode::SERVICE_UNAVAILABLE,
+                &refusal.message,
+                CALL_AGAIN,
+            )
+            .response()
         })
     }
 
     /// Writes a consent down, for each client that asked.
     fn keep(&self, shown: &ConsentTerms, redirect_uri: &str) -> Result<(), Refusal> {
-        let ConsentTerms { participant, server, clients, scopes, .. } = shown;
+        let ConsentTerms {
+            participant,
+            server,
+            clients,
+            scopes,
+            ..
+        } = shown;
         let id = ParticipantId::new(participant)
             .map_err(|error| Refusal::new(RefusalCode::Malformed, error.to_string()))?;
         let permit = self.home.audit().reserve_of(&id)?;
@@ -428,8 +546,11 @@ impl Connect {
         };
         let records: Vec<Record> = clients.iter().map(consent).collect();
         if self.home.config().data_dir.is_some() {
-            self.access
-                .change(|journal| journal.append(&records).map_err(|error| access::not_written(&error)))?;
+            self.access.change(|journal| {
+                journal
+                    .append(&records)
+                    .map_err(|error| access::not_written(&error))
+            })?;
         }
         let to_what = match &shown.key_label {
             Some(_) => "enter its key".to_owned(),
@@ -447,9 +568,15 @@ impl Connect {
 
     /// `GET /oauth/callback`: the authorization server sends the browser back.
     async fn callback(&self, query: &[u8], browser: &Browser) -> Response {
-        let Some(at) = self.at(browser) else { return crate::routes::absent() };
+        let Some(at) = self.at(browser) else {
+            return crate::routes::absent();
+        };
         let cookies = self.cookies(&at.url);
-        let person = at.session.person.clone().filter(|person| self.is_signed_in(person, at.now_ms));
+        let person = at
+            .session
+            .person
+            .clone()
+            .filter(|person| self.is_signed_in(person, at.now_ms));
         let participant = person.map(|person| person.name);
         // Over plain HTTP the sign-in itself says who began it, in this browser.
         let is_known = match cookies.keep_persons() {
@@ -457,16 +584,31 @@ impl Connect {
             false => cookies.session(&browser.cookies(), at.now_ms).is_some(),
         };
         if !is_known {
-            self.refused(None, "", "an authorization response in a browser that began no sign-in");
+            self.refused(
+                None,
+                "",
+                "an authorization response in a browser that began no sign-in",
+            );
             let why = "No sign-in was begun in this browser.";
             return pages::problem(StatusCode::FORBIDDEN, why, CALL_AGAIN).response();
         };
-        let callback = at.url.at(&format!("{GATEWAY_CALLBACK_PATH}?{}", String::from_utf8_lossy(query)));
+        let callback = at.url.at(&format!(
+            "{GATEWAY_CALLBACK_PATH}?{}",
+            String::from_utf8_lossy(query)
+        ));
         let browser = Some(hash(&at.session.browser));
-        let completed = self.accounts.logins.complete(&callback, participant.as_deref(), browser).await;
+        let completed = self
+            .accounts
+            .logins
+            .complete(&callback, participant.as_deref(), browser)
+            .await;
         match completed {
             Ok(account) => {
-                let whose = account.participant.as_deref().or(participant.as_deref()).unwrap_or_default();
+                let whose = account
+                    .participant
+                    .as_deref()
+                    .or(participant.as_deref())
+                    .unwrap_or_default();
                 let mut page = pages::connected(&account.site.name, whose);
                 page.cookies.extend(cookies.leave());
                 page.response()
@@ -481,10 +623,20 @@ impl Connect {
     /// Records that something was refused. Of a flood, only the first are written.
     fn refused(&self, participant: Option<&str>, server: &str, why: &str) {
         let permit = self.home.audit().reserve_or_count();
-        let to: Vec<&str> = Some(server).filter(|server| !server.is_empty()).into_iter().collect();
+        let to: Vec<&str> = Some(server)
+            .filter(|server| !server.is_empty())
+            .into_iter()
+            .collect();
         let from = participant.unwrap_or(UNKNOWN_PARTICIPANT);
         let refused = entry(None, from, UPSTREAM, Verdict::Refused);
-        self.home.audit().write_counted(permit, &AuditEntry { to: &to, why: Some(why), ..refused });
+        self.home.audit().write_counted(
+            permit,
+            &AuditEntry {
+                to: &to,
+                why: Some(why),
+                ..refused
+            },
+        );
     }
 }
 
@@ -505,9 +657,16 @@ async fn shown(request: &ConnectRequest, who: Person) -> Result<ConsentTerms, St
     }
     let found = match site.found() {
         Some(found) => found,
-        None => site.discover(None).await.map_err(|trouble| format!("{trouble}."))?,
+        None => site
+            .discover(None)
+            .await
+            .map_err(|trouble| format!("{trouble}."))?,
     };
-    let endpoint = found.server.authorization_endpoint.as_deref().and_then(pages::origin);
+    let endpoint = found
+        .server
+        .authorization_endpoint
+        .as_deref()
+        .and_then(pages::origin);
     let origin = endpoint.ok_or("The server's authorization server has no page to sign in at.")?;
     Ok(ConsentTerms {
         participant: who.name,
@@ -524,10 +683,14 @@ async fn shown(request: &ConnectRequest, who: Person) -> Result<ConsentTerms, St
 /// These words as a sentence of a page.
 fn sentence_case(words: &str) -> String {
     let mut letters = words.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
 }
 
-/// Sentence about an error for a person: no address of a server, which operators find in the audit log.
+/// Sentence about an error for a person: no address of a server, which operators find in the audit
+/// log.
 fn sentence(error: &LoginError) -> String {
     match error {
         LoginError::Trouble(_) | LoginError::Account(_) | LoginError::NoLogins(_) => {
@@ -546,8 +709,7 @@ fn sentence(error: &LoginError) -> String {
 
 /// The answer at a link that is of no use.
 fn void() -> Response {
-    let why =
-        "This link was used before, is older than 10 minutes, or the gateway does not know it any more.";
+    let why = "This link was used before, is older than 10 minutes, or the gateway does not know it any more.";
     pages::problem(StatusCode::NOT_FOUND, why, CALL_AGAIN).response()
 }
 
@@ -561,5 +723,9 @@ fn hash(browser: &str) -> [u8; 32] {
 }
 
 fn form<'f>(at: &'f At, id: &'f str, sealed: &'f str) -> ConsentForm<'f> {
-    ConsentForm { url: &at.url, id, sealed }
+    ConsentForm {
+        url: &at.url,
+        id,
+        sealed,
+    }
 }

@@ -1,9 +1,10 @@
 //! Cookies of the pages: who has signed in in this browser, and which consents it remembers.
 //!
-//! Both are sealed, so that only the gateway makes them. Over TLS their names have the prefix `__Host-`: no other host and no plain
-//! page can set them. Plain names are for loopback without TLS alone, where browsers refuse the prefix. There a cookie says which
-//! browser it is and nothing else: cookies know no ports (RFC 6265, section 8.5), so every program on the machine that the browser
-//! visits gets it.
+//! Both are sealed, so that only the gateway makes them. Over TLS their names have the prefix
+//! `__Host-`: no other host and no plain page can set them. Plain names are for loopback without
+//! TLS alone, where browsers refuse the prefix. There a cookie says which browser it is and nothing
+//! else: cookies know no ports (RFC 6265, section 8.5), so every program on the machine that the
+//! browser visits gets it.
 
 use auth::{PublicUrl, Sealer};
 use base64::Engine as _;
@@ -47,7 +48,11 @@ impl Person {
     /// A participant that signs in now.
     #[must_use]
     pub fn new(name: String, mark: String, now_ms: u64) -> Self {
-        Self { name, mark, until_ms: now_ms.saturating_add(SESSION_MS) }
+        Self {
+            name,
+            mark,
+            until_ms: now_ms.saturating_add(SESSION_MS),
+        }
     }
 }
 
@@ -63,13 +68,20 @@ impl<'c> Cookies<'c> {
     /// Cookies of a gateway at this address.
     #[must_use]
     pub fn new(sealer: &'c Sealer, public_url: &PublicUrl) -> Self {
-        Self { sealer, secure: public_url.is_secure(), session: SESSION }
+        Self {
+            sealer,
+            secure: public_url.is_secure(),
+            session: SESSION,
+        }
     }
 
     /// Cookies of the connect pages, whose sessions are others.
     #[must_use]
     pub fn of_connect(sealer: &'c Sealer, public_url: &PublicUrl) -> Self {
-        Self { session: CONNECT, ..Self::new(sealer, public_url) }
+        Self {
+            session: CONNECT,
+            ..Self::new(sealer, public_url)
+        }
     }
 
     fn name(self, what: &str) -> String {
@@ -80,15 +92,23 @@ impl<'c> Cookies<'c> {
     /// The values of a cookie among the `Cookie` headers; a browser may send several of one name.
     fn values<'h>(self, headers: &[&'h str], what: &str) -> Vec<&'h str> {
         let name = self.name(what);
-        let pairs =
-            headers.iter().flat_map(|header| header.split(';')).filter_map(|pair| pair.split_once('='));
-        pairs.filter(|(known, _)| known.trim() == name).map(|(_, value)| value.trim()).collect()
+        let pairs = headers
+            .iter()
+            .flat_map(|header| header.split(';'))
+            .filter_map(|pair| pair.split_once('='));
+        pairs
+            .filter(|(known, _)| known.trim() == name)
+            .map(|(_, value)| value.trim())
+            .collect()
     }
 
     fn set(self, what: &str, value: &str, valid_ms: u64) -> String {
         let secure = if self.secure { "; Secure" } else { "" };
         let name = self.name(what);
-        format!("{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}", valid_ms / 1000)
+        format!(
+            "{name}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Lax{secure}",
+            valid_ms / 1000
+        )
     }
 
     /// The session of a browser that sends these `Cookie` headers.
@@ -98,8 +118,13 @@ impl<'c> Cookies<'c> {
             let state = self.sealer.open("login-session", "", now_ms, value).ok()?;
             serde_json::from_slice::<Session>(&state).ok()
         };
-        let session = self.values(headers, self.session).into_iter().find_map(open)?;
-        let person = session.person.filter(|person| self.secure && now_ms < person.until_ms);
+        let session = self
+            .values(headers, self.session)
+            .into_iter()
+            .find_map(open)?;
+        let person = session
+            .person
+            .filter(|person| self.secure && now_ms < person.until_ms);
         Some(Session { person, ..session })
     }
 
@@ -112,23 +137,43 @@ impl<'c> Cookies<'c> {
     /// The headers with which a browser leaves for another place: over plain HTTP its session ends.
     #[must_use]
     pub fn leave(self) -> Vec<String> {
-        if self.secure { Vec::new() } else { vec![self.set(self.session, "", 0)] }
+        if self.secure {
+            Vec::new()
+        } else {
+            vec![self.set(self.session, "", 0)]
+        }
     }
 
     /// The header that sets a session.
     #[must_use]
     pub fn set_session(self, session: &Session, nonce: [u8; 24], now_ms: u64) -> String {
         let person = session.person.clone().filter(|_| self.secure);
-        let session = Session { browser: session.browser.clone(), person };
+        let session = Session {
+            browser: session.browser.clone(),
+            person,
+        };
         let state = serde_json::to_vec(&session).unwrap_or_default();
         let until_ms = now_ms.saturating_add(SESSION_MS);
-        self.set(self.session, &self.sealer.seal("login-session", "", until_ms, nonce, &state), SESSION_MS)
+        self.set(
+            self.session,
+            &self
+                .sealer
+                .seal("login-session", "", until_ms, nonce, &state),
+            SESSION_MS,
+        )
     }
 
     fn remembered(self, headers: &[&str], now_ms: u64) -> Vec<[u8; MARK_BYTES]> {
         let open = |value: &str| self.sealer.open("login-consents", "", now_ms, value).ok();
-        let state = self.values(headers, CONSENTS).into_iter().find_map(open).unwrap_or_default();
-        state.chunks_exact(MARK_BYTES).filter_map(|mark| mark.try_into().ok()).collect()
+        let state = self
+            .values(headers, CONSENTS)
+            .into_iter()
+            .find_map(open)
+            .unwrap_or_default();
+        state
+            .chunks_exact(MARK_BYTES)
+            .filter_map(|mark| mark.try_into().ok())
+            .collect()
     }
 
     /// Whether a browser remembers a consent.
@@ -139,14 +184,26 @@ impl<'c> Cookies<'c> {
 
     /// The header that has a browser remember one more consent.
     #[must_use]
-    pub fn remember(self, headers: &[&str], mark: [u8; MARK_BYTES], nonce: [u8; 24], now_ms: u64) -> String {
+    pub fn remember(
+        self,
+        headers: &[&str],
+        mark: [u8; MARK_BYTES],
+        nonce: [u8; 24],
+        now_ms: u64,
+    ) -> String {
         let mut marks = self.remembered(headers, now_ms);
         marks.retain(|known| *known != mark);
         marks.push(mark);
         let late = marks.len().saturating_sub(REMEMBERED_MAX);
         let state: Vec<u8> = marks.into_iter().skip(late).flatten().collect();
         let until_ms = now_ms.saturating_add(REMEMBERED_MS);
-        self.set(CONSENTS, &self.sealer.seal("login-consents", "", until_ms, nonce, &state), REMEMBERED_MS)
+        self.set(
+            CONSENTS,
+            &self
+                .sealer
+                .seal("login-consents", "", until_ms, nonce, &state),
+            REMEMBERED_MS,
+        )
     }
 }
 
@@ -164,7 +221,10 @@ pub fn mark(participant: &str, client_id: &str, redirect_uri: &str) -> [u8; MARK
 /// A new browser. `random` are 18 fresh random bytes.
 #[must_use]
 pub fn new_browser(random: [u8; 18]) -> Session {
-    Session { browser: URL_SAFE_NO_PAD.encode(random), person: None }
+    Session {
+        browser: URL_SAFE_NO_PAD.encode(random),
+        person: None,
+    }
 }
 
 #[cfg(test)]
@@ -174,7 +234,11 @@ mod tests {
     #[test]
     fn cookies_have_the_prefix_of_their_host_unless_on_plain_loopback() {
         let sealer = Sealer::new(&[1; 32], None);
-        let person = Some(Person { name: "ann".into(), mark: "m".into(), until_ms: SESSION_MS / 2 });
+        let person = Some(Person {
+            name: "ann".into(),
+            mark: "m".into(),
+            until_ms: SESSION_MS / 2,
+        });
         for (url, name, secure) in [
             ("https://gw.example", "__Host-pm_login=", true),
             ("https://gw.example/a", "__Host-pm_login=", true),
@@ -184,14 +248,37 @@ mod tests {
             let url = PublicUrl::parse(url).unwrap();
             let cookies = Cookies::new(&sealer, &url);
             // Over plain HTTP other ports of the host get it too.
-            let session = Session { browser: "b".into(), person: person.clone().filter(|_| secure) };
-            let set = cookies.set_session(&Session { person: person.clone(), ..session.clone() }, [3; 24], 0);
-            assert!(set.starts_with(name) && set.ends_with("; Secure") == secure, "{set}");
-            assert!(set.contains("; Path=/; Max-Age=1800; HttpOnly; SameSite=Lax"), "{set}");
+            let session = Session {
+                browser: "b".into(),
+                person: person.clone().filter(|_| secure),
+            };
+            let set = cookies.set_session(
+                &Session {
+                    person: person.clone(),
+                    ..session.clone()
+                },
+                [3; 24],
+                0,
+            );
+            assert!(
+                set.starts_with(name) && set.ends_with("; Secure") == secure,
+                "{set}"
+            );
+            assert!(
+                set.contains("; Path=/; Max-Age=1800; HttpOnly; SameSite=Lax"),
+                "{set}"
+            );
             assert!(!set.contains("Domain"), "{set}");
             let sent = set.split(';').next().unwrap();
-            assert_eq!(cookies.session(&["other=1", &format!("x=y; {sent}")], 1), Some(session.clone()));
-            assert!(cookies.session(&[&format!("pm_login=forged; {sent}")], 1).is_some());
+            assert_eq!(
+                cookies.session(&["other=1", &format!("x=y; {sent}")], 1),
+                Some(session.clone())
+            );
+            assert!(
+                cookies
+                    .session(&[&format!("pm_login=forged; {sent}")], 1)
+                    .is_some()
+            );
             assert_eq!(cookies.session(&[sent], SESSION_MS), None, "it has expired");
             let later = cookies.session(&[sent], SESSION_MS / 2).unwrap();
             assert_eq!(later.person, None, "who it was ends before");
@@ -213,13 +300,17 @@ mod tests {
             let set = cookies.remember(&[&sent], mark, [3; 24], 0);
             sent = set.split(';').next().unwrap().to_owned();
         }
-        let remembers =
-            |who: &str, client: &str, uri: &str| cookies.remembers(&[&sent], &mark(who, client, uri), 1);
+        let remembers = |who: &str, client: &str, uri: &str| {
+            cookies.remembers(&[&sent], &mark(who, client, uri), 1)
+        };
         assert!(
             remembers("ann", "32", "https://app.example/cb")
                 && remembers("ann", "1", "https://app.example/cb")
         );
-        assert!(!remembers("ann", "0", "https://app.example/cb"), "the oldest made way");
+        assert!(
+            !remembers("ann", "0", "https://app.example/cb"),
+            "the oldest made way"
+        );
         assert!(!remembers("bob", "32", "https://app.example/cb"));
         assert!(!remembers("ann", "32", "https://app.example/cc"));
         assert!(sent.len() < 1024);

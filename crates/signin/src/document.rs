@@ -52,7 +52,11 @@ impl Documents {
     /// None yet.
     #[must_use]
     pub fn new(dialer: Dialer) -> Self {
-        Self { dialer, kept: Mutex::default(), places: Semaphore::new(FETCHES_MAX) }
+        Self {
+            dialer,
+            kept: Mutex::default(),
+            places: Semaphore::new(FETCHES_MAX),
+        }
     }
 
     /// The client whose document is at this URL, fetched unless it is kept.
@@ -76,23 +80,42 @@ impl Documents {
                 }
             }
         };
-        let standing = if is_trusted(url, login) { ClientTrust::Verified } else { ClientTrust::Document };
+        let standing = if is_trusted(url, login) {
+            ClientTrust::Verified
+        } else {
+            ClientTrust::Document
+        };
         let mut redirect_uris = document.redirect_uris.clone();
         redirect_uris.retain(|uri| redirect::destination(uri, &login.private_redirects).is_ok());
         if redirect_uris.is_empty() {
-            return Err(UnknownClient::Document("it has no acceptable redirect URI".to_owned()));
+            return Err(UnknownClient::Document(
+                "it has no acceptable redirect URI".to_owned(),
+            ));
         }
-        Ok(Client { id: url.to_string(), name: document.name.clone(), standing, redirect_uris })
+        Ok(Client {
+            id: url.to_string(),
+            name: document.name.clone(),
+            standing,
+            redirect_uris,
+        })
     }
 
     fn known(&self, url: &str, now_ms: u64) -> Option<Arc<Document>> {
         let kept = self.kept.lock();
-        kept.get(url).filter(|kept| now_ms < kept.until_ms).map(|kept| Arc::clone(&kept.client))
+        kept.get(url)
+            .filter(|kept| now_ms < kept.until_ms)
+            .map(|kept| Arc::clone(&kept.client))
     }
 
     async fn fetch(&self, url: &Url, reach: &Reach) -> Result<Arc<Document>, UnknownClient> {
-        let fetch = Fetch::get(url.as_str()).map_err(UnknownClient::Fetch)?.bytes_max(DOCUMENT_BYTES_MAX);
-        let fetched = self.dialer.fetch(fetch, reach).await.map_err(UnknownClient::Fetch)?;
+        let fetch = Fetch::get(url.as_str())
+            .map_err(UnknownClient::Fetch)?
+            .bytes_max(DOCUMENT_BYTES_MAX);
+        let fetched = self
+            .dialer
+            .fetch(fetch, reach)
+            .await
+            .map_err(UnknownClient::Fetch)?;
         let document = Arc::new(read(url.as_str(), &fetched).map_err(UnknownClient::Document)?);
         let now_ms = unix_ms();
         let until_ms = now_ms.saturating_add(millis(kept_for(&fetched.headers)));
@@ -101,10 +124,19 @@ impl Documents {
             kept.retain(|_, one| now_ms < one.until_ms);
         }
         if kept.len() >= DOCUMENTS_MAX {
-            let first = kept.iter().min_by_key(|(_, one)| one.until_ms).map(|(url, _)| url.clone());
+            let first = kept
+                .iter()
+                .min_by_key(|(_, one)| one.until_ms)
+                .map(|(url, _)| url.clone());
             first.map(|first| kept.remove(&first));
         }
-        kept.insert(url.to_string(), Kept { client: Arc::clone(&document), until_ms });
+        kept.insert(
+            url.to_string(),
+            Kept {
+                client: Arc::clone(&document),
+                until_ms,
+            },
+        );
         Ok(document)
     }
 }
@@ -112,7 +144,10 @@ impl Documents {
 /// Reads a document that was fetched from this URL.
 fn read(url: &str, fetched: &Fetched) -> Result<Document, String> {
     if fetched.status != StatusCode::OK {
-        return Err(format!("its host answered with {}", fetched.status.as_u16()));
+        return Err(format!(
+            "its host answered with {}",
+            fetched.status.as_u16()
+        ));
     }
     let Ok(Value::Object(document)) = serde_json::from_slice(&fetched.body) else {
         return Err("it is no JSON object".to_owned());
@@ -121,27 +156,46 @@ fn read(url: &str, fetched: &Fetched) -> Result<Document, String> {
     if text("client_id") != Some(url) {
         return Err("its `client_id` is another one".to_owned());
     }
-    let has_secret =
-        text("token_endpoint_auth_method").is_some_and(|method| method.starts_with("client_secret"));
+    let has_secret = text("token_endpoint_auth_method")
+        .is_some_and(|method| method.starts_with("client_secret"));
     if has_secret
-        || ["client_secret", "client_secret_expires_at"].iter().any(|key| document.contains_key(*key))
+        || ["client_secret", "client_secret_expires_at"]
+            .iter()
+            .any(|key| document.contains_key(*key))
     {
         return Err("a client with a document has no secret".to_owned());
     }
     let uris = document.get("redirect_uris").and_then(Value::as_array);
-    let uris = uris.into_iter().flatten().filter_map(Value::as_str).take(REDIRECT_URIS_MAX);
+    let uris = uris
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .take(REDIRECT_URIS_MAX);
     let redirect_uris: Vec<String> = uris.map(str::to_owned).collect();
-    Ok(Document { name: safe_name(text("client_name").unwrap_or_default()), redirect_uris })
+    Ok(Document {
+        name: safe_name(text("client_name").unwrap_or_default()),
+        redirect_uris,
+    })
 }
 
 /// For how long an answer may be kept: as its `Cache-Control` says, within bounds.
 fn kept_for(headers: &HeaderMap) -> Duration {
-    let values = headers.get_all(header::CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
+    let values = headers
+        .get_all(header::CACHE_CONTROL)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let directives = values.flat_map(|value| value.split(','));
     let age = directives
-        .filter_map(|one| one.trim().to_ascii_lowercase().strip_prefix("max-age=")?.parse().ok())
+        .filter_map(|one| {
+            one.trim()
+                .to_ascii_lowercase()
+                .strip_prefix("max-age=")?
+                .parse()
+                .ok()
+        })
         .next();
-    age.map_or(KEPT_MIN, Duration::from_secs).clamp(KEPT_MIN, KEPT_MAX)
+    age.map_or(KEPT_MIN, Duration::from_secs)
+        .clamp(KEPT_MIN, KEPT_MAX)
 }
 
 #[cfg(test)]
@@ -158,8 +212,15 @@ mod tests {
         let read = |status: u16, body: &str| {
             let status = StatusCode::from_u16(status).unwrap();
             let body = Bytes::copy_from_slice(body.as_bytes());
-            read(URL, &Fetched { status, headers: HeaderMap::new(), body })
-                .map(|read| read.redirect_uris.len())
+            read(
+                URL,
+                &Fetched {
+                    status,
+                    headers: HeaderMap::new(),
+                    body,
+                },
+            )
+            .map(|read| read.redirect_uris.len())
         };
         let with = |more: &str| {
             format!(
@@ -167,10 +228,16 @@ mod tests {
             )
         };
         assert_eq!(read(200, &with("")), Ok(1));
-        assert_eq!(read(200, &with(r#","token_endpoint_auth_method":"none""#)), Ok(1));
+        assert_eq!(
+            read(200, &with(r#","token_endpoint_auth_method":"none""#)),
+            Ok(1)
+        );
         for (status, body) in [
             (404, with("")),
-            (200, with(r#","token_endpoint_auth_method":"client_secret_post""#)),
+            (
+                200,
+                with(r#","token_endpoint_auth_method":"client_secret_post""#),
+            ),
             (200, with(r#","client_secret":"x""#)),
             (200, with("").replace("client.json", "client.json/")),
             (200, with("").replace("\"client_id\"", "\"id\"")),
@@ -192,7 +259,9 @@ mod tests {
             (Some("max-age=x"), KEPT_MIN),
         ] {
             let mut headers = HeaderMap::new();
-            value.map(|value| headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(value)));
+            value.map(|value| {
+                headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(value))
+            });
             assert_eq!(kept_for(&headers), expect, "{value:?}");
         }
     }

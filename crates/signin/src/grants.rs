@@ -1,4 +1,5 @@
-//! Tokens: for a code, for a refresh token, and their end (OAuth 2.1 draft 13, section 3.2; RFC 7009; RFC 9700, section 4.14).
+//! Tokens: for a code, for a refresh token, and their end (OAuth 2.1 draft 13, section 3.2; RFC
+//! 7009; RFC 9700, section 4.14).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -30,7 +31,12 @@ pub(crate) struct TokenError {
 impl TokenError {
     fn new(code: &'static str, description: impl Into<String>) -> Self {
         let status = if code == "invalid_client" { 401 } else { 400 };
-        Self { status, code, description: description.into(), retry_after_secs: None }
+        Self {
+            status,
+            code,
+            description: description.into(),
+            retry_after_secs: None,
+        }
     }
 
     pub(crate) fn busy(wait_ms: u64) -> Self {
@@ -43,11 +49,17 @@ impl TokenError {
     }
 
     fn unavailable(refusal: &Refusal) -> Self {
-        Self { status: 503, ..Self::new("temporarily_unavailable", refusal.message.to_string()) }
+        Self {
+            status: 503,
+            ..Self::new("temporarily_unavailable", refusal.message.to_string())
+        }
     }
 
     pub(crate) fn interrupted() -> Self {
-        Self { status: 500, ..Self::new("server_error", "the request was interrupted") }
+        Self {
+            status: 500,
+            ..Self::new("server_error", "the request was interrupted")
+        }
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -55,13 +67,16 @@ impl TokenError {
     }
 }
 
-/// Whether a client that has signed its participant in at the same endpoint comes back for a scope that it did not have.
+/// Whether a client that has signed its participant in at the same endpoint comes back for a scope
+/// that it did not have.
 fn steps_up(new: &Family, state: &State) -> bool {
     let same = |one: &&Family| {
-        (&one.participant, &one.client, &one.resource) == (&new.participant, &new.client, &new.resource)
+        (&one.participant, &one.client, &one.resource)
+            == (&new.participant, &new.client, &new.resource)
     };
     let mut before = state.families().filter(same).peekable();
-    before.peek().is_some() && before.all(|one| new.scopes.iter().any(|scope| !one.scopes.contains(scope)))
+    before.peek().is_some()
+        && before.all(|one| new.scopes.iter().any(|scope| !one.scopes.contains(scope)))
 }
 
 fn invalid_grant(description: &str) -> TokenError {
@@ -93,7 +108,8 @@ impl Given {
 }
 
 impl SignIn {
-    /// `POST /oauth/token`. `authorization` is whether the request authenticates its client by a header.
+    /// `POST /oauth/token`. `authorization` is whether the request authenticates its client by a
+    /// header.
     pub(crate) async fn token(
         self: &Arc<Self>,
         now: Now,
@@ -105,7 +121,9 @@ impl SignIn {
         if let Err(error) = &given
             && error.status < 500
         {
-            self.refusals.act(from, unix_ms()).map_err(TokenError::busy)?;
+            self.refusals
+                .act(from, unix_ms())
+                .map_err(TokenError::busy)?;
         }
         given
     }
@@ -116,12 +134,17 @@ impl SignIn {
         body: &[u8],
         authorization: bool,
     ) -> Result<Given, TokenError> {
-        let params =
-            Params::parse(body).ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
+        let params = Params::parse(body)
+            .ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
         if let Some(name) = params.repeated() {
-            return Err(TokenError::new("invalid_request", format!("{name} is there twice")));
+            return Err(TokenError::new(
+                "invalid_request",
+                format!("{name} is there twice"),
+            ));
         }
-        if authorization || params.get("client_secret").is_some() || params.get("client_assertion").is_some()
+        if authorization
+            || params.get("client_secret").is_some()
+            || params.get("client_assertion").is_some()
         {
             return Err(TokenError::new(
                 "invalid_client",
@@ -134,9 +157,13 @@ impl SignIn {
         let (client_id, params) = (client_id.to_owned(), params.clone());
         let acted = match params.get("grant_type") {
             Some("authorization_code") => {
-                self.blocking(move |me| me.exchange(&now, &client_id, &params)).await
+                self.blocking(move |me| me.exchange(&now, &client_id, &params))
+                    .await
             }
-            Some("refresh_token") => self.blocking(move |me| me.renew(&now, &client_id, &params)).await,
+            Some("refresh_token") => {
+                self.blocking(move |me| me.renew(&now, &client_id, &params))
+                    .await
+            }
             Some(_) => {
                 let why = "grant_type must be authorization_code or refresh_token";
                 return Err(TokenError::new("unsupported_grant_type", why));
@@ -148,7 +175,9 @@ impl SignIn {
 
     /// Tokens for a code. Blocks on the disk.
     fn exchange(&self, now: &Now, client_id: &str, params: &Params) -> Result<Given, TokenError> {
-        let code = params.get("code").ok_or_else(|| TokenError::new("invalid_request", "code is missing"))?;
+        let code = params
+            .get("code")
+            .ok_or_else(|| TokenError::new("invalid_request", "code is missing"))?;
         let redeemed = self.codes.lock().redeem(code, now.ms);
         let grant = match redeemed {
             Redeemed::Fresh(grant) => grant,
@@ -164,10 +193,15 @@ impl SignIn {
                 return Err(invalid_grant("the code is not known, or too old"));
             }
         };
-        self.check_exchange(now, client_id, params, &grant).inspect_err(|error| {
-            let why = format!("{}: {}", error.code, error.description);
-            self.record_refusal(Some(&grant.participant), Some(&grant.request.client_name), &why);
-        })?;
+        self.check_exchange(now, client_id, params, &grant)
+            .inspect_err(|error| {
+                let why = format!("{}: {}", error.code, error.description);
+                self.record_refusal(
+                    Some(&grant.participant),
+                    Some(&grant.request.client_name),
+                    &why,
+                );
+            })?;
         let (family, given) = self.begin(now, &grant)?;
         if self.codes.lock().gave(code, family) {
             self.end_family(family, "code used twice", now.ms);
@@ -188,14 +222,21 @@ impl SignIn {
             return Err(invalid_grant("the code was given to another client"));
         }
         // OAuth 2.1 does not ask for it any more; a client that sends it must send the same.
-        if params.get("redirect_uri").is_some_and(|uri| uri != request.redirect_uri) {
-            return Err(invalid_grant("redirect_uri is not the one of the authorization request"));
+        if params
+            .get("redirect_uri")
+            .is_some_and(|uri| uri != request.redirect_uri)
+        {
+            return Err(invalid_grant(
+                "redirect_uri is not the one of the authorization request",
+            ));
         }
         let verifier = params.get("code_verifier");
-        let verifier =
-            verifier.ok_or_else(|| TokenError::new("invalid_request", "code_verifier is missing"))?;
+        let verifier = verifier
+            .ok_or_else(|| TokenError::new("invalid_request", "code_verifier is missing"))?;
         if !is_verifier(verifier, &request.challenge) {
-            return Err(invalid_grant("code_verifier does not fit the code_challenge"));
+            return Err(invalid_grant(
+                "code_verifier does not fit the code_challenge",
+            ));
         }
         if params.get("resource").is_some()
             && resource(params, &now.public_url).as_ref() != Some(&request.resource)
@@ -205,7 +246,9 @@ impl SignIn {
                 "resource is not the one of the authorization request",
             ));
         }
-        let is_known = self.subject(now.config(), &grant.participant, now.ms).is_some();
+        let is_known = self
+            .subject(now.config(), &grant.participant, now.ms)
+            .is_some();
         if !is_known || grant.mark != self.mark(now, &grant.participant) {
             return Err(invalid_grant("the participant is not known any more"));
         }
@@ -223,14 +266,18 @@ impl SignIn {
             participant: participant.clone(),
             client: client::digest(&request.client_id),
             client_name: request.client_name.clone(),
-            client_uri: (request.standing != ClientTrust::Registered).then(|| request.client_id.clone()),
+            client_uri: (request.standing != ClientTrust::Registered)
+                .then(|| request.client_id.clone()),
             resource: request.resource.clone(),
             scopes: request.scopes.clone(),
             sha256: hash(&first),
             before: None,
             began_ms: now.ms,
             renewed_ms: now.ms,
-            expires_ms: now.ms.saturating_add(millis(now.login.refresh)).min(ends_ms),
+            expires_ms: now
+                .ms
+                .saturating_add(millis(now.login.refresh))
+                .min(ends_ms),
             ends_ms,
         };
         let permit = self.permit(participant)?;
@@ -240,23 +287,38 @@ impl SignIn {
             if journal.state(|state| steps_up(&record, state)) {
                 why = format!("stepped up: {family}: {}", record.scopes.join(" "));
             }
-            let count =
-                |state: &State| state.families().filter(|one| one.participant == *participant).count();
+            let count = |state: &State| {
+                state
+                    .families()
+                    .filter(|one| one.participant == *participant)
+                    .count()
+            };
             let makes_way = journal.state(count) >= PARTICIPANT_FAMILIES_MAX;
             let records = [Record::FamilyBegun(record)];
-            journal.append(&records).map_err(|error| access::not_written(&error))?;
+            journal
+                .append(&records)
+                .map_err(|error| access::not_written(&error))?;
             self.home.sign_ins_changed(participant, makes_way);
             Ok(())
         });
         written.map_err(|refusal| TokenError::unavailable(&refusal))?;
-        Self::record(permit, participant, &request.client_name, Verdict::Admitted, &why);
+        Self::record(
+            permit,
+            participant,
+            &request.client_name,
+            Verdict::Admitted,
+            &why,
+        );
         Ok((family, given))
     }
 
     fn permit(&self, participant: &str) -> Result<store::recorder::Permit, TokenError> {
-        let id =
-            ParticipantId::new(participant).map_err(|_| invalid_grant("the participant is not known"))?;
-        self.home.audit().reserve_of(&id).map_err(|refusal| TokenError::unavailable(&refusal))
+        let id = ParticipantId::new(participant)
+            .map_err(|_| invalid_grant("the participant is not known"))?;
+        self.home
+            .audit()
+            .reserve_of(&id)
+            .map_err(|refusal| TokenError::unavailable(&refusal))
     }
 
     fn given(&self, now: &Now, family: &Family, refresh: String, scopes: &[String]) -> Given {
@@ -268,15 +330,25 @@ impl SignIn {
             expires_ms: now.ms.saturating_add(lifetime_ms),
         };
         let access = self.tokens.seal(&token, random());
-        Given { access, expires_in: lifetime_ms / 1000, refresh, scopes: scopes.to_vec() }
+        Given {
+            access,
+            expires_in: lifetime_ms / 1000,
+            refresh,
+            scopes: scopes.to_vec(),
+        }
     }
 
     /// Tokens for a refresh token. Blocks on the disk.
     fn renew(&self, now: &Now, client_id: &str, params: &Params) -> Result<Given, TokenError> {
         let text = params.get("refresh_token");
-        let text = text.ok_or_else(|| TokenError::new("invalid_request", "refresh_token is missing"))?;
+        let text =
+            text.ok_or_else(|| TokenError::new("invalid_request", "refresh_token is missing"))?;
         let unknown = || {
-            self.record_refusal(None, None, "invalid_grant: a refresh token that is not known");
+            self.record_refusal(
+                None,
+                None,
+                "invalid_grant: a refresh token that is not known",
+            );
             invalid_grant("the refresh token is not known, or too old: sign in again")
         };
         let token = self.refresh.open(text).ok_or_else(unknown)?;
@@ -284,13 +356,24 @@ impl SignIn {
         let mut outcome = Err(unknown);
         // One at a time: of two requests with one token, the second finds the family renewed.
         let changed = self.access.change(|journal| {
-            let Some(family) = journal.state(|state| state.family(&id).cloned()) else { return Ok(()) };
+            let Some(family) = journal.state(|state| state.family(&id).cloned()) else {
+                return Ok(());
+            };
             if family.expires_ms <= now.ms {
                 return Ok(());
             }
-            outcome = Ok(self.renewed(now, (client_id, params), &token, family, &sha256, |records| {
-                journal.append(records).map_err(|error| access::not_written(&error))
-            }));
+            outcome = Ok(self.renewed(
+                now,
+                (client_id, params),
+                &token,
+                family,
+                &sha256,
+                |records| {
+                    journal
+                        .append(records)
+                        .map_err(|error| access::not_written(&error))
+                },
+            ));
             Ok(())
         });
         changed.map_err(|refusal| TokenError::unavailable(&refusal))?;
@@ -319,7 +402,10 @@ impl SignIn {
         let grace_ms = millis(now.login.grace);
         let presented = judge(&family, sha256, grace_ms, now.ms);
         let end = |why: &str| {
-            let ended = Record::FamilyEnded { id: family.id.clone(), at_ms: now.ms };
+            let ended = Record::FamilyEnded {
+                id: family.id.clone(),
+                at_ms: now.ms,
+            };
             write(&[ended]).map_err(|refusal| TokenError::unavailable(&refusal))?;
             self.home.sign_ins_changed(&participant, true);
             let permit = self.home.audit().reserve_or_count();
@@ -334,10 +420,14 @@ impl SignIn {
         };
         if presented == Presented::Reused {
             end("reuse: a refresh token was used again, and its sign-in has ended")?;
-            return Err(invalid_grant("the refresh token was used before: sign in again"));
+            return Err(invalid_grant(
+                "the refresh token was used before: sign in again",
+            ));
         }
         if client::digest(client_id) != family.client {
-            return Err(refused(invalid_grant("the refresh token was given to another client")));
+            return Err(refused(invalid_grant(
+                "the refresh token was given to another client",
+            )));
         }
         if params.get("resource").is_some()
             && resource(params, &now.public_url).as_ref() != Some(&family.resource)
@@ -354,9 +444,16 @@ impl SignIn {
         let permit = self.permit(&participant)?;
         match presented {
             Presented::Newest => {
-                let expires_ms = now.ms.saturating_add(millis(now.login.refresh)).min(family.ends_ms);
-                let renewed =
-                    RenewedFamily { id: family.id.clone(), sha256: hash(&next), at_ms: now.ms, expires_ms };
+                let expires_ms = now
+                    .ms
+                    .saturating_add(millis(now.login.refresh))
+                    .min(family.ends_ms);
+                let renewed = RenewedFamily {
+                    id: family.id.clone(),
+                    sha256: hash(&next),
+                    at_ms: now.ms,
+                    expires_ms,
+                };
                 write(&[Record::FamilyRenewed(renewed)])
                     .map_err(|refusal| TokenError::unavailable(&refusal))?;
                 Self::record(
@@ -377,15 +474,27 @@ impl SignIn {
         Ok(self.given(now, &family, next, &scopes))
     }
 
-    /// The scopes of a new access token: those of the family, or fewer if the client asks for fewer.
-    fn narrowed(&self, now: &Now, params: &Params, family: &Family) -> Result<Vec<String>, TokenError> {
+    /// The scopes of a new access token: those of the family, or fewer if the client asks for
+    /// fewer.
+    fn narrowed(
+        &self,
+        now: &Now,
+        params: &Params,
+        family: &Family,
+    ) -> Result<Vec<String>, TokenError> {
         let Some(asked) = params.get("scope").filter(|_| !family.scopes.is_empty()) else {
             return Ok(family.scopes.clone());
         };
         let known = now.with_terms(|terms| granted(Some(asked), terms));
-        let fewer: Vec<String> = known.into_iter().filter(|scope| family.scopes.contains(scope)).collect();
+        let fewer: Vec<String> = known
+            .into_iter()
+            .filter(|scope| family.scopes.contains(scope))
+            .collect();
         if fewer.is_empty() {
-            return Err(TokenError::new("invalid_scope", "the scope is not among those that were granted"));
+            return Err(TokenError::new(
+                "invalid_scope",
+                "the scope is not among those that were granted",
+            ));
         }
         Ok(fewer)
     }
@@ -394,55 +503,97 @@ impl SignIn {
     fn end_family(&self, family: FamilyId, why: &str, now_ms: u64) {
         let id = family.to_string();
         let ended = self.access.change(|journal| {
-            let Some(family) = journal.state(|state| state.family(&id).cloned()) else { return Ok(None) };
-            let records = [Record::FamilyEnded { id: id.clone(), at_ms: now_ms }];
-            journal.append(&records).map_err(|error| access::not_written(&error))?;
+            let Some(family) = journal.state(|state| state.family(&id).cloned()) else {
+                return Ok(None);
+            };
+            let records = [Record::FamilyEnded {
+                id: id.clone(),
+                at_ms: now_ms,
+            }];
+            journal
+                .append(&records)
+                .map_err(|error| access::not_written(&error))?;
             self.home.sign_ins_changed(&family.participant, true);
             Ok(Some(family))
         });
         if let Ok(Some(family)) = ended {
             let permit = self.home.audit().reserve_or_count();
             let why = format!("reuse: {why}: {id}");
-            Self::record(permit, &family.participant, &family.client_name, Verdict::Refused, &why);
+            Self::record(
+                permit,
+                &family.participant,
+                &family.client_name,
+                Verdict::Refused,
+                &why,
+            );
         }
     }
 
     /// `POST /oauth/revoke`. A token that is not known is no error (RFC 7009, section 2.2).
     pub(crate) async fn revoke(self: &Arc<Self>, now: Now, body: &[u8]) -> Result<(), TokenError> {
-        let params =
-            Params::parse(body).ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
-        let token =
-            params.get("token").ok_or_else(|| TokenError::new("invalid_request", "token is missing"))?;
+        let params = Params::parse(body)
+            .ok_or_else(|| TokenError::new("invalid_request", "the form is too long"))?;
+        let token = params
+            .get("token")
+            .ok_or_else(|| TokenError::new("invalid_request", "token is missing"))?;
         let family = match token.starts_with(ACCESS_TOKEN_PREFIX) {
-            true => self.tokens.open(token, now.ms).ok().map(|token| token.family),
+            true => self
+                .tokens
+                .open(token, now.ms)
+                .ok()
+                .map(|token| token.family),
             false => self.refresh.open(token).map(|token| token.family),
         };
         let Some(family) = family else { return Ok(()) };
         let client = params.get("client_id").map(client::digest);
-        let revoked = self.blocking(move |me| me.revoke_family(family, client.as_deref(), now.ms)).await;
+        let revoked = self
+            .blocking(move |me| me.revoke_family(family, client.as_deref(), now.ms))
+            .await;
         match revoked {
             Some(Ok(())) => Ok(()),
-            Some(Err(refusal)) if refusal.code == RefusalCode::Forbidden => {
-                Err(TokenError::new("invalid_client", refusal.message.to_string()))
-            }
+            Some(Err(refusal)) if refusal.code == RefusalCode::Forbidden => Err(TokenError::new(
+                "invalid_client",
+                refusal.message.to_string(),
+            )),
             Some(Err(refusal)) => Err(TokenError::unavailable(&refusal)),
             None => Err(TokenError::interrupted()),
         }
     }
 
-    fn revoke_family(&self, family: FamilyId, client: Option<&str>, now_ms: u64) -> Result<(), Refusal> {
+    fn revoke_family(
+        &self,
+        family: FamilyId,
+        client: Option<&str>,
+        now_ms: u64,
+    ) -> Result<(), Refusal> {
         let id = family.to_string();
         self.access.change(|journal| {
-            let Some(known) = journal.state(|state| state.family(&id).cloned()) else { return Ok(()) };
+            let Some(known) = journal.state(|state| state.family(&id).cloned()) else {
+                return Ok(());
+            };
             if client.is_some_and(|client| client != known.client) {
-                return Err(Refusal::new(RefusalCode::Forbidden, "the token was given to another client"));
+                return Err(Refusal::new(
+                    RefusalCode::Forbidden,
+                    "the token was given to another client",
+                ));
             }
             let permit = self.home.audit().reserve_or_count();
-            let records = [Record::FamilyEnded { id: id.clone(), at_ms: now_ms }];
-            journal.append(&records).map_err(|error| access::not_written(&error))?;
+            let records = [Record::FamilyEnded {
+                id: id.clone(),
+                at_ms: now_ms,
+            }];
+            journal
+                .append(&records)
+                .map_err(|error| access::not_written(&error))?;
             self.home.sign_ins_changed(&known.participant, true);
             let why = format!("revoked by the client: {id}");
-            Self::record(permit, &known.participant, &known.client_name, Verdict::Admitted, &why);
+            Self::record(
+                permit,
+                &known.participant,
+                &known.client_name,
+                Verdict::Admitted,
+                &why,
+            );
             Ok(())
         })
     }

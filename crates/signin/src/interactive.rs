@@ -45,24 +45,38 @@ impl Browser {
         self.cookies.iter().map(String::as_str).collect()
     }
 
-    /// Whether a form can have been sent by a page of the gateway. The pages send no referrer, so browsers say `null` as their origin.
+    /// Whether a form can have been sent by a page of the gateway. The pages send no referrer, so
+    /// browsers say `null` as their origin.
     pub(crate) fn may_send_form(&self, public_url: &PublicUrl) -> bool {
         let own = public_url.origin();
-        let origin = self.origin.as_deref().is_none_or(|origin| origin == "null" || origin == own);
-        origin && self.site.as_deref().is_none_or(|site| site == "same-origin")
+        let origin = self
+            .origin
+            .as_deref()
+            .is_none_or(|origin| origin == "null" || origin == own);
+        origin
+            && self
+                .site
+                .as_deref()
+                .is_none_or(|site| site == "same-origin")
     }
 
     /// Whether the person, or a page of the gateway, opened this page: no other site did.
     fn is_same_site(&self) -> bool {
-        self.site.as_deref().is_some_and(|site| ["none", "same-origin", "same-site"].contains(&site))
+        self.site
+            .as_deref()
+            .is_some_and(|site| ["none", "same-origin", "same-site"].contains(&site))
     }
 }
 
 /// A redirect of a browser, by `GET`.
 pub(crate) fn redirect(location: &str, cookies: &[String]) -> Response {
     let Ok(location) = HeaderValue::from_str(location) else {
-        return pages::problem(StatusCode::BAD_REQUEST, "The way back cannot be written.", START_AGAIN)
-            .response();
+        return pages::problem(
+            StatusCode::BAD_REQUEST,
+            "The way back cannot be written.",
+            START_AGAIN,
+        )
+        .response();
     };
     let mut response = Response::new(axum::body::Body::empty());
     *response.status_mut() = StatusCode::SEE_OTHER;
@@ -95,7 +109,12 @@ impl SignIn {
     }
 
     /// `GET /oauth/authorize`.
-    pub(crate) async fn authorize(self: &Arc<Self>, now: &Now, query: &[u8], browser: &Browser) -> Response {
+    pub(crate) async fn authorize(
+        self: &Arc<Self>,
+        now: &Now,
+        query: &[u8],
+        browser: &Browser,
+    ) -> Response {
         let Some(params) = Params::parse(query) else {
             return stop(StatusCode::BAD_REQUEST, "The request is too long.");
         };
@@ -105,7 +124,11 @@ impl SignIn {
         let client = match self.client(client_id, now, browser.from).await {
             Ok(client) => client,
             Err(why) => {
-                self.record_refusal(None, None, &format!("invalid_client: {}", why.for_operators()));
+                self.record_refusal(
+                    None,
+                    None,
+                    &format!("invalid_client: {}", why.for_operators()),
+                );
                 let hint = "The client has to register anew: remove the gateway from it, and add it again.";
                 let why = format!("{why}.");
                 return pages::problem(StatusCode::BAD_REQUEST, &why, hint).response();
@@ -135,12 +158,24 @@ impl SignIn {
             }
         };
         let Ok(to) = destination(&request.redirect_uri, &now.login.private_redirects) else {
-            return stop(StatusCode::BAD_REQUEST, "The client’s address is not accepted here any more.");
+            return stop(
+                StatusCode::BAD_REQUEST,
+                "The client’s address is not accepted here any more.",
+            );
         };
         let session = self.cookies(now).session(&browser.cookies(), now.ms);
         let session = session.unwrap_or_else(|| new_browser(random()));
-        let open = Open { now, request, destination: to, session };
-        let person = open.session.person.clone().filter(|person| self.is_signed_in(now, person));
+        let open = Open {
+            now,
+            request,
+            destination: to,
+            session,
+        };
+        let person = open
+            .session
+            .person
+            .clone()
+            .filter(|person| self.is_signed_in(now, person));
         if let Some(person) = person
             && self.is_remembered(&open, &person.name, browser)
         {
@@ -149,45 +184,79 @@ impl SignIn {
         self.show(open, None)
     }
 
-    /// Whether a participant has consented before, in this browser, and no other site has opened the page. Programs on the person's
-    /// computer are always asked about: another one could take the place of the one that was meant.
+    /// Whether a participant has consented before, in this browser, and no other site has opened
+    /// the page. Programs on the person's computer are always asked about: another one could take
+    /// the place of the one that was meant.
     fn is_remembered(&self, open: &Open<'_>, participant: &str, browser: &Browser) -> bool {
-        let Open { now, request, destination, .. } = open;
+        let Open {
+            now,
+            request,
+            destination,
+            ..
+        } = open;
         let mark = mark(participant, &request.client_id, &request.redirect_uri);
-        let in_browser = || self.cookies(now).remembers(&browser.cookies(), &mark, now.ms);
+        let in_browser = || {
+            self.cookies(now)
+                .remembers(&browser.cookies(), &mark, now.ms)
+        };
         if destination.is_local() || !browser.is_same_site() || !in_browser() {
             return false;
         }
         let digest = client::digest(&request.client_id);
         let covers = |known: &Consent| {
             known.remembered
-                && (known.participant.as_str(), known.client.as_str()) == (participant, digest.as_str())
+                && (known.participant.as_str(), known.client.as_str())
+                    == (participant, digest.as_str())
                 && known.redirect_uri == request.redirect_uri
                 && known.resource == request.resource
-                && request.scopes.iter().all(|scope| known.scopes.contains(scope))
+                && request
+                    .scopes
+                    .iter()
+                    .all(|scope| known.scopes.contains(scope))
         };
         self.access.read(|state| state.consents().any(covers))
     }
 
     /// The next page: consent, or signing in first.
     fn show(&self, open: Open<'_>, wrong: Option<&str>) -> Response {
-        let Open { now, request, destination, mut session } = open;
-        session.person = session.person.filter(|person| self.is_signed_in(now, person));
+        let Open {
+            now,
+            request,
+            destination,
+            mut session,
+        } = open;
+        session.person = session
+            .person
+            .filter(|person| self.is_signed_in(now, person));
         let until_ms = now.ms.saturating_add(FORM_MS);
         let state = serde_json::to_vec(&request).unwrap_or_default();
-        let sealed = self.pages.seal(REQUEST, &session.browser, until_ms, random(), &state);
-        let form = PageForm { prefix: now.public_url.prefix(), request: &sealed };
+        let sealed = self
+            .pages
+            .seal(REQUEST, &session.browser, until_ms, random(), &state);
+        let form = PageForm {
+            prefix: now.public_url.prefix(),
+            request: &sealed,
+        };
         let cookies = self.cookies(now);
         let mut page: HtmlPage = match &session.person {
             Some(person) => {
                 let state = serde_json::to_vec(person).unwrap_or_default();
-                let who = self.pages.seal(WHO, &of_form(&session, &sealed), until_ms, random(), &state);
+                let who =
+                    self.pages
+                        .seal(WHO, &of_form(&session, &sealed), until_ms, random(), &state);
                 let remembers = cookies.keep_persons() && !destination.is_local();
-                pages::consent(&request, &destination, &form, (&person.name, &who), remembers)
+                pages::consent(
+                    &request,
+                    &destination,
+                    &form,
+                    (&person.name, &who),
+                    remembers,
+                )
             }
             None => pages::sign_in(&request, &destination, &form, now.login.paste_tokens, wrong),
         };
-        page.cookies.push(cookies.set_session(&session, random(), now.ms));
+        page.cookies
+            .push(cookies.set_session(&session, random(), now.ms));
         page.response()
     }
 
@@ -200,24 +269,41 @@ impl SignIn {
     ) -> Result<Open<'o>, Box<Response>> {
         let refused = |why: &str| {
             self.record_refusal(None, None, why);
-            Box::new(stop(StatusCode::FORBIDDEN, "This page is too old, or was not opened in this browser."))
+            Box::new(stop(
+                StatusCode::FORBIDDEN,
+                "This page is too old, or was not opened in this browser.",
+            ))
         };
         if !browser.may_send_form(&now.public_url) {
             return Err(refused("invalid_request: a form of another site"));
         }
         let session = self.cookies(now).session(&browser.cookies(), now.ms);
-        let session = session.ok_or_else(|| refused("invalid_request: a form without its cookie"))?;
+        let session =
+            session.ok_or_else(|| refused("invalid_request: a form without its cookie"))?;
         let sealed = params.get("request").unwrap_or_default();
         let state = self.pages.open(REQUEST, &session.browser, now.ms, sealed);
-        let request: Option<AuthRequest> = state.ok().and_then(|state| serde_json::from_slice(&state).ok());
-        let request = request.ok_or_else(|| refused("invalid_request: a form of another browser"))?;
+        let request: Option<AuthRequest> = state
+            .ok()
+            .and_then(|state| serde_json::from_slice(&state).ok());
+        let request =
+            request.ok_or_else(|| refused("invalid_request: a form of another browser"))?;
         let to = destination(&request.redirect_uri, &now.login.private_redirects);
         let destination = to.map_err(|_| refused("invalid_request: redirect_uri"))?;
-        Ok(Open { now, request, destination, session })
+        Ok(Open {
+            now,
+            request,
+            destination,
+            session,
+        })
     }
 
     /// `POST /oauth/authorize`: a one-time code was typed, or another participant wants to sign in.
-    pub(crate) async fn sign_in(self: &Arc<Self>, now: &Now, body: &[u8], browser: &Browser) -> Response {
+    pub(crate) async fn sign_in(
+        self: &Arc<Self>,
+        now: &Now,
+        body: &[u8],
+        browser: &Browser,
+    ) -> Response {
         let params = Params::parse(body).unwrap_or_default();
         let mut open = match self.opened(now, &params, browser) {
             Ok(open) => open,
@@ -228,7 +314,12 @@ impl SignIn {
             return self.show(open, None);
         }
         // A form that is sent twice: the code was used the first time.
-        if open.session.person.as_ref().is_some_and(|person| self.is_signed_in(now, person)) {
+        if open
+            .session
+            .person
+            .as_ref()
+            .is_some_and(|person| self.is_signed_in(now, person))
+        {
             return self.show(open, None);
         }
         if let Err(wait_ms) = self.tries.act(browser.from, now.ms) {
@@ -238,32 +329,53 @@ impl SignIn {
         let typed = params.get("code").unwrap_or_default().trim();
         let pasted = || {
             let is_token = now.login.paste_tokens && typed.starts_with(TOKEN_PREFIX);
-            is_token.then(|| self.home.bearer(typed)).flatten().map(|bearer| bearer.id.to_string())
+            is_token
+                .then(|| self.home.bearer(typed))
+                .flatten()
+                .map(|bearer| bearer.id.to_string())
         };
         let found = pasted().or_else(|| self.redeem(now, typed));
         let found = found.filter(|name| self.subject(now.config(), name, now.ms).is_some());
         let Some(participant) = found else {
-            self.record_refusal(None, Some(&open.request.client_name), "access_denied: a wrong code");
-            return self.show(open, Some("That code is wrong, was used before, or is too old."));
+            self.record_refusal(
+                None,
+                Some(&open.request.client_name),
+                "access_denied: a wrong code",
+            );
+            return self.show(
+                open,
+                Some("That code is wrong, was used before, or is too old."),
+            );
         };
         open.session.person = Some(self.person(now, participant));
         self.show(open, None)
     }
 
     /// `POST /oauth/consent`.
-    pub(crate) async fn consent(self: &Arc<Self>, now: &Now, body: &[u8], browser: &Browser) -> Response {
+    pub(crate) async fn consent(
+        self: &Arc<Self>,
+        now: &Now,
+        body: &[u8],
+        browser: &Browser,
+    ) -> Response {
         let params = Params::parse(body).unwrap_or_default();
         let open = match self.opened(now, &params, browser) {
             Ok(open) => open,
             Err(response) => return *response,
         };
-        // The participant that was asked must be the one that is signed in now. Over plain HTTP only this form says who that is.
+        // The participant that was asked must be the one that is signed in now. Over plain HTTP
+        // only this form says who that is.
         let of_form = of_form(&open.session, params.get("request").unwrap_or_default());
-        let who = self.pages.open(WHO, &of_form, now.ms, params.get("who").unwrap_or_default());
-        let who: Option<Person> = who.ok().and_then(|state| serde_json::from_slice(&state).ok());
+        let who = self
+            .pages
+            .open(WHO, &of_form, now.ms, params.get("who").unwrap_or_default());
+        let who: Option<Person> = who
+            .ok()
+            .and_then(|state| serde_json::from_slice(&state).ok());
         let is_same = |who: &Person| {
             let person = open.session.person.as_ref();
-            !self.cookies(now).keep_persons() || person.is_some_and(|person| person.name == who.name)
+            !self.cookies(now).keep_persons()
+                || person.is_some_and(|person| person.name == who.name)
         };
         let who = who.filter(|who| is_same(who) && self.is_signed_in(now, who));
         let Some(participant) = who.map(|who| who.name) else {
@@ -287,10 +399,16 @@ impl SignIn {
         let can_remember = self.cookies(now).keep_persons() && !open.destination.is_local();
         let remembers = can_remember && params.get("remember").is_some();
         let cookie = remembers.then(|| {
-            let mark = mark(&participant, &open.request.client_id, &open.request.redirect_uri);
-            self.cookies(now).remember(&browser.cookies(), mark, random(), now.ms)
+            let mark = mark(
+                &participant,
+                &open.request.client_id,
+                &open.request.redirect_uri,
+            );
+            self.cookies(now)
+                .remember(&browser.cookies(), mark, random(), now.ms)
         });
-        self.approve(open, participant, Some((remembers, cookie))).await
+        self.approve(open, participant, Some((remembers, cookie)))
+            .await
     }
 
     /// Sends the browser back with a code. A consent that was just given is on disk before.
@@ -303,24 +421,47 @@ impl SignIn {
         let Open { now, request, .. } = open;
         let (remembered, cookie) = given.clone().unwrap_or_default();
         let mark = self.mark(now, &participant);
-        let (grant, at_ms) = (Grant { request: request.clone(), participant, mark }, now.ms);
+        let (grant, at_ms) = (
+            Grant {
+                request: request.clone(),
+                participant,
+                mark,
+            },
+            now.ms,
+        );
         let consented = given.is_some();
-        let code = self.blocking(move |me| me.consented(grant, consented, remembered, at_ms)).await.flatten();
+        let code = self
+            .blocking(move |me| me.consented(grant, consented, remembered, at_ms))
+            .await
+            .flatten();
         let issuer = now.public_url.as_str();
         let mut cookies = self.cookies(now).leave();
         cookies.extend(cookie);
         match code {
             Some(code) => redirect(&request.code_location(&code, issuer), &cookies),
             None => {
-                let error = ("temporarily_unavailable", "the gateway cannot write the consent down now");
+                let error = (
+                    "temporarily_unavailable",
+                    "the gateway cannot write the consent down now",
+                );
                 redirect(&request.error_location(issuer, error), &cookies)
             }
         }
     }
 
     /// Writes a consent down, and makes its code; `None` if it cannot be written or recorded.
-    fn consented(&self, grant: Grant, is_new: bool, remembered: bool, now_ms: u64) -> Option<String> {
-        let Grant { request, participant, .. } = &grant;
+    fn consented(
+        &self,
+        grant: Grant,
+        is_new: bool,
+        remembered: bool,
+        now_ms: u64,
+    ) -> Option<String> {
+        let Grant {
+            request,
+            participant,
+            ..
+        } = &grant;
         let id = ParticipantId::new(participant).ok()?;
         let permit = self.home.audit().reserve_of(&id).ok()?;
         if is_new {
@@ -335,12 +476,24 @@ impl SignIn {
                 at_ms: now_ms,
             };
             let written = self.access.change(|journal| {
-                journal.append(&[Record::ConsentGiven(consent)]).map_err(|error| access::not_written(&error))
+                journal
+                    .append(&[Record::ConsentGiven(consent)])
+                    .map_err(|error| access::not_written(&error))
             });
             written.ok()?;
         }
-        let what = if is_new { "consented" } else { "consented before" };
-        Self::record(permit, participant, &request.client_name, Verdict::Admitted, what);
+        let what = if is_new {
+            "consented"
+        } else {
+            "consented before"
+        };
+        Self::record(
+            permit,
+            participant,
+            &request.client_name,
+            Verdict::Admitted,
+            what,
+        );
         Some(self.codes.lock().issue(grant, &random(), now_ms))
     }
 }

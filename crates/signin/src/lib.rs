@@ -1,13 +1,17 @@
-//! The gateway's own authorization server: clients sign in as participants where there is no identity provider.
+//! The gateway's own authorization server: clients sign in as participants where there is no
+//! identity provider.
 //!
-//! It is narrow: authorization codes with PKCE for clients without secrets, refresh tokens that change with each use, opaque access
-//! tokens for this gateway alone. It is off unless `[login]` enables it. Sources: OAuth 2.1 draft 13, RFC 6749, 7009, 7591, 7636,
-//! 8252, 8414, 8707, 9207, 9700, and the chapters on authorization of MCP 2025-11-25 and 2026-07-28.
+//! It is narrow: authorization codes with PKCE for clients without secrets, refresh tokens that
+//! change with each use, opaque access tokens for this gateway alone. It is off unless `[login]`
+//! enables it. Sources: OAuth 2.1 draft 13, RFC 6749, 7009, 7591, 7636, 8252, 8414, 8707, 9207,
+//! 9700, and the chapters on authorization of MCP 2025-11-25 and 2026-07-28.
 //!
-//! - [`router`]: the endpoints and pages. [`SignIn`]: the server of one gateway, and what operators do about sign-ins.
-//! - [`Connect`]: the pages at which participants give servers access to accounts of their own, and the callback of such sign-ins.
-//! - [`redirect`], [`client`], [`registration`], [`request`], [`codes`], [`refresh`]: the protocol, with time and randomness as
-//!   arguments.
+//! - [`router`]: the endpoints and pages. [`SignIn`]: the server of one gateway, and what operators
+//!   do about sign-ins.
+//! - [`Connect`]: the pages at which participants give servers access to accounts of their own, and
+//!   the callback of such sign-ins.
+//! - [`redirect`], [`client`], [`registration`], [`request`], [`codes`], [`refresh`]: the protocol,
+//!   with time and randomness as arguments.
 
 pub mod client;
 pub mod codes;
@@ -29,8 +33,8 @@ mod routes;
 mod service;
 
 pub use connect::{
-    CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX, Connect, ConnectCode,
-    connect_router,
+    CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX, Connect,
+    ConnectCode, connect_router,
 };
 pub use cookies::{REMEMBERED_MAX, REMEMBERED_MS, SESSION_MS};
 pub use document::{DOCUMENT_BYTES_MAX, DOCUMENTS_MAX, FETCHES_MAX};

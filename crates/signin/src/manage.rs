@@ -1,4 +1,5 @@
-//! Acts of operators and participants about sign-ins: one-time codes, clients that have signed in, consents.
+//! Acts of operators and participants about sign-ins: one-time codes, clients that have signed in,
+//! consents.
 
 use access::{Authority, TOKENS};
 use auth::Participant;
@@ -100,20 +101,28 @@ impl Asker<'_> {
 }
 
 fn disabled() -> Refusal {
-    Refusal::new(RefusalCode::Unsupported, "signing in is not enabled at this gateway")
-        .hint("set `enabled = true` in [login], with `public_url` in [server], and restart it")
+    Refusal::new(
+        RefusalCode::Unsupported,
+        "signing in is not enabled at this gateway",
+    )
+    .hint("set `enabled = true` in [login], with `public_url` in [server], and restart it")
 }
 
 impl SignIn {
-    /// A one-time code with which a participant signs in. The asker must hold what the participant holds, for as long as a
-    /// sign-in lasts.
+    /// A one-time code with which a participant signs in. The asker must hold what the participant
+    /// holds, for as long as a sign-in lasts.
     ///
     /// # Errors
     /// If there is no such participant, if it may do more, or if too many codes wait.
     pub fn one_time_code(&self, asker: &Asker<'_>, name: &str) -> Result<OneTimeCode, Refusal> {
         let permit = self.home.audit().reserve_of(&asker.by.id)?;
         let end = self.make_code(asker, name);
-        permit.write_change((crate::LOGIN, name, None), asker.by.id.as_str(), "one-time code", &end);
+        permit.write_change(
+            (crate::LOGIN, name, None),
+            asker.by.id.as_str(),
+            "one-time code",
+            &end,
+        );
         end
     }
 
@@ -128,16 +137,26 @@ impl SignIn {
         }
         let subject = self.subject(now.config(), name, now.ms).ok_or_else(|| {
             let name = name.escape_debug();
-            Refusal::new(RefusalCode::UnknownTarget, format!("there is no participant `{name}`"))
-                .hint("configure it in [participants.NAME], or issue it a token")
+            Refusal::new(
+                RefusalCode::UnknownTarget,
+                format!("there is no participant `{name}`"),
+            )
+            .hint("configure it in [participants.NAME], or issue it a token")
         })?;
         let mut given = Participant::clone(&subject);
         let ends_ms = now.ms.saturating_add(millis(now.login.longest));
         given.expires_ms = Some(given.expires_ms.map_or(ends_ms, |end| end.min(ends_ms)));
         asker.authority.may_give(now.config(), &given, now.ms)?;
-        let code = self.one_time.lock().issue(&bearer(name, &self.mark(&now, name)), random(), now.ms);
+        let code =
+            self.one_time
+                .lock()
+                .issue(&bearer(name, &self.mark(&now, name)), random(), now.ms);
         let code = code.map_err(|why| Refusal::new(RefusalCode::Overloaded, why.to_string()))?;
-        Ok(OneTimeCode { name: name.to_owned(), code, expires_ms: now.ms.saturating_add(ONE_TIME_MS) })
+        Ok(OneTimeCode {
+            name: name.to_owned(),
+            code,
+            expires_ms: now.ms.saturating_add(ONE_TIME_MS),
+        })
     }
 
     /// The clients that have signed in, by participant and name.
@@ -145,12 +164,18 @@ impl SignIn {
     pub fn signed_in(&self, asker: &Asker<'_>) -> Vec<SignedInClient> {
         let now_ms = unix_ms();
         let mut all: Vec<Family> = self.access.read(|state| {
-            let valid = |family: &&Family| now_ms < family.expires_ms && asker.sees(&family.participant);
+            let valid =
+                |family: &&Family| now_ms < family.expires_ms && asker.sees(&family.participant);
             state.families().filter(valid).cloned().collect()
         });
         all.sort_by(|one, other| {
-            let key =
-                |family: &Family| (family.participant.clone(), family.client_name.clone(), family.began_ms);
+            let key = |family: &Family| {
+                (
+                    family.participant.clone(),
+                    family.client_name.clone(),
+                    family.began_ms,
+                )
+            };
             key(one).cmp(&key(other))
         });
         all.into_iter().map(shown).collect()
@@ -160,17 +185,19 @@ impl SignIn {
     #[must_use]
     pub fn consents(&self, asker: &Asker<'_>) -> Vec<GivenConsent> {
         self.access.read(|state| {
-            let seen = state.consents().filter(|consent| asker.sees(&consent.participant));
+            let seen = state
+                .consents()
+                .filter(|consent| asker.sees(&consent.participant));
             seen.map(shown_consent).collect()
         })
     }
 
-    /// Ends the sign-ins of a client, for one participant or all that the asker may speak for, and forgets the consents. Blocks on the
-    /// disk.
+    /// Ends the sign-ins of a client, for one participant or all that the asker may speak for, and
+    /// forgets the consents. Blocks on the disk.
     ///
     /// # Errors
-    /// If there is nothing to end, if several clients have this beginning, if a participant may do more than the asker's token is good
-    /// for, or if the journal cannot be written.
+    /// If there is nothing to end, if several clients have this beginning, if a participant may do
+    /// more than the asker's token is good for, or if the journal cannot be written.
     pub fn revoke_client(
         &self,
         asker: &Asker<'_>,
@@ -201,7 +228,11 @@ impl SignIn {
         is_sign_in: bool,
     ) -> Result<EndedSignIns, Refusal> {
         let permit = self.home.audit().reserve_of(&asker.by.id)?;
-        let what = if is_sign_in { "revoked" } else { "consent withdrawn" };
+        let what = if is_sign_in {
+            "revoked"
+        } else {
+            "consent withdrawn"
+        };
         let end = self.access.change(|journal| {
             let meant = |of: &str, digest: &str, uri: Option<&str>, id: &str| {
                 let named = is_beginning(client, digest) || uri == Some(client) || id == client;
@@ -209,40 +240,66 @@ impl SignIn {
             };
             let (families, consents): (Vec<Family>, Vec<Consent>) = journal.state(|state| {
                 let families = state.families().filter(|family| {
-                    meant(&family.participant, &family.client, family.client_uri.as_deref(), &family.id)
+                    meant(
+                        &family.participant,
+                        &family.client,
+                        family.client_uri.as_deref(),
+                        &family.id,
+                    )
                 });
                 let families: Vec<Family> = families.cloned().collect();
                 let of_family = |consent: &&Consent| {
                     let same = |family: &Family| {
-                        (&family.participant, &family.client) == (&consent.participant, &consent.client)
+                        (&family.participant, &family.client)
+                            == (&consent.participant, &consent.client)
                     };
-                    meant(&consent.participant, &consent.client, None, "") || families.iter().any(same)
+                    meant(&consent.participant, &consent.client, None, "")
+                        || families.iter().any(same)
                 };
                 let consents = state.consents().filter(of_family).cloned().collect();
                 (families, consents)
             });
             self.may_end(asker, &families, &consents)?;
             self.write_end(journal, &families, &consents)?;
-            Ok(EndedSignIns { clients: families.len(), consents: consents.len() })
+            Ok(EndedSignIns {
+                clients: families.len(),
+                consents: consents.len(),
+            })
         });
-        permit.write_change((crate::LOGIN, client, None), asker.by.id.as_str(), what, &end);
+        permit.write_change(
+            (crate::LOGIN, client, None),
+            asker.by.id.as_str(),
+            what,
+            &end,
+        );
         end
     }
 
-    fn may_end(&self, asker: &Asker<'_>, families: &[Family], consents: &[Consent]) -> Result<(), Refusal> {
-        let clients =
-            families.iter().map(|family| &family.client).chain(consents.iter().map(|one| &one.client));
+    fn may_end(
+        &self,
+        asker: &Asker<'_>,
+        families: &[Family],
+        consents: &[Consent],
+    ) -> Result<(), Refusal> {
+        let clients = families
+            .iter()
+            .map(|family| &family.client)
+            .chain(consents.iter().map(|one| &one.client));
         let mut clients: Vec<&String> = clients.collect();
         clients.sort_unstable();
         clients.dedup();
         match clients.as_slice() {
             [_] => {}
             [] => {
-                let refusal = Refusal::new(RefusalCode::UnknownTarget, "no such client has signed in");
+                let refusal =
+                    Refusal::new(RefusalCode::UnknownTarget, "no such client has signed in");
                 return Err(refusal.hint("list them: portmoot clients ls"));
             }
             [..] => {
-                let refusal = Refusal::new(RefusalCode::Malformed, "several clients have this beginning");
+                let refusal = Refusal::new(
+                    RefusalCode::Malformed,
+                    "several clients have this beginning",
+                );
                 return Err(refusal.hint("give more digits"));
             }
         }
@@ -250,7 +307,8 @@ impl SignIn {
         let config = self.home.config();
         let participants = families.iter().map(|family| &family.participant);
         for participant in participants.chain(consents.iter().map(|one| &one.participant)) {
-            // A token that is good for less ends no sign-in that is good for more, nor one of its own participant.
+            // A token that is good for less ends no sign-in that is good for more, nor one of its
+            // own participant.
             if let Some(subject) = self.subject(&config, participant, now_ms) {
                 asker.authority.may_take(&config, &subject, now_ms)?;
             }
@@ -265,19 +323,30 @@ impl SignIn {
         consents: &[Consent],
     ) -> Result<(), Refusal> {
         let at_ms = unix_ms();
-        let ended = families.iter().map(|family| Record::FamilyEnded { id: family.id.clone(), at_ms });
+        let ended = families.iter().map(|family| Record::FamilyEnded {
+            id: family.id.clone(),
+            at_ms,
+        });
         let withdrawn = consents.iter().map(|consent| Record::ConsentWithdrawn {
             participant: consent.participant.clone(),
             client: consent.client.clone(),
             at_ms,
         });
         let records: Vec<Record> = ended.chain(withdrawn).collect();
-        journal.append(&records).map_err(|error| access::not_written(&error))?;
+        journal
+            .append(&records)
+            .map_err(|error| access::not_written(&error))?;
         for family in families {
             self.home.sign_ins_changed(&family.participant, true);
             let permit = self.home.audit().reserve_or_count();
             let why = format!("revoked: {}", family.id);
-            Self::record(permit, &family.participant, &family.client_name, Verdict::Admitted, &why);
+            Self::record(
+                permit,
+                &family.participant,
+                &family.client_name,
+                Verdict::Admitted,
+                &why,
+            );
         }
         Ok(())
     }

@@ -23,7 +23,10 @@ pub fn document(public_url: &PublicUrl, login: &LoginConfig, scopes: &[&str]) ->
     });
     if let Value::Object(members) = &mut document {
         if login.clients == Clients::Any {
-            members.insert("registration_endpoint".to_owned(), public_url.at("/oauth/register").into());
+            members.insert(
+                "registration_endpoint".to_owned(),
+                public_url.at("/oauth/register").into(),
+            );
         }
         if !scopes.is_empty() {
             members.insert("scopes_supported".to_owned(), json!(scopes));
@@ -39,13 +42,21 @@ mod tests {
     #[test]
     fn the_document_says_what_is_accepted() {
         let url = PublicUrl::parse("https://gw.example/a").unwrap();
-        for (clients, registers, documents) in
-            [(Clients::Any, true, true), (Clients::Trusted, false, true), (Clients::Configured, false, false)]
-        {
-            let login = LoginConfig { clients, ..LoginConfig::default() };
+        for (clients, registers, documents) in [
+            (Clients::Any, true, true),
+            (Clients::Trusted, false, true),
+            (Clients::Configured, false, false),
+        ] {
+            let login = LoginConfig {
+                clients,
+                ..LoginConfig::default()
+            };
             let document = document(&url, &login, &["mcp:read"]);
             assert_eq!(document["issuer"], "https://gw.example/a");
-            assert_eq!(document["token_endpoint"], "https://gw.example/a/oauth/token");
+            assert_eq!(
+                document["token_endpoint"],
+                "https://gw.example/a/oauth/token"
+            );
             assert_eq!(document.get("registration_endpoint").is_some(), registers);
             assert_eq!(document["client_id_metadata_document_supported"], documents);
             assert_eq!(document["scopes_supported"][0], "mcp:read");

@@ -10,7 +10,8 @@ pub const CODE_DIGITS: usize = 10;
 pub const ONE_TIME_MS: u64 = 600_000;
 /// The most codes that wait to be used. A participant has one at most.
 pub const ONE_TIME_CODES_MAX: usize = 1_000;
-/// Wrong codes in all after which a code is void, so that guessing finds one of its kind once in 20 million times.
+/// Wrong codes in all after which a code is void, so that guessing finds one of its kind once in 20
+/// million times.
 pub const WRONG_TRIES_MAX: u32 = 500;
 
 const CODES: u64 = 10_u64.pow(10);
@@ -33,11 +34,17 @@ pub struct OneTimeCodes(HashMap<String, Waiting>);
 pub struct TooMany;
 
 impl OneTimeCodes {
-    /// A new code for a participant, in place of the one that it had. `random` are 16 fresh random bytes.
+    /// A new code for a participant, in place of the one that it had. `random` are 16 fresh random
+    /// bytes.
     ///
     /// # Errors
     /// [`TooMany`].
-    pub fn issue(&mut self, participant: &str, random: [u8; 16], now_ms: u64) -> Result<String, TooMany> {
+    pub fn issue(
+        &mut self,
+        participant: &str,
+        random: [u8; 16],
+        now_ms: u64,
+    ) -> Result<String, TooMany> {
         self.0.retain(|_, waiting| now_ms < waiting.until_ms);
         if self.0.len() >= ONE_TIME_CODES_MAX && !self.0.contains_key(participant) {
             return Err(TooMany);
@@ -50,22 +57,35 @@ impl OneTimeCodes {
             wrong_left: WRONG_TRIES_MAX,
         };
         self.0.insert(participant.to_owned(), waiting);
-        let (first, second) = code.split_at_checked(CODE_DIGITS / 2).unwrap_or((&code, ""));
+        let (first, second) = code
+            .split_at_checked(CODE_DIGITS / 2)
+            .unwrap_or((&code, ""));
         Ok(format!("{first}-{second}"))
     }
 
     /// Uses a code, and returns whose it was. Blanks and dashes in it do not count.
     pub fn redeem(&mut self, typed: &str, now_ms: u64) -> Option<String> {
-        let digits: String = typed.chars().filter(|one| !one.is_whitespace() && *one != '-').collect();
-        self.0.retain(|_, waiting| now_ms < waiting.until_ms && waiting.wrong_left > 0);
+        let digits: String = typed
+            .chars()
+            .filter(|one| !one.is_whitespace() && *one != '-')
+            .collect();
+        self.0
+            .retain(|_, waiting| now_ms < waiting.until_ms && waiting.wrong_left > 0);
         let presented = hash(&digits);
-        let is_it =
-            |waiting: &Waiting| subtle::ConstantTimeEq::ct_eq(&waiting.hash[..], &presented[..]).into();
-        let found =
-            self.0.iter().find(|(_, waiting)| is_it(waiting)).map(|(participant, _)| participant.clone());
+        let is_it = |waiting: &Waiting| {
+            subtle::ConstantTimeEq::ct_eq(&waiting.hash[..], &presented[..]).into()
+        };
+        let found = self
+            .0
+            .iter()
+            .find(|(_, waiting)| is_it(waiting))
+            .map(|(participant, _)| participant.clone());
         match &found {
             Some(participant) => _ = self.0.remove(participant),
-            None => self.0.values_mut().for_each(|waiting| waiting.wrong_left -= 1),
+            None => self
+                .0
+                .values_mut()
+                .for_each(|waiting| waiting.wrong_left -= 1),
         }
         found
     }
@@ -86,7 +106,12 @@ mod tests {
         assert_eq!((code.len(), code.as_bytes()[5]), (CODE_DIGITS + 1, b'-'));
         assert!(code.bytes().filter(u8::is_ascii_digit).count() == CODE_DIGITS);
         assert_eq!(codes.redeem("00000-00000", 1), None);
-        assert_eq!(codes.redeem(&format!(" {} ", code.replace('-', " ")), 1).as_deref(), Some("ann"));
+        assert_eq!(
+            codes
+                .redeem(&format!(" {} ", code.replace('-', " ")), 1)
+                .as_deref(),
+            Some("ann")
+        );
         assert_eq!(codes.redeem(&code, 1), None);
         let old = codes.issue("ann", [8; 16], 0).unwrap();
         let new = codes.issue("ann", [9; 16], 0).unwrap();
@@ -100,8 +125,14 @@ mod tests {
         let code = codes.issue("ann", [7; 16], 0).unwrap();
         (1..WRONG_TRIES_MAX).for_each(|_| assert_eq!(codes.redeem("1", 1), None));
         let mut others = OneTimeCodes::default();
-        others.0.insert("ann".into(), codes.0.remove("ann").unwrap());
-        assert_eq!(others.redeem(&code, 1).as_deref(), Some("ann"), "one try was left");
+        others
+            .0
+            .insert("ann".into(), codes.0.remove("ann").unwrap());
+        assert_eq!(
+            others.redeem(&code, 1).as_deref(),
+            Some("ann"),
+            "one try was left"
+        );
         let code = others.issue("ann", [7; 16], 0).unwrap();
         (0..WRONG_TRIES_MAX).for_each(|_| assert_eq!(others.redeem("1", 1), None));
         assert_eq!(others.redeem(&code, 1), None);
@@ -111,7 +142,9 @@ mod tests {
     fn codes_are_bounded_and_a_participant_has_one() {
         let mut codes = OneTimeCodes::default();
         for number in 0..ONE_TIME_CODES_MAX as u128 {
-            codes.issue(&number.to_string(), number.to_be_bytes(), 0).unwrap();
+            codes
+                .issue(&number.to_string(), number.to_be_bytes(), 0)
+                .unwrap();
         }
         assert_eq!(codes.issue("ann", [7; 16], 1), Err(TooMany));
         assert!(codes.issue("5", [7; 16], 1).is_ok());

@@ -54,7 +54,13 @@ pub(crate) struct HtmlPage {
 
 impl HtmlPage {
     pub(crate) fn new(status: StatusCode, title: &'static str, body: String) -> Self {
-        Self { status, title, body, action: None, cookies: Vec::new() }
+        Self {
+            status,
+            title,
+            body,
+            action: None,
+            cookies: Vec::new(),
+        }
     }
 
     #[cfg(test)]
@@ -64,7 +70,10 @@ impl HtmlPage {
 
     /// The page with a form that may lead to this source.
     pub(crate) fn leading_to(self, source: String) -> Self {
-        Self { action: Some(source), ..self }
+        Self {
+            action: Some(source),
+            ..self
+        }
     }
 
     /// The response, with the headers that keep a page to itself.
@@ -76,7 +85,9 @@ impl HtmlPage {
             self.title, self.body
         );
         let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
-        let action = self.action.map_or_else(String::new, |source| format!(" {source}"));
+        let action = self
+            .action
+            .map_or_else(String::new, |source| format!(" {source}"));
         let policy = format!(
             "default-src 'none'; style-src 'sha256-{style}'; form-action 'self'{action}; frame-ancestors 'none'; \
              base-uri 'none'"
@@ -84,7 +95,10 @@ impl HtmlPage {
         let mut response = Response::new(Body::from(html));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        );
         if let Ok(policy) = HeaderValue::from_str(&policy) {
             headers.insert(header::CONTENT_SECURITY_POLICY, policy);
         }
@@ -102,14 +116,20 @@ pub(crate) fn private(headers: &mut axum::http::HeaderMap) {
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
 }
 
 pub(crate) fn set_cookies(headers: &mut axum::http::HeaderMap, cookies: &[String]) {
-    for value in cookies.iter().filter_map(|cookie| HeaderValue::from_str(cookie).ok()) {
+    for value in cookies
+        .iter()
+        .filter_map(|cookie| HeaderValue::from_str(cookie).ok())
+    {
         headers.append(header::SET_COOKIE, value);
     }
 }
@@ -124,8 +144,13 @@ pub(crate) fn problem(status: StatusCode, sentence: &str, hint: &str) -> HtmlPag
     HtmlPage::new(status, "Sign-in stopped", body)
 }
 
-/// A page with an error that goes to the client only when the person follows the link: the gateway is no open redirector.
-pub(crate) fn problem_with_return(sentence: &str, destination: &Destination, location: &str) -> HtmlPage {
+/// A page with an error that goes to the client only when the person follows the link: the gateway
+/// is no open redirector.
+pub(crate) fn problem_with_return(
+    sentence: &str,
+    destination: &Destination,
+    location: &str,
+) -> HtmlPage {
     let body = format!(
         "<h1>This sign-in cannot go on</h1><p>The client’s request is wrong: {}.</p>\
          <p><a href=\"{}\" rel=\"noreferrer\">Go back to {}</a></p>",
@@ -152,8 +177,9 @@ pub(crate) fn sign_in(
     paste_tokens: bool,
     wrong: Option<&str>,
 ) -> HtmlPage {
-    let wrong =
-        wrong.map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why))).unwrap_or_default();
+    let wrong = wrong
+        .map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why)))
+        .unwrap_or_default();
     let (label, hint) = match paste_tokens {
         false => (
             "One-time code",
@@ -177,11 +203,16 @@ pub(crate) fn sign_in(
         sealed = escape(form.request),
         about = about(request, destination),
     );
-    let status = if wrong.is_empty() { StatusCode::OK } else { StatusCode::FORBIDDEN };
+    let status = if wrong.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::FORBIDDEN
+    };
     HtmlPage::new(status, "Sign in", body).leading_to(destination.form_action())
 }
 
-/// The page on which a participant consents. `remembers` is whether it can be spared the question the next time.
+/// The page on which a participant consents. `remembers` is whether it can be spared the question
+/// the next time.
 pub(crate) fn consent(
     request: &AuthRequest,
     destination: &Destination,
@@ -228,8 +259,14 @@ pub(crate) fn consent(
 /// Text about the client that asks, the trust in it, and the address to which the answer goes.
 fn about(request: &AuthRequest, destination: &Destination) -> String {
     let (known, is_warning) = match request.standing {
-        ClientTrust::Configured => ("The operator of this gateway has registered this client.", false),
-        ClientTrust::Verified => ("The operator of this gateway trusts the publisher of this client.", false),
+        ClientTrust::Configured => (
+            "The operator of this gateway has registered this client.",
+            false,
+        ),
+        ClientTrust::Verified => (
+            "The operator of this gateway trusts the publisher of this client.",
+            false,
+        ),
         ClientTrust::Document => (
             "The client describes itself, and its publisher is not among those that the operator trusts. Allow it only if you have \
              just started it yourself.",
@@ -243,7 +280,10 @@ fn about(request: &AuthRequest, destination: &Destination) -> String {
     let class = if is_warning { "warn" } else { "soft" };
     let publisher = match request.standing {
         ClientTrust::Verified | ClientTrust::Document => {
-            format!("<dt>Published at</dt><dd>{}</dd>", escape(&request.client_id))
+            format!(
+                "<dt>Published at</dt><dd>{}</dd>",
+                escape(&request.client_id)
+            )
         }
         ClientTrust::Configured | ClientTrust::Registered => String::new(),
     };
@@ -270,7 +310,10 @@ mod tests {
     fn no_text_of_a_client_is_markup() {
         let evil = "</q><script>alert('1')</script>\" onload=\"x\u{202e}";
         let destination = Destination::Web("app.example".to_owned());
-        let form = PageForm { prefix: "", request: "\"><b>" };
+        let form = PageForm {
+            prefix: "",
+            request: "\"><b>",
+        };
         for page in [
             sign_in(&request(evil), &destination, &form, true, Some(evil)),
             consent(&request(evil), &destination, &form, (evil, evil), true),
@@ -280,14 +323,21 @@ mod tests {
             for markup in ["<script", "onload=\"", "<b>", "\u{202e}", "'1'"] {
                 assert!(!page.body.contains(markup), "{markup}: {}", page.body);
             }
-            assert!(page.body.contains("&lt;/q&gt;&lt;script&gt;"), "{}", page.body);
+            assert!(
+                page.body.contains("&lt;/q&gt;&lt;script&gt;"),
+                "{}",
+                page.body
+            );
         }
     }
 
     #[test]
     fn pages_are_not_framed_kept_or_referred_to() {
         let destination = Destination::Loopback("127.0.0.1:5".to_owned());
-        let form = PageForm { prefix: "/gw", request: "sealed" };
+        let form = PageForm {
+            prefix: "/gw",
+            request: "sealed",
+        };
         let mut page = sign_in(&request("App"), &destination, &form, false, None);
         page.cookies.push("a=b".to_owned());
         let response = page.response();
@@ -297,9 +347,23 @@ mod tests {
             policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
             "{policy}"
         );
-        assert!(policy.contains("form-action 'self' http://127.0.0.1:5;"), "{policy}");
-        assert_eq!((header("x-frame-options"), header("referrer-policy")), ("DENY", "no-referrer"));
-        assert_eq!((header("cache-control"), header("set-cookie")), ("no-store", "a=b"));
-        assert!(response.headers().get("access-control-allow-origin").is_none());
+        assert!(
+            policy.contains("form-action 'self' http://127.0.0.1:5;"),
+            "{policy}"
+        );
+        assert_eq!(
+            (header("x-frame-options"), header("referrer-policy")),
+            ("DENY", "no-referrer")
+        );
+        assert_eq!(
+            (header("cache-control"), header("set-cookie")),
+            ("no-store", "a=b")
+        );
+        assert!(
+            response
+                .headers()
+                .get("access-control-allow-origin")
+                .is_none()
+        );
     }
 }

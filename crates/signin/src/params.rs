@@ -1,4 +1,5 @@
-//! Parameters of a query or a form (RFC 6749, section 3.1): one without a value is omitted, one that is repeated is an error.
+//! Parameters of a query or a form (RFC 6749, section 3.1): one without a value is omitted, one
+//! that is repeated is an error.
 
 use std::collections::HashSet;
 
@@ -21,27 +22,39 @@ impl Params {
             return None;
         }
         let pairs = form_urlencoded::parse(text).filter(|(_, value)| !value.is_empty());
-        let pairs: Vec<_> =
-            pairs.take(PARAMS_MAX + 1).map(|(a, b)| (a.into_owned(), b.into_owned())).collect();
+        let pairs: Vec<_> = pairs
+            .take(PARAMS_MAX + 1)
+            .map(|(a, b)| (a.into_owned(), b.into_owned()))
+            .collect();
         (pairs.len() <= PARAMS_MAX).then_some(Self(pairs))
     }
 
     /// The value of a parameter; the first one if it is repeated.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// All values of a parameter.
     pub fn all<'p>(&'p self, name: &'p str) -> impl Iterator<Item = &'p str> {
-        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .filter(move |(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// A parameter that is repeated and must not be. `resource` may be (RFC 8707, section 2).
     #[must_use]
     pub fn repeated(&self) -> Option<&str> {
         let mut seen = HashSet::new();
-        let mut names = self.0.iter().map(|(name, _)| name.as_str()).filter(|name| *name != "resource");
+        let mut names = self
+            .0
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .filter(|name| *name != "resource");
         names.find(|name| !seen.insert(*name))
     }
 }
@@ -53,7 +66,10 @@ mod tests {
     #[test]
     fn parameters_are_read_within_bounds() {
         let params = Params::parse(b"a=1&b=&c=x%26y+z&resource=1&resource=2").unwrap();
-        assert_eq!((params.get("a"), params.get("b"), params.get("c")), (Some("1"), None, Some("x&y z")));
+        assert_eq!(
+            (params.get("a"), params.get("b"), params.get("c")),
+            (Some("1"), None, Some("x&y z"))
+        );
         assert_eq!(params.all("resource").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(params.repeated(), None);
         assert_eq!(Params::parse(b"a=1&b=2&a=1").unwrap().repeated(), Some("a"));

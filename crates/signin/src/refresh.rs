@@ -1,8 +1,9 @@
-//! Refresh tokens: each is good once, and the next one follows from it, so that a client that lost an answer gets the same again.
+//! Refresh tokens: each is good once, and the next one follows from it, so that a client that lost
+//! an answer gets the same again.
 //!
-//! A token has its family's id, its number, and a secret of 256 bits. The next secret is a keyed hash of the one before: a client
-//! that asks with a token again gets the same successor, also after a restart, and no table has any token. Source: RFC 9700, section
-//! 4.14.2.
+//! A token has its family's id, its number, and a secret of 256 bits. The next secret is a keyed
+//! hash of the one before: a client that asks with a token again gets the same successor, also
+//! after a restart, and no table has any token. Source: RFC 9700, section 4.14.2.
 
 use auth::{FamilyId, SealKey, Sealer, TokenHash};
 use hmac::{Hmac, Mac as _};
@@ -31,7 +32,8 @@ pub struct RefreshToken {
 pub enum Presented {
     /// The newest one: the next one follows.
     Newest,
-    /// The one before the newest, so soon that its client may have lost the answer: the newest one again.
+    /// The one before the newest, so soon that its client may have lost the answer: the newest one
+    /// again.
     Before,
     /// One that was replaced, which its client would not use: it was stolen, so the family ends.
     Reused,
@@ -48,20 +50,31 @@ impl RefreshTokens {
     /// With the key of the authorization server.
     #[must_use]
     pub fn new(key: &SealKey) -> Self {
-        Self { sealer: Sealer::new(key, None), key: *key }
+        Self {
+            sealer: Sealer::new(key, None),
+            key: *key,
+        }
     }
 
     /// The first token of a family, with 32 fresh random bytes.
     #[must_use]
     pub fn first(&self, family: FamilyId, random: [u8; 32]) -> RefreshToken {
-        RefreshToken { family, number: 0, secret: random }
+        RefreshToken {
+            family,
+            number: 0,
+            secret: random,
+        }
     }
 
     /// The token that follows.
     #[must_use]
     pub fn next(&self, token: &RefreshToken) -> RefreshToken {
         let number = token.number.saturating_add(1);
-        RefreshToken { family: token.family, number, secret: self.keyed("next", token) }
+        RefreshToken {
+            family: token.family,
+            number,
+            secret: self.keyed("next", token),
+        }
     }
 
     /// Its text: always the same.
@@ -74,13 +87,19 @@ impl RefreshTokens {
         // One nonce for one state.
         let nonce = self.keyed("nonce", token);
         let nonce = nonce.first_chunk().copied().unwrap_or_default();
-        format!("{REFRESH_TOKEN_PREFIX}{}", self.sealer.seal(PURPOSE, "", u64::MAX, nonce, &state))
+        format!(
+            "{REFRESH_TOKEN_PREFIX}{}",
+            self.sealer.seal(PURPOSE, "", u64::MAX, nonce, &state)
+        )
     }
 
     /// Reads a text; `None` unless it was made with this key.
     #[must_use]
     pub fn open(&self, text: &str) -> Option<RefreshToken> {
-        let state = self.sealer.open(PURPOSE, "", 0, text.strip_prefix(REFRESH_TOKEN_PREFIX)?).ok()?;
+        let state = self
+            .sealer
+            .open(PURPOSE, "", 0, text.strip_prefix(REFRESH_TOKEN_PREFIX)?)
+            .ok()?;
         let (family, rest) = state.split_first_chunk::<ID_BYTES>()?;
         let (number, secret) = rest.split_first_chunk::<NUMBER_BYTES>()?;
         Some(RefreshToken {
@@ -92,7 +111,9 @@ impl RefreshTokens {
 
     fn keyed(&self, what: &str, token: &RefreshToken) -> [u8; 32] {
         // HMAC takes keys of every length.
-        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else { return [0; 32] };
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else {
+            return [0; 32];
+        };
         mac.update(what.as_bytes());
         mac.update(&[0]);
         mac.update(&token.family.0.to_be_bytes());
@@ -115,7 +136,11 @@ pub fn judge(family: &Family, sha256: &str, grace_ms: u64, now_ms: u64) -> Prese
         return Presented::Newest;
     }
     let in_grace = now_ms.saturating_sub(family.renewed_ms) < grace_ms;
-    if in_grace && family.before.as_deref() == Some(sha256) { Presented::Before } else { Presented::Reused }
+    if in_grace && family.before.as_deref() == Some(sha256) {
+        Presented::Before
+    } else {
+        Presented::Reused
+    }
 }
 
 #[cfg(test)]
@@ -131,13 +156,25 @@ mod tests {
         assert!(tokens.open(&text).unwrap() == first);
         let next = tokens.text(&tokens.next(&first));
         assert_ne!(next, text);
-        assert_eq!(tokens.text(&tokens.next(&tokens.open(&text).unwrap())), next);
+        assert_eq!(
+            tokens.text(&tokens.next(&tokens.open(&text).unwrap())),
+            next
+        );
         let others = RefreshTokens::new(&[9; 32]);
         assert!(others.open(&text).is_none());
-        assert_ne!(others.text(&others.next(&first)), next, "without the key no successor follows");
-        for wrong in
-            ["", "pm_rt_", "pm_at_x", &text[6..], &format!("{text}A"), &text.replace("pm_rt_", "pm_at_")]
-        {
+        assert_ne!(
+            others.text(&others.next(&first)),
+            next,
+            "without the key no successor follows"
+        );
+        for wrong in [
+            "",
+            "pm_rt_",
+            "pm_at_x",
+            &text[6..],
+            &format!("{text}A"),
+            &text.replace("pm_rt_", "pm_at_"),
+        ] {
             assert!(tokens.open(wrong).is_none(), "{wrong}");
         }
     }
@@ -168,7 +205,11 @@ mod tests {
             ("before", 0, 1_000, P::Reused),
             ("older", 30, 1_000, P::Reused),
         ] {
-            assert_eq!(judge(&family, sha256, grace_ms, now_ms), expect, "{sha256} {grace_ms} {now_ms}");
+            assert_eq!(
+                judge(&family, sha256, grace_ms, now_ms),
+                expect,
+                "{sha256} {grace_ms} {now_ms}"
+            );
         }
         family.before = None;
         assert_eq!(judge(&family, "before", 30, 1_000), P::Reused);

@@ -1,4 +1,5 @@
-//! Registration of clients by themselves (RFC 7591): a request in, the client's metadata or an error out.
+//! Registration of clients by themselves (RFC 7591): a request in, the client's metadata or an
+//! error out.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -36,7 +37,10 @@ pub struct RegistrationError {
 }
 
 fn invalid(description: impl Into<String>) -> RegistrationError {
-    RegistrationError { code: "invalid_client_metadata", description: description.into() }
+    RegistrationError {
+        code: "invalid_client_metadata",
+        description: description.into(),
+    }
 }
 
 /// Reads a registration.
@@ -45,13 +49,18 @@ fn invalid(description: impl Into<String>) -> RegistrationError {
 /// The error to answer with.
 pub fn read(body: &[u8], private: &[String]) -> Result<Registration, RegistrationError> {
     if body.len() > REGISTRATION_BYTES_MAX {
-        return Err(invalid(format!("the registration is longer than {REGISTRATION_BYTES_MAX} bytes")));
+        return Err(invalid(format!(
+            "the registration is longer than {REGISTRATION_BYTES_MAX} bytes"
+        )));
     }
     let Ok(Value::Object(asked)) = serde_json::from_slice(body) else {
         return Err(invalid("the registration is no JSON object"));
     };
     let text = |name: &str| asked.get(name).and_then(Value::as_str);
-    for (list, needed) in [("grant_types", "authorization_code"), ("response_types", "code")] {
+    for (list, needed) in [
+        ("grant_types", "authorization_code"),
+        ("response_types", "code"),
+    ] {
         if let Some(Value::Array(values)) = asked.get(list)
             && !values.iter().any(|value| value == needed)
         {
@@ -62,7 +71,12 @@ pub fn read(body: &[u8], private: &[String]) -> Result<Registration, Registratio
     }
     let (mut kept, mut fault) = (Vec::new(), None);
     let uris = asked.get("redirect_uris").and_then(Value::as_array);
-    for uri in uris.into_iter().flatten().filter_map(Value::as_str).take(REDIRECT_URIS_MAX) {
+    for uri in uris
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .take(REDIRECT_URIS_MAX)
+    {
         match redirect::destination(uri, private) {
             Ok(_) if kept.iter().any(|known| known == uri) => {}
             Ok(_) => kept.push(uri.to_owned()),
@@ -70,9 +84,15 @@ pub fn read(body: &[u8], private: &[String]) -> Result<Registration, Registratio
         }
     }
     if kept.is_empty() {
-        let why = fault.map_or_else(|| "there is none".to_owned(), |why| format!("the first one {why}"));
+        let why = fault.map_or_else(
+            || "there is none".to_owned(),
+            |why| format!("the first one {why}"),
+        );
         let description = format!("no redirect URI is acceptable: {why}");
-        return Err(RegistrationError { code: "invalid_redirect_uri", description });
+        return Err(RegistrationError {
+            code: "invalid_redirect_uri",
+            description,
+        });
     }
     let scope = text("scope").filter(|scope| scope.len() <= SCOPE_BYTES_MAX);
     let application_type = text("application_type").filter(|kind| ["native", "web"].contains(kind));
@@ -135,29 +155,46 @@ mod tests {
     #[test]
     fn acceptable_uris_are_kept_and_others_dropped() {
         let private = ["cursor://anysphere.cursor-mcp/oauth/callback".to_owned()];
-        let many: Vec<String> = (0..12).map(|number| format!("https://app.example/{number}")).collect();
+        let many: Vec<String> = (0..12)
+            .map(|number| format!("https://app.example/{number}"))
+            .collect();
         let many = serde_json::json!({ "redirect_uris": many }).to_string();
         let long = |bytes: usize| {
             let head = r#"{"redirect_uris":["https://a.example/"],"client_name":""#;
             format!("{head}{}\"}}", "x".repeat(bytes - head.len() - 2))
         };
-        let (at_limit, too_long) = (long(REGISTRATION_BYTES_MAX), long(REGISTRATION_BYTES_MAX + 1));
+        let (at_limit, too_long) = (
+            long(REGISTRATION_BYTES_MAX),
+            long(REGISTRATION_BYTES_MAX + 1),
+        );
         let cursor = r#"{"client_name":"Cursor","redirect_uris":["cursor://anysphere.cursor-mcp/oauth/callback",
             "https://www.cursor.com/agents/mcp/oauth/callback","http://localhost:8787/callback","vscode://x"]}"#;
         for (body, expect) in [
             (cursor, Ok(3)),
-            (r#"{"redirect_uris":["https://a.example/","https://a.example/"]}"#, Ok(1)),
+            (
+                r#"{"redirect_uris":["https://a.example/","https://a.example/"]}"#,
+                Ok(1),
+            ),
             (many.as_str(), Ok(REDIRECT_URIS_MAX)),
             (at_limit.as_str(), Ok(1)),
             (too_long.as_str(), Err("invalid_client_metadata")),
-            (r#"{"redirect_uris":["http://evil.example/"]}"#, Err("invalid_redirect_uri")),
+            (
+                r#"{"redirect_uris":["http://evil.example/"]}"#,
+                Err("invalid_redirect_uri"),
+            ),
             (r#"{"redirect_uris":[]}"#, Err("invalid_redirect_uri")),
-            (r#"{"redirect_uris":"https://a.example/"}"#, Err("invalid_redirect_uri")),
+            (
+                r#"{"redirect_uris":"https://a.example/"}"#,
+                Err("invalid_redirect_uri"),
+            ),
             (r#"{"redirect_uris":[1,null]}"#, Err("invalid_redirect_uri")),
             ("{}", Err("invalid_redirect_uri")),
             ("[]", Err("invalid_client_metadata")),
             ("", Err("invalid_client_metadata")),
-            ("{\"redirect_uris\":[\"https://a.example/\"]", Err("invalid_client_metadata")),
+            (
+                "{\"redirect_uris\":[\"https://a.example/\"]",
+                Err("invalid_client_metadata"),
+            ),
             (
                 r#"{"redirect_uris":["https://a.example/"],"grant_types":["client_credentials"]}"#,
                 Err("invalid_client_metadata"),
@@ -172,7 +209,10 @@ mod tests {
             ),
         ] {
             let read = read(body.as_bytes(), &private);
-            let found = read.as_ref().map(|read| read.redirect_uris.len()).map_err(|error| error.code);
+            let found = read
+                .as_ref()
+                .map(|read| read.redirect_uris.len())
+                .map_err(|error| error.code);
             assert_eq!(found, expect, "{:.200}", body);
         }
     }

@@ -1,4 +1,5 @@
-//! Authorization requests: parameters and a client in, a request to put before a person or an error out.
+//! Authorization requests: parameters and a client in, a request to put before a person or an error
+//! out.
 //!
 //! Sources: OAuth 2.1 draft 13, section 4.1; RFC 7636; RFC 8707; RFC 9207.
 
@@ -73,10 +74,20 @@ pub struct ClientFault {
 ///
 /// # Errors
 /// Where the error goes, and what it is.
-pub fn read(params: &Params, client: &Client, terms: &Terms<'_>) -> Result<AuthRequest, RequestFault> {
-    // Before anything else: the answer goes nowhere unless the client and where it wants the answer are clear.
-    if params.repeated().is_some_and(|name| ["client_id", "redirect_uri", "state"].contains(&name)) {
-        return Err(RequestFault::Page("The request has a parameter twice.".to_owned()));
+pub fn read(
+    params: &Params,
+    client: &Client,
+    terms: &Terms<'_>,
+) -> Result<AuthRequest, RequestFault> {
+    // Before anything else: the answer goes nowhere unless the client and where it wants the answer
+    // are clear.
+    if params
+        .repeated()
+        .is_some_and(|name| ["client_id", "redirect_uri", "state"].contains(&name))
+    {
+        return Err(RequestFault::Page(
+            "The request has a parameter twice.".to_owned(),
+        ));
     }
     let redirect_uri = client.redirect_uri(params.get("redirect_uri")).ok_or_else(|| {
         let why = match params.get("redirect_uri") {
@@ -89,34 +100,65 @@ pub fn read(params: &Params, client: &Client, terms: &Terms<'_>) -> Result<AuthR
     })?;
     let state = params.get("state");
     if state.is_some_and(|state| state.len() > STATE_BYTES_MAX) {
-        return Err(RequestFault::Page(format!("`state` is longer than {STATE_BYTES_MAX} bytes.")));
+        return Err(RequestFault::Page(format!(
+            "`state` is longer than {STATE_BYTES_MAX} bytes."
+        )));
     }
     let state = state.map(str::to_owned);
     let fault = |code, description| {
         let (redirect_uri, state) = (redirect_uri.clone(), state.clone());
-        RequestFault::Client(ClientFault { code, description, redirect_uri, state })
+        RequestFault::Client(ClientFault {
+            code,
+            description,
+            redirect_uri,
+            state,
+        })
     };
     if params.repeated().is_some() {
         return Err(fault("invalid_request", "a parameter is there twice"));
     }
     if params.get("request").is_some() || params.get("request_uri").is_some() {
-        return Err(fault("request_not_supported", "requests are parameters here"));
+        return Err(fault(
+            "request_not_supported",
+            "requests are parameters here",
+        ));
     }
     match params.get("response_type") {
         Some("code") => {}
-        Some(_) => return Err(fault("unsupported_response_type", "response_type must be code")),
+        Some(_) => {
+            return Err(fault(
+                "unsupported_response_type",
+                "response_type must be code",
+            ));
+        }
         None => return Err(fault("invalid_request", "response_type is missing")),
     }
-    if params.get("response_mode").is_some_and(|mode| mode != "query") {
+    if params
+        .get("response_mode")
+        .is_some_and(|mode| mode != "query")
+    {
         return Err(fault("invalid_request", "response_mode must be query"));
     }
-    let challenge = match (params.get("code_challenge"), params.get("code_challenge_method")) {
-        (None, _) => return Err(fault("invalid_request", "code_challenge is missing: PKCE is required")),
+    let challenge = match (
+        params.get("code_challenge"),
+        params.get("code_challenge_method"),
+    ) {
+        (None, _) => {
+            return Err(fault(
+                "invalid_request",
+                "code_challenge is missing: PKCE is required",
+            ));
+        }
         (Some(challenge), Some("S256")) if is_challenge(challenge) => challenge.to_owned(),
-        (Some(_), Some("S256")) => return Err(fault("invalid_request", "code_challenge is no SHA-256")),
+        (Some(_), Some("S256")) => {
+            return Err(fault("invalid_request", "code_challenge is no SHA-256"));
+        }
         // Without a method it would be `plain` (RFC 7636, section 4.3).
         (Some(_), Some(_) | None) => {
-            return Err(fault("invalid_request", "code_challenge_method must be S256"));
+            return Err(fault(
+                "invalid_request",
+                "code_challenge_method must be S256",
+            ));
         }
     };
     let resource = resource(params, terms.public_url)
@@ -135,26 +177,47 @@ pub fn read(params: &Params, client: &Client, terms: &Terms<'_>) -> Result<AuthR
 
 fn is_challenge(text: &str) -> bool {
     text.len() == CHALLENGE_CHARS
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// The only resource of a request: that of the main endpoint if it names none, as clients of 2025-03-26 do.
+/// The only resource of a request: that of the main endpoint if it names none, as clients of
+/// 2025-03-26 do.
 pub(crate) fn resource(params: &Params, public_url: &PublicUrl) -> Option<String> {
-    let mut topics = params.all("resource").map(|resource| topic_of_resource(public_url, resource));
+    let mut topics = params
+        .all("resource")
+        .map(|resource| topic_of_resource(public_url, resource));
     let first = topics.next().unwrap_or(Some("main"))?;
-    topics.all(|other| other == Some(first)).then(|| resource_of_topic(public_url, first))
+    topics
+        .all(|other| other == Some(first))
+        .then(|| resource_of_topic(public_url, first))
 }
 
-/// The scopes that are granted of those that are asked for: the known ones, or the baseline if none is.
+/// The scopes that are granted of those that are asked for: the known ones, or the baseline if none
+/// is.
 pub(crate) fn granted(asked: Option<&str>, terms: &Terms<'_>) -> Vec<String> {
     let asked: Vec<&str> = asked.unwrap_or_default().split_ascii_whitespace().collect();
-    let known: Vec<String> =
-        terms.scopes.iter().filter(|scope| asked.contains(*scope)).map(|scope| (*scope).to_owned()).collect();
-    if known.is_empty() { terms.baseline.iter().map(|scope| (*scope).to_owned()).collect() } else { known }
+    let known: Vec<String> = terms
+        .scopes
+        .iter()
+        .filter(|scope| asked.contains(*scope))
+        .map(|scope| (*scope).to_owned())
+        .collect();
+    if known.is_empty() {
+        terms
+            .baseline
+            .iter()
+            .map(|scope| (*scope).to_owned())
+            .collect()
+    } else {
+        known
+    }
 }
 
-/// Whether an error may go to the client without a person's consent. A client that anybody can register must not make the gateway
-/// redirect to wherever it likes (RFC 9700, section 4.11.2); a program on the person's own computer receives it.
+/// Whether an error may go to the client without a person's consent. A client that anybody can
+/// register must not make the gateway redirect to wherever it likes (RFC 9700, section 4.11.2); a
+/// program on the person's own computer receives it.
 #[must_use]
 pub fn may_redirect_error(standing: ClientTrust, is_local: bool) -> bool {
     match standing {
@@ -167,7 +230,12 @@ impl ClientFault {
     /// Address of the redirect with this error.
     #[must_use]
     pub fn location(&self, issuer: &str) -> String {
-        error_location(&self.redirect_uri, self.state.as_deref(), issuer, (self.code, self.description))
+        error_location(
+            &self.redirect_uri,
+            self.state.as_deref(),
+            issuer,
+            (self.code, self.description),
+        )
     }
 }
 
@@ -188,7 +256,12 @@ impl AuthRequest {
     }
 }
 
-fn error_location(uri: &str, state: Option<&str>, issuer: &str, (code, description): (&str, &str)) -> String {
+fn error_location(
+    uri: &str,
+    state: Option<&str>,
+    issuer: &str,
+    (code, description): (&str, &str),
+) -> String {
     let mut parameters = vec![("error", code), ("error_description", description)];
     parameters.extend(state.map(|state| ("state", state)));
     parameters.push(("iss", issuer));
@@ -200,8 +273,7 @@ mod tests {
     use super::*;
 
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
-    const BASE: &str =
-        "response_type=code&redirect_uri=http://127.0.0.1:5/cb&state=s%26t&code_challenge_method=S256";
+    const BASE: &str = "response_type=code&redirect_uri=http://127.0.0.1:5/cb&state=s%26t&code_challenge_method=S256";
 
     fn check(query: &str) -> Result<AuthRequest, RequestFault> {
         let client = Client {
@@ -212,7 +284,11 @@ mod tests {
         };
         let public_url = PublicUrl::parse("https://gw.example").unwrap();
         let (scopes, baseline) = (["mcp:read", "mcp:write"], ["mcp:read"]);
-        let terms = Terms { public_url: &public_url, scopes: &scopes, baseline: &baseline };
+        let terms = Terms {
+            public_url: &public_url,
+            scopes: &scopes,
+            baseline: &baseline,
+        };
         read(&Params::parse(query.as_bytes()).unwrap(), &client, &terms)
     }
 
@@ -220,12 +296,32 @@ mod tests {
     fn a_good_request_is_read() {
         for (more, resource, scopes) in [
             ("", "https://gw.example/mcp", &["mcp:read"][..]),
-            ("&scope=mcp:write+mcp:read", "https://gw.example/mcp", &["mcp:read", "mcp:write"]),
+            (
+                "&scope=mcp:write+mcp:read",
+                "https://gw.example/mcp",
+                &["mcp:read", "mcp:write"],
+            ),
             ("&scope=mcp:write", "https://gw.example/mcp", &["mcp:write"]),
-            ("&scope=offline_access+unknown", "https://gw.example/mcp", &["mcp:read"]),
-            ("&resource=https://gw.example/mcp/", "https://gw.example/mcp", &["mcp:read"]),
-            ("&resource=https://gw.example", "https://gw.example/mcp", &["mcp:read"]),
-            ("&resource=https://gw.example/mcp/ops", "https://gw.example/mcp/ops", &["mcp:read"]),
+            (
+                "&scope=offline_access+unknown",
+                "https://gw.example/mcp",
+                &["mcp:read"],
+            ),
+            (
+                "&resource=https://gw.example/mcp/",
+                "https://gw.example/mcp",
+                &["mcp:read"],
+            ),
+            (
+                "&resource=https://gw.example",
+                "https://gw.example/mcp",
+                &["mcp:read"],
+            ),
+            (
+                "&resource=https://gw.example/mcp/ops",
+                "https://gw.example/mcp/ops",
+                &["mcp:read"],
+            ),
             (
                 "&resource=https://gw.example/mcp&resource=https://gw.example/mcp/main",
                 "https://gw.example/mcp",
@@ -233,7 +329,10 @@ mod tests {
             ),
         ] {
             let request = check(&format!("{BASE}&code_challenge={CHALLENGE}{more}")).unwrap();
-            assert_eq!((request.resource.as_str(), &request.scopes[..]), (resource, &scopes.map_owned()[..]));
+            assert_eq!(
+                (request.resource.as_str(), &request.scopes[..]),
+                (resource, &scopes.map_owned()[..])
+            );
             assert_eq!(request.state.as_deref(), Some("s&t"));
             let location = request.code_location("c", "https://gw.example");
             let expect = "http://127.0.0.1:5/cb?code=c&state=s%26t&iss=https%3A%2F%2Fgw.example";
@@ -260,19 +359,39 @@ mod tests {
             (good.replace("redirect_uri", "redirect"), None),
             (format!("{good}&redirect_uri=http://127.0.0.1:5/cb"), None),
             (format!("{good}&state=2"), None),
-            (good.replace("s%26t", &"s".repeat(STATE_BYTES_MAX + 1)), None),
+            (
+                good.replace("s%26t", &"s".repeat(STATE_BYTES_MAX + 1)),
+                None,
+            ),
             (format!("{good}&scope=a&scope=b"), Some("invalid_request")),
             (format!("{good}&request=x"), Some("request_not_supported")),
-            (good.replace("=code&", "=token&"), Some("unsupported_response_type")),
+            (
+                good.replace("=code&", "=token&"),
+                Some("unsupported_response_type"),
+            ),
             (good.replace("response_type", "x"), Some("invalid_request")),
-            (format!("{good}&response_mode=fragment"), Some("invalid_request")),
+            (
+                format!("{good}&response_mode=fragment"),
+                Some("invalid_request"),
+            ),
             (BASE.to_owned(), Some("invalid_request")),
             (good.replace("S256", "plain"), Some("invalid_request")),
-            (good.replace("&code_challenge_method=S256", ""), Some("invalid_request")),
-            (format!("{BASE}&code_challenge=short"), Some("invalid_request")),
-            (format!("{good}&resource=https://other.example/mcp"), Some("invalid_target")),
             (
-                format!("{good}&resource=https://gw.example/mcp&resource=https://gw.example/mcp/ops"),
+                good.replace("&code_challenge_method=S256", ""),
+                Some("invalid_request"),
+            ),
+            (
+                format!("{BASE}&code_challenge=short"),
+                Some("invalid_request"),
+            ),
+            (
+                format!("{good}&resource=https://other.example/mcp"),
+                Some("invalid_target"),
+            ),
+            (
+                format!(
+                    "{good}&resource=https://gw.example/mcp&resource=https://gw.example/mcp/ops"
+                ),
                 Some("invalid_target"),
             ),
         ] {
@@ -281,8 +400,14 @@ mod tests {
                 (Err(RequestFault::Client(fault)), Some(code)) => {
                     assert_eq!(fault.code, code, "{query}");
                     let location = fault.location("https://gw.example");
-                    assert!(location.starts_with("http://127.0.0.1:5/cb?error="), "{location}");
-                    assert!(location.ends_with("&state=s%26t&iss=https%3A%2F%2Fgw.example"), "{location}");
+                    assert!(
+                        location.starts_with("http://127.0.0.1:5/cb?error="),
+                        "{location}"
+                    );
+                    assert!(
+                        location.ends_with("&state=s%26t&iss=https%3A%2F%2Fgw.example"),
+                        "{location}"
+                    );
                 }
                 (found, expect) => panic!("{query}: {found:?}, not {expect:?}"),
             }
@@ -299,7 +424,11 @@ mod tests {
             (ClientTrust::Document, true, true),
             (ClientTrust::Registered, true, true),
         ] {
-            assert_eq!(may_redirect_error(standing, is_local), may, "{standing:?} {is_local}");
+            assert_eq!(
+                may_redirect_error(standing, is_local),
+                may,
+                "{standing:?} {is_local}"
+            );
         }
     }
 }

@@ -41,7 +41,10 @@ pub fn router(sign_in: Arc<SignIn>) -> Router {
 
 /// The answer of a path that does not exist.
 pub(crate) fn absent() -> Response {
-    (StatusCode::NOT_FOUND, axum::Json(json!({ "code": "unknown_target", "message": "no such page" })))
+    (
+        StatusCode::NOT_FOUND,
+        axum::Json(json!({ "code": "unknown_target", "message": "no such page" })),
+    )
         .into_response()
 }
 
@@ -58,17 +61,29 @@ impl RequestParts {
     pub(crate) async fn read(request: Request) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
         let text = |name: header::HeaderName| {
-            parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+            parts
+                .headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .map(str::to_owned)
         };
         let cookies = parts.headers.get_all(header::COOKIE).iter();
         let browser = Browser {
-            cookies: cookies.filter_map(|value| value.to_str().ok()).map(str::to_owned).collect(),
+            cookies: cookies
+                .filter_map(|value| value.to_str().ok())
+                .map(str::to_owned)
+                .collect(),
             site: text(header::HeaderName::from_static("sec-fetch-site")),
             origin: text(header::ORIGIN),
             from: parts.extensions.get::<Peer>().map(|peer| peer.0),
         };
         let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
-        let content_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let content_type = content_type
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
         let body = axum::body::to_bytes(body, PARAMS_BYTES_MAX).await;
         let body = body.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE.into_response())?;
         Ok(Self {
@@ -88,7 +103,10 @@ impl RequestParts {
 /// Headers for scripts of other sites: these answers have no cookies and depend on none.
 pub(crate) fn open_to_scripts(mut response: Response) -> Response {
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    );
     response
 }
 
@@ -96,17 +114,24 @@ pub(crate) fn preflight(methods: &'static str) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     for (name, value) in [
         (header::ACCESS_CONTROL_ALLOW_METHODS, methods),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, "content-type, authorization, mcp-protocol-version"),
+        (
+            header::ACCESS_CONTROL_ALLOW_HEADERS,
+            "content-type, authorization, mcp-protocol-version",
+        ),
         (header::ACCESS_CONTROL_MAX_AGE, "3600"),
     ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
     }
     open_to_scripts(response)
 }
 
 pub(crate) fn not_allowed(allowed: &'static str) -> Response {
     let mut response = StatusCode::METHOD_NOT_ALLOWED.into_response();
-    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+        .headers_mut()
+        .insert(header::ALLOW, HeaderValue::from_static(allowed));
     open_to_scripts(response)
 }
 
@@ -115,25 +140,38 @@ fn answer(status: StatusCode, body: &Value) -> Response {
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     open_to_scripts(response)
 }
 
 fn error(error: &TokenError) -> Response {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
     let mut response = answer(status, &error.json());
-    let wait = error.retry_after_secs.and_then(|secs| HeaderValue::from_str(&secs.to_string()).ok());
+    let wait = error
+        .retry_after_secs
+        .and_then(|secs| HeaderValue::from_str(&secs.to_string()).ok());
     wait.map(|wait| response.headers_mut().insert(header::RETRY_AFTER, wait));
     response
 }
 
 async fn document(State(me): State<Arc<SignIn>>, method: Method, request: Request) -> Response {
     let Some(now) = me.now() else { return absent() };
-    // RFC 8414, section 3.1: the path of the issuer follows. The door takes the same path off the front.
-    let suffix = request.uri().path().strip_prefix("/.well-known/").and_then(|rest| rest.split_once('/'));
+    // RFC 8414, section 3.1: the path of the issuer follows. The door takes the same path off the
+    // front.
+    let suffix = request
+        .uri()
+        .path()
+        .strip_prefix("/.well-known/")
+        .and_then(|rest| rest.split_once('/'));
     let suffix = suffix.map_or_else(String::new, |(_, suffix)| format!("/{suffix}"));
     if !suffix.is_empty() && suffix != now.public_url.prefix() {
         return open_to_scripts(absent());
@@ -149,7 +187,8 @@ async fn document(State(me): State<Arc<SignIn>>, method: Method, request: Reques
     let kept = HeaderValue::from_str(&format!("max-age={DOCUMENT_SECS}"));
     let headers: &mut HeaderMap = response.headers_mut();
     headers.remove(header::PRAGMA);
-    kept.map(|kept| headers.insert(header::CACHE_CONTROL, kept)).ok();
+    kept.map(|kept| headers.insert(header::CACHE_CONTROL, kept))
+        .ok();
     response
 }
 
@@ -183,10 +222,19 @@ pub(crate) fn form_of(asked: &RequestParts) -> &[u8] {
 }
 
 /// The request to an endpoint for programs, by POST.
-async fn posted(me: &SignIn, method: Method, request: Request) -> Result<(Now, RequestParts), Response> {
-    let Some(now) = me.now() else { return Err(absent()) };
+async fn posted(
+    me: &SignIn,
+    method: Method,
+    request: Request,
+) -> Result<(Now, RequestParts), Response> {
+    let Some(now) = me.now() else {
+        return Err(absent());
+    };
     match method {
-        Method::POST => Ok((now, RequestParts::read(request).await.map_err(open_to_scripts)?)),
+        Method::POST => Ok((
+            now,
+            RequestParts::read(request).await.map_err(open_to_scripts)?,
+        )),
         Method::OPTIONS => Err(preflight("POST")),
         _ => Err(not_allowed("POST, OPTIONS")),
     }
@@ -197,8 +245,18 @@ async fn token(State(me): State<Arc<SignIn>>, method: Method, request: Request) 
         Ok(asked) => asked,
         Err(response) => return response,
     };
-    let given = me.token(now, form_of(&asked), asked.authorization, asked.browser.from).await;
-    given.map_or_else(|why| error(&why), |given| answer(StatusCode::OK, &given.json()))
+    let given = me
+        .token(
+            now,
+            form_of(&asked),
+            asked.authorization,
+            asked.browser.from,
+        )
+        .await;
+    given.map_or_else(
+        |why| error(&why),
+        |given| answer(StatusCode::OK, &given.json()),
+    )
 }
 
 async fn revoke(State(me): State<Arc<SignIn>>, method: Method, request: Request) -> Response {
@@ -223,8 +281,11 @@ async fn register(State(me): State<Arc<SignIn>>, method: Method, request: Reques
     }
     match registration::read(&asked.body, &now.login.private_redirects) {
         Ok(registration) => {
-            let id = me.clients.seal(&registration.name, &registration.redirect_uris, random());
-            let registered = serde_json::to_value(registration.answer(&id, now.ms)).unwrap_or_default();
+            let id = me
+                .clients
+                .seal(&registration.name, &registration.redirect_uris, random());
+            let registered =
+                serde_json::to_value(registration.answer(&id, now.ms)).unwrap_or_default();
             answer(StatusCode::CREATED, &registered)
         }
         Err(why) => {

@@ -1,4 +1,5 @@
-//! The authorization server of one gateway: its keys, what waits in memory, and what all its endpoints begin with.
+//! The authorization server of one gateway: its keys, what waits in memory, and what all its
+//! endpoints begin with.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -42,8 +43,8 @@ pub trait Home: Send + Sync + 'static {
     fn config(&self) -> Arc<Config>;
     /// The audit log.
     fn audit(&self) -> &Recorder;
-    /// Puts the sign-ins of a participant in force as the journal has them now. `ended` is whether one has ended before its time:
-    /// then everything that was opened with it ends too.
+    /// Puts the sign-ins of a participant in force as the journal has them now. `ended` is whether
+    /// one has ended before its time: then everything that was opened with it ends too.
     fn sign_ins_changed(&self, participant: &str, ended: bool);
     /// Whether a participant of this name is known now.
     fn knows(&self, participant: &str) -> bool;
@@ -97,9 +98,14 @@ impl Now {
 }
 
 impl SignIn {
-    /// The authorization server of a gateway; `None` if signing in was never enabled in its data directory.
+    /// The authorization server of a gateway; `None` if signing in was never enabled in its data
+    /// directory.
     #[must_use]
-    pub fn new(home: Arc<dyn Home>, access: Arc<AccessJournal>, dialer: Dialer) -> Option<Arc<Self>> {
+    pub fn new(
+        home: Arc<dyn Home>,
+        access: Arc<AccessJournal>,
+        dialer: Dialer,
+    ) -> Option<Arc<Self>> {
         let key = access.read(login_key)?;
         Some(Arc::new(Self {
             home,
@@ -123,7 +129,12 @@ impl SignIn {
     pub(crate) fn now(&self) -> Option<Now> {
         let config = self.home.config();
         let (login, public_url) = (config.login.clone()?, config.public_url.clone()?);
-        Some(Now { config, login, public_url, ms: unix_ms() })
+        Some(Now {
+            config,
+            login,
+            public_url,
+            ms: unix_ms(),
+        })
     }
 
     /// The client of this id. Its document is fetched unless it is kept.
@@ -140,15 +151,25 @@ impl SignIn {
                     let why = "too many documents were asked for from your address: wait a minute";
                     return Err(UnknownClient::Document(why.to_owned()));
                 }
-                self.documents.client(&url, &now.login, &reach(&now.public_url)).await
+                self.documents
+                    .client(&url, &now.login, &reach(&now.public_url))
+                    .await
             }
         }
     }
 
     /// The participant of this name that may be signed in now.
-    pub(crate) fn subject(&self, config: &Config, name: &str, now_ms: u64) -> Option<Arc<Participant>> {
+    pub(crate) fn subject(
+        &self,
+        config: &Config,
+        name: &str,
+        now_ms: u64,
+    ) -> Option<Arc<Participant>> {
         let found = self.access.read(|state| subject(config, state, name))?;
-        found.expires_ms.is_none_or(|end| now_ms < end).then_some(found)
+        found
+            .expires_ms
+            .is_none_or(|end| now_ms < end)
+            .then_some(found)
     }
 
     /// A participant that signs in at the pages now.
@@ -166,11 +187,14 @@ impl SignIn {
 
     /// Mark of a participant now.
     pub(crate) fn mark(&self, now: &Now, name: &str) -> String {
-        let mark = self.access.read(|state| session_mark(now.config(), state, name));
+        let mark = self
+            .access
+            .read(|state| session_mark(now.config(), state, name));
         format!("{} {mark}", self.run)
     }
 
-    /// Whether a participant that has signed in still is: it is the same one, and nothing was revoked since.
+    /// Whether a participant that has signed in still is: it is the same one, and nothing was
+    /// revoked since.
     pub(crate) fn is_signed_in(&self, now: &Now, person: &Person) -> bool {
         now.ms < person.until_ms
             && person.mark == self.mark(now, &person.name)
@@ -187,18 +211,41 @@ impl SignIn {
     }
 
     /// Records an act of a participant for a client.
-    pub(crate) fn record(permit: Permit, participant: &str, client: &str, verdict: Verdict, why: &str) {
+    pub(crate) fn record(
+        permit: Permit,
+        participant: &str,
+        client: &str,
+        verdict: Verdict,
+        why: &str,
+    ) {
         let to = [client];
-        permit.write(&AuditEntry { to: &to, why: Some(why), ..entry(None, participant, LOGIN, verdict) });
+        permit.write(&AuditEntry {
+            to: &to,
+            why: Some(why),
+            ..entry(None, participant, LOGIN, verdict)
+        });
     }
 
-    /// Records that something was refused, also to those of whom nothing is known. Of a flood, only the first are written.
-    pub(crate) fn record_refusal(&self, participant: Option<&str>, client: Option<&str>, why: &str) {
+    /// Records that something was refused, also to those of whom nothing is known. Of a flood, only
+    /// the first are written.
+    pub(crate) fn record_refusal(
+        &self,
+        participant: Option<&str>,
+        client: Option<&str>,
+        why: &str,
+    ) {
         let permit = self.home.audit().reserve_or_count();
         let to: Vec<&str> = client.into_iter().collect();
         let from = participant.unwrap_or(UNKNOWN_PARTICIPANT);
         let refused = entry(None, from, LOGIN, Verdict::Refused);
-        self.home.audit().write_counted(permit, &AuditEntry { to: &to, why: Some(why), ..refused });
+        self.home.audit().write_counted(
+            permit,
+            &AuditEntry {
+                to: &to,
+                why: Some(why),
+                ..refused
+            },
+        );
     }
 }
 
@@ -206,12 +253,16 @@ impl Now {
     /// Calls a function with the terms by which requests are read.
     pub(crate) fn with_terms<T>(&self, use_them: impl FnOnce(&Terms<'_>) -> T) -> T {
         let (scopes, baseline) = self.scopes();
-        use_them(&Terms { public_url: &self.public_url, scopes: &scopes, baseline: &baseline })
+        use_them(&Terms {
+            public_url: &self.public_url,
+            scopes: &scopes,
+            baseline: &baseline,
+        })
     }
 }
 
-/// Reach of the documents of clients: public addresses, and those of this machine only for a gateway that is
-/// itself reached on this machine alone.
+/// Reach of the documents of clients: public addresses, and those of this machine only for a
+/// gateway that is itself reached on this machine alone.
 fn reach(public_url: &PublicUrl) -> Reach {
     Url::parse(public_url.as_str()).map_or_else(|_| Reach::public(), |url| Reach::of(&url, &[]))
 }

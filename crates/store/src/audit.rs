@@ -1,7 +1,8 @@
-//! Audit log: append-only segments of JSON lines in a keyed hash chain, with the head of the chain in a file outside it.
+//! Audit log: append-only segments of JSON lines in a keyed hash chain, with the head of the chain
+//! in a file outside it.
 //!
-//! One thread writes entries in groups and the head after each group. Every process that can read the directory can query
-//! and verify the log. The journal holds the key.
+//! One thread writes entries in groups and the head after each group. Every process that can read
+//! the directory can query and verify the log. The journal holds the key.
 
 mod chain;
 mod entry;
@@ -20,8 +21,8 @@ use crate::{error::StoreError, journal::Journal, writer::JournalWriter};
 use chain::{Chain, hex, parse_hex};
 pub use chain::{ChainHead, ParseHeadError};
 pub use entry::{
-    AuditEntry, ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, EntryKind, Payloads, Policy, RecordedEntry,
-    Verdict,
+    AuditEntry, ENTRY_PAYLOAD_BYTES_MAX, ENTRY_TEXT_BYTES_MAX, EntryKind, Payloads, Policy,
+    RecordedEntry, Verdict,
 };
 use files::{FOLDER, Files, SegmentPart, segment_parts};
 use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
@@ -38,22 +39,24 @@ pub const AUDIT_PERMITS_MAX: usize = 131_072;
 /// Bytes of entries that wait for the disk at most.
 pub const AUDIT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The share of one participant in these bytes; of all guests together as well. Each entry counts as [`ENTRY_BYTES`] at least, so
-/// that it is a share of the permits too. It is what a gateway at full load writes in about a second, if the disk stalls.
+/// The share of one participant in these bytes; of all guests together as well. Each entry counts
+/// as [`ENTRY_BYTES`] at least, so that it is a share of the permits too. It is what a gateway at
+/// full load writes in about a second, if the disk stalls.
 pub const PARTICIPANT_AUDIT_BYTES_MAX: usize = AUDIT_BYTES_MAX / SHARE_OF_POOL;
 
 /// Bytes that one permit counts on the account of its participant: its share of the queue.
 pub const ENTRY_BYTES: usize = AUDIT_BYTES_MAX / AUDIT_PERMITS_MAX;
 
-/// The longest time that entries of [`Permit::write`] gather before they are written, in milliseconds: each group costs two
-/// syncs, about half a millisecond of CPU time. The log writes sooner at [`AUDIT_GATHER_BYTES`], or when half of the permits
-/// are in use.
+/// The longest time that entries of [`Permit::write`] gather before they are written, in
+/// milliseconds: each group costs two syncs, about half a millisecond of CPU time. The log writes
+/// sooner at [`AUDIT_GATHER_BYTES`], or when half of the permits are in use.
 pub const AUDIT_GATHER_MS: u64 = 50;
 
 /// Bytes of entries at which the log writes at once: about as many as stay in a processor's cache.
 pub const AUDIT_GATHER_BYTES: usize = 1024 * 1024;
 
-/// The audit log of one data directory; clones share one log. Dropping the last clone writes all entries.
+/// The audit log of one data directory; clones share one log. Dropping the last clone writes all
+/// entries.
 #[derive(Debug, Clone)]
 pub struct AuditLog {
     group: Arc<GroupCommit<Bodies>>,
@@ -62,7 +65,8 @@ pub struct AuditLog {
     accounts: Arc<Shares>,
 }
 
-/// Permit to write one entry, reserved before the act that the entry records. Released when dropped.
+/// Permit to write one entry, reserved before the act that the entry records. Released when
+/// dropped.
 #[derive(Debug)]
 pub struct Permit {
     permit: QueuePermit<Bodies>,
@@ -70,10 +74,11 @@ pub struct Permit {
 }
 
 impl AuditLog {
-    /// Opens the log beside this journal. `random` becomes its key if it has none yet. Blocks on the disk.
+    /// Opens the log beside this journal. `random` becomes its key if it has none yet. Blocks on
+    /// the disk.
     ///
-    /// A log that does not match its stored head opens too: it receives an entry with [`Verdict::Broken`], which every later
-    /// [`verify`] reports.
+    /// A log that does not match its stored head opens too: it receives an entry with
+    /// [`Verdict::Broken`], which every later [`verify`] reports.
     ///
     /// # Errors
     /// [`StoreError::Io`] when a read or write fails, or the key in the journal is malformed.
@@ -86,10 +91,19 @@ impl AuditLog {
         let dir = journal.path().ok_or(StoreError::Stopped)?;
         let known = journal.state(|state| state.audit_key().cloned());
         let key = known.as_ref().map_or(Ok(*random), |key| parse(dir, key))?;
-        let log = LogWriter::open(at(dir), Chain::new(&key), known.is_some(), now_ms, SEGMENT_BYTES_MAX)?;
+        let log = LogWriter::open(
+            at(dir),
+            Chain::new(&key),
+            known.is_some(),
+            now_ms,
+            SEGMENT_BYTES_MAX,
+        )?;
         if known.is_none() {
             // Only now: a key in the journal implies that the file of the head exists.
-            let key = SealingKey { key: hex(&key), created_ms: now_ms };
+            let key = SealingKey {
+                key: hex(&key),
+                created_ms: now_ms,
+            };
             journal.append(&[Record::AuditKey(key)])?;
         }
         AuditLog::on(log, policy).map_err(|cause| StoreError::io("start a thread for", dir, cause))
@@ -106,7 +120,12 @@ impl AuditLog {
         let group = Arc::new(GroupCommit::start("audit", log, limits)?);
         // All together are bounded by the queue itself.
         let accounts = Shares::new(usize::MAX, PARTICIPANT_AUDIT_BYTES_MAX);
-        Ok(AuditLog { group, policy: Arc::new(policy), head, accounts })
+        Ok(AuditLog {
+            group,
+            policy: Arc::new(policy),
+            head,
+            accounts,
+        })
     }
 
     /// The account of a participant: its share of what waits for the disk.
@@ -122,23 +141,30 @@ impl AuditLog {
     pub fn reserve_on(&self, account: &Arc<Share>) -> Result<Permit, StoreError> {
         let taken = account.take(ENTRY_BYTES).map_err(|_| StoreError::Share)?;
         let permit = self.group.reserve()?.on(taken, ENTRY_BYTES);
-        Ok(Permit { permit, policy: Arc::clone(&self.policy) })
+        Ok(Permit {
+            permit,
+            policy: Arc::clone(&self.policy),
+        })
     }
 
     /// Reserves a permit for one entry.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when [`AUDIT_PERMITS_MAX`] or [`AUDIT_BYTES_MAX`] is reached, [`StoreError::Stopped`] after
-    /// a failed write, [`StoreError::Paused`] while a file cannot be opened.
+    /// [`StoreError::Busy`] when [`AUDIT_PERMITS_MAX`] or [`AUDIT_BYTES_MAX`] is reached,
+    /// [`StoreError::Stopped`] after a failed write, [`StoreError::Paused`] while a file cannot be
+    /// opened.
     pub fn reserve(&self) -> Result<Permit, StoreError> {
-        Ok(Permit { permit: self.group.reserve()?, policy: Arc::clone(&self.policy) })
+        Ok(Permit {
+            permit: self.group.reserve()?,
+            policy: Arc::clone(&self.policy),
+        })
     }
 
     /// Blocks until all earlier entries are durable.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when a write fails, [`StoreError::Stopped`] after that, [`StoreError::Paused`] while a file cannot be
-    /// opened.
+    /// [`StoreError::Io`] when a write fails, [`StoreError::Stopped`] after that,
+    /// [`StoreError::Paused`] while a file cannot be opened.
     pub fn flush(&self) -> Result<(), StoreError> {
         self.group.flush()
     }
@@ -155,7 +181,8 @@ impl AuditLog {
         self.group.permits()
     }
 
-    /// The error that stopped the log; `None` while it works. For readiness checks and logs: it can name paths.
+    /// The error that stopped the log; `None` while it works. For readiness checks and logs: it can
+    /// name paths.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.group.failure()
@@ -173,8 +200,8 @@ impl Permit {
         self.fill(None, entry);
     }
 
-    /// Writes an entry at once. `on_durable` runs on the writing thread when the entry is durable or its write has failed; it
-    /// must be short and must not block.
+    /// Writes an entry at once. `on_durable` runs on the writing thread when the entry is durable
+    /// or its write has failed; it must be short and must not block.
     pub fn write_then(
         self,
         entry: &AuditEntry<'_>,
@@ -185,15 +212,18 @@ impl Permit {
 
     fn fill(self, on_durable: Option<OnDurable>, entry: &AuditEntry<'_>) {
         let payload = self.policy.apply(entry.payload);
-        self.permit.fill(on_durable, |bodies| bodies.add(entry, &payload));
+        self.permit
+            .fill(on_durable, |bodies| bodies.add(entry, &payload));
     }
 }
 
-/// Verifies the whole log of a data directory, also while a gateway writes it. `expected` is an earlier head that the
-/// operator kept elsewhere. Returns `None` when the directory never had a log.
+/// Verifies the whole log of a data directory, also while a gateway writes it. `expected` is an
+/// earlier head that the operator kept elsewhere. Returns `None` when the directory never had a
+/// log.
 ///
 /// # Errors
-/// [`StoreError::Io`] when the log cannot be read, [`StoreError::Damaged`] when the journal cannot be read.
+/// [`StoreError::Io`] when the log cannot be read, [`StoreError::Damaged`] when the journal cannot
+/// be read.
 pub fn verify(dir: &Path, expected: Option<ChainHead>) -> Result<Option<Report>, StoreError> {
     let files = at(dir);
     let state = Journal::peek(dir)?;
@@ -206,8 +236,8 @@ pub fn verify(dir: &Path, expected: Option<ChainHead>) -> Result<Option<Report>,
     verify::verify(&files, &Chain::new(&key), true, expected).map(Some)
 }
 
-/// Calls `each` with every entry that matches the filter and with its line, oldest first, until it returns `Break`. Skips
-/// lines that are not entries; [`verify`] reports them.
+/// Calls `each` with every entry that matches the filter and with its line, oldest first, until it
+/// returns `Break`. Skips lines that are not entries; [`verify`] reports them.
 ///
 /// # Errors
 /// [`StoreError::Io`] when the log cannot be read.
@@ -220,9 +250,15 @@ pub fn query(
     for first in files.firsts()? {
         let text = files.segment(first)?;
         for part in segment_parts(&text) {
-            let SegmentPart::Whole(line) = part else { continue };
-            let Ok(line) = std::str::from_utf8(line) else { continue };
-            let Ok(entry) = serde_json::from_str::<RecordedEntry<'_>>(line) else { continue };
+            let SegmentPart::Whole(line) = part else {
+                continue;
+            };
+            let Ok(line) = std::str::from_utf8(line) else {
+                continue;
+            };
+            let Ok(entry) = serde_json::from_str::<RecordedEntry<'_>>(line) else {
+                continue;
+            };
             if filter.matches(&entry) && each(&entry, line).is_break() {
                 return Ok(());
             }
@@ -233,11 +269,20 @@ pub fn query(
 
 fn at(dir: &Path) -> Files {
     let folder = |path| -> Arc<dyn Disk> { Arc::new(Folder::new(path)) };
-    Files { segments: folder(dir.join(FOLDER)), heads: folder(dir.to_owned()) }
+    Files {
+        segments: folder(dir.join(FOLDER)),
+        heads: folder(dir.to_owned()),
+    }
 }
 
 fn parse(dir: &Path, key: &SealingKey) -> Result<[u8; 32], StoreError> {
-    let no_key = || StoreError::io("use the audit key in", dir, std::io::ErrorKind::InvalidData.into());
+    let no_key = || {
+        StoreError::io(
+            "use the audit key in",
+            dir,
+            std::io::ErrorKind::InvalidData.into(),
+        )
+    };
     parse_hex(key.key.as_bytes()).ok_or_else(no_key)
 }
 

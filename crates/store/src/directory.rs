@@ -17,15 +17,16 @@ use crate::owner::DirectoryOwner;
 
 const LOCK_FILE: &str = "lock";
 const LOCK_FILE_BYTES_MAX: u64 = 64 << 10;
-/// The longest names of configuration files that are written together, in bytes, so that the lock file can be read.
+/// The longest names of configuration files that are written together, in bytes, so that the lock
+/// file can be read.
 const FILES_BYTES_MAX: usize = 32 << 10;
 /// The longest reason of a failed reload that is written, in characters.
 const REASON_CHARS_MAX: usize = 2_000;
 const LOCK_TRIES: usize = 4;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// A data directory that this process has locked until the value is dropped. The operating system releases the lock when the
-/// process ends, also after a kill.
+/// A data directory that this process has locked until the value is dropped. The operating system
+/// releases the lock when the process ends, also after a kill.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
@@ -38,8 +39,8 @@ impl Directory {
     /// Creates the directory if it does not exist (mode 0700) and locks it for this process.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] when another process holds the lock, [`StoreError::Io`] when the directory cannot be created or
-    /// opened.
+    /// [`StoreError::Locked`] when another process holds the lock, [`StoreError::Io`] when the
+    /// directory cannot be created or opened.
     pub fn acquire(path: &Path) -> Result<Directory, StoreError> {
         DirBuilder::new()
             .recursive(true)
@@ -52,31 +53,43 @@ impl Directory {
             .map_err(|cause| StoreError::io("open", &lock_path, cause))?;
         if !lock_exclusively(&lock) {
             let owner = read_owner(&lock).filter(|_| is_private(&lock));
-            return Err(StoreError::Locked { dir: path.to_owned(), owner: owner.map(Box::new) });
+            return Err(StoreError::Locked {
+                dir: path.to_owned(),
+                owner: owner.map(Box::new),
+            });
         }
-        let directory = Directory { path: path.to_owned(), lock, since_ms: unix_ms() };
+        let directory = Directory {
+            path: path.to_owned(),
+            lock,
+            since_ms: unix_ms(),
+        };
         directory.announce(DirectoryOwner::default())?;
         Ok(directory)
     }
 
-    /// The current owner of a directory; `None` when it is not locked or does not exist. Does not lock it.
+    /// The current owner of a directory; `None` when it is not locked or does not exist. Does not
+    /// lock it.
     ///
     /// # Errors
-    /// [`StoreError::Foreign`] when the lock file is not private to the user of this process: another user may have written
-    /// the address in it.
+    /// [`StoreError::Foreign`] when the lock file is not private to the user of this process:
+    /// another user may have written the address in it.
     pub fn owner(path: &Path) -> Result<Option<DirectoryOwner>, StoreError> {
-        let Ok(lock) = readable(&path.join(LOCK_FILE)) else { return Ok(None) };
+        let Ok(lock) = readable(&path.join(LOCK_FILE)) else {
+            return Ok(None);
+        };
         if flock(&lock, FlockOperation::NonBlockingLockShared).is_ok() {
             return Ok(None);
         }
         if !is_private(&lock) {
-            return Err(StoreError::Foreign { dir: path.to_owned() });
+            return Err(StoreError::Foreign {
+                dir: path.to_owned(),
+            });
         }
         Ok(read_owner(&lock))
     }
 
-    /// Checks that this process may write in a directory, its lock file and these other files of it. Changes nothing, and does
-    /// not lock it.
+    /// Checks that this process may write in a directory, its lock file and these other files of
+    /// it. Changes nothing, and does not lock it.
     ///
     /// # Errors
     /// [`StoreError::Io`] that names what it may not write.
@@ -90,8 +103,9 @@ impl Directory {
         files.try_for_each(|file| may(&path.join(file), Access::READ_OK | Access::WRITE_OK))
     }
 
-    /// Writes into the lock file what commands must know of this process: its address and the certificate that it shows there, and
-    /// its configuration files. Process id and time are the directory's own.
+    /// Writes into the lock file what commands must know of this process: its address and the
+    /// certificate that it shows there, and its configuration files. Process id and time are the
+    /// directory's own.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the lock file cannot be written.
@@ -102,10 +116,12 @@ impl Directory {
             bytes += file.len();
             bytes <= FILES_BYTES_MAX
         });
-        owner.reload_failed = owner.reload_failed.map(|why| why.chars().take(REASON_CHARS_MAX).collect());
+        owner.reload_failed = owner
+            .reload_failed
+            .map(|why| why.chars().take(REASON_CHARS_MAX).collect());
         let path = self.path.join(LOCK_FILE);
-        let line =
-            serde_json::to_string(&owner).map_err(|cause| StoreError::io("write", &path, cause.into()))?;
+        let line = serde_json::to_string(&owner)
+            .map_err(|cause| StoreError::io("write", &path, cause.into()))?;
         let mut lock = &self.lock;
         lock.set_len(0)
             .and_then(|()| lock.seek(SeekFrom::Start(0)))
@@ -132,7 +148,8 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
 
 /// Whether only the user of this process can have written a file.
 fn is_private(file: &File) -> bool {
-    let is_own = |data: Metadata| data.uid() == geteuid().as_raw() && data.permissions().mode() & 0o077 == 0;
+    let is_own =
+        |data: Metadata| data.uid() == geteuid().as_raw() && data.permissions().mode() & 0o077 == 0;
     file.metadata().is_ok_and(is_own)
 }
 
@@ -149,6 +166,8 @@ fn lock_exclusively(lock: &File) -> bool {
 fn read_owner(mut lock: &File) -> Option<DirectoryOwner> {
     let mut text = String::new();
     lock.seek(SeekFrom::Start(0)).ok()?;
-    lock.take(LOCK_FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    lock.take(LOCK_FILE_BYTES_MAX)
+        .read_to_string(&mut text)
+        .ok()?;
     serde_json::from_str(&text).ok()
 }

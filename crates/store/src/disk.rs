@@ -1,5 +1,5 @@
-//! File operations behind a trait: a folder of the operating system, and in tests a simulated disk that loses unsynced
-//! writes.
+//! File operations behind a trait: a folder of the operating system, and in tests a simulated disk
+//! that loses unsynced writes.
 
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
@@ -29,11 +29,13 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Writes and syncs a new version of a file beside the old one, which stays in use.
     fn prepare(&self, name: &str, bytes: &[u8]) -> io::Result<()>;
 
-    /// Replaces a file by its prepared version. A crash leaves the old or the new version; after this returns, the new one.
+    /// Replaces a file by its prepared version. A crash leaves the old or the new version; after
+    /// this returns, the new one.
     fn replace(&self, name: &str) -> io::Result<()>;
 }
 
-/// A file that is open for writing. Each change except [`DiskFile::note`] is synced: it survives a crash when the call returns.
+/// A file that is open for writing. Each change except [`DiskFile::note`] is synced: it survives a
+/// crash when the call returns.
 pub(crate) trait DiskFile: Debug + Send {
     /// Writes at the end.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
@@ -60,7 +62,10 @@ pub(crate) fn on(
 
 /// Opens a file for writing.
 pub(crate) fn opened(disk: &dyn Disk, name: &str) -> Result<Box<dyn DiskFile>, StoreError> {
-    disk.open(name).map_err(|cause| StoreError::Unopened { path: disk.path().join(name), cause })
+    disk.open(name).map_err(|cause| StoreError::Unopened {
+        path: disk.path().join(name),
+        cause,
+    })
 }
 
 /// A folder of the operating system. Only its owner can read it and its files.
@@ -74,7 +79,10 @@ pub(crate) struct Folder {
 impl Folder {
     /// The folder at this path. Opening the first file creates it.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, folder: OnceLock::new() }
+        Self {
+            path,
+            folder: OnceLock::new(),
+        }
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -114,8 +122,13 @@ impl Disk for Folder {
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         if !self.path.exists() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
-            self.path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())?;
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&self.path)?;
+            self.path
+                .parent()
+                .map_or(Ok(()), |parent| File::open(parent)?.sync_all())?;
         }
         let file = open_regular(&mut private(), self.path.join(name))?;
         let end = file.metadata()?.len();

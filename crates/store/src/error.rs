@@ -53,7 +53,8 @@ pub enum StoreError {
         /// Fault of the journal.
         cause: String,
     },
-    /// A file could not be opened, so nothing was written. Writing goes on as soon as it can be opened.
+    /// A file could not be opened, so nothing was written. Writing goes on as soon as it can be
+    /// opened.
     #[error("cannot open `{}`: {cause}", path.display())]
     Unopened {
         /// The file.
@@ -80,18 +81,30 @@ fn locked(dir: &Path, owner: Option<&DirectoryOwner>) -> String {
     let dir = dir.display();
     match owner {
         None => format!("the data directory `{dir}` is in use by another process"),
-        Some(DirectoryOwner { pid, listen: None, .. }) => {
+        Some(DirectoryOwner {
+            pid, listen: None, ..
+        }) => {
             format!("the data directory `{dir}` is in use by process {pid}")
         }
-        Some(DirectoryOwner { pid, listen: Some(listen), .. }) => {
-            format!("a gateway runs already with the data directory `{dir}`: process {pid}, on {listen}")
+        Some(DirectoryOwner {
+            pid,
+            listen: Some(listen),
+            ..
+        }) => {
+            format!(
+                "a gateway runs already with the data directory `{dir}`: process {pid}, on {listen}"
+            )
         }
     }
 }
 
 impl StoreError {
     pub(crate) fn io(action: &'static str, path: &Path, cause: std::io::Error) -> StoreError {
-        StoreError::Io { action, path: path.to_owned(), cause }
+        StoreError::Io {
+            action,
+            path: path.to_owned(),
+            cause,
+        }
     }
 
     /// Stable code for scripts.

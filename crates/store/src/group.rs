@@ -1,7 +1,7 @@
 //! Group commit: a queue with permits, and one thread that writes and syncs for all callers.
 //!
-//! Items that arrive during a sync are the next group. Callers reserve a permit before they add an item; permits and bytes
-//! are bounded.
+//! Items that arrive during a sync are the next group. Callers reserve a permit before they add an
+//! item; permits and bytes are bounded.
 
 use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,11 +16,12 @@ use crate::error::StoreError;
 /// Time between two attempts to open a file.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Callback for the result once an item is durable or its write has failed. Runs on the writing thread: it must be short and
-/// must not block.
+/// Callback for the result once an item is durable or its write has failed. Runs on the writing
+/// thread: it must be short and must not block.
 pub(crate) type OnDurable = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// Items that are written together. A queue has two of these: one gathers while the other is written.
+/// Items that are written together. A queue has two of these: one gathers while the other is
+/// written.
 pub(crate) trait Items: Default + Send + 'static {
     /// Bytes of all items.
     fn bytes(&self) -> usize;
@@ -33,12 +34,12 @@ pub(crate) trait Items: Default + Send + 'static {
 pub(crate) trait Sink: Send + 'static {
     type Items: Items;
 
-    /// Whether items whose file could not be opened are written later. Otherwise nothing of them was written, and they fail
-    /// alone.
+    /// Whether items whose file could not be opened are written later. Otherwise nothing of them
+    /// was written, and they fail alone.
     const RETRIES: bool;
 
-    /// Writes and syncs all items. After [`StoreError::Unopened`] it is called again, with the same items if it
-    /// [retries](Sink::RETRIES). After another error never.
+    /// Writes and syncs all items. After [`StoreError::Unopened`] it is called again, with the same
+    /// items if it [retries](Sink::RETRIES). After another error never.
     fn commit(&mut self, items: &Self::Items) -> Result<(), StoreError>;
 }
 
@@ -100,12 +101,14 @@ struct Batch<I> {
 pub(crate) struct QueuePermit<I> {
     shared: Arc<Shared<I>>,
     used: bool,
-    /// On the account of a participant, until the item is durable, and how many bytes of the item that covers.
+    /// On the account of a participant, until the item is durable, and how many bytes of the item
+    /// that covers.
     taken: Option<(Taken, usize)>,
 }
 
 impl<I> QueuePermit<I> {
-    /// The permit, on an account. The bytes of the item that what is taken does not cover are added to it.
+    /// The permit, on an account. The bytes of the item that what is taken does not cover are added
+    /// to it.
     pub(crate) fn on(self, taken: Taken, covers: usize) -> Self {
         let mut permit = self;
         permit.taken = Some((taken, covers));
@@ -120,7 +123,12 @@ impl<I: Items> GroupCommit<I> {
         sink: impl Sink<Items = I>,
         limits: QueueLimits,
     ) -> std::io::Result<GroupCommit<I>> {
-        let queue = Queue { next: Batch::default(), urgent: false, closing: false, failure: None };
+        let queue = Queue {
+            next: Batch::default(),
+            urgent: false,
+            closing: false,
+            failure: None,
+        };
         let shared = Arc::new(Shared {
             queue: Mutex::new(queue),
             wake: Condvar::new(),
@@ -131,8 +139,13 @@ impl<I: Items> GroupCommit<I> {
             paused: AtomicBool::new(false),
         });
         let for_thread = Arc::clone(&shared);
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&for_thread, sink))?;
-        Ok(GroupCommit { shared, thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || run(&for_thread, sink))?;
+        Ok(GroupCommit {
+            shared,
+            thread: Some(thread),
+        })
     }
 
     /// Reserves a permit. Takes no lock.
@@ -151,10 +164,15 @@ impl<I: Items> GroupCommit<I> {
             shared.permits.fetch_sub(1, Ordering::Relaxed);
             return Err(StoreError::Busy);
         }
-        Ok(QueuePermit { shared: Arc::clone(shared), used: false, taken: None })
+        Ok(QueuePermit {
+            shared: Arc::clone(shared),
+            used: false,
+            taken: None,
+        })
     }
 
-    /// Adds an item as [`QueuePermit::fill`] does, even beyond the limits, and blocks until it is durable.
+    /// Adds an item as [`QueuePermit::fill`] does, even beyond the limits, and blocks until it is
+    /// durable.
     pub(crate) fn fill_and_wait(&self, put: impl FnOnce(&mut I)) -> Result<(), StoreError> {
         let (sender, result) = mpsc::sync_channel(1);
         self.fill_then(put, Box::new(move |result| _ = sender.send(result)));
@@ -179,8 +197,12 @@ impl<I: Items> GroupCommit<I> {
 
     fn fill_then(&self, put: impl FnOnce(&mut I), on_durable: OnDurable) {
         self.shared.permits.fetch_add(1, Ordering::Relaxed);
-        QueuePermit { shared: Arc::clone(&self.shared), used: false, taken: None }
-            .fill(Some(on_durable), put);
+        QueuePermit {
+            shared: Arc::clone(&self.shared),
+            used: false,
+            taken: None,
+        }
+        .fill(Some(on_durable), put);
     }
 }
 
@@ -194,13 +216,20 @@ impl<I> GroupCommit<I> {
     pub(crate) fn failure(&self) -> Option<String> {
         // Flags and cause change under the lock.
         let queue = self.shared.queue.lock();
-        let fails = self.shared.stopped.load(Ordering::Acquire) || self.shared.paused.load(Ordering::Relaxed);
-        fails.then(|| queue.failure.clone().unwrap_or_else(|| "the writing thread has ended".into()))
+        let fails = self.shared.stopped.load(Ordering::Acquire)
+            || self.shared.paused.load(Ordering::Relaxed);
+        fails.then(|| {
+            queue
+                .failure
+                .clone()
+                .unwrap_or_else(|| "the writing thread has ended".into())
+        })
     }
 }
 
 impl<I: Items> QueuePermit<I> {
-    /// Adds an item to the queue: `put` adds it under the queue's lock. A stopped queue does not call `put`.
+    /// Adds an item to the queue: `put` adds it under the queue's lock. A stopped queue does not
+    /// call `put`.
     pub(crate) fn fill(mut self, on_durable: Option<OnDurable>, put: impl FnOnce(&mut I)) {
         self.used = true;
         let taken = self.taken.take();
@@ -209,7 +238,9 @@ impl<I: Items> QueuePermit<I> {
         if shared.stopped.load(Ordering::Acquire) {
             drop(queue);
             shared.release(1, 0);
-            on_durable.into_iter().for_each(|on_durable| on_durable(Err(StoreError::Stopped)));
+            on_durable
+                .into_iter()
+                .for_each(|on_durable| on_durable(Err(StoreError::Stopped)));
             return;
         }
         let batch = &mut queue.next;
@@ -247,8 +278,10 @@ impl<I> Drop for GroupCommit<I> {
     fn drop(&mut self) {
         self.shared.queue.lock().closing = true;
         self.shared.wake.notify_one();
-        if let Some(thread) =
-            self.thread.take().filter(|thread| thread.thread().id() != thread::current().id())
+        if let Some(thread) = self
+            .thread
+            .take()
+            .filter(|thread| thread.thread().id() != thread::current().id())
         {
             let _ = thread.join();
         }
@@ -263,7 +296,9 @@ impl<I> Debug for QueuePermit<I> {
 
 impl<I> Debug for GroupCommit<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupCommit").field("permits", &self.shared.permits).finish_non_exhaustive()
+        f.debug_struct("GroupCommit")
+            .field("permits", &self.shared.permits)
+            .finish_non_exhaustive()
     }
 }
 
@@ -273,7 +308,8 @@ impl<I> Shared<I> {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that the writing waits, and sleeps for a moment. False if the queue is closing: then no more attempts are made.
+    /// Notes that the writing waits, and sleeps for a moment. False if the queue is closing: then
+    /// no more attempts are made.
     fn pause(&self, why: &StoreError) -> bool {
         let mut queue = self.queue.lock();
         if queue.closing {
@@ -281,7 +317,8 @@ impl<I> Shared<I> {
         }
         queue.failure = Some(why.to_string());
         self.paused.store(true, Ordering::Relaxed);
-        self.wake.wait_while_for(&mut queue, |queue| !queue.closing, RETRY);
+        self.wake
+            .wait_while_for(&mut queue, |queue| !queue.closing, RETRY);
         true
     }
 
@@ -302,7 +339,11 @@ impl<I> Shared<I> {
 
 impl<I: Items> Shared<I> {
     fn is_full(&self, batch: &Batch<I>) -> bool {
-        let QueueLimits { permits_max, gather_bytes, .. } = self.limits;
+        let QueueLimits {
+            permits_max,
+            gather_bytes,
+            ..
+        } = self.limits;
         batch.permits >= permits_max / 2 || batch.items.bytes() >= gather_bytes
     }
 
@@ -314,7 +355,8 @@ impl<I: Items> Shared<I> {
         }
         if !self.limits.gather.is_zero() {
             let still = |queue: &mut Queue<I>| !queue.urgent && !queue.closing && !queue.next.full;
-            self.wake.wait_while_for(&mut queue, still, self.limits.gather);
+            self.wake
+                .wait_while_for(&mut queue, still, self.limits.gather);
         }
         queue.urgent = false;
         std::mem::swap(&mut queue.next, batch);
@@ -341,7 +383,8 @@ fn run<I: Items, S: Sink<Items = I>>(shared: &Shared<I>, mut sink: S) {
             true => Err(StoreError::Stopped),
             false => loop {
                 match sink.commit(&batch.items) {
-                    Err(error @ StoreError::Unopened { .. }) if S::RETRIES && shared.pause(&error) => {}
+                    Err(error @ StoreError::Unopened { .. })
+                        if S::RETRIES && shared.pause(&error) => {}
                     end => break end,
                 }
             },
@@ -358,7 +401,11 @@ fn run<I: Items, S: Sink<Items = I>>(shared: &Shared<I>, mut sink: S) {
         batch.taken.clear();
         for on_durable in batch.callbacks.drain(..) {
             // The first callback receives the cause, all others `Stopped`.
-            let after = if result.is_ok() { Ok(()) } else { Err(StoreError::Stopped) };
+            let after = if result.is_ok() {
+                Ok(())
+            } else {
+                Err(StoreError::Stopped)
+            };
             on_durable(std::mem::replace(&mut result, after));
         }
     }

@@ -1,4 +1,5 @@
-//! Journal of one data directory: append-only JSON lines, synced before a caller learns of them; replay and compaction.
+//! Journal of one data directory: append-only JSON lines, synced before a caller learns of them;
+//! replay and compaction.
 
 mod chain;
 mod head;
@@ -12,8 +13,8 @@ use chain::Chain;
 use head::{HEAD_FILE, HeadFile, JournalPosition};
 use replay::{Header, JOURNAL_FILE, Replay, replay};
 
-/// The open journal of one data directory, for one caller that blocks on the disk at each call. Many callers share a
-/// journal through a [`crate::JournalWriter`].
+/// The open journal of one data directory, for one caller that blocks on the disk at each call.
+/// Many callers share a journal through a [`crate::JournalWriter`].
 #[derive(Debug)]
 pub struct Journal {
     pub(crate) directory: Directory,
@@ -25,16 +26,21 @@ impl Journal {
     /// Locks the directory, replays its journal and removes a torn last line.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] when another process holds the lock, [`StoreError::Damaged`] when a line is not as it
-    /// was written, [`StoreError::Lost`] when the journal is gone or older than before, [`StoreError::Io`] for all other errors.
+    /// [`StoreError::Locked`] when another process holds the lock, [`StoreError::Damaged`] when a
+    /// line is not as it was written, [`StoreError::Lost`] when the journal is gone or older than
+    /// before, [`StoreError::Io`] for all other errors.
     pub fn open(dir: &Path) -> Result<Journal, StoreError> {
         let directory = Directory::acquire(dir)?;
         let (file, state) = JournalFile::open(Arc::new(Folder::new(directory.path().to_owned())))?;
-        Ok(Journal { directory, file, state })
+        Ok(Journal {
+            directory,
+            file,
+            state,
+        })
     }
 
-    /// Reads the state of a journal without locking its directory, which another process may own. The state is empty when
-    /// there is no journal.
+    /// Reads the state of a journal without locking its directory, which another process may own.
+    /// The state is empty when there is no journal.
     ///
     /// # Errors
     /// As [`Journal::open`], except for [`StoreError::Locked`].
@@ -63,13 +69,15 @@ impl Journal {
         &self.directory
     }
 
-    /// Writes records and syncs them once. When this returns `Ok` they survive a crash; callers act on them only then.
+    /// Writes records and syncs them once. When this returns `Ok` they survive a crash; callers act
+    /// on them only then.
     ///
     /// # Errors
-    /// [`StoreError::Io`] when a write fails. The journal stops, since the content of the disk is no longer certain: every
-    /// later call returns [`StoreError::Stopped`].
+    /// [`StoreError::Io`] when a write fails. The journal stops, since the content of the disk is
+    /// no longer certain: every later call returns [`StoreError::Stopped`].
     pub fn append(&mut self, records: &[Record]) -> Result<(), StoreError> {
-        let text = lines(records).map_err(|cause| StoreError::io("write", self.directory.path(), cause))?;
+        let text = lines(records)
+            .map_err(|cause| StoreError::io("write", self.directory.path(), cause))?;
         self.file.commit(&text, records, || &mut self.state)
     }
 }
@@ -94,24 +102,34 @@ pub(crate) struct JournalFile {
 }
 
 impl JournalFile {
-    /// Replays the file and removes a torn last line. A journal of the format without checksums is written anew.
+    /// Replays the file and removes a torn last line. A journal of the format without checksums is
+    /// written anew.
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<(JournalFile, State), StoreError> {
         let mut replay = read(&*disk)?;
         let (id, chain) = match replay.file.take() {
             Some(known) => known,
             None => {
-                let text = compacted(&mut replay.state).map_err(on(&*disk, "write", JOURNAL_FILE))?;
-                let (text, id, chain) = begin(None, &text).map_err(on(&*disk, "write", JOURNAL_FILE))?;
+                let text =
+                    compacted(&mut replay.state).map_err(on(&*disk, "write", JOURNAL_FILE))?;
+                let (text, id, chain) =
+                    begin(None, &text).map_err(on(&*disk, "write", JOURNAL_FILE))?;
                 // The folder may not exist yet.
-                drop(disk.open(JOURNAL_FILE).map_err(on(&*disk, "open", JOURNAL_FILE))?);
+                drop(
+                    disk.open(JOURNAL_FILE)
+                        .map_err(on(&*disk, "open", JOURNAL_FILE))?,
+                );
                 head::accept(&*disk)?;
-                disk.prepare(JOURNAL_FILE, &text).map_err(on(&*disk, "write", JOURNAL_FILE))?;
-                disk.replace(JOURNAL_FILE).map_err(on(&*disk, "replace", JOURNAL_FILE))?;
+                disk.prepare(JOURNAL_FILE, &text)
+                    .map_err(on(&*disk, "write", JOURNAL_FILE))?;
+                disk.replace(JOURNAL_FILE)
+                    .map_err(on(&*disk, "replace", JOURNAL_FILE))?;
                 (replay.torn, replay.open_end) = (false, false);
                 (id, chain)
             }
         };
-        let mut file = disk.open(JOURNAL_FILE).map_err(on(&*disk, "open", JOURNAL_FILE))?;
+        let mut file = disk
+            .open(JOURNAL_FILE)
+            .map_err(on(&*disk, "open", JOURNAL_FILE))?;
         let repaired = match replay.open_end {
             true => file.append(b"\n"),
             false if replay.torn => file.cut(replay.whole_bytes as u64),
@@ -119,10 +137,19 @@ impl JournalFile {
         };
         repaired.map_err(on(&*disk, "repair", JOURNAL_FILE))?;
         let head = HeadFile::default();
-        let mut journal =
-            JournalFile { disk, file, id, chain, head, stopped: false, replaced: false, uncompacted: None };
+        let mut journal = JournalFile {
+            disk,
+            file,
+            id,
+            chain,
+            head,
+            stopped: false,
+            replaced: false,
+            uncompacted: None,
+        };
         if journal.is_compaction_due(&replay.state) {
-            let text = compacted(&mut replay.state).map_err(on(&*journal.disk, "write", JOURNAL_FILE))?;
+            let text =
+                compacted(&mut replay.state).map_err(on(&*journal.disk, "write", JOURNAL_FILE))?;
             journal.compact(&text)?;
         }
         journal.head.save(&*journal.disk, journal.place())?;
@@ -134,8 +161,9 @@ impl JournalFile {
         Ok(read(disk)?.state)
     }
 
-    /// Writes these records, applies them to the state, and compacts the journal when that is due. `text` is their lines, without
-    /// numbers and checksums. The state is locked only after the write, and not while the compacted journal is written.
+    /// Writes these records, applies them to the state, and compacts the journal when that is due.
+    /// `text` is their lines, without numbers and checksums. The state is locked only after the
+    /// write, and not while the compacted journal is written.
     pub(crate) fn commit<S: DerefMut<Target = State>>(
         &mut self,
         text: &[u8],
@@ -145,7 +173,10 @@ impl JournalFile {
         self.append(text)?;
         let mut state = lock();
         records.iter().for_each(|record| state.apply(record));
-        let compact = self.is_compaction_due(&state).then(|| compacted(&mut state).ok()).flatten();
+        let compact = self
+            .is_compaction_due(&state)
+            .then(|| compacted(&mut state).ok())
+            .flatten();
         drop(state);
         if let Some(text) = compact {
             // The records are durable even when compaction fails.
@@ -193,7 +224,8 @@ impl JournalFile {
 
     /// Replaces the journal by these lines. Atomic: a crash leaves the old or the new file.
     ///
-    /// When the new file cannot be written, the old one stays in use. When the replacement itself fails, the journal stops.
+    /// When the new file cannot be written, the old one stays in use. When the replacement itself
+    /// fails, the journal stops.
     pub(crate) fn compact(&mut self, text: &[u8]) -> Result<(), StoreError> {
         if self.stopped {
             return Err(StoreError::Stopped);
@@ -202,16 +234,21 @@ impl JournalFile {
         self.head.save(&*self.disk, self.place())?;
         let begun = begin(Some(self.place()), text);
         let (text, id, chain) = begun.map_err(on(&*self.disk, "compact", JOURNAL_FILE))?;
-        self.disk.prepare(JOURNAL_FILE, &text).map_err(on(&*self.disk, "compact", JOURNAL_FILE))?;
+        self.disk
+            .prepare(JOURNAL_FILE, &text)
+            .map_err(on(&*self.disk, "compact", JOURNAL_FILE))?;
         // Until it is certain which of the two files is there.
         self.stopped = true;
-        self.disk.replace(JOURNAL_FILE).map_err(on(&*self.disk, "replace", JOURNAL_FILE))?;
+        self.disk
+            .replace(JOURNAL_FILE)
+            .map_err(on(&*self.disk, "replace", JOURNAL_FILE))?;
         (self.id, self.chain, self.stopped, self.replaced) = (id, chain, false, true);
         self.head.note(self.place());
         self.open_replaced()
     }
 
-    /// Opens the file that took the place of the one before. If it cannot be opened, nothing is written until it can.
+    /// Opens the file that took the place of the one before. If it cannot be opened, nothing is
+    /// written until it can.
     fn open_replaced(&mut self) -> Result<(), StoreError> {
         if self.replaced {
             self.file = opened(&*self.disk, JOURNAL_FILE)?;
@@ -224,7 +261,10 @@ impl JournalFile {
 /// Reads the journal. The head is read first: the journal is never behind it.
 fn read(disk: &dyn Disk) -> Result<Replay, StoreError> {
     let head = head::read(disk)?;
-    let text = disk.read(JOURNAL_FILE).map_err(on(disk, "read", JOURNAL_FILE))?.unwrap_or_default();
+    let text = disk
+        .read(JOURNAL_FILE)
+        .map_err(on(disk, "read", JOURNAL_FILE))?
+        .unwrap_or_default();
     replay(disk, &text, &head)
 }
 

@@ -1,4 +1,5 @@
-//! Operator key of a data directory: a file that only its owner can read, written anew at each start of a gateway.
+//! Operator key of a data directory: a file that only its owner can read, written anew at each
+//! start of a gateway.
 
 use std::fs::{remove_file, rename};
 use std::io::{ErrorKind, Read, Write};
@@ -21,7 +22,9 @@ pub fn write_operator_key(dir: &Path, key: &str) -> Result<(), StoreError> {
     // A file that is there already may have other permissions.
     remove_operator_file(&new)?;
     let mut file = private().create_new(true).open(&new).map_err(failed)?;
-    file.write_all(key.as_bytes()).and_then(|()| rename(&new, &path)).map_err(failed)
+    file.write_all(key.as_bytes())
+        .and_then(|()| rename(&new, &path))
+        .map_err(failed)
 }
 
 /// Removes the key.
@@ -32,7 +35,8 @@ pub fn remove_operator_key(dir: &Path) -> Result<(), StoreError> {
     remove_operator_file(&dir.join(FILE))
 }
 
-/// The key of the gateway that runs with a directory; `None` if there is none, or this user cannot read it.
+/// The key of the gateway that runs with a directory; `None` if there is none, or this user cannot
+/// read it.
 #[must_use]
 pub fn operator_key(dir: &Path) -> Option<String> {
     let file = readable(&dir.join(FILE)).ok()?;
@@ -43,7 +47,9 @@ pub fn operator_key(dir: &Path) -> Option<String> {
 
 fn remove_operator_file(path: &Path) -> Result<(), StoreError> {
     match remove_file(path) {
-        Err(cause) if cause.kind() != ErrorKind::NotFound => Err(StoreError::io("remove", path, cause)),
+        Err(cause) if cause.kind() != ErrorKind::NotFound => {
+            Err(StoreError::io("remove", path, cause))
+        }
         Ok(()) | Err(_) => Ok(()),
     }
 }
@@ -63,7 +69,10 @@ mod tests {
             write_operator_key(dir.path(), key).unwrap();
             assert_eq!(operator_key(dir.path()).as_deref(), Some(key));
         }
-        let mode = std::fs::metadata(dir.path().join("operator.key")).unwrap().permissions().mode();
+        let mode = std::fs::metadata(dir.path().join("operator.key"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
         remove_operator_key(dir.path()).unwrap();
         remove_operator_key(dir.path()).unwrap();

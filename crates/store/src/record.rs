@@ -21,7 +21,8 @@ pub enum Record {
     },
     /// A new sealing key. The newest one seals; the one before it still opens.
     SealingKey(SealingKey),
-    /// The key of the audit log's chain. A data directory has one for its whole life: the first one counts.
+    /// The key of the audit log's chain. A data directory has one for its whole life: the first one
+    /// counts.
     AuditKey(SealingKey),
     /// A participant opened a proposal.
     ProposalOpened(OpenedProposal),
@@ -33,7 +34,8 @@ pub enum Record {
     ProposalsClosed(ClosedProposals),
     /// The operator or a participant granted or revoked capabilities of a participant.
     GrantChanged(GrantChange),
-    /// Every grant and revocation of a participant ended, cleared or with its tokens: its configured capabilities apply again.
+    /// Every grant and revocation of a participant ended, cleared or with its tokens: its
+    /// configured capabilities apply again.
     GrantsCleared {
         /// The participant.
         participant: String,
@@ -43,8 +45,8 @@ pub enum Record {
         /// Time in Unix milliseconds.
         at_ms: u64,
     },
-    /// The clock has passed the ends of tokens, grants or sign-ins: what had ended by this time stays ended, wherever the clock is
-    /// set.
+    /// The clock has passed the ends of tokens, grants or sign-ins: what had ended by this time
+    /// stays ended, wherever the clock is set.
     Expired {
         /// Time in Unix milliseconds.
         at_ms: u64,
@@ -53,7 +55,8 @@ pub enum Record {
     SessionsEnded(EndedSessions),
     /// A call became a task of a server that outlives this gateway.
     TaskCreated(CreatedTask),
-    /// The operator or a participant signed in at a server, or the tokens of that sign-in were renewed.
+    /// The operator or a participant signed in at a server, or the tokens of that sign-in were
+    /// renewed.
     UpstreamAccount(UpstreamAccount),
     /// A sign-in at a server ended.
     UpstreamAccountEnded {
@@ -76,7 +79,8 @@ pub enum Record {
         /// Time in Unix milliseconds.
         at_ms: u64,
     },
-    /// The key of the gateway's own authorization server. A data directory has one for its whole life: the first one counts.
+    /// The key of the gateway's own authorization server. A data directory has one for its whole
+    /// life: the first one counts.
     LoginKey(SealingKey),
     /// A client got the first refresh token of a family.
     FamilyBegun(Family),
@@ -140,7 +144,8 @@ pub struct IssuedToken {
     pub name: String,
     /// SHA-256 of the token, 64 hexadecimal digits.
     pub sha256: String,
-    /// Capabilities as its issuer wrote them; `None` means those of the configuration, or those of a new participant.
+    /// Capabilities as its issuer wrote them; `None` means those of the configuration, or those of
+    /// a new participant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
     /// Topics that it may enter; `None` means those of the configuration, or `main`.
@@ -154,8 +159,8 @@ pub struct IssuedToken {
     /// Whether it has expired, on record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expired: bool,
-    /// Incarnation of the bearer's name: made with the first token, kept by those that replace it, another
-    /// one after a revocation. Tokens of older journals have none.
+    /// Incarnation of the bearer's name: made with the first token, kept by those that replace it,
+    /// another one after a revocation. Tokens of older journals have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incarnation: Option<String>,
 }
@@ -171,7 +176,9 @@ pub struct SealingKey {
 
 impl std::fmt::Debug for SealingKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SealingKey").field("created_ms", &self.created_ms).finish_non_exhaustive()
+        f.debug_struct("SealingKey")
+            .field("created_ms", &self.created_ms)
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,10 +204,12 @@ pub struct GrantChange {
     pub reason: Option<String>,
     /// Time in Unix milliseconds.
     pub at_ms: u64,
-    /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is never.
+    /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is
+    /// never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
-    /// Whether the participant was a configured one, and not one that had a token only. `None` in records of earlier versions.
+    /// Whether the participant was a configured one, and not one that had a token only. `None` in
+    /// records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<bool>,
 }
@@ -239,7 +248,8 @@ pub struct CreatedTask {
 pub struct PinnedDefinition {
     /// The configured name of the server.
     pub server: String,
-    /// SHA-256 of the traits by which the server differs from another one of its name, 64 hexadecimal digits.
+    /// SHA-256 of the traits by which the server differs from another one of its name, 64
+    /// hexadecimal digits.
     pub identity: String,
     /// Kind of the definition: `tool`, `prompt`, `instructions`.
     pub part: String,
@@ -256,8 +266,8 @@ pub struct PinnedDefinition {
     pub at_ms: u64,
 }
 
-/// A proposal, with all that a reviewer needs to decide and the gateway needs to run it after a restart.
-/// Source: MCPx v0.1 section 3.2; MCP calls that are held.
+/// A proposal, with all that a reviewer needs to decide and the gateway needs to run it after a
+/// restart. Source: MCPx v0.1 section 3.2; MCP calls that are held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedProposal {
     /// Operation id, 32 hexadecimal digits.
@@ -285,7 +295,8 @@ pub struct OpenedProposal {
     /// Definition of the tool as the reviewer sees it, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Digest of the content that the reviewer sees, 64 hexadecimal digits. A decision is bound to it.
+    /// Digest of the content that the reviewer sees, 64 hexadecimal digits. A decision is bound to
+    /// it.
     pub digest: String,
     /// Whether the gateway holds a call that runs after approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -356,21 +367,27 @@ pub struct EndedProposal {
 /// Digests of ended proposals, oldest first. One record holds many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedProposals {
-    /// For each proposal the time until which the journal keeps the digest, in Unix milliseconds, and the digest
-    /// ([`crate::closed_digest`]), 32 hexadecimal digits on disk.
+    /// For each proposal the time until which the journal keeps the digest, in Unix milliseconds,
+    /// and the digest ([`crate::closed_digest`]), 32 hexadecimal digits on disk.
     #[serde(serialize_with = "write", deserialize_with = "read")]
     pub digests: Vec<(u64, u128)>,
 }
 
 fn write<S: Serializer>(digests: &[(u64, u128)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(digests.iter().map(|(until_ms, digest)| (until_ms, format!("{digest:032x}"))))
+    serializer.collect_seq(
+        digests
+            .iter()
+            .map(|(until_ms, digest)| (until_ms, format!("{digest:032x}"))),
+    )
 }
 
 fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u64, u128)>, D::Error> {
     let texts = Vec::<(u64, String)>::deserialize(deserializer)?;
     let parse = |(until_ms, text): (u64, String)| {
         let is_digest = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let digest = is_digest.then(|| u128::from_str_radix(&text, 16).ok()).flatten();
+        let digest = is_digest
+            .then(|| u128::from_str_radix(&text, 16).ok())
+            .flatten();
         digest
             .map(|digest| (until_ms, digest))
             .ok_or_else(|| D::Error::custom("a digest has 32 hexadecimal digits"))

@@ -17,7 +17,8 @@ pub use permit::{Permit, entry};
 
 /// The kind under which connections are recorded: opened, rejected, ended.
 pub const CONNECTION: &str = "portmoot/connection";
-/// The name under which a rejected connection without a valid token is recorded. No participant can have it.
+/// The name under which a rejected connection without a valid token is recorded. No participant can
+/// have it.
 pub const UNKNOWN_PARTICIPANT: &str = "system:nobody";
 
 /// Shortest time between two lines about it in the gateway's own log.
@@ -50,16 +51,25 @@ impl Recorder {
     ///
     /// # Errors
     /// When the log cannot be used.
-    pub fn open(policy: Option<Policy>, journal: Option<&JournalWriter>) -> Result<Self, StoreError> {
-        let Some((policy, journal)) = policy.zip(journal) else { return Ok(Self::default()) };
+    pub fn open(
+        policy: Option<Policy>,
+        journal: Option<&JournalWriter>,
+    ) -> Result<Self, StoreError> {
+        let Some((policy, journal)) = policy.zip(journal) else {
+            return Ok(Self::default());
+        };
         let log = AuditLog::open(journal, &random(), unix_ms(), policy)?;
-        Ok(Self { log: Some(log), ..Self::default() })
+        Ok(Self {
+            log: Some(log),
+            ..Self::default()
+        })
     }
 
     /// Reserves room for one entry. Never waits.
     ///
     /// # Errors
-    /// `log_unavailable` when there is no room or the log cannot be written: an act that must be recorded is refused then.
+    /// `log_unavailable` when there is no room or the log cannot be written: an act that must be
+    /// recorded is refused then.
     pub fn reserve(&self) -> Result<Permit, Refusal> {
         self.reserve_on(None)
     }
@@ -70,8 +80,11 @@ impl Recorder {
     /// # Errors
     /// As [`Recorder::reserve`]; `overloaded` when its share of the log's queue is full.
     pub fn reserve_on(&self, account: Option<&Arc<Share>>) -> Result<Permit, Refusal> {
-        let permit =
-            self.try_reserve(account, &self.refused, "the audit log takes no entries: requests are refused");
+        let permit = self.try_reserve(
+            account,
+            &self.refused,
+            "the audit log takes no entries: requests are refused",
+        );
         permit.map_err(|error| match error {
             StoreError::Share => {
                 let why = "this must be recorded, and too many of your acts wait to be recorded";
@@ -97,7 +110,8 @@ impl Recorder {
         Some(self.log.as_ref()?.account(account(id.as_str())))
     }
 
-    /// Reserves room for one entry about an act that happens anyway. Without room the loss is counted and logged.
+    /// Reserves room for one entry about an act that happens anyway. Without room the loss is
+    /// counted and logged.
     pub fn reserve_or_count(&self) -> Permit {
         let permit = self.try_reserve(None, &self.lost, "entries of the audit log are lost");
         permit.unwrap_or_else(|_| Permit::none())
@@ -109,7 +123,9 @@ impl Recorder {
         missed: &Missed,
         what: &str,
     ) -> Result<Permit, StoreError> {
-        let Some(log) = &self.log else { return Ok(Permit::none()) };
+        let Some(log) = &self.log else {
+            return Ok(Permit::none());
+        };
         let permit = account.map_or_else(|| log.reserve(), |account| log.reserve_on(account));
         let permit = permit.inspect_err(|error| {
             if let Some(count) = missed.one(unix_ms()) {
@@ -120,7 +136,8 @@ impl Recorder {
         permit.map(|permit| Permit(Some(permit)))
     }
 
-    /// Writes an entry about an act that costs its sender little: of a flood only the first entries are written, then a count.
+    /// Writes an entry about an act that costs its sender little: of a flood only the first entries
+    /// are written, then a count.
     pub fn write_counted(&self, permit: Permit, entry: &AuditEntry<'_>) {
         if permit.keeps() {
             self.floods.write(permit, entry);
@@ -130,7 +147,13 @@ impl Recorder {
     /// Writes that a connection was opened or rejected, or has ended.
     pub fn write_connection(&self, topic: Option<&str>, from: &str, verdict: Verdict, why: &str) {
         let permit = self.reserve_or_count();
-        self.write_counted(permit, &AuditEntry { why: Some(why), ..entry(topic, from, CONNECTION, verdict) });
+        self.write_counted(
+            permit,
+            &AuditEntry {
+                why: Some(why),
+                ..entry(topic, from, CONNECTION, verdict)
+            },
+        );
     }
 
     /// Whether the log takes entries now.
@@ -142,7 +165,11 @@ impl Recorder {
     /// The load of the log, if there is one.
     pub fn load(&self) -> Option<AuditLoad> {
         let waiting = self.log.as_ref()?.queued();
-        Some(AuditLoad { waiting, refused: self.refused.count(), lost: self.lost.count() })
+        Some(AuditLoad {
+            waiting,
+            refused: self.refused.count(),
+            lost: self.lost.count(),
+        })
     }
 
     /// Waits until every entry is durable. Blocks on the disk.
@@ -170,7 +197,9 @@ impl Missed {
         let reported = self.reported_ms.load(Ordering::Relaxed);
         let is_due = u128::from(now_ms.saturating_sub(reported)) >= REPORT_EVERY.as_millis();
         let claims = || {
-            self.reported_ms.compare_exchange(reported, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            self.reported_ms
+                .compare_exchange(reported, now_ms, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
         };
         (is_due && claims()).then_some(count)
     }

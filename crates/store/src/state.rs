@@ -1,5 +1,6 @@
-//! State of the journal after all records: tokens, sealing keys, the key of the audit log, proposals with the digests of old
-//! ones, grants, ended sessions, tasks of servers, accounts at servers, sign-ins of clients.
+//! State of the journal after all records: tokens, sealing keys, the key of the audit log,
+//! proposals with the digests of old ones, grants, ended sessions, tasks of servers, accounts at
+//! servers, sign-ins of clients.
 
 mod closed;
 mod grants;
@@ -42,8 +43,8 @@ pub struct State {
     revocations: Revocations,
 }
 
-/// Number of revocations of each participant since this process has read the journal. No part of what a
-/// journal says.
+/// Number of revocations of each participant since this process has read the journal. No part of
+/// what a journal says.
 #[derive(Debug, Clone, Default)]
 struct Revocations(BTreeMap<String, u64>);
 
@@ -74,11 +75,16 @@ impl State {
         &self.tokens
     }
 
-    /// Number of tokens, sign-ins and consents of a participant that were revoked since this process has read
-    /// the journal. It distinguishes states of before a revocation from later ones, within the process.
+    /// Number of tokens, sign-ins and consents of a participant that were revoked since this
+    /// process has read the journal. It distinguishes states of before a revocation from later
+    /// ones, within the process.
     #[must_use]
     pub fn revocations(&self, participant: &str) -> u64 {
-        self.revocations.0.get(participant).copied().unwrap_or_default()
+        self.revocations
+            .0
+            .get(participant)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Sealing keys, newest first, at most two.
@@ -108,11 +114,16 @@ impl State {
         self.proposals.get(id)
     }
 
-    /// Unexpired digests ([`closed_digest`]) of ended proposals of one topic that the journal no longer keeps in full. It keeps
-    /// at most [`CLOSED_PROPOSALS_MAX`]. Each has its expiry in Unix milliseconds, [`CLOSED_PROPOSALS_KEPT_MS`] after the end of
-    /// the proposal. The first to expire comes first. Rarely a digest of another topic is among them; no envelope of this topic
-    /// matches it.
-    pub fn closed_proposals_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+    /// Unexpired digests ([`closed_digest`]) of ended proposals of one topic that the journal no
+    /// longer keeps in full. It keeps at most [`CLOSED_PROPOSALS_MAX`]. Each has its expiry in Unix
+    /// milliseconds, [`CLOSED_PROPOSALS_KEPT_MS`] after the end of the proposal. The first to
+    /// expire comes first. Rarely a digest of another topic is among them; no envelope of this
+    /// topic matches it.
+    pub fn closed_proposals_in(
+        &self,
+        topic: &str,
+        now_ms: u64,
+    ) -> impl Iterator<Item = (u64, u128)> + use<> {
         self.proposals.closed.unexpired_in(topic, now_ms)
     }
 
@@ -121,20 +132,26 @@ impl State {
         self.grants.all()
     }
 
-    /// Marks ([`crate::EndedSessions::marks`]) of ended sessions whose ids have not expired, oldest first, each after its
-    /// participant, which is empty if it is not known.
+    /// Marks ([`crate::EndedSessions::marks`]) of ended sessions whose ids have not expired, oldest
+    /// first, each after its participant, which is empty if it is not known.
     pub fn ended_sessions(&self, now_ms: u64) -> impl Iterator<Item = (&str, &str)> {
         self.sessions.marks(now_ms)
     }
 
     /// Tasks of this topic that outlive the gateway and can still be asked for, oldest first.
     pub fn tasks_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = &CreatedTask> {
-        self.tasks.created.iter().filter(move |task| task.topic == topic && now_ms < task.until_ms)
+        self.tasks
+            .created
+            .iter()
+            .filter(move |task| task.topic == topic && now_ms < task.until_ms)
     }
 
     /// Accounts at this server.
     pub fn upstream_accounts(&self, server: &str) -> impl Iterator<Item = &UpstreamAccount> {
-        self.upstream.accounts.values().filter(move |account| account.server == server)
+        self.upstream
+            .accounts
+            .values()
+            .filter(move |account| account.server == server)
     }
 
     /// The accounts at all servers.
@@ -144,7 +161,10 @@ impl State {
 
     /// The clients that the gateway is at the authorization servers of this server.
     pub fn upstream_clients(&self, server: &str) -> impl Iterator<Item = &UpstreamClient> {
-        self.upstream.clients.values().filter(move |client| client.server == server)
+        self.upstream
+            .clients
+            .values()
+            .filter(move |client| client.server == server)
     }
 
     /// Definitions of servers that are trusted.
@@ -194,14 +214,20 @@ impl State {
             Record::ProposalEnded(ended) => self.proposals.ended_as(ended),
             Record::ProposalsClosed(closed) => self.proposals.closed.add_all(closed),
             Record::GrantChanged(change) => self.grants.changed(change),
-            Record::GrantsCleared { participant, topic, .. } => {
+            Record::GrantsCleared {
+                participant, topic, ..
+            } => {
                 self.grants.cleared(participant, topic.as_deref());
             }
             Record::Expired { at_ms } => self.expire(*at_ms),
             Record::SessionsEnded(ended) => self.sessions.ended(ended),
             Record::TaskCreated(task) => self.tasks.created(task),
             Record::UpstreamAccount(account) => self.upstream.account(account),
-            Record::UpstreamAccountEnded { server, participant, .. } => {
+            Record::UpstreamAccountEnded {
+                server,
+                participant,
+                ..
+            } => {
                 self.upstream.account_ended(server, participant.as_deref());
             }
             Record::UpstreamClient(client) => self.upstream.client(client),
@@ -216,7 +242,11 @@ impl State {
                 }
             }
             Record::ConsentGiven(consent) => self.logins.consented(consent),
-            Record::ConsentWithdrawn { participant, client, .. } => {
+            Record::ConsentWithdrawn {
+                participant,
+                client,
+                ..
+            } => {
                 self.logins.withdrawn(participant, client);
                 self.revocations.note(participant);
             }
@@ -240,7 +270,9 @@ impl State {
     /// Whether something has expired by this time of which no record says so.
     #[must_use]
     pub fn has_expired(&self, now_ms: u64) -> bool {
-        self.tokens.iter().any(|token| !token.expired && has_ended(token, now_ms))
+        self.tokens
+            .iter()
+            .any(|token| !token.expired && has_ended(token, now_ms))
             || self.grants.all().any(|grant| !grant.applies(now_ms))
             || self.logins.has_expired(now_ms)
     }
@@ -299,7 +331,8 @@ fn has_ended(token: &IssuedToken, now_ms: u64) -> bool {
     token.expires_ms.is_some_and(|end| end <= now_ms)
 }
 
-/// Ended sessions in the state at most. Beyond it the participant that has most loses its oldest record, with all of its sessions.
+/// Ended sessions in the state at most. Beyond it the participant that has most loses its oldest
+/// record, with all of its sessions.
 pub const ENDED_SESSIONS_KEPT: usize = 65_536;
 
 /// All ended sessions of the state, oldest record first.
@@ -310,7 +343,11 @@ struct Sessions {
 
 impl Sessions {
     fn ended(&mut self, ended: &EndedSessions) {
-        self.ended.push(ended.by.as_deref().unwrap_or_default(), ended.marks.len(), ended.clone());
+        self.ended.push(
+            ended.by.as_deref().unwrap_or_default(),
+            ended.marks.len(),
+            ended.clone(),
+        );
         let has_expired = |oldest: &EndedSessions| oldest.until_ms <= ended.at_ms;
         while self.ended.pop_if(has_expired).is_some() {}
         self.ended.shrink(usize::MAX, ENDED_SESSIONS_KEPT);
@@ -319,7 +356,10 @@ impl Sessions {
     }
 
     fn marks(&self, now_ms: u64) -> impl Iterator<Item = (&str, &str)> {
-        let unexpired = self.ended.iter().filter(move |ended| now_ms < ended.until_ms);
+        let unexpired = self
+            .ended
+            .iter()
+            .filter(move |ended| now_ms < ended.until_ms);
         unexpired.flat_map(|ended| {
             let by = ended.by.as_deref().unwrap_or_default();
             ended.marks.iter().map(move |mark| (by, mark.as_str()))
@@ -331,8 +371,8 @@ impl Sessions {
     }
 }
 
-/// Tasks in the state at most. Beyond it the participant that has most loses its oldest from lists after a restart; all guests
-/// together count as one.
+/// Tasks in the state at most. Beyond it the participant that has most loses its oldest from lists
+/// after a restart; all guests together count as one.
 pub const TASKS_KEPT: usize = 10_000;
 
 /// All tasks of the state, oldest record first.

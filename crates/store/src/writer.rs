@@ -8,7 +8,9 @@ use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 
 use crate::group::{GroupCommit, Items, QueueLimits, QueuePermit, Sink};
 use crate::journal::{Journal, JournalFile, lines};
-use crate::{directory::Directory, error::StoreError, owner::DirectoryOwner, record::Record, state::State};
+use crate::{
+    directory::Directory, error::StoreError, owner::DirectoryOwner, record::Record, state::State,
+};
 
 /// Submissions that wait for the disk at most, reserved permits included.
 pub const WRITER_PERMITS_MAX: usize = 4096;
@@ -19,8 +21,8 @@ pub const WRITER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The share of one participant, and of all guests together, in what proposals add to these bytes.
 pub const PARTICIPANT_WRITER_BYTES_MAX: usize = WRITER_BYTES_MAX / SHARE_OF_POOL;
 
-/// The journal of one data directory for many callers; clones share one journal. Submissions that arrive during a sync are
-/// the next group.
+/// The journal of one data directory for many callers; clones share one journal. Submissions that
+/// arrive during a sync are the next group.
 ///
 /// Dropping the last clone writes all submissions and releases the directory.
 #[derive(Debug, Clone)]
@@ -49,7 +51,9 @@ struct Compaction {
 
 impl Debug for Compaction {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Compaction").field(&*self.failure.lock()).finish()
+        f.debug_tuple("Compaction")
+            .field(&*self.failure.lock())
+            .finish()
     }
 }
 
@@ -65,7 +69,8 @@ impl Compaction {
     }
 }
 
-/// Permit for one submission: the queue does not reject it as [`StoreError::Busy`]. Released when dropped.
+/// Permit for one submission: the queue does not reject it as [`StoreError::Busy`]. Released when
+/// dropped.
 #[derive(Debug)]
 pub struct JournalPermit(QueuePermit<Submitted>);
 
@@ -96,7 +101,11 @@ impl JournalWriter {
     /// # Errors
     /// [`StoreError::Io`] when the operating system cannot start a thread.
     pub fn start(journal: Journal) -> Result<JournalWriter, StoreError> {
-        let Journal { directory, file, state } = journal;
+        let Journal {
+            directory,
+            file,
+            state,
+        } = journal;
         let path = directory.path().to_owned();
         JournalWriter::new(Some(directory), file, state)
             .map_err(|cause| StoreError::io("start a thread for", &path, cause))
@@ -109,7 +118,11 @@ impl JournalWriter {
     ) -> std::io::Result<JournalWriter> {
         let state = Arc::new(Mutex::new(state));
         let compaction = Arc::<Compaction>::default();
-        let commit = Commit { file, state: Arc::clone(&state), compaction: Arc::clone(&compaction) };
+        let commit = Commit {
+            file,
+            state: Arc::clone(&state),
+            compaction: Arc::clone(&compaction),
+        };
         let limits = QueueLimits {
             permits_max: WRITER_PERMITS_MAX,
             bytes_max: WRITER_BYTES_MAX,
@@ -119,31 +132,41 @@ impl JournalWriter {
         let group = GroupCommit::start("journal", commit, limits)?;
         // All together are bounded by the queue itself.
         let accounts = Shares::new(usize::MAX, PARTICIPANT_WRITER_BYTES_MAX);
-        Ok(JournalWriter(Arc::new(Inner { group, state, directory, accounts, compaction })))
+        Ok(JournalWriter(Arc::new(Inner {
+            group,
+            state,
+            directory,
+            accounts,
+            compaction,
+        })))
     }
 
-    /// The account of a participant: its share of what waits for the disk. The caller takes from it.
+    /// The account of a participant: its share of what waits for the disk. The caller takes from
+    /// it.
     #[must_use]
     pub fn account(&self, holder: &str) -> Arc<Share> {
         self.0.accounts.of(holder)
     }
 
-    /// Calls `read` with the state of all durable records. The writing thread waits meanwhile: keep `read` short.
+    /// Calls `read` with the state of all durable records. The writing thread waits meanwhile: keep
+    /// `read` short.
     pub fn state<T>(&self, read: impl FnOnce(&State) -> T) -> T {
         read(&self.0.state.lock())
     }
 
-    /// Reserves a permit for one submission that the caller makes under a lock or after a step that cannot be undone.
+    /// Reserves a permit for one submission that the caller makes under a lock or after a step that
+    /// cannot be undone.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when [`WRITER_PERMITS_MAX`] or [`WRITER_BYTES_MAX`] is reached, [`StoreError::Stopped`] when
-    /// the journal cannot be written any more.
+    /// [`StoreError::Busy`] when [`WRITER_PERMITS_MAX`] or [`WRITER_BYTES_MAX`] is reached,
+    /// [`StoreError::Stopped`] when the journal cannot be written any more.
     pub fn reserve(&self) -> Result<JournalPermit, StoreError> {
         self.0.group.reserve().map(JournalPermit)
     }
 
-    /// Writes records that belong together. `on_durable` runs on the writing thread when they are durable or their write
-    /// has failed: it must be short and must not wait for this journal. It runs at once when the queue is full.
+    /// Writes records that belong together. `on_durable` runs on the writing thread when they are
+    /// durable or their write has failed: it must be short and must not wait for this journal. It
+    /// runs at once when the queue is full.
     pub fn submit(
         &self,
         records: Vec<Record>,
@@ -155,24 +178,38 @@ impl JournalWriter {
         }
     }
 
-    /// Writes records and blocks until they are durable. Deadlocks when `on_durable` of a submission calls it.
+    /// Writes records and blocks until they are durable. Deadlocks when `on_durable` of a
+    /// submission calls it.
     ///
     /// # Errors
     /// [`StoreError::Io`] when the disk refuses; [`StoreError::Stopped`] from then on.
     pub fn append(&self, records: &[Record]) -> Result<(), StoreError> {
         let text = text_of(records)?;
-        self.0.group.fill_and_wait(|all| all.add(text, records.to_vec()))
+        self.0
+            .group
+            .fill_and_wait(|all| all.add(text, records.to_vec()))
     }
 
-    /// The error that stopped the journal; `None` while it works. For readiness checks and logs: it can name paths.
+    /// The error that stopped the journal; `None` while it works. For readiness checks and logs: it
+    /// can name paths.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
-        let stopped = || self.0.compaction.failure.lock().clone().filter(|(_, stopped)| *stopped);
-        stopped().map(|(why, _)| why).or_else(|| self.0.group.failure())
+        let stopped = || {
+            self.0
+                .compaction
+                .failure
+                .lock()
+                .clone()
+                .filter(|(_, stopped)| *stopped)
+        };
+        stopped()
+            .map(|(why, _)| why)
+            .or_else(|| self.0.group.failure())
     }
 
-    /// Has failed compactions reported, the first of a row: the journal grows, or has stopped. `report` runs on the writing
-    /// thread: it must be short and must not use this journal. The first call decides.
+    /// Has failed compactions reported, the first of a row: the journal grows, or has stopped.
+    /// `report` runs on the writing thread: it must be short and must not use this journal. The
+    /// first call decides.
     pub fn on_uncompacted(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.0.compaction.report.set(Box::new(report));
     }
@@ -182,7 +219,10 @@ impl JournalWriter {
     /// # Errors
     /// [`StoreError::Io`] when the lock file cannot be written.
     pub fn announce(&self, owner: DirectoryOwner) -> Result<(), StoreError> {
-        self.0.directory.as_ref().map_or(Ok(()), |directory| directory.announce(owner))
+        self.0
+            .directory
+            .as_ref()
+            .map_or(Ok(()), |directory| directory.announce(owner))
     }
 
     /// The data directory.
@@ -199,7 +239,9 @@ impl JournalPermit {
         on_durable: impl FnOnce(Result<(), StoreError>) + Send + 'static,
     ) {
         match text_of(&records) {
-            Ok(text) => self.0.fill(Some(Box::new(on_durable)), |all| all.add(text, records)),
+            Ok(text) => self
+                .0
+                .fill(Some(Box::new(on_durable)), |all| all.add(text, records)),
             Err(error) => on_durable(Err(error)),
         }
     }
@@ -232,9 +274,16 @@ impl Sink for Commit {
     const RETRIES: bool = false;
 
     fn commit(&mut self, all: &Submitted) -> Result<(), StoreError> {
-        let end = self.file.commit(&all.text, &all.records, || self.state.lock());
+        let end = self
+            .file
+            .commit(&all.text, &all.records, || self.state.lock());
         let stopped = self.file.has_stopped();
-        self.compaction.ended(self.file.uncompacted.as_ref().map(|error| (error.to_string(), stopped)));
+        self.compaction.ended(
+            self.file
+                .uncompacted
+                .as_ref()
+                .map(|error| (error.to_string(), stopped)),
+        );
         end
     }
 }

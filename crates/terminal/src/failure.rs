@@ -29,7 +29,13 @@ pub struct Failure {
 impl Failure {
     /// A failure without a hint.
     pub fn new(exit: Exit, code: &str, message: impl Into<String>) -> Failure {
-        Failure { exit, code: code.to_owned(), message: message.into(), hint: None, problems: Vec::new() }
+        Failure {
+            exit,
+            code: code.to_owned(),
+            message: message.into(),
+            hint: None,
+            problems: Vec::new(),
+        }
     }
 
     /// A wrong option or argument.
@@ -37,7 +43,8 @@ impl Failure {
         Failure::new(Exit::Usage, "bad_argument", message)
     }
 
-    /// The gateway needs a token, or another one. Its own hint is about HTTP headers, not about options of this program.
+    /// The gateway needs a token, or another one. Its own hint is about HTTP headers, not about
+    /// options of this program.
     pub fn needs_token(self) -> Failure {
         self.hint("pass a token with --token TOKEN or PORTMOOT_TOKEN; the gateway's operator issues one with: portmoot token new NAME")
     }
@@ -57,7 +64,10 @@ impl Failure {
     /// The message and the problems that it sums up, a line each.
     pub fn lines(&self) -> String {
         let texts = self.problems.iter().map(ToString::to_string);
-        std::iter::once(self.message.clone()).chain(texts).collect::<Vec<_>>().join("\n")
+        std::iter::once(self.message.clone())
+            .chain(texts)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     /// Combines all problems of a configuration into one failure.
@@ -67,7 +77,10 @@ impl Failure {
             1 => "the configuration is not valid".to_owned(),
             count => format!("the configuration is not valid: {count} problems"),
         };
-        Failure { problems: problems.to_vec(), ..Failure::new(Exit::Usage, code, message) }
+        Failure {
+            problems: problems.to_vec(),
+            ..Failure::new(Exit::Usage, code, message)
+        }
     }
 }
 
@@ -82,7 +95,8 @@ fn quoted(path: &Path) -> String {
 /// Advice about a data directory that another process has.
 fn running(owner: Option<&DirectoryOwner>) -> String {
     const ELSE: &str = "or choose another directory with --data-dir DIR";
-    let Some((owner, listen)) = owner.and_then(|owner| Some((owner, owner.listen.as_deref()?))) else {
+    let Some((owner, listen)) = owner.and_then(|owner| Some((owner, owner.listen.as_deref()?)))
+    else {
         return format!("stop that process, {ELSE}");
     };
     let (url, pid) = (url_of(listen, owner.certificate.is_some()), owner.pid);
@@ -165,6 +179,9 @@ impl From<Refusal> for Failure {
             | RefusalCode::Internal => Exit::Failed,
         };
         let failure = Failure::new(exit, refusal.code.as_str(), refusal.message);
-        Failure { hint: refusal.hint.map(Into::into), ..failure }
+        Failure {
+            hint: refusal.hint.map(Into::into),
+            ..failure
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! Printing of the program: results, messages, failures with their exit codes, questions at the terminal.
+//! Printing of the program: results, messages, failures with their exit codes, questions at the
+//! terminal.
 //!
 //! - [`output`]: results on stdout, messages on stderr, as text or JSON, with or without colours.
 //! - [`failure`], [`exit`]: why a command failed, and with which code the program ends.

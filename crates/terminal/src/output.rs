@@ -1,5 +1,5 @@
-//! Output: results to stdout, messages and errors to stderr, those of a running gateway as lines of its log. All printing of
-//! the program goes through here.
+//! Output: results to stdout, messages and errors to stderr, those of a running gateway as lines of
+//! its log. All printing of the program goes through here.
 
 pub mod spinner;
 
@@ -45,15 +45,27 @@ pub const LOG_TARGET: &str = "portmoot::run";
 impl Output {
     /// Colours follow the terminal, `NO_COLOR` and `--no-color`.
     pub fn new(json: bool, quiet: bool, no_color: bool) -> Output {
-        let unwanted = no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let unwanted =
+            no_color || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let color = !unwanted && io::stderr().is_terminal();
         let result_color = !unwanted && !json && io::stdout().is_terminal();
-        Output { json, quiet, color, result_color, watched: None, plain: unwanted, log: None }
+        Output {
+            json,
+            quiet,
+            color,
+            result_color,
+            watched: None,
+            plain: unwanted,
+            log: None,
+        }
     }
 
     /// The output, with results kept for the caller.
     pub fn watched(self, results: &'static Mutex<String>) -> Output {
-        Output { watched: Some(results), ..self }
+        Output {
+            watched: Some(results),
+            ..self
+        }
     }
 
     /// Whether the command runs again and again.
@@ -63,7 +75,10 @@ impl Output {
 
     /// A sign on the terminal that the program waits for something.
     pub fn spinner(self, what: &str) -> Spinner {
-        Spinner::start(what, self.color && !self.quiet && !self.json && !self.is_watched())
+        Spinner::start(
+            what,
+            self.color && !self.quiet && !self.json && !self.is_watched(),
+        )
     }
 
     /// Whether there are colours on a stream that is a terminal, or not.
@@ -73,7 +88,10 @@ impl Output {
 
     /// The output, with messages as lines of the log.
     pub fn to_log(self, format: LogFormat) -> Output {
-        Output { log: Some(format), ..self }
+        Output {
+            log: Some(format),
+            ..self
+        }
     }
 
     /// Prints a text for people, such as a banner; with a log in JSON, `line` instead.
@@ -140,22 +158,38 @@ impl Output {
         if self.json {
             return self.result_json(answer);
         }
-        let items = answer.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let items = answer
+            .get(member)
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         self.table(columns, items.iter().map(row));
         if items.is_empty() {
             self.message(none);
         }
     }
 
-    /// Prints a table whose cells have hidden characters made visible. On a terminal it is as wide as that: cells are wrapped.
+    /// Prints a table whose cells have hidden characters made visible. On a terminal it is as wide
+    /// as that: cells are wrapped.
     pub fn table(self, columns: &[&str], rows: impl Iterator<Item = Vec<String>>) {
-        self.result(&table(columns, rows, self.result_color, self.result_columns()));
+        self.result(&table(
+            columns,
+            rows,
+            self.result_color,
+            self.result_columns(),
+        ));
     }
 
-    /// Prints a result of lines; on a terminal each is wrapped, and its further rows begin after so many blanks.
+    /// Prints a result of lines; on a terminal each is wrapped, and its further rows begin after so
+    /// many blanks.
     pub fn indented(self, text: &str, indent: usize) {
-        let Some(columns) = self.result_columns() else { return self.result(text) };
-        let rows = text.lines().flat_map(|line| indented(line, indent, columns)).collect::<Vec<_>>();
+        let Some(columns) = self.result_columns() else {
+            return self.result(text);
+        };
+        let rows = text
+            .lines()
+            .flat_map(|line| indented(line, indent, columns))
+            .collect::<Vec<_>>();
         self.result(&rows.join("\n"));
     }
 
@@ -164,18 +198,31 @@ impl Output {
         let Some(columns) = self.result_columns() else {
             return self.result(&text.replacen(plain, painted, 1));
         };
-        let rows = text.lines().flat_map(|line| indented(line, indent, columns)).collect::<Vec<_>>();
+        let rows = text
+            .lines()
+            .flat_map(|line| indented(line, indent, columns))
+            .collect::<Vec<_>>();
         self.result(&rows.join("\n").replacen(plain, painted, 1));
     }
 
     /// The columns of the terminal to which results go, if they go to one.
     pub fn result_columns(self) -> Option<usize> {
-        if self.json || self.is_watched() { None } else { chat::rows::columns() }
+        if self.json || self.is_watched() {
+            None
+        } else {
+            chat::rows::columns()
+        }
     }
 
     /// Prints one more row of a table, without padding.
     pub fn row(self, cells: &[String]) {
-        self.result(&cells.iter().map(|cell| visible::line(cell)).collect::<Vec<_>>().join("  "));
+        self.result(
+            &cells
+                .iter()
+                .map(|cell| visible::line(cell))
+                .collect::<Vec<_>>()
+                .join("  "),
+        );
     }
 
     /// Prints a message, such as progress or next steps, unless `--quiet` is set.
@@ -214,7 +261,11 @@ impl Output {
         };
         error_line(&format!("{} {message}", self.paint("error:", "31;1")));
         if let Some(hint) = &failure.hint {
-            error_line(&format!("{} {}", self.paint("hint:", "36"), visible::lines(hint)));
+            error_line(&format!(
+                "{} {}",
+                self.paint("hint:", "36"),
+                visible::lines(hint)
+            ));
         }
     }
 
@@ -225,32 +276,49 @@ impl Output {
 
     /// A painted text for a result.
     pub fn painted_result(self, text: &str, code: &str) -> String {
-        Output { color: self.result_color, ..self }.paint(text, code)
+        Output {
+            color: self.result_color,
+            ..self
+        }
+        .paint(text, code)
     }
 
     fn paint(self, text: &str, code: &str) -> String {
-        if self.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.color {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
-/// JSON in which hidden characters are escapes, which mean the same: none of them acts on a terminal.
+/// JSON in which hidden characters are escapes, which mean the same: none of them acts on a
+/// terminal.
 fn safe(json: &str) -> String {
     visible::escaped(json)
 }
 
 /// The lines of a text, hidden characters made visible.
 fn log_lines(text: &str) -> impl Iterator<Item = String> {
-    text.lines().filter(|line| !line.trim().is_empty()).map(visible::line)
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(visible::line)
 }
 
 /// Logs a failure: a line for each problem, then one for the whole.
 fn log_failure(failure: &Failure) {
     for problem in &failure.problems {
-        let (place, hint) = (problem.location.as_ref().map(ToString::to_string), problem.hint.as_deref());
+        let (place, hint) = (
+            problem.location.as_ref().map(ToString::to_string),
+            problem.hint.as_deref(),
+        );
         let (place, hint) = (place.unwrap_or_default(), hint.unwrap_or_default());
         tracing::error!(target: LOG_TARGET, code = problem.code, place, hint, "{}", visible::line(&problem.message));
     }
-    let (code, hint) = (failure.code.as_str(), failure.hint.as_deref().unwrap_or_default());
+    let (code, hint) = (
+        failure.code.as_str(),
+        failure.hint.as_deref().unwrap_or_default(),
+    );
     for line in log_lines(&failure.message) {
         tracing::error!(target: LOG_TARGET, code, hint, "{line}");
     }
@@ -265,7 +333,8 @@ fn error_line(text: &str) {
 const GAP: usize = 2;
 /// The narrowest column whose cells are wrapped.
 const NARROWEST: usize = 8;
-/// The narrowest last column that stands beside the others: with less room, its cells stand below their rows.
+/// The narrowest last column that stands beside the others: with less room, its cells stand below
+/// their rows.
 const LAST_LEAST: usize = 24;
 /// The blanks before a cell that stands below its row.
 const BELOW_INDENT: usize = 4;
@@ -280,8 +349,15 @@ fn table(
     let all: Vec<Vec<String>> = std::iter::once(head)
         .chain(rows.map(|row| row.iter().map(|cell| visible::line(cell)).collect()))
         .collect();
-    let width = |at: usize| all.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
-    let mut widths: Vec<usize> = (0..columns.len()).map(|at| width(at).unwrap_or(0)).collect();
+    let width = |at: usize| {
+        all.iter()
+            .filter_map(|row| row.get(at))
+            .map(|cell| cell.chars().count())
+            .max()
+    };
+    let mut widths: Vec<usize> = (0..columns.len())
+        .map(|at| width(at).unwrap_or(0))
+        .collect();
     let below = room.filter(|room| is_squeezed(&widths, *room));
     if below.is_some() {
         widths.pop();
@@ -290,30 +366,47 @@ fn table(
         fit(&mut widths, room);
     }
     let line = |(at, row): (usize, &Vec<String>)| {
-        let last = row.get(widths.len()).filter(|cell| at > 0 && !["", "-"].contains(&cell.as_str()));
+        let last = row
+            .get(widths.len())
+            .filter(|cell| at > 0 && !["", "-"].contains(&cell.as_str()));
         let under = last.into_iter().zip(below).flat_map(|(cell, room)| {
             let rows = wrapped(cell, room.saturating_sub(BELOW_INDENT).max(NARROWEST));
-            rows.into_iter().map(|row| format!("{:BELOW_INDENT$}{row}", ""))
+            rows.into_iter()
+                .map(|row| format!("{:BELOW_INDENT$}{row}", ""))
         });
-        let cells: Vec<Vec<String>> =
-            row.iter().zip(&widths).map(|(cell, width)| wrapped(cell, *width)).collect();
+        let cells: Vec<Vec<String>> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| wrapped(cell, *width))
+            .collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(1).max(1);
         let rows = (0..height).map(|of| {
-            let texts =
-                cells.iter().zip(row).zip(&widths).zip(columns).map(|(((cell, whole), width), column)| {
+            let texts = cells.iter().zip(row).zip(&widths).zip(columns).map(
+                |(((cell, whole), width), column)| {
                     let text = cell.get(of).map(String::as_str).unwrap_or_default();
                     let padded = format!("{text:width$}");
-                    let code = if at == 0 { Some("1") } else { state_color(column, whole) };
+                    let code = if at == 0 {
+                        Some("1")
+                    } else {
+                        state_color(column, whole)
+                    };
                     match code.filter(|_| has_color && !text.is_empty()) {
-                        Some(code) => padded.replacen(text, &format!("\u{1b}[{code}m{text}\u{1b}[0m"), 1),
+                        Some(code) => {
+                            padded.replacen(text, &format!("\u{1b}[{code}m{text}\u{1b}[0m"), 1)
+                        }
                         None => padded,
                     }
-                });
+                },
+            );
             texts.collect::<Vec<_>>().join("  ").trim_end().to_owned()
         });
         rows.chain(under).collect::<Vec<_>>().join("\n")
     };
-    all.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+    all.iter()
+        .enumerate()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Whether the last of these columns has not its room beside the others.
@@ -363,7 +456,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     rows.iter().map(|row| row.trim_end().to_owned()).collect()
 }
 
-/// The rows of a line of which all but the first begin after so many blanks, or after those of the line itself.
+/// The rows of a line of which all but the first begin after so many blanks, or after those of the
+/// line itself.
 fn indented(line: &str, indent: usize, columns: usize) -> Vec<String> {
     let own = line.len() - line.trim_start_matches(' ').len();
     if line.chars().count() <= columns || columns < 2 * indent {
@@ -374,8 +468,17 @@ fn indented(line: &str, indent: usize, columns: usize) -> Vec<String> {
         Some((at, _)) => line.split_at(at),
         None => (line, ""),
     };
-    let rows = wrapped(rest, columns - indent.max(own)).into_iter().enumerate();
-    rows.map(|(at, row)| if at == 0 { format!("{first}{row}") } else { format!("{blanks}{row}") }).collect()
+    let rows = wrapped(rest, columns - indent.max(own))
+        .into_iter()
+        .enumerate();
+    rows.map(|(at, row)| {
+        if at == 0 {
+            format!("{first}{row}")
+        } else {
+            format!("{blanks}{row}")
+        }
+    })
+    .collect()
 }
 
 /// The colour of a state: green for what is well, red for what failed, yellow for what waits.
@@ -396,8 +499,11 @@ mod tests {
     use super::*;
 
     fn shown(room: Option<usize>) -> String {
-        let rows =
-            [["files", "down", "the program was not found, and a-word-that-is-longer-than-its-column"]];
+        let rows = [[
+            "files",
+            "down",
+            "the program was not found, and a-word-that-is-longer-than-its-column",
+        ]];
         let rows = rows.iter().map(|row| row.map(str::to_owned).to_vec());
         table(&["NAME", "STATE", "REASON"], rows, false, room)
     }
@@ -407,7 +513,10 @@ mod tests {
         assert_eq!(shown(None).lines().count(), 2);
         assert_eq!(shown(Some(200)), shown(None));
         let narrow = shown(Some(40));
-        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        assert!(
+            narrow.lines().all(|line| line.chars().count() <= 40),
+            "{narrow}"
+        );
         let expect = "NAME   STATE  REASON\nfiles  down   the program was not found,\n              and\n              a-word-that-is-longer-than\n              -its-column";
         assert_eq!(narrow, expect, "{narrow}");
     }
@@ -415,7 +524,10 @@ mod tests {
     #[test]
     fn a_last_column_without_room_stands_below() {
         let squeezed = shown(Some(37));
-        assert!(squeezed.lines().all(|line| line.chars().count() <= 37), "{squeezed}");
+        assert!(
+            squeezed.lines().all(|line| line.chars().count() <= 37),
+            "{squeezed}"
+        );
         let expect = "NAME   STATE\nfiles  down\n    the program was not found, and\n    a-word-that-is-longer-than-its-co\n    lumn";
         assert_eq!(squeezed, expect, "{squeezed}");
         assert!(shown(Some(38)).starts_with("NAME   STATE  REASON\n"));
@@ -424,7 +536,14 @@ mod tests {
     #[test]
     fn further_rows_of_a_line_are_indented() {
         let rows = indented("servers    0 of 3 ready and more words", 11, 24);
-        assert_eq!(rows, ["servers    0 of 3 ready", "           and more", "           words"]);
+        assert_eq!(
+            rows,
+            [
+                "servers    0 of 3 ready",
+                "           and more",
+                "           words"
+            ]
+        );
         assert_eq!(indented("short", 11, 24), ["short"]);
     }
 }

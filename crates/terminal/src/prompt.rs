@@ -66,8 +66,8 @@ impl Terminal for ProcessTerminal {
     }
 }
 
-/// Reads a line that is typed at the process's own terminal and not shown, at most so many bytes. `None` if it is given up (Ctrl-C, Ctrl-D) or
-/// longer.
+/// Reads a line that is typed at the process's own terminal and not shown, at most so many bytes.
+/// `None` if it is given up (Ctrl-C, Ctrl-D) or longer.
 ///
 /// # Errors
 /// When stdin is no terminal, or cannot be read.
@@ -90,7 +90,9 @@ impl Silent {
     fn begin() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut silent = before.clone();
-        silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+        silent
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
         // What was typed before the question is no answer to it.
         tcsetattr(io::stdin(), OptionalActions::Flush, &silent)?;
         Ok(Self(before))
@@ -126,7 +128,8 @@ fn typed(mut keys: impl Read, bytes_max: usize) -> io::Result<Option<Zeroizing<V
     }
 }
 
-/// Asks a yes-or-no question; every answer but `y` and `yes` is no. Input typed before the question is discarded.
+/// Asks a yes-or-no question; every answer but `y` and `yes` is no. Input typed before the question
+/// is discarded.
 pub fn confirm(terminal: &mut dyn Terminal, question: &str) -> bool {
     terminal.discard_input();
     let answer = terminal.ask(&format!("{question} [y/N]"));
@@ -151,7 +154,11 @@ mod tests {
             (b"hush", None),
         ] {
             let line = typed(keys, 8).unwrap();
-            assert_eq!(line.as_ref().map(|line| line.as_slice()), expect, "{keys:?}");
+            assert_eq!(
+                line.as_ref().map(|line| line.as_slice()),
+                expect,
+                "{keys:?}"
+            );
         }
     }
 }

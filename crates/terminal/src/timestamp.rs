@@ -10,13 +10,18 @@ use config::{DURATION, duration};
 /// Formats Unix milliseconds to the minute: `2026-07-28 12:30 UTC`.
 pub fn minute(ms: u64) -> String {
     let stamp = rfc3339(ms);
-    format!("{} {} UTC", stamp.get(..10).unwrap_or_default(), stamp.get(11..16).unwrap_or_default())
+    format!(
+        "{} {} UTC",
+        stamp.get(..10).unwrap_or_default(),
+        stamp.get(11..16).unwrap_or_default()
+    )
 }
 
 /// The duration that an option names.
 pub fn duration_of(option: &str, text: &str) -> Result<Duration, Failure> {
-    duration(text)
-        .ok_or_else(|| Failure::bad_argument(format!("{option} must be {DURATION}, not \"{text}\"")))
+    duration(text).ok_or_else(|| {
+        Failure::bad_argument(format!("{option} must be {DURATION}, not \"{text}\""))
+    })
 }
 
 /// The time that an option names, in Unix milliseconds; `2h` means two hours ago.
@@ -26,7 +31,8 @@ pub fn time_of(option: &str, text: &str) -> Result<u64, Failure> {
 }
 
 /// The accepted formats, for messages.
-const FORMATS: &str = "a time ago such as 2h or 7d, a date such as 2026-07-28, or 2026-07-28T12:30:00Z";
+const FORMATS: &str =
+    "a time ago such as 2h or 7d, a date such as 2026-07-28, or 2026-07-28T12:30:00Z";
 
 /// Parses a timestamp to Unix milliseconds; `2h` means two hours before `now_ms`.
 fn parse(text: &str, now_ms: u64) -> Option<u64> {
@@ -55,7 +61,8 @@ mod tests {
     #[test]
     fn timestamps_are_parsed() {
         let now_ms = 1_785_241_800_250;
-        let check = |text: &str, expect: Option<u64>| assert_eq!(parse(text, now_ms), expect, "{text}");
+        let check =
+            |text: &str, expect: Option<u64>| assert_eq!(parse(text, now_ms), expect, "{text}");
         check("2026-07-28T12:30:00.250Z", Some(now_ms));
         check("2026-07-28T14:30:00.250+02:00", Some(now_ms));
         check("2026-07-28T12:30:00.2504Z", Some(now_ms));

@@ -59,19 +59,32 @@ enum Trust {
 }
 
 impl ClientTls {
-    /// Trusts what this machine trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR` where they are set), and shows nothing.
+    /// Trusts what this machine trusts (`SSL_CERT_FILE` and `SSL_CERT_DIR` where they are set), and
+    /// shows nothing.
     #[must_use]
     pub fn of_machine() -> Self {
         static MACHINE: OnceLock<ClientTls> = OnceLock::new();
         MACHINE
-            .get_or_init(|| Self::new(Oldest::default(), ClientFiles::default(), None, Trust::Machine))
+            .get_or_init(|| {
+                Self::new(
+                    Oldest::default(),
+                    ClientFiles::default(),
+                    None,
+                    Trust::Machine,
+                )
+            })
             .clone()
     }
 
     /// Trusts the one certificate with this SHA-256, and shows nothing.
     #[must_use]
     pub fn pinned(sha256: [u8; 32]) -> Self {
-        Self::new(Oldest::Tls13, ClientFiles::default(), None, Trust::Pinned(sha256))
+        Self::new(
+            Oldest::Tls13,
+            ClientFiles::default(),
+            None,
+            Trust::Pinned(sha256),
+        )
     }
 
     /// Reads the files, and checks them at `now_ms` (Unix milliseconds).
@@ -95,21 +108,41 @@ impl ClientTls {
     #[must_use]
     pub fn pinning(&self, sha256: [u8; 32]) -> Self {
         let files = ClientFiles::clone(&self.files);
-        Self::new(self.oldest, files, self.identity.clone(), Trust::Pinned(sha256))
+        Self::new(
+            self.oldest,
+            files,
+            self.identity.clone(),
+            Trust::Pinned(sha256),
+        )
     }
 
     /// This side of TLS without a certificate of its own.
     #[must_use]
     pub fn without_identity(&self) -> Self {
-        let files = ClientFiles { ca: self.files.ca.clone(), ..ClientFiles::default() };
+        let files = ClientFiles {
+            ca: self.files.ca.clone(),
+            ..ClientFiles::default()
+        };
         Self::new(self.oldest, files, None, self.trust.clone())
     }
 
-    fn new(oldest: Oldest, files: ClientFiles, identity: Option<Arc<Identity>>, trust: Trust) -> Self {
-        Self { oldest, files: Arc::new(files), identity, trust, config: Arc::default() }
+    fn new(
+        oldest: Oldest,
+        files: ClientFiles,
+        identity: Option<Arc<Identity>>,
+        trust: Trust,
+    ) -> Self {
+        Self {
+            oldest,
+            files: Arc::new(files),
+            identity,
+            trust,
+            config: Arc::default(),
+        }
     }
 
-    /// Configuration with which rustls performs handshakes. Offers no protocol (ALPN): who dials sets it.
+    /// Configuration with which rustls performs handshakes. Offers no protocol (ALPN): who dials
+    /// sets it.
     ///
     /// # Errors
     /// [`TlsError::NoRoots`] where this machine is to be trusted and trusts nothing.
@@ -124,7 +157,8 @@ impl ClientTls {
     /// Performs the handshake with the server of this name, or address, on an open connection.
     ///
     /// # Errors
-    /// Why the server is not trusted, or the handshake fails. A server that refuses the certificate says so with its first bytes.
+    /// Why the server is not trusted, or the handshake fails. A server that refuses the certificate
+    /// says so with its first bytes.
     pub async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
         &self,
         host: &str,
@@ -137,7 +171,10 @@ impl ClientTls {
 
     fn build(&self) -> Result<ClientConfig, TlsError> {
         let unusable = |error: &dyn fmt::Display| {
-            TlsError::unusable(self.files.cert.as_deref().unwrap_or_else(|| "TLS".as_ref()), error)
+            TlsError::unusable(
+                self.files.cert.as_deref().unwrap_or_else(|| "TLS".as_ref()),
+                error,
+            )
         };
         let provider = Arc::new(provider());
         let versions: &[_] = match self.oldest {
@@ -145,18 +182,26 @@ impl ClientTls {
             Oldest::Tls13 => &[&TLS13],
         };
         let by_roots = |roots| -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
-            let built = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
+            let built =
+                WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider)).build();
             Ok(built.map_err(|error| TlsError::NoRoots(error.to_string()))?)
         };
         let verifier = match &self.trust {
-            Trust::Pinned(sha256) => Arc::new(Pin { sha256: *sha256, provider: Arc::clone(&provider) }),
+            Trust::Pinned(sha256) => Arc::new(Pin {
+                sha256: *sha256,
+                provider: Arc::clone(&provider),
+            }),
             Trust::Authorities(roots) => by_roots(Arc::clone(roots))?,
             Trust::Machine => by_roots(machine_roots()?)?,
         };
         let builder = ClientConfig::builder_with_provider(provider);
-        let builder = builder.with_protocol_versions(versions).map_err(|error| unusable(&error))?;
+        let builder = builder
+            .with_protocol_versions(versions)
+            .map_err(|error| unusable(&error))?;
         // The verifier is the library's own, or compares the whole certificate.
-        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+        let builder = builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
         match &self.identity {
             None => Ok(builder.with_no_client_auth()),
             Some(own) => builder
@@ -173,7 +218,9 @@ impl ClientTls {
 
     /// The files, to watch for changes.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        [&self.files.ca, &self.files.cert, &self.files.key].into_iter().flatten()
+        [&self.files.ca, &self.files.cert, &self.files.key]
+            .into_iter()
+            .flatten()
     }
 }
 
@@ -183,7 +230,10 @@ fn machine_roots() -> Result<Arc<RootCertStore>, TlsError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
-        let why = found.errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
+        let why = found
+            .errors
+            .first()
+            .map_or_else(|| "none was found".to_owned(), ToString::to_string);
         return Err(TlsError::NoRoots(why));
     }
     Ok(Arc::new(roots))

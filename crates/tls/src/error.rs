@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use tokio_rustls::rustls;
 
-/// The reason of TLS in an error of a connection, if that ended for one: an alert of the other side, a certificate.
+/// The reason of TLS in an error of a connection, if that ended for one: an alert of the other
+/// side, a certificate.
 #[must_use]
 pub fn reason_in(error: &(dyn Error + 'static)) -> Option<String> {
     let mut cause = Some(error);
@@ -16,7 +17,9 @@ pub fn reason_in(error: &(dyn Error + 'static)) -> Option<String> {
         }
         // The source of an I/O error is the source of the error inside it.
         let inner = one.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        cause = inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| one.source());
+        cause = inner
+            .map(|inner| inner as &(dyn Error + 'static))
+            .or_else(|| one.source());
     }
     None
 }
@@ -71,9 +74,9 @@ impl TlsError {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Unreadable(path, _) | Self::Expired(path) | Self::Early(path) => Some(path),
-            Self::Absent { path, .. } | Self::Unusable { path, .. } | Self::WrongKey { key: path, .. } => {
-                Some(path)
-            }
+            Self::Absent { path, .. }
+            | Self::Unusable { path, .. }
+            | Self::WrongKey { key: path, .. } => Some(path),
             Self::Half | Self::NoRoots(_) => None,
         }
     }
@@ -98,6 +101,9 @@ impl TlsError {
     }
 
     pub(crate) fn unusable(path: &Path, why: impl ToString) -> Self {
-        Self::Unusable { path: path.to_owned(), why: why.to_string() }
+        Self::Unusable {
+            path: path.to_owned(),
+            why: why.to_string(),
+        }
     }
 }

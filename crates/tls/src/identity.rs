@@ -26,7 +26,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads a certificate and its key, and checks that they belong together and are valid at `now_ms` (Unix milliseconds).
+    /// Reads a certificate and its key, and checks that they belong together and are valid at
+    /// `now_ms` (Unix milliseconds).
     ///
     /// # Errors
     /// [`TlsError`], which names the file.
@@ -38,20 +39,31 @@ impl Identity {
         match CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider()) {
             Ok(_) => {}
             Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
-                return Err(TlsError::WrongKey { cert: cert.to_owned(), key: key_file.to_owned() });
+                return Err(TlsError::WrongKey {
+                    cert: cert.to_owned(),
+                    key: key_file.to_owned(),
+                });
             }
             Err(error) => return Err(TlsError::unusable(key_file, error)),
         }
-        let mode = std::fs::metadata(key_file).map(|data| data.permissions().mode()).unwrap_or_default();
-        Ok(Self { chain, key, key_file: key_file.to_owned(), exposed: mode & OTHERS != 0 })
+        let mode = std::fs::metadata(key_file)
+            .map(|data| data.permissions().mode())
+            .unwrap_or_default();
+        Ok(Self {
+            chain,
+            key,
+            key_file: key_file.to_owned(),
+            exposed: mode & OTHERS != 0,
+        })
     }
 
     /// A warning if every user of this machine may read the key.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let file = self.key_file.display();
-        self.exposed
-            .then(|| format!("every user of this machine may read the key `{file}`: chmod 600 {file}"))
+        self.exposed.then(|| {
+            format!("every user of this machine may read the key `{file}`: chmod 600 {file}")
+        })
     }
 
     /// The SHA-256 of the certificate.
@@ -74,12 +86,25 @@ pub(crate) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// Checks the validity of a certificate, and nothing else of it: it is looked for among no authorities.
+/// Checks the validity of a certificate, and nothing else of it: it is looked for among no
+/// authorities.
 fn check_valid(certificate: &CertificateDer<'_>, path: &Path, now_ms: u64) -> Result<(), TlsError> {
-    let parsed = EndEntityCert::try_from(certificate).map_err(|error| TlsError::unusable(path, error))?;
-    let (now, known) = (UnixTime::since_unix_epoch(Duration::from_millis(now_ms)), provider());
+    let parsed =
+        EndEntityCert::try_from(certificate).map_err(|error| TlsError::unusable(path, error))?;
+    let (now, known) = (
+        UnixTime::since_unix_epoch(Duration::from_millis(now_ms)),
+        provider(),
+    );
     let algorithms = known.signature_verification_algorithms.all;
-    match parsed.verify_for_usage(algorithms, &[], &[], now, KeyUsage::server_auth(), None, None) {
+    match parsed.verify_for_usage(
+        algorithms,
+        &[],
+        &[],
+        now,
+        KeyUsage::server_auth(),
+        None,
+        None,
+    ) {
         Err(webpki::Error::CertExpired { .. }) => Err(TlsError::Expired(path.to_owned())),
         Err(webpki::Error::CertNotValidYet { .. }) => Err(TlsError::Early(path.to_owned())),
         Ok(_) | Err(_) => Ok(()),

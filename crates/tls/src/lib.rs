@@ -3,7 +3,8 @@
 //! - [`ServerTls`]: what the gateway shows on the port that it listens on; TLS 1.3 alone.
 //! - [`ClientTls`]: what it trusts and shows where it dials.
 //!
-//! Values compare by what the files contain, so that a reload notices a new certificate in the same file.
+//! Values compare by what the files contain, so that a reload notices a new certificate in the same
+//! file.
 
 mod client;
 mod error;

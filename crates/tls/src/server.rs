@@ -1,4 +1,5 @@
-//! TLS of the port that the gateway listens on: what it shows, and which clients it lets finish a handshake.
+//! TLS of the port that the gateway listens on: what it shows, and which clients it lets finish a
+//! handshake.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,8 +14,8 @@ use crate::error::TlsError;
 use crate::identity::{Identity, provider};
 use crate::pem;
 
-/// The protocols that the HTTP door speaks, best first (ALPN, RFC 7301). A client that offers none of them is refused; one that
-/// offers nothing speaks HTTP/1.1.
+/// The protocols that the HTTP door speaks, best first (ALPN, RFC 7301). A client that offers none
+/// of them is refused; one that offers nothing speaks HTTP/1.1.
 pub const PROTOCOLS: &[&[u8]] = &[HTTP_2, b"http/1.1"];
 /// The name of HTTP/2 in ALPN (RFC 9113, section 3.2).
 pub const HTTP_2: &[u8] = b"h2";
@@ -58,12 +59,17 @@ impl ServerTls {
     /// [`TlsError`], which names the file.
     pub fn read(files: ServerFiles, now_ms: u64) -> Result<Self, TlsError> {
         let identity = Identity::read(&files.cert, &files.key, now_ms)?;
-        let authorities = files.client_ca.as_deref().map(|path| Ok((path, pem::authorities(path)?)));
+        let authorities = files
+            .client_ca
+            .as_deref()
+            .map(|path| Ok((path, pem::authorities(path)?)));
         let authorities = authorities.transpose()?;
         let unusable = |error| TlsError::unusable(&files.cert, error);
         let provider = Arc::new(provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
-        let builder = builder.with_protocol_versions(&[&TLS13]).map_err(unusable)?;
+        let builder = builder
+            .with_protocol_versions(&[&TLS13])
+            .map_err(unusable)?;
         let (mut client_roots, mut verifier) = (None, WebPkiClientVerifier::no_client_auth());
         if let Some((path, roots)) = authorities {
             let roots = client_roots.insert(Arc::new(roots));
@@ -72,11 +78,15 @@ impl ServerTls {
                 ClientAuth::Required => built,
                 ClientAuth::Optional => built.allow_unauthenticated(),
             };
-            verifier = built.build().map_err(|error| TlsError::unusable(path, error))?;
+            verifier = built
+                .build()
+                .map_err(|error| TlsError::unusable(path, error))?;
         }
         let (chain, key) = (identity.chain.clone(), identity.key.clone_key());
-        let mut config =
-            builder.with_client_cert_verifier(verifier).with_single_cert(chain, key).map_err(unusable)?;
+        let mut config = builder
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, key)
+            .map_err(unusable)?;
         config.alpn_protocols = PROTOCOLS.iter().map(|name| name.to_vec()).collect();
         if client_roots.is_some() {
             // A resumed session would outlive the client's certificate.
@@ -84,7 +94,12 @@ impl ServerTls {
             config.send_tls13_tickets = 0;
         }
         let (files, identity) = (Arc::new(files), Arc::new(identity));
-        Ok(Self { files, identity, client_roots, config: Arc::new(config) })
+        Ok(Self {
+            files,
+            identity,
+            client_roots,
+            config: Arc::new(config),
+        })
     }
 
     /// Acceptor that performs the handshake of a connection.
@@ -113,7 +128,9 @@ impl ServerTls {
 
     /// The files, to watch for changes.
     pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        [&self.files.cert, &self.files.key].into_iter().chain(&self.files.client_ca)
+        [&self.files.cert, &self.files.key]
+            .into_iter()
+            .chain(&self.files.client_ca)
     }
 }
 

@@ -40,14 +40,24 @@ impl Folder {
 fn issue(from: i32, until: i32) -> CertifiedKey<KeyPair> {
     let signing_key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(["gate.example".to_owned()]).unwrap();
-    params.subject_alt_names.push(SanType::URI("spiffe://example/gate".try_into().unwrap()));
+    params
+        .subject_alt_names
+        .push(SanType::URI("spiffe://example/gate".try_into().unwrap()));
     params.not_before = date_time_ymd(from, 1, 1);
     params.not_after = date_time_ymd(until, 1, 1);
-    CertifiedKey { cert: params.self_signed(&signing_key).unwrap(), signing_key }
+    CertifiedKey {
+        cert: params.self_signed(&signing_key).unwrap(),
+        signing_key,
+    }
 }
 
 fn files((cert, key): &(PathBuf, PathBuf)) -> ServerFiles {
-    ServerFiles { cert: cert.clone(), key: key.clone(), client_ca: None, client_auth: ClientAuth::Required }
+    ServerFiles {
+        cert: cert.clone(),
+        key: key.clone(),
+        client_ca: None,
+        client_auth: ClientAuth::Required,
+    }
 }
 
 #[track_caller]
@@ -62,23 +72,55 @@ fn what_is_wrong_with_a_file_is_named() {
     let folder = Folder::new();
     let (good, other) = (folder.certificate("good"), folder.certificate("other"));
     assert!(ServerTls::read(files(&good), NOW_MS).is_ok());
-    refused(files(&(good.0.clone(), other.1.clone())), "does not belong to the certificate");
+    refused(
+        files(&(good.0.clone(), other.1.clone())),
+        "does not belong to the certificate",
+    );
     refused(files(&folder.dated("old", 2020, 2025)), "has expired");
     refused(files(&folder.dated("new", 2027, 2030)), "is not valid yet");
-    refused(files(&(good.0.clone(), good.0.clone())), "has no private key");
-    refused(files(&(good.1.clone(), good.1.clone())), "has no certificate");
-    refused(files(&(folder.0.path().join("gone"), good.1.clone())), "cannot read");
-    refused(files(&(folder.0.path().to_owned(), good.1.clone())), "cannot read");
-    refused(ServerFiles { client_ca: Some(good.1.clone()), ..files(&good) }, "has no certificate");
-    let half = ClientFiles { cert: Some(good.0), ..ClientFiles::default() };
-    assert!(matches!(ClientTls::read(half, Oldest::Tls12, NOW_MS), Err(TlsError::Half)));
+    refused(
+        files(&(good.0.clone(), good.0.clone())),
+        "has no private key",
+    );
+    refused(
+        files(&(good.1.clone(), good.1.clone())),
+        "has no certificate",
+    );
+    refused(
+        files(&(folder.0.path().join("gone"), good.1.clone())),
+        "cannot read",
+    );
+    refused(
+        files(&(folder.0.path().to_owned(), good.1.clone())),
+        "cannot read",
+    );
+    refused(
+        ServerFiles {
+            client_ca: Some(good.1.clone()),
+            ..files(&good)
+        },
+        "has no certificate",
+    );
+    let half = ClientFiles {
+        cert: Some(good.0),
+        ..ClientFiles::default()
+    };
+    assert!(matches!(
+        ClientTls::read(half, Oldest::Tls12, NOW_MS),
+        Err(TlsError::Half)
+    ));
 }
 
 #[test]
 fn a_key_that_every_user_may_read_is_warned_of() {
     let folder = Folder::new();
     let pair = folder.certificate("good");
-    let warning = || ServerTls::read(files(&pair), NOW_MS).unwrap().identity().warning();
+    let warning = || {
+        ServerTls::read(files(&pair), NOW_MS)
+            .unwrap()
+            .identity()
+            .warning()
+    };
     assert_eq!(warning(), None);
     std::fs::set_permissions(&pair.1, PermissionsExt::from_mode(0o640)).unwrap();
     assert_eq!(warning(), None, "a group may be made for it");
@@ -91,7 +133,10 @@ fn a_new_certificate_in_the_same_file_is_a_difference() {
     let folder = Folder::new();
     let read = |pair: &(PathBuf, PathBuf)| ServerTls::read(files(pair), NOW_MS).unwrap();
     let towards = |ca: &Path| {
-        let files = ClientFiles { ca: Some(ca.to_owned()), ..ClientFiles::default() };
+        let files = ClientFiles {
+            ca: Some(ca.to_owned()),
+            ..ClientFiles::default()
+        };
         ClientTls::read(files, Oldest::Tls13, NOW_MS).unwrap()
     };
     let pair = folder.certificate("same");
@@ -108,13 +153,29 @@ fn a_new_certificate_in_the_same_file_is_a_difference() {
 fn an_identity_is_left_out_and_trust_stays() {
     let folder = Folder::new();
     let (cert, key) = folder.certificate("own");
-    let own = ClientFiles { ca: Some(cert.clone()), cert: Some(cert.clone()), key: Some(key) };
+    let own = ClientFiles {
+        ca: Some(cert.clone()),
+        cert: Some(cert.clone()),
+        key: Some(key),
+    };
     let towards = |files: ClientFiles| ClientTls::read(files, Oldest::Tls13, NOW_MS).unwrap();
     let shown = towards(own);
     let nothing = shown.without_identity();
     assert!(shown.identity().is_some() && nothing.identity().is_none());
-    assert!(!nothing.config().unwrap().client_auth_cert_resolver.has_certs());
-    assert_eq!(nothing, towards(ClientFiles { ca: Some(cert), ..ClientFiles::default() }));
+    assert!(
+        !nothing
+            .config()
+            .unwrap()
+            .client_auth_cert_resolver
+            .has_certs()
+    );
+    assert_eq!(
+        nothing,
+        towards(ClientFiles {
+            ca: Some(cert),
+            ..ClientFiles::default()
+        })
+    );
 }
 
 #[test]
@@ -123,8 +184,17 @@ fn nothing_secret_is_printed() {
     let tls = ServerTls::read(files(&folder.certificate("good")), NOW_MS).unwrap();
     assert!(format!("{tls:?}").starts_with("ServerFiles"), "{tls:?}");
     let identity = format!("{:?}", tls.identity());
-    let secret = tls.identity().key.secret_der().first().map(|byte| format!("[{byte}, ")).unwrap();
-    assert!(identity.contains("key_file") && !identity.contains(&format!("key: {secret}")), "{identity}");
+    let secret = tls
+        .identity()
+        .key
+        .secret_der()
+        .first()
+        .map(|byte| format!("[{byte}, "))
+        .unwrap();
+    assert!(
+        identity.contains("key_file") && !identity.contains(&format!("key: {secret}")),
+        "{identity}"
+    );
 }
 
 #[test]

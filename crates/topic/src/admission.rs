@@ -1,12 +1,13 @@
-//! Admission of one request: the capability that admits it, and for the gateway's own tools their effects.
+//! Admission of one request: the capability that admits it, and for the gateway's own tools their
+//! effects.
 
 use model::{Capabilities, GATEWAY, KindRef, PROPOSAL, REQUEST};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::Cause;
 
-/// Judges a request `METHOD[:CONTEXT]` to one server. Returns the place of the capability that admits it, or `None` if it needs
-/// none. Allocates nothing.
+/// Judges a request `METHOD[:CONTEXT]` to one server. Returns the place of the capability that
+/// admits it, or `None` if it needs none. Allocates nothing.
 ///
 /// # Errors
 /// The cause for which it is not admitted.
@@ -18,13 +19,23 @@ pub(crate) fn judge(
 ) -> Result<Option<usize>, Cause> {
     let kind = KindRef::request(method, context).map_err(|_| Cause::Malformed)?;
     if let Some(tool) = built_in(method, context, server) {
-        return if tool.is_for(capabilities) { Ok(None) } else { Err(Cause::NotAdmitted) };
+        return if tool.is_for(capabilities) {
+            Ok(None)
+        } else {
+            Err(Cause::NotAdmitted)
+        };
     }
     let may = |method: &str| {
-        KindRef::request(method, context).ok().and_then(|kind| capabilities.position(kind, &[server]))
+        KindRef::request(method, context)
+            .ok()
+            .and_then(|kind| capabilities.position(kind, &[server]))
     };
-    // A completion shows that a prompt or template exists, so it needs the right to use that as well.
-    if method == "completion/complete" && may("prompts/get").is_none() && may("resources/read").is_none() {
+    // A completion shows that a prompt or template exists, so it needs the right to use that as
+    // well.
+    if method == "completion/complete"
+        && may("prompts/get").is_none()
+        && may("resources/read").is_none()
+    {
         return Err(Cause::NotAdmitted);
     }
     if needs_no_capability(method, context) {
@@ -32,17 +43,24 @@ pub(crate) fn judge(
     }
     let rule = capabilities.position(kind, &[server]);
     // A caller that may subscribe may also unsubscribe.
-    let rule = rule.or_else(|| may("resources/subscribe").filter(|_| method == "resources/unsubscribe"));
+    let rule =
+        rule.or_else(|| may("resources/subscribe").filter(|_| method == "resources/unsubscribe"));
     rule.map(Some).ok_or(Cause::NotAdmitted)
 }
 
 /// Whether a request is admitted.
-pub(crate) fn admits(capabilities: &Capabilities, method: &str, context: Option<&str>, server: &str) -> bool {
+pub(crate) fn admits(
+    capabilities: &Capabilities,
+    method: &str,
+    context: Option<&str>,
+    server: &str,
+) -> bool {
     judge(capabilities, method, context, server).is_ok()
 }
 
-/// Judges an envelope by its kind and addressees. Returns the place of the capability that admits it, or `None` if it needs none:
-/// it calls a tool of the gateway, and of no other participant, for proposals of its sender's own.
+/// Judges an envelope by its kind and addressees. Returns the place of the capability that admits
+/// it, or `None` if it needs none: it calls a tool of the gateway, and of no other participant, for
+/// proposals of its sender's own.
 ///
 /// # Errors
 /// [`Cause::NotAdmitted`].
@@ -72,10 +90,12 @@ pub(crate) fn admits_kind(
     context: Option<&str>,
     to: &str,
 ) -> bool {
-    KindRef::request(method, context).is_ok_and(|kind| judge_kind(capabilities, kind, &[to]).is_ok())
+    KindRef::request(method, context)
+        .is_ok_and(|kind| judge_kind(capabilities, kind, &[to]).is_ok())
 }
 
-/// Whether a request that is not admitted may be proposed instead: only calls whose answer a caller can wait for.
+/// Whether a request that is not admitted may be proposed instead: only calls whose answer a caller
+/// can wait for.
 pub(crate) fn proposes(
     capabilities: &Capabilities,
     method: &str,
@@ -100,13 +120,22 @@ impl Looker<'_> {
         if admits(self.capabilities, method, Some(context), server) {
             return Some(false);
         }
-        (self.promotes && proposes(self.capabilities, method, Some(context), server)).then_some(true)
+        (self.promotes && proposes(self.capabilities, method, Some(context), server))
+            .then_some(true)
     }
 
-    /// Whether a read of some URI of a template would be held (true) or admitted (false): one possible URI is
-    /// enough.
-    pub(crate) fn holds_some(self, method: &str, shape: &[Option<char>], server: &str) -> Option<bool> {
-        let some = |head| self.capabilities.admits_some(head, method, shape, &[server]);
+    /// Whether a read of some URI of a template would be held (true) or admitted (false): one
+    /// possible URI is enough.
+    pub(crate) fn holds_some(
+        self,
+        method: &str,
+        shape: &[Option<char>],
+        server: &str,
+    ) -> Option<bool> {
+        let some = |head| {
+            self.capabilities
+                .admits_some(head, method, shape, &[server])
+        };
         if some(REQUEST) {
             return Some(false);
         }
@@ -116,11 +145,15 @@ impl Looker<'_> {
 
 /// The built-in tool that a request calls: its effects decide which callers may use it.
 fn built_in(method: &str, context: Option<&str>, server: &str) -> Option<BuiltinTool> {
-    if server == GATEWAY && method == "tools/call" { BuiltinTool::of(context?) } else { None }
+    if server == GATEWAY && method == "tools/call" {
+        BuiltinTool::of(context?)
+    } else {
+        None
+    }
 }
 
-/// Handshake, ping and lists (which are filtered), and the methods about the caller's own operations. They name no target, so
-/// with a context they are judged like all others.
+/// Handshake, ping and lists (which are filtered), and the methods about the caller's own
+/// operations. They name no target, so with a context they are judged like all others.
 fn needs_no_capability(method: &str, context: Option<&str>) -> bool {
     context.is_none()
         && match method {
@@ -173,8 +206,8 @@ impl BuiltinTool {
         name.parse().ok()
     }
 
-    /// Whether the tool serves proposals of its caller's own alone, so that every participant that may propose may call it, listed
-    /// or not.
+    /// Whether the tool serves proposals of its caller's own alone, so that every participant that
+    /// may propose may call it, listed or not.
     pub fn serves_own(self) -> bool {
         matches!(self, Self::WithdrawProposal | Self::WaitForProposal)
     }
@@ -184,15 +217,16 @@ impl BuiltinTool {
         matches!(self, Self::Proxy | Self::SearchTools)
     }
 
-    /// Whether the tool is of use to a caller with these capabilities. Each decision, message or request by the tool is judged
-    /// again.
+    /// Whether the tool is of use to a caller with these capabilities. Each decision, message or
+    /// request by the tool is judged again.
     ///
     /// - Deciding: callers that may make some request, because a participant may propose it.
     /// - Looking: callers that may decide, or propose.
     /// - Waiting and withdrawing: callers that may propose.
     /// - Sending: callers that may send some envelope other than requests, which are calls.
     /// - Finding and calling through the proxy: callers that may make or propose some request.
-    /// - Reading, and listing participants: all callers, because every participant may listen to the room.
+    /// - Reading, and listing participants: all callers, because every participant may listen to
+    ///   the room.
     pub fn is_for(self, capabilities: &Capabilities) -> bool {
         let some = |head: &str| capabilities.admits_head(head);
         match self {
@@ -201,7 +235,9 @@ impl BuiltinTool {
             }
             Self::ApproveProposal | Self::RejectProposal => some(REQUEST),
             Self::WithdrawProposal | Self::WaitForProposal => some(PROPOSAL),
-            Self::Say => capabilities.iter().any(|one| one.as_str().split(':').next() != Some(REQUEST)),
+            Self::Say => capabilities
+                .iter()
+                .any(|one| one.as_str().split(':').next() != Some(REQUEST)),
             Self::ReadMessages | Self::ListParticipants => true,
         }
     }
@@ -221,9 +257,14 @@ mod tests {
             "mcp/request:resources/read:r:*",
         ])
         .unwrap();
-        let check = |method: &str, context: Option<&str>, expected: Result<Option<usize>, Cause>| {
-            assert_eq!(judge(&granted, method, context, "up"), expected, "{method} {context:?}");
-        };
+        let check =
+            |method: &str, context: Option<&str>, expected: Result<Option<usize>, Cause>| {
+                assert_eq!(
+                    judge(&granted, method, context, "up"),
+                    expected,
+                    "{method} {context:?}"
+                );
+            };
         let no = Err(Cause::NotAdmitted);
         check("tools/call", Some("ab"), Ok(Some(0)));
         check("tools/call", Some("b"), no);
@@ -257,15 +298,25 @@ mod tests {
 
     #[test]
     fn envelopes_about_own_proposals_need_no_capability() {
-        let check = |text: &str, kind: &str, to: &[&str], expected: Result<Option<usize>, Cause>| {
-            let granted = Capabilities::parse([text]).unwrap();
-            let kind = KindRef::parse(kind).unwrap();
-            assert_eq!(judge_kind(&granted, kind, to), expected, "{text} {kind:?} {to:?}");
-        };
+        let check =
+            |text: &str, kind: &str, to: &[&str], expected: Result<Option<usize>, Cause>| {
+                let granted = Capabilities::parse([text]).unwrap();
+                let kind = KindRef::parse(kind).unwrap();
+                assert_eq!(
+                    judge_kind(&granted, kind, to),
+                    expected,
+                    "{text} {kind:?} {to:?}"
+                );
+            };
         let (no, proposes) = (Err(Cause::NotAdmitted), "mcp/proposal:tools/call:a");
         let (withdraw, own) = ("mcp/request:tools/call:withdraw_proposal", &[GATEWAY][..]);
         check(proposes, withdraw, own, Ok(None));
-        check(proposes, "mcp/request:tools/call:wait_for_proposal", own, Ok(None));
+        check(
+            proposes,
+            "mcp/request:tools/call:wait_for_proposal",
+            own,
+            Ok(None),
+        );
         check("mcp/request:tools/*", withdraw, own, Ok(Some(0)));
         check("chat", withdraw, own, no);
         check("mcp/response:*", withdraw, own, no);
@@ -276,8 +327,18 @@ mod tests {
         check(proposes, "mcp/request:tools/call:approve_proposal", own, no);
         check(proposes, "mcp/request:tools/call:show_proposal", own, no);
         check(proposes, "mcp/request:tools/call", own, no);
-        check(proposes, "mcp/request:prompts/get:withdraw_proposal", own, no);
-        check(proposes, "mcp/response:tools/call:withdraw_proposal", own, no);
+        check(
+            proposes,
+            "mcp/request:prompts/get:withdraw_proposal",
+            own,
+            no,
+        );
+        check(
+            proposes,
+            "mcp/response:tools/call:withdraw_proposal",
+            own,
+            no,
+        );
     }
 }
 
@@ -297,18 +358,45 @@ mod builtin_tests {
     fn callers_that_may_use_each() {
         let check = |texts: &[&str], expected: &[&str]| {
             let granted = Capabilities::parse(texts.iter().copied()).unwrap();
-            let mine: Vec<_> = BuiltinTool::ALL.iter().filter(|tool| tool.is_for(&granted)).collect();
-            assert_eq!(mine.iter().map(|tool| tool.name()).collect::<Vec<_>>(), expected, "{texts:?}");
+            let mine: Vec<_> = BuiltinTool::ALL
+                .iter()
+                .filter(|tool| tool.is_for(&granted))
+                .collect();
+            assert_eq!(
+                mine.iter().map(|tool| tool.name()).collect::<Vec<_>>(),
+                expected,
+                "{texts:?}"
+            );
         };
-        let (look, decide) = (["list_proposals", "show_proposal"], ["approve_proposal", "reject_proposal"]);
-        let (own, read) =
-            (["withdraw_proposal", "wait_for_proposal"], ["read_messages", "list_participants"]);
+        let (look, decide) = (
+            ["list_proposals", "show_proposal"],
+            ["approve_proposal", "reject_proposal"],
+        );
+        let (own, read) = (
+            ["withdraw_proposal", "wait_for_proposal"],
+            ["read_messages", "list_participants"],
+        );
         check(&[], &read);
         check(&["chat"], &[&["say"][..], &read].concat());
         let find = ["proxy", "search_tools"];
-        check(&["mcp/request:tools/call:a*"], &[look, decide, read, find].concat());
-        check(&["mcp/proposal:tools/call:a*"], &[&look[..], &own, &["say"], &read, &find].concat());
-        check(&["mcp/re*:tools/call"], &[&look[..], &decide, &["say"], &read, &find].concat());
-        check(&["mcp/*"], &BuiltinTool::ALL.iter().map(|tool| tool.name()).collect::<Vec<_>>());
+        check(
+            &["mcp/request:tools/call:a*"],
+            &[look, decide, read, find].concat(),
+        );
+        check(
+            &["mcp/proposal:tools/call:a*"],
+            &[&look[..], &own, &["say"], &read, &find].concat(),
+        );
+        check(
+            &["mcp/re*:tools/call"],
+            &[&look[..], &decide, &["say"], &read, &find].concat(),
+        );
+        check(
+            &["mcp/*"],
+            &BuiltinTool::ALL
+                .iter()
+                .map(|tool| tool.name())
+                .collect::<Vec<_>>(),
+        );
     }
 }

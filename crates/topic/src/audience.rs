@@ -18,8 +18,8 @@ pub enum Reach {
     Listeners,
     /// Every listener whose mode admits it, except one participant, which is asked in another way.
     Except(ParticipantId),
-    /// Only listeners in [`DeliveryMode::All`], which see a copy of a message to another participant; not the one participant
-    /// that got the original.
+    /// Only listeners in [`DeliveryMode::All`], which see a copy of a message to another
+    /// participant; not the one participant that got the original.
     Watchers {
         /// That participant.
         except: Option<ParticipantId>,
@@ -42,22 +42,40 @@ pub struct Audience {
 impl Audience {
     /// All listeners.
     pub fn broadcast() -> Self {
-        Self { from: None, to: Box::default(), proposes: false, reach: Reach::Listeners }
+        Self {
+            from: None,
+            to: Box::default(),
+            proposes: false,
+            reach: Reach::Listeners,
+        }
     }
 
     /// The audience of a copy of a message that `to` got in another way; `except` got the original.
     pub fn mirror(to: &ParticipantId, except: Option<&ParticipantId>) -> Self {
-        let reach = Reach::Watchers { except: except.cloned() };
-        Self { from: None, to: Box::new([to.as_str().into()]), proposes: false, reach }
+        let reach = Reach::Watchers {
+            except: except.cloned(),
+        };
+        Self {
+            from: None,
+            to: Box::new([to.as_str().into()]),
+            proposes: false,
+            reach,
+        }
     }
 
     /// The audience of a message of this kind to these addressees.
     pub fn new(from: Option<LinkId>, to: &[&str], kind: &str, reach: Reach) -> Self {
         let proposes = KindRef::parse(kind).is_ok_and(|kind| kind.head() == PROPOSAL);
-        Self { from, to: to.iter().map(|to| Box::from(*to)).collect(), proposes, reach }
+        Self {
+            from,
+            to: to.iter().map(|to| Box::from(*to)).collect(),
+            proposes,
+            reach,
+        }
     }
 
-    /// Whether every listener gets it, whatever its mode, unless it sent the message itself and wants no echo.
+    /// Whether every listener gets it, whatever its mode, unless it sent the message itself and
+    /// wants no echo.
     pub fn is_broadcast(&self) -> bool {
         self.to.is_empty() && self.reach == Reach::Listeners
     }
@@ -79,7 +97,9 @@ impl Audience {
             Reach::Listeners => false,
             Reach::Except(one) => one.as_str() == participant,
             Reach::Watchers { .. } if listener.mode != DeliveryMode::All => true,
-            Reach::Watchers { except } => except.as_ref().is_some_and(|one| one.as_str() == participant),
+            Reach::Watchers { except } => except
+                .as_ref()
+                .is_some_and(|one| one.as_str() == participant),
         };
         let named = || self.to.is_empty() || self.to.iter().any(|to| **to == *participant);
         !excepted
@@ -95,8 +115,11 @@ impl Audience {
 mod tests {
     use super::*;
 
-    const MODES: [DeliveryMode; 3] =
-        [DeliveryMode::All, DeliveryMode::Directed, DeliveryMode::DirectedAndProposals];
+    const MODES: [DeliveryMode; 3] = [
+        DeliveryMode::All,
+        DeliveryMode::Directed,
+        DeliveryMode::DirectedAndProposals,
+    ];
 
     fn check(audience: &Audience, link: u64, echo: bool, expected: [bool; 3]) {
         let got = MODES.map(|mode| audience.includes(LinkId(link), "ann", Listener { mode, echo }));
@@ -105,14 +128,35 @@ mod tests {
 
     #[test]
     fn modes_and_addressees() {
-        let listeners = |to: &[&str], kind: &str| Audience::new(Some(LinkId(9)), to, kind, Reach::Listeners);
+        let listeners =
+            |to: &[&str], kind: &str| Audience::new(Some(LinkId(9)), to, kind, Reach::Listeners);
         check(&listeners(&[], "chat"), 1, true, [true, true, true]);
         check(&listeners(&["ann"], "chat"), 1, true, [true, true, true]);
-        check(&listeners(&["bob", "ann"], "mcp/request:tools/list"), 1, true, [true, true, true]);
+        check(
+            &listeners(&["bob", "ann"], "mcp/request:tools/list"),
+            1,
+            true,
+            [true, true, true],
+        );
         check(&listeners(&["bob"], "chat"), 1, true, [true, false, false]);
-        check(&listeners(&["bob"], "mcp/request:tools/call:mcp/proposal"), 1, true, [true, false, false]);
-        check(&listeners(&["bob"], "mcp/proposal:tools/call:x"), 1, true, [true, false, true]);
-        check(&listeners(&["bob"], "mcp/proposals:x"), 1, true, [true, false, false]);
+        check(
+            &listeners(&["bob"], "mcp/request:tools/call:mcp/proposal"),
+            1,
+            true,
+            [true, false, false],
+        );
+        check(
+            &listeners(&["bob"], "mcp/proposal:tools/call:x"),
+            1,
+            true,
+            [true, false, true],
+        );
+        check(
+            &listeners(&["bob"], "mcp/proposals:x"),
+            1,
+            true,
+            [true, false, false],
+        );
         check(&listeners(&[], "chat"), 9, false, [false, false, false]);
         check(&listeners(&[], "chat"), 9, true, [true, true, true]);
     }
@@ -121,10 +165,34 @@ mod tests {
     fn excepted_participants_and_watchers() {
         let id = |name: &str| ParticipantId::new(name).unwrap();
         let with = |reach| Audience::new(None, &["ann"], "mcp/request:tools/call:x", reach);
-        check(&with(Reach::Except(id("ann"))), 1, true, [false, false, false]);
+        check(
+            &with(Reach::Except(id("ann"))),
+            1,
+            true,
+            [false, false, false],
+        );
         check(&with(Reach::Except(id("bob"))), 1, true, [true, true, true]);
-        check(&with(Reach::Watchers { except: None }), 1, true, [true, false, false]);
-        check(&with(Reach::Watchers { except: Some(id("bob")) }), 1, true, [true, false, false]);
-        check(&with(Reach::Watchers { except: Some(id("ann")) }), 1, true, [false, false, false]);
+        check(
+            &with(Reach::Watchers { except: None }),
+            1,
+            true,
+            [true, false, false],
+        );
+        check(
+            &with(Reach::Watchers {
+                except: Some(id("bob")),
+            }),
+            1,
+            true,
+            [true, false, false],
+        );
+        check(
+            &with(Reach::Watchers {
+                except: Some(id("ann")),
+            }),
+            1,
+            true,
+            [false, false, false],
+        );
     }
 }

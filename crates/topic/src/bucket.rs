@@ -16,8 +16,15 @@ pub(crate) struct Bucket {
 impl Bucket {
     /// A full bucket.
     pub(crate) fn new(limit: RateLimit, now_ms: u64) -> Self {
-        let limit = RateLimit { burst: limit.burst.max(1), per_minute: limit.per_minute.max(1) };
-        Self { limit, units: u64::from(limit.burst) * UNITS, at_ms: now_ms }
+        let limit = RateLimit {
+            burst: limit.burst.max(1),
+            per_minute: limit.per_minute.max(1),
+        };
+        Self {
+            limit,
+            units: u64::from(limit.burst) * UNITS,
+            at_ms: now_ms,
+        }
     }
 
     /// The limit of the bucket (at least 1 of each).
@@ -60,13 +67,23 @@ mod tests {
 
     #[test]
     fn a_burst_then_the_long_run() {
-        let mut bucket = Bucket::new(RateLimit { burst: 2, per_minute: 60 }, 5_000);
+        let mut bucket = Bucket::new(
+            RateLimit {
+                burst: 2,
+                per_minute: 60,
+            },
+            5_000,
+        );
         assert_eq!(bucket.take(5_000), Ok(()));
         assert_eq!(bucket.take(5_000), Ok(()));
         assert_eq!(bucket.take(5_000), Err(1_000));
         assert_eq!(bucket.take(5_999), Err(1));
         assert_eq!(bucket.take(6_000), Ok(()));
-        assert_eq!(bucket.take(4_000), Err(1_000), "time that goes back gives nothing");
+        assert_eq!(
+            bucket.take(4_000),
+            Err(1_000),
+            "time that goes back gives nothing"
+        );
         assert_eq!(bucket.take(u64::MAX), Ok(()));
         assert_eq!(bucket.take(u64::MAX), Ok(()));
         assert_eq!(bucket.take(u64::MAX), Err(1_000));
@@ -74,7 +91,13 @@ mod tests {
 
     #[test]
     fn nothing_is_read_as_one() {
-        let mut bucket = Bucket::new(RateLimit { burst: 0, per_minute: 0 }, 0);
+        let mut bucket = Bucket::new(
+            RateLimit {
+                burst: 0,
+                per_minute: 0,
+            },
+            0,
+        );
         assert_eq!(bucket.take(0), Ok(()));
         assert_eq!(bucket.take(0), Err(60_000));
         assert_eq!(bucket.take(60_000), Ok(()));

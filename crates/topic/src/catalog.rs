@@ -26,7 +26,8 @@ pub(crate) enum ClientName {
     None,
 }
 
-/// A server's place in the configured order. It changes only with [`Event::Configure`](crate::Event).
+/// A server's place in the configured order. It changes only with
+/// [`Event::Configure`](crate::Event).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UpstreamIndex(pub usize);
 
@@ -69,7 +70,8 @@ pub(crate) struct Catalog {
     upstreams: Vec<UpstreamNames>,
     views: Vec<Arc<UpstreamView>>,
     by_id: HashMap<ParticipantId, UpstreamIndex>,
-    /// Each public name or URI that a server lists: the first server that does, and the entry's place in its shared list.
+    /// Each public name or URI that a server lists: the first server that does, and the entry's
+    /// place in its shared list.
     listed: PerList<HashMap<Arc<str>, (UpstreamIndex, usize)>>,
     /// The first server with an app of this resource.
     apps: HashMap<Arc<str>, UpstreamIndex>,
@@ -85,18 +87,26 @@ pub(crate) struct Catalog {
 impl Catalog {
     pub(crate) fn new(upstreams: &[UpstreamNames], limits: Limits) -> Self {
         // The gateway's own names are taken first.
-        let mut upstreams: Vec<UpstreamNames> = upstreams.iter().take(UPSTREAMS_MAX).cloned().collect();
+        let mut upstreams: Vec<UpstreamNames> =
+            upstreams.iter().take(UPSTREAMS_MAX).cloned().collect();
         upstreams.sort_by_key(|upstream| !upstream.builtin);
-        let find =
-            |wanted: &dyn Fn(&UpstreamNames) -> bool| upstreams.iter().position(wanted).map(UpstreamIndex);
+        let find = |wanted: &dyn Fn(&UpstreamNames) -> bool| {
+            upstreams.iter().position(wanted).map(UpstreamIndex)
+        };
         let builtin = find(&|upstream| upstream.builtin);
         let bare = find(&|upstream| !upstream.builtin && upstream.prefix.is_empty());
-        let only = match upstreams.iter().filter(|upstream| !upstream.builtin).count() {
+        let only = match upstreams
+            .iter()
+            .filter(|upstream| !upstream.builtin)
+            .count()
+        {
             1 => find(&|upstream| !upstream.builtin),
             _ => None,
         };
         let places = upstreams.iter().enumerate().rev();
-        let by_id = places.map(|(at, upstream)| (upstream.id.clone(), UpstreamIndex(at))).collect();
+        let by_id = places
+            .map(|(at, upstream)| (upstream.id.clone(), UpstreamIndex(at)))
+            .collect();
         let views = upstreams.iter().map(|_| Arc::default()).collect();
         let (listed, apps) = <_>::default();
         let has_own_lists = upstreams.iter().any(|upstream| upstream.own_lists);
@@ -139,9 +149,18 @@ impl Catalog {
     }
 
     /// Name of a server's entry, listed or not, in clients' requests: capabilities judge by it.
-    pub(crate) fn client_name(&self, server: &ParticipantId, method: &str, own: &str) -> ClientName {
-        let Some(index) = self.index(server) else { return ClientName::None };
-        let Some(names) = self.names(index).filter(|names| !names.builtin) else { return ClientName::None };
+    pub(crate) fn client_name(
+        &self,
+        server: &ParticipantId,
+        method: &str,
+        own: &str,
+    ) -> ClientName {
+        let Some(index) = self.index(server) else {
+            return ClientName::None;
+        };
+        let Some(names) = self.names(index).filter(|names| !names.builtin) else {
+            return ClientName::None;
+        };
         let list = match method {
             "tools/call" => ListKind::Tools,
             "prompts/get" => ListKind::Prompts,
@@ -161,7 +180,8 @@ impl Catalog {
         }
     }
 
-    /// Whether requests of this method for a server's own name are refused, for a link with these views of its own.
+    /// Whether requests of this method for a server's own name are refused, for a link with these
+    /// views of its own.
     pub(crate) fn withholds(
         &self,
         overrides: &Overrides,
@@ -169,11 +189,15 @@ impl Catalog {
         method: &str,
         own: &str,
     ) -> bool {
-        let Some(view) = overrides.get(&index).or_else(|| self.shared(index)) else { return false };
+        let Some(view) = overrides.get(&index).or_else(|| self.shared(index)) else {
+            return false;
+        };
         match method {
             "tools/call" => view.withholds(ListKind::Tools, own),
             "prompts/get" => view.withholds(ListKind::Prompts, own),
-            "skills/get" | "resources/read" | "resources/directory/read" => view.withholds_skill_around(own),
+            "skills/get" | "resources/read" | "resources/directory/read" => {
+                view.withholds_skill_around(own)
+            }
             _ => false,
         }
     }
@@ -197,16 +221,26 @@ impl Catalog {
 
     /// Indexes a manifest for look-up, under this server's prefix.
     pub(crate) fn index_manifest(&self, index: UpstreamIndex, manifest: Manifest) -> UpstreamView {
-        self.naming(index).map(|naming| UpstreamView::new(manifest, naming)).unwrap_or_default()
+        self.naming(index)
+            .map(|naming| UpstreamView::new(manifest, naming))
+            .unwrap_or_default()
     }
 
     fn naming(&self, index: UpstreamIndex) -> Option<Naming<'_>> {
-        let builtin = self.builtin.and_then(|builtin| self.shared(builtin)).map(Arc::as_ref);
-        Some(Naming { own: self.names(index)?, all: &self.upstreams, builtin, limits: &self.limits })
+        let builtin = self
+            .builtin
+            .and_then(|builtin| self.shared(builtin))
+            .map(Arc::as_ref);
+        Some(Naming {
+            own: self.names(index)?,
+            all: &self.upstreams,
+            builtin,
+            limits: &self.limits,
+        })
     }
 
-    /// Index of a manifest for look-up, under the server's prefix: the shared view itself if its manifest is
-    /// equal.
+    /// Index of a manifest for look-up, under the server's prefix: the shared view itself if its
+    /// manifest is equal.
     pub(crate) fn view_of(&self, index: UpstreamIndex, manifest: Manifest) -> Arc<UpstreamView> {
         match self.shared(index) {
             Some(shared) if shared.manifest == manifest => shared.clone(),
@@ -216,13 +250,21 @@ impl Catalog {
 
     /// Indexes every view again, after the gateway's own names have changed.
     pub(crate) fn index_again(&mut self) {
-        let manifests = self.views.iter().map(|view| view.manifest.clone()).collect();
+        let manifests = self
+            .views
+            .iter()
+            .map(|view| view.manifest.clone())
+            .collect();
         self.index_all(manifests);
     }
 
     /// Takes over the shared manifests of an older catalog, for servers that are still configured.
     pub(crate) fn take_views(&mut self, older: &Self) {
-        let known = |id| older.shared(older.index(id)?).map(|view| view.manifest.clone());
+        let known = |id| {
+            older
+                .shared(older.index(id)?)
+                .map(|view| view.manifest.clone())
+        };
         let manifests = self.ids().map(|id| known(id).unwrap_or_default()).collect();
         self.index_all(manifests);
     }
@@ -236,7 +278,8 @@ impl Catalog {
         self.merge();
     }
 
-    /// Replaces a shared view and returns the older one. The caller calls [`Catalog::merge`] afterwards.
+    /// Replaces a shared view and returns the older one. The caller calls [`Catalog::merge`]
+    /// afterwards.
     pub(crate) fn replace(
         &mut self,
         index: UpstreamIndex,
@@ -252,7 +295,9 @@ impl Catalog {
             let mut listed = HashMap::new();
             for (at, view) in self.views.iter().enumerate() {
                 for (place, entry) in view.list(list).all.iter().enumerate() {
-                    listed.entry(entry.public.clone()).or_insert((UpstreamIndex(at), place));
+                    listed
+                        .entry(entry.public.clone())
+                        .or_insert((UpstreamIndex(at), place));
                 }
             }
             listed
@@ -274,15 +319,16 @@ impl Catalog {
     ) -> Option<(UpstreamIndex, &'a OfferedEntry)> {
         let shared = self.listed.list(list).get(public).copied();
         // No two servers have one name, but they may list one URI.
-        let counts = |index| overrides.is_empty() || is_named(list) && overrides.get(&index).is_none();
+        let counts =
+            |index| overrides.is_empty() || is_named(list) && overrides.get(&index).is_none();
         match shared {
             Some((index, place)) if counts(index) => {
                 Some((index, self.shared(index)?.list(list).all.get(place)?))
             }
             _ if overrides.is_empty() => None,
-            _ => {
-                self.each(overrides).find_map(|(index, _, view)| Some((index, view.list(list).get(public)?)))
-            }
+            _ => self
+                .each(overrides)
+                .find_map(|(index, _, view)| Some((index, view.list(list).get(public)?))),
         }
     }
 
@@ -301,7 +347,10 @@ impl Catalog {
                 self.route(index, own)
             }
             Some(Target::Upstream(id)) => {
-                let place = self.upstreams.iter().position(|upstream| upstream.id.as_str() == id)?;
+                let place = self
+                    .upstreams
+                    .iter()
+                    .position(|upstream| upstream.id.as_str() == id)?;
                 self.route(UpstreamIndex(place), "")
             }
         }
@@ -309,13 +358,20 @@ impl Catalog {
 
     /// Whether a server's own name has its public name, and no other of its names.
     fn has_public_name(&self, names: &UpstreamNames, list: ListKind, own: &str) -> bool {
-        let Some(view) = self.index(&names.id).and_then(|index| self.shared(index)) else { return false };
-        view.list(list).get(&names.public_name(list, own)).is_none_or(|entry| *entry.own == *own)
+        let Some(view) = self.index(&names.id).and_then(|index| self.shared(index)) else {
+            return false;
+        };
+        view.list(list)
+            .get(&names.public_name(list, own))
+            .is_none_or(|entry| *entry.own == *own)
     }
 
     /// Whether the topic offers what a request of this method names at a server, by its own name.
     pub(crate) fn offers(&self, server: &ParticipantId, method: &str, own: &str) -> bool {
-        method != "tools/call" || self.names_of(server).is_none_or(|names| names.offers(ListKind::Tools, own))
+        method != "tools/call"
+            || self
+                .names_of(server)
+                .is_none_or(|names| names.offers(ListKind::Tools, own))
     }
 
     /// The route to the one server whose prefix is empty, if there is one.
@@ -323,9 +379,20 @@ impl Catalog {
         self.route(self.bare?, "")
     }
 
-    fn route<'a>(&'a self, index: UpstreamIndex, own: impl Into<Cow<'a, str>>) -> Option<Route<'a>> {
+    fn route<'a>(
+        &'a self,
+        index: UpstreamIndex,
+        own: impl Into<Cow<'a, str>>,
+    ) -> Option<Route<'a>> {
         let (upstream, own) = (self.id(index)?, own.into());
-        Some(Route { upstream, index, own, public: None, renamed: None, ruled: None })
+        Some(Route {
+            upstream,
+            index,
+            own,
+            public: None,
+            renamed: None,
+            ruled: None,
+        })
     }
 
     fn resolve_name<'a>(
@@ -334,11 +401,24 @@ impl Catalog {
         list: ListKind,
         name: &'a str,
     ) -> Option<Route<'a>> {
-        if let Some((index, OfferedEntry { public, own, ruled, .. })) = self.listed(overrides, list, name) {
+        if let Some((
+            index,
+            OfferedEntry {
+                public, own, ruled, ..
+            },
+        )) = self.listed(overrides, list, name)
+        {
             let (renamed, own) = ((public != own).then_some(own), Cow::Borrowed(&**own));
             let ruled = (!Arc::ptr_eq(ruled, public)).then(|| Cow::Borrowed(&**ruled));
             let (upstream, public) = (self.id(index)?, Some(public));
-            return Some(Route { upstream, index, own, public, renamed, ruled });
+            return Some(Route {
+                upstream,
+                index,
+                own,
+                public,
+                renamed,
+                ruled,
+            });
         }
         if let Some(route) = self.unlisted(overrides, list, name) {
             return Some(route);
@@ -358,16 +438,25 @@ impl Catalog {
 
     /// Whether a server lists to each caller what is its own.
     pub(crate) fn lists_to_each(&self, index: UpstreamIndex) -> bool {
-        self.naming(index).is_some_and(|naming| naming.own.own_lists)
+        self.naming(index)
+            .is_some_and(|naming| naming.own.own_lists)
     }
 
-    /// The route of a name that no server lists to the server whose prefix it has, if the link's own lists there are not known.
-    fn unlisted<'a>(&'a self, overrides: &Overrides, list: ListKind, name: &'a str) -> Option<Route<'a>> {
+    /// The route of a name that no server lists to the server whose prefix it has, if the link's
+    /// own lists there are not known.
+    fn unlisted<'a>(
+        &'a self,
+        overrides: &Overrides,
+        list: ListKind,
+        name: &'a str,
+    ) -> Option<Route<'a>> {
         if !self.has_own_lists || name.len() > self.limits.name_bytes_max {
             return None;
         }
         let own = |names: &UpstreamNames| {
-            name.strip_prefix(&names.prefix)?.strip_prefix('_').filter(|own| !own.is_empty())
+            name.strip_prefix(&names.prefix)?
+                .strip_prefix('_')
+                .filter(|own| !own.is_empty())
         };
         let all = self.upstreams.iter().enumerate();
         let under = all.filter(|(_, names)| !names.prefix.is_empty());
@@ -379,13 +468,21 @@ impl Catalog {
             return None;
         }
         let is_unknown = names.own_lists && (own == AUTHORIZE || !overrides.contains_key(&index));
-        let ruled = names.renames(list, own).then(|| names.ruled_name(own).into());
-        let route = || Some(Route { ruled, ..self.route(index, own)? });
+        let ruled = names
+            .renames(list, own)
+            .then(|| names.ruled_name(own).into());
+        let route = || {
+            Some(Route {
+                ruled,
+                ..self.route(index, own)?
+            })
+        };
         if is_unknown { route() } else { None }
     }
 
-    /// The public name of the tool that an app calls by its server's own name: that of the first of these servers that has such a
-    /// tool, else that of the one server that has it. Public names, and those of the gateway's own tools, are no server's own.
+    /// The public name of the tool that an app calls by its server's own name: that of the first of
+    /// these servers that has such a tool, else that of the one server that has it. Public names,
+    /// and those of the gateway's own tools, are no server's own.
     pub(crate) fn named_by_app<'a>(
         &'a self,
         overrides: &'a Overrides,
@@ -395,14 +492,16 @@ impl Catalog {
     ) -> Option<&'a Arc<str>> {
         let route = self.resolve_name(overrides, ListKind::Tools, name);
         // The server without a prefix may have tools that it does not list.
-        let unlisted =
-            route.as_ref().is_some_and(|route| !route.is_listed() && Some(route.index) == self.bare);
+        let unlisted = route
+            .as_ref()
+            .is_some_and(|route| !route.is_listed() && Some(route.index) == self.bare);
         if (route.is_some() && !unlisted) || BuiltinTool::of(name).is_some() {
             return None;
         }
         let of = |view: &'a UpstreamView| view.list(ListKind::Tools).renamed(name);
-        let seen =
-            |names: &UpstreamNames, entry: &'a OfferedEntry| sees(&names.id, entry).then_some(&entry.public);
+        let seen = |names: &UpstreamNames, entry: &'a OfferedEntry| {
+            sees(&names.id, entry).then_some(&entry.public)
+        };
         let read = read.iter().find_map(|index| {
             let view = overrides.get(index).or_else(|| self.shared(*index))?;
             Some((self.names(*index)?, of(view)?))
@@ -421,64 +520,98 @@ impl Catalog {
     }
 
     /// The server that a public URI belongs to, and its own spelling of it.
-    fn resolve_uri<'a>(&self, overrides: &Overrides, uri: &'a str) -> Option<(UpstreamIndex, Cow<'a, str>)> {
+    fn resolve_uri<'a>(
+        &self,
+        overrides: &Overrides,
+        uri: &'a str,
+    ) -> Option<(UpstreamIndex, Cow<'a, str>)> {
         if let Some((scheme, rest)) = behind_rewriting(uri) {
             let (index, rest) = self.rewritten(rest)?;
-            let own = if scheme.is_empty() { Cow::Borrowed(rest) } else { format!("{scheme}{rest}").into() };
+            let own = if scheme.is_empty() {
+                Cow::Borrowed(rest)
+            } else {
+                format!("{scheme}{rest}").into()
+            };
             return Some((index, own));
         }
-        self.owner_of(overrides, uri).map(|index| (index, Cow::Borrowed(uri)))
+        self.owner_of(overrides, uri)
+            .map(|index| (index, Cow::Borrowed(uri)))
     }
 
-    /// The server whose plain URI this is: the first that lists the resource, or a skill under it; else the first whose tools name
-    /// it as an app; else the first with a template or a skill's directory for it; else the one that gets the rest.
+    /// The server whose plain URI this is: the first that lists the resource, or a skill under it;
+    /// else the first whose tools name it as an app; else the first with a template or a skill's
+    /// directory for it; else the one that gets the rest.
     fn owner_of(&self, overrides: &Overrides, uri: &str) -> Option<UpstreamIndex> {
         let listed = |list| self.listed(overrides, list, uri).map(|(index, _)| index);
         let app = || match overrides.is_empty() {
             true => self.apps.get(uri).copied(),
-            false => self.each(overrides).find(|(.., view)| view.apps.contains(uri)).map(|(index, ..)| index),
+            false => self
+                .each(overrides)
+                .find(|(.., view)| view.apps.contains(uri))
+                .map(|(index, ..)| index),
         };
         let templated = || {
             let fits = |entry: &OfferedEntry| {
-                *entry.own == *uri || entry.template.as_ref().is_some_and(|template| template.matches(uri))
+                *entry.own == *uri
+                    || entry
+                        .template
+                        .as_ref()
+                        .is_some_and(|template| template.matches(uri))
             };
             let fits = |view: &UpstreamView| {
                 view.list(ListKind::Templates).all.iter().any(fits) || view.has_skill_around(uri)
             };
             let short = uri.len() <= self.limits.uri_bytes_max;
-            self.each(overrides).find(|(_, _, view)| short && fits(view)).map(|(index, _, _)| index)
+            self.each(overrides)
+                .find(|(_, _, view)| short && fits(view))
+                .map(|(index, _, _)| index)
         };
         let listed = listed(ListKind::Resources).or_else(|| listed(ListKind::Skills));
         listed.or_else(app).or_else(templated).or(self.rest)
     }
 
-    /// Reads `<id>/<rest>` behind the beginning of a rewritten URI. An id may hold a slash, so the longest that fits counts.
+    /// Reads `<id>/<rest>` behind the beginning of a rewritten URI. An id may hold a slash, so the
+    /// longest that fits counts.
     fn rewritten<'a>(&self, rest: &'a str) -> Option<(UpstreamIndex, &'a str)> {
-        let fits = |id: &str| rest.strip_prefix(id)?.strip_prefix('/').filter(|own| !own.is_empty());
+        let fits = |id: &str| {
+            rest.strip_prefix(id)?
+                .strip_prefix('/')
+                .filter(|own| !own.is_empty())
+        };
         let found = self.upstreams.iter().enumerate();
-        let found = found.filter_map(|(at, upstream)| Some((UpstreamIndex(at), fits(upstream.id.as_str())?)));
+        let found = found
+            .filter_map(|(at, upstream)| Some((UpstreamIndex(at), fits(upstream.id.as_str())?)));
         found.min_by_key(|(_, own)| own.len())
     }
 
-    /// The server's own spelling of a target, if it differs from the requested one and is not listed under a name.
+    /// The server's own spelling of a target, if it differs from the requested one and is not
+    /// listed under a name.
     pub(crate) fn respelled_own<'a>(route: &'a Route<'_>, asked: Option<&str>) -> Option<&'a str> {
         let own = &*route.own;
         (!own.is_empty() && route.public.is_none() && asked != Some(own)).then_some(own)
     }
 
-    /// The public spelling of a server's URI if it differs from its own: whenever the plain spelling would lead to another
-    /// server, or could be taken for a rewritten one.
-    pub(crate) fn respelled(&self, overrides: &Overrides, index: UpstreamIndex, own: &str) -> Option<String> {
+    /// The public spelling of a server's URI if it differs from its own: whenever the plain
+    /// spelling would lead to another server, or could be taken for a rewritten one.
+    pub(crate) fn respelled(
+        &self,
+        overrides: &Overrides,
+        index: UpstreamIndex,
+        own: &str,
+    ) -> Option<String> {
         let looks_rewritten = behind_rewriting(own).is_some();
-        let mine = || self.owner_of(overrides, own).is_none_or(|owner| owner == index);
+        let mine = || {
+            self.owner_of(overrides, own)
+                .is_none_or(|owner| owner == index)
+        };
         if !looks_rewritten && mine() {
             return None;
         }
         self.id(index).map(|id| public_uri(id, own))
     }
 
-    /// The public spelling of a listed entry if it differs from [`OfferedEntry::public`]. A template is respelled if an earlier server's
-    /// template can give the same URIs.
+    /// The public spelling of a listed entry if it differs from [`OfferedEntry::public`]. A
+    /// template is respelled if an earlier server's template can give the same URIs.
     pub(crate) fn respelled_entry(
         &self,
         overrides: &Overrides,
@@ -487,11 +620,20 @@ impl Catalog {
         entry: &OfferedEntry,
     ) -> Option<String> {
         let Some(template) = &entry.template else {
-            return if is_named(list) { None } else { self.respelled(overrides, index, &entry.own) };
+            return if is_named(list) {
+                None
+            } else {
+                self.respelled(overrides, index, &entry.own)
+            };
         };
-        let mut earlier = self.each(overrides).take_while(|(other, _, _)| *other < index);
+        let mut earlier = self
+            .each(overrides)
+            .take_while(|(other, _, _)| *other < index);
         let collides = |other: &OfferedEntry| {
-            other.template.as_ref().is_some_and(|other| collide(&other.shape, &template.shape))
+            other
+                .template
+                .as_ref()
+                .is_some_and(|other| collide(&other.shape, &template.shape))
         };
         let taken = earlier.any(|(_, _, view)| view.list(list).all.iter().any(collides));
         if !taken && behind_rewriting(&entry.own).is_none() {
@@ -501,10 +643,12 @@ impl Catalog {
     }
 }
 
-/// The greatest product of two shapes' lengths that is compared in full: longer templates count as colliding.
+/// The greatest product of two shapes' lengths that is compared in full: longer templates count as
+/// colliding.
 const COLLISION_WORK_MAX: usize = 16_384;
 
-/// Whether two templates can give the same URI. Nearly always their beginnings or ends already differ.
+/// Whether two templates can give the same URI. Nearly always their beginnings or ends already
+/// differ.
 fn collide(left: &[Option<char>], right: &[Option<char>]) -> bool {
     fn parts<'a>(mut pairs: impl Iterator<Item = (&'a Option<char>, &'a Option<char>)>) -> bool {
         let first = pairs.find(|(left, right)| left != right || left.is_none());

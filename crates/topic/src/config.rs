@@ -8,14 +8,14 @@ use crate::{RingLimits, names::public_name};
 
 /// Time that a call waits for a caller that was answered for now with questions, milliseconds.
 pub const PAUSE_MS: u64 = 10 * 60 * 1000;
-/// Time that further questions about a call are gathered before its caller is answered for now, milliseconds:
-/// a server that asks several things at once sends them one by one.
+/// Time that further questions about a call are gathered before its caller is answered for now,
+/// milliseconds: a server that asks several things at once sends them one by one.
 pub const GATHER_MS: u64 = 20;
 /// The most servers of one topic.
 pub const UPSTREAMS_MAX: usize = 1000;
 
-/// The own name of the tool by which a caller gets an account at a server where each caller has one. The server's own tool of this name
-/// takes its place.
+/// The own name of the tool by which a caller gets an account at a server where each caller has
+/// one. The server's own tool of this name takes its place.
 pub const AUTHORIZE: &str = "authorize";
 
 /// The public naming of one server.
@@ -23,19 +23,23 @@ pub const AUTHORIZE: &str = "authorize";
 pub struct UpstreamNames {
     /// The server as a participant, under its configured name.
     pub id: ParticipantId,
-    /// The beginning of its public names, before `_`. With an empty prefix the server's own names are public.
+    /// The beginning of its public names, before `_`. With an empty prefix the server's own names
+    /// are public.
     pub prefix: String,
-    /// The gateway's own participant: its names win over all others, and it never gets a target that no server lists.
+    /// The gateway's own participant: its names win over all others, and it never gets a target
+    /// that no server lists.
     pub builtin: bool,
-    /// Whether this is a participant that serves, and also joins and leaves as a caller. Its server side has a seat of its own,
-    /// which other participants do not see.
+    /// Whether this is a participant that serves, and also joins and leaves as a caller. Its server
+    /// side has a seat of its own, which other participants do not see.
     pub serves: bool,
-    /// Whether each caller has lists of its own, which may not be known yet: then names under the prefix that are not listed lead to
-    /// the server, too.
+    /// Whether each caller has lists of its own, which may not be known yet: then names under the
+    /// prefix that are not listed lead to the server, too.
     pub own_lists: bool,
-    /// Names that the configuration gives to tools in place of the server's own, by these: the prefix stands before them.
+    /// Names that the configuration gives to tools in place of the server's own, by these: the
+    /// prefix stands before them.
     pub renamed: Arc<BTreeMap<Arc<str>, Arc<str>>>,
-    /// The tools that the topic offers, by their [ruled names](UpstreamNames::ruled_name); `None` if all.
+    /// The tools that the topic offers, by their [ruled names](UpstreamNames::ruled_name); `None`
+    /// if all.
     pub offered: Option<Arc<NameFilter>>,
 }
 
@@ -43,22 +47,40 @@ impl UpstreamNames {
     /// A server with this prefix.
     pub fn new(id: ParticipantId, prefix: impl Into<String>) -> Self {
         let (renamed, offered) = (Arc::default(), None);
-        Self { id, prefix: prefix.into(), builtin: false, serves: false, own_lists: false, renamed, offered }
+        Self {
+            id,
+            prefix: prefix.into(),
+            builtin: false,
+            serves: false,
+            own_lists: false,
+            renamed,
+            offered,
+        }
     }
 
     /// A participant that serves, with this prefix.
     pub fn serving(id: ParticipantId, prefix: impl Into<String>) -> Self {
-        Self { serves: true, ..Self::new(id, prefix) }
+        Self {
+            serves: true,
+            ..Self::new(id, prefix)
+        }
     }
 
     /// The gateway's own participant, `portmoot`, with its own names.
     pub fn gateway() -> Self {
-        Self { builtin: true, ..Self::new(ParticipantId::gateway(), "") }
+        Self {
+            builtin: true,
+            ..Self::new(ParticipantId::gateway(), "")
+        }
     }
 
     /// The name of an entry of a list before it has the prefix.
     pub(crate) fn name<'a>(&'a self, list: ListKind, own: &'a str) -> &'a str {
-        let renamed = if list == ListKind::Tools { self.renamed.get(own) } else { None };
+        let renamed = if list == ListKind::Tools {
+            self.renamed.get(own)
+        } else {
+            None
+        };
         renamed.map_or(own, |name| &**name)
     }
 
@@ -69,12 +91,21 @@ impl UpstreamNames {
 
     /// The server's own name of the entry that has this name before the prefix.
     pub(crate) fn original<'a>(&'a self, list: ListKind, name: &'a str) -> &'a str {
-        let given = || self.renamed.iter().find(|(_, given)| ***given == *name).map(|(own, _)| &**own);
-        if list == ListKind::Tools { given().unwrap_or(name) } else { name }
+        let given = || {
+            self.renamed
+                .iter()
+                .find(|(_, given)| ***given == *name)
+                .map(|(own, _)| &**own)
+        };
+        if list == ListKind::Tools {
+            given().unwrap_or(name)
+        } else {
+            name
+        }
     }
 
-    /// The name by which capabilities, sets and the filter of a topic go: the server's own one behind the prefix ([`public_name`]),
-    /// whatever name the configuration gives it.
+    /// The name by which capabilities, sets and the filter of a topic go: the server's own one
+    /// behind the prefix ([`public_name`]), whatever name the configuration gives it.
     #[must_use]
     pub fn ruled_name(&self, own: &str) -> String {
         public_name(&self.prefix, own)
@@ -83,11 +114,14 @@ impl UpstreamNames {
     /// Whether the topic offers an entry of a list.
     #[must_use]
     pub fn offers(&self, list: ListKind, own: &str) -> bool {
-        let Some(offered) = self.offered.as_ref().filter(|_| list == ListKind::Tools) else { return true };
+        let Some(offered) = self.offered.as_ref().filter(|_| list == ListKind::Tools) else {
+            return true;
+        };
         offered.admits(&self.ruled_name(own))
     }
 
-    /// The public name of a server's tool or prompt ([`public_name`]), with the name that the configuration gives it.
+    /// The public name of a server's tool or prompt ([`public_name`]), with the name that the
+    /// configuration gives it.
     pub fn public_name(&self, list: ListKind, own: &str) -> String {
         public_name(&self.prefix, self.name(list, own))
     }
@@ -107,11 +141,13 @@ pub struct TopicConfig {
     pub mirrors: bool,
     /// The epoch of its messages: another number for each process.
     pub epoch: u64,
-    /// The upper half of the ids of envelopes that the gateway sends to one participant alone. Answers to these are private.
+    /// The upper half of the ids of envelopes that the gateway sends to one participant alone.
+    /// Answers to these are private.
     pub direct: u64,
     /// The number of its messages that are kept.
     pub kept: RingLimits,
-    /// The beginning of the ids of guests, who have the limits of one participant together. If it is empty, there are none.
+    /// The beginning of the ids of guests, who have the limits of one participant together. If it
+    /// is empty, there are none.
     pub guests: &'static str,
 }
 
@@ -119,11 +155,21 @@ impl TopicConfig {
     /// A topic with the usual limits.
     pub fn new(name: TopicName, upstreams: Vec<UpstreamNames>) -> Self {
         let (limits, kept) = <_>::default();
-        Self { name, upstreams, limits, mirrors: true, epoch: 0, direct: 0, kept, guests: "" }
+        Self {
+            name,
+            upstreams,
+            limits,
+            mirrors: true,
+            epoch: 0,
+            direct: 0,
+            kept,
+            guests: "",
+        }
     }
 }
 
-/// The limits of one topic. The topic refuses or quarantines everything beyond them, and drops nothing silently.
+/// The limits of one topic. The topic refuses or quarantines everything beyond them, and drops
+/// nothing silently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Participants at once, servers included.
@@ -132,9 +178,11 @@ pub struct Limits {
     pub links_per_participant_max: usize,
     /// Open operations of the topic, questions included.
     pub operations_max: usize,
-    /// Open operations of one link: those that it opened and the questions that wait for its answer.
+    /// Open operations of one link: those that it opened and the questions that wait for its
+    /// answer.
     pub operations_per_link_max: usize,
-    /// Open operations of one participant, on all its links together; of all guests together as well.
+    /// Open operations of one participant, on all its links together; of all guests together as
+    /// well.
     pub operations_per_participant_max: usize,
     /// Questions of servers that wait for the answer of one link.
     pub asks_per_link_max: usize,
@@ -144,12 +192,13 @@ pub struct Limits {
     pub asks_per_server_and_participant_max: usize,
     /// Times that one call is answered for now with questions.
     pub rounds_max: u32,
-    /// Time that questions are gathered before a caller is answered for now with them, milliseconds.
+    /// Time that questions are gathered before a caller is answered for now with them,
+    /// milliseconds.
     pub gather_ms: u64,
     /// Time that a call that was answered for now waits for its caller, milliseconds.
     pub pause_ms: u64,
-    /// Time that a participant that has left counts as away for a moment, milliseconds: what it is to carry
-    /// out is not approved meanwhile, and stays pending.
+    /// Time that a participant that has left counts as away for a moment, milliseconds: what it is
+    /// to carry out is not approved meanwhile, and stays pending.
     pub away_ms: u64,
     /// Proposals of the topic that are not over; each may have one parked call.
     pub proposals_max: usize,

@@ -1,4 +1,5 @@
-//! Decisions about proposals: the right to decide, and the two steps of every decision and every end.
+//! Decisions about proposals: the right to decide, and the two steps of every decision and every
+//! end.
 
 use std::sync::Arc;
 
@@ -43,7 +44,9 @@ impl<H: Handles> Topic<H> {
             Phase::Pending if is_withheld => Some(Cause::ToolChanged),
             Phase::Pending => match ruling.approves {
                 Some((shown, _)) if shown != proposal.terms.digest => Some(Cause::Differs),
-                Some((_, current)) if current != Some(proposal.terms.digest) => Some(Cause::Redefined),
+                Some((_, current)) if current != Some(proposal.terms.digest) => {
+                    Some(Cause::Redefined)
+                }
                 Some(_) if are_away => Some(Cause::Away),
                 Some(_) | None => None,
             },
@@ -57,31 +60,71 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a server has changed what is proposed, and callers do not get it.
     fn is_withheld(&self, id: OperationId) -> bool {
-        let Some(proposal) = self.proposals.known(id) else { return false };
-        let (method, own) = (proposal.terms.method.as_str(), proposal.terms.context.as_deref());
-        proposal.terms.to.iter().any(|to| self.withholds(to, method, own))
+        let Some(proposal) = self.proposals.known(id) else {
+            return false;
+        };
+        let (method, own) = (
+            proposal.terms.method.as_str(),
+            proposal.terms.context.as_deref(),
+        );
+        proposal
+            .terms
+            .to
+            .iter()
+            .any(|to| self.withholds(to, method, own))
     }
 
-    /// Whether none of the participants that would carry out a proposal is there, and one may be back in a moment: an approval would be
-    /// used up in vain. A configured server is waited for when it runs.
+    /// Whether none of the participants that would carry out a proposal is there, and one may be
+    /// back in a moment: an approval would be used up in vain. A configured server is waited for
+    /// when it runs.
     fn are_away(&self, id: OperationId, named: &[ParticipantId]) -> bool {
-        let Some(Proposal { terms, .. }) = self.proposals.known(id) else { return false };
-        let asked = if terms.to.is_empty() { named } else { &terms.to };
+        let Some(Proposal { terms, .. }) = self.proposals.known(id) else {
+            return false;
+        };
+        let asked = if terms.to.is_empty() {
+            named
+        } else {
+            &terms.to
+        };
         let mut asked = asked.iter().filter(|one| **one != terms.by);
         let waits = |one: &ParticipantId| self.catalog.index(one).is_some() && !self.serves(one);
         let is_here = |one: &ParticipantId| self.members.of_id(one).is_some_and(Member::is_caller);
-        let is_away = |one: &ParticipantId| self.departures.is_recent(one, self.now_ms, self.limits.away_ms);
+        let is_away = |one: &ParticipantId| {
+            self.departures
+                .is_recent(one, self.now_ms, self.limits.away_ms)
+        };
         !asked.clone().any(|one| waits(one) || is_here(one)) && asked.any(is_away)
     }
 
     fn rule(&mut self, id: OperationId, ruling: Ruling<H>) {
-        let Ruling { by, state, reason, handle, fulfilment, .. } = ruling.clone();
+        let Ruling {
+            by,
+            state,
+            reason,
+            handle,
+            fulfilment,
+            ..
+        } = ruling.clone();
         self.proposals.turn(id, Phase::Deciding(Box::new(ruling)));
-        let Some(proposal) = self.proposals.get_mut(id) else { return };
+        let Some(proposal) = self.proposals.get_mut(id) else {
+            return;
+        };
         proposal.updated_ms = self.now_ms;
-        let (content, record) =
-            (proposal.content.clone(), Record::Decided { by, state, reason, fulfilment, ruling: handle });
-        self.effects.push(Effect::Store { proposal: id, content, record });
+        let (content, record) = (
+            proposal.content.clone(),
+            Record::Decided {
+                by,
+                state,
+                reason,
+                fulfilment,
+                ruling: handle,
+            },
+        );
+        self.effects.push(Effect::Store {
+            proposal: id,
+            content,
+            record,
+        });
     }
 
     /// Whether a participant may decide about a proposal at all.
@@ -105,24 +148,36 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Whether a participant with these capabilities could make the proposed request: as an envelope under the server's own
-    /// name, or as a call under its public one.
+    /// Whether a participant with these capabilities could make the proposed request: as an
+    /// envelope under the server's own name, or as a call under its public one.
     pub(crate) fn covers(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
         proposal.is_asked_for(capabilities) || self.covers_as_call(capabilities, proposal)
     }
 
-    /// Whether it could make the proposed request as MCP clients name it: at each server under the public name, at other
-    /// participants by the kind. Decisions without an envelope (API, command line, built-in tools) are judged so.
-    pub(crate) fn covers_as_call(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
+    /// Whether it could make the proposed request as MCP clients name it: at each server under the
+    /// public name, at other participants by the kind. Decisions without an envelope (API, command
+    /// line, built-in tools) are judged so.
+    pub(crate) fn covers_as_call(
+        &self,
+        capabilities: &Capabilities,
+        proposal: &Proposal<H>,
+    ) -> bool {
         let (terms, method) = (&proposal.terms, proposal.terms.method.as_str());
         if terms.to.is_empty() {
             return proposal.is_asked_for(capabilities);
         }
-        terms.to.iter().all(|to| match self.as_called(proposal, to) {
-            ClientName::Public(public) => admits(capabilities, method, Some(&public), to.as_str()),
-            ClientName::Hidden => false,
-            ClientName::None => admits_kind(capabilities, method, terms.context.as_deref(), to.as_str()),
-        })
+        terms
+            .to
+            .iter()
+            .all(|to| match self.as_called(proposal, to) {
+                ClientName::Public(public) => {
+                    admits(capabilities, method, Some(&public), to.as_str())
+                }
+                ClientName::Hidden => false,
+                ClientName::None => {
+                    admits_kind(capabilities, method, terms.context.as_deref(), to.as_str())
+                }
+            })
     }
 
     /// The public name or URI of what is proposed to a server.
@@ -131,7 +186,11 @@ impl<H: Handles> Topic<H> {
         let own = terms.context.as_deref();
         // A held call without another spelling was made under this one.
         let is_uri = !matches!(method, "tools/call" | "prompts/get");
-        let held = proposal.public.as_deref().or(own.filter(|_| is_uri)).filter(|_| proposal.held);
+        let held = proposal
+            .public
+            .as_deref()
+            .or(own.filter(|_| is_uri))
+            .filter(|_| proposal.held);
         match (held, own) {
             (Some(held), _) => ClientName::Public(held.to_owned()),
             (None, Some(own)) => self.catalog.client_name(server, method, own),
@@ -139,9 +198,12 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Goes on with a proposal whose latest change is on disk, or undoes a change that the journal cannot write.
+    /// Goes on with a proposal whose latest change is on disk, or undoes a change that the journal
+    /// cannot write.
     pub(crate) fn written(&mut self, id: OperationId, stored: bool) {
-        let Some(proposal) = self.proposals.get_mut(id) else { return };
+        let Some(proposal) = self.proposals.get_mut(id) else {
+            return;
+        };
         match proposal.phase.clone() {
             Phase::Opening if stored => self.opened(id),
             Phase::Opening => self.not_opened(id),
@@ -149,7 +211,9 @@ impl<H: Handles> Topic<H> {
                 self.approved(id, *ruling);
             }
             // If the topic itself withdraws the proposal, it is over even if the journal fails.
-            Phase::Deciding(ruling) if stored || ruling.handle.is_none() => self.closed(id, *ruling, stored),
+            Phase::Deciding(ruling) if stored || ruling.handle.is_none() => {
+                self.closed(id, *ruling, stored)
+            }
             Phase::Deciding(ruling) => {
                 let recalled = proposal.recalled.take();
                 self.proposals.turn(id, Phase::Pending);
@@ -158,7 +222,8 @@ impl<H: Handles> Topic<H> {
                     self.recall(id, reason);
                 }
             }
-            // The proposal is over even if the journal fails. After a restart it is settled once more, and never runs again.
+            // The proposal is over even if the journal fails. After a restart it is settled once
+            // more, and never runs again.
             Phase::Ending(state, reason) => self.end(id, (state, reason), stored),
             Phase::Pending | Phase::Running => {}
         }
@@ -166,7 +231,13 @@ impl<H: Handles> Topic<H> {
 
     /// Settles a rejection or withdrawal.
     fn closed(&mut self, id: OperationId, ruling: Ruling<H>, stored: bool) {
-        let Ruling { by, state, reason, handle, .. } = ruling;
+        let Ruling {
+            by,
+            state,
+            reason,
+            handle,
+            ..
+        } = ruling;
         if let Some(proposal) = self.proposals.get_mut(id) {
             proposal.decided = Some((by, handle.clone()));
         }
@@ -174,34 +245,69 @@ impl<H: Handles> Topic<H> {
         self.effects.extend_ruled(handle);
     }
 
-    /// Ends a proposal with the end of the operation that carries it out, or because no operation can.
-    pub(crate) fn conclude(&mut self, id: OperationId, state: ProposalState, reason: Option<Arc<str>>) {
+    /// Ends a proposal with the end of the operation that carries it out, or because no operation
+    /// can.
+    pub(crate) fn conclude(
+        &mut self,
+        id: OperationId,
+        state: ProposalState,
+        reason: Option<Arc<str>>,
+    ) {
         if self.proposals.get(id).is_some_and(Proposal::is_running) {
             self.ending(id, state, reason);
         }
     }
 
-    /// Ends proposals whose time has run out: pending ones expire, and those that wait for an answer in the room fail.
+    /// Ends proposals whose time has run out: pending ones expire, and those that wait for an
+    /// answer in the room fail.
     pub(crate) fn expire_due(&mut self) {
         while let Some(id) = self.proposals.due(self.now_ms, self.wall_ms) {
             match self.proposals.get(id).is_some_and(Proposal::is_running) {
-                true => self.ending(id, ProposalState::Failed, Some("there was no answer".into())),
+                true => self.ending(
+                    id,
+                    ProposalState::Failed,
+                    Some("there was no answer".into()),
+                ),
                 false => self.ending(id, ProposalState::Expired, None),
             }
         }
     }
 
-    pub(crate) fn ending(&mut self, id: OperationId, state: ProposalState, reason: Option<Arc<str>>) {
-        self.proposals.turn(id, Phase::Ending(state, reason.clone()));
-        let Some(proposal) = self.proposals.get(id) else { return };
-        let record = Record::Ended { state, reason, answer: proposal.answer.clone() };
-        self.effects.push(Effect::Store { proposal: id, content: proposal.content.clone(), record });
+    pub(crate) fn ending(
+        &mut self,
+        id: OperationId,
+        state: ProposalState,
+        reason: Option<Arc<str>>,
+    ) {
+        self.proposals
+            .turn(id, Phase::Ending(state, reason.clone()));
+        let Some(proposal) = self.proposals.get(id) else {
+            return;
+        };
+        let record = Record::Ended {
+            state,
+            reason,
+            answer: proposal.answer.clone(),
+        };
+        self.effects.push(Effect::Store {
+            proposal: id,
+            content: proposal.content.clone(),
+            record,
+        });
     }
 
-    /// Ends a proposal, and reports its outcome to the callers that wait for it. The proposer's own requests run only if the end
-    /// is on disk: otherwise the proposal would be pending again after a restart, and could run too.
-    fn end(&mut self, id: OperationId, (state, reason): (ProposalState, Option<Arc<str>>), stored: bool) {
-        let Some(proposal) = self.proposals.get_mut(id) else { return };
+    /// Ends a proposal, and reports its outcome to the callers that wait for it. The proposer's own
+    /// requests run only if the end is on disk: otherwise the proposal would be pending again after
+    /// a restart, and could run too.
+    fn end(
+        &mut self,
+        id: OperationId,
+        (state, reason): (ProposalState, Option<Arc<str>>),
+        stored: bool,
+    ) {
+        let Some(proposal) = self.proposals.get_mut(id) else {
+            return;
+        };
         let (call, waiting) = (proposal.call.take(), std::mem::take(&mut proposal.waiting));
         let deferred = std::mem::take(&mut proposal.deferred);
         proposal.end_lost = !stored;
@@ -227,10 +333,14 @@ impl<H: Handles> Topic<H> {
 
     /// Withdraws a proposal whose proposer is gone, or whose held call. An approved one goes on.
     pub(crate) fn recall(&mut self, id: OperationId, reason: Arc<str>) {
-        let Some(proposal) = self.proposals.get_mut(id) else { return };
+        let Some(proposal) = self.proposals.get_mut(id) else {
+            return;
+        };
         match proposal.phase {
             Phase::Pending => {
-                let withdrawal = Decision::Withdraw { reason: Some(&reason) };
+                let withdrawal = Decision::Withdraw {
+                    reason: Some(&reason),
+                };
                 let ruling = Ruling::new(proposal.terms.by.clone(), withdrawal, None);
                 self.rule(id, ruling);
             }
@@ -239,13 +349,18 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Withdraws the proposals that a participant may no longer make: all, if it has no access to the topic.
+    /// Withdraws the proposals that a participant may no longer make: all, if it has no access to
+    /// the topic.
     pub(crate) fn recall_of(&mut self, by: &ParticipantId, capabilities: Option<&Capabilities>) {
         for id in self.proposals.of(by) {
-            let Some(proposal) = self.proposals.get(id) else { continue };
+            let Some(proposal) = self.proposals.get(id) else {
+                continue;
+            };
             let why = match capabilities {
                 None => "its proposer may not be here any more",
-                Some(own) if !self.may_still(own, proposal) => "its proposer may not propose it any more",
+                Some(own) if !self.may_still(own, proposal) => {
+                    "its proposer may not propose it any more"
+                }
                 Some(_) => continue,
             };
             self.recall(id, why.into());
@@ -254,12 +369,19 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a participant with these capabilities could still make the proposal.
     fn may_still(&self, capabilities: &Capabilities, proposal: &Proposal<H>) -> bool {
-        let (method, context) = (proposal.terms.method.as_str(), proposal.terms.context.as_deref());
+        let (method, context) = (
+            proposal.terms.method.as_str(),
+            proposal.terms.context.as_deref(),
+        );
         let by_envelope = KindRef::proposal(method, context)
             .is_ok_and(|kind| capabilities.admits(kind, &proposal.addressees()));
         let held = || {
-            let [server] = &*proposal.terms.to else { return None };
-            let ClientName::Public(public) = self.as_called(proposal, server) else { return None };
+            let [server] = &*proposal.terms.to else {
+                return None;
+            };
+            let ClientName::Public(public) = self.as_called(proposal, server) else {
+                return None;
+            };
             let kind = KindRef::proposal(method, Some(&public)).ok()?;
             Some(capabilities.admits(kind, &[server.as_str()]))
         };
@@ -268,16 +390,34 @@ impl<H: Handles> Topic<H> {
 
     /// Refuses a decision, and the calls that came with it.
     pub(crate) fn refuse_ruling(&mut self, proposal: OperationId, ruling: Ruling<H>, cause: Cause) {
-        let Ruling { by, handle, requested, .. } = ruling;
+        let Ruling {
+            by,
+            handle,
+            requested,
+            ..
+        } = ruling;
         let refusal = refusals::of_decision(cause);
-        let calls = requested.map(|requested| requested.calls).unwrap_or_default();
+        let calls = requested
+            .map(|requested| requested.calls)
+            .unwrap_or_default();
         let answered = !calls.is_empty();
         for (.., call) in calls {
             self.refuse(call, refusal.clone(), cause);
         }
         if let Some(ruling) = handle {
-            let content = self.proposals.known(proposal).map(|own| own.content.clone());
-            let refused = RefusedDecision { proposal, content, by, ruling, answered, refusal, cause };
+            let content = self
+                .proposals
+                .known(proposal)
+                .map(|own| own.content.clone());
+            let refused = RefusedDecision {
+                proposal,
+                content,
+                by,
+                ruling,
+                answered,
+                refusal,
+                cause,
+            };
             self.effects.push(Effect::RefuseDecision(refused));
         }
     }

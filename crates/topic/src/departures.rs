@@ -1,4 +1,5 @@
-//! Participants that have left lately: they may be away for a moment, as after a restart of theirs or of the gateway.
+//! Participants that have left lately: they may be away for a moment, as after a restart of theirs
+//! or of the gateway.
 
 use std::collections::HashMap;
 
@@ -6,7 +7,8 @@ use model::{Latest, ParticipantId};
 
 use crate::members::account;
 
-/// The most departures that the topic remembers. Beyond it the participant that has most loses its oldest; all guests count as one.
+/// The most departures that the topic remembers. Beyond it the participant that has most loses its
+/// oldest; all guests count as one.
 pub const DEPARTURES_MAX: usize = 4096;
 
 /// The times at which participants left.
@@ -23,7 +25,12 @@ pub(crate) struct Departures {
 impl Departures {
     /// None. Ids that begin with `guests` are those of guests.
     pub(crate) fn new(guests: &'static str) -> Self {
-        Self { began_ms: None, left_ms: HashMap::new(), order: Latest::default(), guests }
+        Self {
+            began_ms: None,
+            left_ms: HashMap::new(),
+            order: Latest::default(),
+            guests,
+        }
     }
 
     /// Notes the time of the topic's first step.
@@ -34,7 +41,11 @@ impl Departures {
     /// Notes that a participant has left.
     pub(crate) fn note(&mut self, participant: &ParticipantId, now_ms: u64) {
         self.left_ms.insert(participant.clone(), now_ms);
-        self.order.push(account(participant, self.guests), 1, (participant.clone(), now_ms));
+        self.order.push(
+            account(participant, self.guests),
+            1,
+            (participant.clone(), now_ms),
+        );
         for (oldest, left_ms) in self.order.shrink(DEPARTURES_MAX, usize::MAX) {
             // It may have left once more since.
             if self.left_ms.get(&oldest) == Some(&left_ms) {
@@ -48,10 +59,16 @@ impl Departures {
         self.left_ms.remove(participant);
     }
 
-    /// Whether a participant that is not there left within this time, or could have been there before the topic began.
+    /// Whether a participant that is not there left within this time, or could have been there
+    /// before the topic began.
     pub(crate) fn is_recent(&self, participant: &ParticipantId, now_ms: u64, away_ms: u64) -> bool {
         let is_recent = |at_ms: u64| now_ms.saturating_sub(at_ms) < away_ms;
-        self.began_ms.is_some_and(is_recent) || self.left_ms.get(participant).copied().is_some_and(is_recent)
+        self.began_ms.is_some_and(is_recent)
+            || self
+                .left_ms
+                .get(participant)
+                .copied()
+                .is_some_and(is_recent)
     }
 }
 
@@ -65,13 +82,19 @@ mod tests {
         let mut departures = Departures::new("");
         departures.begin(5);
         departures.begin(500);
-        assert!(departures.is_recent(&ann, 14, 10), "before the topic began it may have been there");
+        assert!(
+            departures.is_recent(&ann, 14, 10),
+            "before the topic began it may have been there"
+        );
         assert!(!departures.is_recent(&ann, 15, 10));
         departures.note(&ann, 20);
         assert!(departures.is_recent(&ann, 29, 10) && !departures.is_recent(&ann, 30, 10));
         assert!(!departures.is_recent(&bob, 29, 10));
         (0..=DEPARTURES_MAX as u64).for_each(|at_ms| departures.note(&cid, at_ms));
-        assert!(departures.is_recent(&ann, 29, 10), "it pushed out no other's");
+        assert!(
+            departures.is_recent(&ann, 29, 10),
+            "it pushed out no other's"
+        );
         assert_eq!(departures.left_ms.len(), 2);
         departures.forget(&ann);
         assert!(!departures.is_recent(&ann, 29, 10));

@@ -23,8 +23,8 @@ pub struct Effects<H: Handles> {
     pub refusal: Option<Box<Refusal>>,
     /// Effects for the room's queue, in this order and before the next step.
     pub room: SmallVec<[RoomEffect<H>; 1]>,
-    /// A paused call whose caller is back, and the request with which it came: from now on, before the next step, what belongs to
-    /// the call goes to that request.
+    /// A paused call whose caller is back, and the request with which it came: from now on, before
+    /// the next step, what belongs to the call goes to that request.
     pub returned: Option<(H::Call, H::Call)>,
     /// All other effects, in order.
     pub all: SmallVec<[Effect<H>; 2]>,
@@ -32,7 +32,13 @@ pub struct Effects<H: Handles> {
 
 impl<H: Handles> Default for Effects<H> {
     fn default() -> Self {
-        Self { verdict: None, refusal: None, room: SmallVec::new(), returned: None, all: SmallVec::new() }
+        Self {
+            verdict: None,
+            refusal: None,
+            room: SmallVec::new(),
+            returned: None,
+            all: SmallVec::new(),
+        }
     }
 }
 
@@ -43,7 +49,8 @@ impl<H: Handles> Effects<H> {
 
     /// Adds that a decision counts, if a participant made it.
     pub(crate) fn extend_ruled(&mut self, ruling: Option<H::Ruling>) {
-        self.all.extend(ruling.map(|ruling| Effect::Ruled { ruling }));
+        self.all
+            .extend(ruling.map(|ruling| Effect::Ruled { ruling }));
     }
 
     pub(crate) fn publish(&mut self, effect: RoomEffect<H>) {
@@ -86,8 +93,8 @@ pub enum Effect<H: Handles> {
         /// The refusal that the sender gets.
         refusal: Box<Refusal>,
     },
-    /// The gateway's session with a participant receives an envelope of it: a private answer, which is not published, or a
-    /// notification of a participant that serves.
+    /// The gateway's session with a participant receives an envelope of it: a private answer, which
+    /// is not published, or a notification of a participant that serves.
     Receive {
         /// The sender's link.
         link: LinkId,
@@ -117,13 +124,15 @@ pub enum Effect<H: Handles> {
         server: H::Server,
         /// The server's own name or URI; `None` if the caller spelled it so.
         own: Option<Arc<str>>,
-        /// The level from which on its caller wants log messages; `None` if it asks for none, or has set none.
+        /// The level from which on its caller wants log messages; `None` if it asks for none, or
+        /// has set none.
         logs: Option<LogLevel>,
         /// The approved proposal that the request carries out.
         proposal: Option<Box<ProposalView<H>>>,
     },
     /// A caller may only propose its request, so the request waits. The shell answers with
-    /// [`Event::Propose`](crate::Event::Propose) or [`Event::Unproposable`](crate::Event::Unproposable).
+    /// [`Event::Propose`](crate::Event::Propose) or
+    /// [`Event::Unproposable`](crate::Event::Unproposable).
     Hold {
         /// The request.
         call: H::Call,
@@ -134,14 +143,16 @@ pub enum Effect<H: Handles> {
         /// The server's own name or URI; `None` if the caller spelled it so.
         own: Option<Arc<str>>,
     },
-    /// The caller of a held call, or of an operation that waits for a proposal, is answered for now.
+    /// The caller of a held call, or of an operation that waits for a proposal, is answered for
+    /// now.
     Park {
         /// The request.
         call: H::Call,
         /// The proposal that it waits for.
         proposal: Box<ProposalView<H>>,
     },
-    /// The caller of an open call is answered for now with the questions about it, because its wire has none.
+    /// The caller of an open call is answered for now with the questions about it, because its wire
+    /// has none.
     Pause {
         /// The call.
         call: H::Call,
@@ -175,8 +186,8 @@ pub enum Effect<H: Handles> {
         /// The cause, for records.
         cause: Cause,
     },
-    /// A request is over and its caller waits for no answer: it cancelled the request or left, or its request fulfils a proposal
-    /// whose held call is carried out instead.
+    /// A request is over and its caller waits for no answer: it cancelled the request or left, or
+    /// its request fulfils a proposal whose held call is carried out instead.
     Drop {
         /// The request.
         call: H::Call,
@@ -224,10 +235,11 @@ pub enum Effect<H: Handles> {
         to: Receiver<H>,
         /// The notification.
         notice: H::Notice,
-        /// The resource's public URI, if the receiver knows it under another spelling than the server.
+        /// The resource's public URI, if the receiver knows it under another spelling than the
+        /// server.
         public: Option<Arc<str>>,
-        /// The resource or the task that the notification is about, under the spelling by which the caller
-        /// listens; it may be another resource than the server names.
+        /// The resource or the task that the notification is about, under the spelling by which the
+        /// caller listens; it may be another resource than the server names.
         about: Option<Arc<str>>,
     },
     /// The list that these callers see may have changed.
@@ -253,8 +265,8 @@ pub enum Effect<H: Handles> {
         /// The tasks' ids at the gateway's door.
         tasks: Vec<Arc<str>>,
     },
-    /// The journal writes this; the shell then sends [`Event::Written`](crate::Event::Written). Until then the change has no
-    /// effects.
+    /// The journal writes this; the shell then sends [`Event::Written`](crate::Event::Written).
+    /// Until then the change has no effects.
     Store {
         /// The proposal.
         proposal: OperationId,
@@ -268,7 +280,8 @@ pub enum Effect<H: Handles> {
         /// The proposal.
         proposal: Box<ProposalView<H>>,
     },
-    /// The topic did not accept a proposal, or the journal could not write it. The proposal does not exist.
+    /// The topic did not accept a proposal, or the journal could not write it. The proposal does
+    /// not exist.
     NotProposed {
         /// Its id.
         proposal: OperationId,
@@ -299,8 +312,9 @@ pub enum Effect<H: Handles> {
         /// The proposal.
         proposal: Box<ProposalView<H>>,
     },
-    /// A proposal runs now, once: in this step with a held call, else with [`Event::Execute`](crate::Event::Execute) at the
-    /// servers named here, else by a participant that answers in the room.
+    /// A proposal runs now, once: in this step with a held call, else with
+    /// [`Event::Execute`](crate::Event::Execute) at the servers named here, else by a participant
+    /// that answers in the room.
     Approved {
         /// The proposal.
         proposal: Box<ProposalView<H>>,
@@ -312,8 +326,8 @@ pub enum Effect<H: Handles> {
         /// The proposal.
         proposal: Box<ProposalView<H>>,
     },
-    /// A participant's answer in the room is the outcome of a proposal whose proposer it does not name: the gateway informs the
-    /// proposer.
+    /// A participant's answer in the room is the outcome of a proposal whose proposer it does not
+    /// name: the gateway informs the proposer.
     Relay {
         /// The answer.
         message: H::Message,

@@ -6,58 +6,62 @@ mod envelope;
 use std::sync::Arc;
 
 use model::{
-    Capabilities, Digest, LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome, ParticipantId,
-    Refusal,
+    Capabilities, Digest, LinkId, ListKind, LogLevel, Method, Narrowing, OperationId, Outcome,
+    ParticipantId, Refusal,
 };
 
 use crate::{Audience, Handles, Manifest, RingLimits, UpstreamNames};
 pub use caller::{Interest, Join, Joining, Logs, OperationRef, Parked, Request, Resume, Target};
 pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
 
-/// An event that a topic takes. An event of a link that is not in the topic has no effects, unless its docs say otherwise.
+/// An event that a topic takes. An event of a link that is not in the topic has no effects, unless
+/// its docs say otherwise.
 #[derive(Debug, strum::IntoStaticStr, strum::VariantNames)]
 pub enum Event<'a, H: Handles> {
     /// A caller's link joins; its participant joins with the first.
     Join(Join<'a, H>),
-    /// A link leaves; its participant leaves with the last. The operations that the link opened are cancelled.
+    /// A link leaves; its participant leaves with the last. The operations that the link opened are
+    /// cancelled.
     Leave {
         /// The link.
         link: LinkId,
     },
-    /// A participant loses its access to the topic: all its links end, and its pending proposals are withdrawn. It need not be in
-    /// the topic.
+    /// A participant loses its access to the topic: all its links end, and its pending proposals
+    /// are withdrawn. It need not be in the topic.
     Revoke {
         /// The participant.
         participant: &'a ParticipantId,
     },
-    /// A name has another bearer from now on: what the former one was sent and has proposed is none of the next one's. It need not be in
-    /// the topic.
+    /// A name has another bearer from now on: what the former one was sent and has proposed is none
+    /// of the next one's. It need not be in the topic.
     Disown {
         /// The name.
         participant: &'a ParticipantId,
     },
-    /// A participant's capabilities change. Open operations that they no longer admit end, and so do pending proposals that
-    /// the participant could no longer make. It need not be in the topic.
+    /// A participant's capabilities change. Open operations that they no longer admit end, and so
+    /// do pending proposals that the participant could no longer make. It need not be in the topic.
     Regrant {
         /// The participant.
         participant: &'a ParticipantId,
         /// Its new capabilities, whole.
         capabilities: Arc<Capabilities>,
     },
-    /// The access token of a link's caller is good for less than its participant may do, or for all of it again. It holds for
-    /// what the link requests from now on, and for its lists.
+    /// The access token of a link's caller is good for less than its participant may do, or for all
+    /// of it again. It holds for what the link requests from now on, and for its lists.
     Narrow {
         /// The link.
         link: LinkId,
         /// Part of the capabilities that the token is good for; `None` is everything.
         narrowing: Option<Narrowing>,
     },
-    /// The configuration of servers changes, whole. Views of servers that stay are kept; the others leave.
+    /// The configuration of servers changes, whole. Views of servers that stay are kept; the others
+    /// leave.
     Configure {
         /// All servers, in configuration order.
         upstreams: &'a [UpstreamNames],
     },
-    /// A configured server takes its seat. A participant that has the name is revoked, unless it serves under it.
+    /// A configured server takes its seat. A participant that has the name is revoked, unless it
+    /// serves under it.
     Serve {
         /// The server's link.
         link: LinkId,
@@ -65,11 +69,13 @@ pub enum Event<'a, H: Handles> {
         server: &'a ParticipantId,
         /// The server itself.
         handle: H::Server,
-        /// The server's rights: its configured capabilities judge its answers, notifications and questions.
+        /// The server's rights: its configured capabilities judge its answers, notifications and
+        /// questions.
         capabilities: Arc<Capabilities>,
     },
-    /// A configured server runs or does not run: the others see it join and leave. It keeps its seat, its lists and its open
-    /// operations. A participant that serves joins and leaves by itself.
+    /// A configured server runs or does not run: the others see it join and leave. It keeps its
+    /// seat, its lists and its open operations. A participant that serves joins and leaves by
+    /// itself.
     Available {
         /// The server.
         server: &'a ParticipantId,
@@ -92,8 +98,8 @@ pub enum Event<'a, H: Handles> {
         /// Whether its lists still count; else the shared ones count again.
         keeps_lists: bool,
     },
-    /// A server lists its tools, prompts, resources and templates. A list for one link attaches that link. The gateway's own
-    /// participant has shared lists only.
+    /// A server lists its tools, prompts, resources and templates. A list for one link attaches
+    /// that link. The gateway's own participant has shared lists only.
     Listed {
         /// The server.
         server: &'a ParticipantId,
@@ -101,17 +107,17 @@ pub enum Event<'a, H: Handles> {
         scope: ListScope,
         /// All its lists, whole.
         manifest: Manifest,
-        /// The lists that the server announced as changed: callers that see such a list are notified even if nothing in it
-        /// differs.
+        /// The lists that the server announced as changed: callers that see such a list are
+        /// notified even if nothing in it differs.
         changed: &'a [ListKind],
     },
     /// A caller requests something. The call is refused if its link is not in the topic.
     Request(Request<'a, H>),
-    /// A caller comes back for an operation that was answered for now. The topic admits it like any request, and refuses it as
-    /// unknown if the proposal or paused call is not the caller's.
+    /// A caller comes back for an operation that was answered for now. The topic admits it like any
+    /// request, and refuses it as unknown if the proposal or paused call is not the caller's.
     Resume(Resume<H>),
-    /// The gateway's own participant holds an operation that it serves until a proposal is over. The topic refuses it as unknown
-    /// if the proposal is not the caller's.
+    /// The gateway's own participant holds an operation that it serves until a proposal is over.
+    /// The topic refuses it as unknown if the proposal is not the caller's.
     Wait {
         /// The operation.
         operation: OperationId,
@@ -122,7 +128,8 @@ pub enum Event<'a, H: Handles> {
     },
     /// A link sends an envelope to the room.
     Say(Say<'a, H>),
-    /// The gateway publishes a message that follows from a decision of the topic, in a participant's name.
+    /// The gateway publishes a message that follows from a decision of the topic, in a
+    /// participant's name.
     Announce {
         /// The message.
         message: H::Message,
@@ -131,7 +138,8 @@ pub enum Event<'a, H: Handles> {
         /// Its audience.
         audience: Audience,
     },
-    /// The gateway's own name carries out an approved proposal at a server: once, and exactly the proposed request.
+    /// The gateway's own name carries out an approved proposal at a server: once, and exactly the
+    /// proposed request.
     Execute {
         /// The proposal.
         proposal: OperationId,
@@ -164,15 +172,17 @@ pub enum Event<'a, H: Handles> {
     },
     /// A proposal of before a restart is there again.
     Restore(Restore<'a, H>),
-    /// Proposals are over: digests of their envelopes' ids, each with the time until which a request that names it is refused,
-    /// whether or not the topic still keeps the proposal. Sent after each [`Effect::Concluded`](crate::Effect::Concluded), and
-    /// for all proposals of before a restart.
+    /// Proposals are over: digests of their envelopes' ids, each with the time until which a
+    /// request that names it is refused, whether or not the topic still keeps the proposal. Sent
+    /// after each [`Effect::Concluded`](crate::Effect::Concluded), and for all proposals of before
+    /// a restart.
     Closed {
         /// The digests, in the order of their times.
         closed: Vec<(u64, u128)>,
     },
-    /// A participant decides about a proposal. Any participant that could make the request may approve or reject it, except its
-    /// proposer; only its proposer may withdraw it. The first decision counts.
+    /// A participant decides about a proposal. Any participant that could make the request may
+    /// approve or reject it, except its proposer; only its proposer may withdraw it. The first
+    /// decision counts.
     Decide {
         /// The proposal.
         proposal: OperationId,
@@ -187,8 +197,8 @@ pub enum Event<'a, H: Handles> {
         /// The shell's part of the decision.
         ruling: H::Ruling,
     },
-    /// A pending proposal that had no definition of its tool has one now: its server lists the tool for the first time. Reviewers are
-    /// shown it from now on, and decide about it.
+    /// A pending proposal that had no definition of its tool has one now: its server lists the tool
+    /// for the first time. Reviewers are shown it from now on, and decide about it.
     Describe {
         /// The proposal.
         proposal: OperationId,
@@ -199,8 +209,8 @@ pub enum Event<'a, H: Handles> {
         /// The bytes of this content.
         bytes: usize,
     },
-    /// The journal has written the latest [`Effect::Store`](crate::Effect::Store) of this proposal, or cannot write it. Then the
-    /// topic undoes an opening or a decision; an end holds.
+    /// The journal has written the latest [`Effect::Store`](crate::Effect::Store) of this proposal,
+    /// or cannot write it. Then the topic undoes an opening or a decision; an end holds.
     Written {
         /// The proposal.
         proposal: OperationId,
@@ -210,12 +220,13 @@ pub enum Event<'a, H: Handles> {
     /// Time passes: pending proposals and paused calls expire, held calls are answered for now. See
     /// [`Topic::next_deadline_ms`](crate::Topic::next_deadline_ms).
     Tick,
-    /// The gateway is about to stop: callers of held calls are answered for now, and their proposals last.
+    /// The gateway is about to stop: callers of held calls are answered for now, and their
+    /// proposals last.
     Stop,
     /// A server asks its current caller something: sampling, elicitation, roots.
     Ask(Ask<'a, H>),
-    /// A request or question that was delivered to this link has ended there. A late end, a second one and another link's are
-    /// ignored.
+    /// A request or question that was delivered to this link has ended there. A late end, a second
+    /// one and another link's are ignored.
     Answer {
         /// The answering link.
         link: LinkId,
@@ -263,7 +274,8 @@ pub enum ListScope {
 pub enum About {
     /// An open call at the asking server; its caller is asked.
     Call(OperationId),
-    /// The session that this link has of its own at the asking server (see [`Event::Attach`](crate::Event::Attach)).
+    /// The session that this link has of its own at the asking server (see
+    /// [`Event::Attach`](crate::Event::Attach)).
     Session(LinkId),
 }
 
@@ -291,7 +303,8 @@ pub enum Subject<'a> {
     Call(OperationId),
     /// A session of one link's own.
     Session(LinkId),
-    /// A resource, under the server's own URI; on the session of one link's own, or on a shared one.
+    /// A resource, under the server's own URI; on the session of one link's own, or on a shared
+    /// one.
     Resource {
         /// The URI.
         own: &'a str,

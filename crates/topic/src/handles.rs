@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-/// Types of the values that a shell hands to a topic in events and gets back in effects. A topic clones and drops handles and
-/// compares tags; it never looks inside, but asks for the bytes of
+/// Types of the values that a shell hands to a topic in events and gets back in effects. A topic
+/// clones and drops handles and compares tags; it never looks inside, but asks for the bytes of
 /// what it keeps. In the simulation they are numbers.
 pub trait Handles: Clone + Debug + 'static {
     /// A caller's connection or session.
@@ -14,7 +14,8 @@ pub trait Handles: Clone + Debug + 'static {
     type Call: Clone + Debug;
     /// A server's question and the way back.
     type Question: Clone + Debug;
-    /// The name that a peer gave its request or question, such as a JSON-RPC id. Compared, never read.
+    /// The name that a peer gave its request or question, such as a JSON-RPC id. Compared, never
+    /// read.
     type Tag: Clone + Eq + Debug;
     /// An answer's payload.
     type Answer: Clone + Debug;
@@ -24,10 +25,12 @@ pub trait Handles: Clone + Debug + 'static {
     type Message: Clone + Debug;
     /// A proposal in full, as reviewers see it.
     type Content: Clone + Debug;
-    /// The shell's part of a decision: edited params, and the caller that waits until the decision is on disk.
+    /// The shell's part of a decision: edited params, and the caller that waits until the decision
+    /// is on disk.
     type Ruling: Clone + Debug;
 
-    /// Whether two contents are the same request of one participant to the same addressees, however it is spelled.
+    /// Whether two contents are the same request of one participant to the same addressees, however
+    /// it is spelled.
     fn is_same_request(one: &Self::Content, other: &Self::Content) -> bool;
 
     /// The bytes that a proposal that is over keeps of its decision and its answer.

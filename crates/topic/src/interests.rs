@@ -1,4 +1,5 @@
-//! Notifications that the callers of a topic want: subscriptions to resources, watched tasks, changed lists.
+//! Notifications that the callers of a topic want: subscriptions to resources, watched tasks,
+//! changed lists.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -42,8 +43,8 @@ impl Interests {
         new
     }
 
-    /// Removes subscriptions of one link to a server's resource: its own, or those of a listen request. True if the link has
-    /// none to it any more.
+    /// Removes subscriptions of one link to a server's resource: its own, or those of a listen
+    /// request. True if the link has none to it any more.
     pub(crate) fn unsubscribe(
         &mut self,
         server: &ParticipantId,
@@ -51,8 +52,12 @@ impl Interests {
         link: LinkId,
         listen: Option<OperationId>,
     ) -> bool {
-        let Some(of_server) = self.resources.get_mut(server) else { return false };
-        let Some(subscribers) = of_server.get_mut(own) else { return false };
+        let Some(of_server) = self.resources.get_mut(server) else {
+            return false;
+        };
+        let Some(subscribers) = of_server.get_mut(own) else {
+            return false;
+        };
         let before = subscribers.len();
         subscribers.retain(|one| one.link != link || one.listen != listen);
         let removed = subscribers.len() < before;
@@ -68,12 +73,17 @@ impl Interests {
 
     /// Whether a link itself is subscribed to a server's resource.
     pub(crate) fn is_subscribed(&self, server: &ParticipantId, own: &str, link: LinkId) -> bool {
-        self.subscribers(server, own).iter().any(|one| one.link == link && one.listen.is_none())
+        self.subscribers(server, own)
+            .iter()
+            .any(|one| one.link == link && one.listen.is_none())
     }
 
     /// The subscribers of a server's resource.
     pub(crate) fn subscribers(&self, server: &ParticipantId, own: &str) -> &[Subscriber] {
-        self.resources.get(server).and_then(|of_server| of_server.get(own)).map_or(&[], Vec::as_slice)
+        self.resources
+            .get(server)
+            .and_then(|of_server| of_server.get(own))
+            .map_or(&[], Vec::as_slice)
     }
 
     /// Drops all subscriptions at a server that has left.
@@ -91,7 +101,9 @@ impl Interests {
 
     /// Removes it. True if no listen request of its link names the task any more.
     pub(crate) fn unwatch(&mut self, task: &str, link: LinkId, listen: OperationId) -> bool {
-        let Some(watchers) = self.tasks.get_mut(task) else { return false };
+        let Some(watchers) = self.tasks.get_mut(task) else {
+            return false;
+        };
         watchers.retain(|one| *one != (link, listen));
         let last = watchers.iter().all(|(other, _)| *other != link);
         if watchers.is_empty() {
@@ -128,7 +140,10 @@ mod tests {
         assert!(!interests.unsubscribe(&one, &own, LinkId(1), None));
         assert!(!interests.is_subscribed(&one, &own, LinkId(1)));
         assert!(interests.unsubscribe(&one, &own, LinkId(1), Some(OperationId(5))));
-        assert!(!interests.unsubscribe(&one, &own, LinkId(1), None), "it had none");
+        assert!(
+            !interests.unsubscribe(&one, &own, LinkId(1), None),
+            "it had none"
+        );
         assert!(interests.unsubscribe(&one, &own, LinkId(2), None));
         assert!(interests.resources.is_empty());
     }

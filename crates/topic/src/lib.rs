@@ -1,17 +1,22 @@
-//! The decisions of a topic: membership, admission, routing, audiences, proposals, and the end of every request.
+//! The decisions of a topic: membership, admission, routing, audiences, proposals, and the end of
+//! every request.
 //!
-//! A topic keeps the only state of its members, open and parked operations, questions, proposals and subscriptions; no other
-//! crate has a copy. [`Topic::step`] is a pure function of the topic's state, the time and one [`Event`]; its result are
-//! [`Effects`]. It uses no clock, randomness, input, output or async: time and ids are arguments, and links, servers, calls and
-//! payloads are opaque [`Handles`].
+//! A topic keeps the only state of its members, open and parked operations, questions, proposals
+//! and subscriptions; no other crate has a copy. [`Topic::step`] is a pure function of the topic's
+//! state, the time and one [`Event`]; its result are [`Effects`]. It uses no clock, randomness,
+//! input, output or async: time and ids are arguments, and links, servers, calls and payloads are
+//! opaque [`Handles`].
 //!
-//! - [`Event`], [`Effect`], [`RoomEffect`], [`Verdict`]: the whole inventory of events and their effects.
-//! - [`Audience`], [`model::DeliveryMode`], [`Replay`]: the listeners of a room's messages, present and late.
+//! - [`Event`], [`Effect`], [`RoomEffect`], [`Verdict`]: the whole inventory of events and their
+//!   effects.
+//! - [`Audience`], [`model::DeliveryMode`], [`Replay`]: the listeners of a room's messages, present
+//!   and late.
 //! - [`TopicConfig`], [`Limits`]: the configuration of a topic.
 //! - [`Manifest`], [`Listing`]: the lists of servers, and a caller's part of them.
 //! - [`ProposalView`]: a proposal as participants may see it.
 //! - [`BuiltinTool`]: the gateway's own tools, and the callers that may use them.
-//! - [`public_name`], [`public_uri`], [`check_prefixes`]: names as pure functions of the configuration.
+//! - [`public_name`], [`public_uri`], [`check_prefixes`]: names as pure functions of the
+//!   configuration.
 
 mod admission;
 mod asks;
@@ -54,15 +59,18 @@ mod view;
 pub use admission::BuiltinTool;
 pub use audience::{Audience, Listener, Reach};
 pub use catalog::{Route, UpstreamIndex};
-pub use config::{AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames};
+pub use config::{
+    AUTHORIZE, GATHER_MS, Limits, PAUSE_MS, TopicConfig, UPSTREAMS_MAX, UpstreamNames,
+};
 pub use departures::DEPARTURES_MAX;
 pub use effect::{
-    Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView, Receiver, Record,
-    RefusedDecision, RoomEffect, Rule, Verdict,
+    Cause, DECIDERS_SHOWN_MAX, Effect, Effects, Ended, Ignored, Mirrored, ProposalView, Receiver,
+    Record, RefusedDecision, RoomEffect, Rule, Verdict,
 };
 pub use event::{
-    About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope, Logs,
-    OperationRef, Parked, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef, Terms,
+    About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,
+    Logs, OperationRef, Parked, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef,
+    Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
@@ -70,7 +78,8 @@ pub use interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX};
 pub use lists::{ListSnapshot, Listing};
 pub use members::APPS_PER_LINK_MAX;
 pub use names::{
-    NAME_CHARS_MAX, PREFIX_CHARS_MAX, REWRITTEN, may_be_narrow, narrow_name, public_name, public_uri,
+    NAME_CHARS_MAX, PREFIX_CHARS_MAX, REWRITTEN, may_be_narrow, narrow_name, public_name,
+    public_uri,
 };
 pub use pausing::{MISSED_BYTES_MAX, MISSED_NOTICES_MAX};
 pub use prefixes::{PrefixError, check_prefixes};

@@ -4,7 +4,8 @@ use std::{collections::HashMap as Map, sync::Arc};
 
 use foldhash::{HashMap, HashMapExt};
 use model::{
-    Capabilities, DeliveryMode, LinkId, LogLevel, Narrowing, OperationId, ParticipantId, RateLimit, Scopes,
+    Capabilities, DeliveryMode, LinkId, LogLevel, Narrowing, OperationId, ParticipantId, RateLimit,
+    Scopes,
 };
 
 use crate::{
@@ -23,10 +24,11 @@ pub(crate) struct Seat(usize);
 #[derive(Debug)]
 pub(crate) struct Member<H: Handles> {
     pub(crate) id: ParticipantId,
-    /// The server: it sends its lists, answers requests and asks questions. A caller has none: it opens requests and answers
-    /// questions.
+    /// The server: it sends its lists, answers requests and asks questions. A caller has none: it
+    /// opens requests and answers questions.
     pub(crate) server: Option<H::Server>,
-    /// The server side of a participant that serves: a seat beside its own, which other participants do not see.
+    /// The server side of a participant that serves: a seat beside its own, which other
+    /// participants do not see.
     pub(crate) hidden: bool,
     /// A server that does not run, which other participants do not see either.
     pub(crate) away: bool,
@@ -44,14 +46,31 @@ pub(crate) struct Member<H: Handles> {
 
 impl<H: Handles> Member<H> {
     /// One without links.
-    pub(crate) fn new(id: ParticipantId, server: Option<H::Server>, capabilities: Arc<Capabilities>) -> Self {
+    pub(crate) fn new(
+        id: ParticipantId,
+        server: Option<H::Server>,
+        capabilities: Arc<Capabilities>,
+    ) -> Self {
         let (hidden, away, bucket, links, listener, open, guest) = <_>::default();
-        Self { id, server, hidden, away, capabilities, bucket, links, listener, open, guest }
+        Self {
+            id,
+            server,
+            hidden,
+            away,
+            capabilities,
+            bucket,
+            links,
+            listener,
+            open,
+            guest,
+        }
     }
 
     /// Takes one token, if there is one.
     pub(crate) fn take_token(&mut self, now_ms: u64) -> Result<(), Refused> {
-        self.bucket.as_mut().map_or(Ok(()), |bucket| bucket.take(now_ms).map_err(refusals::too_soon))
+        self.bucket.as_mut().map_or(Ok(()), |bucket| {
+            bucket.take(now_ms).map_err(refusals::too_soon)
+        })
     }
 
     /// Sets another limit; the same one leaves the bucket as it is.
@@ -73,7 +92,10 @@ impl<H: Handles> Member<H> {
 
     /// The participant as others see it.
     pub(crate) fn person(&self) -> Person {
-        Person { id: self.id.clone(), capabilities: Arc::clone(&self.capabilities) }
+        Person {
+            id: self.id.clone(),
+            capabilities: Arc::clone(&self.capabilities),
+        }
     }
 }
 
@@ -97,8 +119,8 @@ pub(crate) struct Link<H: Handles> {
     pub(crate) notified: bool,
     /// Whether its caller is asked by answers for now.
     pub(crate) pauses: bool,
-    /// Capabilities of the member as far as the caller's access token is good for them; `None` without
-    /// narrowing.
+    /// Capabilities of the member as far as the caller's access token is good for them; `None`
+    /// without narrowing.
     pub(crate) narrowed: Option<Box<Narrowed>>,
 }
 
@@ -143,23 +165,43 @@ impl<H: Handles> Link<H> {
     pub(crate) fn new(seat: Seat, handle: Option<H::Link>) -> Self {
         let (place, open, own, listener, level) = <_>::default();
         let (promotes, notified, pauses, narrowed) = <_>::default();
-        Self { seat, place, handle, open, own, listener, level, promotes, notified, pauses, narrowed }
+        Self {
+            seat,
+            place,
+            handle,
+            open,
+            own,
+            listener,
+            level,
+            promotes,
+            notified,
+            pauses,
+            narrowed,
+        }
     }
 
-    /// Capabilities of the link's caller: the member's, as far as its access token is good for them.
+    /// Capabilities of the link's caller: the member's, as far as its access token is good for
+    /// them.
     pub(crate) fn granted<'m>(&'m self, member: &'m Member<H>) -> &'m Arc<Capabilities> {
-        self.narrowed.as_ref().map_or(&member.capabilities, |narrowed| &narrowed.granted)
+        self.narrowed
+            .as_ref()
+            .map_or(&member.capabilities, |narrowed| &narrowed.granted)
     }
 
-    /// Capabilities of the link's caller under an access token of this narrowing, which need not be the
-    /// latest.
+    /// Capabilities of the link's caller under an access token of this narrowing, which need not be
+    /// the latest.
     pub(crate) fn granted_with(
         &self,
         member: &Member<H>,
         narrowing: Option<&Narrowing>,
     ) -> Arc<Capabilities> {
-        let Some(narrowing) = narrowing else { return Arc::clone(&member.capabilities) };
-        let latest = self.narrowed.as_ref().filter(|latest| latest.narrowing == *narrowing);
+        let Some(narrowing) = narrowing else {
+            return Arc::clone(&member.capabilities);
+        };
+        let latest = self
+            .narrowed
+            .as_ref()
+            .filter(|latest| latest.narrowing == *narrowing);
         latest.map_or_else(
             || Arc::new(member.capabilities.within(&narrowing.to)),
             |latest| Arc::clone(&latest.granted),
@@ -183,7 +225,9 @@ impl<H: Handles> Link<H> {
     }
 
     pub(crate) fn is_attached(&self, index: UpstreamIndex) -> bool {
-        self.own.as_ref().is_some_and(|own| own.attached.contains(&index))
+        self.own
+            .as_ref()
+            .is_some_and(|own| own.attached.contains(&index))
     }
 
     /// Enters that it has a session of its own at a server.
@@ -198,13 +242,18 @@ impl<H: Handles> Link<H> {
     }
 
     fn watches(&self) -> bool {
-        self.listener.is_some_and(|listener| listener.mode == DeliveryMode::All)
+        self.listener
+            .is_some_and(|listener| listener.mode == DeliveryMode::All)
     }
 }
 
 /// The account of a participant: its own, or the one of all guests.
 pub(crate) fn account<'a>(id: &'a ParticipantId, guests: &'a str) -> &'a str {
-    if is_guest(id, guests) { guests } else { id.as_str() }
+    if is_guest(id, guests) {
+        guests
+    } else {
+        id.as_str()
+    }
 }
 
 /// Whether an id begins as those of guests do.
@@ -226,9 +275,11 @@ pub(crate) struct Members<H: Handles> {
     links: HashMap<LinkId, Link<H>>,
     /// The number of links that get every message.
     watchers: usize,
-    /// Buckets of participants that left before the bucket was full: rejoining does not reset a limit.
+    /// Buckets of participants that left before the bucket was full: rejoining does not reset a
+    /// limit.
     worn: Map<ParticipantId, Bucket>,
-    /// The number of these buckets at which the full ones are forgotten: twice as many as remained the last time.
+    /// The number of these buckets at which the full ones are forgotten: twice as many as remained
+    /// the last time.
     worn_max: usize,
     /// All members that others see.
     roster: Roster,
@@ -265,9 +316,14 @@ impl<H: Handles> Members<H> {
         self.guests_links
     }
 
-    /// The number of operations that are open on the account of a member: of all guests together, if it is one.
+    /// The number of operations that are open on the account of a member: of all guests together,
+    /// if it is one.
     pub(crate) fn open_on_account(&self, member: &Member<H>) -> usize {
-        if member.guest { self.guests_open } else { member.open }
+        if member.guest {
+            self.guests_open
+        } else {
+            member.open
+        }
     }
 
     /// The bucket of a newcomer: the one that it left with, or a full one.
@@ -277,7 +333,10 @@ impl<H: Handles> Members<H> {
             self.worn_max = WORN_MIN.max(self.worn.len() * 2);
         }
         let fresh = Bucket::new(rate, now_ms);
-        self.worn.remove(id).filter(|worn| worn.limit() == fresh.limit()).unwrap_or(fresh)
+        self.worn
+            .remove(id)
+            .filter(|worn| worn.limit() == fresh.limit())
+            .unwrap_or(fresh)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -298,7 +357,9 @@ impl<H: Handles> Members<H> {
 
     /// The seat under which a server serves: its own, or the hidden one beside it.
     pub(crate) fn server(&self, id: &ParticipantId) -> Option<Seat> {
-        let own = self.seat(id).filter(|seat| self.get(*seat).is_some_and(|member| !member.is_caller()));
+        let own = self
+            .seat(id)
+            .filter(|seat| self.get(*seat).is_some_and(|member| !member.is_caller()));
         own.or_else(|| self.hidden.get(id).copied())
     }
 
@@ -306,7 +367,8 @@ impl<H: Handles> Members<H> {
         self.seats.get(seat.0)?.as_ref()
     }
 
-    /// Mutable access, for all but what the roster depends on: see [`Members::set_capabilities`] and [`Members::set_away`].
+    /// Mutable access, for all but what the roster depends on: see [`Members::set_capabilities`]
+    /// and [`Members::set_away`].
     pub(crate) fn get_mut(&mut self, seat: Seat) -> Option<&mut Member<H>> {
         self.seats.get_mut(seat.0)?.as_mut()
     }
@@ -328,7 +390,10 @@ impl<H: Handles> Members<H> {
 
     /// Narrows what the caller of a link may do, or lets it do what its member may.
     pub(crate) fn narrow(&mut self, link: LinkId, narrowing: Option<Narrowing>) {
-        let Some(capabilities) = self.of_link(link).map(|member| Arc::clone(&member.capabilities)) else {
+        let Some(capabilities) = self
+            .of_link(link)
+            .map(|member| Arc::clone(&member.capabilities))
+        else {
             return;
         };
         let narrowed = narrowing.map(|narrowing| {
@@ -349,7 +414,11 @@ impl<H: Handles> Members<H> {
 
     /// Takes a member into the roster as others see it now, or out of it.
     fn show(&mut self, seat: Seat) {
-        let Some(member) = self.seats.get(seat.0).and_then(Option::as_ref).filter(|member| !member.hidden)
+        let Some(member) = self
+            .seats
+            .get(seat.0)
+            .and_then(Option::as_ref)
+            .filter(|member| !member.hidden)
         else {
             return;
         };
@@ -385,7 +454,9 @@ impl<H: Handles> Members<H> {
 
     /// Enters an operation as open on a link.
     pub(crate) fn begin(&mut self, link: LinkId, operation: OperationId) {
-        let Some(own) = self.links.get_mut(&link) else { return };
+        let Some(own) = self.links.get_mut(&link) else {
+            return;
+        };
         own.open.push(operation);
         let seat = own.seat;
         if let Some(member) = self.get_mut(seat) {
@@ -397,7 +468,9 @@ impl<H: Handles> Members<H> {
 
     /// Removes an operation from its link.
     pub(crate) fn finish(&mut self, link: LinkId, operation: OperationId) {
-        let Some(own) = self.links.get_mut(&link) else { return };
+        let Some(own) = self.links.get_mut(&link) else {
+            return;
+        };
         let (seat, gone) = (own.seat, own.forget(operation));
         if let Some(member) = self.get_mut(seat).filter(|_| gone) {
             member.open = member.open.saturating_sub(1);
@@ -421,9 +494,12 @@ impl<H: Handles> Members<H> {
         self.iter().filter(|member| member.is_caller())
     }
 
-    /// Sessions, lists and interests of the links that have any, unordered: no effect may depend on the order.
+    /// Sessions, lists and interests of the links that have any, unordered: no effect may depend on
+    /// the order.
     pub(crate) fn owns_mut(&mut self) -> impl Iterator<Item = &mut LinkHoldings> {
-        self.links.values_mut().filter_map(|link| link.own.as_deref_mut())
+        self.links
+            .values_mut()
+            .filter_map(|link| link.own.as_deref_mut())
     }
 
     /// Gives a newcomer a seat.
@@ -446,7 +522,10 @@ impl<H: Handles> Members<H> {
     pub(crate) fn free(&mut self, seat: Seat) -> Option<Member<H>> {
         let mut member = self.seats.get_mut(seat.0)?.take()?;
         self.seats_of(member.hidden).remove(&member.id);
-        let worn = member.bucket.take().map(|bucket| (member.id.clone(), bucket));
+        let worn = member
+            .bucket
+            .take()
+            .map(|bucket| (member.id.clone(), bucket));
         self.worn.extend(worn);
         self.free.push(seat);
         if !member.hidden {
@@ -456,7 +535,11 @@ impl<H: Handles> Members<H> {
     }
 
     fn seats_of(&mut self, hidden: bool) -> &mut Map<ParticipantId, Seat> {
-        if hidden { &mut self.hidden } else { &mut self.by_id }
+        if hidden {
+            &mut self.hidden
+        } else {
+            &mut self.by_id
+        }
     }
 
     /// Adds a link to a seated member.
@@ -478,9 +561,14 @@ impl<H: Handles> Members<H> {
     pub(crate) fn disconnect(&mut self, link: LinkId) -> Option<Link<H>> {
         let gone = self.links.remove(&link)?;
         self.watchers -= usize::from(gone.watches());
-        let Some(member) = self.get_mut(gone.seat) else { return Some(gone) };
+        let Some(member) = self.get_mut(gone.seat) else {
+            return Some(gone);
+        };
         member.open = member.open.saturating_sub(gone.open.len());
-        let (guest, guests) = (usize::from(member.guest), if member.guest { gone.open.len() } else { 0 });
+        let (guest, guests) = (
+            usize::from(member.guest),
+            if member.guest { gone.open.len() } else { 0 },
+        );
         if member.listener == Some(link) {
             member.listener = None;
         }

@@ -17,15 +17,32 @@ use crate::{
 
 impl<H: Handles> Topic<H> {
     pub(crate) fn join(&mut self, join: Join<'_, H>) {
-        let Join { link, handle, participant, capabilities, rate, joining } = join;
-        let Joining { listener, since, promotes, notified, pauses } = joining;
+        let Join {
+            link,
+            handle,
+            participant,
+            capabilities,
+            rate,
+            joining,
+        } = join;
+        let Joining {
+            listener,
+            since,
+            promotes,
+            notified,
+            pauses,
+        } = joining;
         if self.members.link(link).is_some() {
             return;
         }
         let replaced = listener.and(self.listener(participant));
         // Links have numbers in the order of acceptance, and may join in another order.
         let is_late = replaced.is_some_and(|there| there > link);
-        let may = if is_late { Err(Cause::Replaced) } else { self.may_join(participant, replaced) };
+        let may = if is_late {
+            Err(Cause::Replaced)
+        } else {
+            self.may_join(participant, replaced)
+        };
         if let Err(cause) = may {
             let refusal = refusals::plain(cause);
             return self.effects.push(Effect::NotJoined { handle, refusal });
@@ -76,17 +93,32 @@ impl<H: Handles> Topic<H> {
         self.members.sit(Member { bucket, ..member })
     }
 
-    /// Enters a listener, which gets its welcome with the replay. The announcement of its own presence follows.
+    /// Enters a listener, which gets its welcome with the replay. The announcement of its own
+    /// presence follows.
     fn enter(&mut self, link: LinkId, since: Option<Cursor>) {
         let roster = self.members.roster();
-        let Some((own, member)) = self.members.linked(link) else { return };
-        let (Some(listener), Some(handle)) = (own.listener, own.handle.clone()) else { return };
+        let Some((own, member)) = self.members.linked(link) else {
+            return;
+        };
+        let (Some(listener), Some(handle)) = (own.listener, own.handle.clone()) else {
+            return;
+        };
         let history = self.ring.kept().history;
         let id = member.id.as_str();
-        let replay = (history > 0)
-            .then(|| self.ring.since(id, since, history, |audience| audience.includes(link, id, listener)));
+        let replay = (history > 0).then(|| {
+            self.ring.since(id, since, history, |audience| {
+                audience.includes(link, id, listener)
+            })
+        });
         let person = member.person();
-        self.effects.publish(RoomEffect::Enter { link, handle, person, listener, roster, replay });
+        self.effects.publish(RoomEffect::Enter {
+            link,
+            handle,
+            person,
+            listener,
+            roster,
+            replay,
+        });
     }
 
     fn may_join(&self, participant: &ParticipantId, replaced: Option<LinkId>) -> Result<(), Cause> {
@@ -99,7 +131,8 @@ impl<H: Handles> Topic<H> {
         match member {
             Some(member) if !member.is_caller() => Err(Cause::Taken),
             Some(member)
-                if replaced.is_none() && member.links.len() >= self.limits.links_per_participant_max =>
+                if replaced.is_none()
+                    && member.links.len() >= self.limits.links_per_participant_max =>
             {
                 Err(Cause::Limit)
             }
@@ -108,17 +141,22 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Seats a configured server: beside its participant's own seat, if that joins and leaves by itself. A server that already
-    /// has its seat gets another handle and other capabilities.
+    /// Seats a configured server: beside its participant's own seat, if that joins and leaves by
+    /// itself. A server that already has its seat gets another handle and other capabilities.
     pub(crate) fn serve(
         &mut self,
         (link, server): (LinkId, &ParticipantId),
         handle: H::Server,
         capabilities: Arc<Capabilities>,
     ) {
-        let Some(index) = self.catalog.index(server) else { return };
+        let Some(index) = self.catalog.index(server) else {
+            return;
+        };
         if let Some(seat) = self.members.server(server) {
-            let differs = self.members.get(seat).is_some_and(|member| member.capabilities != capabilities);
+            let differs = self
+                .members
+                .get(seat)
+                .is_some_and(|member| member.capabilities != capabilities);
             if let Some(member) = self.members.get_mut(seat) {
                 member.server = Some(handle);
             }
@@ -136,7 +174,10 @@ impl<H: Handles> Topic<H> {
             // A participant had the name before the server was configured.
             self.revoke(server);
         }
-        let member = Member { hidden, ..Member::new(server.clone(), Some(handle), capabilities) };
+        let member = Member {
+            hidden,
+            ..Member::new(server.clone(), Some(handle), capabilities)
+        };
         let person = member.person();
         let seat = self.members.sit(member);
         self.members.connect(link, Link::new(seat, None));
@@ -148,8 +189,16 @@ impl<H: Handles> Topic<H> {
 
     /// Takes that a server runs, or does not. Its seat stays.
     pub(crate) fn available(&mut self, server: &ParticipantId, runs: bool) {
-        let Some(seat) = self.catalog.index(server).and_then(|index| self.seat_at(index)) else { return };
-        let Some(member) = self.members.get(seat).filter(|member| !member.hidden) else { return };
+        let Some(seat) = self
+            .catalog
+            .index(server)
+            .and_then(|index| self.seat_at(index))
+        else {
+            return;
+        };
+        let Some(member) = self.members.get(seat).filter(|member| !member.hidden) else {
+            return;
+        };
         if member.away != runs {
             return;
         }
@@ -175,7 +224,10 @@ impl<H: Handles> Topic<H> {
     }
 
     pub(crate) fn leave(&mut self, link: LinkId) {
-        let caller = self.members.of_link(link).filter(|member| member.is_caller());
+        let caller = self
+            .members
+            .of_link(link)
+            .filter(|member| member.is_caller());
         if let Some(participant) = caller.map(|member| member.id.clone()) {
             self.close_link(link, None);
             self.fail_asked(&participant);
@@ -184,7 +236,9 @@ impl<H: Handles> Topic<H> {
 
     /// Ends a link, and with the last its participant's presence.
     fn close_link(&mut self, link: LinkId, why: Option<Ended>) {
-        let Some(own) = self.members.link(link) else { return };
+        let Some(own) = self.members.link(link) else {
+            return;
+        };
         // The last messages of the link come before its end; no effect names it afterwards.
         if own.listener.is_some() {
             self.effects.publish(RoomEffect::Exit { link, why });
@@ -195,7 +249,9 @@ impl<H: Handles> Topic<H> {
         for id in self.open_of(link) {
             self.mirror_end(id, Outcome::Cancelled, None);
         }
-        let Some(mut gone) = self.members.disconnect(link) else { return };
+        let Some(mut gone) = self.members.disconnect(link) else {
+            return;
+        };
         for id in self.operations.in_order(&gone.open) {
             self.end_open(id, None);
         }
@@ -207,17 +263,27 @@ impl<H: Handles> Topic<H> {
         if let Some(handle) = gone.handle {
             self.effects.push(Effect::Closed { handle, why });
         }
-        if self.members.get(gone.seat).is_some_and(|member| member.links.is_empty()) {
+        if self
+            .members
+            .get(gone.seat)
+            .is_some_and(|member| member.links.is_empty())
+        {
             self.unseat(gone.seat);
         }
     }
 
-    /// Has the calls of approved proposals go on without the link on which they were approved, as after an approval over the API: the
-    /// approval holds, and the proposer waits for the outcome.
+    /// Has the calls of approved proposals go on without the link on which they were approved, as
+    /// after an approval over the API: the approval holds, and the proposer waits for the outcome.
     fn outlive(&mut self, link: LinkId) {
-        let Some(own) = self.gateway_seat().and_then(|seat| self.server_link(seat)) else { return };
+        let Some(own) = self.gateway_seat().and_then(|seat| self.server_link(seat)) else {
+            return;
+        };
         for id in self.open_of(link) {
-            let Some(open) = self.operations.get_mut(id).filter(|open| open.is_approved_in_room()) else {
+            let Some(open) = self
+                .operations
+                .get_mut(id)
+                .filter(|open| open.is_approved_in_room())
+            else {
                 continue;
             };
             // The name is one of the link's: no client cancels it by that any more.
@@ -228,7 +294,10 @@ impl<H: Handles> Topic<H> {
     }
 
     pub(crate) fn revoke(&mut self, participant: &ParticipantId) {
-        let own = self.members.of_id(participant).filter(|member| member.is_caller());
+        let own = self
+            .members
+            .of_id(participant)
+            .filter(|member| member.is_caller());
         let mut links = own.map(|member| member.links.clone()).unwrap_or_default();
         // They are unordered, and the order of effects must follow from the state alone.
         links.sort_unstable();
@@ -240,15 +309,23 @@ impl<H: Handles> Topic<H> {
         self.recall_of(participant, None);
     }
 
-    /// Removes a server that is no longer configured. Of a participant that served, only its server side leaves.
+    /// Removes a server that is no longer configured. Of a participant that served, only its server
+    /// side leaves.
     pub(crate) fn dismiss(&mut self, server: &ParticipantId) {
-        let member = self.members.server(server).and_then(|seat| self.members.get(seat));
-        for link in member.map(|member| member.links.clone()).unwrap_or_default() {
+        let member = self
+            .members
+            .server(server)
+            .and_then(|seat| self.members.get(seat));
+        for link in member
+            .map(|member| member.links.clone())
+            .unwrap_or_default()
+        {
             self.close_link(link, None);
         }
     }
 
-    /// Ends an operation whose link or server is gone: refuses a question, and refuses a call for this cause, or cancels it.
+    /// Ends an operation whose link or server is gone: refuses a question, and refuses a call for
+    /// this cause, or cancels it.
     fn end_open(&mut self, id: OperationId, cause: Option<Cause>) {
         match (self.operations.get(id).map(|open| open.state), cause) {
             (None, _) => {}
@@ -258,9 +335,12 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Removes a participant without links. The names of a server go with it, and its open operations end.
+    /// Removes a participant without links. The names of a server go with it, and its open
+    /// operations end.
     fn unseat(&mut self, seat: Seat) {
-        let Some(member) = self.members.get(seat) else { return };
+        let Some(member) = self.members.get(seat) else {
+            return;
+        };
         let (id, is_caller, seen) = (member.id.clone(), member.is_caller(), member.is_seen());
         if !is_caller {
             if let Some(index) = self.catalog.index(&id) {
@@ -289,17 +369,20 @@ impl<H: Handles> Topic<H> {
         newest: Option<LinkId>,
     ) {
         let seat = self.members.seat(participant);
-        let Some((seat, member)) = seat.and_then(|seat| Some((seat, self.members.get(seat)?))) else {
+        let Some((seat, member)) = seat.and_then(|seat| Some((seat, self.members.get(seat)?)))
+        else {
             // The participant is absent, but may have proposals.
             return self.recall_of(participant, Some(&capabilities));
         };
         if Arc::ptr_eq(&member.capabilities, &capabilities) || member.capabilities == capabilities {
             return;
         }
-        let (is_caller, mut links, listener) = (member.is_caller(), member.links.clone(), member.listener);
+        let (is_caller, mut links, listener) =
+            (member.is_caller(), member.links.clone(), member.listener);
         links.sort_unstable();
         let before = self.seen_by(&links);
-        self.members.set_capabilities(seat, Arc::clone(&capabilities));
+        self.members
+            .set_capabilities(seat, Arc::clone(&capabilities));
         if is_caller {
             self.withdraw_calls(&links);
         } else {
@@ -310,15 +393,20 @@ impl<H: Handles> Topic<H> {
         if let Some(link) = listener.filter(|_| listener != newest) {
             let roster = self.members.roster();
             if let Some(member) = self.members.get(seat) {
-                self.effects.publish(RoomEffect::Renew { link, person: member.person(), roster });
+                self.effects.publish(RoomEffect::Renew {
+                    link,
+                    person: member.person(),
+                    roster,
+                });
             }
         }
         self.announce_changed(seat);
         self.notify_changes(before, &[]);
     }
 
-    /// Narrows what the caller of a link may do. Its open calls go on: they were admitted with another token. Nor do its lists change:
-    /// each request is answered by its own token, and clients with several tokens on one link would make each other list for ever.
+    /// Narrows what the caller of a link may do. Its open calls go on: they were admitted with
+    /// another token. Nor do its lists change: each request is answered by its own token, and
+    /// clients with several tokens on one link would make each other list for ever.
     pub(crate) fn narrow(&mut self, link: LinkId, narrowing: Option<Narrowing>) {
         self.members.narrow(link, narrowing);
     }
@@ -335,20 +423,27 @@ impl<H: Handles> Topic<H> {
     }
 
     fn is_withdrawn_call(&self, link: LinkId, id: OperationId) -> bool {
-        let (Some(member), Some(open)) = (self.members.of_link(link), self.operations.get(id)) else {
+        let (Some(member), Some(open)) = (self.members.of_link(link), self.operations.get(id))
+        else {
             return false;
         };
-        let server = self.members.get(open.server).map(|server| server.id.as_str());
-        let (granted, method, context) =
-            (&member.capabilities, open.method.as_str(), open.context.as_deref());
+        let server = self
+            .members
+            .get(open.server)
+            .map(|server| server.id.as_str());
+        let (granted, method, context) = (
+            &member.capabilities,
+            open.method.as_str(),
+            open.context.as_deref(),
+        );
         let admitted = |at: &str| open.is_admitted(granted, at);
         server.is_some_and(|at| match open.state {
-            State::Delivered { proposal: None } | State::Paused { proposal: None } | State::Kept => {
-                !admitted(at)
-            }
+            State::Delivered { proposal: None }
+            | State::Paused { proposal: None }
+            | State::Kept => !admitted(at),
             State::Held { .. } => !admitted(at) && !proposes(granted, method, context, at),
-            // A call of an approved proposal runs on the approver's authority, and the approval holds. The others are about the
-            // caller's own proposals, or are a server's.
+            // A call of an approved proposal runs on the approver's authority, and the approval
+            // holds. The others are about the caller's own proposals, or are a server's.
             State::Delivered { proposal: Some(_) }
             | State::Paused { proposal: Some(_) }
             | State::Parked { .. }

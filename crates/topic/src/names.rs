@@ -10,8 +10,9 @@ pub const NAME_CHARS_MAX: usize = 64;
 pub const PREFIX_CHARS_MAX: usize = 48;
 /// The beginning of a rewritten URI; the server's id, `/` and its own URI follow.
 pub const REWRITTEN: &str = "portmoot:";
-/// The schemes by which clients know what a resource is, so that rewritten URIs keep them: apps and skills. Between the scheme and
-/// the rest of the server's URI come [`KEPT_AUTHORITY`], the server's id and `/`.
+/// The schemes by which clients know what a resource is, so that rewritten URIs keep them: apps and
+/// skills. Between the scheme and the rest of the server's URI come [`KEPT_AUTHORITY`], the
+/// server's id and `/`.
 pub const KEPT_SCHEMES: [&str; 2] = [APP_SCHEME, "skill://"];
 /// The scheme of the resources of apps (MCP Apps).
 pub(crate) const APP_SCHEME: &str = "ui://";
@@ -21,14 +22,15 @@ pub const KEPT_AUTHORITY: &str = "portmoot/";
 /// Hexadecimal digits of the hash at the end of a shortened name.
 const HASH_CHARS: usize = 8;
 
-/// The public name of a server's tool or prompt: `<prefix>_<own>`. With an empty prefix it is the own name, and so it is if that
-/// begins with the prefix and `_` already.
+/// The public name of a server's tool or prompt: `<prefix>_<own>`. With an empty prefix it is the
+/// own name, and so it is if that begins with the prefix and `_` already.
 ///
-/// Longer than [`NAME_CHARS_MAX`] characters, it keeps its beginning and ends with `_` and a hash of the whole. Names under an
-/// empty prefix are never touched.
+/// Longer than [`NAME_CHARS_MAX`] characters, it keeps its beginning and ends with `_` and a hash
+/// of the whole. Names under an empty prefix are never touched.
 ///
-/// All names under a prefix begin with it and `_`, so that no server can take another's. Two names of one server can be equal in
-/// public: the one that has the prefix itself counts ([`Quarantine::Twice`](crate::Quarantine::Twice)).
+/// All names under a prefix begin with it and `_`, so that no server can take another's. Two names
+/// of one server can be equal in public: the one that has the prefix itself counts
+/// ([`Quarantine::Twice`](crate::Quarantine::Twice)).
 pub fn public_name(prefix: &str, own: &str) -> String {
     if prefix.is_empty() {
         return own.to_owned();
@@ -37,11 +39,15 @@ pub fn public_name(prefix: &str, own: &str) -> String {
     if whole.chars().count() <= NAME_CHARS_MAX {
         return whole;
     }
-    let kept: String = whole.chars().take(NAME_CHARS_MAX - HASH_CHARS - 1).collect();
+    let kept: String = whole
+        .chars()
+        .take(NAME_CHARS_MAX - HASH_CHARS - 1)
+        .collect();
     hashed(&kept, &whole)
 }
 
-/// A public name for clients that accept letters, digits, `_` and `-` only: other characters become `_`, and a hash of the whole follows.
+/// A public name for clients that accept letters, digits, `_` and `-` only: other characters become
+/// `_`, and a hash of the whole follows.
 /// `None` for a name that has no others.
 #[must_use]
 pub fn narrow_name(public: &str) -> Option<String> {
@@ -72,7 +78,11 @@ fn hashed(kept: &str, whole: &str) -> String {
 
 /// An own name with its prefix before it is shortened: the prefix is not repeated.
 pub(crate) fn whole_name<'a>(prefix: &str, own: &'a str) -> Cow<'a, str> {
-    if prefix.is_empty() || lies_under(prefix, own) { own.into() } else { format!("{prefix}_{own}").into() }
+    if prefix.is_empty() || lies_under(prefix, own) {
+        own.into()
+    } else {
+        format!("{prefix}_{own}").into()
+    }
 }
 
 /// The public spelling of a URI (or template) that another server owns as well.
@@ -84,10 +94,13 @@ pub fn public_uri(upstream: &ParticipantId, own: &str) -> String {
 }
 
 fn kept_scheme(uri: &str) -> Option<(&'static str, &str)> {
-    KEPT_SCHEMES.into_iter().find_map(|scheme| Some((scheme, uri.strip_prefix(scheme)?)))
+    KEPT_SCHEMES
+        .into_iter()
+        .find_map(|scheme| Some((scheme, uri.strip_prefix(scheme)?)))
 }
 
-/// Rest of a rewritten URI, from the server's id on, and the scheme that belongs to what follows that id.
+/// Rest of a rewritten URI, from the server's id on, and the scheme that belongs to what follows
+/// that id.
 pub(crate) fn behind_rewriting(uri: &str) -> Option<(&'static str, &str)> {
     match kept_scheme(uri) {
         Some((scheme, rest)) => Some((scheme, rest.strip_prefix(KEPT_AUTHORITY)?)),
@@ -95,8 +108,8 @@ pub(crate) fn behind_rewriting(uri: &str) -> Option<(&'static str, &str)> {
     }
 }
 
-/// FNV-1a, 64 bits. It distinguishes the long names of one server. It need not resist attacks, because two names of one server
-/// can only take each other's place.
+/// FNV-1a, 64 bits. It distinguishes the long names of one server. It need not resist attacks,
+/// because two names of one server can only take each other's place.
 fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -105,7 +118,10 @@ fn fnv1a(text: &str) -> u64 {
 
 /// Whether a public name lies in the space of this (non-empty) prefix.
 pub(crate) fn lies_under(prefix: &str, name: &str) -> bool {
-    !prefix.is_empty() && name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('_'))
+    !prefix.is_empty()
+        && name
+            .strip_prefix(prefix)
+            .is_some_and(|rest| rest.starts_with('_'))
 }
 
 #[cfg(test)]

@@ -16,7 +16,8 @@ use crate::{
 };
 
 impl<H: Handles> Topic<H> {
-    /// Passes a server's notification to its callers. The topic drops notifications that belong to no caller.
+    /// Passes a server's notification to its callers. The topic drops notifications that belong to
+    /// no caller.
     pub(crate) fn notice(
         &mut self,
         server: &ParticipantId,
@@ -24,20 +25,34 @@ impl<H: Handles> Topic<H> {
         level: Option<LogLevel>,
         notice: H::Notice,
     ) {
-        let Some(seat) = self.members.server(server) else { return };
+        let Some(seat) = self.members.server(server) else {
+            return;
+        };
         match subject {
             Subject::Call(call) => self.notify_caller(seat, About::Call(call), level, notice),
             Subject::Session(link) => self.notify_caller(seat, About::Session(link), level, notice),
-            Subject::Resource { own, session } => self.notify_subscribers(server, own, session, &notice),
+            Subject::Resource { own, session } => {
+                self.notify_subscribers(server, own, session, &notice)
+            }
             Subject::Task(task) => self.notify_holder(server, task, &notice),
         }
     }
 
-    /// Notifies a caller of its call, or on its link if it takes such notifications. A log message must have the level that the
-    /// caller wants.
-    fn notify_caller(&mut self, server: Seat, about: About, level: Option<LogLevel>, notice: H::Notice) {
-        let Some((link, call)) = self.concerned_by(server, about) else { return };
-        let Some(own) = self.members.link(link) else { return };
+    /// Notifies a caller of its call, or on its link if it takes such notifications. A log message
+    /// must have the level that the caller wants.
+    fn notify_caller(
+        &mut self,
+        server: Seat,
+        about: About,
+        level: Option<LogLevel>,
+        notice: H::Notice,
+    ) {
+        let Some((link, call)) = self.concerned_by(server, about) else {
+            return;
+        };
+        let Some(own) = self.members.link(link) else {
+            return;
+        };
         let logs = call
             .and_then(|call| self.operations.get(call))
             .map(|open| (open.logs, open.log_level(own.level)));
@@ -46,10 +61,20 @@ impl<H: Handles> Topic<H> {
             (Logs::OfLink | Logs::From(_), from) => from.is_none_or(|from| level >= from),
         });
         let takes = wants && (call.is_some() || own.notified);
-        let Some(to) = self.receiver(link, call).filter(|_| takes) else { return };
-        match call.and_then(|call| self.operations.get_mut(call)).filter(|open| open.state.is_paused()) {
+        let Some(to) = self.receiver(link, call).filter(|_| takes) else {
+            return;
+        };
+        match call
+            .and_then(|call| self.operations.get_mut(call))
+            .filter(|open| open.state.is_paused())
+        {
             Some(open) => pausing::miss(open, notice),
-            None => self.effects.push(Effect::Notify { to, notice, public: None, about: None }),
+            None => self.effects.push(Effect::Notify {
+                to,
+                notice,
+                public: None,
+                about: None,
+            }),
         }
     }
 
@@ -61,47 +86,85 @@ impl<H: Handles> Topic<H> {
         notice: &H::Notice,
     ) {
         for subscriber in self.interests.subscribers(server, own) {
-            let Subscriber { link, listen, public } = subscriber;
+            let Subscriber {
+                link,
+                listen,
+                public,
+            } = subscriber;
             if session.is_some_and(|session| session != *link) {
                 continue;
             }
-            // A participant that may no longer subscribe there gets no updates, whatever its spelling names by now. The token of the
-            // latest request on the link need not be the one by which this was admitted.
+            // A participant that may no longer subscribe there gets no updates, whatever its
+            // spelling names by now. The token of the latest request on the link need not be the
+            // one by which this was admitted.
             let may = |(_, by): (&Link<H>, &Member<H>)| {
-                admits(&by.capabilities, "resources/subscribe", Some(public), server.as_str())
+                admits(
+                    &by.capabilities,
+                    "resources/subscribe",
+                    Some(public),
+                    server.as_str(),
+                )
             };
             if !self.members.linked(*link).is_some_and(may) {
                 continue;
             }
-            let Some(to) = self.receiver(*link, *listen) else { continue };
+            let Some(to) = self.receiver(*link, *listen) else {
+                continue;
+            };
             let spelled = (**public != *own).then(|| Arc::clone(public));
             let about = Some(Arc::clone(public));
-            self.effects.push(Effect::Notify { to, notice: notice.clone(), public: spelled, about });
+            self.effects.push(Effect::Notify {
+                to,
+                notice: notice.clone(),
+                public: spelled,
+                about,
+            });
         }
     }
 
-    /// Notifies the caller of a task: on its listen requests that name the task, and on the link that asked about it last.
+    /// Notifies the caller of a task: on its listen requests that name the task, and on the link
+    /// that asked about it last.
     fn notify_holder(&mut self, server: &ParticipantId, task: TaskRef<'_>, notice: &H::Notice) {
-        let TaskRef { holder, tool, held, public, link } = task;
+        let TaskRef {
+            holder,
+            tool,
+            held,
+            public,
+            link,
+        } = task;
         if !self.may_call(holder, server, tool, held) {
             return;
         }
         let theirs = |link: LinkId| self.participant(link) == Some(holder);
-        let listens = self.interests.watchers(public).iter().filter(|(link, _)| theirs(*link));
+        let listens = self
+            .interests
+            .watchers(public)
+            .iter()
+            .filter(|(link, _)| theirs(*link));
         let listens = listens.map(|(link, listen)| (*link, Some(*listen)));
-        let last =
-            link.filter(|link| theirs(*link) && self.members.link(*link).is_some_and(|own| own.notified));
+        let last = link.filter(|link| {
+            theirs(*link) && self.members.link(*link).is_some_and(|own| own.notified)
+        });
         let ways = listens.chain(last.map(|link| (link, None)));
-        let receivers: Vec<_> = ways.filter_map(|(link, listen)| self.receiver(link, listen)).collect();
+        let receivers: Vec<_> = ways
+            .filter_map(|(link, listen)| self.receiver(link, listen))
+            .collect();
         for to in receivers {
             let about = Some(Arc::from(public));
-            self.effects.push(Effect::Notify { to, notice: notice.clone(), public: None, about });
+            self.effects.push(Effect::Notify {
+                to,
+                notice: notice.clone(),
+                public: None,
+                about,
+            });
         }
     }
 
     /// Applies the change that an admitted request makes to its link's notifications.
     pub(crate) fn take_interest(&mut self, id: OperationId, interest: Interest) {
-        let Some(open) = self.operations.get(id) else { return };
+        let Some(open) = self.operations.get(id) else {
+            return;
+        };
         let link = open.link;
         match interest {
             Interest::None => {}
@@ -122,7 +185,9 @@ impl<H: Handles> Topic<H> {
 
     /// Whether this interest is within the limits of its link.
     pub(crate) fn has_room_for(&self, link: LinkId, interest: &Interest) -> bool {
-        let Some(own) = self.members.link(link).and_then(|own| own.own.as_ref()) else { return true };
+        let Some(own) = self.members.link(link).and_then(|own| own.own.as_ref()) else {
+            return true;
+        };
         match interest {
             Interest::None | Interest::Level(_) | Interest::Unsubscribe => true,
             Interest::Subscribe => own.subscriptions.len() < SUBSCRIPTIONS_MAX,
@@ -138,16 +203,34 @@ impl<H: Handles> Topic<H> {
     }
 
     fn subscribe(&mut self, id: OperationId) {
-        let Some((server, own)) = self.aimed_at(id) else { return };
-        let Some(open) = self.operations.get(id) else { return };
-        let (link, public) = (open.link, open.context.clone().unwrap_or_else(|| Arc::clone(&own)));
-        // A link that is already subscribed to the resource keeps its subscription if the server refuses.
+        let Some((server, own)) = self.aimed_at(id) else {
+            return;
+        };
+        let Some(open) = self.operations.get(id) else {
+            return;
+        };
+        let (link, public) = (
+            open.link,
+            open.context.clone().unwrap_or_else(|| Arc::clone(&own)),
+        );
+        // A link that is already subscribed to the resource keeps its subscription if the server
+        // refuses.
         if self.interests.is_subscribed(&server, &own, link) {
             return;
         }
-        self.interests.subscribe(&server, &own, Subscriber { link, listen: None, public });
+        self.interests.subscribe(
+            &server,
+            &own,
+            Subscriber {
+                link,
+                listen: None,
+                public,
+            },
+        );
         if let Some(link) = self.members.link_mut(link) {
-            link.own_mut().subscriptions.push((server.clone(), Arc::clone(&own)));
+            link.own_mut()
+                .subscriptions
+                .push((server.clone(), Arc::clone(&own)));
         }
         if let Some(open) = self.operations.get_mut(id) {
             open.rare.get_or_insert_default().subscribes = Some((server, own));
@@ -158,7 +241,9 @@ impl<H: Handles> Topic<H> {
     fn unsubscribe(&mut self, server: &ParticipantId, own: &str, link: LinkId) {
         self.interests.unsubscribe(server, own, link, None);
         if let Some(link) = self.members.link_mut(link) {
-            link.own_mut().subscriptions.retain(|(at, uri)| at != server || **uri != *own);
+            link.own_mut()
+                .subscriptions
+                .retain(|(at, uri)| at != server || **uri != *own);
         }
     }
 
@@ -171,13 +256,22 @@ impl<H: Handles> Topic<H> {
     }
 
     fn listen(&mut self, id: OperationId, link: LinkId, mut filter: ListenFilter) {
-        // A caller gets no updates of resources to which it may not subscribe, and does not learn whether they exist.
-        filter.resources.retain(|uri| self.admits(link, "resources/subscribe", Some(Target::Uri(uri))));
+        // A caller gets no updates of resources to which it may not subscribe, and does not learn
+        // whether they exist.
+        filter
+            .resources
+            .retain(|uri| self.admits(link, "resources/subscribe", Some(Target::Uri(uri))));
         let mut at = Vec::new();
         for public in &filter.resources {
-            let Some(route) = self.lookup(link, Target::Uri(public)) else { continue };
+            let Some(route) = self.lookup(link, Target::Uri(public)) else {
+                continue;
+            };
             let (server, own): (_, Arc<str>) = (route.upstream.clone(), (&*route.own).into());
-            let subscriber = Subscriber { link, listen: Some(id), public: Arc::clone(public) };
+            let subscriber = Subscriber {
+                link,
+                listen: Some(id),
+                public: Arc::clone(public),
+            };
             self.interests.subscribe(&server, &own, subscriber);
             at.push((server, own));
         }
@@ -194,24 +288,48 @@ impl<H: Handles> Topic<H> {
 
     /// The part of a listen request's filter that its caller may use.
     pub fn listening(&self, operation: OperationId) -> Option<&ListenFilter> {
-        Some(&self.operations.get(operation)?.rare.as_ref()?.listens.as_ref()?.filter)
+        Some(
+            &self
+                .operations
+                .get(operation)?
+                .rare
+                .as_ref()?
+                .listens
+                .as_ref()?
+                .filter,
+        )
     }
 
     /// Ends the interests of a request that is over.
-    pub(crate) fn lose_interest(&mut self, id: OperationId, link: LinkId, rare: Rare<H>, outcome: Outcome) {
+    pub(crate) fn lose_interest(
+        &mut self,
+        id: OperationId,
+        link: LinkId,
+        rare: Rare<H>,
+        outcome: Outcome,
+    ) {
         if let Some((server, own)) = rare.subscribes.filter(|_| outcome != Outcome::Ok) {
             self.unsubscribe(&server, &own, link);
         }
-        let Some(Listening { filter, at }) = rare.listens else { return };
+        let Some(Listening { filter, at }) = rare.listens else {
+            return;
+        };
         let handle = self.handle(link);
         for (server, own) in at {
             let last = self.interests.unsubscribe(&server, &own, link, Some(id));
             if let (true, Some(handle), Some(at)) = (last, &handle, self.server(&server)) {
-                self.effects.push(Effect::Unsubscribe { handle: handle.clone(), server: at.handle, own });
+                self.effects.push(Effect::Unsubscribe {
+                    handle: handle.clone(),
+                    server: at.handle,
+                    own,
+                });
             }
         }
-        let tasks: Vec<Arc<str>> =
-            filter.tasks.into_iter().filter(|task| self.interests.unwatch(task, link, id)).collect();
+        let tasks: Vec<Arc<str>> = filter
+            .tasks
+            .into_iter()
+            .filter(|task| self.interests.unwatch(task, link, id))
+            .collect();
         if let (false, Some(handle)) = (tasks.is_empty(), handle) {
             self.effects.push(Effect::Unwatch { handle, tasks });
         }

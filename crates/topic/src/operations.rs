@@ -15,16 +15,23 @@ use crate::{
 /// The state of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// A server has the call. It carries out the approved proposal on the approver's authority, if there is one.
+    /// A server has the call. It carries out the approved proposal on the approver's authority, if
+    /// there is one.
     Delivered { proposal: Option<OperationId> },
-    /// A call that waits for the decision about its proposal; no server has it yet, and its caller waits.
+    /// A call that waits for the decision about its proposal; no server has it yet, and its caller
+    /// waits.
     Held { proposal: Option<OperationId> },
-    /// A held call whose caller was answered for now: it is no longer among its link's open operations.
+    /// A held call whose caller was answered for now: it is no longer among its link's open
+    /// operations.
     Parked { proposal: OperationId },
-    /// The gateway's own participant has it and waits for a proposal to end. Cancelling it withdraws the proposal if it is a
-    /// resumption of the caller's own.
-    Waiting { proposal: OperationId, withdraws: bool },
-    /// A server has the call and asked its caller, which was answered for now with the questions and comes back with the answers.
+    /// The gateway's own participant has it and waits for a proposal to end. Cancelling it
+    /// withdraws the proposal if it is a resumption of the caller's own.
+    Waiting {
+        proposal: OperationId,
+        withdraws: bool,
+    },
+    /// A server has the call and asked its caller, which was answered for now with the questions
+    /// and comes back with the answers.
     Paused { proposal: Option<OperationId> },
     /// A paused call that its server has answered; the answer waits for the caller.
     Kept,
@@ -38,12 +45,14 @@ impl State {
         matches!(self, Self::Delivered { .. } | Self::Paused { .. })
     }
 
-    /// Whether a server has the call and may answer: also a call that the gateway's own participant holds.
+    /// Whether a server has the call and may answer: also a call that the gateway's own participant
+    /// holds.
     pub(crate) fn is_served(self) -> bool {
         self.is_at_server() || matches!(self, Self::Waiting { .. })
     }
 
-    /// Whether its caller was answered for now and has not come back, so that it is no longer open at a link.
+    /// Whether its caller was answered for now and has not come back, so that it is no longer open
+    /// at a link.
     pub(crate) fn is_parked(self) -> bool {
         matches!(self, Self::Parked { .. })
     }
@@ -85,7 +94,8 @@ impl<H: Handles> Handle<H> {
 /// State that few operations have.
 #[derive(Debug)]
 pub(crate) struct Rare<H: Handles> {
-    /// A subscription that is undone unless the server answers with a result: server and its own URI.
+    /// A subscription that is undone unless the server answers with a result: server and its own
+    /// URI.
     pub(crate) subscribes: Option<(ParticipantId, Arc<str>)>,
     /// The filter of a listen request.
     pub(crate) listens: Option<Listening>,
@@ -97,7 +107,12 @@ pub(crate) struct Rare<H: Handles> {
 
 impl<H: Handles> Default for Rare<H> {
     fn default() -> Self {
-        Self { subscribes: None, listens: None, kept: None, missed: VecDeque::new() }
+        Self {
+            subscribes: None,
+            listens: None,
+            kept: None,
+            missed: VecDeque::new(),
+        }
     }
 }
 
@@ -120,7 +135,8 @@ pub(crate) struct Operation<H: Handles> {
     /// The server: it has the call, or asks.
     pub(crate) server: Seat,
     pub(crate) method: Method,
-    /// The public name or URI, as capabilities judge it: a name is the server's own behind the prefix.
+    /// The public name or URI, as capabilities judge it: a name is the server's own behind the
+    /// prefix.
     pub(crate) context: Option<Arc<str>>,
     /// The server's own name or URI, if it differs.
     pub(crate) own: Option<Arc<str>>,
@@ -134,7 +150,8 @@ pub(crate) struct Operation<H: Handles> {
     pub(crate) rounds: u32,
     /// Whether watchers have seen it.
     pub(crate) mirrored: bool,
-    /// Whether its caller was answered for now, so that no notification or question reaches the caller through it.
+    /// Whether its caller was answered for now, so that no notification or question reaches the
+    /// caller through it.
     pub(crate) answered: bool,
     /// Whether its caller is asked by answers for now.
     pub(crate) pauses: bool,
@@ -148,7 +165,13 @@ pub(crate) struct Operation<H: Handles> {
 
 impl<H: Handles> Operation<H> {
     /// One that names nothing.
-    pub(crate) fn new(state: State, link: LinkId, server: Seat, method: Method, handle: Handle<H>) -> Self {
+    pub(crate) fn new(
+        state: State,
+        link: LinkId,
+        server: Seat,
+        method: Method,
+        handle: Handle<H>,
+    ) -> Self {
         let (order, context, own, tag, until_ms, asks, rounds) = <_>::default();
         let (mirrored, answered, pauses, in_room, logs, rare) = <_>::default();
         Self {
@@ -173,10 +196,16 @@ impl<H: Handles> Operation<H> {
         }
     }
 
-    /// Whether capabilities admit it at its server: a request in the room by its kind alone, like the envelope that asked for it.
+    /// Whether capabilities admit it at its server: a request in the room by its kind alone, like
+    /// the envelope that asked for it.
     pub(crate) fn is_admitted(&self, capabilities: &Capabilities, server: &str) -> bool {
         let admitted = if self.in_room { admits_kind } else { admits };
-        admitted(capabilities, self.method.as_str(), self.context.as_deref(), server)
+        admitted(
+            capabilities,
+            self.method.as_str(),
+            self.context.as_deref(),
+            server,
+        )
     }
 
     /// Whether it carries out a proposal that an envelope approved.
@@ -215,7 +244,11 @@ pub(crate) struct Operations<H: Handles> {
 
 impl<H: Handles> Default for Operations<H> {
     fn default() -> Self {
-        Self { open: HashMap::new(), opened: 0, parked: 0 }
+        Self {
+            open: HashMap::new(),
+            opened: 0,
+            parked: 0,
+        }
     }
 }
 
@@ -250,7 +283,9 @@ impl<H: Handles> Operations<H> {
 
     /// Changes the state of one.
     pub(crate) fn turn(&mut self, id: OperationId, state: State) {
-        let Some(operation) = self.open.get_mut(&id) else { return };
+        let Some(operation) = self.open.get_mut(&id) else {
+            return;
+        };
         self.parked += usize::from(state.is_parked());
         self.parked -= usize::from(operation.state.is_parked());
         operation.answered |= state.is_parked() || state.is_paused();
@@ -266,7 +301,11 @@ impl<H: Handles> Operations<H> {
     /// The operations for which `fits` holds, in the order of opening.
     pub(crate) fn which(&self, fits: impl Fn(&Operation<H>) -> bool) -> Vec<OperationId> {
         let found = self.open.iter().filter(|(_, operation)| fits(operation));
-        sorted(found.map(|(id, operation)| (operation.order, *id)).collect())
+        sorted(
+            found
+                .map(|(id, operation)| (operation.order, *id))
+                .collect(),
+        )
     }
 
     /// These, in the order of opening.
@@ -274,7 +313,11 @@ impl<H: Handles> Operations<H> {
         if let [only] = ids {
             return vec![*only];
         }
-        sorted(ids.iter().filter_map(|id| Some((self.open.get(id)?.order, *id))).collect())
+        sorted(
+            ids.iter()
+                .filter_map(|id| Some((self.open.get(id)?.order, *id)))
+                .collect(),
+        )
     }
 }
 

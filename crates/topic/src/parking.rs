@@ -1,8 +1,10 @@
-//! Held, parked and resumed operations: those that wait for a proposal. `pausing.rs` has those that wait for answers.
+//! Held, parked and resumed operations: those that wait for a proposal. `pausing.rs` has those that
+//! wait for answers.
 //!
-//! A held call waits for the decision about its proposal. When its caller has been answered for now it is *parked*: it is no
-//! longer open at any link, and its caller comes back with [`Event::Resume`](crate::Event::Resume), which the topic admits like
-//! any request. An operation of a built-in tool waits in the same way.
+//! A held call waits for the decision about its proposal. When its caller has been answered for now
+//! it is *parked*: it is no longer open at any link, and its caller comes back with
+//! [`Event::Resume`](crate::Event::Resume), which the topic admits like any request. An operation
+//! of a built-in tool waits in the same way.
 
 use std::sync::Arc;
 
@@ -23,7 +25,12 @@ impl<H: Handles> Topic<H> {
     /// Delivers a held call to its server, on the authority of the participant that approved it.
     pub(crate) fn release(&mut self, proposal: OperationId, call: OperationId) {
         self.forget_deadline(call);
-        self.operations.turn(call, State::Delivered { proposal: Some(proposal) });
+        self.operations.turn(
+            call,
+            State::Delivered {
+                proposal: Some(proposal),
+            },
+        );
         self.hand_over(call);
     }
 
@@ -37,21 +44,34 @@ impl<H: Handles> Topic<H> {
 
     /// Removes that time.
     pub(crate) fn forget_deadline(&mut self, call: OperationId) {
-        if let Some(until_ms) = self.operations.get_mut(call).and_then(|open| open.until_ms.take()) {
+        if let Some(until_ms) = self
+            .operations
+            .get_mut(call)
+            .and_then(|open| open.until_ms.take())
+        {
             self.deadlines.remove(&(until_ms, call));
         }
     }
 
-    /// Answers the caller of a held call, or of an operation that waits, for now. The proposal goes on.
+    /// Answers the caller of a held call, or of an operation that waits, for now. The proposal goes
+    /// on.
     fn park(&mut self, id: OperationId) {
         self.forget_deadline(id);
-        let Some(operation) = self.operations.get(id) else { return };
+        let Some(operation) = self.operations.get(id) else {
+            return;
+        };
         let (state, link) = (operation.state, operation.link);
-        let Some(call) = operation.handle.call().cloned() else { return };
+        let Some(call) = operation.handle.call().cloned() else {
+            return;
+        };
         let proposal = match state {
             // The caller must not rely on a proposal before it is on disk: see `opened`.
-            State::Held { proposal: Some(proposal) } if self.on_disk(proposal).is_none() => return,
-            State::Held { proposal: Some(proposal) } => {
+            State::Held {
+                proposal: Some(proposal),
+            } if self.on_disk(proposal).is_none() => return,
+            State::Held {
+                proposal: Some(proposal),
+            } => {
                 self.members.finish(link, id);
                 self.operations.turn(id, State::Parked { proposal });
                 proposal
@@ -69,7 +89,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Answers all callers for now whose time has come, with their questions or words about their proposals, and cancels paused calls whose callers did not come back.
+    /// Answers all callers for now whose time has come, with their questions or words about their
+    /// proposals, and cancels paused calls whose callers did not come back.
     pub(crate) fn park_due(&mut self) {
         while let Some((until_ms, id)) = self.deadlines.first().copied()
             && until_ms <= self.now_ms
@@ -83,7 +104,10 @@ impl<H: Handles> Topic<H> {
     pub(crate) fn stop(&mut self) {
         self.stopping = true;
         let waits = |operation: &Operation<H>| {
-            matches!(operation.state, State::Held { proposal: Some(_) } | State::Waiting { .. })
+            matches!(
+                operation.state,
+                State::Held { proposal: Some(_) } | State::Waiting { .. }
+            )
         };
         for id in self.operations.which(waits) {
             self.park(id);
@@ -91,7 +115,13 @@ impl<H: Handles> Topic<H> {
     }
 
     pub(crate) fn resume(&mut self, resume: Resume<H>) {
-        let Resume { link, operation, tag, parked, call } = resume;
+        let Resume {
+            link,
+            operation,
+            tag,
+            parked,
+            call,
+        } = resume;
         match parked {
             Parked::Proposal { proposal, until_ms } => {
                 self.resume_waiting((link, operation, tag), (proposal, until_ms), call);
@@ -115,14 +145,23 @@ impl<H: Handles> Topic<H> {
             let cause = refused.cause;
             return self.refuse_request(call, refused.or_else(refusals::plain), cause);
         }
-        let caller = self.members.of_link(link).filter(|member| member.is_caller());
+        let caller = self
+            .members
+            .of_link(link)
+            .filter(|member| member.is_caller());
         let proposer = caller.filter(|member| self.is_proposer(parked, &member.id));
         let Some((member, server)) = proposer.zip(self.gateway_seat()) else {
             return self.refuse_request(call, refusals::of_return(Cause::Unknown), Cause::Unknown);
         };
-        let rule = Rule { capabilities: Arc::clone(&member.capabilities), at: None };
-        self.effects.verdict =
-            Some(Verdict::Admitted { to: Some(ParticipantId::gateway()), own: None, rule });
+        let rule = Rule {
+            capabilities: Arc::clone(&member.capabilities),
+            at: None,
+        };
+        self.effects.verdict = Some(Verdict::Admitted {
+            to: Some(ParticipantId::gateway()),
+            own: None,
+            rule,
+        });
         let (state, method) = (State::Delivered { proposal: None }, requests::OWN_PROPOSAL);
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
         self.open(operation, Operation { tag, ..opened });
@@ -130,7 +169,12 @@ impl<H: Handles> Topic<H> {
     }
 
     /// Holds an operation of the gateway's own participant until a proposal of its caller is over.
-    pub(crate) fn wait(&mut self, operation: OperationId, proposal: OperationId, until_ms: Option<u64>) {
+    pub(crate) fn wait(
+        &mut self,
+        operation: OperationId,
+        proposal: OperationId,
+        until_ms: Option<u64>,
+    ) {
         let served = |open: &&Operation<H>| matches!(open.state, State::Delivered { .. });
         let Some(open) = self.operations.get(operation).filter(served) else {
             return;
@@ -149,7 +193,13 @@ impl<H: Handles> Topic<H> {
         until_ms: Option<u64>,
         withdraws: bool,
     ) {
-        self.operations.turn(operation, State::Waiting { proposal, withdraws });
+        self.operations.turn(
+            operation,
+            State::Waiting {
+                proposal,
+                withdraws,
+            },
+        );
         match self.proposals.get_mut(proposal) {
             None => self.report(operation, proposal),
             Some(own) => {
@@ -175,16 +225,30 @@ impl<H: Handles> Topic<H> {
     /// Applies the end of a call to the proposal that it belongs to.
     pub(crate) fn call_is_over(&mut self, call: OperationId, state: State, outcome: Outcome) {
         match state {
-            State::Delivered { proposal: Some(proposal) } | State::Paused { proposal: Some(proposal) } => {
+            State::Delivered {
+                proposal: Some(proposal),
+            }
+            | State::Paused {
+                proposal: Some(proposal),
+            } => {
                 let (state, reason) = match outcome {
                     Outcome::Ok => (ProposalState::Completed, None),
-                    Outcome::Error => (ProposalState::Failed, Some("the server answered with an error")),
-                    Outcome::Refused => (ProposalState::Failed, Some("there was no answer to the call")),
+                    Outcome::Error => (
+                        ProposalState::Failed,
+                        Some("the server answered with an error"),
+                    ),
+                    Outcome::Refused => (
+                        ProposalState::Failed,
+                        Some("there was no answer to the call"),
+                    ),
                     Outcome::Cancelled => (ProposalState::Failed, Some(CANCELLED)),
                 };
                 self.conclude(proposal, state, reason.map(Arc::from));
             }
-            State::Held { proposal: Some(proposal) } | State::Parked { proposal } => {
+            State::Held {
+                proposal: Some(proposal),
+            }
+            | State::Parked { proposal } => {
                 if let Some(own) = self.proposals.get_mut(proposal) {
                     own.call = None;
                 }
@@ -192,7 +256,10 @@ impl<H: Handles> Topic<H> {
                     self.recall(proposal, "the call behind it was cancelled".into());
                 }
             }
-            State::Waiting { proposal, withdraws } => {
+            State::Waiting {
+                proposal,
+                withdraws,
+            } => {
                 if let Some(own) = self.proposals.get_mut(proposal) {
                     own.waiting.retain(|other| *other != call);
                 }
@@ -200,19 +267,25 @@ impl<H: Handles> Topic<H> {
                     self.recall(proposal, "its caller has stopped waiting".into());
                 }
             }
-            State::Delivered { proposal: None } | State::Paused { proposal: None } | State::Kept => {}
+            State::Delivered { proposal: None }
+            | State::Paused { proposal: None }
+            | State::Kept => {}
             State::Held { proposal: None } | State::Asked { .. } => {}
         }
     }
 
     /// Whether this participant made a proposal that the topic has on disk.
     fn is_proposer(&self, proposal: OperationId, by: &ParticipantId) -> bool {
-        self.on_disk(proposal).is_some_and(|own| own.terms.by == *by)
+        self.on_disk(proposal)
+            .is_some_and(|own| own.terms.by == *by)
     }
 
-    /// Answers the caller of a held call for now, if its time passed while its proposal was being written.
+    /// Answers the caller of a held call for now, if its time passed while its proposal was being
+    /// written.
     pub(crate) fn park_late(&mut self, call: OperationId) {
-        let Some(open) = self.operations.get(call) else { return };
+        let Some(open) = self.operations.get(call) else {
+            return;
+        };
         if self.stopping || open.until_ms.is_none_or(|until_ms| until_ms <= self.now_ms) {
             self.park(call);
         }

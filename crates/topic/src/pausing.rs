@@ -1,7 +1,9 @@
-//! Paused calls: those whose callers were answered for now with the questions about them, and come back with the answers.
+//! Paused calls: those whose callers were answered for now with the questions about them, and come
+//! back with the answers.
 //!
-//! A paused call stays open at its link, and its server goes on with it. What the server asks and notifies meanwhile reaches the
-//! caller when it comes back, and an answer of the server waits for the caller.
+//! A paused call stays open at its link, and its server goes on with it. What the server asks and
+//! notifies meanwhile reaches the caller when it comes back, and an answer of the server waits for
+//! the caller.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -48,16 +50,23 @@ impl<H: Handles> Topic<H> {
 
     /// Waits a little for further questions about a call before its caller is answered for now.
     pub(crate) fn gather(&mut self, id: OperationId) {
-        let Some(open) = self.operations.get(id) else { return };
+        let Some(open) = self.operations.get(id) else {
+            return;
+        };
         if matches!(open.state, State::Delivered { .. }) && open.until_ms.is_none() {
             self.park_at(id, self.now_ms.saturating_add(self.limits.gather_ms));
         }
     }
 
-    /// Answers the caller of a call for now with all questions about it, unless it was and has not come back.
+    /// Answers the caller of a call for now with all questions about it, unless it was and has not
+    /// come back.
     pub(crate) fn pause(&mut self, id: OperationId) {
-        let Some(open) = self.operations.get_mut(id) else { return };
-        let State::Delivered { proposal } = open.state else { return };
+        let Some(open) = self.operations.get_mut(id) else {
+            return;
+        };
+        let State::Delivered { proposal } = open.state else {
+            return;
+        };
         if open.asks == 0 {
             return;
         }
@@ -65,33 +74,53 @@ impl<H: Handles> Topic<H> {
         let (round, call) = (open.rounds, open.handle.call().cloned());
         self.operations.turn(id, State::Paused { proposal });
         self.park_at(id, self.now_ms.saturating_add(self.limits.pause_ms));
-        let questions =
-            self.questions_about(id).into_iter().map(|(ask, _, question)| (ask, question)).collect();
+        let questions = self
+            .questions_about(id)
+            .into_iter()
+            .map(|(ask, _, question)| (ask, question))
+            .collect();
         if let Some(call) = call {
-            self.effects.push(Effect::Pause { call, round, questions });
+            self.effects.push(Effect::Pause {
+                call,
+                round,
+                questions,
+            });
         }
     }
 
-    /// The open questions about a call with the link that each is asked at, in the order of opening.
+    /// The open questions about a call with the link that each is asked at, in the order of
+    /// opening.
     pub fn questions_about(&self, call: OperationId) -> Vec<(OperationId, LinkId, H::Question)> {
         let question = |ask: OperationId| {
             let open = self.operations.get(ask)?;
             Some((ask, open.link, open.handle.question()?.clone()))
         };
-        self.asks_about(call).into_iter().filter_map(question).collect()
+        self.asks_about(call)
+            .into_iter()
+            .filter_map(question)
+            .collect()
     }
 
     fn asks_about(&self, call: OperationId) -> Vec<OperationId> {
-        let Some(asker) = self.operations.get(call).and_then(|open| self.server_link(open.server)) else {
+        let Some(asker) = self
+            .operations
+            .get(call)
+            .and_then(|open| self.server_link(open.server))
+        else {
             return Vec::new();
         };
         let about = State::Asked { about: Some(call) };
         let mut asks = self.open_of(asker);
-        asks.retain(|ask| self.operations.get(*ask).is_some_and(|open| open.state == about));
+        asks.retain(|ask| {
+            self.operations
+                .get(*ask)
+                .is_some_and(|open| open.state == about)
+        });
         asks
     }
 
-    /// Takes a caller that comes back with answers. What it does not answer is asked again, as often as the limit admits.
+    /// Takes a caller that comes back with answers. What it does not answer is asked again, as
+    /// often as the limit admits.
     pub(crate) fn resume_paused(
         &mut self,
         (link, id, tag): (LinkId, OperationId, Option<H::Tag>),
@@ -108,14 +137,27 @@ impl<H: Handles> Topic<H> {
         self.effects.verdict = Some(verdict);
         self.move_to(link, id);
         self.forget_deadline(id);
-        let Some(open) = self.operations.get_mut(id) else { return };
+        let Some(open) = self.operations.get_mut(id) else {
+            return;
+        };
         (open.tag, open.answered) = (tag, false);
         let state = open.state;
-        let waits = open.rare.as_mut().map(|rare| (rare.kept.take(), std::mem::take(&mut rare.missed)));
+        let waits = open
+            .rare
+            .as_mut()
+            .map(|rare| (rare.kept.take(), std::mem::take(&mut rare.missed)));
         let (kept, missed) = waits.unwrap_or_default();
         let call = open.handle.call().cloned();
-        for (notice, call) in missed.into_iter().filter_map(|notice| Some((notice, call.clone()?))) {
-            self.effects.push(Effect::Notify { to: Receiver::Call(call), notice, public: None, about: None });
+        for (notice, call) in missed
+            .into_iter()
+            .filter_map(|notice| Some((notice, call.clone()?)))
+        {
+            self.effects.push(Effect::Notify {
+                to: Receiver::Call(call),
+                notice,
+                public: None,
+                about: None,
+            });
         }
         self.effects.returned = call.map(|call| (call, by));
         if let Some(end) = kept {
@@ -123,7 +165,10 @@ impl<H: Handles> Topic<H> {
         }
         for (ask, answer) in answers {
             let about = State::Asked { about: Some(id) };
-            if self.operations.get(ask).is_some_and(|open| open.state == about)
+            if self
+                .operations
+                .get(ask)
+                .is_some_and(|open| open.state == about)
                 && let Some(question) = self.close_ask(ask)
             {
                 self.effects.push(Effect::SettleAsk { question, answer });
@@ -137,7 +182,11 @@ impl<H: Handles> Topic<H> {
             // A caller that answers nothing does not keep its call open by coming back.
             Some(open) if open.rounds >= self.limits.rounds_max => {
                 if let Some(call) = self.stop_call(id, Outcome::Refused) {
-                    self.refuse(call, refusals::of_rounds(self.limits.rounds_max), Cause::Limit);
+                    self.refuse(
+                        call,
+                        refusals::of_rounds(self.limits.rounds_max),
+                        Cause::Limit,
+                    );
                 }
             }
             Some(_) => self.pause(id),
@@ -145,21 +194,42 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Judges a caller that comes back: it must have the round that was given out last, and still be granted the call.
+    /// Judges a caller that comes back: it must have the round that was given out last, and still
+    /// be granted the call.
     fn admit_return(
         &mut self,
         link: LinkId,
         id: OperationId,
         round: u32,
     ) -> Result<Verdict, refusals::Refused> {
-        let seat = self.members.link(link).map(|own| own.seat).ok_or(Cause::Moot)?;
-        self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
-        let paused = self.operations.get(id).filter(|open| open.state.is_paused() && open.rounds == round);
-        let open = paused.filter(|open| self.seat_of(open.link) == Some(seat)).ok_or(Cause::Unknown)?;
+        let seat = self
+            .members
+            .link(link)
+            .map(|own| own.seat)
+            .ok_or(Cause::Moot)?;
+        self.members
+            .get_mut(seat)
+            .ok_or(Cause::Moot)?
+            .take_token(self.now_ms)?;
+        let paused = self
+            .operations
+            .get(id)
+            .filter(|open| open.state.is_paused() && open.rounds == round);
+        let open = paused
+            .filter(|open| self.seat_of(open.link) == Some(seat))
+            .ok_or(Cause::Unknown)?;
         let (member, server) = (self.members.get(seat), self.members.get(open.server));
         let (member, server) = member.zip(server).ok_or(Cause::Unknown)?;
-        let granted = self.members.link(link).map_or(&member.capabilities, |own| own.granted(member));
-        let judged = judge(granted, open.method.as_str(), open.context.as_deref(), server.id.as_str());
+        let granted = self
+            .members
+            .link(link)
+            .map_or(&member.capabilities, |own| own.granted(member));
+        let judged = judge(
+            granted,
+            open.method.as_str(),
+            open.context.as_deref(),
+            server.id.as_str(),
+        );
         let at = match (judged, open.state) {
             (Ok(at), _) => at,
             // A call of an approved proposal runs on the approver's authority.
@@ -169,8 +239,15 @@ impl<H: Handles> Topic<H> {
         if open.link != link && !self.has_room_for_return(link, id) {
             return Err(Cause::Limit.into());
         }
-        let rule = Rule { capabilities: Arc::clone(granted), at };
-        Ok(Verdict::Admitted { to: Some(server.id.clone()), own: open.own.clone(), rule })
+        let rule = Rule {
+            capabilities: Arc::clone(granted),
+            at,
+        };
+        Ok(Verdict::Admitted {
+            to: Some(server.id.clone()),
+            own: open.own.clone(),
+            rule,
+        })
     }
 
     fn seat_of(&self, link: LinkId) -> Option<Seat> {
@@ -179,8 +256,14 @@ impl<H: Handles> Topic<H> {
 
     /// Whether the limits of a link admit a call that comes to it, with the questions about it.
     fn has_room_for_return(&self, link: LinkId, id: OperationId) -> bool {
-        let Some(own) = self.members.link(link) else { return false };
-        let asks = |id: &&OperationId| self.operations.get(**id).is_some_and(|open| open.state.is_ask());
+        let Some(own) = self.members.link(link) else {
+            return false;
+        };
+        let asks = |id: &&OperationId| {
+            self.operations
+                .get(**id)
+                .is_some_and(|open| open.state.is_ask())
+        };
         let asked = own.open.iter().filter(asks).count();
         let about = self.asks_about(id).len();
         own.open.len() + about < self.limits.operations_per_link_max
@@ -190,7 +273,9 @@ impl<H: Handles> Topic<H> {
     /// Moves a call, and the questions about it, to the link on which its caller came back.
     fn move_to(&mut self, link: LinkId, id: OperationId) {
         for id in self.asks_about(id).into_iter().chain([id]) {
-            let Some(open) = self.operations.get_mut(id) else { continue };
+            let Some(open) = self.operations.get_mut(id) else {
+                continue;
+            };
             let from = std::mem::replace(&mut open.link, link);
             if from != link {
                 self.members.finish(from, id);

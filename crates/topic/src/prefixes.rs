@@ -15,7 +15,9 @@ pub enum PrefixError {
     #[error("names of `{0}` and `{1}` could shadow each other: give one of them another `prefix`")]
     Shadows(String, String),
     /// Longer than [`PREFIX_CHARS_MAX`].
-    #[error("the prefix of `{0}` is longer than {PREFIX_CHARS_MAX} characters: set a shorter `prefix`")]
+    #[error(
+        "the prefix of `{0}` is longer than {PREFIX_CHARS_MAX} characters: set a shorter `prefix`"
+    )]
     TooLong(String),
 }
 
@@ -55,7 +57,8 @@ fn shadows(left: &str, right: &str) -> bool {
 
 /// Whether `name` with a `_` behind it begins with `prefix` and a `_`.
 fn begins(prefix: &str, name: &str) -> bool {
-    name.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    name.strip_prefix(prefix)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
 #[cfg(test)]
@@ -78,16 +81,36 @@ mod tests {
         check(&[("a", "gh"), ("b", "git")], Ok(()));
         check(&[("a", "gh"), ("b", "gh2")], Ok(()));
         check(&[("a", ""), ("b", "gh")], Ok(()));
-        check(&[("a", "gh"), ("b", "gh_x")], Err(PrefixError::Shadows(a, b)));
-        check(&[("a", "gh_x"), ("b", "gh")], Err(PrefixError::Shadows(a2, b2)));
-        check(&[("a", "gh"), ("b", "gh")], Err(PrefixError::Shadows("a".into(), "b".into())));
-        check(&[("a", ""), ("b", "")], Err(PrefixError::TwoEmpty("a".into(), "b".into())));
-        check(&[("a", "x"), ("a", "y")], Err(PrefixError::SameId("a".into())));
+        check(
+            &[("a", "gh"), ("b", "gh_x")],
+            Err(PrefixError::Shadows(a, b)),
+        );
+        check(
+            &[("a", "gh_x"), ("b", "gh")],
+            Err(PrefixError::Shadows(a2, b2)),
+        );
+        check(
+            &[("a", "gh"), ("b", "gh")],
+            Err(PrefixError::Shadows("a".into(), "b".into())),
+        );
+        check(
+            &[("a", ""), ("b", "")],
+            Err(PrefixError::TwoEmpty("a".into(), "b".into())),
+        );
+        check(
+            &[("a", "x"), ("a", "y")],
+            Err(PrefixError::SameId("a".into())),
+        );
         let limit = "p".repeat(PREFIX_CHARS_MAX);
         check(&[("a", &limit)], Ok(()));
-        check(&[("a", &format!("{limit}p"))], Err(PrefixError::TooLong("a".into())));
-        let with_gateway =
-            [UpstreamNames::gateway(), UpstreamNames::new(ParticipantId::new("a").unwrap(), "")];
+        check(
+            &[("a", &format!("{limit}p"))],
+            Err(PrefixError::TooLong("a".into())),
+        );
+        let with_gateway = [
+            UpstreamNames::gateway(),
+            UpstreamNames::new(ParticipantId::new("a").unwrap(), ""),
+        ];
         assert_eq!(check_prefixes(&with_gateway), Ok(()));
     }
 }

@@ -19,9 +19,11 @@ pub(crate) use proposal::{Phase, Proposal, RoomCall, RoomRequests, Ruling, Unpub
 pub use rejected::REJECTED_PROPOSALS_MAX;
 use rejected::RejectedIds;
 
-/// The most ended proposals that queries still return. Beyond it the proposer that has most loses its oldest; all guests count as one.
+/// The most ended proposals that queries still return. Beyond it the proposer that has most loses
+/// its oldest; all guests count as one.
 pub const ENDED_PROPOSALS_MAX: usize = 1000;
-/// The most bytes that they keep: contents, edited params and answers. Beyond it the proposer that has most bytes loses its oldest.
+/// The most bytes that they keep: contents, edited params and answers. Beyond it the proposer that
+/// has most bytes loses its oldest.
 pub const ENDED_PROPOSALS_BYTES_MAX: usize = 64 << 20;
 /// The most requests of a proposer that wait for the withdrawal of its own proposal.
 pub(crate) const DEFERRED_MAX: usize = 16;
@@ -50,7 +52,8 @@ pub(crate) struct Proposals<H: Handles> {
     accounts: Map<Box<str>, Amount>,
     /// The number and the bytes of all that are not over.
     open: Amount,
-    /// The pending ones, and those whose answer is awaited in the room, by the time at which that ends.
+    /// The pending ones, and those whose answer is awaited in the room, by the time at which that
+    /// ends.
     deadlines: BTreeSet<(u64, OperationId)>,
     /// The pending ones, by the time on the wall clock at which they expire.
     wall_deadlines: BTreeSet<(u64, OperationId)>,
@@ -97,7 +100,10 @@ impl<H: Handles> Proposals<H> {
 
     /// Open proposals on the account of a participant: its own, or the one of all guests.
     pub(crate) fn on_account(&self, by: &ParticipantId) -> Amount {
-        self.accounts.get(account(by, self.guests)).copied().unwrap_or_default()
+        self.accounts
+            .get(account(by, self.guests))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Open proposals of all participants.
@@ -127,7 +133,9 @@ impl<H: Handles> Proposals<H> {
 
     /// An open proposal, for changes of anything but its phase, fulfilment and deadline.
     pub(crate) fn get_mut(&mut self, id: OperationId) -> Option<&mut Proposal<H>> {
-        self.all.get_mut(&id).filter(|proposal| proposal.over.is_none())
+        self.all
+            .get_mut(&id)
+            .filter(|proposal| proposal.over.is_none())
     }
 
     /// A proposal, over or not.
@@ -149,7 +157,8 @@ impl<H: Handles> Proposals<H> {
     pub(crate) fn insert(&mut self, id: OperationId, mut proposal: Proposal<H>) {
         proposal.order = self.opened;
         self.opened += 1;
-        self.by_envelope.insert(Arc::clone(&proposal.terms.envelope), id);
+        self.by_envelope
+            .insert(Arc::clone(&proposal.terms.envelope), id);
         let is_over = proposal.over.is_some();
         if !is_over {
             self.count_in(&proposal);
@@ -164,7 +173,10 @@ impl<H: Handles> Proposals<H> {
     fn count_in(&mut self, proposal: &Proposal<H>) {
         let terms = &proposal.terms;
         *self.counts.entry(terms.by.clone()).or_default() += 1;
-        let own = self.accounts.entry(account(&terms.by, self.guests).into()).or_default();
+        let own = self
+            .accounts
+            .entry(account(&terms.by, self.guests).into())
+            .or_default();
         for amount in [own, &mut self.open] {
             amount.count += 1;
             amount.bytes += terms.bytes;
@@ -180,28 +192,42 @@ impl<H: Handles> Proposals<H> {
         self.schedule(id);
     }
 
-    /// Sets the participants that were asked to carry one out in the room, and the time until which they may answer.
-    pub(crate) fn await_answer(&mut self, id: OperationId, asked: Box<[ParticipantId]>, until_ms: u64) {
+    /// Sets the participants that were asked to carry one out in the room, and the time until which
+    /// they may answer.
+    pub(crate) fn await_answer(
+        &mut self,
+        id: OperationId,
+        asked: Box<[ParticipantId]>,
+        until_ms: u64,
+    ) {
         self.unschedule(id);
-        if let Some(proposal) = self.all.get_mut(&id).filter(|proposal| proposal.over.is_none()) {
+        if let Some(proposal) = self
+            .all
+            .get_mut(&id)
+            .filter(|proposal| proposal.over.is_none())
+        {
             (proposal.run_until_ms, proposal.asked) = (Some(until_ms), asked);
             self.in_room.insert((proposal.order, id));
         }
         self.schedule(id);
     }
 
-    /// The proposals that this participant was asked to carry out in the room, and that still run, in the order of opening.
+    /// The proposals that this participant was asked to carry out in the room, and that still run,
+    /// in the order of opening.
     pub(crate) fn asked_of(&self, participant: &ParticipantId) -> Vec<OperationId> {
         let all = self.in_room.iter().map(|(_, id)| *id);
         let of = |id: &OperationId| {
-            self.get(*id).is_some_and(|own| own.is_running() && own.asked.contains(participant))
+            self.get(*id)
+                .is_some_and(|own| own.is_running() && own.asked.contains(participant))
         };
         all.filter(of).collect()
     }
 
     /// Sets the envelope that fulfils one, once its approval is on disk.
     pub(crate) fn fulfil(&mut self, id: OperationId, envelope: Option<Arc<str>>) {
-        let Some(proposal) = self.all.get_mut(&id) else { return };
+        let Some(proposal) = self.all.get_mut(&id) else {
+            return;
+        };
         proposal.fulfilment.clone_from(&envelope);
         if let Some(envelope) = envelope {
             self.by_fulfilment.entry(envelope).or_default().push(id);
@@ -210,7 +236,10 @@ impl<H: Handles> Proposals<H> {
 
     /// Has answers to the envelope that fulfils one settle it no more.
     fn unfulfil(&mut self, id: OperationId) {
-        let fulfilment = self.all.get(&id).and_then(|proposal| proposal.fulfilment.clone());
+        let fulfilment = self
+            .all
+            .get(&id)
+            .and_then(|proposal| proposal.fulfilment.clone());
         let Some(envelope) = fulfilment else { return };
         if let Some(all) = self.by_fulfilment.get_mut(&envelope) {
             all.retain(|other| *other != id);
@@ -261,14 +290,24 @@ impl<H: Handles> Proposals<H> {
     /// A proposal whose time has run out, on one of the clocks.
     pub(crate) fn due(&self, now_ms: u64, wall_ms: u64) -> Option<OperationId> {
         let first = |all: &BTreeSet<(u64, OperationId)>, at_ms| {
-            all.first().filter(|(until_ms, _)| *until_ms <= at_ms).map(|(_, id)| *id)
+            all.first()
+                .filter(|(until_ms, _)| *until_ms <= at_ms)
+                .map(|(_, id)| *id)
         };
         first(&self.deadlines, now_ms).or_else(|| first(&self.wall_deadlines, wall_ms))
     }
 
     /// Has reviewers see another content, of so many bytes, under another digest.
-    pub(crate) fn describe(&mut self, id: OperationId, digest: Digest, content: H::Content, bytes: usize) {
-        let Some(proposal) = self.get_mut(id) else { return };
+    pub(crate) fn describe(
+        &mut self,
+        id: OperationId,
+        digest: Digest,
+        content: H::Content,
+        bytes: usize,
+    ) {
+        let Some(proposal) = self.get_mut(id) else {
+            return;
+        };
         proposal.content = content;
         let older = std::mem::replace(&mut proposal.terms.bytes, bytes);
         proposal.terms.digest = digest;
@@ -289,7 +328,9 @@ impl<H: Handles> Proposals<H> {
     ) {
         self.unschedule(id);
         self.unfulfil(id);
-        let Some(proposal) = self.get_mut(id) else { return };
+        let Some(proposal) = self.get_mut(id) else {
+            return;
+        };
         proposal.over = Some((state, reason));
         proposal.updated_ms = now_ms;
         let place = (proposal.order, id);
@@ -317,7 +358,9 @@ impl<H: Handles> Proposals<H> {
             }
         }
         let on = account(by, self.guests);
-        let Some(own) = self.accounts.get_mut(on) else { return };
+        let Some(own) = self.accounts.get_mut(on) else {
+            return;
+        };
         for amount in [&mut *own, &mut self.open] {
             amount.count -= 1;
             amount.bytes -= bytes;
@@ -329,12 +372,23 @@ impl<H: Handles> Proposals<H> {
 
     /// Keeps one that is over for queries, and forgets older ones.
     fn keep_ended(&mut self, id: OperationId) {
-        let Some(proposal) = self.all.get(&id) else { return };
-        let ruling = proposal.decided.as_ref().and_then(|(_, ruling)| ruling.as_ref());
+        let Some(proposal) = self.all.get(&id) else {
+            return;
+        };
+        let ruling = proposal
+            .decided
+            .as_ref()
+            .and_then(|(_, ruling)| ruling.as_ref());
         let bytes = proposal.terms.bytes + H::kept_bytes(ruling, proposal.answer.as_ref());
-        self.ended.push(account(&proposal.terms.by, self.guests), bytes, id);
-        for oldest in self.ended.shrink(ENDED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX) {
-            let Some(gone) = self.all.remove(&oldest) else { continue };
+        self.ended
+            .push(account(&proposal.terms.by, self.guests), bytes, id);
+        for oldest in self
+            .ended
+            .shrink(ENDED_PROPOSALS_MAX, ENDED_PROPOSALS_BYTES_MAX)
+        {
+            let Some(gone) = self.all.remove(&oldest) else {
+                continue;
+            };
             if self.of_envelope(&gone.terms.envelope) == Some(oldest) {
                 self.by_envelope.remove(&gone.terms.envelope);
             }
@@ -344,7 +398,10 @@ impl<H: Handles> Proposals<H> {
     /// Proposals that are open to decisions, in no order.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (OperationId, &Proposal<H>)> {
         let pending = |own: &Proposal<H>| own.over.is_none() && matches!(own.phase, Phase::Pending);
-        self.all.iter().filter(move |(_, own)| pending(own)).map(|(id, own)| (*id, own))
+        self.all
+            .iter()
+            .filter(move |(_, own)| pending(own))
+            .map(|(id, own)| (*id, own))
     }
 
     /// The proposals of one participant that are not over, in the order of opening.
@@ -357,9 +414,13 @@ impl<H: Handles> Proposals<H> {
             .collect()
     }
 
-    /// Takes that a name has another bearer from now on: what the former one has proposed is none of the next one's.
+    /// Takes that a name has another bearer from now on: what the former one has proposed is none
+    /// of the next one's.
     pub(crate) fn disown(&mut self, by: &ParticipantId) {
-        let own = self.all.values_mut().filter(|proposal| proposal.terms.by == *by);
+        let own = self
+            .all
+            .values_mut()
+            .filter(|proposal| proposal.terms.by == *by);
         own.for_each(|proposal| proposal.is_disowned = true);
     }
 

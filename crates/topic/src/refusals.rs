@@ -22,7 +22,10 @@ impl Refused {
 
 impl From<Cause> for Refused {
     fn from(cause: Cause) -> Self {
-        Self { cause, refusal: None }
+        Self {
+            cause,
+            refusal: None,
+        }
     }
 }
 
@@ -30,7 +33,10 @@ impl From<Cause> for Refused {
 pub fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusal> {
     Box::new(match cause {
         Cause::Unknown | Cause::NotAdmitted => unknown(target),
-        Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the method or the name cannot be read"),
+        Cause::Malformed => Refusal::new(
+            RefusalCode::Malformed,
+            "the method or the name cannot be read",
+        ),
         other => words(other),
     })
 }
@@ -39,9 +45,10 @@ pub fn of_request(cause: Cause, target: Option<Target<'_>>) -> Box<Refusal> {
 pub(crate) fn of_return(cause: Cause) -> Box<Refusal> {
     match cause {
         Cause::Unknown | Cause::NotAdmitted => {
-            let why =
-                "nothing waits for this `requestState`: it was used before, is too old, or is not yours";
-            Box::new(Refusal::new(RefusalCode::Malformed, why).hint("make the request again without it"))
+            let why = "nothing waits for this `requestState`: it was used before, is too old, or is not yours";
+            Box::new(
+                Refusal::new(RefusalCode::Malformed, why).hint("make the request again without it"),
+            )
         }
         other => plain(other),
     }
@@ -55,22 +62,42 @@ pub(crate) fn plain(cause: Cause) -> Box<Refusal> {
 fn words(cause: Cause) -> Refusal {
     use RefusalCode as Code;
     let (code, message, hint) = match cause {
-        Cause::Unknown => (Code::UnknownTarget, "there is no participant or server of this name here", None),
+        Cause::Unknown => (
+            Code::UnknownTarget,
+            "there is no participant or server of this name here",
+            None,
+        ),
         Cause::NotAdmitted => (Code::CapabilityViolation, "this is not granted", None),
-        Cause::Withdrawn => (Code::Forbidden, "the permission for this was withdrawn", None),
+        Cause::Withdrawn => (
+            Code::Forbidden,
+            "the permission for this was withdrawn",
+            None,
+        ),
         Cause::Malformed => (Code::Malformed, "the method cannot be read", None),
-        Cause::RateLimited => {
-            (Code::RateLimited, "too many requests in too short a time", Some("wait before trying again"))
-        }
-        Cause::Limit => {
-            (Code::Overloaded, "too much is open at once", Some("wait until some of it has been answered"))
-        }
-        Cause::UpstreamDown => (Code::UpstreamDown, "the server behind this is not running", None),
+        Cause::RateLimited => (
+            Code::RateLimited,
+            "too many requests in too short a time",
+            Some("wait before trying again"),
+        ),
+        Cause::Limit => (
+            Code::Overloaded,
+            "too much is open at once",
+            Some("wait until some of it has been answered"),
+        ),
+        Cause::UpstreamDown => (
+            Code::UpstreamDown,
+            "the server behind this is not running",
+            None,
+        ),
         Cause::Failed => (Code::UpstreamFailed, "the server could not take this", None),
         Cause::Expired => (Code::UpstreamTimeout, "there was no answer in time", None),
         Cause::Moot => (Code::Cancelled, "the call or session of this is over", None),
         Cause::Taken => (Code::Forbidden, "this name is taken", None),
-        Cause::Replaced => (Code::Conflict, "another connection of the same participant took over", None),
+        Cause::Replaced => (
+            Code::Conflict,
+            "another connection of the same participant took over",
+            None,
+        ),
         Cause::Reserved => (
             Code::CapabilityViolation,
             "kinds under `system`, `presence` and `portmoot` are the gateway's own",
@@ -130,9 +157,10 @@ fn words(cause: Cause) -> Refusal {
 /// The refusal of an envelope, in the words of MCPx v0.1, section 3.5.2.
 pub(crate) fn of_envelope(cause: Cause, kind: &str) -> Box<Refusal> {
     Box::new(match cause {
-        Cause::NotAdmitted => {
-            Refusal::new(RefusalCode::CapabilityViolation, format!("You lack capability for '{kind}'"))
-        }
+        Cause::NotAdmitted => Refusal::new(
+            RefusalCode::CapabilityViolation,
+            format!("You lack capability for '{kind}'"),
+        ),
         Cause::Malformed => Refusal::new(RefusalCode::Malformed, "the kind cannot be read"),
         other => words(other),
     })
@@ -141,21 +169,25 @@ pub(crate) fn of_envelope(cause: Cause, kind: &str) -> Box<Refusal> {
 /// The refusal of a proposal that is sent once more after it was rejected when it arrived.
 pub(crate) fn rejected_before() -> Box<Refusal> {
     let why = "a proposal of this id was rejected when it arrived";
-    Box::new(Refusal::new(RefusalCode::Conflict, why).hint("propose it under an id that was never used"))
+    Box::new(
+        Refusal::new(RefusalCode::Conflict, why).hint("propose it under an id that was never used"),
+    )
 }
 
 /// The refusal of a proposal.
 pub(crate) fn of_proposal(cause: Cause) -> Box<Refusal> {
     Box::new(match cause {
-        Cause::Limit => {
-            Refusal::new(RefusalCode::Overloaded, "too many proposals are open, or too long ones")
-                .hint("wait until some of them are decided, or withdraw some")
-        }
+        Cause::Limit => Refusal::new(
+            RefusalCode::Overloaded,
+            "too many proposals are open, or too long ones",
+        )
+        .hint("wait until some of them are decided, or withdraw some"),
         other => words(other),
     })
 }
 
-/// The refusal of a decision. A participant that may not decide does not learn whether the proposal exists.
+/// The refusal of a decision. A participant that may not decide does not learn whether the proposal
+/// exists.
 pub(crate) fn of_decision(cause: Cause) -> Box<Refusal> {
     Box::new(match cause {
         Cause::Unknown | Cause::NotAdmitted => Refusal::new(
@@ -163,7 +195,10 @@ pub(crate) fn of_decision(cause: Cause) -> Box<Refusal> {
             "there is no open proposal of this id that you may decide",
         ),
         Cause::Expired => Refusal::new(RefusalCode::Conflict, "this proposal has expired"),
-        Cause::Moot => Refusal::new(RefusalCode::Conflict, "this proposal was withdrawn meanwhile"),
+        Cause::Moot => Refusal::new(
+            RefusalCode::Conflict,
+            "this proposal was withdrawn meanwhile",
+        ),
         other => words(other),
     })
 }
@@ -171,7 +206,9 @@ pub(crate) fn of_decision(cause: Cause) -> Box<Refusal> {
 /// The refusal of a request that would take more notifications than its link may have.
 pub(crate) fn of_interest(interest: &Interest) -> Box<Refusal> {
     Box::new(match interest {
-        Interest::Listen(_) => Refusal::new(RefusalCode::Overloaded, "too many listen requests are open"),
+        Interest::Listen(_) => {
+            Refusal::new(RefusalCode::Overloaded, "too many listen requests are open")
+        }
         Interest::None | Interest::Level(_) | Interest::Subscribe | Interest::Unsubscribe => {
             Refusal::new(RefusalCode::Overloaded, "too many subscriptions")
                 .hint("unsubscribe from resources that are no longer needed")
@@ -179,18 +216,25 @@ pub(crate) fn of_interest(interest: &Interest) -> Box<Refusal> {
     })
 }
 
-/// The refusal of a call about which there were as many rounds of questions as there may be, or of a further question about it.
+/// The refusal of a call about which there were as many rounds of questions as there may be, or of
+/// a further question about it.
 pub(crate) fn of_rounds(rounds_max: u32) -> Box<Refusal> {
-    let why =
-        format!("there were {rounds_max} rounds of questions about this call, the most that a call may have");
+    let why = format!(
+        "there were {rounds_max} rounds of questions about this call, the most that a call may have"
+    );
     let refusal = Refusal::new(RefusalCode::Overloaded, why);
-    Box::new(refusal.hint("make the call again, and answer all questions of a round before coming back"))
+    Box::new(
+        refusal.hint("make the call again, and answer all questions of a round before coming back"),
+    )
 }
 
 /// The refusal of what came too soon.
 pub(crate) fn too_soon(retry_after_ms: u64) -> Refused {
     let refusal = words(Cause::RateLimited).retry_after_ms(retry_after_ms);
-    Refused { cause: Cause::RateLimited, refusal: Some(Box::new(refusal)) }
+    Refused {
+        cause: Cause::RateLimited,
+        refusal: Some(Box::new(refusal)),
+    }
 }
 
 fn unknown(target: Option<Target<'_>>) -> Refusal {
@@ -202,5 +246,6 @@ fn unknown(target: Option<Target<'_>>) -> Refusal {
         Some(Target::Upstream(_)) => "there is no server of this name",
         Some(Target::Kept) => "this result is not kept any more",
     };
-    Refusal::new(RefusalCode::UnknownTarget, message).hint("list what there is and use a name from the list")
+    Refusal::new(RefusalCode::UnknownTarget, message)
+        .hint("list what there is and use a name from the list")
 }

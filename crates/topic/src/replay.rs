@@ -1,7 +1,7 @@
 //! The latest messages of a room, numbered and bounded, for late joiners and for readers.
 //!
-//! One ring serves both: `history` of a topic's configuration (docs/configuration.md) and the tool `read_messages`. Offsets count
-//! within an epoch; each process has an epoch of its own.
+//! One ring serves both: `history` of a topic's configuration (docs/configuration.md) and the tool
+//! `read_messages`. Offsets count within an epoch; each process has an epoch of its own.
 
 use std::{collections::VecDeque, fmt, str::FromStr};
 
@@ -12,7 +12,8 @@ pub const READABLE_MESSAGES_MAX: usize = 1000;
 /// Bytes of the messages that are kept. A longer message is not kept; its readers see a gap.
 pub const REPLAY_BYTES_MAX: usize = 4 << 20;
 
-/// Names of which a room remembers that they have another bearer, while directed messages from before are kept.
+/// Names of which a room remembers that they have another bearer, while directed messages from
+/// before are kept.
 pub const DISOWNED_MAX: usize = 1000;
 
 /// A place in the published messages: the next message to read.
@@ -41,7 +42,10 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Self, NoCursor> {
         let (epoch, offset) = text.split_once('.').ok_or(NoCursor)?;
         let number = |text: &str| text.parse().map_err(|_| NoCursor);
-        Ok(Self { epoch: number(epoch)?, offset: number(offset)? })
+        Ok(Self {
+            epoch: number(epoch)?,
+            offset: number(offset)?,
+        })
     }
 }
 
@@ -69,7 +73,11 @@ pub struct RingLimits {
 
 impl RingLimits {
     fn messages(self) -> usize {
-        self.history.max(if self.readable { READABLE_MESSAGES_MAX } else { 0 })
+        self.history.max(if self.readable {
+            READABLE_MESSAGES_MAX
+        } else {
+            0
+        })
     }
 }
 
@@ -81,7 +89,8 @@ pub(crate) struct Ring<M> {
     kept: RingLimits,
     messages: VecDeque<OfferedEntry<M>>,
     bytes: usize,
-    /// Names that have another bearer since this offset: of the messages before, those with addressees are not the next one's.
+    /// Names that have another bearer since this offset: of the messages before, those with
+    /// addressees are not the next one's.
     disowned: VecDeque<(Box<str>, u64)>,
 }
 
@@ -95,7 +104,14 @@ struct OfferedEntry<M> {
 
 impl<M: Clone> Ring<M> {
     pub(crate) fn new(epoch: u64, kept: RingLimits) -> Self {
-        Self { epoch, next: 0, kept, messages: VecDeque::new(), bytes: 0, disowned: VecDeque::new() }
+        Self {
+            epoch,
+            next: 0,
+            kept,
+            messages: VecDeque::new(),
+            bytes: 0,
+            disowned: VecDeque::new(),
+        }
     }
 
     pub(crate) fn kept(&self) -> RingLimits {
@@ -117,16 +133,26 @@ impl<M: Clone> Ring<M> {
         }
         self.bytes += bytes;
         let (message, audience) = (message.clone(), audience.clone());
-        self.messages.push_back(OfferedEntry { offset, message, audience, bytes });
+        self.messages.push_back(OfferedEntry {
+            offset,
+            message,
+            audience,
+            bytes,
+        });
         self.shrink();
     }
 
-    /// Takes that a name has another bearer from now on. It is remembered as long as a directed message from before is kept. Of more than
-    /// [`DISOWNED_MAX`] names the oldest is forgotten with the messages that were not its next bearer's.
+    /// Takes that a name has another bearer from now on. It is remembered as long as a directed
+    /// message from before is kept. Of more than [`DISOWNED_MAX`] names the oldest is forgotten
+    /// with the messages that were not its next bearer's.
     pub(crate) fn disown(&mut self, name: &str) {
-        let directed = self.messages.iter().find(|entry| !entry.audience.to.is_empty());
+        let directed = self
+            .messages
+            .iter()
+            .find(|entry| !entry.audience.to.is_empty());
         let directed = directed.map_or(self.next, |entry| entry.offset);
-        self.disowned.retain(|(other, since)| **other != *name && *since > directed);
+        self.disowned
+            .retain(|(other, since)| **other != *name && *since > directed);
         if directed == self.next {
             return;
         }
@@ -135,7 +161,11 @@ impl<M: Clone> Ring<M> {
             return;
         }
         let forgotten = self.disowned.pop_front().map_or(0, |(_, since)| since);
-        while self.messages.front().is_some_and(|entry| entry.offset < forgotten) {
+        while self
+            .messages
+            .front()
+            .is_some_and(|entry| entry.offset < forgotten)
+        {
             self.drop_oldest();
         }
     }
@@ -155,7 +185,10 @@ impl<M: Clone> Ring<M> {
     }
 
     fn cursor(&self, offset: u64) -> Cursor {
-        Cursor { epoch: self.epoch, offset }
+        Cursor {
+            epoch: self.epoch,
+            offset,
+        }
     }
 
     /// The place from which a newcomer may read.
@@ -163,8 +196,8 @@ impl<M: Clone> Ring<M> {
         self.cursor(self.next.saturating_sub(self.kept.history as u64))
     }
 
-    /// The messages for a reader since a place for which `includes` holds, among the `at_most` newest of the ring. A place of another epoch is
-    /// before all messages.
+    /// The messages for a reader since a place for which `includes` holds, among the `at_most`
+    /// newest of the ring. A place of another epoch is before all messages.
     pub(crate) fn since(
         &self,
         reader: &str,
@@ -174,13 +207,21 @@ impl<M: Clone> Ring<M> {
     ) -> Replay<M> {
         let disowned = self.disowned.iter().find(|(name, _)| **name == *reader);
         let owned_since = disowned.map_or(0, |(_, since)| *since);
-        let is_owned = |entry: &OfferedEntry<M>| entry.offset >= owned_since || entry.audience.to.is_empty();
-        let newest = self.next.saturating_sub(u64::try_from(at_most).unwrap_or(u64::MAX));
-        let oldest = self.messages.front().map_or(self.next, |entry| entry.offset).max(newest);
+        let is_owned =
+            |entry: &OfferedEntry<M>| entry.offset >= owned_since || entry.audience.to.is_empty();
+        let newest = self
+            .next
+            .saturating_sub(u64::try_from(at_most).unwrap_or(u64::MAX));
+        let oldest = self
+            .messages
+            .front()
+            .map_or(self.next, |entry| entry.offset)
+            .max(newest);
         // A place that is still to come is of another ring, whatever it says.
         let known = from.is_none_or(|from| from.epoch == self.epoch && from.offset <= self.next);
-        let wanted =
-            from.filter(|from| from.epoch == self.epoch).map_or(0, |from| from.offset.min(self.next));
+        let wanted = from
+            .filter(|from| from.epoch == self.epoch)
+            .map_or(0, |from| from.offset.min(self.next));
         let first = wanted.max(oldest);
         let chosen = self
             .messages
@@ -190,7 +231,9 @@ impl<M: Clone> Ring<M> {
             first: self.cursor(first),
             next: self.next(),
             complete: known && wanted >= oldest,
-            messages: chosen.map(|entry| (entry.offset, entry.message.clone())).collect(),
+            messages: chosen
+                .map(|entry| (entry.offset, entry.message.clone()))
+                .collect(),
         }
     }
 }
@@ -207,10 +250,19 @@ mod tests {
 
     fn since(ring: &Ring<u64>, from: Option<(u64, u64)>, at_most: usize) -> (u64, bool, Vec<u64>) {
         let from = from.map(|(epoch, offset)| Cursor { epoch, offset });
-        let Replay { first, next, complete, messages } = ring.since("cid", from, at_most, |_| true);
+        let Replay {
+            first,
+            next,
+            complete,
+            messages,
+        } = ring.since("cid", from, at_most, |_| true);
         assert_eq!((first.epoch, next), (7, ring.next()));
         assert!(messages.iter().all(|(offset, number)| offset == number));
-        (first.offset, complete, messages.into_iter().map(|(_, number)| number).collect())
+        (
+            first.offset,
+            complete,
+            messages.into_iter().map(|(_, number)| number).collect(),
+        )
     }
 
     #[test]
@@ -234,10 +286,16 @@ mod tests {
     fn history_and_readers_share_the_ring() {
         let ring = ring(2, true, 5);
         assert_eq!(since(&ring, None, 2), (3, false, vec![3, 4]));
-        assert_eq!(since(&ring, Some((7, 0)), usize::MAX), (0, true, vec![0, 1, 2, 3, 4]));
+        assert_eq!(
+            since(&ring, Some((7, 0)), usize::MAX),
+            (0, true, vec![0, 1, 2, 3, 4])
+        );
         let full = self::ring(2, true, READABLE_MESSAGES_MAX as u64 + 1);
         let (first, complete, numbers) = since(&full, Some((7, 0)), usize::MAX);
-        assert_eq!((first, complete, numbers.len()), (1, false, READABLE_MESSAGES_MAX));
+        assert_eq!(
+            (first, complete, numbers.len()),
+            (1, false, READABLE_MESSAGES_MAX)
+        );
         assert!(since(&full, Some((7, 1)), usize::MAX).1);
     }
 
@@ -246,7 +304,10 @@ mod tests {
         let mut ring = ring(0, false, 5);
         assert_eq!(since(&ring, None, usize::MAX), (5, false, vec![]));
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![]));
-        ring.keep(RingLimits { history: 0, readable: true });
+        ring.keep(RingLimits {
+            history: 0,
+            readable: true,
+        });
         ring.push(&5, &Audience::broadcast(), 10);
         assert_eq!(since(&ring, Some((7, 5)), usize::MAX), (5, true, vec![5]));
         ring.keep(RingLimits::default());
@@ -269,7 +330,10 @@ mod tests {
     #[test]
     fn messages_are_chosen_by_audience() {
         let mut ring: Ring<u64> = ring(9, false, 0);
-        let to_bob = Audience { to: Box::new(["bob".into()]), ..Audience::broadcast() };
+        let to_bob = Audience {
+            to: Box::new(["bob".into()]),
+            ..Audience::broadcast()
+        };
         ring.push(&0, &to_bob, 1);
         ring.push(&1, &Audience::broadcast(), 1);
         let chosen = ring.since("cid", None, 9, |audience| audience.to.is_empty());
@@ -278,10 +342,22 @@ mod tests {
 
     #[test]
     fn names_with_another_bearer_are_bounded_and_what_is_forgotten_is_kept_from_them() {
-        let mut ring: Ring<u64> = Ring::new(7, RingLimits { history: 0, readable: true });
-        let to = |name: &str| Audience { to: Box::new([name.into()]), ..Audience::broadcast() };
+        let mut ring: Ring<u64> = Ring::new(
+            7,
+            RingLimits {
+                history: 0,
+                readable: true,
+            },
+        );
+        let to = |name: &str| Audience {
+            to: Box::new([name.into()]),
+            ..Audience::broadcast()
+        };
         ring.disown("none");
-        assert!(ring.disowned.is_empty(), "nothing is kept that was another's");
+        assert!(
+            ring.disowned.is_empty(),
+            "nothing is kept that was another's"
+        );
         ring.push(&0, &to("first"), 1);
         ring.disown("first");
         ring.push(&1, &to("dan"), 1);
@@ -296,12 +372,20 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(
-            (ring.disowned.len(), read(&ring, "first"), read(&ring, "dan")),
+            (
+                ring.disowned.len(),
+                read(&ring, "first"),
+                read(&ring, "dan")
+            ),
             (DISOWNED_MAX, vec![1], vec![0, 1])
         );
         ring.disown("one more");
         assert_eq!(
-            (ring.disowned.len(), read(&ring, "first"), read(&ring, "dan")),
+            (
+                ring.disowned.len(),
+                read(&ring, "first"),
+                read(&ring, "dan")
+            ),
             (DISOWNED_MAX, vec![1], vec![1])
         );
         assert_eq!(ring.bytes, 1);
@@ -309,8 +393,14 @@ mod tests {
 
     #[test]
     fn cursors_round_trip() {
-        let cursor = Cursor { epoch: 7, offset: 12 };
-        assert_eq!((cursor.to_string().as_str(), "7.12".parse()), ("7.12", Ok(cursor)));
+        let cursor = Cursor {
+            epoch: 7,
+            offset: 12,
+        };
+        assert_eq!(
+            (cursor.to_string().as_str(), "7.12".parse()),
+            ("7.12", Ok(cursor))
+        );
         for wrong in ["", "7", "7.", ".1", "7.-1", "7.1.2"] {
             assert_eq!(wrong.parse::<Cursor>(), Err(NoCursor), "{wrong}");
         }

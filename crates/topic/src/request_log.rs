@@ -1,5 +1,5 @@
-//! Latest requests of a room, to detect repeated envelopes and answers of participants that the request did not name (MCPx v0.1,
-//! sections 3 and 4.3).
+//! Latest requests of a room, to detect repeated envelopes and answers of participants that the
+//! request did not name (MCPx v0.1, sections 3 and 4.3).
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,10 +7,11 @@ use model::{Latest, ParticipantId};
 
 use crate::members::account;
 
-/// The most envelopes, and the most requests with addressees, that the log remembers. Beyond it the participant that has most loses
-/// its oldest.
+/// The most envelopes, and the most requests with addressees, that the log remembers. Beyond it the
+/// participant that has most loses its oldest.
 pub const REQUESTS_MAX: usize = 4096;
-/// The most requests that the log remembers under one id: an id is globally unique (MCPx v0.1, section 3).
+/// The most requests that the log remembers under one id: an id is globally unique (MCPx v0.1,
+/// section 3).
 const ASKERS_MAX: usize = 4;
 
 #[derive(Debug)]
@@ -37,10 +38,17 @@ impl RequestLog {
     /// An empty log. Ids that begin with `guests` are those of guests.
     pub(crate) fn new(guests: &'static str) -> Self {
         let (acted, acted_order, asked, asked_order) = <_>::default();
-        Self { acted, acted_order, asked, asked_order, guests }
+        Self {
+            acted,
+            acted_order,
+            asked,
+            asked_order,
+            guests,
+        }
     }
 
-    /// Whether a receiver has already acted on an envelope of this sender and id; if not, the log remembers it.
+    /// Whether a receiver has already acted on an envelope of this sender and id; if not, the log
+    /// remembers it.
     pub(crate) fn is_repeat(&mut self, from: &ParticipantId, id: &str) -> bool {
         let key = (from.clone(), Box::from(id));
         if !self.acted.insert(key.clone()) {
@@ -58,16 +66,25 @@ impl RequestLog {
         if to.is_empty() {
             return;
         }
-        let asked = self.asked.entry(id.into()).or_insert_with(|| Vec::with_capacity(1));
+        let asked = self
+            .asked
+            .entry(id.into())
+            .or_insert_with(|| Vec::with_capacity(1));
         // The first request of its sender counts: a repeated id changes nothing.
         if asked.len() >= ASKERS_MAX || asked.iter().any(|one| one.asker == *asker) {
             return;
         }
         let to = to.iter().map(|to| Box::from(*to)).collect();
-        asked.push(Asked { asker: asker.clone(), to });
-        self.asked_order.push(account(asker, self.guests), 1, (asker.clone(), id.into()));
+        asked.push(Asked {
+            asker: asker.clone(),
+            to,
+        });
+        self.asked_order
+            .push(account(asker, self.guests), 1, (asker.clone(), id.into()));
         for (asker, id) in self.asked_order.shrink(REQUESTS_MAX, usize::MAX) {
-            let Some(asked) = self.asked.get_mut(&id) else { continue };
+            let Some(asked) = self.asked.get_mut(&id) else {
+                continue;
+            };
             asked.retain(|one| one.asker != asker);
             if asked.is_empty() {
                 self.asked.remove(&id);
@@ -75,10 +92,12 @@ impl RequestLog {
         }
     }
 
-    /// Whether an answer to these addressees comes from a participant that the request did not name. An answer without addressees
-    /// counts as one to the requester.
+    /// Whether an answer to these addressees comes from a participant that the request did not
+    /// name. An answer without addressees counts as one to the requester.
     pub(crate) fn is_intrusion(&self, from: &str, request: &str, to: &[&str]) -> bool {
-        let Some(asked) = self.asked.get(request) else { return false };
+        let Some(asked) = self.asked.get(request) else {
+            return false;
+        };
         let is_meant = |one: &&Asked| to.is_empty() || to.contains(&one.asker.as_str());
         let mut meant = asked.iter().filter(is_meant).peekable();
         meant.peek().is_some() && !meant.any(|one| one.to.iter().any(|to| **to == *from))
@@ -101,8 +120,14 @@ mod tests {
         assert!(log.is_repeat(&ann, "a"));
         assert!(!log.is_repeat(&bob, "a"));
         (0..REQUESTS_MAX).for_each(|number| assert!(!log.is_repeat(&cid, &number.to_string())));
-        assert!(!log.is_repeat(&cid, "0") && log.is_repeat(&cid, "9"), "its oldest are forgotten");
-        assert!(log.is_repeat(&ann, "a") && log.is_repeat(&bob, "a"), "it pushed out no other's");
+        assert!(
+            !log.is_repeat(&cid, "0") && log.is_repeat(&cid, "9"),
+            "its oldest are forgotten"
+        );
+        assert!(
+            log.is_repeat(&ann, "a") && log.is_repeat(&bob, "a"),
+            "it pushed out no other's"
+        );
         assert_eq!(log.acted.len(), REQUESTS_MAX);
     }
 
@@ -110,7 +135,8 @@ mod tests {
     fn only_a_participant_that_was_asked_answers() {
         let mut log = RequestLog::new("");
         log.ask(&id("ann"), "1", &["bob", "cid"]);
-        // The request is ann's: later requests under the same id, of ann or of others, name no further participants.
+        // The request is ann's: later requests under the same id, of ann or of others, name no
+        // further participants.
         log.ask(&id("eve"), "1", &["eve"]);
         log.ask(&id("ann"), "1", &["eve"]);
         log.ask(&id("ann"), "all", &[]);
@@ -126,11 +152,21 @@ mod tests {
             ("dan", "all", &["ann"], false),
             ("dan", "other", &["ann"], false),
         ] {
-            assert_eq!(log.is_intrusion(from, request, to), expected, "{from} {request} {to:?}");
+            assert_eq!(
+                log.is_intrusion(from, request, to),
+                expected,
+                "{from} {request} {to:?}"
+            );
         }
         (0..REQUESTS_MAX).for_each(|number| log.ask(&id("cid"), &format!("x{number}"), &["bob"]));
-        assert!(log.is_intrusion("dan", "1", &["ann"]), "it pushed out no other's");
-        assert!(!log.is_intrusion("eve", "x0", &["cid"]), "its oldest are forgotten");
+        assert!(
+            log.is_intrusion("dan", "1", &["ann"]),
+            "it pushed out no other's"
+        );
+        assert!(
+            !log.is_intrusion("eve", "x0", &["cid"]),
+            "its oldest are forgotten"
+        );
         assert!(log.is_intrusion("eve", "x9", &["cid"]));
         assert_eq!(log.asked.len(), REQUESTS_MAX - 1, "two asked under one id");
     }
@@ -139,7 +175,8 @@ mod tests {
     fn guests_have_the_places_of_one_participant() {
         let mut log = RequestLog::new("guest-");
         assert!(!log.is_repeat(&id("ann"), "a") && !log.is_repeat(&id("ann"), "b"));
-        (0..REQUESTS_MAX).for_each(|number| assert!(!log.is_repeat(&id(&format!("guest-{number}")), "a")));
+        (0..REQUESTS_MAX)
+            .for_each(|number| assert!(!log.is_repeat(&id(&format!("guest-{number}")), "a")));
         assert!(log.is_repeat(&id("ann"), "a") && log.is_repeat(&id("ann"), "b"));
         assert!(!log.is_repeat(&id("guest-0"), "a"));
     }

@@ -18,12 +18,23 @@ use crate::{
     view::OfferedEntry,
 };
 
-/// The method under which a request about the caller's own proposals, or its own kept results, is judged.
+/// The method under which a request about the caller's own proposals, or its own kept results, is
+/// judged.
 pub(crate) const OWN_PROPOSAL: Method = Method::Known("tasks/result");
 
 impl<H: Handles> Topic<H> {
     pub(crate) fn request(&mut self, request: Request<'_, H>) {
-        let Request { link, operation, tag, method, target, interest, logs, returns, call } = request;
+        let Request {
+            link,
+            operation,
+            tag,
+            method,
+            target,
+            interest,
+            logs,
+            returns,
+            call,
+        } = request;
         if self.operations.contains(operation) {
             return;
         }
@@ -32,8 +43,8 @@ impl<H: Handles> Topic<H> {
             let refusal = refused.or_else(|cause| refusals::of_request(cause, target));
             return self.refuse_request(call, refusal, cause);
         }
-        // What is about the caller's own proposals needs no capability, because requests about their tasks need none; neither does a
-        // result that was the caller's before.
+        // What is about the caller's own proposals needs no capability, because requests about
+        // their tasks need none; neither does a result that was the caller's before.
         let (method, target) = match self.serves_own(link, &method, target) {
             true => (OWN_PROPOSAL, None),
             false => (method, target),
@@ -63,15 +74,33 @@ impl<H: Handles> Topic<H> {
         let reads_app = method.as_str() == "resources/read" && route.own.starts_with(APP_SCHEME);
         let app = (reads_app && rule.is_some()).then_some(route.index);
         let (state, verdict) = match rule {
-            Some(rule) => {
-                (State::Delivered { proposal: None }, Verdict::Admitted { to: Some(to), own: named, rule })
-            }
-            None => (State::Held { proposal: None }, Verdict::Held { to, own: named }),
+            Some(rule) => (
+                State::Delivered { proposal: None },
+                Verdict::Admitted {
+                    to: Some(to),
+                    own: named,
+                    rule,
+                },
+            ),
+            None => (
+                State::Held { proposal: None },
+                Verdict::Held { to, own: named },
+            ),
         };
         self.effects.verdict = Some(verdict);
         let pauses = returns && self.is_asked_by_answers(link, &method);
         let opened = Operation::new(state, link, server, method, Handle::Call(call));
-        self.open(operation, Operation { context, own, tag, pauses, logs, ..opened });
+        self.open(
+            operation,
+            Operation {
+                context,
+                own,
+                tag,
+                pauses,
+                logs,
+                ..opened
+            },
+        );
         self.take_interest(operation, interest);
         if let Some((app, link)) = app.zip(self.members.link_mut(link)) {
             link.own_mut().read_app(app);
@@ -79,20 +108,32 @@ impl<H: Handles> Topic<H> {
         self.hand_over(operation);
     }
 
-    /// The public name of the tool that an app calls by this name, which its page has from its server: that of the server whose app
-    /// the link has read last and that has such a tool, else that of the one server that has it. Only tools count that the link's
-    /// caller could call or propose. `None` if the name is a public one itself, or leads to none.
+    /// The public name of the tool that an app calls by this name, which its page has from its
+    /// server: that of the server whose app the link has read last and that has such a tool, else
+    /// that of the one server that has it. Only tools count that the link's caller could call or
+    /// propose. `None` if the name is a public one itself, or leads to none.
     pub fn named_by_app(&self, link: LinkId, name: &str) -> Option<Arc<str>> {
-        let (own, member) = self.members.linked(link).filter(|(_, member)| member.is_caller())?;
-        let looker = Looker { capabilities: own.granted(member), promotes: own.promotes };
+        let (own, member) = self
+            .members
+            .linked(link)
+            .filter(|(_, member)| member.is_caller())?;
+        let looker = Looker {
+            capabilities: own.granted(member),
+            promotes: own.promotes,
+        };
         let sees = |server: &ParticipantId, entry: &OfferedEntry| {
-            looker.holds("tools/call", &entry.ruled, server.as_str()).is_some()
+            looker
+                .holds("tools/call", &entry.ruled, server.as_str())
+                .is_some()
         };
         let read = own.own.as_ref().map_or(&[][..], |own| &own.apps);
-        self.catalog.named_by_app(own.overrides(), read, name, &sees).cloned()
+        self.catalog
+            .named_by_app(own.overrides(), read, name, &sees)
+            .cloned()
     }
 
-    /// The route of a request that may go on, the seat of its server, and the rule that admits it; a held request has no rule.
+    /// The route of a request that may go on, the seat of its server, and the rule that admits it;
+    /// a held request has no rule.
     fn admit<'a>(
         &'a self,
         link: LinkId,
@@ -100,46 +141,76 @@ impl<H: Handles> Topic<H> {
         target: Option<Target<'a>>,
         interest: &Interest,
     ) -> Result<(Route<'a>, Seat, Option<Rule>), Cause> {
-        let linked = self.members.linked(link).filter(|(_, member)| member.is_caller());
+        let linked = self
+            .members
+            .linked(link)
+            .filter(|(_, member)| member.is_caller());
         let (own, member) = linked.ok_or(Cause::NotAdmitted)?;
         // A method that is not of the protocol goes to the one server whose names have no prefix.
         let unknown = target.is_none() && matches!(method, Method::Other(_));
         let bare = unknown.then(|| self.catalog.bare_route()).flatten();
-        let route = bare.or_else(|| self.catalog.resolve(own.overrides(), target)).ok_or(Cause::Unknown)?;
+        let route = bare
+            .or_else(|| self.catalog.resolve(own.overrides(), target))
+            .ok_or(Cause::Unknown)?;
         // Only a call that can be carried out later is held.
-        let promotes =
-            own.promotes && *interest == Interest::None && Some(route.index) != self.catalog.builtin();
-        let (method, context) = (method.as_str(), route.ruled_context(target.and_then(Target::context)));
+        let promotes = own.promotes
+            && *interest == Interest::None
+            && Some(route.index) != self.catalog.builtin();
+        let (method, context) = (
+            method.as_str(),
+            route.ruled_context(target.and_then(Target::context)),
+        );
         let (granted, at) = (own.granted(member), route.upstream.as_str());
         let rule = match judge(granted, method, context, at) {
-            Ok(at) => Some(Rule { capabilities: Arc::clone(granted), at }),
+            Ok(at) => Some(Rule {
+                capabilities: Arc::clone(granted),
+                at,
+            }),
             Err(Cause::NotAdmitted) if promotes && proposes(granted, method, context, at) => None,
             Err(cause) => return Err(cause),
         };
-        if self.catalog.withholds(own.overrides(), route.index, method, &route.own) {
+        if self
+            .catalog
+            .withholds(own.overrides(), route.index, method, &route.own)
+        {
             return Err(Cause::ToolChanged);
         }
         let seat = self.seat_at(route.index).ok_or(Cause::UpstreamDown)?;
         Ok((route, seat, rule))
     }
 
-    /// Whether a request is for a result that is kept for its caller, or for one of the tools for a caller's own proposals. They work
-    /// whether or not they are listed, unless a server lists a tool of this name.
+    /// Whether a request is for a result that is kept for its caller, or for one of the tools for a
+    /// caller's own proposals. They work whether or not they are listed, unless a server lists a
+    /// tool of this name.
     fn serves_own(&self, link: LinkId, method: &Method, target: Option<Target<'_>>) -> bool {
         if target == Some(Target::Kept) {
             return true;
         }
-        let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else { return false };
-        let is_server = |route: Route<'_>| route.is_listed() && Some(route.index) != self.catalog.builtin();
+        let (Some(Target::Tool(name)), "tools/call") = (target, method.as_str()) else {
+            return false;
+        };
+        let is_server =
+            |route: Route<'_>| route.is_listed() && Some(route.index) != self.catalog.builtin();
         BuiltinTool::of(name).is_some_and(BuiltinTool::serves_own)
             && !self.lookup(link, Target::Tool(name)).is_some_and(is_server)
     }
 
     /// Whether a caller's link may open one more operation now; takes a token.
     pub(crate) fn may_open(&mut self, link: LinkId) -> Result<(), Refused> {
-        let seat = self.members.link(link).map(|own| own.seat).ok_or(Cause::Moot)?;
-        self.members.get_mut(seat).ok_or(Cause::Moot)?.take_token(self.now_ms)?;
-        if self.has_place(link) { Ok(()) } else { Err(Cause::Limit.into()) }
+        let seat = self
+            .members
+            .link(link)
+            .map(|own| own.seat)
+            .ok_or(Cause::Moot)?;
+        self.members
+            .get_mut(seat)
+            .ok_or(Cause::Moot)?
+            .take_token(self.now_ms)?;
+        if self.has_place(link) {
+            Ok(())
+        } else {
+            Err(Cause::Limit.into())
+        }
     }
 
     /// Whether the limits admit one more operation of a link.
@@ -159,26 +230,48 @@ impl<H: Handles> Topic<H> {
 
     /// The open operations of a link, in the order of opening.
     pub(crate) fn open_of(&self, link: LinkId) -> Vec<OperationId> {
-        self.members.link(link).map(|own| self.operations.in_order(&own.open)).unwrap_or_default()
+        self.members
+            .link(link)
+            .map(|own| self.operations.in_order(&own.open))
+            .unwrap_or_default()
     }
 
-    /// Delivers an open call to its server, and mirrors it to watchers unless it calls a built-in tool. A held call waits.
+    /// Delivers an open call to its server, and mirrors it to watchers unless it calls a built-in
+    /// tool. A held call waits.
     pub(crate) fn hand_over(&mut self, id: OperationId) {
-        let Some(operation) = self.operations.get(id) else { return };
-        let Handle::Call(call) = operation.handle.clone() else { return };
+        let Some(operation) = self.operations.get(id) else {
+            return;
+        };
+        let Handle::Call(call) = operation.handle.clone() else {
+            return;
+        };
         let own = operation.own.clone();
-        let Some(member) = self.members.get(operation.server) else { return };
-        let (Some(server), Some(link)) = (member.server.clone(), member.links.first().copied()) else {
+        let Some(member) = self.members.get(operation.server) else {
+            return;
+        };
+        let (Some(server), Some(link)) = (member.server.clone(), member.links.first().copied())
+        else {
             return;
         };
         let State::Delivered { proposal } = operation.state else {
             let to = member.id.clone();
-            return self.effects.push(Effect::Hold { call, to, server, own });
+            return self.effects.push(Effect::Hold {
+                call,
+                to,
+                server,
+                own,
+            });
         };
-        let is_gateway =
-            self.catalog.builtin().is_some_and(|index| self.catalog.id(index) == Some(&member.id));
-        let mirrors = self.mirrors && self.members.watchers() > 0 && !is_gateway && proposal.is_none();
-        let by_call = self.members.link(operation.link).is_some_and(|own| own.promotes);
+        let is_gateway = self
+            .catalog
+            .builtin()
+            .is_some_and(|index| self.catalog.id(index) == Some(&member.id));
+        let mirrors =
+            self.mirrors && self.members.watchers() > 0 && !is_gateway && proposal.is_none();
+        let by_call = self
+            .members
+            .link(operation.link)
+            .is_some_and(|own| own.promotes);
         if mirrors && by_call {
             self.mirror(id, None);
             if let Some(operation) = self.operations.get_mut(id) {
@@ -187,7 +280,14 @@ impl<H: Handles> Topic<H> {
         }
         let proposal = proposal.and_then(|proposal| self.view_of(proposal));
         let logs = self.logs_of(id);
-        self.effects.push(Effect::Deliver { call, link, server, own, logs, proposal });
+        self.effects.push(Effect::Deliver {
+            call,
+            link,
+            server,
+            own,
+            logs,
+            proposal,
+        });
     }
 
     /// The level from which on the caller of an open call wants log messages.
@@ -198,13 +298,18 @@ impl<H: Handles> Topic<H> {
 
     /// Shows a call or its end to watchers.
     fn mirror(&mut self, id: OperationId, end: Option<(Outcome, Option<H::Answer>)>) {
-        let Some(operation) = self.operations.get(id) else { return };
-        let (Some(caller), Some(server)) =
-            (self.members.of_link(operation.link), self.members.get(operation.server))
-        else {
+        let Some(operation) = self.operations.get(id) else {
             return;
         };
-        let Some(call) = operation.handle.call().cloned() else { return };
+        let (Some(caller), Some(server)) = (
+            self.members.of_link(operation.link),
+            self.members.get(operation.server),
+        ) else {
+            return;
+        };
+        let Some(call) = operation.handle.call().cloned() else {
+            return;
+        };
         let mirrored = Mirrored {
             operation: id,
             from: caller.id.clone(),
@@ -213,17 +318,23 @@ impl<H: Handles> Topic<H> {
             own: operation.own.clone(),
             end,
         };
-        // The server gets the request itself, so it sees no mirror of it. All watchers see the end, which may be the gateway's.
+        // The server gets the request itself, so it sees no mirror of it. All watchers see the end,
+        // which may be the gateway's.
         let audience = match &mirrored.end {
             None => crate::Audience::mirror(&mirrored.to, Some(&mirrored.to)),
             Some(_) => crate::Audience::mirror(&mirrored.from, None),
         };
-        self.effects.publish(RoomEffect::Mirror { mirrored, audience });
+        self.effects
+            .publish(RoomEffect::Mirror { mirrored, audience });
     }
 
     pub(crate) fn answer(&mut self, link: LinkId, id: OperationId, end: End<H::Answer>) {
-        let Some(seat) = self.members.link(link).map(|own| own.seat) else { return };
-        let Some(operation) = self.operations.get(id) else { return };
+        let Some(seat) = self.members.link(link).map(|own| own.seat) else {
+            return;
+        };
+        let Some(operation) = self.operations.get(id) else {
+            return;
+        };
         if operation.state.is_ask() {
             if operation.link == link {
                 self.answer_ask(id, end);
@@ -235,42 +346,65 @@ impl<H: Handles> Topic<H> {
 
     fn answer_call(&mut self, id: OperationId, end: End<H::Answer>) {
         let (outcome, answer) = end.parts();
-        if self.operations.get(id).is_some_and(|open| open.state == State::Paused { proposal: None }) {
+        if self
+            .operations
+            .get(id)
+            .is_some_and(|open| open.state == State::Paused { proposal: None })
+        {
             return self.keep_end(id, end);
         }
         // Before the call is closed, which concludes its proposal.
         let carried_out = answer.and_then(|answer| self.keep_answer(id, answer));
-        let Some((call, _)) = self.close_call(id, outcome, answer) else { return };
+        let Some((call, _)) = self.close_call(id, outcome, answer) else {
+            return;
+        };
         self.finish(call, end, carried_out);
     }
 
-    pub(crate) fn mirror_end(&mut self, id: OperationId, outcome: Outcome, answer: Option<&H::Answer>) {
-        if self.operations.get(id).is_some_and(|open| open.mirrored) && self.members.watchers() > 0 {
+    pub(crate) fn mirror_end(
+        &mut self,
+        id: OperationId,
+        outcome: Outcome,
+        answer: Option<&H::Answer>,
+    ) {
+        if self.operations.get(id).is_some_and(|open| open.mirrored) && self.members.watchers() > 0
+        {
             self.mirror(id, Some((outcome, answer.cloned())));
         }
     }
 
     pub(crate) fn cancel(&mut self, link: LinkId, which: OperationRef<H::Tag>) {
-        let Some(own) = self.members.link(link) else { return };
+        let Some(own) = self.members.link(link) else {
+            return;
+        };
         let (seat, id) = match which {
             OperationRef::Id(id) => (own.seat, Some(id)),
             OperationRef::Tag(tag) => (own.seat, self.tagged(link, &tag)),
         };
-        let Some((id, operation)) = id.and_then(|id| Some((id, self.operations.get(id)?))) else { return };
+        let Some((id, operation)) = id.and_then(|id| Some((id, self.operations.get(id)?))) else {
+            return;
+        };
         if operation.state.is_ask() {
             if operation.server == seat {
                 self.withdraw_ask(id);
             }
-        } else if operation.link == link && !operation.state.is_parked() && !operation.state.is_paused() {
+        } else if operation.link == link
+            && !operation.state.is_parked()
+            && !operation.state.is_paused()
+        {
             self.cancel_call(id);
         }
     }
 
-    /// The youngest operation that a link opened under this name: a caller's request, or a server's question.
+    /// The youngest operation that a link opened under this name: a caller's request, or a server's
+    /// question.
     pub(crate) fn tagged(&self, link: LinkId, tag: &H::Tag) -> Option<OperationId> {
         let own = self.members.link(link)?;
         let serves = !self.members.get(own.seat)?.is_caller();
-        let named = own.open.iter().filter_map(|id| Some((self.operations.get(*id)?, *id)));
+        let named = own
+            .open
+            .iter()
+            .filter_map(|id| Some((self.operations.get(*id)?, *id)));
         let named = named.filter(|(open, _)| {
             let waits = open.state.is_ask() == serves && !open.state.is_paused();
             open.tag.as_ref() == Some(tag) && waits
@@ -285,14 +419,16 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Ends a call from the gateway's side: the topic cancels it at its server and refuses its caller.
+    /// Ends a call from the gateway's side: the topic cancels it at its server and refuses its
+    /// caller.
     pub(crate) fn refuse_call(&mut self, id: OperationId, cause: Cause) {
         if let Some(call) = self.stop_call(id, Outcome::Refused) {
             self.refuse_plainly(call, cause);
         }
     }
 
-    /// Ends a call and cancels it at its server, if a server has it. The caller of this function settles it.
+    /// Ends a call and cancels it at its server, if a server has it. The caller of this function
+    /// settles it.
     pub(crate) fn stop_call(&mut self, id: OperationId, outcome: Outcome) -> Option<H::Call> {
         let (call, state) = self.close_call(id, outcome, None)?;
         if state.is_at_server() {
@@ -334,22 +470,36 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Refuses a request in the room that names a proposal. Its sender hears of it with the calls, or about the envelope.
+    /// Refuses a request in the room that names a proposal. Its sender hears of it with the calls,
+    /// or about the envelope.
     pub(crate) fn refuse_room(&mut self, requests: RoomRequests<H>, cause: Cause) {
         let withheld = requests.unpublished.filter(|_| requests.calls.is_empty());
         if let Some((kept, handle)) = withheld.zip(self.handle(requests.link)) {
             let refusal = refusals::plain(cause);
-            self.effects.push(Effect::Withhold { handle, message: kept.message, refusal });
+            self.effects.push(Effect::Withhold {
+                handle,
+                message: kept.message,
+                refusal,
+            });
         }
         self.refuse_all(requests.calls, cause);
     }
 
     /// Gives a caller the end of its call, with the proposal that it carried out.
-    pub(crate) fn finish(&mut self, call: H::Call, end: End<H::Answer>, proposal: Option<OperationId>) {
+    pub(crate) fn finish(
+        &mut self,
+        call: H::Call,
+        end: End<H::Answer>,
+        proposal: Option<OperationId>,
+    ) {
         match end {
             End::Answered { answer, .. } => {
                 let proposal = proposal.and_then(|proposal| self.view_of(proposal));
-                self.effects.push(Effect::Settle { call, answer, proposal });
+                self.effects.push(Effect::Settle {
+                    call,
+                    answer,
+                    proposal,
+                });
             }
             End::Failed(refusal) => self.refuse(call, refusal, Cause::Failed),
         }
@@ -361,6 +511,10 @@ impl<H: Handles> Topic<H> {
     }
 
     pub(crate) fn refuse(&mut self, call: H::Call, refusal: Box<Refusal>, cause: Cause) {
-        self.effects.push(Effect::Refuse { call, refusal, cause });
+        self.effects.push(Effect::Refuse {
+            call,
+            refusal,
+            cause,
+        });
     }
 }

@@ -16,8 +16,9 @@ pub struct Person {
 /// Participants in one piece of a roster.
 const PIECE_LEN_MAX: usize = 64;
 
-/// The participants that others see, by id. In pieces, none of them empty: rosters share those in which they do not differ, so
-/// that those of a thousand newcomers that wait for their welcome take little more than one.
+/// The participants that others see, by id. In pieces, none of them empty: rosters share those in
+/// which they do not differ, so that those of a thousand newcomers that wait for their welcome take
+/// little more than one.
 #[derive(Debug, Clone, Default)]
 pub struct Roster {
     pieces: Vec<Arc<[Person]>>,
@@ -32,27 +33,46 @@ impl Roster {
     /// Adds a participant, or what has changed of it.
     pub(crate) fn add(&mut self, person: Person) {
         let index = self.piece_of(&person.id);
-        let piece = self.pieces.get(index).map(|piece| &**piece).unwrap_or_default();
+        let piece = self
+            .pieces
+            .get(index)
+            .map(|piece| &**piece)
+            .unwrap_or_default();
         let place = piece.binary_search_by(|other| other.id.cmp(&person.id));
         let (at, after) = place.map_or_else(|at| (at, at), |at| (at, at + 1));
         if at == PIECE_LEN_MAX {
             // Names often come in order: the piece stays full.
             return self.pieces.insert(index + 1, [person].into());
         }
-        let (before, after) = (piece.get(..at).unwrap_or_default(), piece.get(after..).unwrap_or_default());
+        let (before, after) = (
+            piece.get(..at).unwrap_or_default(),
+            piece.get(after..).unwrap_or_default(),
+        );
         let all = before.iter().chain([&person]).chain(after);
         let len = before.len() + 1 + after.len();
         let half = if len > PIECE_LEN_MAX { len / 2 } else { len };
-        let halves = [all.clone().take(half).cloned().collect(), all.skip(half).cloned().collect()];
-        let made = halves.into_iter().filter(|half: &Arc<[Person]>| !half.is_empty());
-        self.pieces.splice(index..(index + 1).min(self.pieces.len()), made);
+        let halves = [
+            all.clone().take(half).cloned().collect(),
+            all.skip(half).cloned().collect(),
+        ];
+        let made = halves
+            .into_iter()
+            .filter(|half: &Arc<[Person]>| !half.is_empty());
+        self.pieces
+            .splice(index..(index + 1).min(self.pieces.len()), made);
     }
 
     /// Removes a participant, if it is in the roster.
     pub(crate) fn remove(&mut self, id: &ParticipantId) {
         let index = self.piece_of(id);
-        let Some(piece) = self.pieces.get(index) else { return };
-        let others: Arc<[Person]> = piece.iter().filter(|other| other.id != *id).cloned().collect();
+        let Some(piece) = self.pieces.get(index) else {
+            return;
+        };
+        let others: Arc<[Person]> = piece
+            .iter()
+            .filter(|other| other.id != *id)
+            .cloned()
+            .collect();
         if others.is_empty() {
             self.pieces.remove(index);
         } else if let Some(piece) = self.pieces.get_mut(index) {
@@ -62,8 +82,11 @@ impl Roster {
 
     /// The piece in which a participant is, or would be: the last one that does not begin after it.
     fn piece_of(&self, id: &ParticipantId) -> usize {
-        let begins_after = |piece: &Arc<[Person]>| piece.first().is_some_and(|first| first.id > *id);
-        self.pieces.partition_point(|piece| !begins_after(piece)).saturating_sub(1)
+        let begins_after =
+            |piece: &Arc<[Person]>| piece.first().is_some_and(|first| first.id > *id);
+        self.pieces
+            .partition_point(|piece| !begins_after(piece))
+            .saturating_sub(1)
     }
 }
 
@@ -75,7 +98,10 @@ mod tests {
 
     fn person(number: u64, capabilities: &Arc<Capabilities>) -> Person {
         let id = ParticipantId::new(&format!("p{number:03}")).unwrap();
-        Person { id, capabilities: Arc::clone(capabilities) }
+        Person {
+            id,
+            capabilities: Arc::clone(capabilities),
+        }
     }
 
     #[test]
@@ -84,7 +110,9 @@ mod tests {
         let (mut roster, mut books) = (Roster::default(), BTreeMap::new());
         let mut draw = 1_u64;
         for step in 0..20_000 {
-            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            draw = draw
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             let person = person((draw >> 33) % 500, &sets[(draw >> 60) as usize % 2]);
             // It grows, shrinks, and grows again.
             let leaves = (draw >> 50) % 10 < if (step / 4000) % 2 == 0 { 2 } else { 8 };
@@ -95,12 +123,20 @@ mod tests {
                 roster.add(person.clone());
                 books.insert(person.id, person.capabilities);
             }
-            assert!(roster.pieces.iter().all(|piece| (1..=PIECE_LEN_MAX).contains(&piece.len())));
+            assert!(
+                roster
+                    .pieces
+                    .iter()
+                    .all(|piece| (1..=PIECE_LEN_MAX).contains(&piece.len()))
+            );
             if step % 100 == 0 {
-                let same = |(person, (id, all)): (&Person, (&ParticipantId, &Arc<Capabilities>))| {
-                    person.id == *id && Arc::ptr_eq(&person.capabilities, all)
-                };
-                assert!(roster.iter().count() == books.len() && roster.iter().zip(&books).all(same));
+                let same =
+                    |(person, (id, all)): (&Person, (&ParticipantId, &Arc<Capabilities>))| {
+                        person.id == *id && Arc::ptr_eq(&person.capabilities, all)
+                    };
+                assert!(
+                    roster.iter().count() == books.len() && roster.iter().zip(&books).all(same)
+                );
             }
         }
     }
@@ -116,10 +152,15 @@ mod tests {
                 roster.clone()
             })
             .collect();
-        let mut pieces: Vec<_> =
-            all.iter().flat_map(|roster| roster.pieces.iter().map(|piece| piece.as_ptr())).collect();
+        let mut pieces: Vec<_> = all
+            .iter()
+            .flat_map(|roster| roster.pieces.iter().map(|piece| piece.as_ptr()))
+            .collect();
         pieces.sort_unstable();
         pieces.dedup();
-        assert!(pieces.len() <= 2 * all.len(), "each newcomer changes one piece, or makes two of it");
+        assert!(
+            pieces.len() <= 2 * all.len(),
+            "each newcomer changes one piece, or makes two of it"
+        );
     }
 }

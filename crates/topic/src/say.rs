@@ -33,7 +33,14 @@ const ANSWERS: [&str; 2] = ["mcp/response:", NOTIFICATIONS];
 
 impl<H: Handles> Topic<H> {
     pub(crate) fn say(&mut self, mut say: Say<'_, H>) {
-        let Say { link, kind, to, correlation, bytes, .. } = say;
+        let Say {
+            link,
+            kind,
+            to,
+            correlation,
+            bytes,
+            ..
+        } = say;
         let intent = std::mem::replace(&mut say.intent, Intent::None);
         let rule = match self.admit_envelope(link, kind, to) {
             Ok(rule) => rule,
@@ -42,14 +49,23 @@ impl<H: Handles> Topic<H> {
                 let handle = self.handle(link);
                 let refusal = refused.or_else(|cause| refusals::of_envelope(cause, kind));
                 self.effects.refusal = Some(refusal.clone());
-                let withhold = |handle| Effect::Withhold { handle, message: say.message, refusal };
+                let withhold = |handle| Effect::Withhold {
+                    handle,
+                    message: say.message,
+                    refusal,
+                };
                 return self.effects.all.extend(handle.map(withhold));
             }
         };
         // Without a capability for its kind the envelope is for the gateway alone.
         let alone = rule.at.is_none();
-        self.effects.verdict = Some(Verdict::Admitted { to: None, own: None, rule });
-        let (Some(from), Ok(parsed)) = (self.participant(link).cloned(), KindRef::parse(kind)) else {
+        self.effects.verdict = Some(Verdict::Admitted {
+            to: None,
+            own: None,
+            rule,
+        });
+        let (Some(from), Ok(parsed)) = (self.participant(link).cloned(), KindRef::parse(kind))
+        else {
             return;
         };
         let private = self.is_private(kind, correlation);
@@ -58,36 +74,54 @@ impl<H: Handles> Topic<H> {
             bytes,
             audience: Audience::new(Some(link), to, kind, self.reach_of(parsed, correlation)),
         });
-        // What becomes of the proposal decides first whether participants get it, and a request that names one.
+        // What becomes of the proposal decides first whether participants get it, and a request
+        // that names one.
         let asks = parsed.head() == model::REQUEST && !kind.starts_with(NOTIFICATIONS);
         let waits = parsed.head() == model::PROPOSAL || asks && self.names_proposal(&say);
         if let Some(envelope) = unpublished.take_if(|_| !waits) {
             self.publish(envelope.message, envelope.bytes, envelope.audience);
         }
         let serves = self.serves(&from);
-        // A notification of a participant that serves may be for the sessions that the gateway has with it.
+        // A notification of a participant that serves may be for the sessions that the gateway has
+        // with it.
         if private || serves && kind.starts_with(NOTIFICATIONS) {
             let seat = self.members.server(&from).filter(|_| serves);
             let server = seat.and_then(|seat| self.members.get(seat)?.server.clone());
-            self.effects.push(Effect::Receive { link, server, message: say.message.clone() });
+            self.effects.push(Effect::Receive {
+                link,
+                server,
+                message: say.message.clone(),
+            });
         }
         if private {
             return;
         }
-        self.act(Said { from, kind: parsed, say, unpublished }, intent);
+        self.act(
+            Said {
+                from,
+                kind: parsed,
+                say,
+                unpublished,
+            },
+            intent,
+        );
     }
 
     /// Whether an envelope names a proposal, be it over.
     fn names_proposal(&mut self, say: &Say<'_, H>) -> bool {
-        let known = say.correlation.is_some_and(|id| self.proposals.of_envelope(id).is_some());
+        let known = say
+            .correlation
+            .is_some_and(|id| self.proposals.of_envelope(id).is_some());
         known || self.is_closed(say.proposal_digest)
     }
 
-    /// Whether a proposal of this digest is over or was rejected when it arrived, and the topic knows no more of it.
+    /// Whether a proposal of this digest is over or was rejected when it arrived, and the topic
+    /// knows no more of it.
     pub(crate) fn is_closed(&mut self, digest: Option<u128>) -> bool {
         let proposals = &mut self.proposals;
         digest.is_some_and(|digest| {
-            proposals.rejected.by(digest).is_some() || proposals.closed.contains(self.now_ms, digest)
+            proposals.rejected.by(digest).is_some()
+                || proposals.closed.contains(self.now_ms, digest)
         })
     }
 
@@ -96,13 +130,21 @@ impl<H: Handles> Topic<H> {
         let refusal = refusals::plain(cause);
         self.effects.verdict = Some(Verdict::Refused(cause));
         self.effects.refusal = Some(refusal.clone());
-        let withhold = |handle| Effect::Withhold { handle, message, refusal };
+        let withhold = |handle| Effect::Withhold {
+            handle,
+            message,
+            refusal,
+        };
         self.effects.all.extend(self.handle(link).map(withhold));
     }
 
     /// The rule that admits an envelope; takes a token.
     fn admit_envelope(&mut self, link: LinkId, kind: &str, to: &[&str]) -> Result<Rule, Refused> {
-        let seat = self.members.link(link).map(|own| own.seat).ok_or(Cause::Moot)?;
+        let seat = self
+            .members
+            .link(link)
+            .map(|own| own.seat)
+            .ok_or(Cause::Moot)?;
         let member = self.members.get_mut(seat).ok_or(Cause::Moot)?;
         member.take_token(self.now_ms)?;
         let parsed = KindRef::parse(kind).map_err(|_| Cause::Malformed)?;
@@ -113,30 +155,38 @@ impl<H: Handles> Topic<H> {
         }
         let (own, member) = self.members.linked(link).ok_or(Cause::Moot)?;
         let granted = own.granted(member);
-        let at = judge_kind(granted, parsed, to)
-            .map_err(|cause| Refused { cause, refusal: self.lacking_kind(link, parsed, to) })?;
-        Ok(Rule { capabilities: Arc::clone(granted), at })
+        let at = judge_kind(granted, parsed, to).map_err(|cause| Refused {
+            cause,
+            refusal: self.lacking_kind(link, parsed, to),
+        })?;
+        Ok(Rule {
+            capabilities: Arc::clone(granted),
+            at,
+        })
     }
 
     /// Puts a message into the room's queue and, if so configured, into the replay ring.
     pub(crate) fn publish(&mut self, message: H::Message, bytes: usize, audience: Audience) {
         self.ring.push(&message, &audience, bytes);
-        self.effects.publish(RoomEffect::Publish { message, audience });
+        self.effects
+            .publish(RoomEffect::Publish { message, audience });
     }
 
-    /// Whether an envelope answers, or notifies about, a request that the gateway sent to one participant alone. Such an envelope
-    /// is not published.
+    /// Whether an envelope answers, or notifies about, a request that the gateway sent to one
+    /// participant alone. Such an envelope is not published.
     fn is_private(&self, kind: &str, correlation: Option<&str>) -> bool {
         let request = correlation.and_then(|id| id.parse::<OperationId>().ok());
         ANSWERS.iter().any(|head| kind.starts_with(head))
             && request.is_some_and(|id| id.0 >> 64 == u128::from(self.direct))
     }
 
-    /// The listeners that an envelope reaches. The gateway sends a held call to the participant that it is for, so that
-    /// participant must not also get the request that fulfils the proposal.
+    /// The listeners that an envelope reaches. The gateway sends a held call to the participant
+    /// that it is for, so that participant must not also get the request that fulfils the proposal.
     fn reach_of(&self, kind: KindRef<'_>, correlation: Option<&str>) -> Reach {
         let fulfils = || {
-            let proposal = self.proposals.known(self.proposals.of_envelope(correlation?)?)?;
+            let proposal = self
+                .proposals
+                .known(self.proposals.of_envelope(correlation?)?)?;
             let serves = |to: &&ParticipantId| proposal.held && self.serves(to);
             proposal.terms.to.iter().find(serves).cloned()
         };
@@ -149,11 +199,16 @@ impl<H: Handles> Topic<H> {
             Intent::None => self.nothing(envelope),
             Intent::Mismatch => self.mismatch(envelope),
             Intent::Request(requested) => {
-                self.log.ask(&envelope.from, envelope.say.id, envelope.say.to);
+                self.log
+                    .ask(&envelope.from, envelope.say.id, envelope.say.to);
                 self.requested(envelope, requested);
             }
             Intent::Cancel { tag } => self.cancel(envelope.say.link, OperationRef::Tag(tag)),
-            Intent::Propose { proposal, terms, content } => {
+            Intent::Propose {
+                proposal,
+                terms,
+                content,
+            } => {
                 self.propose_said(envelope, proposal, terms, content);
             }
             Intent::Reject { refusal, published } => self.reject_said(envelope, refusal, published),
@@ -163,7 +218,10 @@ impl<H: Handles> Topic<H> {
 
     /// A request that may fulfil a proposal, or that names servers which the gateway plays.
     fn requested(&mut self, mut envelope: Said<'_, H>, requested: Requested<H>) {
-        let named = envelope.say.correlation.and_then(|id| self.proposals.of_envelope(id));
+        let named = envelope
+            .say
+            .correlation
+            .and_then(|id| self.proposals.of_envelope(id));
         let is_closed = named.is_none() && self.is_closed(envelope.say.proposal_digest);
         let plays = self.played(&envelope);
         if named.is_none() && !is_closed && plays.is_empty() {
@@ -171,23 +229,39 @@ impl<H: Handles> Topic<H> {
         }
         let proposal = named.and_then(|id| self.proposals.known(id));
         let own = proposal.is_some_and(|proposal| proposal.terms.by == envelope.from);
-        // The gateway's session with a participant that serves carries out a call that was held for it.
+        // The gateway's session with a participant that serves carries out a call that was held for
+        // it.
         let held = proposal.is_some_and(|proposal| proposal.held);
-        // What becomes of the proposal decides about a request that fulfils, however often it comes.
+        // What becomes of the proposal decides about a request that fulfils, however often it
+        // comes.
         let fulfils = named.is_some() && !own || is_closed;
         if self.log.is_repeat(&envelope.from, envelope.say.id) && !fulfils {
             return self.ignore(&envelope, plays, Ignored::Repeat);
         }
-        let Requested { method, context, tag, calls, ruling } = requested;
+        let Requested {
+            method,
+            context,
+            tag,
+            calls,
+            ruling,
+        } = requested;
         let calls = envelope.say.to.iter().zip(calls);
         let calls = calls.filter_map(|(to, (operation, call))| {
             let server = ParticipantId::new(to).ok()?;
-            self.is_played(&server, held).then_some((server, operation, call))
+            self.is_played(&server, held)
+                .then_some((server, operation, call))
         });
         let calls = calls.collect();
         let link = envelope.say.link;
         let unpublished = envelope.unpublished.take();
-        let requests = RoomRequests { link, tag, method, context, calls, unpublished };
+        let requests = RoomRequests {
+            link,
+            tag,
+            method,
+            context,
+            calls,
+            unpublished,
+        };
         match named {
             Some(id) if own => self.proposers_own(id, &envelope, requests),
             Some(id) => self.fulfils(id, envelope, requests, ruling),
@@ -196,9 +270,15 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// A request that participants alone may answer: its sender learns at once that none of them is there.
+    /// A request that participants alone may answer: its sender learns at once that none of them is
+    /// there.
     fn between_participants(&mut self, envelope: &Said<'_, H>) {
-        let named: Vec<_> = envelope.say.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+        let named: Vec<_> = envelope
+            .say
+            .to
+            .iter()
+            .filter_map(|to| ParticipantId::new(to).ok())
+            .collect();
         let is_here = |one: &ParticipantId| self.members.of_id(one).is_some_and(Member::is_caller);
         if !envelope.say.to.is_empty() && !named.iter().any(is_here) {
             self.ignore(envelope, named, Ignored::Absent);
@@ -207,7 +287,11 @@ impl<H: Handles> Topic<H> {
 
     /// The participants that an envelope names and that the gateway plays.
     fn played(&self, envelope: &Said<'_, H>) -> Vec<ParticipantId> {
-        let named = envelope.say.to.iter().filter_map(|to| ParticipantId::new(to).ok());
+        let named = envelope
+            .say
+            .to
+            .iter()
+            .filter_map(|to| ParticipantId::new(to).ok());
         named.filter(|to| self.is_played(to, false)).collect()
     }
 
@@ -216,13 +300,24 @@ impl<H: Handles> Topic<H> {
         names.is_some_and(|names| held || !names.serves)
     }
 
-    /// Runs a request that the proposer may by now make itself: the topic withdraws the proposal first.
-    fn proposers_own(&mut self, id: OperationId, envelope: &Said<'_, H>, requests: RoomRequests<H>) {
-        if !self.proposals.known(id).is_some_and(|proposal| requests.asks_for(proposal)) {
+    /// Runs a request that the proposer may by now make itself: the topic withdraws the proposal
+    /// first.
+    fn proposers_own(
+        &mut self,
+        id: OperationId,
+        envelope: &Said<'_, H>,
+        requests: RoomRequests<H>,
+    ) {
+        if !self
+            .proposals
+            .known(id)
+            .is_some_and(|proposal| requests.asks_for(proposal))
+        {
             return self.run_requests(requests, None);
         }
         let Some(proposal) = self.proposals.get_mut(id) else {
-            // The proposal is over: carried out or given up. The request would run it a second time.
+            // The proposal is over: carried out or given up. The request would run it a second
+            // time.
             let known = self.proposals.known(id);
             let withdrawn = known.is_some_and(|own| own.state() == ProposalState::Withdrawn);
             return match (withdrawn, known.is_some_and(|own| own.end_lost)) {
@@ -234,7 +329,9 @@ impl<H: Handles> Topic<H> {
         let never_runs = match &proposal.phase {
             Phase::Opening | Phase::Pending => true,
             Phase::Deciding(ruling) => ruling.state == ProposalState::Withdrawn,
-            Phase::Ending(state, _) => matches!(state, ProposalState::Withdrawn | ProposalState::Expired),
+            Phase::Ending(state, _) => {
+                matches!(state, ProposalState::Withdrawn | ProposalState::Expired)
+            }
             Phase::Running => false,
         };
         if !never_runs {
@@ -249,7 +346,8 @@ impl<H: Handles> Topic<H> {
         self.recall(id, format!("carried out by its proposer, {by}").into());
     }
 
-    /// A request that fulfils another participant's proposal: an approval, on disk before any server carries it out.
+    /// A request that fulfils another participant's proposal: an approval, on disk before any
+    /// server carries it out.
     fn fulfils(
         &mut self,
         id: OperationId,
@@ -260,14 +358,24 @@ impl<H: Handles> Topic<H> {
         let Some((current, handle)) = ruling else {
             return self.refuse_room(requests, Cause::Mismatch);
         };
-        let Some(proposal) = self.proposals.known(id) else { return };
-        let same =
-            requests.asks_for(proposal) && is_to(&proposal.terms.to, &proposal.terms.by, envelope.say.to);
-        let approval = Decision::Approve { shown: proposal.terms.digest, current };
+        let Some(proposal) = self.proposals.known(id) else {
+            return;
+        };
+        let same = requests.asks_for(proposal)
+            && is_to(&proposal.terms.to, &proposal.terms.by, envelope.say.to);
+        let approval = Decision::Approve {
+            shown: proposal.terms.digest,
+            current,
+        };
         let ruling = Ruling {
             fulfilment: Some(envelope.say.id.into()),
             requested: Some(requests),
-            named: envelope.say.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect(),
+            named: envelope
+                .say
+                .to
+                .iter()
+                .filter_map(|to| ParticipantId::new(to).ok())
+                .collect(),
             ..Ruling::new(envelope.from.clone(), approval, Some(handle))
         };
         match same {
@@ -277,12 +385,25 @@ impl<H: Handles> Topic<H> {
     }
 
     fn answered(&mut self, envelope: Said<'_, H>, outcome: Outcome, answer: H::Answer) {
-        let Some(correlation) = envelope.say.correlation else { return };
-        if self.log.is_intrusion(envelope.from.as_str(), correlation, envelope.say.to) {
+        let Some(correlation) = envelope.say.correlation else {
+            return;
+        };
+        if self
+            .log
+            .is_intrusion(envelope.from.as_str(), correlation, envelope.say.to)
+        {
             return self.ignore(&envelope, vec![ParticipantId::gateway()], Ignored::NotAsked);
         }
-        let Said { from, kind, say, .. } = envelope;
-        self.answered_in_room(&from, kind, say.to, correlation, (outcome, answer, say.message));
+        let Said {
+            from, kind, say, ..
+        } = envelope;
+        self.answered_in_room(
+            &from,
+            kind,
+            say.to,
+            correlation,
+            (outcome, answer, say.message),
+        );
     }
 
     fn mismatch(&mut self, mut envelope: Said<'_, H>) {
@@ -296,7 +417,8 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// An envelope that asks the gateway for nothing. One that names a proposal like a request, and is none, is not published.
+    /// An envelope that asks the gateway for nothing. One that names a proposal like a request, and
+    /// is none, is not published.
     fn nothing(&mut self, envelope: Said<'_, H>) {
         if envelope.unpublished.is_some() {
             self.withhold(envelope.say.link, envelope.say.message, Cause::Mismatch);
@@ -305,12 +427,17 @@ impl<H: Handles> Topic<H> {
 
     fn ignore(&mut self, envelope: &Said<'_, H>, by: Vec<ParticipantId>, why: Ignored) {
         let (from, message) = (envelope.from.clone(), envelope.say.message.clone());
-        self.effects.push(Effect::Ignore { from, message, by, why });
+        self.effects.push(Effect::Ignore {
+            from,
+            message,
+            by,
+            why,
+        });
     }
 }
 
-/// Whether a fulfilment goes to the participants that the proposal names. It may name the proposer too, so that the proposer gets
-/// it.
+/// Whether a fulfilment goes to the participants that the proposal names. It may name the proposer
+/// too, so that the proposer gets it.
 fn is_to(proposed: &[ParticipantId], by: &ParticipantId, to: &[&str]) -> bool {
     let meant = |to: &str| proposed.iter().any(|one| one.as_str() == to);
     proposed.is_empty()

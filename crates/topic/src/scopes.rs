@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl<H: Handles> Topic<H> {
-    /// The refusal of a request that its participant may make or propose, if its caller's access token is not good for it and its
-    /// client can come back with another one.
+    /// The refusal of a request that its participant may make or propose, if its caller's access
+    /// token is not good for it and its client can come back with another one.
     pub(crate) fn lacking(
         &self,
         link: LinkId,
@@ -36,8 +36,14 @@ impl<H: Handles> Topic<H> {
         scopes.good_for(kind.ok()?, &[at]).map(needs)
     }
 
-    /// Refusal of an envelope that a wider access token would admit, if the client can come back with one.
-    pub(crate) fn lacking_kind(&self, link: LinkId, kind: KindRef<'_>, to: &[&str]) -> Option<Box<Refusal>> {
+    /// Refusal of an envelope that a wider access token would admit, if the client can come back
+    /// with one.
+    pub(crate) fn lacking_kind(
+        &self,
+        link: LinkId,
+        kind: KindRef<'_>,
+        to: &[&str],
+    ) -> Option<Box<Refusal>> {
         let (own, member) = self.members.linked(link)?;
         let scopes = own.stepping_up()?;
         judge_kind(&member.capabilities, kind, to).ok()?;
@@ -46,6 +52,9 @@ impl<H: Handles> Topic<H> {
 }
 
 fn needs(scope: &str) -> Box<Refusal> {
-    let refusal = Refusal::new(RefusalCode::InsufficientScope, format!("this call needs {scope}"));
+    let refusal = Refusal::new(
+        RefusalCode::InsufficientScope,
+        format!("this call needs {scope}"),
+    );
     Box::new(refusal.hint("sign in again with this scope").scope(scope))
 }

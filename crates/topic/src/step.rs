@@ -7,16 +7,18 @@ use crate::{Handles, Topic, effect::Effects, event::Event, proposals::Ruling};
 /// The time of a step, on two clocks: a promise in hours and minutes ends by whichever is first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Now {
-    /// A steady clock, in milliseconds: rate limits, proposals and parked operations depend on it. It may stand, as while the machine
-    /// sleeps, or jump forward; an earlier time than that of the step before counts as that.
+    /// A steady clock, in milliseconds: rate limits, proposals and parked operations depend on it.
+    /// It may stand, as while the machine sleeps, or jump forward; an earlier time than that of the
+    /// step before counts as that.
     pub steady_ms: u64,
-    /// The wall clock, in milliseconds: proposals depend on it too. It goes on while the machine sleeps, and may jump. Any time will do
-    /// while [`Topic::next_wall_deadline_ms`] is `None`.
+    /// The wall clock, in milliseconds: proposals depend on it too. It goes on while the machine
+    /// sleeps, and may jump. Any time will do while [`Topic::next_wall_deadline_ms`] is `None`.
     pub wall_ms: u64,
 }
 
 impl<H: Handles> Topic<H> {
-    /// Takes one step. Pure: the same topic, time and event give the same effects, in the same order.
+    /// Takes one step. Pure: the same topic, time and event give the same effects, in the same
+    /// order.
     pub fn step(&mut self, now: Now, event: Event<'_, H>) -> Effects<H> {
         self.now_ms = self.now_ms.max(now.steady_ms);
         self.wall_ms = now.wall_ms;
@@ -30,43 +32,100 @@ impl<H: Handles> Topic<H> {
                 self.proposals.disown(participant);
             }
             Event::Narrow { link, narrowing } => self.narrow(link, narrowing),
-            Event::Regrant { participant, capabilities } => {
+            Event::Regrant {
+                participant,
+                capabilities,
+            } => {
                 self.regrant(participant, capabilities, None);
             }
             Event::Configure { upstreams } => self.configure(upstreams),
-            Event::Serve { link, server, handle, capabilities } => {
+            Event::Serve {
+                link,
+                server,
+                handle,
+                capabilities,
+            } => {
                 self.serve((link, server), handle, capabilities);
             }
             Event::Available { server, runs } => self.available(server, runs),
             Event::Attach { link, server } => self.attach(link, server),
-            Event::Detach { link, server, keeps_lists } => self.detach(link, server, keeps_lists),
-            Event::Listed { server, scope, manifest, changed } => {
+            Event::Detach {
+                link,
+                server,
+                keeps_lists,
+            } => self.detach(link, server, keeps_lists),
+            Event::Listed {
+                server,
+                scope,
+                manifest,
+                changed,
+            } => {
                 self.listed(server, scope, manifest, changed);
             }
             Event::Request(request) => self.request(request),
             Event::Resume(resume) => self.resume(resume),
-            Event::Wait { operation, proposal, until_ms } => {
+            Event::Wait {
+                operation,
+                proposal,
+                until_ms,
+            } => {
                 self.wait(operation, proposal, until_ms);
             }
             Event::Say(say) => self.say(say),
-            Event::Announce { message, bytes, audience } => self.publish(message, bytes, audience),
-            Event::Execute { proposal, operation, server, call } => {
+            Event::Announce {
+                message,
+                bytes,
+                audience,
+            } => self.publish(message, bytes, audience),
+            Event::Execute {
+                proposal,
+                operation,
+                server,
+                call,
+            } => {
                 self.execute(proposal, operation, server, call);
             }
-            Event::Propose { proposal, terms, content, held, park_ms } => {
+            Event::Propose {
+                proposal,
+                terms,
+                content,
+                held,
+                park_ms,
+            } => {
                 self.propose_held(proposal, terms, content, (held, park_ms));
             }
             Event::Unproposable { held, end } => self.unproposable(held, end),
             Event::Restore(restore) => self.restore(restore),
             Event::Closed { closed } => {
-                closed.into_iter().for_each(|(until_ms, digest)| self.proposals.closed.add(until_ms, digest));
+                closed
+                    .into_iter()
+                    .for_each(|(until_ms, digest)| self.proposals.closed.add(until_ms, digest));
             }
-            Event::Decide { proposal, by, outside, decision, fulfilment, ruling } => {
+            Event::Decide {
+                proposal,
+                by,
+                outside,
+                decision,
+                fulfilment,
+                ruling,
+            } => {
                 let (outside, fulfilment) = (outside.cloned(), fulfilment.map(Arc::from));
                 let decided = Ruling::new(by.clone(), decision, Some(ruling));
-                self.decide(proposal, Ruling { outside, fulfilment, ..decided });
+                self.decide(
+                    proposal,
+                    Ruling {
+                        outside,
+                        fulfilment,
+                        ..decided
+                    },
+                );
             }
-            Event::Describe { proposal, digest, content, bytes } => {
+            Event::Describe {
+                proposal,
+                digest,
+                content,
+                bytes,
+            } => {
                 self.describe(proposal, digest, content, bytes);
             }
             Event::Written { proposal, stored } => self.written(proposal, stored),
@@ -76,9 +135,18 @@ impl<H: Handles> Topic<H> {
             }
             Event::Stop => self.stop(),
             Event::Ask(ask) => self.ask(ask),
-            Event::Answer { link, operation, end } => self.answer(link, operation, end),
+            Event::Answer {
+                link,
+                operation,
+                end,
+            } => self.answer(link, operation, end),
             Event::Cancel { link, which } => self.cancel(link, which),
-            Event::Notice { server, subject, level, notice } => {
+            Event::Notice {
+                server,
+                subject,
+                level,
+                notice,
+            } => {
                 self.notice(server, subject, level, notice);
             }
             Event::Keep { kept } => self.ring.keep(kept),
@@ -89,10 +157,14 @@ impl<H: Handles> Topic<H> {
     /// The time on the steady clock of the next [`Event::Tick`] that has effects, milliseconds.
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let operations = self.deadlines.first().map(|(until_ms, _)| *until_ms);
-        operations.into_iter().chain(self.proposals.next_deadline_ms()).min()
+        operations
+            .into_iter()
+            .chain(self.proposals.next_deadline_ms())
+            .min()
     }
 
-    /// The time on the wall clock of the next [`Event::Tick`] that has effects, whatever the steady clock says then, milliseconds.
+    /// The time on the wall clock of the next [`Event::Tick`] that has effects, whatever the steady
+    /// clock says then, milliseconds.
     pub fn next_wall_deadline_ms(&self) -> Option<u64> {
         self.proposals.next_wall_deadline_ms()
     }

@@ -56,8 +56,8 @@ impl Template {
         Some(Self { pieces, shape })
     }
 
-    /// Whether the whole URI fits. Time is at most the product of the lengths, whatever the template, because all possible ends
-    /// of a piece are followed at once.
+    /// Whether the whole URI fits. Time is at most the product of the lengths, whatever the
+    /// template, because all possible ends of a piece are followed at once.
     pub(crate) fn matches(&self, uri: &str) -> bool {
         let uri = uri.as_bytes();
         let mut ends = vec![false; uri.len() + 1];
@@ -74,8 +74,8 @@ impl Template {
     }
 }
 
-/// Reads an expression by its operator. A value of a plain expression is taken to hold anything but `/`,
-/// as the common servers do, and not only what RFC 6570 section 3.2.2 would leave unencoded.
+/// Reads an expression by its operator. A value of a plain expression is taken to hold anything but
+/// `/`, as the common servers do, and not only what RFC 6570 section 3.2.2 would leave unencoded.
 fn hole(expression: &str) -> Option<Hole> {
     let (lead, stops, variables): (Option<u8>, &'static [u8], &str) = match expression.as_bytes() {
         [b'+', ..] => (None, b"", expression.get(1..)?),
@@ -110,7 +110,10 @@ fn behind_hole(ends: &[bool], uri: &[u8], hole: Hole) -> Vec<bool> {
     for (at, end) in ends.iter().enumerate() {
         if let Some((began, byte)) = before {
             let goes_on = inside && !hole.stops.contains(&byte);
-            let begins = began && hole.lead.map_or(!hole.stops.contains(&byte), |lead| lead == byte);
+            let begins = began
+                && hole
+                    .lead
+                    .map_or(!hole.stops.contains(&byte), |lead| lead == byte);
             inside = goes_on || begins;
         }
         next.push(inside || (hole.lead.is_some() && *end));

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use model::{Capabilities, LinkId, ListKind, LogLevel, Narrowing, OperationId, ParticipantId, TopicName};
+use model::{
+    Capabilities, LinkId, ListKind, LogLevel, Narrowing, OperationId, ParticipantId, TopicName,
+};
 
 use crate::{
     Handles,
@@ -22,7 +24,8 @@ use crate::{
     view::Quarantined,
 };
 
-/// One topic: its members and their capabilities, open and parked operations, proposals and subscriptions.
+/// One topic: its members and their capabilities, open and parked operations, proposals and
+/// subscriptions.
 #[derive(Debug)]
 pub struct Topic<H: Handles> {
     pub(crate) name: TopicName,
@@ -77,7 +80,16 @@ pub struct Server<H: Handles> {
 impl<H: Handles> Topic<H> {
     /// An empty topic.
     pub fn new(config: TopicConfig) -> Self {
-        let TopicConfig { name, upstreams, limits, mirrors, epoch, direct, kept, guests } = config;
+        let TopicConfig {
+            name,
+            upstreams,
+            limits,
+            mirrors,
+            epoch,
+            direct,
+            kept,
+            guests,
+        } = config;
         Self {
             name,
             limits,
@@ -111,48 +123,75 @@ impl<H: Handles> Topic<H> {
         self.catalog.resolve(link.overrides(), Some(target))
     }
 
-    /// Whether this link could make this request now; rate and limits aside. The query takes no token.
+    /// Whether this link could make this request now; rate and limits aside. The query takes no
+    /// token.
     pub fn admits(&self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
-        let Some((own, member)) = self.members.linked(link) else { return false };
-        self.catalog.resolve(own.overrides(), target).is_some_and(|route| {
-            let context = route.ruled_context(target.and_then(Target::context));
-            admits(own.granted(member), method, context, route.upstream.as_str())
-        })
+        let Some((own, member)) = self.members.linked(link) else {
+            return false;
+        };
+        self.catalog
+            .resolve(own.overrides(), target)
+            .is_some_and(|route| {
+                let context = route.ruled_context(target.and_then(Target::context));
+                admits(
+                    own.granted(member),
+                    method,
+                    context,
+                    route.upstream.as_str(),
+                )
+            })
     }
 
-    /// Whether this link could call this tool now, or propose the call, with an access token that narrows its participant's
-    /// capabilities to this; rate and limits aside. The query takes no token of the rate.
+    /// Whether this link could call this tool now, or propose the call, with an access token that
+    /// narrows its participant's capabilities to this; rate and limits aside. The query takes no
+    /// token of the rate.
     pub fn could_call(&self, link: LinkId, narrowing: Option<&Narrowing>, tool: &str) -> bool {
-        let Some((own, member)) = self.members.linked(link) else { return false };
+        let Some((own, member)) = self.members.linked(link) else {
+            return false;
+        };
         let capabilities = &*own.granted_with(member, narrowing);
-        let looker = Looker { capabilities, promotes: true };
-        let route = self.catalog.resolve(own.overrides(), Some(Target::Tool(tool)));
+        let looker = Looker {
+            capabilities,
+            promotes: true,
+        };
+        let route = self
+            .catalog
+            .resolve(own.overrides(), Some(Target::Tool(tool)));
         route.is_some_and(|route| {
             let context = route.ruled_context(Some(tool)).unwrap_or_default();
-            looker.holds("tools/call", context, route.upstream.as_str()).is_some()
+            looker
+                .holds("tools/call", context, route.upstream.as_str())
+                .is_some()
         })
     }
 
-    /// Whether the topic offers what a request of this method names at a server, by the server's own name.
+    /// Whether the topic offers what a request of this method names at a server, by the server's
+    /// own name.
     pub fn offers(&self, server: &ParticipantId, method: &str, own: &str) -> bool {
         self.catalog.offers(server, method, own)
     }
 
-    /// The name of a server's tool by which capabilities and sets go ([`UpstreamNames::ruled_name`]).
+    /// The name of a server's tool by which capabilities and sets go
+    /// ([`UpstreamNames::ruled_name`]).
     pub fn ruled_name(&self, server: &ParticipantId, own: &str) -> Option<String> {
         Some(self.catalog.names_of(server)?.ruled_name(own))
     }
 
-    /// Name by which capabilities know a tool, from the public name that the configuration gives to it;
-    /// `None` if it gives no such name.
+    /// Name by which capabilities know a tool, from the public name that the configuration gives to
+    /// it; `None` if it gives no such name.
     pub fn ruled_of_public(&self, server: &ParticipantId, public: &str) -> Option<String> {
         let names = self.catalog.names_of(server)?;
         let given = |(own, _): &(&Arc<str>, _)| names.public_name(ListKind::Tools, own) == public;
-        names.renamed.iter().find(given).map(|(own, _)| names.ruled_name(own))
+        names
+            .renamed
+            .iter()
+            .find(given)
+            .map(|(own, _)| names.ruled_name(own))
     }
 
-    /// Whether a participant may call a tool of a server, under the name by which a call of it was judged; or, of a `held` call,
-    /// whether it may propose such a call. Rate and limits aside; the query takes no token.
+    /// Whether a participant may call a tool of a server, under the name by which a call of it was
+    /// judged; or, of a `held` call, whether it may propose such a call. Rate and limits aside; the
+    /// query takes no token.
     pub fn may_call(
         &self,
         participant: &ParticipantId,
@@ -161,21 +200,30 @@ impl<H: Handles> Topic<H> {
         held: bool,
     ) -> bool {
         self.capabilities(participant).is_some_and(|capabilities| {
-            let looker = Looker { capabilities, promotes: held };
+            let looker = Looker {
+                capabilities,
+                promotes: held,
+            };
             looker.holds("tools/call", tool, server.as_str()).is_some()
         })
     }
 
-    /// The public spelling, for this link, of a URI that a server wrote; `None` if it stays as it is. Everything that this link
-    /// gets about the URI must use the public spelling, so that the link can use it in requests.
+    /// The public spelling, for this link, of a URI that a server wrote; `None` if it stays as it
+    /// is. Everything that this link gets about the URI must use the public spelling, so that the
+    /// link can use it in requests.
     pub fn respelled_uri(&self, link: LinkId, server: &ParticipantId, own: &str) -> Option<String> {
         let index = self.catalog.index(server)?;
-        self.catalog.respelled(self.members.link(link)?.overrides(), index, own)
+        self.catalog
+            .respelled(self.members.link(link)?.overrides(), index, own)
     }
 
-    /// The entries of a server's shared manifest that the topic offers to no caller, with the reasons.
+    /// The entries of a server's shared manifest that the topic offers to no caller, with the
+    /// reasons.
     pub fn quarantined(&self, server: &ParticipantId) -> &[Quarantined] {
-        let view = self.catalog.index(server).and_then(|index| self.catalog.shared(index));
+        let view = self
+            .catalog
+            .index(server)
+            .and_then(|index| self.catalog.shared(index));
         view.map_or(&[], |view| &view.quarantined)
     }
 
@@ -186,7 +234,10 @@ impl<H: Handles> Topic<H> {
 
     /// The servers that are in the topic, in configuration order.
     pub fn servers(&self) -> impl Iterator<Item = Server<H>> {
-        self.present.iter().flatten().filter_map(|seat| self.server_at(*seat))
+        self.present
+            .iter()
+            .flatten()
+            .filter_map(|seat| self.server_at(*seat))
     }
 
     /// A server that is in the topic.
@@ -213,7 +264,11 @@ impl<H: Handles> Topic<H> {
     fn server_at(&self, seat: Seat) -> Option<Server<H>> {
         let member = self.members.get(seat)?;
         let (id, handle) = (member.id.clone(), member.server.clone()?);
-        Some(Server { id, link: *member.links.first()?, handle })
+        Some(Server {
+            id,
+            link: *member.links.first()?,
+            handle,
+        })
     }
 
     /// All participants in the topic, in the order of their seats; no server that does not run.
@@ -228,15 +283,24 @@ impl<H: Handles> Topic<H> {
 
     /// The links of all callers, in no order, with their participants.
     pub fn links(&self) -> Vec<(LinkId, H::Link, ParticipantId)> {
-        let links =
-            self.members.callers().flat_map(|member| member.links.iter().map(|link| (*link, &member.id)));
-        links.filter_map(|(link, id)| Some((link, self.handle(link)?, id.clone()))).collect()
+        let links = self
+            .members
+            .callers()
+            .flat_map(|member| member.links.iter().map(|link| (*link, &member.id)));
+        links
+            .filter_map(|(link, id)| Some((link, self.handle(link)?, id.clone())))
+            .collect()
     }
 
     /// The sending sides of a caller's links, in no order.
     pub fn handles<'a>(&'a self, participant: &ParticipantId) -> impl Iterator<Item = &'a H::Link> {
-        let links = self.members.of_id(participant).map_or(&[][..], |member| &member.links);
-        links.iter().filter_map(|link| self.members.link(*link)?.handle.as_ref())
+        let links = self
+            .members
+            .of_id(participant)
+            .map_or(&[][..], |member| &member.links);
+        links
+            .iter()
+            .filter_map(|link| self.members.link(*link)?.handle.as_ref())
     }
 
     /// The sending side of a caller's link.
@@ -246,7 +310,9 @@ impl<H: Handles> Topic<H> {
 
     /// The capabilities of a participant, if it is in the topic.
     pub fn capabilities(&self, participant: &ParticipantId) -> Option<&Arc<Capabilities>> {
-        self.members.of_id(participant).map(|member| &member.capabilities)
+        self.members
+            .of_id(participant)
+            .map(|member| &member.capabilities)
     }
 
     /// Whether a participant is in the topic.
@@ -284,11 +350,18 @@ impl<H: Handles> Topic<H> {
         self.operations.len()
     }
 
-    /// The number of open calls that servers have and for whose answers callers wait, listen requests aside.
+    /// The number of open calls that servers have and for whose answers callers wait, listen
+    /// requests aside.
     pub fn calls_len(&self) -> usize {
-        let listens = |open: &Operation<H>| open.rare.as_ref().is_some_and(|rare| rare.listens.is_some());
+        let listens = |open: &Operation<H>| {
+            open.rare
+                .as_ref()
+                .is_some_and(|rare| rare.listens.is_some())
+        };
         let waits = |open: &Operation<H>| open.state.is_at_server() && !open.state.is_paused();
-        self.operations.which(|open| waits(open) && !listens(open)).len()
+        self.operations
+            .which(|open| waits(open) && !listens(open))
+            .len()
     }
 
     /// The number of parked operations.
@@ -298,14 +371,20 @@ impl<H: Handles> Topic<H> {
 
     /// Whether a link has an open operation.
     pub fn is_busy(&self, link: LinkId) -> bool {
-        self.members.link(link).is_some_and(|own| !own.open.is_empty())
+        self.members
+            .link(link)
+            .is_some_and(|own| !own.open.is_empty())
     }
 
     /// Whether a caller on this link waits for the answer of a request.
     pub fn is_awaited(&self, link: LinkId) -> bool {
         let open = self.members.link(link).map_or(&[][..], |own| &own.open);
-        let states = open.iter().filter_map(|id| Some(self.operations.get(*id)?.state));
-        states.into_iter().any(|state| !state.is_ask() && !state.is_paused())
+        let states = open
+            .iter()
+            .filter_map(|id| Some(self.operations.get(*id)?.state));
+        states
+            .into_iter()
+            .any(|state| !state.is_ask() && !state.is_paused())
     }
 
     /// Whether a request that a link opened under this name waits for its answer.
@@ -325,12 +404,18 @@ impl<H: Handles> Topic<H> {
 
     /// Whether this link is subscribed to a resource of a server, itself or by a listen request.
     pub fn follows(&self, link: LinkId, server: &ParticipantId, own: &str) -> bool {
-        self.interests.subscribers(server, own).iter().any(|one| one.link == link)
+        self.interests
+            .subscribers(server, own)
+            .iter()
+            .any(|one| one.link == link)
     }
 
     /// Whether a listen request of this link names a task.
     pub fn watches(&self, link: LinkId, task: &str) -> bool {
-        self.interests.watchers(task).iter().any(|(other, _)| *other == link)
+        self.interests
+            .watchers(task)
+            .iter()
+            .any(|(other, _)| *other == link)
     }
 
     /// Whether any listen request names a task.
@@ -346,7 +431,9 @@ impl<H: Handles> Topic<H> {
     /// The servers' questions that wait for this link's answer.
     pub fn questions(&self, link: LinkId) -> Vec<H::Question> {
         let open = self.members.link(link).map_or(&[][..], |own| &own.open);
-        open.iter().filter_map(|id| self.operations.get(*id)?.handle.question().cloned()).collect()
+        open.iter()
+            .filter_map(|id| self.operations.get(*id)?.handle.question().cloned())
+            .collect()
     }
 
     /// The numbers of the room's messages that are kept.
@@ -364,12 +451,18 @@ impl<H: Handles> Topic<H> {
         self.members.link(link)?.own.as_ref()?.since
     }
 
-    /// The room's messages since a place, as a participant that gets every message would have got them.
+    /// The room's messages since a place, as a participant that gets every message would have got
+    /// them.
     pub fn messages(&self, participant: &ParticipantId, from: Cursor) -> Replay<H::Message> {
-        let everything = crate::Listener { mode: model::DeliveryMode::All, echo: true };
+        let everything = crate::Listener {
+            mode: model::DeliveryMode::All,
+            echo: true,
+        };
         // No link has this number: the reader's own messages are included anyway.
         let none = LinkId(u64::MAX);
-        let includes = |audience: &crate::Audience| audience.includes(none, participant.as_str(), everything);
-        self.ring.since(participant.as_str(), Some(from), usize::MAX, includes)
+        let includes =
+            |audience: &crate::Audience| audience.includes(none, participant.as_str(), everything);
+        self.ring
+            .since(participant.as_str(), Some(from), usize::MAX, includes)
     }
 }

@@ -1,4 +1,5 @@
-//! One server's manifest, in its own order and spelling, and its index: public names, URIs, templates, and quarantined entries.
+//! One server's manifest, in its own order and spelling, and its index: public names, URIs,
+//! templates, and quarantined entries.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,12 +26,16 @@ pub enum Quarantine {
     /// Beyond [`Limits::items_per_list_max`] or [`Limits::templates_max`].
     #[error("the list is too long")]
     TooMany,
-    /// The server lists it a second time, or another of its names is the same in public: shortened, or because that one has the
-    /// prefix itself.
-    #[error("another entry of the server has the same public name: another `prefix` may keep them apart")]
+    /// The server lists it a second time, or another of its names is the same in public: shortened,
+    /// or because that one has the prefix itself.
+    #[error(
+        "another entry of the server has the same public name: another `prefix` may keep them apart"
+    )]
     Twice,
     /// It lies in the space of another server's prefix, or is a name of the gateway's own.
-    #[error("the name belongs to another server or to the gateway: give this server another `prefix`")]
+    #[error(
+        "the name belongs to another server or to the gateway: give this server another `prefix`"
+    )]
     Shadows,
     /// No URI template by RFC 6570, or one of more than 32 expressions.
     #[error("the URI template cannot be read")]
@@ -54,7 +59,8 @@ pub(crate) struct OfferedEntry {
     /// The public name; of a resource or template, the server's own spelling.
     pub(crate) public: Arc<str>,
     pub(crate) own: Arc<str>,
-    /// The name or URI by which capabilities judge it: the public one itself, unless the configuration gives it its name.
+    /// The name or URI by which capabilities judge it: the public one itself, unless the
+    /// configuration gives it its name.
     pub(crate) ruled: Arc<str>,
     pub(crate) digest: u64,
     /// The compiled template, if it is one.
@@ -109,17 +115,32 @@ impl UpstreamView {
     /// Indexes a manifest. An entry that cannot be offered is quarantined alone.
     pub(crate) fn new(manifest: Manifest, naming: Naming<'_>) -> Self {
         let mut quarantined = Vec::new();
-        let lists = PerList::new(|list| naming.entries(list, manifest.list(list), &mut quarantined));
+        let lists =
+            PerList::new(|list| naming.entries(list, manifest.list(list), &mut quarantined));
         let withheld = PerList::new(|list| {
-            let items = manifest.list(list).iter().filter(|item| item.withheld != Withholding::None);
+            let items = manifest
+                .list(list)
+                .iter()
+                .filter(|item| item.withheld != Withholding::None);
             items.map(|item| item.own.clone()).collect()
         });
         let offers = |item: &&ListItem| naming.own.offers(ListKind::Tools, &item.own);
-        let shown = manifest.tools.iter().filter(|item| item.withheld != Withholding::Unlisted);
+        let shown = manifest
+            .tools
+            .iter()
+            .filter(|item| item.withheld != Withholding::Unlisted);
         let shown = shown.filter(offers);
         let apps = shown.filter_map(|item| item.app.clone());
-        let apps = apps.filter(|uri| uri.len() <= naming.limits.uri_bytes_max).collect();
-        Self { manifest, lists, quarantined, withheld, apps }
+        let apps = apps
+            .filter(|uri| uri.len() <= naming.limits.uri_bytes_max)
+            .collect();
+        Self {
+            manifest,
+            lists,
+            quarantined,
+            withheld,
+            apps,
+        }
     }
 
     /// Whether a URI lies in the directory of a skill that it lists.
@@ -148,7 +169,12 @@ impl UpstreamView {
 }
 
 impl Naming<'_> {
-    fn entries(&self, list: ListKind, items: &[ListItem], quarantined: &mut Vec<Quarantined>) -> Entries {
+    fn entries(
+        &self,
+        list: ListKind,
+        items: &[ListItem],
+        quarantined: &mut Vec<Quarantined>,
+    ) -> Entries {
         let mut entries = Entries::default();
         let entries_max = match list {
             ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Skills => {
@@ -156,11 +182,18 @@ impl Naming<'_> {
             }
             ListKind::Templates => self.limits.templates_max,
         };
-        let mut set_aside =
-            |item: &ListItem, why| quarantined.push(Quarantined { list, own: item.own.clone(), why });
+        let mut set_aside = |item: &ListItem, why| {
+            quarantined.push(Quarantined {
+                list,
+                own: item.own.clone(),
+                why,
+            })
+        };
         let prefix = self.own.prefix.as_str();
         let offered = || items.iter().filter(|item| self.own.offers(list, &item.own));
-        let names = offered().filter(|_| is_named(list)).map(|item| self.own.name(list, &item.own));
+        let names = offered()
+            .filter(|_| is_named(list))
+            .map(|item| self.own.name(list, &item.own));
         let with_prefix: HashSet<&str> = names.filter(|name| lies_under(prefix, name)).collect();
         // A name that has the prefix itself wins over one that receives it, whatever their order.
         let is_taken = |item: &ListItem| {
@@ -181,7 +214,9 @@ impl Naming<'_> {
                     set_aside(item, Quarantine::Twice);
                 }
                 Ok(entry) => {
-                    entries.index.insert(entry.public.clone(), entries.all.len());
+                    entries
+                        .index
+                        .insert(entry.public.clone(), entries.all.len());
                     if entry.public != entry.own {
                         entries.by_own.insert(entry.own.clone(), entries.all.len());
                     }
@@ -194,7 +229,11 @@ impl Naming<'_> {
 
     fn entry(&self, list: ListKind, item: &ListItem) -> Result<OfferedEntry, Quarantine> {
         let (own, digest) = (item.own.clone(), item.digest);
-        let bytes_max = if is_named(list) { self.limits.name_bytes_max } else { self.limits.uri_bytes_max };
+        let bytes_max = if is_named(list) {
+            self.limits.name_bytes_max
+        } else {
+            self.limits.uri_bytes_max
+        };
         if own.is_empty() {
             return Err(Quarantine::Empty);
         }
@@ -217,28 +256,41 @@ impl Naming<'_> {
             ListKind::Templates => Some(Template::parse(&own).ok_or(Quarantine::NoTemplate)?),
             ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Skills => None,
         };
-        Ok(OfferedEntry { public, own, ruled, digest, template })
+        Ok(OfferedEntry {
+            public,
+            own,
+            ruled,
+            digest,
+            template,
+        })
     }
 
-    /// Whether a public name belongs to another server, listed or not. Only names under an empty prefix can.
+    /// Whether a public name belongs to another server, listed or not. Only names under an empty
+    /// prefix can.
     pub(crate) fn is_anothers(&self, list: ListKind, public: &str) -> bool {
         if self.own.builtin || !is_named(list) {
             return false;
         }
-        self.builtin.is_some_and(|view| view.list(list).get(public).is_some())
+        self.builtin
+            .is_some_and(|view| view.list(list).get(public).is_some())
             || self.own.prefix.is_empty()
-                && self.all.iter().any(|other| other.id != self.own.id && lies_under(&other.prefix, public))
+                && self
+                    .all
+                    .iter()
+                    .any(|other| other.id != self.own.id && lies_under(&other.prefix, public))
     }
 }
 
 /// The deepest directory of a skill in which a file of it is found.
 const SKILL_DEPTH_MAX: usize = 32;
 
-/// The `SKILL.md` of each skill that may have a file or directory of this URI (SEP-2640): in the directory itself, and in those
-/// around it.
+/// The `SKILL.md` of each skill that may have a file or directory of this URI (SEP-2640): in the
+/// directory itself, and in those around it.
 fn skill_files(uri: &str) -> impl Iterator<Item = String> {
     let around = std::iter::successors(Some(uri), |inner| Some(inner.rsplit_once('/')?.0));
-    let around = around.take(SKILL_DEPTH_MAX).filter(|directory| !directory.ends_with('/'));
+    let around = around
+        .take(SKILL_DEPTH_MAX)
+        .filter(|directory| !directory.ends_with('/'));
     around.map(|directory| format!("{directory}/SKILL.md"))
 }
 
@@ -262,11 +314,13 @@ pub(crate) fn is_named(list: ListKind) -> bool {
 pub struct ListItem {
     /// The server's own name, URI or URI template.
     pub own: Arc<str>,
-    /// A digest of the whole definition, so that a changed description counts as a change. 0 if unknown.
+    /// A digest of the whole definition, so that a changed description counts as a change. 0 if
+    /// unknown.
     pub digest: u64,
     /// Whether requests for it are refused, whatever a caller may do.
     pub withheld: Withholding,
-    /// The `ui://` resource of the app that shows its results, if it is a tool of one. It may be in no list.
+    /// The `ui://` resource of the app that shows its results, if it is a tool of one. It may be in
+    /// no list.
     pub app: Option<Arc<str>>,
 }
 
@@ -284,13 +338,23 @@ pub enum Withholding {
 
 impl From<&str> for ListItem {
     fn from(own: &str) -> Self {
-        Self { own: own.into(), digest: 0, withheld: Withholding::None, app: None }
+        Self {
+            own: own.into(),
+            digest: 0,
+            withheld: Withholding::None,
+            app: None,
+        }
     }
 }
 
 impl From<Arc<str>> for ListItem {
     fn from(own: Arc<str>) -> Self {
-        Self { own, digest: 0, withheld: Withholding::None, app: None }
+        Self {
+            own,
+            digest: 0,
+            withheld: Withholding::None,
+            app: None,
+        }
     }
 }
 

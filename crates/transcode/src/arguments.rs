@@ -6,7 +6,11 @@ use schema::{Invalid, ValueError};
 /// The refusal of arguments that are not of the tool's message.
 pub(crate) fn wrong(error: ValueError) -> Refusal {
     let why = format!("the arguments do not fit the tool's schema: {error}");
-    let violation = Violation { field: error.field, rule: String::new(), message: error.why };
+    let violation = Violation {
+        field: error.field,
+        rule: String::new(),
+        message: error.why,
+    };
     Refusal::new(RefusalCode::Malformed, why).violations(vec![violation])
 }
 
@@ -15,8 +19,11 @@ pub(crate) fn invalid(invalid: Invalid) -> Refusal {
     let why = format!("the arguments break the tool's schema: {invalid}");
     match invalid {
         Invalid::Violations(all) => {
-            let violation =
-                |one: schema::Violation| Violation { field: one.field, rule: one.rule, message: one.message };
+            let violation = |one: schema::Violation| Violation {
+                field: one.field,
+                rule: one.rule,
+                message: one.message,
+            };
             let violations = all.into_iter().map(violation).collect();
             Refusal::new(RefusalCode::SchemaViolation, why).violations(violations)
         }

@@ -1,4 +1,5 @@
-//! Clients of proto-mcp: their requests as MCP's JSON of the legacy era, and the answers of servers that speak JSON.
+//! Clients of proto-mcp: their requests as MCP's JSON of the legacy era, and the answers of servers
+//! that speak JSON.
 
 mod block;
 mod call;

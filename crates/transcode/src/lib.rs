@@ -1,7 +1,7 @@
 //! Payloads of proto-mcp to and from MCP's JSON, by the schemas of tools.
 //!
-//! Pure functions over bytes. What protobuf cannot express travels as `google.protobuf.Struct`; what the contract has no field for
-//! travels in `metadata`, under keys that begin with `mcp.`.
+//! Pure functions over bytes. What protobuf cannot express travels as `google.protobuf.Struct`;
+//! what the contract has no field for travels in `metadata`, under keys that begin with `mcp.`.
 //!
 //! | module | contents |
 //! |---|---|

@@ -27,14 +27,19 @@ use serde_json::Value as Json;
 use wire::proto::Kind;
 use wire::proto::contract::{CallToolResponse, ErrorResponse, ReadResourceResponse};
 
-/// The answer to a call of this tool, or to a read, as a result or error of MCP: `field` is the payload field. `None` if it cannot be
-/// read, or answers something else.
+/// The answer to a call of this tool, or to a read, as a result or error of MCP: `field` is the
+/// payload field. `None` if it cannot be read, or answers something else.
 #[must_use]
-pub fn answer(field: &Bytes, tool: Option<&ToolSchema>) -> Option<Result<Json, error::ServerError>> {
+pub fn answer(
+    field: &Bytes,
+    tool: Option<&ToolSchema>,
+) -> Option<Result<Json, error::ServerError>> {
     let (kind, message) = Kind::split(field)?;
     Some(match kind {
         Kind::CallToolResponse => result::called(CallToolResponse::decode(message).ok()?, tool),
-        Kind::ReadResourceResponse => Ok(resources::read(ReadResourceResponse::decode(message).ok()?)),
+        Kind::ReadResourceResponse => {
+            Ok(resources::read(ReadResourceResponse::decode(message).ok()?))
+        }
         Kind::ErrorResponse => Err(ErrorResponse::decode(message).ok()?.into()),
         _ => return None,
     })

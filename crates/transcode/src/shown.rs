@@ -1,6 +1,8 @@
-//! Requests and answers of proto-mcp in JSON, for reviewers, the audit log, watchers and servers that read JSON.
+//! Requests and answers of proto-mcp in JSON, for reviewers, the audit log, watchers and servers
+//! that read JSON.
 //!
-//! Between a client and a server that both write protobuf the bytes pass as they are: nothing is converted before one of these needs it.
+//! Between a client and a server that both write protobuf the bytes pass as they are: nothing is
+//! converted before one of these needs it.
 
 use std::sync::OnceLock;
 
@@ -22,7 +24,12 @@ impl JsonView {
     /// `None` for a request that is JSON.
     #[must_use]
     pub fn of(request: &Request, schema: Option<ToolSchema>) -> Option<Box<Self>> {
-        (request.payload.coding == Coding::Proto).then(|| Box::new(Self { schema, request: OnceLock::new() }))
+        (request.payload.coding == Coding::Proto).then(|| {
+            Box::new(Self {
+                schema,
+                request: OnceLock::new(),
+            })
+        })
     }
 
     /// The schema by which its client's door has checked the arguments.
@@ -36,7 +43,9 @@ impl JsonView {
     /// # Errors
     /// JSON has no such value.
     pub fn request(&self, request: &Request) -> Result<&Request, &Refusal> {
-        self.request.get_or_init(|| to_json(request, self.schema.as_ref())).as_ref()
+        self.request
+            .get_or_init(|| to_json(request, self.schema.as_ref()))
+            .as_ref()
     }
 
     /// An answer with its result or error in JSON; the same if that cannot be made.
@@ -46,12 +55,17 @@ impl JsonView {
             Coding::Proto => server::answer(&answer.payload.bytes, self.schema.as_ref()),
             Coding::Json => None,
         };
-        let Some(shown) = shown else { return answer.clone() };
+        let Some(shown) = shown else {
+            return answer.clone();
+        };
         let (outcome, body) = match shown {
             Ok(result) => (Outcome::Ok, result),
             Err(error) => (Outcome::Error, error.to_json()),
         };
-        Answer { outcome, payload: Payload::body(Form::Legacy, body.to_string()) }
+        Answer {
+            outcome,
+            payload: Payload::body(Form::Legacy, body.to_string()),
+        }
     }
 }
 
@@ -63,5 +77,8 @@ fn to_json(request: &Request, schema: Option<&ToolSchema>) -> Result<Request, Re
         (Kind::CallToolRequest, None) => client::open_params(&message)?,
         _ => client::read_params(&message)?,
     };
-    Ok(Request { payload: Payload::body(Form::Legacy, params), ..request.clone() })
+    Ok(Request {
+        payload: Payload::body(Form::Legacy, params),
+        ..request.clone()
+    })
 }

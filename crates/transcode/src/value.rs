@@ -8,7 +8,10 @@ use serde_json::Value as Json;
 const PREFIX: &str = "type.googleapis.com/";
 /// Packs a message.
 pub(crate) fn pack(name: &str, message: &impl Message) -> Any {
-    Any { type_url: format!("{PREFIX}{name}"), value: message.encode_to_vec() }
+    Any {
+        type_url: format!("{PREFIX}{name}"),
+        value: message.encode_to_vec(),
+    }
 }
 
 /// Packs a JSON value: an object as `Struct`, any other as `Value`.
@@ -26,9 +29,14 @@ pub(crate) fn to_value(json: &Json) -> Value {
         Json::Bool(truth) => Kind::BoolValue(*truth),
         Json::Number(number) => Kind::NumberValue(number.as_f64().unwrap_or(f64::NAN)),
         Json::String(text) => Kind::StringValue(text.clone()),
-        Json::Array(items) => Kind::ListValue(ListValue { values: items.iter().map(to_value).collect() }),
+        Json::Array(items) => Kind::ListValue(ListValue {
+            values: items.iter().map(to_value).collect(),
+        }),
         Json::Object(members) => Kind::StructValue(Struct {
-            fields: members.iter().map(|(key, value)| (key.clone(), to_value(value))).collect(),
+            fields: members
+                .iter()
+                .map(|(key, value)| (key.clone(), to_value(value)))
+                .collect(),
         }),
     };
     Value { kind: Some(kind) }

@@ -1,7 +1,8 @@
 //! Check of a call's arguments by the input schema of its tool (`validate = true`).
 //!
-//! A server wrote the schema and a caller the arguments: [`Plan`] bounds what the two make of each other before they meet. Nothing
-//! is fetched: a schema that refers to another document cannot be checked.
+//! A server wrote the schema and a caller the arguments: [`Plan`] bounds what the two make of each
+//! other before they meet. Nothing is fetched: a schema that refers to another document cannot be
+//! checked.
 
 mod plan;
 mod words;
@@ -37,14 +38,24 @@ impl Arguments {
     /// Why arguments cannot be checked by it, in words for the operator.
     pub(crate) fn new(raw: &[u8]) -> Result<Self, String> {
         let schema = schema::read(raw)?;
-        let plan = Plan::new(&schema).map_err(|why| format!("arguments cannot be checked: {why}"))?;
-        let patterns = PatternOptions::regex().size_limit(PATTERN_SIZE_MAX).dfa_size_limit(PATTERN_SIZE_MAX);
+        let plan =
+            Plan::new(&schema).map_err(|why| format!("arguments cannot be checked: {why}"))?;
+        let patterns = PatternOptions::regex()
+            .size_limit(PATTERN_SIZE_MAX)
+            .dfa_size_limit(PATTERN_SIZE_MAX);
         // `format` is an annotation since 2019-09.
-        let options = jsonschema::options().offline().should_validate_formats(false);
-        let validator = options.with_pattern_options(patterns).build(&schema).map_err(|error| {
-            let place = words::bounded(format_args!("`{}`", error.instance_path()));
-            format!("arguments cannot be checked: its input schema cannot be compiled at {place}")
-        })?;
+        let options = jsonschema::options()
+            .offline()
+            .should_validate_formats(false);
+        let validator = options
+            .with_pattern_options(patterns)
+            .build(&schema)
+            .map_err(|error| {
+                let place = words::bounded(format_args!("`{}`", error.instance_path()));
+                format!(
+                    "arguments cannot be checked: its input schema cannot be compiled at {place}"
+                )
+            })?;
         Ok(Self { plan, validator })
     }
 
@@ -59,8 +70,11 @@ impl Arguments {
     /// What does not fit, in words for the caller.
     pub(crate) fn check(&self, raw: Option<&[u8]>) -> Result<(), String> {
         let raw = raw.unwrap_or(b"{}");
-        let read = json::refuse_duplicates(raw).ok().and_then(|()| schema::read(raw).ok());
-        let arguments: Value = read.ok_or("- they are nested too deeply, or an object has a member twice")?;
+        let read = json::refuse_duplicates(raw)
+            .ok()
+            .and_then(|()| schema::read(raw).ok());
+        let arguments: Value =
+            read.ok_or("- they are nested too deeply, or an object has a member twice")?;
         let cost = self.plan.cost(&arguments);
         if cost.is_too_high() {
             return Err("- they are too large or too deep to be checked by this schema".to_owned());
@@ -75,8 +89,8 @@ impl Arguments {
     }
 }
 
-/// The schemas of a manifest by which arguments were checked, by the tool's own name. It says nothing more than the manifest, so it
-/// does not count in comparisons.
+/// The schemas of a manifest by which arguments were checked, by the tool's own name. It says
+/// nothing more than the manifest, so it does not count in comparisons.
 #[derive(Debug, Default)]
 pub struct Checks(Mutex<(HashMap<String, Arc<Arguments>>, usize)>);
 
@@ -85,7 +99,11 @@ impl Checks {
     ///
     /// # Errors
     /// [`Arguments::new`].
-    pub(crate) fn of(&self, tool: &str, read: impl FnOnce() -> Bytes) -> Result<Arc<Arguments>, String> {
+    pub(crate) fn of(
+        &self,
+        tool: &str,
+        read: impl FnOnce() -> Bytes,
+    ) -> Result<Arc<Arguments>, String> {
         if let Some(known) = self.0.lock().0.get(tool) {
             return Ok(Arc::clone(known));
         }
@@ -95,7 +113,10 @@ impl Checks {
             kept.clear();
             *values = 0;
         }
-        if kept.insert(tool.to_owned(), Arc::clone(&arguments)).is_none() {
+        if kept
+            .insert(tool.to_owned(), Arc::clone(&arguments))
+            .is_none()
+        {
             *values = values.saturating_add(arguments.values());
         }
         Ok(arguments)

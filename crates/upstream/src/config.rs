@@ -1,6 +1,7 @@
 //! Configuration of servers: plain, checked values.
 //!
-//! Values are complete: variables are expanded, names and prefixes are checked, capabilities are compiled.
+//! Values are complete: variables are expanded, names and prefixes are checked, capabilities are
+//! compiled.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -22,7 +23,8 @@ pub struct ServerConfig {
     pub name: ParticipantId,
     /// The transport and its address.
     pub transport: Transport,
-    /// Prefix of its public names; `""` keeps the server's own names. The default is the server's name.
+    /// Prefix of its public names; `""` keeps the server's own names. The default is the server's
+    /// name.
     pub prefix: Arc<str>,
     /// The era that the gateway speaks with it.
     pub era: EraChoice,
@@ -34,13 +36,13 @@ pub struct ServerConfig {
     pub idle_stop: Duration,
     /// Its time limits.
     pub timeouts: Timeouts,
-    /// The messages that it may send to its callers. The default: responses, notifications, and sampling, elicitation and
-    /// roots requests.
+    /// The messages that it may send to its callers. The default: responses, notifications, and
+    /// sampling, elicitation and roots requests.
     pub capabilities: Arc<Capabilities>,
     /// Whether the gateway starts it.
     pub enabled: bool,
-    /// Whether the arguments of calls are checked by the input schemas of its tools, and tools whose schemas do not serve for that
-    /// are left out.
+    /// Whether the arguments of calls are checked by the input schemas of its tools, and tools
+    /// whose schemas do not serve for that are left out.
     pub validate: bool,
     /// Policy on changes of its definitions.
     pub pins: Policy,
@@ -67,7 +69,8 @@ pub enum Transport {
     Demo,
     /// A participant that dials in and serves (`serves = true`).
     Participant,
-    /// None: its configuration cannot be used, for example because an environment variable is not set.
+    /// None: its configuration cannot be used, for example because an environment variable is not
+    /// set.
     Unusable {
         /// Cause, for operators.
         why: String,
@@ -94,12 +97,13 @@ pub struct StdioConfig {
 /// An HTTP endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// An absolute URL: `http`, `https`, and for proto-mcp `tcp`, `ws`, `wss`. It may contain secrets and never leaves the gateway.
+    /// An absolute URL: `http`, `https`, and for proto-mcp `tcp`, `ws`, `wss`. It may contain
+    /// secrets and never leaves the gateway.
     pub url: Secret,
     /// Headers of every request.
     pub headers: Vec<(String, Secret)>,
-    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with `https` or
-    /// `wss`: `ca`, `client_cert`, `client_key`.
+    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with
+    /// `https` or `wss`: `ca`, `client_cert`, `client_key`.
     pub tls: ClientTls,
 }
 
@@ -110,7 +114,8 @@ pub struct OpenApiConfig {
     pub description: Description,
     /// Address of the API. All requests go to the origin of its URL.
     pub http: HttpConfig,
-    /// Whether that URL is the API's; else it is where the description is fetched from, on whose origin the API is.
+    /// Whether that URL is the API's; else it is where the description is fetched from, on whose
+    /// origin the API is.
     pub is_base: bool,
     /// Parameters of the query of every request.
     pub query: Vec<(String, Secret)>,
@@ -148,7 +153,8 @@ pub enum ProtoConfig {
     Child {
         /// The process.
         child: StdioConfig,
-        /// Whether it is started again as a server that speaks JSON-RPC, if it does not speak proto-mcp.
+        /// Whether it is started again as a server that speaks JSON-RPC, if it does not speak
+        /// proto-mcp.
         fallback: bool,
     },
     /// A `tcp` URL.
@@ -172,25 +178,32 @@ impl Transport {
 }
 
 impl ServerConfig {
-    /// Whether it runs on demand: it is a process, and its configuration does not want it to run always.
+    /// Whether it runs on demand: it is a process, and its configuration does not want it to run
+    /// always.
     #[must_use]
     pub fn is_on_demand(&self) -> bool {
         self.start == Start::Demand && self.transport.child().is_some()
     }
 
-    /// Whether its sessions may be lost while its process or connection goes on, so that calls are kept to be sent again: it is reached over
-    /// HTTP, or it is a process that may pass messages on to another server, for its command line or environment has a URL.
+    /// Whether its sessions may be lost while its process or connection goes on, so that calls are
+    /// kept to be sent again: it is reached over HTTP, or it is a process that may pass messages on
+    /// to another server, for its command line or environment has a URL.
     pub(crate) fn may_lose_sessions(&self) -> bool {
         if matches!(self.transport, Transport::OpenApi(_)) {
             return false;
         }
-        let Some(child) = self.transport.child() else { return true };
-        let mut texts = child.args.iter().chain(child.env.iter().map(|(_, value)| value));
+        let Some(child) = self.transport.child() else {
+            return true;
+        };
+        let mut texts = child
+            .args
+            .iter()
+            .chain(child.env.iter().map(|(_, value)| value));
         texts.any(|text| text.expose().contains("://"))
     }
 
-    /// Text by which this server differs from another one that may list something else: its identity, its
-    /// environment and its confinement, as they are written, and the era.
+    /// Text by which this server differs from another one that may list something else: its
+    /// identity, its environment and its confinement, as they are written, and the era.
     pub(crate) fn listed_by(&self) -> String {
         let child = self.transport.child();
         let env = child.into_iter().flat_map(|child| &child.env);
@@ -199,15 +212,22 @@ impl ServerConfig {
         format!("{:?}", (self.identity(), env, confinement, self.era))
     }
 
-    /// Place at which keys of callers are of use, if its transport is not HTTP: the spelling of a URL that no other program has.
+    /// Place at which keys of callers are of use, if its transport is not HTTP: the spelling of a
+    /// URL that no other program has.
     #[must_use]
     pub fn place_of_keys(&self) -> String {
         let digest = Sha256::digest(self.identity().as_bytes());
-        format!("server:{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+        format!(
+            "server:{}",
+            digest
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        )
     }
 
-    /// Text by which this server differs from another one of its name: the program with its arguments, or the
-    /// address, as they are written. A change of it is the operator's.
+    /// Text by which this server differs from another one of its name: the program with its
+    /// arguments, or the address, as they are written. A change of it is the operator's.
     #[must_use]
     pub fn identity(&self) -> String {
         let kind: &str = (&self.transport).into();
@@ -217,7 +237,11 @@ impl ServerConfig {
             parts.extend(child.args.iter().map(Secret::written));
             parts.extend(child.cwd.as_ref().and_then(|cwd| cwd.to_str()));
         }
-        parts.extend(self.transport.address().map(|address| address.url.written()));
+        parts.extend(
+            self.transport
+                .address()
+                .map(|address| address.url.written()),
+        );
         let description = match &self.transport {
             Transport::OpenApi(api) => Some(api.description.written()),
             _ => None,
@@ -233,7 +257,9 @@ impl Transport {
     pub fn child(&self) -> Option<&StdioConfig> {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
-            Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,
+            Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => {
+                None
+            }
             Self::Http(_) | Self::Sse(_) | Self::OpenApi(_) => None,
             Self::Demo | Self::Participant | Self::Unusable { .. } => None,
         }
@@ -243,7 +269,9 @@ impl Transport {
     pub fn child_mut(&mut self) -> Option<&mut StdioConfig> {
         match self {
             Self::Stdio(child) | Self::Proto(ProtoConfig::Child { child, .. }) => Some(child),
-            Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => None,
+            Self::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_)) => {
+                None
+            }
             Self::Http(_) | Self::Sse(_) | Self::OpenApi(_) => None,
             Self::Demo | Self::Participant | Self::Unusable { .. } => None,
         }
@@ -252,9 +280,18 @@ impl Transport {
     /// Whether a variable or a header of it has each caller's own key.
     #[must_use]
     pub fn has_callers_key(&self) -> bool {
-        let variables = self.child().map(|child| child.env.as_slice()).unwrap_or_default();
-        let headers = self.address().map(|address| address.headers.as_slice()).unwrap_or_default();
-        variables.iter().chain(headers).any(|(_, value)| value.is_of_caller)
+        let variables = self
+            .child()
+            .map(|child| child.env.as_slice())
+            .unwrap_or_default();
+        let headers = self
+            .address()
+            .map(|address| address.headers.as_slice())
+            .unwrap_or_default();
+        variables
+            .iter()
+            .chain(headers)
+            .any(|(_, value)| value.is_of_caller)
     }
 
     /// The address, if there is one to connect to.
@@ -263,16 +300,17 @@ impl Transport {
         match self {
             Self::Http(http) | Self::Sse(http) => Some(http),
             Self::OpenApi(api) => Some(&api.http),
-            Self::Proto(ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http) | ProtoConfig::Grpc(http)) => {
-                Some(http)
-            }
+            Self::Proto(
+                ProtoConfig::Tcp(http) | ProtoConfig::WebSocket(http) | ProtoConfig::Grpc(http),
+            ) => Some(http),
             Self::Proto(ProtoConfig::Child { .. }) | Self::Stdio(_) => None,
             Self::Demo | Self::Participant | Self::Unusable { .. } => None,
         }
     }
 }
 
-/// A text that may contain a secret. `Debug` hides it; people see it as written, with its variables unexpanded.
+/// A text that may contain a secret. `Debug` hides it; people see it as written, with its variables
+/// unexpanded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     text: String,
@@ -296,7 +334,8 @@ pub enum EraChoice {
 /// The callers that share a session with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sessions {
-    /// Callers that declare no client capabilities share one session; every other caller has its own.
+    /// Callers that declare no client capabilities share one session; every other caller has its
+    /// own.
     #[default]
     Auto,
     /// All callers share one session.
@@ -310,14 +349,16 @@ pub enum Sessions {
 /// Occasion on which the gateway runs a server that is a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Start {
-    /// From its first use on, until no client that used it is connected and it was unused for a while.
+    /// From its first use on, until no client that used it is connected and it was unused for a
+    /// while.
     #[default]
     Demand,
     /// Always.
     Always,
 }
 
-/// The time without use after which a server that runs on demand is stopped, unless configured otherwise.
+/// The time without use after which a server that runs on demand is stopped, unless configured
+/// otherwise.
 pub const IDLE_STOP: Duration = Duration::from_secs(600);
 
 /// Time limits of a server.
@@ -340,7 +381,8 @@ pub struct ServerLimits {
     pub line_bytes_max: usize,
     /// Messages that wait to be written to a child process.
     pub queue_len_max: usize,
-    /// Open calls at one server, in all its sessions; a further call is refused with `upstream_busy`.
+    /// Open calls at one server, in all its sessions; a further call is refused with
+    /// `upstream_busy`.
     pub calls_max: usize,
     /// The share of one participant in them.
     pub participant_calls_max: usize,
@@ -383,22 +425,34 @@ impl Secret {
     #[must_use]
     pub fn new(text: impl Into<String>) -> Secret {
         let text = text.into();
-        Secret { written: text.clone(), text, is_of_caller: false }
+        Secret {
+            written: text.clone(),
+            text,
+            is_of_caller: false,
+        }
     }
 
     /// A text with its variables expanded, and as it was written.
     #[must_use]
     pub fn expanded(text: impl Into<String>, written: impl Into<String>) -> Secret {
-        Secret { text: text.into(), written: written.into(), is_of_caller: false }
+        Secret {
+            text: text.into(),
+            written: written.into(),
+            is_of_caller: false,
+        }
     }
 
     /// The key of each caller, after this text, and as it was written.
     #[must_use]
     pub fn of_caller(before: impl Into<String>, written: impl Into<String>) -> Secret {
-        Secret { is_of_caller: true, ..Secret::expanded(before, written) }
+        Secret {
+            is_of_caller: true,
+            ..Secret::expanded(before, written)
+        }
     }
 
-    /// The text for a session of the caller with this key. `None` where it is the caller's and there is no key.
+    /// The text for a session of the caller with this key. `None` where it is the caller's and
+    /// there is no key.
     #[must_use]
     pub(crate) fn with_key(&self, key: Option<&str>) -> Option<Cow<'_, str>> {
         match (self.is_of_caller, key) {

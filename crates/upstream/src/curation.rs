@@ -1,8 +1,10 @@
-//! Curation of a server's tools: the ones that callers see, their names and texts, and arguments that callers cannot pass.
+//! Curation of a server's tools: the ones that callers see, their names and texts, and arguments
+//! that callers cannot pass.
 //!
-//! It is configuration, and changes no list of its own accord: `Curation::curate` is applied once to a list that was judged,
-//! [`Curation::complete`] once to the arguments of each call. The server's original definition and own name stay what pins, checks, held
-//! calls and the audit log go by.
+//! It is configuration, and changes no list of its own accord: `Curation::curate` is applied once
+//! to a list that was judged, [`Curation::complete`] once to the arguments of each call. The
+//! server's original definition and own name stay what pins, checks, held calls and the audit log
+//! go by.
 
 mod definition;
 #[cfg(test)]
@@ -54,9 +56,11 @@ pub(crate) struct Curated {
     pub(crate) altered: HashMap<String, Altered>,
     /// The tools that are hidden, by their own names.
     pub(crate) hidden: Vec<String>,
-    /// Tools that are left out because their definitions cannot be changed as the configuration wants.
+    /// Tools that are left out because their definitions cannot be changed as the configuration
+    /// wants.
     pub(crate) unusable: Vec<Quarantined>,
-    /// Lines of the configuration that do not have the effect which they seem to have, for operators.
+    /// Lines of the configuration that do not have the effect which they seem to have, for
+    /// operators.
     pub(crate) notes: Vec<String>,
 }
 
@@ -70,12 +74,17 @@ impl Curation {
     /// The name of a tool below the server's prefix.
     #[must_use]
     pub fn name<'a>(&'a self, own: &'a str) -> &'a str {
-        self.tools.get(own).and_then(|tool| tool.name.as_deref()).unwrap_or(own)
+        self.tools
+            .get(own)
+            .and_then(|tool| tool.name.as_deref())
+            .unwrap_or(own)
     }
 
     /// The names that it gives to tools, by the server's own names.
     pub fn renamed(&self) -> impl Iterator<Item = (Arc<str>, Arc<str>)> {
-        self.tools.iter().filter_map(|(own, tool)| Some((Arc::clone(own), tool.name.clone()?)))
+        self.tools
+            .iter()
+            .filter_map(|(own, tool)| Some((Arc::clone(own), tool.name.clone()?)))
     }
 
     /// Whether some arguments of this tool are preset or hidden.
@@ -87,13 +96,18 @@ impl Curation {
     /// The presets of a tool: names of arguments, and their values in JSON.
     #[must_use]
     pub fn presets(&self, own: &str) -> &[(String, String)] {
-        self.tools.get(own).map(|tool| &*tool.preset).unwrap_or_default()
+        self.tools
+            .get(own)
+            .map(|tool| &*tool.preset)
+            .unwrap_or_default()
     }
 
-    /// The arguments of a call of a tool with the presets that they do not have; `None` if nothing is added.
+    /// The arguments of a call of a tool with the presets that they do not have; `None` if nothing
+    /// is added.
     ///
     /// # Errors
-    /// Arguments that their author may not pass, or that are no JSON object: [`RefusalCode::SchemaViolation`].
+    /// Arguments that their author may not pass, or that are no JSON object:
+    /// [`RefusalCode::SchemaViolation`].
     pub fn complete(
         &self,
         own: &str,
@@ -109,33 +123,61 @@ impl Curation {
     /// A list as callers see it.
     pub(crate) fn curate(&self, server: &str, list: List) -> Curated {
         if *self == Self::default() {
-            return Curated { tools: list, ..Curated::default() };
+            return Curated {
+                tools: list,
+                ..Curated::default()
+            };
         }
-        let mut curated = Curated { notes: self.notes(server, &list.items), ..Curated::default() };
+        let mut curated = Curated {
+            notes: self.notes(server, &list.items),
+            ..Curated::default()
+        };
         let is_listed = |own: &str| list.items.iter().any(|item| item.key == own);
-        let given = self.tools.iter().filter(|(own, _)| self.shows(own) && is_listed(own));
-        let given: HashMap<&str, &str> =
-            given.filter_map(|(own, tool)| Some((tool.name.as_deref()?, &**own))).collect();
+        let given = self
+            .tools
+            .iter()
+            .filter(|(own, _)| self.shows(own) && is_listed(own));
+        let given: HashMap<&str, &str> = given
+            .filter_map(|(own, tool)| Some((tool.name.as_deref()?, &**own)))
+            .collect();
         let mut items = Vec::with_capacity(list.items.len());
         for item in list.items {
             let own = item.key.as_str();
-            let taken_by = given.get(self.name(own)).filter(|taken_by| **taken_by != own);
+            let taken_by = given
+                .get(self.name(own))
+                .filter(|taken_by| **taken_by != own);
             if !self.shows(own) {
                 curated.hidden.push(item.key);
             } else if let Some(taken_by) = taken_by {
-                let note = format!("`{own}` is not offered: [servers.{server}.tool.{taken_by}] has its name");
+                let note = format!(
+                    "`{own}` is not offered: [servers.{server}.tool.{taken_by}] has its name"
+                );
                 curated.notes.push(note);
                 curated.hidden.push(item.key);
             } else {
-                match self.tools.get(own).map_or(Ok(None), |tool| tool.alter(&item)) {
+                match self
+                    .tools
+                    .get(own)
+                    .map_or(Ok(None), |tool| tool.alter(&item))
+                {
                     Ok(None) => items.push(item),
                     Ok(Some((shown, is_cut))) => {
                         items.push(shown);
-                        curated.altered.insert(item.key.clone(), Altered { original: item, is_cut });
+                        curated.altered.insert(
+                            item.key.clone(),
+                            Altered {
+                                original: item,
+                                is_cut,
+                            },
+                        );
                     }
                     Err(why) => {
-                        let reason = format!("its definition cannot be changed as configured: {why}");
-                        curated.unusable.push(Quarantined { name: item.key, reason });
+                        let reason =
+                            format!("its definition cannot be changed as configured: {why}");
+                        curated.unusable.push(Quarantined {
+                            name: item.key,
+                            reason,
+                        });
                     }
                 }
             }
@@ -151,17 +193,26 @@ impl Curation {
         if tools.is_empty() {
             return notes;
         }
-        for pattern in self.filter.patterns().filter(|one| !tools.iter().any(|tool| one.matches(&tool.key))) {
-            notes.push(format!("no tool of the server matches `{pattern}` in `tools` or `hide`"));
+        for pattern in self
+            .filter
+            .patterns()
+            .filter(|one| !tools.iter().any(|tool| one.matches(&tool.key)))
+        {
+            notes.push(format!(
+                "no tool of the server matches `{pattern}` in `tools` or `hide`"
+            ));
         }
         for (own, curated) in &self.tools {
             let table = format!("[servers.{server}.tool.{own}]");
             match tools.iter().find(|tool| tool.key == **own) {
                 None => notes.push(format!("{table}: the server has no tool `{own}`")),
                 Some(_) if !self.shows(own) => notes.push(format!("{table}: the tool is hidden")),
-                Some(tool) => {
-                    notes.extend(curated.notes(tool).into_iter().map(|why| format!("{table}: {why}")))
-                }
+                Some(tool) => notes.extend(
+                    curated
+                        .notes(tool)
+                        .into_iter()
+                        .map(|why| format!("{table}: {why}")),
+                ),
             }
         }
         notes
@@ -169,26 +220,38 @@ impl Curation {
 }
 
 impl CuratedTool {
-    /// The tool as callers see it, and whether arguments were cut from its schema; `None` if it stays as it is.
+    /// The tool as callers see it, and whether arguments were cut from its schema; `None` if it
+    /// stays as it is.
     fn alter(&self, item: &Item) -> Result<Option<(Item, bool)>, String> {
         let cut = match item.get("inputSchema").filter(|_| self.cuts()) {
             Some(schema) => {
-                let is_preset =
-                    |name: &str| self.preset.iter().any(|(preset, _)| folded(preset) == folded(name));
-                let hidden = definition::Hidden { argument: &|name| self.hides(name), preset: &is_preset };
+                let is_preset = |name: &str| {
+                    self.preset
+                        .iter()
+                        .any(|(preset, _)| folded(preset) == folded(name))
+                };
+                let hidden = definition::Hidden {
+                    argument: &|name| self.hides(name),
+                    preset: &is_preset,
+                };
                 definition::cut(&schema, hidden).map_err(|error| error.to_string())?
             }
             None => None,
         };
-        let raw = definition::rewritten(item, self, cut.as_deref()).map_err(|error| error.to_string())?;
-        raw.map(|raw| Ok((Item::read(ListKind::Tools, raw)?, self.cuts()))).transpose()
+        let raw =
+            definition::rewritten(item, self, cut.as_deref()).map_err(|error| error.to_string())?;
+        raw.map(|raw| Ok((Item::read(ListKind::Tools, raw)?, self.cuts())))
+            .transpose()
     }
 
     fn complete(&self, arguments: Option<&[u8]>, by: Author) -> Result<Option<Vec<u8>>, Refusal> {
         let arguments = arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}");
         let refused = |why: String| Refusal::new(RefusalCode::SchemaViolation, why);
-        let members = json::members(arguments, json::Span::all(arguments))
-            .map_err(|error| refused(format!("the arguments of this tool must be a JSON object: {error}")))?;
+        let members = json::members(arguments, json::Span::all(arguments)).map_err(|error| {
+            refused(format!(
+                "the arguments of this tool must be a JSON object: {error}"
+            ))
+        })?;
         for (name, member) in members.iter().filter(|(name, _)| self.hides(name)) {
             let preset = self.preset.iter().find(|(preset, _)| preset == name);
             match preset.filter(|_| by == Author::Reviewer) {
@@ -200,28 +263,47 @@ impl CuratedTool {
                 }
                 None => {
                     let name = name.escape_debug();
-                    return Err(refused(format!("this tool takes no argument `{name}`, {NOT_CALLED}")));
+                    return Err(refused(format!(
+                        "this tool takes no argument `{name}`, {NOT_CALLED}"
+                    )));
                 }
             }
         }
-        let missing = self.preset.iter().filter(|(name, _)| members.get(name).is_none());
-        let missing: Vec<_> = missing.map(|(name, value)| (name.as_str(), Some(value.as_bytes()))).collect();
+        let missing = self
+            .preset
+            .iter()
+            .filter(|(name, _)| members.get(name).is_none());
+        let missing: Vec<_> = missing
+            .map(|(name, value)| (name.as_str(), Some(value.as_bytes())))
+            .collect();
         if missing.is_empty() {
             return Ok(None);
         }
-        json::edited(arguments, &missing).map(Some).map_err(|error| refused(error.to_string()))
+        json::edited(arguments, &missing)
+            .map(Some)
+            .map_err(|error| refused(error.to_string()))
     }
 
     /// Notes on curation of one tool that has another effect than it seems.
     fn notes(&self, tool: &Item) -> Vec<String> {
-        let Some(schema) = tool.get("inputSchema") else { return Vec::new() };
-        let Some(known) = definition::arguments(&schema) else { return Vec::new() };
+        let Some(schema) = tool.get("inputSchema") else {
+            return Vec::new();
+        };
+        let Some(known) = definition::arguments(&schema) else {
+            return Vec::new();
+        };
         let mut notes = Vec::new();
-        for name in self.withheld().filter(|name| !known.iter().any(|argument| argument.name == **name)) {
+        for name in self
+            .withheld()
+            .filter(|name| !known.iter().any(|argument| argument.name == **name))
+        {
             notes.push(format!("the tool has no argument `{name}`"));
         }
-        let is_needed =
-            |name: &&String| known.iter().any(|argument| argument.is_required && argument.name == **name);
+        let is_needed = |name: &&String| {
+            known
+                .iter()
+                .any(|argument| argument.is_required && argument.name == **name)
+        };
         for name in self.hidden_arguments.iter().filter(is_needed) {
             notes.push(format!(
                 "the tool requires the argument `{name}`, which no call can have: write a preset"
@@ -234,5 +316,8 @@ impl CuratedTool {
 /// Whether two values are the same, however they are written.
 fn is_same(one: &[u8], other: &[u8]) -> bool {
     one == other
-        || json::canonical(one).ok().zip(json::canonical(other).ok()).is_some_and(|(one, other)| one == other)
+        || json::canonical(one)
+            .ok()
+            .zip(json::canonical(other).ok())
+            .is_some_and(|(one, other)| one == other)
 }

@@ -1,7 +1,8 @@
 //! Servers that dial in: participants that serve over MCPx (v0.1, sections 3.1 and 4.3).
 //!
-//! The gateway sends requests to such a participant as envelopes and takes its answers out of envelopes. [`DialIn`] tracks
-//! whether the participant is connected, its conversation, and whether its tools stay listed after it disconnects.
+//! The gateway sends requests to such a participant as envelopes and takes its answers out of
+//! envelopes. [`DialIn`] tracks whether the participant is connected, its conversation, and whether
+//! its tools stay listed after it disconnects.
 
 mod conversation;
 
@@ -38,11 +39,18 @@ impl DialIn {
     pub fn new(id: ParticipantId, envelope_bytes_max: usize, outbox: Arc<dyn Outbox>) -> Self {
         let presence = watch::Sender::new(None);
         let (conversation, listed) = (Mutex::default(), Mutex::new(true));
-        Self { id, envelope_bytes_max, outbox, presence, conversation, listed }
+        Self {
+            id,
+            envelope_bytes_max,
+            outbox,
+            presence,
+            conversation,
+            listed,
+        }
     }
 
-    /// Records that the participant is connected under this link, and ends the conversation of an older link. Of two links the
-    /// newer one counts, in whatever order they are recorded.
+    /// Records that the participant is connected under this link, and ends the conversation of an
+    /// older link. Of two links the newer one counts, in whatever order they are recorded.
     pub fn connected(&self, link: LinkId) {
         let newer = self.presence.send_if_modified(|current| {
             let newer = current.is_none_or(|current| current < link);
@@ -58,16 +66,17 @@ impl DialIn {
         }
     }
 
-    /// Records a participant that may have connected before it was configured to serve; `find` looks up its link. Returns the
-    /// link if the participant disconnected meanwhile: the caller must then record that, too.
+    /// Records a participant that may have connected before it was configured to serve; `find`
+    /// looks up its link. Returns the link if the participant disconnected meanwhile: the caller
+    /// must then record that, too.
     pub fn connect_existing(&self, find: impl Fn() -> Option<LinkId>) -> Option<LinkId> {
         let link = find()?;
         self.connected(link);
         (find() != Some(link)).then_some(link)
     }
 
-    /// Records that this link of the participant is closed. If the participant served over it, the caller then calls
-    /// [`DialIn::unlist_after`] with what this returns.
+    /// Records that this link of the participant is closed. If the participant served over it, the
+    /// caller then calls [`DialIn::unlist_after`] with what this returns.
     pub fn disconnected(&self, link: LinkId) -> Option<Departure> {
         let was_current =
             |current: &mut Option<LinkId>| current.take_if(|current| *current == link).is_some();
@@ -88,8 +97,8 @@ impl DialIn {
         *self.listed.lock()
     }
 
-    /// Waits for the grace period of a disconnect, and unlists the participant if it has been away all the time; false if it
-    /// has connected meanwhile.
+    /// Waits for the grace period of a disconnect, and unlists the participant if it has been away
+    /// all the time; false if it has connected meanwhile.
     pub async fn unlist_after(&self, mut departure: Departure, grace: Duration) -> bool {
         let presence = &mut departure.0;
         let back = async {
@@ -108,12 +117,16 @@ impl DialIn {
 
     /// Takes an envelope of the participant, after the topic has admitted it.
     pub fn receive(&self, envelope: &Envelope) -> Receipt {
-        self.conversation().map_or(Receipt::Unrelated, |conversation| conversation.receive(envelope))
+        self.conversation()
+            .map_or(Receipt::Unrelated, |conversation| {
+                conversation.receive(envelope)
+            })
     }
 
     /// Whether the request in the envelope of this id is pending at the participant.
     pub fn is_pending(&self, envelope: &str) -> bool {
-        self.conversation().is_some_and(|conversation| conversation.is_pending(envelope))
+        self.conversation()
+            .is_some_and(|conversation| conversation.is_pending(envelope))
     }
 
     /// Opens a link for a new session, and ends the conversation of the previous session.
@@ -152,7 +165,10 @@ impl DialIn {
     }
 
     fn hang_up(&self, which: impl Fn(&Conversation) -> bool) {
-        let conversation = self.conversation.lock().take_if(|conversation| which(conversation));
+        let conversation = self
+            .conversation
+            .lock()
+            .take_if(|conversation| which(conversation));
         if let Some(conversation) = conversation {
             conversation.hang_up();
         }

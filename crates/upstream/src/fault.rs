@@ -43,21 +43,37 @@ impl Fault {
         let (code, what, hint) = match self {
             Self::Link(failure) => link(failure),
             Self::Unsent(SendError::Busy) => (UpstreamBusy, "is busy", "try again later"),
-            Self::Unsent(SendError::Share) => {
-                (UpstreamBusy, "has yet to read what you sent before", "send less at once")
+            Self::Unsent(SendError::Share) => (
+                UpstreamBusy,
+                "has yet to read what you sent before",
+                "send less at once",
+            ),
+            Self::Unsent(SendError::TooLarge) => {
+                (RefusalCode::TooLarge, "takes no message of this size", "")
             }
-            Self::Unsent(SendError::TooLarge) => (RefusalCode::TooLarge, "takes no message of this size", ""),
-            Self::Unsent(SendError::TooDeep) => {
-                (RefusalCode::TooLarge, "takes no message that is nested so deep", "")
-            }
+            Self::Unsent(SendError::TooDeep) => (
+                RefusalCode::TooLarge,
+                "takes no message that is nested so deep",
+                "",
+            ),
             Self::Unsent(SendError::Closed) => (UpstreamDown, "is not running", RESTARTING),
-            Self::Ended(_) => (UpstreamFailed, "broke the connection before it answered", ""),
+            Self::Ended(_) => (
+                UpstreamFailed,
+                "broke the connection before it answered",
+                "",
+            ),
             Self::Timeout => (UpstreamTimeout, "did not answer in time", ""),
             Self::Answer(_) | Self::Version(_) => (UpstreamFailed, "gave an unusable answer", ""),
-            Self::Unusable(_) => (UpstreamDown, "cannot start as it is configured", "tell the operator"),
-            Self::Itself(_) => {
-                (UpstreamDown, "leads back to this gateway", "tell the operator: it must be removed")
-            }
+            Self::Unusable(_) => (
+                UpstreamDown,
+                "cannot start as it is configured",
+                "tell the operator",
+            ),
+            Self::Itself(_) => (
+                UpstreamDown,
+                "leads back to this gateway",
+                "tell the operator: it must be removed",
+            ),
         };
         let refusal = Refusal::new(code, format!("the server `{server}` {what}"));
         match self {
@@ -70,20 +86,30 @@ impl Fault {
 }
 
 impl Fault {
-    /// The fault of a server that names these gateways, itself first, if this gateway is among them.
+    /// The fault of a server that names these gateways, itself first, if this gateway is among
+    /// them.
     pub(crate) fn of_gateways(named: &[String], own: &str) -> Option<Self> {
         match named.iter().position(|id| id == own)? {
             0 => Some(Self::Itself("this is the gateway itself")),
-            _ => Some(Self::Itself("this is the gateway itself, through other gateways")),
+            _ => Some(Self::Itself(
+                "this is the gateway itself, through other gateways",
+            )),
         }
     }
 
-    /// Whether the server runs, and may not have understood what it read or not speak this version of it.
+    /// Whether the server runs, and may not have understood what it read or not speak this version
+    /// of it.
     pub(crate) fn is_of_protocol(&self) -> bool {
         match self {
             Self::Timeout | Self::Version(_) | Self::Ended(_) => true,
-            Self::Link(LinkError::Exited { .. } | LinkError::Broken(_) | LinkError::Malformed(_)) => true,
-            Self::Link(_) | Self::Unsent(_) | Self::Answer(_) | Self::Unusable(_) | Self::Itself(_) => false,
+            Self::Link(
+                LinkError::Exited { .. } | LinkError::Broken(_) | LinkError::Malformed(_),
+            ) => true,
+            Self::Link(_)
+            | Self::Unsent(_)
+            | Self::Answer(_)
+            | Self::Unusable(_)
+            | Self::Itself(_) => false,
         }
     }
 
@@ -97,8 +123,8 @@ impl Fault {
         }
     }
 
-    /// The cause, for operators: it may contain an exit code, an HTTP status, the name of a program or the server's words, but no
-    /// arguments, path or URL.
+    /// The cause, for operators: it may contain an exit code, an HTTP status, the name of a program
+    /// or the server's words, but no arguments, path or URL.
     pub(crate) fn cause(&self) -> String {
         match self {
             Self::Link(LinkError::Unreachable(why)) => why.clone(),
@@ -120,7 +146,11 @@ fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
     use RefusalCode::{UpstreamDown, UpstreamFailed, UpstreamTimeout};
     match failure {
         LinkError::Exited { .. } => (UpstreamFailed, "exited before it answered", RESTARTING),
-        LinkError::Broken(_) => (UpstreamFailed, "broke the connection before it answered", ""),
+        LinkError::Broken(_) => (
+            UpstreamFailed,
+            "broke the connection before it answered",
+            "",
+        ),
         LinkError::Unreachable(_) => (UpstreamDown, "cannot be reached", "try again later"),
         LinkError::Untrusted(_) => (UpstreamDown, "has an untrusted certificate", ""),
         LinkError::Timeout => (UpstreamTimeout, "did not answer in time", ""),
@@ -133,12 +163,16 @@ fn link(failure: &LinkError) -> (RefusalCode, &'static str, &'static str) {
         LinkError::Account(_) => (RefusalCode::UpstreamLoginNeeded, "wants a sign-in", ""),
         LinkError::TooLarge => (UpstreamFailed, "gave an answer longer than the limit", ""),
         LinkError::Malformed(_) => (UpstreamFailed, "gave an answer that cannot be parsed", ""),
-        LinkError::NotConnected => {
-            (UpstreamDown, "is not connected", "it serves while it is connected; try again later")
-        }
-        LinkError::Disconnected => {
-            (UpstreamFailed, "disconnected before it answered", "it may have carried out the request")
-        }
+        LinkError::NotConnected => (
+            UpstreamDown,
+            "is not connected",
+            "it serves while it is connected; try again later",
+        ),
+        LinkError::Disconnected => (
+            UpstreamFailed,
+            "disconnected before it answered",
+            "it may have carried out the request",
+        ),
         LinkError::Closed => (UpstreamDown, "was stopped", ""),
     }
 }

@@ -1,4 +1,5 @@
-//! Field numbers of the servers' messages, remembered: a schema that grows keeps those that it has given out, over restarts too.
+//! Field numbers of the servers' messages, remembered: a schema that grows keeps those that it has
+//! given out, over restarts too.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -11,7 +12,8 @@ use schema::{Module, Numbers, Tool};
 
 /// The file in the data directory.
 const FILE: &str = "field-numbers.json";
-/// Numbers that are remembered of one server. Of a server that has more, those of messages that it has no more are forgotten first.
+/// Numbers that are remembered of one server. Of a server that has more, those of messages that it
+/// has no more are forgotten first.
 const SERVER_NUMBERS_MAX: usize = 20_000;
 /// Numbers of all servers.
 const NUMBERS_MAX: usize = 200_000;
@@ -46,15 +48,26 @@ impl FieldNumbers {
                 BTreeMap::new()
             })
         });
-        Arc::new(Self { state: Mutex::new(State { packages, ..State::default() }), path })
+        Arc::new(Self {
+            state: Mutex::new(State {
+                packages,
+                ..State::default()
+            }),
+            path,
+        })
     }
 
-    /// Converts and compiles the tools of a package with the numbers that it had, and remembers those that are new.
+    /// Converts and compiles the tools of a package with the numbers that it had, and remembers
+    /// those that are new.
     pub(crate) fn module(self: &Arc<Self>, package: &str, tools: &[Tool<'_>]) -> Module {
         let mut state = self.state.lock();
         let known = state.packages.get(package).cloned().unwrap_or_default();
         let module = Module::new(package, tools, &known);
-        let others = state.packages.iter().filter(|(name, _)| *name != package).map(|(_, one)| one.count());
+        let others = state
+            .packages
+            .iter()
+            .filter(|(name, _)| *name != package)
+            .map(|(_, one)| one.count());
         match kept(&known, module.numbers(), others.sum()) {
             None => {
                 tracing::warn!(
@@ -105,14 +118,15 @@ impl FieldNumbers {
     }
 }
 
-/// Numbers of a server that are remembered from now on: those that it had and has, or those that it has;
-/// `None` if there is no room for them beside the `others`.
+/// Numbers of a server that are remembered from now on: those that it had and has, or those that it
+/// has; `None` if there is no room for them beside the `others`.
 fn kept(known: &Numbers, own: Numbers, others: usize) -> Option<Numbers> {
     let mut all = known.clone().followed_by(own.clone());
     if all.count() > SERVER_NUMBERS_MAX {
         all = own;
     }
-    let has_room = all.count() <= SERVER_NUMBERS_MAX && others.saturating_add(all.count()) <= NUMBERS_MAX;
+    let has_room =
+        all.count() <= SERVER_NUMBERS_MAX && others.saturating_add(all.count()) <= NUMBERS_MAX;
     has_room.then_some(all)
 }
 
@@ -137,8 +151,16 @@ mod tests {
     fn numbers(book: &Arc<FieldNumbers>, package: &str, properties: &[String]) -> Vec<u32> {
         let schema = |one: &String| format!("{one:?}:{{\"type\":\"string\"}}");
         let all: Vec<_> = properties.iter().map(schema).collect();
-        let input = format!("{{\"type\":\"object\",\"properties\":{{{}}}}}", all.join(","));
-        let tool = Tool { name: "t", description: None, input: input.as_bytes(), output: None };
+        let input = format!(
+            "{{\"type\":\"object\",\"properties\":{{{}}}}}",
+            all.join(",")
+        );
+        let tool = Tool {
+            name: "t",
+            description: None,
+            input: input.as_bytes(),
+            output: None,
+        };
         let module = book.module(package, &[tool]);
         let message = module.tool("t").unwrap().input().clone();
         let number = |name: &String| message.get_field_by_json_name(name).unwrap().number();
@@ -153,9 +175,15 @@ mod tests {
     fn a_schema_that_changes_keeps_its_numbers_in_one_run() {
         let book = FieldNumbers::open(None);
         assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
-        assert_eq!(numbers(&book, "a.v1", &named(&["new", "y", "x"])), [3, 2, 1]);
+        assert_eq!(
+            numbers(&book, "a.v1", &named(&["new", "y", "x"])),
+            [3, 2, 1]
+        );
         assert_eq!(numbers(&book, "a.v1", &named(&["y"])), [2]);
-        assert_eq!(numbers(&book, "a.v1", &named(&["last", "x", "y"])), [4, 1, 2]);
+        assert_eq!(
+            numbers(&book, "a.v1", &named(&["last", "x", "y"])),
+            [4, 1, 2]
+        );
         assert_eq!(numbers(&book, "b.v1", &named(&["y"])), [1]);
     }
 
@@ -163,8 +191,9 @@ mod tests {
     fn numbers_beyond_the_limits_are_not_remembered() {
         const SERVER: usize = SERVER_NUMBERS_MAX;
         const ALL: usize = NUMBERS_MAX;
-        let count =
-            |known, own, others| kept(&many("Gone", known), many("Own", own), others).map(|all| all.count());
+        let count = |known, own, others| {
+            kept(&many("Gone", known), many("Own", own), others).map(|all| all.count())
+        };
         for (known, own, others, expected) in [
             (0, SERVER, 0, Some(SERVER)),
             (0, SERVER + 1, 0, None),
@@ -176,12 +205,19 @@ mod tests {
             (5, 1, ALL - 6, Some(6)),
             (5, 1, ALL - 5, None),
         ] {
-            assert_eq!(count(known, own, others), expected, "{known} {own} {others}");
+            assert_eq!(
+                count(known, own, others),
+                expected,
+                "{known} {own} {others}"
+            );
         }
         // With as many servers as have room, one more gets numbers for this run alone.
         let book = FieldNumbers::open(None);
         for number in 0..ALL / SERVER {
-            book.state.lock().packages.insert(format!("full{number}.v1"), many("Gone", SERVER));
+            book.state
+                .lock()
+                .packages
+                .insert(format!("full{number}.v1"), many("Gone", SERVER));
         }
         assert_eq!(numbers(&book, "last.v1", &named(&["x", "y"])), [1, 2]);
         assert!(!book.state.lock().packages.contains_key("last.v1"));
@@ -191,7 +227,8 @@ mod tests {
 
     /// So many numbers of one message.
     fn many(message: &str, count: usize) -> Numbers {
-        let known = serde_json::json!({ "fields": [], "reserved": (1..=count).collect::<Vec<_>>() });
+        let known =
+            serde_json::json!({ "fields": [], "reserved": (1..=count).collect::<Vec<_>>() });
         serde_json::from_value(serde_json::json!({ "messages": { message: known } })).unwrap()
     }
 
@@ -202,8 +239,10 @@ mod tests {
         fs::write(&path, "{\"a.v1\":5}").unwrap();
         let book = FieldNumbers::open(Some(dir.path()));
         assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
-        let (is_written, began) =
-            (|| fs::read_to_string(&path).unwrap().contains("TRequest"), Instant::now());
+        let (is_written, began) = (
+            || fs::read_to_string(&path).unwrap().contains("TRequest"),
+            Instant::now(),
+        );
         while !is_written() {
             assert!(began.elapsed() < Duration::from_secs(30));
             std::thread::yield_now();

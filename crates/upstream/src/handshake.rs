@@ -26,7 +26,8 @@ use crate::{
     startup::START_MAX,
 };
 
-/// Dials the server and completes the handshake in `era`; with `None` it detects the era first. The supervisor bounds the time.
+/// Dials the server and completes the handshake in `era`; with `None` it detects the era first. The
+/// supervisor bounds the time.
 pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(), Fault> {
     let setup = &session.setup;
     let inbox = || Arc::new(SessionInbox(Arc::downgrade(session)));
@@ -37,16 +38,24 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         Transport::Stdio(stdio) => {
             let guard = setup.environment.guard.clone();
             let log = Arc::clone(&setup.environment.stderr);
-            Link::stdio(&setup.spec.stdio(stdio, Framing::Lines, key)?, inbox(), guard, log)
-                .map_err(|error| LinkError::Unreachable(not_started(stdio, &error)))?
+            Link::stdio(
+                &setup.spec.stdio(stdio, Framing::Lines, key)?,
+                inbox(),
+                guard,
+                log,
+            )
+            .map_err(|error| LinkError::Unreachable(not_started(stdio, &error)))?
         }
         Transport::Proto(ProtoConfig::Child { child, .. }) => {
             let guard = setup.environment.guard.clone();
             let log = Arc::clone(&setup.environment.stderr);
             let started = match session.coding() {
-                Coding::Json => {
-                    Link::stdio(&setup.spec.stdio(child, Framing::Lines, key)?, inbox(), guard, log)
-                }
+                Coding::Json => Link::stdio(
+                    &setup.spec.stdio(child, Framing::Lines, key)?,
+                    inbox(),
+                    guard,
+                    log,
+                ),
                 Coding::Proto => {
                     let (link, inbox) = ProtoLink::new(session);
                     let spec = setup.spec.stdio(child, Framing::Frames, key)?;
@@ -58,15 +67,25 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
         Transport::Proto(ProtoConfig::Tcp(at)) => {
             let (link, inbox) = ProtoLink::new(session);
             link.over(
-                Link::framed(&setup.spec.socket(at, key)?, false, setup.spec.limits.queue_len_max, inbox)
-                    .await?,
+                Link::framed(
+                    &setup.spec.socket(at, key)?,
+                    false,
+                    setup.spec.limits.queue_len_max,
+                    inbox,
+                )
+                .await?,
             )
         }
         Transport::Proto(ProtoConfig::WebSocket(at)) => {
             let (link, inbox) = ProtoLink::new(session);
             link.over(
-                Link::framed(&setup.spec.socket(at, key)?, true, setup.spec.limits.queue_len_max, inbox)
-                    .await?,
+                Link::framed(
+                    &setup.spec.socket(at, key)?,
+                    true,
+                    setup.spec.limits.queue_len_max,
+                    inbox,
+                )
+                .await?,
             )
         }
         Transport::Proto(ProtoConfig::Grpc(at)) => {
@@ -74,11 +93,17 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
             link.over(Link::grpc(&setup.spec.http(at, key)?, inbox).await?)
         }
         Transport::Http(http) if !setup.http_sse => Link::http(&session.http(http)?, inbox())?,
-        Transport::Http(http) | Transport::Sse(http) => Link::sse(&session.http(http)?, inbox()).await?,
+        Transport::Http(http) | Transport::Sse(http) => {
+            Link::sse(&session.http(http)?, inbox()).await?
+        }
         Transport::OpenApi(api) => openapi::open(session, api, inbox()).await?,
         Transport::Demo => Link::custom(Arc::new(DemoLink(inbox()))),
         Transport::Participant => {
-            let dial_in = setup.environment.dial_in.as_ref().ok_or(LinkError::NotConnected)?;
+            let dial_in = setup
+                .environment
+                .dial_in
+                .as_ref()
+                .ok_or(LinkError::NotConnected)?;
             dial_in.dial(inbox())?
         }
         Transport::Unusable { why, .. } => return Err(Fault::Unusable(why.clone())),
@@ -87,14 +112,18 @@ pub(crate) async fn open(session: &Arc<Session>, era: Option<Era>) -> Result<(),
     let _ = session.link.set(link);
     match era {
         Some(Era::Modern) => {
-            let answer = session.ask(Era::Modern, "server/discover", &[], START_MAX).await;
+            let answer = session
+                .ask(Era::Modern, "server/discover", &[], START_MAX)
+                .await;
             session.set_handshake(discovered(&retried(session, answer).await?)?);
         }
         Some(Era::Legacy) => initialize(session, None).await?,
         None => match transport {
             Transport::Http(_) if setup.http_sse => initialize(session, None).await?,
             Transport::Sse(_) | Transport::Proto(_) => initialize(session, None).await?,
-            Transport::Stdio(_) | Transport::OpenApi(_) | Transport::Demo => probe(session, true).await?,
+            Transport::Stdio(_) | Transport::OpenApi(_) | Transport::Demo => {
+                probe(session, true).await?
+            }
             Transport::Http(_) | Transport::Participant | Transport::Unusable { .. } => {
                 probe(session, false).await?
             }
@@ -114,12 +143,16 @@ fn not_started(stdio: &StdioConfig, error: &std::io::Error) -> String {
     if what.starts_with("the ") {
         return format!("{what}: {error}");
     }
-    let name = Path::new(&stdio.command).file_name().unwrap_or_default().to_string_lossy();
+    let name = Path::new(&stdio.command)
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
     format!("the program `{}` {what}: {error}", name.escape_debug())
 }
 
-/// Probes a server for the modern era; after a short wait, or an error, initializes it as a legacy server. A late success of the
-/// probe still counts: a server may take longer to start than the probe waits.
+/// Probes a server for the modern era; after a short wait, or an error, initializes it as a legacy
+/// server. A late success of the probe still counts: a server may take longer to start than the
+/// probe waits.
 async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
     let mut probe = session.request(Era::Modern, "server/discover", &[], Some(START_MAX))?;
     let Ok(answer) = timeout(session.setup.spec.limits.probe, probe.answer()).await else {
@@ -155,23 +188,35 @@ async fn probe(session: &Arc<Session>, is_child: bool) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The second answer of a server that rejects the revision of its first request and names it in the list of those that it
-/// supports; else the first answer.
+/// The second answer of a server that rejects the revision of its first request and names it in the
+/// list of those that it supports; else the first answer.
 async fn retried(session: &Arc<Session>, first: Result<Message, Fault>) -> Result<Message, Fault> {
     let rejects = |message: &&Message| {
-        message.error_object().is_some_and(|error| error.code == code::UNSUPPORTED_VERSION)
+        message
+            .error_object()
+            .is_some_and(|error| error.code == code::UNSUPPORTED_VERSION)
     };
-    if first.as_ref().ok().filter(rejects).and_then(modern_error).is_none() {
+    if first
+        .as_ref()
+        .ok()
+        .filter(rejects)
+        .and_then(modern_error)
+        .is_none()
+    {
         return first;
     }
     let patience = START_MAX;
-    match session.ask(Era::Modern, "server/discover", &[], patience).await {
+    match session
+        .ask(Era::Modern, "server/discover", &[], patience)
+        .await
+    {
         Ok(second) if second.shape() == MessageKind::Result => Ok(second),
         _ => first,
     }
 }
 
-/// Judges the answer to a probe: the handshake of a modern server, or `None` for a legacy one. The end of the link is a fault.
+/// Judges the answer to a probe: the handshake of a modern server, or `None` for a legacy one. The
+/// end of the link is a fault.
 fn judge(answer: Result<Message, Fault>) -> Result<Option<Handshake>, Fault> {
     match answer {
         Ok(message) if message.shape() == MessageKind::Result => Ok(discovered(&message).ok()),
@@ -195,27 +240,40 @@ fn modern_error(message: &Message) -> Option<Handshake> {
 /// Reads the result of `server/discover`.
 fn discovered(message: &Message) -> Result<Handshake, Fault> {
     let raw = result(message)?;
-    let supported = json::at(&raw, &["supportedVersions"]).map(versions).unwrap_or_default();
+    let supported = json::at(&raw, &["supportedVersions"])
+        .map(versions)
+        .unwrap_or_default();
     modern(&supported, raw).ok_or_else(|| Fault::Answer("no modern revision in common".to_owned()))
 }
 
 /// The handshake of a server that supports these revisions, one modern one among them.
 fn modern(supported: &[Version], result: Bytes) -> Option<Handshake> {
-    let version = *supported.iter().filter(|version| version.era() == Era::Modern).max()?;
+    let version = *supported
+        .iter()
+        .filter(|version| version.era() == Era::Modern)
+        .max()?;
     let both = supported.iter().any(|version| version.era() == Era::Legacy);
     Some(Handshake::of(version, result, both))
 }
 
 fn versions(list: &[u8]) -> Vec<Version> {
     let spans = elements(list, Span::all(list)).unwrap_or_default();
-    spans.iter().filter_map(|span| Version::parse(&text(span.of(list))?)).collect()
+    spans
+        .iter()
+        .filter_map(|span| Version::parse(&text(span.of(list))?))
+        .collect()
 }
 
 /// The legacy handshake. A late success of a `probe` that is still pending wins over it.
-pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnswer>) -> Result<(), Fault> {
+pub(crate) async fn initialize(
+    session: &Arc<Session>,
+    probe: Option<PendingAnswer>,
+) -> Result<(), Fault> {
     let setup = &session.setup;
     let client = setup.owner.as_ref().map(|owner| &owner.client);
-    let version = client.map_or(Version::NEWEST_LEGACY, |client| Version::answer_to(client.version.as_str()));
+    let version = client.map_or(Version::NEWEST_LEGACY, |client| {
+        Version::answer_to(client.version.as_str())
+    });
     let capabilities = match client {
         Some(client) => permitted(&client.capabilities, &setup.spec.config.capabilities),
         None => Bytes::from(json::object(|able| {
@@ -265,7 +323,11 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     };
     // Versions of proto-mcp are not these.
     let is_json = session.coding() == Coding::Json;
-    let older = if is_json { older_revisions(&answer, version) } else { Vec::new() };
+    let older = if is_json {
+        older_revisions(&answer, version)
+    } else {
+        Vec::new()
+    };
     for older in older {
         tracing::info!(
             server = session.upstream(),
@@ -282,14 +344,20 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     }
     let raw = result(&answer).map_err(|fault| of_version(session, &answer, fault))?;
     let chosen = json::at(&raw, &["protocolVersion"]).and_then(text);
-    let version = chosen.as_deref().and_then(Version::parse).filter(|version| version.era() == Era::Legacy);
+    let version = chosen
+        .as_deref()
+        .and_then(Version::parse)
+        .filter(|version| version.era() == Era::Legacy);
     let Some(version) = version else {
         return Err(Fault::Answer("no legacy revision in common".to_owned()));
     };
     session.set_handshake(Handshake::of(version, raw, false));
     if let Some(link) = session.link.get() {
         link.set_version(version.as_str());
-        link.send(notification("notifications/initialized", None), SendMeta::default())?;
+        link.send(
+            notification("notifications/initialized", None),
+            SendMeta::default(),
+        )?;
         // Servers may refuse requests that overtake it.
         link.flush().await;
         link.listen().await;
@@ -297,11 +365,17 @@ pub(crate) async fn initialize(session: &Arc<Session>, probe: Option<PendingAnsw
     Ok(())
 }
 
-/// The revisions to ask a server for that refused this one, the newest first: those that its error names ("Lifecycle", "Version
-/// Negotiation"), or all older ones where it names none and its words are about the version.
+/// The revisions to ask a server for that refused this one, the newest first: those that its error
+/// names ("Lifecycle", "Version Negotiation"), or all older ones where it names none and its words
+/// are about the version.
 fn older_revisions(answer: &Message, refused: Version) -> Vec<Version> {
-    let Some(error) = answer.error_object() else { return Vec::new() };
-    let named = error.data.and_then(|data| json::at(data, &["supported"])).map(versions);
+    let Some(error) = answer.error_object() else {
+        return Vec::new();
+    };
+    let named = error
+        .data
+        .and_then(|data| json::at(data, &["supported"]))
+        .map(versions);
     let words = error.message.to_lowercase();
     let is_of_version = named.is_some() || words.contains("version") || words.contains("revision");
     let is_older = |version: &Version| {
@@ -309,28 +383,38 @@ fn older_revisions(answer: &Message, refused: Version) -> Vec<Version> {
             && version.era() == Era::Legacy
             && named.as_ref().is_none_or(|named| named.contains(version))
     };
-    let mut older: Vec<Version> =
-        Version::ALL.iter().copied().filter(|version| is_of_version && is_older(version)).collect();
+    let mut older: Vec<Version> = Version::ALL
+        .iter()
+        .copied()
+        .filter(|version| is_of_version && is_older(version))
+        .collect();
     older.sort_unstable_by(|one, other| other.cmp(one));
     older
 }
 
 /// Why a server did not take the handshake: it may speak another version of proto-mcp.
 fn of_version(session: &Session, answer: &Message, fault: Fault) -> Fault {
-    let refused =
-        answer.error_object().is_some_and(|error| error.code == wire::proto::code::UNSUPPORTED_VERSION);
+    let refused = answer
+        .error_object()
+        .is_some_and(|error| error.code == wire::proto::code::UNSUPPORTED_VERSION);
     match fault {
         Fault::Answer(why) if refused && session.coding() == Coding::Proto => Fault::Version(why),
         fault => fault,
     }
 }
 
-/// The caller's capabilities without the requests that the server may send to no caller: it learns only what it may use. Each
-/// request that it then sends is judged by itself. The tasks of a legacy server are no extension.
+/// The caller's capabilities without the requests that the server may send to no caller: it learns
+/// only what it may use. Each request that it then sends is judged by itself. The tasks of a legacy
+/// server are no extension.
 fn permitted(capabilities: &Bytes, server: &Capabilities) -> Bytes {
-    let may_send = |method| KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind));
-    let gone = QUESTIONS.into_iter().filter(|(_, method)| !may_send(method)).map(|(key, _)| (key, None));
-    let capabilities = extensions::without_tasks(capabilities).map_or(capabilities.clone(), Bytes::from);
+    let may_send =
+        |method| KindRef::request(method, None).is_ok_and(|kind| server.admits_somewhere(kind));
+    let gone = QUESTIONS
+        .into_iter()
+        .filter(|(_, method)| !may_send(method))
+        .map(|(key, _)| (key, None));
+    let capabilities =
+        extensions::without_tasks(capabilities).map_or(capabilities.clone(), Bytes::from);
     let permitted = json::edited(&capabilities, &gone.collect::<Vec<_>>());
     permitted.map_or(Bytes::from_static(b"{}"), Bytes::from)
 }

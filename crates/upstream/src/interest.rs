@@ -17,7 +17,8 @@ pub enum Subscription {
     Task(String),
 }
 
-/// Subscriptions at one server that one participant has with all its links together, and all guests together.
+/// Subscriptions at one server that one participant has with all its links together, and all guests
+/// together.
 pub const PARTICIPANT_SUBSCRIPTIONS_MAX: usize = 256;
 
 /// The interest of all callers of one session and its successors.
@@ -26,7 +27,8 @@ pub(crate) struct Interest {
     table: Mutex<Table>,
     /// Places of subscriptions that are made or being made, by account.
     accounts: Arc<Shares>,
-    /// Held during a subscription, so that the second of two requests for one URI sees the outcome of the first.
+    /// Held during a subscription, so that the second of two requests for one URI sees the outcome
+    /// of the first.
     pub(crate) turn: tokio::sync::Mutex<()>,
 }
 
@@ -43,7 +45,11 @@ impl Default for Interest {
     fn default() -> Self {
         // Those of all together are bounded by the server's own limit.
         let accounts = Shares::new(usize::MAX, PARTICIPANT_SUBSCRIPTIONS_MAX);
-        Self { table: Mutex::default(), accounts, turn: tokio::sync::Mutex::default() }
+        Self {
+            table: Mutex::default(),
+            accounts,
+            turn: tokio::sync::Mutex::default(),
+        }
     }
 }
 
@@ -72,7 +78,11 @@ impl Interest {
     pub(crate) fn add(&self, link: LinkId, subscription: Subscription, place: Taken) {
         let mut table = self.table.lock();
         let before = table.links.len();
-        table.links.entry(subscription).or_default().insert(link, place);
+        table
+            .links
+            .entry(subscription)
+            .or_default()
+            .insert(link, place);
         table.revision += u64::from(table.links.len() > before);
     }
 
@@ -116,7 +126,8 @@ impl Interest {
         self.table.lock().levels.values().min().copied()
     }
 
-    /// Notes from which level on a link wants log messages: besides what it wanted before, or `instead`.
+    /// Notes from which level on a link wants log messages: besides what it wanted before, or
+    /// `instead`.
     pub(crate) fn want_level(&self, link: LinkId, level: LogLevel, instead: bool) {
         let mut table = self.table.lock();
         let wanted = table.levels.entry(link).or_insert(level);
@@ -153,7 +164,11 @@ mod tests {
     fn a_participant_subscribes_as_often_as_its_share_allows() {
         let interest = Interest::default();
         for number in 0..PARTICIPANT_SUBSCRIPTIONS_MAX {
-            add(&interest, LinkId(number as u64 % 2), uri(&number.to_string()));
+            add(
+                &interest,
+                LinkId(number as u64 % 2),
+                uri(&number.to_string()),
+            );
         }
         assert!(interest.place("ann").is_none() && interest.place("bob").is_some());
         interest.forget(LinkId(0));
@@ -168,7 +183,10 @@ mod tests {
         add(&interest, one, task("t"));
         let before = interest.revision();
         add(&interest, two, task("t"));
-        assert_eq!((interest.all(), interest.revision()), (vec![task("t")], before));
+        assert_eq!(
+            (interest.all(), interest.revision()),
+            (vec![task("t")], before)
+        );
         assert!(!interest.is_new(&task("t")) && interest.is_new(&uri("t")));
         assert!(!interest.remove(one, &task("t")) && !interest.remove(one, &uri("t")));
         assert_eq!(interest.revision(), before);
@@ -180,7 +198,12 @@ mod tests {
     fn forgetting_a_link_removes_its_subscriptions() {
         let interest = Interest::default();
         let (one, two) = (LinkId(1), LinkId(2));
-        for (link, subscription) in [(one, task("s")), (one, uri("u")), (one, task("t")), (two, task("t"))] {
+        for (link, subscription) in [
+            (one, task("s")),
+            (one, uri("u")),
+            (one, task("t")),
+            (two, task("t")),
+        ] {
             add(&interest, link, subscription);
         }
         let before = interest.revision();

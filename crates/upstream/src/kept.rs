@@ -1,8 +1,9 @@
-//! Kept manifests: what servers listed when they last ran, in the data directory, which participants used them lately, and when their
-//! tools were called last.
+//! Kept manifests: what servers listed when they last ran, in the data directory, which
+//! participants used them lately, and when their tools were called last.
 //!
-//! One file for each server, bound to the digest of its configuration, and one for the uses of servers and of tools. A file that cannot be read is as good as none:
-//! the server is started once to list it.
+//! One file for each server, bound to the digest of its configuration, and one for the uses of
+//! servers and of tools. A file that cannot be read is as good as none: the server is started once
+//! to list it.
 
 mod record;
 mod tool_uses;
@@ -36,7 +37,8 @@ const USES: &str = "server-uses.json";
 const TOOL_USES: &str = "tool-uses.json";
 /// The longest file that is read or written, in bytes: one server's lists, or all uses.
 pub const KEPT_BYTES_MAX: usize = 64 << 20;
-/// A manifest that was not written for this long is removed at a start: its server is configured no more.
+/// A manifest that was not written for this long is removed at a start: its server is configured no
+/// more.
 const FORGOTTEN: Duration = Duration::from_secs(90 * 24 * 3_600);
 /// The longest file name made of a server's name alone, in bytes. Longer ones end with a hash.
 const NAME_BYTES_MAX: usize = 150;
@@ -56,8 +58,8 @@ pub struct KeptManifests {
 struct State {
     uses: Uses,
     tools: ToolUses,
-    /// Digest of each server's file as it is, or will be when the thread has written it: a manifest that
-    /// stays the same is not written again.
+    /// Digest of each server's file as it is, or will be when the thread has written it: a manifest
+    /// that stays the same is not written again.
     digests: BTreeMap<String, [u8; 32]>,
     /// Files that are yet to be written.
     unwritten: BTreeMap<PathBuf, Vec<u8>>,
@@ -76,25 +78,36 @@ impl KeptManifests {
                 None
             }
         });
-        let tools = data_dir.map(|dir| read(&dir.join(TOOL_USES))).and_then(|read| {
-            let tools = read.map(|text| text.map(|text| serde_json::from_slice(&text)).transpose());
-            match tools {
-                Ok(Ok(tools)) => tools,
-                Ok(Err(_)) | Err(_) => {
-                    tracing::warn!(
-                        file = TOOL_USES,
-                        "it cannot be read: calls of tools are counted from now on"
-                    );
-                    None
+        let tools = data_dir
+            .map(|dir| read(&dir.join(TOOL_USES)))
+            .and_then(|read| {
+                let tools =
+                    read.map(|text| text.map(|text| serde_json::from_slice(&text)).transpose());
+                match tools {
+                    Ok(Ok(tools)) => tools,
+                    Ok(Err(_)) | Err(_) => {
+                        tracing::warn!(
+                            file = TOOL_USES,
+                            "it cannot be read: calls of tools are counted from now on"
+                        );
+                        None
+                    }
                 }
-            }
-        });
+            });
         if let Some(dir) = data_dir {
             remove_forgotten(&dir.join(DIR));
         }
         let (uses, tools) = (uses.unwrap_or_default(), tools.unwrap_or_default());
-        let state = Mutex::new(State { uses, tools, ..State::default() });
-        let kept = Self { dir: data_dir.map(Path::to_path_buf), state, called: CalledToday::default() };
+        let state = Mutex::new(State {
+            uses,
+            tools,
+            ..State::default()
+        });
+        let kept = Self {
+            dir: data_dir.map(Path::to_path_buf),
+            state,
+            called: CalledToday::default(),
+        };
         kept.turn_day();
         Arc::new(kept)
     }
@@ -110,15 +123,26 @@ impl KeptManifests {
             }
         };
         let kept = Kept::read(&text, configuration)?;
-        self.state.lock().digests.insert(server.to_owned(), Sha256::digest(&text).into());
+        self.state
+            .lock()
+            .digests
+            .insert(server.to_owned(), Sha256::digest(&text).into());
         Some(kept)
     }
 
     /// Keeps the lists of a server. They are written on a thread of its own.
     pub(crate) fn store(self: &Arc<Self>, server: &str, kept: &Kept, configuration: &str) {
-        let Some(path) = self.path_of(server) else { return };
-        let Some(text) = kept.write(server, configuration).filter(|text| text.len() <= KEPT_BYTES_MAX) else {
-            tracing::warn!(server, "its lists are too long to be kept: it is started to list them");
+        let Some(path) = self.path_of(server) else {
+            return;
+        };
+        let Some(text) = kept
+            .write(server, configuration)
+            .filter(|text| text.len() <= KEPT_BYTES_MAX)
+        else {
+            tracing::warn!(
+                server,
+                "its lists are too long to be kept: it is started to list them"
+            );
             return;
         };
         let digest = Sha256::digest(&text).into();
@@ -129,21 +153,30 @@ impl KeptManifests {
         self.write_soon(&mut state, path, text);
     }
 
-    /// Notes that a participant uses a server: a client of this name by a session of its own, or with `None` any client by the shared one.
+    /// Notes that a participant uses a server: a client of this name by a session of its own, or
+    /// with `None` any client by the shared one.
     pub(crate) fn note_use(self: &Arc<Self>, server: &str, participant: &str, own: Option<&str>) {
         let mut state = self.state.lock();
         if !state.uses.note(server, participant, own, uses::today()) {
             return;
         }
-        let Some(path) = self.dir.as_ref().map(|dir| dir.join(USES)) else { return };
-        if let Some(text) = serde_json::to_vec(&state.uses).ok().filter(|text| text.len() <= KEPT_BYTES_MAX) {
+        let Some(path) = self.dir.as_ref().map(|dir| dir.join(USES)) else {
+            return;
+        };
+        if let Some(text) = serde_json::to_vec(&state.uses)
+            .ok()
+            .filter(|text| text.len() <= KEPT_BYTES_MAX)
+        {
             self.write_soon(&mut state, path, text);
         }
     }
 
     /// Use of a server by a participant in the last days. `client` is the name of its client.
     pub(crate) fn used(&self, server: &str, participant: &str, client: Option<&str>) -> Used {
-        self.state.lock().uses.used(server, participant, client, uses::today())
+        self.state
+            .lock()
+            .uses
+            .used(server, participant, client, uses::today())
     }
 
     /// Notes a call of a tool, by its server's own name.
@@ -155,7 +188,11 @@ impl KeptManifests {
     }
 
     /// Notes the tools that a server lists.
-    pub(crate) fn note_listed<'t>(self: &Arc<Self>, server: &str, listed: impl Iterator<Item = &'t str>) {
+    pub(crate) fn note_listed<'t>(
+        self: &Arc<Self>,
+        server: &str,
+        listed: impl Iterator<Item = &'t str>,
+    ) {
         self.note_tools(|tools, today| tools.note_listed(server, listed, today));
     }
 
@@ -175,8 +212,12 @@ impl KeptManifests {
         if !note(&mut state.tools, uses::today()) {
             return;
         }
-        let Some(path) = self.dir.as_ref().map(|dir| dir.join(TOOL_USES)) else { return };
-        if let Some(text) = serde_json::to_vec(&state.tools).ok().filter(|text| text.len() <= KEPT_BYTES_MAX)
+        let Some(path) = self.dir.as_ref().map(|dir| dir.join(TOOL_USES)) else {
+            return;
+        };
+        if let Some(text) = serde_json::to_vec(&state.tools)
+            .ok()
+            .filter(|text| text.len() <= KEPT_BYTES_MAX)
         {
             self.write_soon(&mut state, path, text);
         }
@@ -249,9 +290,13 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     match replace_file(path, text) {
-        // The folder of manifests is made with the first one; a data directory that is gone is not made anew.
+        // The folder of manifests is made with the first one; a data directory that is gone is not
+        // made anew.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let folder = path.parent().filter(|folder| folder.ends_with(DIR)).ok_or(error)?;
+            let folder = path
+                .parent()
+                .filter(|folder| folder.ends_with(DIR))
+                .ok_or(error)?;
             // Only the gateway's user may know which servers there are.
             fs::DirBuilder::new().mode(0o700).create(folder)?;
             replace_file(path, text)
@@ -264,7 +309,9 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
 fn remove_forgotten(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let written = entry.metadata().and_then(|meta| meta.modified());
-        let age = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+        let age = written
+            .ok()
+            .and_then(|at| SystemTime::now().duration_since(at).ok());
         if age.is_some_and(|age| age > FORGOTTEN) {
             let _ = fs::remove_file(entry.path());
         }
@@ -298,7 +345,11 @@ mod tests {
             assert_eq!(again.load(server, "one").unwrap(), kept);
             assert!(again.load(server, "two").is_none());
         }
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "every file is in the folder");
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "every file is in the folder"
+        );
     }
 
     #[test]
@@ -308,7 +359,13 @@ mod tests {
         let store = KeptManifests::open(Some(dir.path()));
         let text = record::tests::sample().write("files", "one").unwrap();
         let cut = text[..text.len() - 1].to_vec();
-        for bad in [Vec::new(), b"{}".to_vec(), b"[1]".to_vec(), cut, b"\xff".to_vec()] {
+        for bad in [
+            Vec::new(),
+            b"{}".to_vec(),
+            b"[1]".to_vec(),
+            cut,
+            b"\xff".to_vec(),
+        ] {
             fs::write(dir.path().join(DIR).join("files.json"), bad).unwrap();
             assert!(store.load("files", "one").is_none());
         }
@@ -341,7 +398,10 @@ mod tests {
         let again = KeptManifests::open(Some(dir.path()));
         let read = again.tool_use("files", "read").unwrap();
         assert_eq!(read.last, Some(read.since));
-        assert_eq!(again.tool_use("files", "write"), Some(ToolUse { last: None, ..read }));
+        assert_eq!(
+            again.tool_use("files", "write"),
+            Some(ToolUse { last: None, ..read })
+        );
         fs::write(dir.path().join(TOOL_USES), "[]").unwrap();
         let damaged = KeptManifests::open(Some(dir.path()));
         assert_eq!(damaged.tool_use("files", "read"), None);
@@ -351,7 +411,10 @@ mod tests {
     fn names_of_files_differ_and_stay_in_the_folder() {
         assert_eq!(file_name("git-hub_1"), "git-hub_1.json");
         assert_eq!(file_name("../a"), "%2E%2E%2Fa.json");
-        let (one, other) = (file_name(&"é".repeat(64)), file_name(&format!("{}e", "é".repeat(63))));
+        let (one, other) = (
+            file_name(&"é".repeat(64)),
+            file_name(&format!("{}e", "é".repeat(63))),
+        );
         assert!(one != other && one.len() < 255);
     }
 }

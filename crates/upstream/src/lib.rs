@@ -1,8 +1,9 @@
 //! Sessions with MCP servers: handshake, calls, lists, subscriptions, supervision.
 //!
-//! An [`Upstream`] supervises one configured server. A [`Session`] is one conversation with that server: shared by callers, or
-//! owned by one of them. The gateway passes [`CallEvents`] with each call and [`SessionEvents`] for everything else. A refusal
-//! from this crate never contains a command, a path, a URL or a secret.
+//! An [`Upstream`] supervises one configured server. A [`Session`] is one conversation with that
+//! server: shared by callers, or owned by one of them. The gateway passes [`CallEvents`] with each
+//! call and [`SessionEvents`] for everything else. A refusal from this crate never contains a
+//! command, a path, a URL or a secret.
 //!
 //! Must not know topics, rooms or doors: a house test reads the manifest.
 
@@ -54,7 +55,9 @@ pub use session::{
     CLIENT_TASK_ID_BYTES_MAX, CLIENT_TASKS_MAX, Environment, Session, SessionEvent, SessionEvents,
     TASK_QUESTIONS_MAX, TaskHold, TaskQuestions, Unanswered, UnsentCall,
 };
-pub use session_api::{CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey};
+pub use session_api::{
+    CallEvents, CallNumber, Caller, ClientProfile, Numbers, Outgoing, SessionKey,
+};
 pub use spec::UpstreamSpec;
 pub use starts::{PROBES_AT_ONCE, STARTS_AT_ONCE, Starts};
 pub use status::{Quarantined, State, Status};

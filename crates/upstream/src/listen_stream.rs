@@ -1,4 +1,5 @@
-//! Listen stream of a modern session: one `subscriptions/listen` request that carries the interest of all callers.
+//! Listen stream of a modern session: one `subscriptions/listen` request that carries the interest
+//! of all callers.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,8 +14,8 @@ use crate::{fault::Fault, interest::Subscription, lists, session::requests::Pend
 
 /// Longest wait for the acknowledgement of a new stream before the old one is closed.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
-/// Time that the old stream stays open beside its successor: notifications that are on their way still
-/// arrive, some twice.
+/// Time that the old stream stays open beside its successor: notifications that are on their way
+/// still arrive, some twice.
 const OVERLAP: Duration = Duration::from_secs(1);
 /// Wait before a lost stream is opened again; doubled with every loss in a row.
 const REOPEN: Duration = Duration::from_millis(250);
@@ -26,7 +27,9 @@ pub(crate) async fn keep(session: Weak<Session>, wake: Arc<Notify>) {
     let mut requested = None;
     let mut losses = 0_u32;
     loop {
-        let Some(strong) = session.upgrade().filter(|session| session.is_open()) else { return };
+        let Some(strong) = session.upgrade().filter(|session| session.is_open()) else {
+            return;
+        };
         let revision = strong.setup.interest.revision();
         if requested != Some(revision) {
             // Before it is opened: a change that comes meanwhile opens the next one.
@@ -79,7 +82,12 @@ async fn open(session: &Session) -> Option<PendingAnswer> {
     let interest = &session.setup.interest;
     let filter = filter(&session.handshake()?, &interest.all())?;
     let mut acknowledged = session.acknowledged.subscribe();
-    let asked = session.request(Era::Modern, "subscriptions/listen", &[("notifications", &filter)], None);
+    let asked = session.request(
+        Era::Modern,
+        "subscriptions/listen",
+        &[("notifications", &filter)],
+        None,
+    );
     let mut stream = match asked {
         Ok(stream) => stream,
         Err(

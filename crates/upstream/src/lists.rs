@@ -28,7 +28,8 @@ use crate::{declared::Handshake, fault::Fault, schema, sent, status::Quarantined
 const COALESCE: Duration = Duration::from_millis(50);
 /// The longest pause between refreshes that bring nothing new.
 const QUIET_MAX: Duration = Duration::from_secs(30);
-/// The most announcements of one list without a change that clients get, until the server is quiet for a while.
+/// The most announcements of one list without a change that clients get, until the server is quiet
+/// for a while.
 const UNCHANGED_MAX: usize = 3;
 /// Refreshes that a server's announcements cause at once; from then on one each [`REFRESH_EVERY`].
 const REFRESHES_AT_ONCE: u32 = 20;
@@ -36,7 +37,8 @@ const REFRESHES_AT_ONCE: u32 = 20;
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
 /// Time that a server that declares no list may take to say that it has tools.
 const UNDECLARED: Duration = Duration::from_secs(1);
-/// Values in the schemas of all tools of a server whose arguments are checked; a pattern counts for many.
+/// Values in the schemas of all tools of a server whose arguments are checked; a pattern counts for
+/// many.
 const CHECKED_VALUES_MAX: usize = 500_000;
 /// All lists, as bits.
 pub(crate) const ALL: u64 = 0b1_1111;
@@ -46,9 +48,13 @@ pub(crate) fn bit(kind: ListKind) -> u64 {
     1 << kind as u64
 }
 
-/// The manifest that a kept handshake and kept lists make, as if they had just been fetched. It judges and checks them anew, because the
-/// operator may have decided otherwise meanwhile.
-pub(crate) fn manifest_of(origin: &Origin<'_>, handshake: &Handshake, written: &Written) -> Manifest {
+/// The manifest that a kept handshake and kept lists make, as if they had just been fetched. It
+/// judges and checks them anew, because the operator may have decided otherwise meanwhile.
+pub(crate) fn manifest_of(
+    origin: &Origin<'_>,
+    handshake: &Handshake,
+    written: &Written,
+) -> Manifest {
     let mut manifest = Manifest::default();
     origin.begin(&mut manifest, handshake);
     judge_instructions(origin, &mut manifest, handshake);
@@ -62,7 +68,11 @@ pub(crate) fn manifest_of(origin: &Origin<'_>, handshake: &Handshake, written: &
 }
 
 /// Fetches the lists of `stale` again. A list that cannot be fetched keeps its last state.
-pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64) -> Result<(), Fault> {
+pub(crate) async fn refresh(
+    session: &Session,
+    handshake: &Handshake,
+    stale: u64,
+) -> Result<(), Fault> {
     let _listing = session.listing.lock().await;
     let origin = Origin::of(session);
     let before = session.manifest();
@@ -77,7 +87,13 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
             continue;
         }
         if !extensions::lists(&handshake.capabilities, kind) {
-            add(&origin, &mut manifest, kind, List::default(), Verdicts::default());
+            add(
+                &origin,
+                &mut manifest,
+                kind,
+                List::default(),
+                Verdicts::default(),
+            );
             session.written.lock().set(kind, List::default());
             if kind == ListKind::Tools && stale == ALL {
                 manifest.quarantined = undeclared(session, handshake).await;
@@ -94,27 +110,38 @@ pub(crate) async fn refresh(session: &Session, handshake: &Handshake, stale: u64
                 }
                 if kind == ListKind::Tools && session.coding() == Coding::Proto {
                     let sent = session.sent_schemas.take();
-                    let server = (session.upstream(), session.setup.environment.resolve.as_ref());
+                    let server = (
+                        session.upstream(),
+                        session.setup.environment.resolve.as_ref(),
+                    );
                     let read = sent::read(server, sent, &mut list.items).await;
                     (manifest.sent, manifest.untyped) = (read.tools, read.unusable);
-                    if session.unresolved.swap(read.is_unresolved, Ordering::SeqCst) || read.is_unresolved {
+                    if session
+                        .unresolved
+                        .swap(read.is_unresolved, Ordering::SeqCst)
+                        || read.is_unresolved
+                    {
                         // The next attempt is planned.
                         session.upkeep.notify_one();
                     }
                 }
-                // As the server wrote it, before it is judged: the operator may decide otherwise later.
+                // As the server wrote it, before it is judged: the operator may decide otherwise
+                // later.
                 session.written.lock().set(kind, list.clone());
                 judge_list(&origin, &mut manifest, kind, &mut list);
                 let verdicts = Verdicts::of_all(&origin, kind, &list).await;
                 add(&origin, &mut manifest, kind, list, verdicts);
                 if kind == ListKind::Tools {
                     manifest.quarantined.extend(bad);
-                    manifest.quarantined.extend(session.left_out.get().into_iter().flatten().cloned());
+                    manifest
+                        .quarantined
+                        .extend(session.left_out.get().into_iter().flatten().cloned());
                 }
             }
             Err(fault) => {
                 tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, %fault, "a list could not be fetched");
-                // Many servers declare resources and do not implement templates; an extension affects nothing else.
+                // Many servers declare resources and do not implement templates; an extension
+                // affects nothing else.
                 if !matches!(kind, ListKind::Templates | ListKind::Skills) {
                     outcome = Err(fault);
                 }
@@ -145,35 +172,56 @@ fn named_gateways(list: &mut List) -> Option<Vec<String>> {
     Some(named)
 }
 
-/// The tools of a server that declares no list at all, and yet may have some: nothing of it is offered, and operators see why.
+/// The tools of a server that declares no list at all, and yet may have some: nothing of it is
+/// offered, and operators see why.
 async fn undeclared(session: &Session, handshake: &Handshake) -> Vec<Quarantined> {
     let declares = |list: &str| json::at(&handshake.capabilities, &[list]).is_some();
     if ["tools", "resources", "prompts"].into_iter().any(declares) {
         return Vec::new();
     }
-    let Ok(answer) = session.ask(session.era(), "tools/list", &[], UNDECLARED).await else {
+    let Ok(answer) = session
+        .ask(session.era(), "tools/list", &[], UNDECLARED)
+        .await
+    else {
         return Vec::new();
     };
     let page = split(ListKind::Tools, &answer).unwrap_or_default();
     let reason = "its server does not declare `tools` among its capabilities, as servers that have some must";
-    page.items.into_iter().map(|tool| Quarantined { name: tool.key, reason: reason.to_owned() }).collect()
+    page.items
+        .into_iter()
+        .map(|tool| Quarantined {
+            name: tool.key,
+            reason: reason.to_owned(),
+        })
+        .collect()
 }
 
 /// Fetches all pages of one list, and names those of its items that cannot be offered.
 async fn fetch(session: &Session, kind: ListKind) -> Result<(List, Vec<Quarantined>), Fault> {
     let limits = session.setup.spec.limits;
     let warn = |what: &str| {
-        tracing::warn!(server = session.upstream(), method = ListNames::of(kind).method, "{what}")
+        tracing::warn!(
+            server = session.upstream(),
+            method = ListNames::of(kind).method,
+            "{what}"
+        )
     };
-    let mut list = List { public: true, ..List::default() };
+    let mut list = List {
+        public: true,
+        ..List::default()
+    };
     let mut left_out = Vec::new();
     let patience = session.setup.spec.timeout(None);
     let mut cursor: Option<String> = None;
     for number in 0..limits.pages_max {
         let raw = cursor.as_deref().map(quote);
         let params: Vec<(&str, &[u8])> = raw.iter().map(|raw| ("cursor", raw.as_bytes())).collect();
-        let message = session.ask(session.era(), ListNames::of(kind).method, &params, patience).await?;
-        let is_unknown = message.error_object().is_some_and(|error| error.code == code::METHOD_NOT_FOUND);
+        let message = session
+            .ask(session.era(), ListNames::of(kind).method, &params, patience)
+            .await?;
+        let is_unknown = message
+            .error_object()
+            .is_some_and(|error| error.code == code::METHOD_NOT_FOUND);
         if is_unknown && number == 0 {
             // Many servers declare a list, and do not implement it: it is empty.
             warn("the server declares this list, and does not have the method");
@@ -183,14 +231,20 @@ async fn fetch(session: &Session, kind: ListKind) -> Result<(List, Vec<Quarantin
         let page = split(kind, &message).map_err(|error| Fault::Answer(error.to_string()))?;
         for BadItem { at, key, why } in page.bad {
             let name = key.clone().unwrap_or_else(|| format!("number {at}"));
-            warn(&format!("left out an invalid item: {}, {why}", name.escape_debug()));
+            warn(&format!(
+                "left out an invalid item: {}, {why}",
+                name.escape_debug()
+            ));
             left_out.extend(key.map(|name| Quarantined { name, reason: why }));
         }
         if number == 0 {
             list.extras = page.extras;
             list.ttl_ms = page.ttl_ms;
         }
-        list.ttl_ms = list.ttl_ms.zip(page.ttl_ms).map(|(one, other)| one.min(other));
+        list.ttl_ms = list
+            .ttl_ms
+            .zip(page.ttl_ms)
+            .map(|(one, other)| one.min(other));
         list.public &= page.public;
         list.items.extend(page.items);
         if list.items.len() > limits.items_max {
@@ -209,29 +263,46 @@ async fn fetch(session: &Session, kind: ListKind) -> Result<(List, Vec<Quarantin
 }
 
 /// Adds a list to the manifest; unusable tools go to the quarantine, each with a reason.
-fn add(origin: &Origin<'_>, manifest: &mut Manifest, kind: ListKind, mut list: List, mut verdicts: Verdicts) {
+fn add(
+    origin: &Origin<'_>,
+    manifest: &mut Manifest,
+    kind: ListKind,
+    mut list: List,
+    mut verdicts: Verdicts,
+) {
     if kind != ListKind::Tools {
-        list.items.retain(|item| !item.key.contains(char::is_control));
+        list.items
+            .retain(|item| !item.key.contains(char::is_control));
     } else {
         manifest.quarantined.clear();
         manifest.annotations.clear();
-        list.items.retain(|tool| match check(origin, tool, manifest, &mut verdicts) {
-            Ok(()) => true,
-            Err(reason) => {
-                tracing::warn!(
-                    server = origin.server(),
-                    tool = tool.key,
-                    reason,
-                    "a tool is not listed: its schema cannot be used"
-                );
-                manifest.quarantined.push(Quarantined { name: tool.key.clone(), reason });
-                false
-            }
-        });
+        list.items
+            .retain(|tool| match check(origin, tool, manifest, &mut verdicts) {
+                Ok(()) => true,
+                Err(reason) => {
+                    tracing::warn!(
+                        server = origin.server(),
+                        tool = tool.key,
+                        reason,
+                        "a tool is not listed: its schema cannot be used"
+                    );
+                    manifest.quarantined.push(Quarantined {
+                        name: tool.key.clone(),
+                        reason,
+                    });
+                    false
+                }
+            });
         let serves = origin.era == Era::Legacy && task::serves_calls(&manifest.capabilities);
-        let tools = list.items.iter().filter(|_| serves).map(|tool| (tool, task::support_of(&tool.raw)));
+        let tools = list
+            .items
+            .iter()
+            .filter(|_| serves)
+            .map(|tool| (tool, task::support_of(&tool.raw)));
         let able = tools.filter(|(_, support)| *support != task::Support::None);
-        manifest.tasks = able.map(|(tool, support)| (tool.key.clone(), support)).collect();
+        manifest.tasks = able
+            .map(|(tool, support)| (tool.key.clone(), support))
+            .collect();
         list = curate(origin, manifest, list);
         let tools = list.items.iter().map(|tool| tool.key.as_str());
         origin.environment.kept.note_listed(origin.server(), tools);
@@ -241,9 +312,19 @@ fn add(origin: &Origin<'_>, manifest: &mut Manifest, kind: ListKind, mut list: L
 
 /// The tools as callers see them. What is withheld and hidden is hidden.
 fn curate(origin: &Origin<'_>, manifest: &mut Manifest, tools: List) -> List {
-    let Some(curation) = &origin.spec.config.curation else { return tools };
-    let Curated { tools, altered, hidden, unusable, notes } = curation.curate(origin.server(), tools);
-    manifest.withheld.retain(|one| one.part != Part::Tool || curation.shows(&one.name));
+    let Some(curation) = &origin.spec.config.curation else {
+        return tools;
+    };
+    let Curated {
+        tools,
+        altered,
+        hidden,
+        unusable,
+        notes,
+    } = curation.curate(origin.server(), tools);
+    manifest
+        .withheld
+        .retain(|one| one.part != Part::Tool || curation.shows(&one.name));
     manifest.quarantined.extend(unusable);
     (manifest.altered, manifest.hidden, manifest.notes) = (altered, hidden, notes);
     tools
@@ -258,13 +339,17 @@ struct Verdicts {
 }
 
 impl Verdicts {
-    /// Verdicts on all tools in a list whose arguments are checked: to compile their schemas can take long,
-    /// so that it has a thread of its own. Other schemas are read where they are needed.
+    /// Verdicts on all tools in a list whose arguments are checked: to compile their schemas can
+    /// take long, so that it has a thread of its own. Other schemas are read where they are needed.
     async fn of_all(origin: &Origin<'_>, kind: ListKind, list: &List) -> Self {
         if kind != ListKind::Tools || !origin.validates() {
             return Self::default();
         }
-        let schemas: Vec<Bytes> = list.items.iter().filter_map(|tool| tool.get("inputSchema")).collect();
+        let schemas: Vec<Bytes> = list
+            .items
+            .iter()
+            .filter_map(|tool| tool.get("inputSchema"))
+            .collect();
         let compiled = tokio::task::spawn_blocking(move || {
             let mut verdicts = Self::default();
             for schema in schemas {
@@ -285,9 +370,10 @@ impl Verdicts {
         if validates && verdict.is_ok() {
             verdict = match self.values < CHECKED_VALUES_MAX {
                 true => Arguments::new(schema).map(|arguments| self.values += arguments.values()),
-                false => {
-                    Err("arguments cannot be checked: the schemas before its own are too large".to_owned())
-                }
+                false => Err(
+                    "arguments cannot be checked: the schemas before its own are too large"
+                        .to_owned(),
+                ),
             };
         }
         self.known.insert(schema.clone(), verdict.clone());
@@ -306,7 +392,8 @@ fn check(
     }
     let schema = tool.get("inputSchema").ok_or("it has no input schema")?;
     verdicts.of(&schema, origin.validates())?;
-    // Clients over HTTP mirror the annotated arguments to the gateway, whatever transport the server has.
+    // Clients over HTTP mirror the annotated arguments to the gateway, whatever transport the
+    // server has.
     match annotations(&schema) {
         Ok(mirrored) if mirrored.is_empty() => {}
         Ok(mirrored) => drop(manifest.annotations.insert(tool.key.clone(), mirrored)),
@@ -316,8 +403,13 @@ fn check(
     Ok(())
 }
 
-/// Refreshes stale lists, lists tools again whose references had no answer, and restores legacy subscriptions, while the session lives.
-pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: Option<Arc<dyn Resolve>>) {
+/// Refreshes stale lists, lists tools again whose references had no answer, and restores legacy
+/// subscriptions, while the session lives.
+pub(crate) async fn keep(
+    session: Weak<Session>,
+    upkeep: Arc<Notify>,
+    resolve: Option<Arc<dyn Resolve>>,
+) {
     let first = resolve.map(|resolve| resolve.retry()).unwrap_or_default();
     let (mut retry, mut next, mut quiet) = (Retry::default(), None, Quiet::default());
     loop {
@@ -331,20 +423,28 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
         }
         tokio::time::sleep(COALESCE).await;
         quiet.wait(&session, &upkeep).await;
-        let Some(session) = session.upgrade().filter(|session| session.is_open()) else { return };
+        let Some(session) = session.upgrade().filter(|session| session.is_open()) else {
+            return;
+        };
         // Before the fetch, so that what changes meanwhile is fetched again.
         let stale = session.stale.swap(0, Ordering::SeqCst);
         let is_unresolved = session.unresolved.load(Ordering::SeqCst);
         if stale == 0 && (next.is_none() || !is_unresolved) {
-            next = retry.pause(is_unresolved, first).map(|pause| Instant::now() + pause);
+            next = retry
+                .pause(is_unresolved, first)
+                .map(|pause| Instant::now() + pause);
         }
-        let Some(handshake) = session.handshake().filter(|_| stale != 0) else { continue };
+        let Some(handshake) = session.handshake().filter(|_| stale != 0) else {
+            continue;
+        };
         if stale == ALL && session.era() == Era::Legacy {
             session.restore_interest().await;
         }
         let announced = session.announced.swap(0, Ordering::SeqCst);
-        let announced: Vec<ListKind> =
-            ListKind::ALL.into_iter().filter(|kind| announced & bit(*kind) != 0).collect();
+        let announced: Vec<ListKind> = ListKind::ALL
+            .into_iter()
+            .filter(|kind| announced & bit(*kind) != 0)
+            .collect();
         let before = session.manifest();
         // `refresh` logs what it cannot fetch.
         if let Err(fault @ Fault::Itself(_)) = refresh(&session, &handshake, stale).await {
@@ -359,9 +459,10 @@ pub(crate) async fn keep(session: Weak<Session>, upkeep: Arc<Notify>, resolve: O
     }
 }
 
-/// The pause after announcements of a server. After those that have brought nothing new it grows with each, so that a server that announces
-/// a change whenever it is asked for its lists is not asked for ever; one whose lists do change each time is asked a few times at once and
-/// then in steps.
+/// The pause after announcements of a server. After those that have brought nothing new it grows
+/// with each, so that a server that announces a change whenever it is asked for its lists is not
+/// asked for ever; one whose lists do change each time is asked a few times at once and then in
+/// steps.
 #[derive(Default)]
 struct Quiet {
     barren: u32,
@@ -373,25 +474,44 @@ struct Quiet {
 }
 
 impl Quiet {
-    /// Takes the outcome of a refresh, and returns the announcements that clients get: those of changes, and of each list the first few
-    /// without one, for a server may know of changes that its list does not show.
-    fn refreshed(&mut self, announced: &[ListKind], is_changed: impl Fn(ListKind) -> bool) -> Vec<ListKind> {
+    /// Takes the outcome of a refresh, and returns the announcements that clients get: those of
+    /// changes, and of each list the first few without one, for a server may know of changes that
+    /// its list does not show.
+    fn refreshed(
+        &mut self,
+        announced: &[ListKind],
+        is_changed: impl Fn(ListKind) -> bool,
+    ) -> Vec<ListKind> {
         let now = Instant::now();
         // One that was quiet for long has begun anew.
         if self.until.is_none_or(|until| now > until + QUIET_MAX) {
-            *self = Self { paid_until: self.paid_until, ..Self::default() };
+            *self = Self {
+                paid_until: self.paid_until,
+                ..Self::default()
+            };
         }
         if !announced.is_empty() {
-            self.paid_until = Some(self.paid_until.map_or(now, |until| until.max(now)) + REFRESH_EVERY);
+            self.paid_until =
+                Some(self.paid_until.map_or(now, |until| until.max(now)) + REFRESH_EVERY);
         }
         let (changed, same): (Vec<ListKind>, Vec<ListKind>) =
             announced.iter().partition(|kind| is_changed(**kind));
         let is_barren = changed.is_empty() && !same.is_empty();
-        self.barren = if is_barren { self.barren.saturating_add(1) } else { 0 };
+        self.barren = if is_barren {
+            self.barren.saturating_add(1)
+        } else {
+            0
+        };
         self.until = is_barren.then(|| now + pause(self.barren));
         let mut passed_on = changed;
         for kind in same {
-            if self.passed_on.iter().filter(|other| **other == kind).count() < UNCHANGED_MAX {
+            if self
+                .passed_on
+                .iter()
+                .filter(|other| **other == kind)
+                .count()
+                < UNCHANGED_MAX
+            {
                 self.passed_on.push(kind);
                 passed_on.push(kind);
             }
@@ -401,15 +521,19 @@ impl Quiet {
 
     /// The time of the next refresh, once [`REFRESHES_AT_ONCE`] are used up.
     fn next_step(&self) -> Option<Instant> {
-        self.paid_until?.checked_sub(REFRESH_EVERY * REFRESHES_AT_ONCE)
+        self.paid_until?
+            .checked_sub(REFRESH_EVERY * REFRESHES_AT_ONCE)
     }
 
     /// Waits for the end of the pause, unless something else than an announcement wants a list.
     async fn wait(&self, session: &Weak<Session>, upkeep: &Notify) {
-        let Some(until) = self.until.max(self.next_step()) else { return };
+        let Some(until) = self.until.max(self.next_step()) else {
+            return;
+        };
         loop {
             let is_announced = session.upgrade().is_some_and(|session| {
-                session.stale.load(Ordering::SeqCst) & !session.announced.load(Ordering::SeqCst) == 0
+                session.stale.load(Ordering::SeqCst) & !session.announced.load(Ordering::SeqCst)
+                    == 0
             });
             if !is_announced || Instant::now() >= until {
                 return;
@@ -424,7 +548,9 @@ impl Quiet {
 
 /// The pause after so many refreshes in a row that have brought nothing new.
 fn pause(barren: u32) -> Duration {
-    COALESCE.saturating_mul(2_u32.saturating_pow(barren)).min(QUIET_MAX)
+    COALESCE
+        .saturating_mul(2_u32.saturating_pow(barren))
+        .min(QUIET_MAX)
 }
 
 /// Waits until then, or for ever.
@@ -448,7 +574,10 @@ mod tests {
         }
         assert_eq!(quiet.refreshed(&[tools, prompts], |_| false), [prompts]);
         assert_eq!(quiet.refreshed(&[tools], |_| false), []);
-        assert_eq!(quiet.refreshed(&[tools, prompts], |kind| kind == tools), [tools, prompts]);
+        assert_eq!(
+            quiet.refreshed(&[tools, prompts], |kind| kind == tools),
+            [tools, prompts]
+        );
         assert_eq!(quiet.refreshed(&[], |_| true), []);
     }
 
@@ -461,7 +590,11 @@ mod tests {
         }
         for number in 1..=3 {
             quiet.refreshed(&[ListKind::Tools], |_| true);
-            assert!(quiet.next_step().is_some_and(|step| step >= start + REFRESH_EVERY * number));
+            assert!(
+                quiet
+                    .next_step()
+                    .is_some_and(|step| step >= start + REFRESH_EVERY * number)
+            );
         }
     }
 
@@ -477,14 +610,21 @@ mod tests {
     fn schemas_by_which_arguments_are_checked_are_limited_together() {
         let schema = |number: usize| {
             let values = vec!["1"; 9_990].join(",");
-            Bytes::from(format!(r#"{{"type":"object","title":"{number}","x":[{values}]}}"#))
+            Bytes::from(format!(
+                r#"{{"type":"object","title":"{number}","x":[{values}]}}"#
+            ))
         };
         let mut verdicts = Verdicts::default();
         let all = CHECKED_VALUES_MAX / 9_990;
         for number in 0..=all {
             assert_eq!(verdicts.of(&schema(number), true), Ok(()));
         }
-        assert!(verdicts.of(&schema(all + 1), true).unwrap_err().contains("too large"));
+        assert!(
+            verdicts
+                .of(&schema(all + 1), true)
+                .unwrap_err()
+                .contains("too large")
+        );
         assert_eq!(verdicts.of(&schema(0), true), Ok(()), "it is known");
         assert_eq!(verdicts.of(&schema(all + 2), false), Ok(()));
     }

@@ -27,9 +27,11 @@ const UNFIT: &str = "the arguments do not fit the input schema of the tool, so i
 pub struct Manifest {
     /// The server's raw capabilities; empty before the handshake.
     pub capabilities: Bytes,
-    /// The raw result of `initialize` (legacy) or `server/discover` (modern); empty before the handshake.
+    /// The raw result of `initialize` (legacy) or `server/discover` (modern); empty before the
+    /// handshake.
     pub handshake: Bytes,
-    /// Its tools as callers see them, under its own names, without the quarantined and the hidden ones.
+    /// Its tools as callers see them, under its own names, without the quarantined and the hidden
+    /// ones.
     pub tools: List,
     /// The tools that callers see otherwise than the server lists them, by its own names.
     pub altered: HashMap<String, Altered>,
@@ -47,7 +49,8 @@ pub struct Manifest {
     pub skills: List,
     /// Tools that are left out because their schemas are unusable.
     pub quarantined: Vec<Quarantined>,
-    /// Arguments that a tool wants mirrored in HTTP headers, by the tool's own name; only tools that have some.
+    /// Arguments that a tool wants mirrored in HTTP headers, by the tool's own name; only tools
+    /// that have some.
     pub annotations: HashMap<String, Vec<HeaderParam>>,
     /// Whether its server speaks a revision before 2026-07-28.
     pub is_legacy: bool,
@@ -63,14 +66,16 @@ pub struct Manifest {
     pub compiled: Compiled,
     /// The input schemas by which arguments were checked.
     pub checks: Checks,
-    /// The gateways that its lists came through, the nearest first; empty if its server is no gateway.
+    /// The gateways that its lists came through, the nearest first; empty if its server is no
+    /// gateway.
     pub gateways: Vec<String>,
-    /// Definitions that callers do not get as the server writes them now: requests for these tools and prompts are refused.
+    /// Definitions that callers do not get as the server writes them now: requests for these tools
+    /// and prompts are refused.
     pub withheld: Vec<Withheld>,
 }
 
-/// Products of a manifest that are made when they are first needed. It says nothing more, so it does not
-/// count in comparisons.
+/// Products of a manifest that are made when they are first needed. It says nothing more, so it
+/// does not count in comparisons.
 #[derive(Debug, Clone, Default)]
 pub struct Compiled {
     module: OnceLock<Module>,
@@ -81,7 +86,10 @@ impl Compiled {
     /// Nothing yet; fields get the numbers that are remembered.
     #[must_use]
     pub fn with(numbers: &Arc<FieldNumbers>) -> Self {
-        Self { module: OnceLock::new(), numbers: Arc::clone(numbers) }
+        Self {
+            module: OnceLock::new(),
+            numbers: Arc::clone(numbers),
+        }
     }
 }
 
@@ -100,7 +108,8 @@ pub struct List {
     pub items: Vec<Item>,
     /// Other members of the first page's result, raw.
     pub extras: Vec<(String, Bytes)>,
-    /// Time that clients may cache the list, in milliseconds: the minimum of all pages; modern only.
+    /// Time that clients may cache the list, in milliseconds: the minimum of all pages; modern
+    /// only.
     pub ttl_ms: Option<u64>,
     /// Whether caches may share the list between callers.
     pub public: bool,
@@ -162,10 +171,14 @@ impl Manifest {
     #[must_use]
     pub fn original(&self, tool: &str) -> Option<&Item> {
         let listed = || self.tools.items.iter().find(|item| item.key == tool);
-        self.altered.get(tool).map(|altered| &altered.original).or_else(listed)
+        self.altered
+            .get(tool)
+            .map(|altered| &altered.original)
+            .or_else(listed)
     }
 
-    /// The messages that the server sent with a tool, unless callers see fewer arguments than these have.
+    /// The messages that the server sent with a tool, unless callers see fewer arguments than these
+    /// have.
     #[must_use]
     pub fn sent_to_callers(&self, tool: &str) -> Option<&SentTool> {
         self.sent.get(tool).filter(|_| !self.is_cut(tool))
@@ -186,15 +199,23 @@ impl Manifest {
     /// The arguments that callers of a tool mirror in HTTP headers.
     #[must_use]
     pub fn mirrored_by_callers(&self, tool: &str) -> Vec<HeaderParam> {
-        let schema = || self.tools.items.iter().find(|item| item.key == tool)?.get("inputSchema");
+        let schema = || {
+            self.tools
+                .items
+                .iter()
+                .find(|item| item.key == tool)?
+                .get("inputSchema")
+        };
         match self.is_cut(tool) {
-            true => schema().and_then(|schema| header::annotations(&schema).ok()).unwrap_or_default(),
+            true => schema()
+                .and_then(|schema| header::annotations(&schema).ok())
+                .unwrap_or_default(),
             false => self.annotations.get(tool).cloned().unwrap_or_default(),
         }
     }
 
-    /// The schema in protobuf that callers of a tool use: what its server sent, else the JSON Schema that they see as a message in the
-    /// package of the server with this name.
+    /// The schema in protobuf that callers of a tool use: what its server sent, else the JSON
+    /// Schema that they see as a message in the package of the server with this name.
     pub fn tool_schema(&self, server: &str, tool: &str) -> Option<ToolSchema> {
         match self.sent_to_callers(tool) {
             Some(sent) => Some(sent.schema.clone()),
@@ -202,27 +223,29 @@ impl Manifest {
         }
     }
 
-    /// Checks the arguments of a call of one of its tools, by the tool's own name: by the input schema, or by the message that a server
-    /// of proto-mcp has for them. A tool that the server does not list takes any.
+    /// Checks the arguments of a call of one of its tools, by the tool's own name: by the input
+    /// schema, or by the message that a server of proto-mcp has for them. A tool that the server
+    /// does not list takes any.
     ///
     /// # Errors
-    /// What does not fit, in words for the caller, a line for each violation: [`RefusalCode::SchemaViolation`], and
-    /// [`RefusalCode::Malformed`] for arguments that are no such message.
+    /// What does not fit, in words for the caller, a line for each violation:
+    /// [`RefusalCode::SchemaViolation`], and [`RefusalCode::Malformed`] for arguments that are no
+    /// such message.
     pub fn check(&self, tool: &str, arguments: Option<&[u8]>) -> Result<(), Refusal> {
         match (self.coding, self.sent.get(tool)) {
             (Coding::Json, _) => self.check_json(tool, arguments).map_err(|violations| {
                 let why = format!("{UNFIT}:\n{violations}");
                 Refusal::new(RefusalCode::SchemaViolation, why)
             }),
-            (Coding::Proto, Some(sent)) => {
-                sent.check(arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}")).map_err(by_line)
-            }
+            (Coding::Proto, Some(sent)) => sent
+                .check(arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}"))
+                .map_err(by_line),
             (Coding::Proto, None) => Ok(()),
         }
     }
 
-    /// Checks a call in protobuf that passes to a server of proto-mcp as it is, a `CallToolRequest`. `checked` is the schema by which
-    /// that was done before.
+    /// Checks a call in protobuf that passes to a server of proto-mcp as it is, a
+    /// `CallToolRequest`. `checked` is the schema by which that was done before.
     ///
     /// # Errors
     /// As [`Manifest::check`].
@@ -232,7 +255,9 @@ impl Manifest {
         call: &Bytes,
         checked: Option<&ToolSchema>,
     ) -> Result<(), Refusal> {
-        self.sent.get(tool).map_or(Ok(()), |sent| sent.check_message(call, checked))
+        self.sent
+            .get(tool)
+            .map_or(Ok(()), |sent| sent.check_message(call, checked))
     }
 
     /// Check of arguments in JSON; its error has a line for each violation.
@@ -241,30 +266,48 @@ impl Manifest {
         if let Some(unusable) = self.quarantined.iter().find(|one| one.name == tool) {
             return Err(format!("- {}", unusable.reason));
         }
-        let Some(item) = self.original(tool) else { return Ok(()) };
+        let Some(item) = self.original(tool) else {
+            return Ok(());
+        };
         let schema = || item.get("inputSchema").unwrap_or_default();
-        self.checks.of(tool, schema).map_err(|why| format!("- {why}"))?.check(arguments)
+        self.checks
+            .of(tool, schema)
+            .map_err(|why| format!("- {why}"))?
+            .check(arguments)
     }
 
-    /// The schemas of the tools that came without one: those of the registry's module too. They are compiled once, about 20
-    /// microseconds a tool.
+    /// The schemas of the tools that came without one: those of the registry's module too. They are
+    /// compiled once, about 20 microseconds a tool.
     pub fn module(&self, server: &str) -> &Module {
         self.compiled.module.get_or_init(|| {
-            let items = self.tools.items.iter().filter(|item| self.sent_to_callers(&item.key).is_none());
+            let items = self
+                .tools
+                .items
+                .iter()
+                .filter(|item| self.sent_to_callers(&item.key).is_none());
             let read = |item: &Item| {
-                let description =
-                    item.get("description").and_then(|raw| Some(json::text(&raw)?.into_owned()));
-                (description, item.get("inputSchema"), item.get("outputSchema"))
+                let description = item
+                    .get("description")
+                    .and_then(|raw| Some(json::text(&raw)?.into_owned()));
+                (
+                    description,
+                    item.get("inputSchema"),
+                    item.get("outputSchema"),
+                )
             };
             let items: Vec<_> = items.map(|item| (item, read(item))).collect();
-            let tools = items.iter().map(|(item, (description, input, output))| Tool {
-                name: &item.key,
-                description: description.as_deref(),
-                input: input.as_deref().unwrap_or(b"{}"),
-                output: output.as_deref(),
-            });
+            let tools = items
+                .iter()
+                .map(|(item, (description, input, output))| Tool {
+                    name: &item.key,
+                    description: description.as_deref(),
+                    input: input.as_deref().unwrap_or(b"{}"),
+                    output: output.as_deref(),
+                });
             let tools: Vec<_> = tools.collect();
-            self.compiled.numbers.module(&schema::package_of(server), &tools)
+            self.compiled
+                .numbers
+                .module(&schema::package_of(server), &tools)
         })
     }
 
@@ -272,7 +315,8 @@ impl Manifest {
     #[must_use]
     pub fn defines(&self, tool: &str, definition: &[u8]) -> bool {
         let of = |raw: &[u8]| Definition::of(Part::Tool, tool, raw);
-        self.original(tool).is_some_and(|item| *item.raw == *definition || of(&item.raw) == of(definition))
+        self.original(tool)
+            .is_some_and(|item| *item.raw == *definition || of(&item.raw) == of(definition))
     }
 
     /// Whether requests for an entry of this list are refused, whatever the caller may do.
@@ -289,17 +333,22 @@ impl Manifest {
             ListKind::Skills => Some(Part::Skill),
             ListKind::Resources | ListKind::Templates => None,
         };
-        self.withheld.iter().filter(move |one| Some(one.part) == part)
+        self.withheld
+            .iter()
+            .filter(move |one| Some(one.part) == part)
     }
 
-    /// The instructions to pass on in place of the server's own, if these are withheld: empty if none were approved.
+    /// The instructions to pass on in place of the server's own, if these are withheld: empty if
+    /// none were approved.
     #[must_use]
     pub fn instructions_instead(&self) -> Option<String> {
-        let withheld = self.withheld.iter().find(|one| one.part == Part::Instructions)?;
-        let pinned = withheld
-            .pinned
-            .as_ref()
-            .and_then(|text| Some(json::text(json::at(text.as_bytes(), &["instructions"])?)?.into_owned()));
+        let withheld = self
+            .withheld
+            .iter()
+            .find(|one| one.part == Part::Instructions)?;
+        let pinned = withheld.pinned.as_ref().and_then(|text| {
+            Some(json::text(json::at(text.as_bytes(), &["instructions"])?)?.into_owned())
+        });
         Some(pinned.unwrap_or_default())
     }
 
@@ -313,8 +362,9 @@ impl Manifest {
         }
     }
 
-    /// The HTTP headers that mirror a modern request (2026-07-28, Streamable HTTP). `target` is the name, URI or task id that
-    /// the frame has. The frame is read only for a tool that wants some of its arguments in headers.
+    /// The HTTP headers that mirror a modern request (2026-07-28, Streamable HTTP). `target` is the
+    /// name, URI or task id that the frame has. The frame is read only for a tool that wants some
+    /// of its arguments in headers.
     pub(crate) fn mirror_headers(
         &self,
         frame: &Bytes,
@@ -331,7 +381,10 @@ impl Manifest {
             mirrored.extend(header::compute(&params, annotations).unwrap_or_default());
         }
         let valid = |(name, value): (String, String)| {
-            Some((HeaderName::try_from(name).ok()?, HeaderValue::try_from(value).ok()?))
+            Some((
+                HeaderName::try_from(name).ok()?,
+                HeaderValue::try_from(value).ok()?,
+            ))
         };
         mirrored.into_iter().filter_map(valid).collect()
     }

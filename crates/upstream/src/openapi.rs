@@ -1,7 +1,8 @@
-//! HTTP APIs as servers: a link that answers as an MCP server whose tools are the operations of an OpenAPI description.
+//! HTTP APIs as servers: a link that answers as an MCP server whose tools are the operations of an
+//! OpenAPI description.
 //!
-//! A call becomes one request to the API's origin, with the headers, certificates and accounts of the server. The description is
-//! part of the configuration, or is fetched when a session opens.
+//! A call becomes one request to the API's origin, with the headers, certificates and accounts of
+//! the server. The description is part of the configuration, or is fetched when a session opens.
 
 mod exact;
 
@@ -12,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ::openapi::{Answer, Configured, DOCUMENT_BYTES_MAX, Document, Operation, Operations};
 use bytes::Bytes;
 use client::{
-    ApiAnswer, ApiClient, ApiRequest, Closing, Inbox, Link, LinkError, LinkTransport, SendError, SendMeta,
+    ApiAnswer, ApiClient, ApiRequest, Closing, Inbox, Link, LinkError, LinkTransport, SendError,
+    SendMeta,
 };
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, LOCATION};
 use http::{HeaderMap, HeaderValue, Method};
@@ -37,7 +39,8 @@ const PAGE_BYTES: usize = 1 << 20;
 const LIST_TTL_MS: u64 = 3_600_000;
 const JSON_FIRST: HeaderValue = HeaderValue::from_static("application/json, */*;q=0.5");
 /// `Accept` of the request that fetches the description itself.
-const DESCRIPTION: HeaderValue = HeaderValue::from_static("application/json, application/yaml, */*;q=0.5");
+const DESCRIPTION: HeaderValue =
+    HeaderValue::from_static("application/json, application/yaml, */*;q=0.5");
 
 /// A JSON-RPC error: code and message.
 type RpcError = (i64, String);
@@ -52,14 +55,18 @@ pub(crate) async fn open(
         Description::File { operations, .. } => Arc::clone(operations),
         Description::Url(url) => Arc::new(fetched(session, config, url.expose()).await?),
     };
-    let left_out = operations
-        .left_out
-        .iter()
-        .map(|one| Quarantined { name: one.name.clone(), reason: one.reason.clone() });
+    let left_out = operations.left_out.iter().map(|one| Quarantined {
+        name: one.name.clone(),
+        reason: one.reason.clone(),
+    });
     let _ = session.left_out.set(left_out.collect());
     let spec = session.http(&config.http)?;
     let accept = spec.headers.get(ACCEPT).cloned().unwrap_or(JSON_FIRST);
-    let query = config.query.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let query = config
+        .query
+        .iter()
+        .map(|(name, value)| (name.clone(), value.expose().to_owned()))
+        .collect();
     let calls_max = spec.limits.requests_max;
     let client = ApiClient::new(&spec)?;
     let state = State {
@@ -85,15 +92,23 @@ pub fn configured(http: &HttpConfig, query: &[(String, crate::config::Secret)]) 
     }
 }
 
-/// Fetches a description. Headers, parameters, the certificate and accounts of the server go with the request only if it is on the server's
-/// origin, and so does the API that it describes: a description does not choose who gets credentials.
-async fn fetched(session: &Session, config: &OpenApiConfig, url: &str) -> Result<Operations, Fault> {
+/// Fetches a description. Headers, parameters, the certificate and accounts of the server go with
+/// the request only if it is on the server's origin, and so does the API that it describes: a
+/// description does not choose who gets credentials.
+async fn fetched(
+    session: &Session,
+    config: &OpenApiConfig,
+    url: &str,
+) -> Result<Operations, Fault> {
     let unusable = |why: String| Fault::Unusable(why);
-    let from =
-        Url::parse(url).map_err(|_| unusable("the URL of its description cannot be read".to_owned()))?;
+    let from = Url::parse(url)
+        .map_err(|_| unusable("the URL of its description cannot be read".to_owned()))?;
     let base = Url::parse(config.http.url.expose());
     let base = base.map_err(|_| unusable("its URL cannot be read".to_owned()))?;
-    let mut http = HttpConfig { url: crate::config::Secret::new(url), ..config.http.clone() };
+    let mut http = HttpConfig {
+        url: crate::config::Secret::new(url),
+        ..config.http.clone()
+    };
     let is_same_origin = from.origin() == base.origin();
     if !is_same_origin {
         http.headers.clear();
@@ -107,15 +122,34 @@ async fn fetched(session: &Session, config: &OpenApiConfig, url: &str) -> Result
         Some(query) => format!("{}?{query}", from.path()),
         None => from.path().to_owned(),
     };
-    let mut request = ::openapi::Request { method: "GET", target, headers: Vec::new(), body: None };
+    let mut request = ::openapi::Request {
+        method: "GET",
+        target,
+        headers: Vec::new(),
+        body: None,
+    };
     let has = |name: &str| from.query_pairs().any(|(own, _)| own == name);
-    for (name, value) in config.query.iter().filter(|(name, _)| is_same_origin && !has(name)) {
+    for (name, value) in config
+        .query
+        .iter()
+        .filter(|(name, _)| is_same_origin && !has(name))
+    {
         request.add_query(name, value.expose());
     }
     let headers = HeaderMap::from_iter([(ACCEPT, DESCRIPTION)]);
-    let request = ApiRequest { method: Method::GET, target: request.target, headers, body: Bytes::new() };
-    let answer = match ApiClient::new(&spec)?.ask(&request, DOCUMENT_BYTES_MAX).await {
-        Err(LinkError::TooLarge) => return Err(unusable(::openapi::DescriptionError::TooLarge.to_string())),
+    let request = ApiRequest {
+        method: Method::GET,
+        target: request.target,
+        headers,
+        body: Bytes::new(),
+    };
+    let answer = match ApiClient::new(&spec)?
+        .ask(&request, DOCUMENT_BYTES_MAX)
+        .await
+    {
+        Err(LinkError::TooLarge) => {
+            return Err(unusable(::openapi::DescriptionError::TooLarge.to_string()));
+        }
         answer => answer?,
     };
     if !answer.status.is_success() {
@@ -128,20 +162,26 @@ async fn fetched(session: &Session, config: &OpenApiConfig, url: &str) -> Result
     // Large ones take a while to read.
     let reading = tokio::task::spawn_blocking(move || {
         let document = Document::read(&answer.body).map_err(|why| why.to_string())?;
-        let base = if is_configured { Some(base) } else { document.base(Some(&from)) };
+        let base = if is_configured {
+            Some(base)
+        } else {
+            document.base(Some(&from))
+        };
         let base = base.ok_or_else(|| NO_SERVER.to_owned())?;
         if !is_configured && base.origin() != from.origin() {
             return Err(OTHER_ORIGIN.to_owned());
         }
         Ok(document.operations(&base, &named))
     });
-    let read: Result<Operations, String> =
-        reading.await.map_err(|_| unusable("its description cannot be read".to_owned()))?;
+    let read: Result<Operations, String> = reading
+        .await
+        .map_err(|_| unusable("its description cannot be read".to_owned()))?;
     read.map_err(unusable)
 }
 
 /// Why a fetched description does not say where its API is. Operators read it; it names no server.
-const OTHER_ORIGIN: &str = "its description is at another origin than its API: set `url` to the API's";
+const OTHER_ORIGIN: &str =
+    "its description is at another origin than its API: set `url` to the API's";
 
 /// Why a description does not say where its API is.
 pub const NO_SERVER: &str =
@@ -177,13 +217,19 @@ impl LinkTransport for OpenApiLink {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
         let state = &self.0;
         // Notifications need no answer, and what cannot be read was never sent by a session.
-        let Ok(message) = Message::read(frame) else { return Ok(()) };
+        let Ok(message) = Message::read(frame) else {
+            return Ok(());
+        };
         let is_request = message.shape() == MessageKind::Request;
-        let (true, Some(id), Some(number)) = (is_request, message.id(), meta.request) else { return Ok(()) };
+        let (true, Some(id), Some(number)) = (is_request, message.id(), meta.request) else {
+            return Ok(());
+        };
         let read = Params::read(&message);
         let modern = read.as_ref().is_ok_and(|params| params.is_modern());
         let call = (message.method() == "tools/call").then(|| {
-            let params = read.as_ref().map_err(|malformed| (INVALID_PARAMS, malformed.to_string()))?;
+            let params = read
+                .as_ref()
+                .map_err(|malformed| (INVALID_PARAMS, malformed.to_string()))?;
             state.named(params)
         });
         if let Some(Ok(call)) = call {
@@ -198,7 +244,9 @@ impl LinkTransport for OpenApiLink {
                 state.calls.lock().remove(&number);
                 match outcome {
                     Ok(result) => {
-                        _ = state.inbox.frame(rpc::result(&id, &finished(result, modern)), Some(number))
+                        _ = state
+                            .inbox
+                            .frame(rpc::result(&id, &finished(result, modern)), Some(number))
                     }
                     Err(failure) => state.inbox.failed(number, failure),
                 }
@@ -208,9 +256,8 @@ impl LinkTransport for OpenApiLink {
         }
         let answer = match call {
             Some(Err(error)) => Err(error),
-            _ => {
-                value_of(message.params()).and_then(|params| state.answer(message.method(), &params, modern))
-            }
+            _ => value_of(message.params())
+                .and_then(|params| state.answer(message.method(), &params, modern)),
         };
         let answer = match answer {
             Ok(result) => rpc::result(id, &result),
@@ -258,14 +305,22 @@ impl State {
     fn named(&self, params: &Params<'_>) -> Result<Call, RpcError> {
         let wrong = |why: &str| (INVALID_PARAMS, why.to_owned());
         let name = params.get("name").and_then(|name| name.text());
-        let tool = name.and_then(|name| self.operations.get(&name)).ok_or_else(|| wrong("unknown tool"))?;
-        let arguments = match params.get("arguments").map(|arguments| exact::read(arguments.raw)) {
+        let tool = name
+            .and_then(|name| self.operations.get(&name))
+            .ok_or_else(|| wrong("unknown tool"))?;
+        let arguments = match params
+            .get("arguments")
+            .map(|arguments| exact::read(arguments.raw))
+        {
             None | Some(Ok(Value::Null)) => Map::new(),
             Some(Ok(Value::Object(arguments))) => arguments,
             Some(Ok(_)) => return Err(wrong("`arguments` must be an object")),
             Some(Err(why)) => return Err((INVALID_PARAMS, format!("wrong arguments: {why}"))),
         };
-        Ok(Call { tool: tool.name.clone(), arguments })
+        Ok(Call {
+            tool: tool.name.clone(),
+            arguments,
+        })
     }
 
     /// The result of every request but calls, as JSON.
@@ -282,7 +337,10 @@ impl State {
                 let mut members = members;
                 members.insert("ttlMs".into(), LIST_TTL_MS.into());
                 members.insert("cacheScope".into(), "public".into());
-                members.insert("_meta".into(), json!({ "io.modelcontextprotocol/serverInfo": self.info() }));
+                members.insert(
+                    "_meta".into(),
+                    json!({ "io.modelcontextprotocol/serverInfo": self.info() }),
+                );
                 finished(members.into(), modern)
             }
             result => finished(result, modern),
@@ -290,14 +348,22 @@ impl State {
     }
 
     fn info(&self) -> Value {
-        let named =
-            |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
+        let named = |text: &str, other: &str| {
+            if text.is_empty() {
+                other.to_owned()
+            } else {
+                text.to_owned()
+            }
+        };
         let Operations { title, version, .. } = &*self.operations;
         json!({ "name": named(title, "openapi"), "version": named(version, "0") })
     }
 
     fn initialize(&self, params: &Value) -> Value {
-        let asked = params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        let asked = params
+            .get("protocolVersion")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let version = Version::answer_to(asked).as_str();
         json!({ "protocolVersion": version, "capabilities": { "tools": {} }, "serverInfo": self.info() })
     }
@@ -306,12 +372,15 @@ impl State {
     fn page(&self, params: &Value, modern: bool) -> Result<Vec<u8>, RpcError> {
         let first = match params.get("cursor").and_then(Value::as_str) {
             None => 0,
-            Some(cursor) => {
-                cursor.parse::<usize>().map_err(|_| (INVALID_PARAMS, "unknown cursor".to_owned()))?
-            }
+            Some(cursor) => cursor
+                .parse::<usize>()
+                .map_err(|_| (INVALID_PARAMS, "unknown cursor".to_owned()))?,
         };
-        let rest =
-            self.operations.operations.get(first..).ok_or((INVALID_PARAMS, "unknown cursor".to_owned()))?;
+        let rest = self
+            .operations
+            .operations
+            .get(first..)
+            .ok_or((INVALID_PARAMS, "unknown cursor".to_owned()))?;
         let (mut tools, mut count) = (String::new(), 0);
         for operation in rest {
             if count > 0 && tools.len() + operation.definition.len() > PAGE_BYTES {
@@ -326,21 +395,32 @@ impl State {
         let next = (count < rest.len()).then(|| format!(r#","nextCursor":"{}""#, first + count));
         let modern = if modern {
             let meta = json!({ "io.modelcontextprotocol/serverInfo": self.info() });
-            format!(r#","resultType":"complete","ttlMs":{LIST_TTL_MS},"cacheScope":"public","_meta":{meta}"#)
+            format!(
+                r#","resultType":"complete","ttlMs":{LIST_TTL_MS},"cacheScope":"public","_meta":{meta}"#
+            )
         } else {
             String::new()
         };
-        Ok(format!(r#"{{"tools":[{tools}]{}{modern}}}"#, next.unwrap_or_default()).into_bytes())
+        Ok(format!(
+            r#"{{"tools":[{tools}]{}{modern}}}"#,
+            next.unwrap_or_default()
+        )
+        .into_bytes())
     }
 
-    /// Makes the request of a call. What is wrong with its arguments, and what the API answers, is a result.
+    /// Makes the request of a call. What is wrong with its arguments, and what the API answers, is
+    /// a result.
     async fn call(&self, call: &Call) -> Result<Value, LinkError> {
-        let Some(operation) = self.operations.get(&call.tool) else { return Ok(failed("unknown tool")) };
+        let Some(operation) = self.operations.get(&call.tool) else {
+            return Ok(failed("unknown tool"));
+        };
         let request = match operation.request(&call.arguments) {
             Ok(request) => request,
             Err(why) => return Ok(failed(&format!("wrong arguments: {why}"))),
         };
-        let Some(request) = self.request(request) else { return Ok(failed("the request cannot be written")) };
+        let Some(request) = self.request(request) else {
+            return Ok(failed("the request cannot be written"));
+        };
         match self.client.ask(&request, API_ANSWER_BYTES_MAX).await {
             Ok(answer) => Ok(self.result(operation, &answer)),
             Err(LinkError::TooLarge) => Ok(failed(&format!(
@@ -357,7 +437,10 @@ impl State {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, self.accept.clone());
         for (name, value) in &request.headers {
-            headers.insert(HeaderName::try_from(name.as_str()).ok()?, HeaderValue::from_str(value).ok()?);
+            headers.insert(
+                HeaderName::try_from(name.as_str()).ok()?,
+                HeaderValue::from_str(value).ok()?,
+            );
         }
         let mut body = Bytes::new();
         if let Some((media, bytes)) = request.body {
@@ -365,16 +448,35 @@ impl State {
             body = bytes.into();
         }
         let method = Method::from_bytes(request.method.as_bytes()).ok()?;
-        Some(ApiRequest { method, target: request.target, headers, body })
+        Some(ApiRequest {
+            method,
+            target: request.target,
+            headers,
+            body,
+        })
     }
 
     fn result(&self, operation: &Operation, answer: &ApiAnswer) -> Value {
-        let text = |name: HeaderName| answer.headers.get(name).and_then(|value| value.to_str().ok());
+        let text = |name: HeaderName| {
+            answer
+                .headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+        };
         let status = answer.status.as_u16();
-        let answer =
-            Answer { status, media: text(CONTENT_TYPE), location: text(LOCATION), body: &answer.body };
+        let answer = Answer {
+            status,
+            media: text(CONTENT_TYPE),
+            location: text(LOCATION),
+            body: &answer.body,
+        };
         if answer.refuses_credentials() && !self.is_refused.swap(true, Ordering::Relaxed) {
-            let advice: Vec<String> = self.operations.credentials.iter().map(|one| one.advice()).collect();
+            let advice: Vec<String> = self
+                .operations
+                .credentials
+                .iter()
+                .map(|one| one.advice())
+                .collect();
             let asks_for = advice.join(", or ");
             tracing::warn!(
                 server = self.server,
@@ -390,11 +492,19 @@ impl State {
 /// Params of a request as a value; `null` if it has none.
 fn value_of(params: Option<&[u8]>) -> Result<Value, RpcError> {
     let read = params.map_or(Ok(Value::Null), serde_json::from_slice);
-    read.map_err(|error| (INVALID_PARAMS, format!("its params cannot be read: {error}")))
+    read.map_err(|error| {
+        (
+            INVALID_PARAMS,
+            format!("its params cannot be read: {error}"),
+        )
+    })
 }
 
 fn discover() -> Value {
-    let versions: Vec<&str> = Version::ALL.iter().map(|version| version.as_str()).collect();
+    let versions: Vec<&str> = Version::ALL
+        .iter()
+        .map(|version| version.as_str())
+        .collect();
     json!({ "supportedVersions": versions, "capabilities": { "tools": {} } })
 }
 

@@ -9,8 +9,8 @@ pub trait Pinning: Send + Sync {
     /// Whether definitions of a session with this server are judged at all.
     fn wants(&self, server: &ServerConfig, is_shared: bool) -> bool;
 
-    /// Takes all definitions of one kind that a session with this server lists, and returns those that callers do not get as they are.
-    /// Must not block.
+    /// Takes all definitions of one kind that a session with this server lists, and returns those
+    /// that callers do not get as they are. Must not block.
     fn judge(
         &self,
         server: &ServerConfig,

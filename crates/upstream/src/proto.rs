@@ -1,7 +1,8 @@
-//! Link to a proto-mcp server: the session's JSON-RPC on one side, the server's protobuf on the other.
+//! Link to a proto-mcp server: the session's JSON-RPC on one side, the server's protobuf on the
+//! other.
 //!
-//! What the session writes in JSON is translated, and so are the answers to it. A message that is protobuf already passes as it is,
-//! and its answer returns as it came.
+//! What the session writes in JSON is translated, and so are the answers to it. A message that is
+//! protobuf already passes as it is, and its answer returns as it came.
 
 mod answer;
 
@@ -30,7 +31,8 @@ const IDENTITY_BYTES_MAX: usize = 256;
 enum Asked {
     /// A caller that reads protobuf wrote it: its answer stays as it comes.
     Relayed,
-    /// The session or a caller that reads JSON wrote it: the kind of its answer, and the messages of the tool that it calls.
+    /// The session or a caller that reads JSON wrote it: the kind of its answer, and the messages
+    /// of the tool that it calls.
     Json(Kind, Option<Box<SentTool>>),
     /// A sign of life.
     Ping,
@@ -52,7 +54,11 @@ impl ProtoLink {
     /// A link without frames, and what receives them.
     pub(crate) fn new(session: &Arc<Session>) -> (Self, Arc<ProtoInbox>) {
         let session = Arc::downgrade(session);
-        let state = Arc::new(State { session, frames: OnceLock::new(), open: Mutex::default() });
+        let state = Arc::new(State {
+            session,
+            frames: OnceLock::new(),
+            open: Mutex::default(),
+        });
         (Self(Arc::clone(&state)), Arc::new(ProtoInbox(state)))
     }
 
@@ -117,25 +123,39 @@ impl LinkTransport for ProtoLink {
 }
 
 impl State {
-    /// A request of JSON-RPC as a payload field, empty for a ping; or its answer, if no server has another one.
+    /// A request of JSON-RPC as a payload field, empty for a ping; or its answer, if no server has
+    /// another one.
     fn translated(&self, frame: Bytes, number: u64) -> Result<(Asked, Bytes), Bytes> {
         let error = |code, why: &str| rpc::error(Some(&rpc::Id::number(number)), code, why, None);
         let invalid = |why: &str| error(code::INVALID_PARAMS, why);
         let request = Message::read(frame).map_err(|error| invalid(&error.message))?;
         let params = request.params().unwrap_or(b"{}");
-        let text =
-            |path: &[&str]| json::at(params, path).and_then(json::text).unwrap_or_default().into_owned();
+        let text = |path: &[&str]| {
+            json::at(params, path)
+                .and_then(json::text)
+                .unwrap_or_default()
+                .into_owned()
+        };
         let mut tool = None;
         let (wanted, field) = match request.method() {
             "ping" => return Ok((Asked::Ping, Bytes::new())),
             "initialize" => {
-                let mut identity = [text(&["clientInfo", "name"]), text(&["clientInfo", "version"])];
-                identity.iter_mut().for_each(|text| *text = text.chars().take(IDENTITY_BYTES_MAX).collect());
+                let mut identity = [
+                    text(&["clientInfo", "name"]),
+                    text(&["clientInfo", "version"]),
+                ];
+                identity
+                    .iter_mut()
+                    .for_each(|text| *text = text.chars().take(IDENTITY_BYTES_MAX).collect());
                 let [name, version] = &identity;
                 let session = self.session.upgrade();
-                let resolves = session.is_some_and(|session| session.setup.environment.resolve.is_some());
+                let resolves =
+                    session.is_some_and(|session| session.setup.environment.resolve.is_some());
                 let hello = handshake::request(name, version, resolves);
-                (Kind::InitializeResponse, Kind::InitializeRequest.field_of(&hello))
+                (
+                    Kind::InitializeResponse,
+                    Kind::InitializeRequest.field_of(&hello),
+                )
             }
             "tools/list" => {
                 let list = ListToolsRequest {
@@ -148,29 +168,52 @@ impl State {
                 {
                     session.sent_schemas.clear();
                 }
-                (Kind::ListToolsResponse, Kind::ListToolsRequest.field_of(&list))
+                (
+                    Kind::ListToolsResponse,
+                    Kind::ListToolsRequest.field_of(&list),
+                )
             }
             "resources/list" => {
-                let list = ListResourcesRequest { cursor: text(&["cursor"]) };
-                (Kind::ListResourcesResponse, Kind::ListResourcesRequest.field_of(&list))
+                let list = ListResourcesRequest {
+                    cursor: text(&["cursor"]),
+                };
+                (
+                    Kind::ListResourcesResponse,
+                    Kind::ListResourcesRequest.field_of(&list),
+                )
             }
             // proto-mcp 1.0 has none.
             "resources/templates/list" => {
-                return Err(rpc::result(&rpc::Id::number(number), br#"{"resourceTemplates":[]}"#));
+                return Err(rpc::result(
+                    &rpc::Id::number(number),
+                    br#"{"resourceTemplates":[]}"#,
+                ));
             }
             "resources/read" => {
-                let read = ReadResourceRequest { uri: text(&["uri"]) };
-                (Kind::ReadResourceResponse, Kind::ReadResourceRequest.field_of(&read))
+                let read = ReadResourceRequest {
+                    uri: text(&["uri"]),
+                };
+                (
+                    Kind::ReadResourceResponse,
+                    Kind::ReadResourceRequest.field_of(&read),
+                )
             }
             "tools/call" => {
-                let manifest = self.session.upgrade().map(|session| session.manifest()).unwrap_or_default();
+                let manifest = self
+                    .session
+                    .upgrade()
+                    .map(|session| session.manifest())
+                    .unwrap_or_default();
                 tool = manifest.sent.get(&text(&["name"])).cloned();
-                let call =
-                    call::request(params, tool.as_ref()).map_err(|error| invalid(&error.to_string()))?;
+                let call = call::request(params, tool.as_ref())
+                    .map_err(|error| invalid(&error.to_string()))?;
                 (Kind::CallToolResponse, call)
             }
             method => {
-                return Err(error(code::METHOD_NOT_FOUND, &format!("proto-mcp 1.0 has no `{method}`")));
+                return Err(error(
+                    code::METHOD_NOT_FOUND,
+                    &format!("proto-mcp 1.0 has no `{method}`"),
+                ));
             }
         };
         Ok((Asked::Json(wanted, tool.map(Box::new)), field))
@@ -193,19 +236,31 @@ impl State {
                 Asked::Relayed,
                 Content::Payload(Kind::CallToolResponse | Kind::ReadResourceResponse, field),
             ) => {
-                let outcome = if proto::call::failed(&field) { Outcome::Error } else { Outcome::Ok };
+                let outcome = if proto::call::failed(&field) {
+                    Outcome::Error
+                } else {
+                    Outcome::Ok
+                };
                 self.relay(id, outcome, field);
             }
             (Asked::Relayed, Content::Payload(Kind::ErrorResponse, field)) => {
                 self.relay(id, Outcome::Error, field)
             }
             (Asked::Relayed, _) => {
-                self.inbox().failed(id, LinkError::Malformed("it answers another request".to_owned()));
+                self.inbox().failed(
+                    id,
+                    LinkError::Malformed("it answers another request".to_owned()),
+                );
             }
             // Whatever it answers, it lives.
-            (Asked::Ping, _) => drop(self.inbox().frame(rpc::result(&rpc::Id::number(id), b"{}"), Some(id))),
+            (Asked::Ping, _) => drop(
+                self.inbox()
+                    .frame(rpc::result(&rpc::Id::number(id), b"{}"), Some(id)),
+            ),
             (Asked::Json(wanted, tool), content) => {
-                let Some(session) = self.session.upgrade() else { return };
+                let Some(session) = self.session.upgrade() else {
+                    return;
+                };
                 match answer::to_json(&session, id, (wanted, tool.as_deref()), content) {
                     Ok(frame) => drop(self.inbox().frame(frame, Some(id))),
                     Err(why) => self.inbox().failed(id, LinkError::Malformed(why)),
@@ -225,7 +280,9 @@ impl State {
     fn announced(&self, content: &Content) {
         let method = match content {
             Content::Payload(Kind::ListToolsResponse, _) => "notifications/tools/list_changed",
-            Content::Payload(Kind::ListResourcesResponse, _) => "notifications/resources/list_changed",
+            Content::Payload(Kind::ListResourcesResponse, _) => {
+                "notifications/resources/list_changed"
+            }
             Content::Payload(..) | Content::Ping | Content::Unknown => return,
         };
         let _ = self.inbox().frame(notification(method, None), None);

@@ -13,7 +13,8 @@ pub trait Asking: Send + Sync {
     fn form(&self) -> Form;
     /// Sends the answer to a question.
     fn send_answer(&self, call: Option<u64>, frame: Bytes) -> Result<(), Refusal>;
-    /// Takes that a question reached no client, for this reason; false if the server gets that as the answer.
+    /// Takes that a question reached no client, for this reason; false if the server gets that as
+    /// the answer.
     fn is_undelivered(&self, _why: &Refusal) -> bool {
         false
     }
@@ -29,8 +30,8 @@ pub(crate) fn may_cancel(question: &Request) -> bool {
     question.method.as_str() == "elicitation/create"
 }
 
-/// Answer to a question as a modern server gets it: a client's error is a cancelled elicitation, and no
-/// answer to another question, because the server could do nothing with an error.
+/// Answer to a question as a modern server gets it: a client's error is a cancelled elicitation,
+/// and no answer to another question, because the server could do nothing with an error.
 pub(crate) fn given(answer: &Message, may_cancel: bool) -> Option<Bytes> {
     match answer.shape() {
         MessageKind::Result => answer.result().map(Bytes::copy_from_slice),
@@ -44,24 +45,33 @@ pub(crate) fn given(answer: &Message, may_cancel: bool) -> Option<Bytes> {
 ///
 /// # Errors
 /// The refusal of a question that the client has not declared.
-pub(crate) fn check_declared(capabilities: &[u8], questions: &[(String, Request)]) -> Result<(), Refusal> {
-    let Some((_, question)) =
-        questions.iter().find(|(_, question)| !input::is_declared(capabilities, question))
+pub(crate) fn check_declared(
+    capabilities: &[u8],
+    questions: &[(String, Request)],
+) -> Result<(), Refusal> {
+    let Some((_, question)) = questions
+        .iter()
+        .find(|(_, question)| !input::is_declared(capabilities, question))
     else {
         return Ok(());
     };
-    let what =
-        format!("the server asks for `{}`, which this client does not support", question.method.as_str());
+    let what = format!(
+        "the server asks for `{}`, which this client does not support",
+        question.method.as_str()
+    );
     Err(Refusal::new(RefusalCode::UpstreamFailed, what))
 }
 
 /// The refusal of a call whose client did not answer.
 pub(crate) fn unanswered() -> Refusal {
-    Refusal::new(RefusalCode::UpstreamFailed, "the client did not answer what the server asks")
+    Refusal::new(
+        RefusalCode::UpstreamFailed,
+        "the client did not answer what the server asks",
+    )
 }
 
-/// A question: a request of a server to a client. Cheap to clone. While it exists, the call that it belongs to does not expire
-/// before its hard maximum: a person may be typing.
+/// A question: a request of a server to a client. Cheap to clone. While it exists, the call that it
+/// belongs to does not expire before its hard maximum: a person may be typing.
 #[derive(Debug, Clone)]
 pub struct Question(Arc<Asked>);
 
@@ -85,7 +95,13 @@ impl Question {
         if let Some(session) = session.upgrade() {
             session.count_question(call, true);
         }
-        Self(Arc::new(Asked { session, instance, id, request, call }))
+        Self(Arc::new(Asked {
+            session,
+            instance,
+            id,
+            request,
+            call,
+        }))
     }
 
     /// The request, as the server wrote it.
@@ -112,7 +128,9 @@ impl Question {
     /// A refusal when the server is busy or down.
     pub fn answer(&self, answer: &Answer) -> Result<(), Refusal> {
         // A session that is gone waits for nothing.
-        let Some(session) = self.0.session.upgrade() else { return Ok(()) };
+        let Some(session) = self.0.session.upgrade() else {
+            return Ok(());
+        };
         let (form, id, method) = (session.form(), &self.0.id, self.0.request.method.as_str());
         let encoded = relay::encode_answer(answer, method, form, id, &|_| None);
         session.send_answer(self.0.call, encoded.frame)
@@ -120,7 +138,11 @@ impl Question {
 
     /// Answers the server that there is no answer, for this reason.
     pub fn refuse(&self, refusal: &Refusal) {
-        let Some(session) = self.0.session.upgrade().filter(|session| !session.is_undelivered(refusal))
+        let Some(session) = self
+            .0
+            .session
+            .upgrade()
+            .filter(|session| !session.is_undelivered(refusal))
         else {
             return;
         };

@@ -1,4 +1,5 @@
-//! Check of a tool's input schema: dialect, syntax, limits. References to other documents are never fetched.
+//! Check of a tool's input schema: dialect, syntax, limits. References to other documents are never
+//! fetched.
 
 use json::{Splice, Token, Tokens};
 use jsonschema::{Draft, meta};
@@ -35,17 +36,23 @@ pub(crate) fn check(raw: &[u8]) -> Result<(), String> {
     }
     meta::validate(&schema).map_err(|error| {
         let place = error.instance_path().to_string();
-        let place = if place.is_empty() { "the root".to_owned() } else { format!("`{place}`") };
+        let place = if place.is_empty() {
+            "the root".to_owned()
+        } else {
+            format!("`{place}`")
+        };
         format!("its input schema is not valid at {place}")
     })
 }
 
 /// Reads JSON; a number beyond the range of `f64` is the largest.
 pub(crate) fn read(raw: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(&bounded(raw)).map_err(|_| "its input schema cannot be parsed".to_owned())
+    serde_json::from_slice(&bounded(raw))
+        .map_err(|_| "its input schema cannot be parsed".to_owned())
 }
 
-/// Replaces numbers beyond the range of `f64` (`1e400`): they are valid JSON, but the parser rejects them.
+/// Replaces numbers beyond the range of `f64` (`1e400`): they are valid JSON, but the parser
+/// rejects them.
 fn bounded(raw: &[u8]) -> Vec<u8> {
     let mut splice = Splice::new();
     let mut tokens = Tokens::new(raw);
@@ -69,28 +76,52 @@ mod tests {
     fn schemas_are_accepted_or_rejected_with_a_reason() {
         for (schema, reason) in [
             (r#"{"type":"object"}"#, None),
-            (r#"{"type":"object","x":[1e400,-1e400,-0.0,"1e400\"",12345678901234567890]}"#, None),
-            (r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#, None),
-            (r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}"#, None),
+            (
+                r#"{"type":"object","x":[1e400,-1e400,-0.0,"1e400\"",12345678901234567890]}"#,
+                None,
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}"#,
+                None,
+            ),
+            (
+                r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}"#,
+                None,
+            ),
             (
                 r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"a":true}}"#,
                 None,
             ),
-            (r#"{"$schema":"https://json-schema.org/schema","type":"object","required":["a"]}"#, None),
+            (
+                r#"{"$schema":"https://json-schema.org/schema","type":"object","required":["a"]}"#,
+                None,
+            ),
             (
                 r#"{"$schema":"https://json-schema.org/schema","type":"object","required":"a"}"#,
                 Some("not valid"),
             ),
-            (r#"{"type":"object","properties":{"a":{"$ref":"https://nowhere.test/x"}}}"#, None),
+            (
+                r#"{"type":"object","properties":{"a":{"$ref":"https://nowhere.test/x"}}}"#,
+                None,
+            ),
             ("[]", Some("not an object")),
             ("null", Some("not an object")),
             (r#"{"type":"string"}"#, Some("type")),
             (r#"{}"#, Some("type")),
             (r#"{"type":"object","x":-inf}"#, Some("parsed")),
             (r#"{"type":"object","x":+1e400}"#, Some("parsed")),
-            (r#"{"type":"object","properties":{"a":{"type":"strin"}}}"#, Some("not valid at `/properties/a")),
-            (r#"{"type":"object","required":"a"}"#, Some("not valid at `/required")),
-            (r#"{"$schema":"http://nowhere.test/","type":"object"}"#, Some("dialect")),
+            (
+                r#"{"type":"object","properties":{"a":{"type":"strin"}}}"#,
+                Some("not valid at `/properties/a"),
+            ),
+            (
+                r#"{"type":"object","required":"a"}"#,
+                Some("not valid at `/required"),
+            ),
+            (
+                r#"{"$schema":"http://nowhere.test/","type":"object"}"#,
+                Some("dialect"),
+            ),
         ] {
             match (check(schema.as_bytes()), reason) {
                 (Ok(()), None) => {}

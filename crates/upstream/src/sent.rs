@@ -1,4 +1,5 @@
-//! Schemas that a proto-mcp server sends with its tools: gathered page by page, resolved and read when all are there.
+//! Schemas that a proto-mcp server sends with its tools: gathered page by page, resolved and read
+//! when all are there.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -43,7 +44,10 @@ impl SentSchemas {
                 DescriptorSource::Reference(reference) => reference.len(),
             });
             if *bytes > SENT_BYTES_MAX {
-                tracing::warn!(tool = sent.tool, "the server's schemas are too long: this one is not read");
+                tracing::warn!(
+                    tool = sent.tool,
+                    "the server's schemas are too long: this one is not read"
+                );
                 continue;
             }
             all.push(sent);
@@ -83,20 +87,24 @@ impl SentTools {
     }
 }
 
-/// A reference on its way: its serialized `google.protobuf.FileDescriptorSet`, or why there is none.
+/// A reference on its way: its serialized `google.protobuf.FileDescriptorSet`, or why there is
+/// none.
 pub type Resolving = Pin<Box<dyn Future<Output = Result<Bytes, String>> + Send>>;
 
-/// Resolves references to schemas. Where from is for the implementation to decide: a server may send any reference.
+/// Resolves references to schemas. Where from is for the implementation to decide: a server may
+/// send any reference.
 pub trait Resolve: Send + Sync {
     /// Resolves `host/owner/module/symbol[:version]`.
     fn resolve(self: Arc<Self>, reference: String) -> Resolving;
 
-    /// After what time a reference without an answer is resolved again. The time doubles, to [`RETRY_MAX`] or this if it is longer.
+    /// After what time a reference without an answer is resolved again. The time doubles, to
+    /// [`RETRY_MAX`] or this if it is longer.
     fn retry(&self) -> Duration;
 }
 
-/// Reads the schemas that the server sent with its tools, resolves those that are elsewhere, and describes the tools by them. A tool
-/// whose schema cannot be used stays without one: why is returned too.
+/// Reads the schemas that the server sent with its tools, resolves those that are elsewhere, and
+/// describes the tools by them. A tool whose schema cannot be used stays without one: why is
+/// returned too.
 pub(crate) async fn read(
     (server, resolve): (&str, Option<&Arc<dyn Resolve>>),
     sent: Vec<SentSchema>,
@@ -108,7 +116,9 @@ pub(crate) async fn read(
     let is_unresolved = resolve.is_some() && !unusable.is_empty();
     let mut found = HashMap::with_capacity(sent.len());
     if !sent.is_empty() {
-        let read = tokio::task::spawn_blocking(move || schemas::read(&sent)).await.unwrap_or_default();
+        let read = tokio::task::spawn_blocking(move || schemas::read(&sent))
+            .await
+            .unwrap_or_default();
         for (tool, messages) in read {
             match messages {
                 Ok(messages) => drop(found.insert(tool, messages)),
@@ -125,14 +135,23 @@ pub(crate) async fn read(
         );
     }
     for item in tools {
-        let described = found.get(&item.key).and_then(|messages| messages.described(&item.raw));
+        let described = found
+            .get(&item.key)
+            .and_then(|messages| messages.described(&item.raw));
         if let Some(Ok(described)) = described.map(|raw| Item::read(ListKind::Tools, raw.into())) {
             *item = described;
         }
     }
     references.retain(|tool, _| !found.contains_key(tool));
-    let sent = Sent { tools: found, unresolved: references };
-    Read { tools: SentTools(Arc::new(sent)), unusable, is_unresolved }
+    let sent = Sent {
+        tools: found,
+        unresolved: references,
+    };
+    Read {
+        tools: SentTools(Arc::new(sent)),
+        unusable,
+        is_unresolved,
+    }
 }
 
 /// The schemas of a list.
@@ -157,16 +176,21 @@ impl Retry {
     }
 }
 
-/// The schemas with their descriptors: those that are in a registry are resolved, some at a time and all within a time.
+/// The schemas with their descriptors: those that are in a registry are resolved, some at a time
+/// and all within a time.
 async fn inline(
     resolve: Option<&Arc<dyn Resolve>>,
     sent: Vec<SentSchema>,
     unusable: &mut Vec<Quarantined>,
 ) -> Vec<SentSchema> {
-    let (mut here, far): (Vec<_>, Vec<_>) =
-        sent.into_iter().partition(|one| matches!(one.source, DescriptorSource::Inline(_)));
+    let (mut here, far): (Vec<_>, Vec<_>) = sent
+        .into_iter()
+        .partition(|one| matches!(one.source, DescriptorSource::Inline(_)));
     let mut failed = |sent: SentSchema, reason: String| {
-        unusable.push(Quarantined { name: sent.tool, reason });
+        unusable.push(Quarantined {
+            name: sent.tool,
+            reason,
+        });
     };
     let (mut asked, mut open) = (HashMap::new(), JoinSet::new());
     let mut far = far.into_iter();
@@ -175,9 +199,14 @@ async fn inline(
         while open.len() < RESOLVED_AT_ONCE_MAX
             && let Some(sent) = far.next()
         {
-            let DescriptorSource::Reference(reference) = sent.source.clone() else { continue };
+            let DescriptorSource::Reference(reference) = sent.source.clone() else {
+                continue;
+            };
             match resolve {
-                None => failed(sent, format!("`{reference}` is in a registry, and none is allowed")),
+                None => failed(
+                    sent,
+                    format!("`{reference}` is in a registry, and none is allowed"),
+                ),
                 Some(resolve) => {
                     let id = open.spawn(Arc::clone(resolve).resolve(reference)).id();
                     asked.insert(id, sent);
@@ -190,19 +219,30 @@ async fn inline(
             Ok(answer) => answer,
             Err(error) => (error.id(), Err("it was interrupted".to_owned())),
         };
-        let Some(sent) = asked.remove(&id) else { continue };
+        let Some(sent) = asked.remove(&id) else {
+            continue;
+        };
         match answer {
             Ok(set) if bytes.saturating_add(set.len()) <= SENT_BYTES_MAX => {
                 bytes += set.len();
                 here.push(sent.resolved(set));
             }
-            Ok(_) => failed(sent, "the server's schemas are too long together".to_owned()),
+            Ok(_) => failed(
+                sent,
+                "the server's schemas are too long together".to_owned(),
+            ),
             Err(why) => failed(sent, why),
         }
     }
     // The time is over.
     for sent in asked.into_values().chain(far) {
-        failed(sent, format!("its registry did not answer within {} s", RESOLVING.as_secs()));
+        failed(
+            sent,
+            format!(
+                "its registry did not answer within {} s",
+                RESOLVING.as_secs()
+            ),
+        );
     }
     here
 }
@@ -224,17 +264,25 @@ mod tests {
             ..Tool::default()
         };
         let tools = (0..count).map(tool).collect();
-        tools::page(ListToolsResponse { tools, next_cursor: String::new() }).schemas
+        tools::page(ListToolsResponse {
+            tools,
+            next_cursor: String::new(),
+        })
+        .schemas
     }
 
-    /// A registry that answers with this many bytes, or never; and how many questions it had at once.
+    /// A registry that answers with this many bytes, or never; and how many questions it had at
+    /// once.
     struct Registry(Option<usize>, AtomicUsize, AtomicUsize);
 
     impl Resolve for Registry {
         fn resolve(self: Arc<Self>, _: String) -> Resolving {
             Box::pin(async move {
-                self.2.fetch_max(self.1.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                let Some(bytes) = self.0 else { return std::future::pending().await };
+                self.2
+                    .fetch_max(self.1.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                let Some(bytes) = self.0 else {
+                    return std::future::pending().await;
+                };
                 tokio::task::yield_now().await;
                 self.1.fetch_sub(1, Ordering::SeqCst);
                 Ok(vec![0; bytes].into())
@@ -251,14 +299,24 @@ mod tests {
         let (mut retry, first) = (Retry::default(), RETRY_MAX / 5);
         let mut pause = |is_unresolved| retry.pause(is_unresolved, first);
         let pauses = [true; 5].map(&mut pause);
-        assert_eq!(pauses, [first, first * 2, first * 4, RETRY_MAX, RETRY_MAX].map(Some));
+        assert_eq!(
+            pauses,
+            [first, first * 2, first * 4, RETRY_MAX, RETRY_MAX].map(Some)
+        );
         assert_eq!((pause(false), pause(true)), (None, Some(first)));
-        assert_eq!(Retry::default().pause(true, RETRY_MAX * 2), Some(RETRY_MAX * 2));
+        assert_eq!(
+            Retry::default().pause(true, RETRY_MAX * 2),
+            Some(RETRY_MAX * 2)
+        );
     }
 
     /// How many schemas are there, why others are not, and how many were asked for at once.
     async fn resolved(answers: Option<usize>, count: usize) -> (usize, Vec<String>, usize) {
-        let registry = Arc::new(Registry(answers, AtomicUsize::default(), AtomicUsize::default()));
+        let registry = Arc::new(Registry(
+            answers,
+            AtomicUsize::default(),
+            AtomicUsize::default(),
+        ));
         let resolve: Arc<dyn Resolve> = Arc::<Registry>::clone(&registry);
         let mut unusable = Vec::new();
         let here = inline(Some(&resolve), far(count), &mut unusable).await;
@@ -269,15 +327,32 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn references_are_resolved_some_at_a_time_and_within_a_time() {
         let many = 3 * RESOLVED_AT_ONCE_MAX;
-        assert_eq!(resolved(Some(1), many).await, (many, Vec::new(), RESOLVED_AT_ONCE_MAX));
+        assert_eq!(
+            resolved(Some(1), many).await,
+            (many, Vec::new(), RESOLVED_AT_ONCE_MAX)
+        );
         let began = Instant::now();
         let (here, reasons, at_once) = resolved(None, many).await;
-        assert_eq!((here, reasons.len(), at_once), (0, many, RESOLVED_AT_ONCE_MAX));
-        assert!(reasons.iter().all(|why| why == "its registry did not answer within 10 s"), "{reasons:?}");
+        assert_eq!(
+            (here, reasons.len(), at_once),
+            (0, many, RESOLVED_AT_ONCE_MAX)
+        );
+        assert!(
+            reasons
+                .iter()
+                .all(|why| why == "its registry did not answer within 10 s"),
+            "{reasons:?}"
+        );
         assert!((RESOLVING..2 * RESOLVING).contains(&began.elapsed()));
         let large = SENT_BYTES_MAX / 4;
         let (here, reasons, _) = resolved(Some(large), 5).await;
-        assert_eq!((here, reasons), (4, vec!["the server's schemas are too long together".to_owned()]));
+        assert_eq!(
+            (here, reasons),
+            (
+                4,
+                vec!["the server's schemas are too long together".to_owned()]
+            )
+        );
     }
 
     #[test]
@@ -289,7 +364,11 @@ mod tests {
         };
         let page = |bytes| {
             let tools = vec![tool("a", bytes), tool("b", 1)];
-            tools::page(ListToolsResponse { tools, next_cursor: String::new() }).schemas
+            tools::page(ListToolsResponse {
+                tools,
+                next_cursor: String::new(),
+            })
+            .schemas
         };
         let schemas = SentSchemas::default();
         for (bytes, kept) in [(SENT_BYTES_MAX - 1, 2), (SENT_BYTES_MAX, 1)] {

@@ -1,6 +1,7 @@
 //! Session with a server: identity, handshake result, open and closed state.
 //!
-//! The files below `session/` add calls, incoming messages, questions, subscriptions, tasks and health.
+//! The files below `session/` add calls, incoming messages, questions, subscriptions, tasks and
+//! health.
 
 mod calls;
 mod client_tasks;
@@ -23,7 +24,9 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use client::{Accounts, Authorize, Guard, HttpSpec, Link, LinkError, SendMeta, StderrLog, processes::Root};
+use client::{
+    Accounts, Authorize, Guard, HttpSpec, Link, LinkError, SendMeta, StderrLog, processes::Root,
+};
 use model::{Coding, LinkId, LogLevel, Notice, Refusal};
 use platform::{Mutex, Shares};
 use tokio::sync::{Notify, watch};
@@ -66,13 +69,15 @@ const SEARCHED_WORDS_MAX: usize = 200;
 /// An event of a session that concerns no single call.
 #[derive(Debug)]
 pub enum SessionEvent<'a> {
-    /// The server sent a notification: to the session's owner, or on a shared session to all interested callers.
+    /// The server sent a notification: to the session's owner, or on a shared session to all
+    /// interested callers.
     Notice(Notice),
     /// The server asks the session's owner.
     Question(Question),
     /// The server withdrew the question with its id, of a call or of the owner.
     Withdrawn(Id),
-    /// The session's manifest was fetched and differs from the previous one, or the server announced changes of these lists.
+    /// The session's manifest was fetched and differs from the previous one, or the server
+    /// announced changes of these lists.
     Changed(&'a [ListKind]),
     /// The session ended, on request or unexpectedly; its open calls have ended before.
     Ended,
@@ -88,10 +93,12 @@ pub trait SessionEvents: Send + Sync {
     /// Takes that the server of this name runs now, or does not; in the order of the changes.
     fn available(&self, server: &str, runs: bool);
 
-    /// Takes that what the server of this name listed last was judged again, while none of its sessions is open.
+    /// Takes that what the server of this name listed last was judged again, while none of its
+    /// sessions is open.
     fn judged_again(&self, server: &str);
 
-    /// Whether the client with this link is connected. A link may also leave before the session that it waited for is open.
+    /// Whether the client with this link is connected. A link may also leave before the session
+    /// that it waited for is open.
     fn is_here(&self, link: LinkId) -> bool;
 }
 
@@ -234,13 +241,19 @@ pub struct Session {
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (server, key) = (self.upstream(), &self.setup.key);
-        f.debug_struct("Session").field("server", &server).field("key", key).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("server", &server)
+            .field("key", key)
+            .finish_non_exhaustive()
     }
 }
 
 impl Session {
     pub(crate) fn new(setup: SessionSetup) -> Arc<Self> {
-        let owner = setup.owner.as_ref().map(|owner| &*owner.client.capabilities);
+        let owner = setup
+            .owner
+            .as_ref()
+            .map(|owner| &*owner.client.capabilities);
         let extensions = Bytes::from(extensions::of_session(owner));
         let session = Arc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -295,22 +308,32 @@ impl Session {
     /// Settings of an HTTP link of this session, with the account of its owner.
     pub(crate) fn http(&self, config: &HttpConfig) -> Result<HttpSpec, Fault> {
         let key = self.callers_key()?;
-        let mut spec = self.setup.spec.http(config, key.as_ref().map(|key| key.as_str()))?;
+        let mut spec = self
+            .setup
+            .spec
+            .http(config, key.as_ref().map(|key| key.as_str()))?;
         spec.authorize = self.keyed.get().cloned().or_else(|| self.account());
         Ok(spec)
     }
 
     fn account(&self) -> Option<Arc<dyn Authorize>> {
         let owner = self.setup.owner.as_ref().map(SessionOwner::holder);
-        self.setup.environment.accounts.as_ref().map(|accounts| accounts.account(owner))
+        self.setup
+            .environment
+            .accounts
+            .as_ref()
+            .map(|accounts| accounts.account(owner))
     }
 
-    /// The key of its owner, where the configuration has a place for one. From then on the session ends with that key.
+    /// The key of its owner, where the configuration has a place for one. From then on the session
+    /// ends with that key.
     pub(crate) fn callers_key(&self) -> Result<Option<Zeroizing<String>>, Fault> {
         if !self.setup.spec.config.transport.has_callers_key() {
             return Ok(None);
         }
-        let Some(account) = self.account() else { return Ok(None) };
+        let Some(account) = self.account() else {
+            return Ok(None);
+        };
         let key = account.key().map_err(LinkError::Account)?;
         let _ = self.keyed.set(account);
         Ok(key)
@@ -322,8 +345,8 @@ impl Session {
         &self.setup.key
     }
 
-    /// Random number of this session, different from that of every other session, also in earlier runs. Clients cannot guess
-    /// it.
+    /// Random number of this session, different from that of every other session, also in earlier
+    /// runs. Clients cannot guess it.
     #[must_use]
     pub fn instance(&self) -> u64 {
         self.instance
@@ -335,10 +358,14 @@ impl Session {
         self.version().era()
     }
 
-    /// The negotiated protocol revision. A session that was opened again may have another one of the same era.
+    /// The negotiated protocol revision. A session that was opened again may have another one of
+    /// the same era.
     #[must_use]
     pub fn version(&self) -> Version {
-        Version::ALL.get(self.version.load(Ordering::Relaxed)).copied().unwrap_or(Version::NEWEST_LEGACY)
+        Version::ALL
+            .get(self.version.load(Ordering::Relaxed))
+            .copied()
+            .unwrap_or(Version::NEWEST_LEGACY)
     }
 
     /// Coding of the server's payloads.
@@ -350,14 +377,15 @@ impl Session {
         }
     }
 
-    /// Selection and changes of its server's tools by the configuration; `None` if callers see them as they
-    /// are.
+    /// Selection and changes of its server's tools by the configuration; `None` if callers see them
+    /// as they are.
     #[must_use]
     pub fn curation(&self) -> Option<&Curation> {
         self.setup.spec.config.curation.as_deref()
     }
 
-    /// Whether the arguments of its calls are checked by its tools' schemas: always, if these are messages of proto-mcp.
+    /// Whether the arguments of its calls are checked by its tools' schemas: always, if these are
+    /// messages of proto-mcp.
     #[must_use]
     pub fn validates(&self) -> bool {
         self.setup.spec.config.validate || self.coding() == Coding::Proto
@@ -384,7 +412,11 @@ impl Session {
     /// The raw result of `initialize` (legacy) or `server/discover` (modern).
     #[must_use]
     pub fn handshake_result(&self) -> Bytes {
-        self.handshake.lock().as_ref().map(|handshake| handshake.result.clone()).unwrap_or_default()
+        self.handshake
+            .lock()
+            .as_ref()
+            .map(|handshake| handshake.result.clone())
+            .unwrap_or_default()
     }
 
     /// The links that use the session, or used it last, if it is a caller's own.
@@ -423,7 +455,9 @@ impl Session {
 
     /// The time since its last call.
     pub(crate) fn since_last_call(&self) -> Duration {
-        self.age().saturating_sub(Duration::from_millis(self.last_call_ms.load(Ordering::Relaxed)))
+        self.age().saturating_sub(Duration::from_millis(
+            self.last_call_ms.load(Ordering::Relaxed),
+        ))
     }
 
     pub(crate) fn handshake(&self) -> Option<Handshake> {
@@ -435,7 +469,8 @@ impl Session {
         self.pending.lock().ended.clone()
     }
 
-    /// Ends the session of a server that leads back to this gateway: what it listed is the gateway's own, and is listed no more.
+    /// Ends the session of a server that leads back to this gateway: what it listed is the
+    /// gateway's own, and is listed no more.
     pub(crate) async fn end_as_itself(&self, fault: Fault) {
         *self.manifest.lock() = Arc::default();
         *self.written.lock() = Written::default();
@@ -469,19 +504,27 @@ impl Session {
     }
 
     fn all_words(&self) -> Vec<Arc<str>> {
-        let last_of = |root: Root| self.setup.environment.stderr.last_of(root.started, SEARCHED_WORDS_MAX);
+        let last_of = |root: Root| {
+            self.setup
+                .environment
+                .stderr
+                .last_of(root.started, SEARCHED_WORDS_MAX)
+        };
         self.process().map(last_of).unwrap_or_default()
     }
 
     /// First text of its process on stdout that is no message, for operators.
     pub(crate) fn noise(&self) -> Option<String> {
         let noise = self.noise.lock().clone()?;
-        Some(format!("its stdout has what is no message, which belongs on stderr: {noise}"))
+        Some(format!(
+            "its stdout has what is no message, which belongs on stderr: {noise}"
+        ))
     }
 
     pub(crate) fn set_handshake(&self, handshake: Handshake) {
         let mut current = self.handshake.lock();
-        self.version.store(handshake.version as usize, Ordering::Relaxed);
+        self.version
+            .store(handshake.version as usize, Ordering::Relaxed);
         *current = Some(handshake);
     }
 
@@ -491,11 +534,16 @@ impl Session {
 
     /// True over Streamable HTTP, where each request has a response stream of its own.
     pub(crate) fn over_http(&self) -> bool {
-        self.link.get().is_some_and(|link| link.has_request_streams())
+        self.link
+            .get()
+            .is_some_and(|link| link.has_request_streams())
     }
 
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), client::SendError> {
-        self.link.get().ok_or(client::SendError::Closed)?.send(frame, meta)
+        self.link
+            .get()
+            .ok_or(client::SendError::Closed)?
+            .send(frame, meta)
     }
 
     /// Ends the session once: every open call gets the fault, and the gateway learns the end.
@@ -512,7 +560,11 @@ impl Session {
         self.wake_tasks();
         // Not under the lock: the receiver of an end may send its next request at once.
         for (request, unsent) in open {
-            let fault = if unsent { Fault::Unsent(client::SendError::Closed) } else { fault.clone() };
+            let fault = if unsent {
+                Fault::Unsent(client::SendError::Closed)
+            } else {
+                fault.clone()
+            };
             self.deliver(request, Err(fault));
         }
         self.emit(SessionEvent::Ended);

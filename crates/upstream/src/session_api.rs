@@ -81,9 +81,13 @@ impl SessionKey {
     }
 }
 
-/// Questions that a server may ask clients: the capability that a client declares for each, and the method.
-pub(crate) const QUESTIONS: [(&str, &str); 3] =
-    [("sampling", "sampling/createMessage"), ("elicitation", "elicitation/create"), ("roots", "roots/list")];
+/// Questions that a server may ask clients: the capability that a client declares for each, and the
+/// method.
+pub(crate) const QUESTIONS: [(&str, &str); 3] = [
+    ("sampling", "sampling/createMessage"),
+    ("elicitation", "elicitation/create"),
+    ("roots", "roots/list"),
+];
 
 /// The declarations of a client, as raw JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +108,8 @@ impl ClientProfile {
         Some(json::at(info, &["name"]).and_then(json::text)?.into_owned())
     }
 
-    /// Whether the client shows apps, which call tools by the names that their servers have for them (MCP Apps).
+    /// Whether the client shows apps, which call tools by the names that their servers have for
+    /// them (MCP Apps).
     #[must_use]
     pub fn shows_apps(&self) -> bool {
         extensions::shows_apps(&self.capabilities)
@@ -117,7 +122,9 @@ impl ClientProfile {
         if *self.capabilities == *b"{}" {
             return false;
         }
-        QUESTIONS.iter().any(|(name, _)| json::at(&self.capabilities, &[name]).is_some())
+        QUESTIONS
+            .iter()
+            .any(|(name, _)| json::at(&self.capabilities, &[name]).is_some())
     }
 }
 
@@ -134,7 +141,8 @@ pub struct Caller<'a> {
     pub form: Form,
     /// The declarations of its client: on its link, or in this request.
     pub client: &'a ClientProfile,
-    /// The SHA-256 of the access token of an issuer with which it came. Where tokens are exchanged, a session is of one alone.
+    /// The SHA-256 of the access token of an issuer with which it came. Where tokens are exchanged,
+    /// a session is of one alone.
     pub token: Option<Digest>,
 }
 
@@ -159,29 +167,64 @@ impl SessionOwner {
     }
 
     pub(crate) fn caller(&self) -> Caller<'_> {
-        let Self { link, participant, account, form, client, token } = self;
-        Caller { link: *link, participant, account, form: *form, client, token: *token }
+        let Self {
+            link,
+            participant,
+            account,
+            form,
+            client,
+            token,
+        } = self;
+        Caller {
+            link: *link,
+            participant,
+            account,
+            form: *form,
+            client,
+            token: *token,
+        }
     }
 }
 
 impl From<&Caller<'_>> for SessionOwner {
     fn from(caller: &Caller<'_>) -> Self {
-        let Caller { link, participant, account, form, client, token } = *caller;
+        let Caller {
+            link,
+            participant,
+            account,
+            form,
+            client,
+            token,
+        } = *caller;
         let (participant, client) = (participant.clone(), client.clone());
-        Self { link, participant, account: account.into(), form, client, token }
+        Self {
+            link,
+            participant,
+            account: account.into(),
+            form,
+            client,
+            token,
+        }
     }
 }
 
 impl<'a> Caller<'a> {
     /// The holder of the account that its sessions use.
     pub(crate) fn holder(&self) -> AccountHolder<'a> {
-        AccountHolder { participant: self.participant, token: self.token }
+        AccountHolder {
+            participant: self.participant,
+            token: self.token,
+        }
     }
 
-    /// The key of the sessions that this caller alone uses. A modern client has no session of its own that could own one.
+    /// The key of the sessions that this caller alone uses. A modern client has no session of its
+    /// own that could own one.
     pub(crate) fn key(&self) -> SessionKey {
         match self.form {
-            Form::Legacy => SessionKey::Legacy { link: self.link, token: self.token },
+            Form::Legacy => SessionKey::Legacy {
+                link: self.link,
+                token: self.token,
+            },
             Form::Modern => SessionKey::Principal {
                 participant: self.participant.clone(),
                 capabilities: hash(&self.client.capabilities),
@@ -191,7 +234,8 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// The hash of a client's own words. Keyed, so that no stranger can choose words that share another caller's session.
+/// The hash of a client's own words. Keyed, so that no stranger can choose words that share another
+/// caller's session.
 fn hash(bytes: &[u8]) -> u64 {
     static KEYED: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     KEYED.hash_one(bytes)
@@ -200,11 +244,13 @@ fn hash(bytes: &[u8]) -> u64 {
 /// A request to a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
-    /// The request as the caller wrote it. The session converts its payload where the server speaks another era.
+    /// The request as the caller wrote it. The session converts its payload where the server speaks
+    /// another era.
     pub request: &'a Request,
     /// The request's number: JSON-RPC id and progress token at the server.
     pub number: CallNumber,
-    /// The server's own name of the tool or prompt, the URI or the task id, if the caller wrote another.
+    /// The server's own name of the tool or prompt, the URI or the task id, if the caller wrote
+    /// another.
     pub own: Option<&'a str>,
     /// The server's id of the task that the request belongs to, if the caller wrote another.
     pub related_task: Option<&'a str>,
@@ -212,9 +258,11 @@ pub struct Outgoing<'a> {
     pub tasks: bool,
     /// The client's `Implementation` object, raw JSON. Modern servers get it with each request.
     pub client_info: Option<&'a [u8]>,
-    /// The client's `ClientCapabilities` object, raw JSON. Modern servers get of it what they may ask.
+    /// The client's `ClientCapabilities` object, raw JSON. Modern servers get of it what they may
+    /// ask.
     pub capabilities: &'a [u8],
-    /// The level from which on the caller wants log messages. Modern servers get it with each request of a legacy caller.
+    /// The level from which on the caller wants log messages. Modern servers get it with each
+    /// request of a legacy caller.
     pub log_level: Option<LogLevel>,
     /// The participant that sends the request. Only servers that dial in learn it.
     pub from: &'a str,
@@ -234,7 +282,8 @@ impl CallNumber {
     }
 }
 
-/// Receives everything about one call. The session's tasks call it; an implementation must not block.
+/// Receives everything about one call. The session's tasks call it; an implementation must not
+/// block.
 pub trait CallEvents: Send + Sync {
     /// The server sent a notification about this call; it carries the caller's progress token.
     fn notice(&self, notice: Notice);

@@ -36,16 +36,21 @@ impl UpstreamSpec {
     #[must_use]
     pub fn timeout(&self, tool: Option<&str>) -> Duration {
         let times = &self.config.timeouts;
-        tool.and_then(|tool| times.tools.get(tool)).copied().unwrap_or(times.request).min(times.max)
+        tool.and_then(|tool| times.tools.get(tool))
+            .copied()
+            .unwrap_or(times.request)
+            .min(times.max)
     }
 
-    /// The cause of a fault for operators, with the place of a server that could not be reached: host and port of its URL, unless
-    /// they come from variables, which may be secrets.
+    /// The cause of a fault for operators, with the place of a server that could not be reached:
+    /// host and port of its URL, unless they come from variables, which may be secrets.
     pub(crate) fn placed(&self, fault: &Fault) -> String {
         let cause = fault.cause();
         let is_of_place = matches!(
             fault,
-            Fault::Link(LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::Http { .. })
+            Fault::Link(
+                LinkError::Unreachable(_) | LinkError::Untrusted(_) | LinkError::Http { .. }
+            )
         );
         match self.config.transport.authority().filter(|_| is_of_place) {
             Some(place) if !cause.contains(&place) => format!("{place}: {cause}"),
@@ -69,13 +74,23 @@ impl UpstreamSpec {
         framing: Framing,
         key: Option<&str>,
     ) -> Result<StdioSpec, Fault> {
-        let variable =
-            |(name, value): &(String, Secret)| Some((name.clone(), value.with_key(key)?.into_owned()));
-        let env = config.env.iter().map(variable).collect::<Option<_>>().ok_or_else(no_key)?;
+        let variable = |(name, value): &(String, Secret)| {
+            Some((name.clone(), value.with_key(key)?.into_owned()))
+        };
+        let env = config
+            .env
+            .iter()
+            .map(variable)
+            .collect::<Option<_>>()
+            .ok_or_else(no_key)?;
         Ok(StdioSpec {
             name: Arc::from(self.name()),
             command: config.command.clone(),
-            args: config.args.iter().map(|arg| arg.expose().to_owned()).collect(),
+            args: config
+                .args
+                .iter()
+                .map(|arg| arg.expose().to_owned())
+                .collect(),
             env,
             cwd: config.cwd.clone(),
             confinement: config.confinement.clone(),
@@ -105,10 +120,18 @@ impl UpstreamSpec {
         let mut headers = HeaderMap::new();
         for (name, value) in &config.headers {
             let value = value.with_key(key).ok_or_else(no_key)?;
-            let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_str(&value).ok());
+            let header = HeaderName::try_from(name.as_str())
+                .ok()
+                .zip(HeaderValue::from_str(&value).ok());
             let Some((name, mut value)) = header else {
-                tracing::error!(server = self.name(), header = name, "a configured header is invalid");
-                return Err(Fault::Answer("its configuration has an invalid header".to_owned()));
+                tracing::error!(
+                    server = self.name(),
+                    header = name,
+                    "a configured header is invalid"
+                );
+                return Err(Fault::Answer(
+                    "its configuration has an invalid header".to_owned(),
+                ));
             };
             value.set_sensitive(true);
             headers.append(name, value);

@@ -1,4 +1,5 @@
-//! Gate of starts: how many processes of servers start up, and how many kept manifests are probed, at a time.
+//! Gate of starts: how many processes of servers start up, and how many kept manifests are probed,
+//! at a time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -56,10 +57,12 @@ impl Default for Starts {
 }
 
 impl Starts {
-    /// A gate for so many starts, and so many probes among them. Without probes kept manifests hold until their servers are used.
+    /// A gate for so many starts, and so many probes among them. Without probes kept manifests hold
+    /// until their servers are used.
     #[must_use]
     pub fn new(starts_at_once: usize, probes_at_once: usize) -> Self {
-        let gate = |places: usize| Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
+        let gate =
+            |places: usize| Arc::new(Semaphore::new(places.clamp(1, Semaphore::MAX_PERMITS)));
         Self {
             all: gate(starts_at_once),
             background: gate(starts_at_once.saturating_sub(1)),
@@ -75,7 +78,8 @@ impl Starts {
         self.probes_at_once > 0
     }
 
-    /// Waits for a place. The narrower gates come first, so that a start that waits at one of them takes no place of the others.
+    /// Waits for a place. The narrower gates come first, so that a start that waits at one of them
+    /// takes no place of the others.
     pub(crate) async fn enter(&self, entry: Entry<'_>) -> Place {
         let account = entry.account.map(|account| self.of_account(account));
         let (background, probes) = match entry.urgency {
@@ -84,7 +88,13 @@ impl Starts {
             Urgency::Probe => (Some(&self.background), Some(&self.probes)),
         };
         let mut permits = Vec::new();
-        for gate in account.as_ref().into_iter().chain(probes).chain(background).chain([&self.all]) {
+        for gate in account
+            .as_ref()
+            .into_iter()
+            .chain(probes)
+            .chain(background)
+            .chain([&self.all])
+        {
             // The gates are never closed.
             permits.extend(Arc::clone(gate).acquire_owned().await);
         }
@@ -114,7 +124,13 @@ mod tests {
 
     /// A place if there is one now.
     fn now(starts: &Starts, urgency: Urgency) -> Option<Place> {
-        of(starts, Entry { urgency, account: None })
+        of(
+            starts,
+            Entry {
+                urgency,
+                account: None,
+            },
+        )
     }
 
     fn of(starts: &Starts, entry: Entry<'_>) -> Option<Place> {
@@ -127,8 +143,13 @@ mod tests {
     #[test]
     fn an_account_has_half_of_the_places_and_none_is_remembered() {
         let starts = Starts::new(4, 2);
-        let entry = |account| Entry { urgency: Urgency::Caller, account: Some(account) };
-        let greedy: Vec<_> = (0..2).map(|_| of(&starts, entry("greedy")).unwrap()).collect();
+        let entry = |account| Entry {
+            urgency: Urgency::Caller,
+            account: Some(account),
+        };
+        let greedy: Vec<_> = (0..2)
+            .map(|_| of(&starts, entry("greedy")).unwrap())
+            .collect();
         assert!(of(&starts, entry("greedy")).is_none());
         let other = of(&starts, entry("other")).unwrap();
         assert_eq!(starts.accounts.lock().len(), 2);
@@ -140,12 +161,16 @@ mod tests {
     #[test]
     fn starts_are_limited_and_callers_have_a_place_of_their_own() {
         let starts = Starts::new(4, 2);
-        let background: Vec<_> = (0..3).map(|_| now(&starts, Urgency::Background).unwrap()).collect();
+        let background: Vec<_> = (0..3)
+            .map(|_| now(&starts, Urgency::Background).unwrap())
+            .collect();
         assert!(now(&starts, Urgency::Background).is_none());
         let caller = now(&starts, Urgency::Caller).unwrap();
         assert!(now(&starts, Urgency::Caller).is_none());
         drop((background, caller));
-        let probes: Vec<_> = (0..2).map(|_| now(&starts, Urgency::Probe).unwrap()).collect();
+        let probes: Vec<_> = (0..2)
+            .map(|_| now(&starts, Urgency::Probe).unwrap())
+            .collect();
         assert!(now(&starts, Urgency::Probe).is_none());
         assert!(now(&starts, Urgency::Background).is_some());
         drop(probes);

@@ -1,4 +1,5 @@
-//! Start-up of a session: how long its handshake may take, and whether a process that has not answered yet still works.
+//! Start-up of a session: how long its handshake may take, and whether a process that has not
+//! answered yet still works.
 
 use std::path::Path;
 use std::pin::{Pin, pin};
@@ -13,10 +14,11 @@ use crate::session::Session;
 
 /// The longest start-up of a process that still works.
 pub(crate) const START_MAX: Duration = Duration::from_secs(600);
-/// How long a process is looked at whose patience is over: at most this, and a quarter of the patience.
-const LOOK: Duration = Duration::from_secs(2);
-/// When a process is looked at that has not answered, long before its patience is over: after this, and at most a quarter of the
+/// How long a process is looked at whose patience is over: at most this, and a quarter of the
 /// patience.
+const LOOK: Duration = Duration::from_secs(2);
+/// When a process is looked at that has not answered, long before its patience is over: after this,
+/// and at most a quarter of the patience.
 const FIRST_LOOK: Duration = Duration::from_secs(4);
 /// A process that uses less than this part of the time meanwhile does not work.
 const BUSY_PART: u32 = 20;
@@ -63,8 +65,9 @@ impl Work {
     }
 }
 
-/// Waits for the end of a handshake: for as long as `patience`, and while the session's process still works for longer, at most
-/// [`START_MAX`]. `watch` is called with what is seen of the process, and for how long it has been starting.
+/// Waits for the end of a handshake: for as long as `patience`, and while the session's process
+/// still works for longer, at most [`START_MAX`]. `watch` is called with what is seen of the
+/// process, and for how long it has been starting.
 pub(crate) async fn bounded(
     session: &Session,
     patience: Duration,
@@ -88,11 +91,20 @@ pub(crate) async fn bounded(
             return done;
         }
         rest = patience;
-        let seen = look(session, handshake.as_mut(), LOOK.min(patience / 4), patience / 2).await;
+        let seen = look(
+            session,
+            handshake.as_mut(),
+            LOOK.min(patience / 4),
+            patience / 2,
+        )
+        .await;
         let waited = began.elapsed();
         match seen {
             Look::Ended(done) => return done,
-            Look::Waits { work: Some(work), runs: true } if waited < START_MAX => {
+            Look::Waits {
+                work: Some(work),
+                runs: true,
+            } if waited < START_MAX => {
                 watch(Sight::Works(work), waited);
             }
             Look::Waits { .. } => return Err(Fault::Timeout),
@@ -100,7 +112,8 @@ pub(crate) async fn bounded(
     }
 }
 
-/// Looks at the process of a session for this long. It writes if it has written to stderr within `lately`.
+/// Looks at the process of a session for this long. It writes if it has written to stderr within
+/// `lately`.
 async fn look(
     session: &Session,
     handshake: Pin<&mut impl Future<Output = Result<(), Fault>>>,
@@ -120,26 +133,42 @@ async fn look(
     } else {
         (worked >= length / BUSY_PART).then_some(Work::Computes)
     };
-    Look::Waits { work, runs: now.processes > 0 }
+    Look::Waits {
+        work,
+        runs: now.processes > 0,
+    }
 }
 
 /// What the processes of a session take now.
 async fn usage(session: &Session) -> Usage {
-    let Some(root) = session.process() else { return Usage::default() };
+    let Some(root) = session.process() else {
+        return Usage::default();
+    };
     // It reads the table of all processes.
     let usages = tokio::task::spawn_blocking(move || processes::usage(&[root])).await;
-    usages.ok().and_then(|mut usages| usages.pop()).unwrap_or_default()
+    usages
+        .ok()
+        .and_then(|mut usages| usages.pop())
+        .unwrap_or_default()
 }
 
 /// Whether the process of a session has written to stderr in the last time.
 fn writes(session: &Session, within: Duration) -> bool {
-    let newest = session.process().and_then(|root| session.setup.environment.stderr.newest_ms(root.started));
+    let newest = session
+        .process()
+        .and_then(|root| session.setup.environment.stderr.newest_ms(root.started));
     newest.is_some_and(|at_ms| unix_ms().saturating_sub(at_ms) < millis(within))
 }
 
 /// Whether the command is a package manager that has started no server yet.
 fn is_installing(session: &Session, usage: &Usage) -> bool {
-    let command = session.setup.spec.config.transport.child().map(|child| Path::new(&child.command));
+    let command = session
+        .setup
+        .spec
+        .config
+        .transport
+        .child()
+        .map(|child| Path::new(&child.command));
     let name = command.and_then(|command| command.file_stem()?.to_str());
     usage.processes == 1 && name.is_some_and(|name| INSTALLERS.contains(&name))
 }

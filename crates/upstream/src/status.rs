@@ -1,4 +1,5 @@
-//! Status of a server: state, reason, counts. Contains no arguments, path or secret; the server's own words are marked.
+//! Status of a server: state, reason, counts. Contains no arguments, path or secret; the server's
+//! own words are marked.
 
 use std::sync::Arc;
 
@@ -14,13 +15,15 @@ pub enum State {
     Starting,
     /// It answers.
     Ready,
-    /// It does not run, because no client uses it: it is listed as it was, and starts at its first use.
+    /// It does not run, because no client uses it: it is listed as it was, and starts at its first
+    /// use.
     Idle,
     /// It answers, but requests or lists fail: see the reason.
     Degraded,
     /// It does not run; the next attempt waits for its back-off.
     Down,
-    /// Its account needs the operator: a sign-in, a client, or another configuration (see the reason).
+    /// Its account needs the operator: a sign-in, a client, or another configuration (see the
+    /// reason).
     NeedsLogin,
 }
 
@@ -56,7 +59,8 @@ pub struct Status {
     pub hint: Option<&'static str>,
     /// The last lines of the process that failed; for operators only, and untrusted.
     pub last_words: Vec<Arc<str>>,
-    /// Whether its shared session reached it with the last request. Only a degraded server may be out of reach.
+    /// Whether its shared session reached it with the last request. Only a degraded server may be
+    /// out of reach.
     pub reachable: bool,
     /// The eras that it is known to speak.
     pub eras: Vec<Era>,
@@ -72,7 +76,8 @@ pub struct Status {
     pub processes: Vec<Root>,
     /// The participants whose clients use it, sorted; for operators only.
     pub users: Vec<ParticipantId>,
-    /// Why all callers share one session although some could have their own: a second process did not start. For operators only.
+    /// Why all callers share one session although some could have their own: a second process did
+    /// not start. For operators only.
     pub single: Option<String>,
     /// Why a caller's own session did not open last; for operators only.
     pub own_cause: Option<String>,
@@ -82,7 +87,8 @@ pub struct Status {
     pub listed: [usize; 4],
     /// Quarantined tools.
     pub quarantined: Vec<Quarantined>,
-    /// Tools of which the server sent a schema in protobuf that cannot be used: their arguments are any object.
+    /// Tools of which the server sent a schema in protobuf that cannot be used: their arguments are
+    /// any object.
     pub untyped: Vec<Quarantined>,
     /// Tools that the configuration hides.
     pub hidden: Vec<String>,

@@ -1,4 +1,5 @@
-//! Supervisor of one server: starts it, restarts it after failures, owns its sessions and its status.
+//! Supervisor of one server: starts it, restarts it after failures, owns its sessions and its
+//! status.
 
 mod book;
 mod demand;
@@ -38,7 +39,8 @@ pub struct Upstream {
     spec: Arc<UpstreamSpec>,
     environment: Environment,
     book: Mutex<Book>,
-    /// Calls at the server, in all sessions and topics, and sessions of callers' own: each with a share for every participant.
+    /// Calls at the server, in all sessions and topics, and sessions of callers' own: each with a
+    /// share for every participant.
     calls: Arc<Shares>,
     own_sessions: Arc<Shares>,
     /// Whether the first start has ended, in success or failure.
@@ -56,7 +58,9 @@ pub struct Upstream {
 
 impl std::fmt::Debug for Upstream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Upstream").field("name", &self.spec.name()).finish_non_exhaustive()
+        f.debug_struct("Upstream")
+            .field("name", &self.spec.name())
+            .finish_non_exhaustive()
     }
 }
 
@@ -69,10 +73,15 @@ impl Upstream {
             EraChoice::Legacy => vec![Era::Legacy],
             EraChoice::Modern => vec![Era::Modern],
         };
-        // A server is asked for an era only if both its configuration and its transport leave a choice.
+        // A server is asked for an era only if both its configuration and its transport leave a
+        // choice.
         let has_choice = eras.is_empty() && environment.dial_in.is_none();
         let legacy = if has_choice { None } else { Some(false) };
-        let mut book = Book { eras, legacy, ..Book::default() };
+        let mut book = Book {
+            eras,
+            legacy,
+            ..Book::default()
+        };
         book.remember(&spec, &environment);
         // A server that dials in may never connect: no list waits for it.
         let settled = environment.dial_in.is_some() || book.is_remembered;
@@ -85,7 +94,10 @@ impl Upstream {
             calls,
             own_sessions,
             environment: Environment {
-                events: Arc::new(SupervisedEvents { upstream: me.clone(), gateway: environment.events }),
+                events: Arc::new(SupervisedEvents {
+                    upstream: me.clone(),
+                    gateway: environment.events,
+                }),
                 ..environment
             },
             book: Mutex::new(book),
@@ -113,7 +125,8 @@ impl Upstream {
         self.book.lock().manifest()
     }
 
-    /// The last manifest in this form; the one in the other form if the server was not listed in this one.
+    /// The last manifest in this form; the one in the other form if the server was not listed in
+    /// this one.
     #[must_use]
     pub fn manifest_in(&self, form: Form) -> Arc<Manifest> {
         let book = self.book.lock();
@@ -124,7 +137,12 @@ impl Upstream {
     /// The last manifest in each era.
     #[must_use]
     pub fn manifests(&self) -> Vec<Arc<Manifest>> {
-        self.book.lock().listed.iter().map(|listed| Arc::clone(&listed.manifest)).collect()
+        self.book
+            .lock()
+            .listed
+            .iter()
+            .map(|listed| Arc::clone(&listed.manifest))
+            .collect()
     }
 
     /// Lines that its processes write to stderr.
@@ -139,11 +157,15 @@ impl Upstream {
         self.started_at.lock().elapsed()
     }
 
-    /// Has lists and calls wait as for a server that has just been started, if its shared session is not open: its account has tokens
-    /// now, so that it opens.
+    /// Has lists and calls wait as for a server that has just been started, if its shared session
+    /// is not open: its account has tokens now, so that it opens.
     pub fn unsettle(&self) {
         let book = self.book.lock();
-        if book.closed || book.sessions().any(|session| session.is_open() && !session.key().is_own()) {
+        if book.closed
+            || book
+                .sessions()
+                .any(|session| session.is_open() && !session.key().is_own())
+        {
             return;
         }
         *self.started_at.lock() = Instant::now();
@@ -161,7 +183,8 @@ impl Upstream {
         let _ = self.settled.subscribe().wait_for(|settled| *settled).await;
     }
 
-    /// Refuses every open call, because the server is about to be stopped. No session is opened any more.
+    /// Refuses every open call, because the server is about to be stopped. No session is opened any
+    /// more.
     pub fn refuse_calls(&self) {
         let sessions: Vec<Arc<Session>> = {
             let mut book = self.book.lock();
@@ -181,22 +204,28 @@ impl Upstream {
             book.slots.clear();
             all
         };
-        let closing: Vec<_> =
-            sessions.into_iter().map(|session| tokio::spawn(async move { session.close().await })).collect();
+        let closing: Vec<_> = sessions
+            .into_iter()
+            .map(|session| tokio::spawn(async move { session.close().await }))
+            .collect();
         for closing in closing {
             let _ = closing.await;
         }
     }
 
-    /// Clears every back-off: a server that dials in has connected, and earlier failures do not count.
+    /// Clears every back-off: a server that dials in has connected, and earlier failures do not
+    /// count.
     pub fn reset_backoff(&self) {
         let mut book = self.book.lock();
         book.backoff = Backoff::default();
-        book.slots.values_mut().for_each(|slot| slot.backoff = Backoff::default());
+        book.slots
+            .values_mut()
+            .for_each(|slot| slot.backoff = Backoff::default());
     }
 
-    /// Takes that the account of this participant has changed, or with `None` the one that all share: closes the sessions of sign-ins
-    /// that have ended or were replaced, and forgets the participant's own failures.
+    /// Takes that the account of this participant has changed, or with `None` the one that all
+    /// share: closes the sessions of sign-ins that have ended or were replaced, and forgets the
+    /// participant's own failures.
     pub fn account_changed(&self, participant: Option<&ParticipantId>) {
         let mut closing = Vec::new();
         let mut book = self.book.lock();
@@ -210,7 +239,9 @@ impl Upstream {
                 closing.push(session);
             }
         }
-        let of_calls = book.single_call.extract_if(.., |(session, _)| session.is_void());
+        let of_calls = book
+            .single_call
+            .extract_if(.., |(session, _)| session.is_void());
         closing.extend(of_calls.map(|(session, _)| session));
         drop(book);
         close_all(closing);
@@ -218,7 +249,10 @@ impl Upstream {
 
     /// Whether the server dials in and is not connected.
     fn is_away(&self) -> bool {
-        self.environment.dial_in.as_ref().is_some_and(|dial_in| dial_in.link().is_none())
+        self.environment
+            .dial_in
+            .as_ref()
+            .is_some_and(|dial_in| dial_in.link().is_none())
     }
 
     fn away_refusal(&self) -> Refusal {
@@ -229,9 +263,17 @@ impl Upstream {
     fn session_ended(&self, session: &Arc<Session>) {
         let mut guard = self.book.lock();
         let book = &mut *guard;
-        book.single_call.retain(|(other, _)| !Arc::ptr_eq(other, session));
-        let slot = book.slots.get_mut(&(session.era(), session.key().clone())).filter(|_| !book.closed);
-        let here = slot.filter(|slot| slot.session.as_ref().is_some_and(|other| Arc::ptr_eq(other, session)));
+        book.single_call
+            .retain(|(other, _)| !Arc::ptr_eq(other, session));
+        let slot = book
+            .slots
+            .get_mut(&(session.era(), session.key().clone()))
+            .filter(|_| !book.closed);
+        let here = slot.filter(|slot| {
+            slot.session
+                .as_ref()
+                .is_some_and(|other| Arc::ptr_eq(other, session))
+        });
         let Some(slot) = here else { return };
         (slot.session, slot.taken) = (None, None);
         self.reopen(slot, session);
@@ -247,12 +289,18 @@ impl Upstream {
         };
         if !session.key().is_own() {
             let cause = session.end_cause().unwrap_or_default();
-            book.cause = session.noise().map_or(cause.clone(), |noise| format!("{cause}; {noise}"));
+            book.cause = session
+                .noise()
+                .map_or(cause.clone(), |noise| format!("{cause}; {noise}"));
             book.hint = session.advice().unwrap_or_default();
             book.last_words = session.last_words();
         }
         // A caller whose own session crashes delays only itself.
-        let backoff = if session.key().is_own() { &mut slot.backoff } else { &mut book.backoff };
+        let backoff = if session.key().is_own() {
+            &mut slot.backoff
+        } else {
+            &mut book.backoff
+        };
         if session.age() >= STABLE {
             backoff.lasted();
         }

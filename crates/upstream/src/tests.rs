@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use model::{
-    Answer, Capabilities, Form, LinkId, Notice, Outcome, ParticipantId, Payload, Refusal, RefusalCode,
+    Answer, Capabilities, Form, LinkId, Notice, Outcome, ParticipantId, Payload, Refusal,
+    RefusalCode,
 };
 use platform::Mutex;
 use serde_json::{Value, json};
@@ -24,8 +25,8 @@ use wire::rpc::{Id, Message};
 
 use super::*;
 use crate::config::{
-    EraChoice, IDLE_STOP, Secret, ServerConfig, ServerLimits, Sessions, Start, StdioConfig, Timeouts,
-    Transport,
+    EraChoice, IDLE_STOP, Secret, ServerConfig, ServerLimits, Sessions, Start, StdioConfig,
+    Timeouts, Transport,
 };
 
 /// One event of a call.
@@ -41,7 +42,9 @@ struct Recorder(mpsc::UnboundedSender<CallEvent>);
 impl CallEvents for Recorder {
     fn notice(&self, notice: Notice) {
         let frame = serde_json::from_slice(&notice.payload.bytes).unwrap();
-        let _ = self.0.send(CallEvent::Notice(notice.method.as_str().to_owned(), frame));
+        let _ = self
+            .0
+            .send(CallEvent::Notice(notice.method.as_str().to_owned(), frame));
     }
 
     fn question(&self, question: Question) {
@@ -61,14 +64,22 @@ impl CallEvents for Recorder {
 
 /// The events of sessions, the changes of availability, and the links that have left.
 #[derive(Default)]
-struct SessionLog(Mutex<Vec<String>>, Mutex<Vec<(String, bool)>>, Mutex<Vec<LinkId>>);
+struct SessionLog(
+    Mutex<Vec<String>>,
+    Mutex<Vec<(String, bool)>>,
+    Mutex<Vec<LinkId>>,
+);
 
 impl SessionEvents for SessionLog {
     fn event(&self, _: &Arc<Session>, event: SessionEvent<'_>) {
         self.0.lock().push(match event {
             SessionEvent::Notice(notice) => notice.method.as_str().to_owned(),
-            SessionEvent::Question(question) => format!("question {}", question.request().method.as_str()),
-            SessionEvent::Withdrawn(id) => format!("withdrawn {}", String::from_utf8_lossy(id.raw())),
+            SessionEvent::Question(question) => {
+                format!("question {}", question.request().method.as_str())
+            }
+            SessionEvent::Withdrawn(id) => {
+                format!("withdrawn {}", String::from_utf8_lossy(id.raw()))
+            }
             SessionEvent::Changed(_) => "changed".to_owned(),
             SessionEvent::Ended => "ended".to_owned(),
             SessionEvent::State => return,
@@ -97,7 +108,10 @@ impl Fixture {
     /// How many processes have started, as far as they have said so.
     fn starts(&self) -> usize {
         let lines = self.upstream.stderr().after(0).0;
-        lines.iter().filter(|line| &*line.text == "echo server starts").count()
+        lines
+            .iter()
+            .filter(|line| &*line.text == "echo server starts")
+            .count()
     }
 }
 
@@ -117,7 +131,10 @@ pub(crate) fn config(args: &[&str]) -> ServerConfig {
         prefix: "echo".into(),
         era: EraChoice::Auto,
         sessions: Sessions::Auto,
-        timeouts: Timeouts { start: Duration::from_secs(20), ..Timeouts::default() },
+        timeouts: Timeouts {
+            start: Duration::from_secs(20),
+            ..Timeouts::default()
+        },
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
         validate: false,
@@ -146,7 +163,10 @@ fn start_in(
     place: impl FnOnce(&mut Environment),
 ) -> Fixture {
     let log = Arc::new(SessionLog::default());
-    let mut spec = UpstreamSpec { config, limits: ServerLimits::default() };
+    let mut spec = UpstreamSpec {
+        config,
+        limits: ServerLimits::default(),
+    };
     spec.limits.probe = Duration::from_secs(2);
     edit(&mut spec);
     let mut environment = Environment {
@@ -165,7 +185,10 @@ fn start_in(
         kept: Arc::default(),
     };
     place(&mut environment);
-    Fixture { upstream: Upstream::start(spec, environment), log }
+    Fixture {
+        upstream: Upstream::start(spec, environment),
+        log,
+    }
 }
 
 fn start(args: &[&str]) -> Fixture {
@@ -209,7 +232,10 @@ fn resource(uri: &str) -> Subscription {
 }
 
 fn accepted(body: &'static str) -> Answer {
-    Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, body) }
+    Answer {
+        outcome: Outcome::Ok,
+        payload: Payload::body(Form::Legacy, body),
+    }
 }
 
 fn modern_meta() -> Value {
@@ -222,14 +248,19 @@ fn try_call(
     tool: &str,
     arguments: &Value,
 ) -> Result<(CallNumber, mpsc::UnboundedReceiver<CallEvent>), Refusal> {
-    let mut meta = if session.era() == Era::Modern { modern_meta() } else { json!({}) };
+    let mut meta = if session.era() == Era::Modern {
+        modern_meta()
+    } else {
+        json!({})
+    };
     meta["progressToken"] = json!("mine");
     let frame = json!({"jsonrpc": "2.0", "id": "a-1", "method": "tools/call",
         "params": {"name": "public", "arguments": arguments, "_meta": meta}});
     let message = Message::read(Bytes::from(frame.to_string())).unwrap();
     let request = relay::decode_request(&Params::read(&message).unwrap(), session.era());
     let (sender, events) = mpsc::unbounded_channel();
-    static NUMBERS: LazyLock<Numbers> = LazyLock::new(|| session_api::Numbers(AtomicU64::new(1_000_000)));
+    static NUMBERS: LazyLock<Numbers> =
+        LazyLock::new(|| session_api::Numbers(AtomicU64::new(1_000_000)));
     let number = CallNumber(NUMBERS.next());
     let outgoing = Outgoing {
         request: &request,
@@ -243,7 +274,9 @@ fn try_call(
         from: "ann",
         account: "ann",
     };
-    session.call(outgoing, Arc::new(Recorder(sender))).map(|()| (number, events))
+    session
+        .call(outgoing, Arc::new(Recorder(sender)))
+        .map(|()| (number, events))
 }
 
 fn call(session: &Session, tool: &str, arguments: &Value) -> mpsc::UnboundedReceiver<CallEvent> {
@@ -270,7 +303,11 @@ fn text_of(answer: &Value) -> Value {
 }
 
 async fn report(session: &Session) -> Value {
-    text_of(&done(&mut call(session, "report", &json!({}))).await.unwrap())
+    text_of(
+        &done(&mut call(session, "report", &json!({})))
+            .await
+            .unwrap(),
+    )
 }
 
 pub(crate) async fn until(what: &str, mut check: impl FnMut() -> bool) {
@@ -290,24 +327,46 @@ fn alive(pid: u64) -> bool {
 async fn a_legacy_server_is_detected_listed_and_called() {
     let fixture = start(&["legacy"]);
     let session = shared(&fixture, Era::Modern).await;
-    assert_eq!((session.era(), session.key()), (Era::Legacy, &SessionKey::Shared));
+    assert_eq!(
+        (session.era(), session.key()),
+        (Era::Legacy, &SessionKey::Shared)
+    );
     let manifest = session.manifest();
     assert_eq!(manifest.tools.items.len(), 12);
     assert_eq!(manifest.quarantined[0].name, "broken");
     assert_eq!(manifest.resources.items[0].key, "test://a");
-    let answer = done(&mut call(&session, "echo", &json!({"n": 1.50, "u": "\u{e9}"}))).await.unwrap();
+    let answer = done(&mut call(
+        &session,
+        "echo",
+        &json!({"n": 1.50, "u": "\u{e9}"}),
+    ))
+    .await
+    .unwrap();
     assert_eq!(answer["id"], "a-1");
-    assert_eq!(answer["result"]["x-number"].to_string(), "12345678901234567890");
+    assert_eq!(
+        answer["result"]["x-number"].to_string(),
+        "12345678901234567890"
+    );
     assert_eq!(text_of(&answer), json!({"n": 1.5, "u": "é"}));
     let report = report(&session).await;
     assert_eq!(report["inits"], 1);
     let env = report["env"].as_object().unwrap();
     assert!(env.contains_key("PATH") && env["OWN"] == "yes");
-    assert!(!env.keys().any(|key| key.starts_with("CARGO") || key == "USER"), "{env:?}");
+    assert!(
+        !env.keys()
+            .any(|key| key.starts_with("CARGO") || key == "USER"),
+        "{env:?}"
+    );
     let status = fixture.upstream.status();
-    assert_eq!((status.state, status.eras), (State::Ready, vec![Era::Legacy]));
+    assert_eq!(
+        (status.state, status.eras),
+        (State::Ready, vec![Era::Legacy])
+    );
     fixture.upstream.close().await;
-    until("the child has ended", || !alive(report["pid"].as_u64().unwrap())).await;
+    until("the child has ended", || {
+        !alive(report["pid"].as_u64().unwrap())
+    })
+    .await;
     assert_eq!(fixture.upstream.status().state, State::Down);
 }
 
@@ -336,7 +395,10 @@ async fn a_modern_server_that_starts_slower_than_the_probe_is_modern() {
 #[tokio::test]
 async fn progress_carries_the_callers_token_and_extends_the_deadline() {
     let mut config = config(&["legacy"]);
-    config.timeouts.tools.insert("progress".to_owned(), Duration::from_millis(900));
+    config
+        .timeouts
+        .tools
+        .insert("progress".to_owned(), Duration::from_millis(900));
     let fixture = start_with(config, |_| {});
     let session = shared(&fixture, Era::Legacy).await;
     let mut events = call(&session, "progress", &json!({"steps": 5, "wait": 0.4}));
@@ -344,7 +406,10 @@ async fn progress_carries_the_callers_token_and_extends_the_deadline() {
         match next(&mut events).await {
             CallEvent::Notice(method, frame) => {
                 assert_eq!(method, "notifications/progress");
-                assert_eq!(frame["params"], json!({"progressToken": "mine", "progress": step}));
+                assert_eq!(
+                    frame["params"],
+                    json!({"progressToken": "mine", "progress": step})
+                );
             }
             other => panic!("{other:?}"),
         }
@@ -360,8 +425,16 @@ async fn questions_reach_only_the_caller_that_declared_them() {
     let refused = text_of(&done(&mut call(&shared, "ask", &json!({}))).await.unwrap());
     assert_eq!(refused["code"], -32601);
 
-    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
-    assert_eq!(own.key(), &SessionKey::Legacy { link: LinkId(7), token: None });
+    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy)
+        .await
+        .unwrap();
+    assert_eq!(
+        own.key(),
+        &SessionKey::Legacy {
+            link: LinkId(7),
+            token: None
+        }
+    );
     let mut events = call(&own, "ask", &json!({}));
     let question = match next(&mut events).await {
         CallEvent::Question(question, message) => {
@@ -370,8 +443,13 @@ async fn questions_reach_only_the_caller_that_declared_them() {
         }
         other => panic!("{other:?}"),
     };
-    question.answer(&accepted(r#"{"action":"decline"}"#)).unwrap();
-    assert_eq!(text_of(&done(&mut events).await.unwrap()), json!({"action": "decline"}));
+    question
+        .answer(&accepted(r#"{"action":"decline"}"#))
+        .unwrap();
+    assert_eq!(
+        text_of(&done(&mut events).await.unwrap()),
+        json!({"action": "decline"})
+    );
     let pid = report(&own).await["pid"].as_u64().unwrap();
     assert_eq!(fixture.upstream.status().sessions, 2);
     fixture.upstream.release(LinkId(7));
@@ -385,12 +463,27 @@ async fn list_changes_are_merged_and_update_the_manifest() {
     for era in ["legacy", "modern"] {
         let fixture = start(&[era]);
         let session = shared(&fixture, Era::Legacy).await;
-        assert!(done(&mut call(&session, "change", &json!({}))).await.is_ok());
+        assert!(
+            done(&mut call(&session, "change", &json!({})))
+                .await
+                .is_ok()
+        );
         until("the new tool is listed", || {
-            session.manifest().tools.items.iter().any(|tool| tool.key == "late")
+            session
+                .manifest()
+                .tools
+                .items
+                .iter()
+                .any(|tool| tool.key == "late")
         })
         .await;
-        let changes = fixture.log.0.lock().iter().filter(|what| *what == "changed").count();
+        let changes = fixture
+            .log
+            .0
+            .lock()
+            .iter()
+            .filter(|what| *what == "changed")
+            .count();
         assert!((1..=3).contains(&changes), "{changes} changes");
         assert_eq!(fixture.upstream.manifest(), session.manifest());
         fixture.upstream.close().await;

@@ -1,8 +1,15 @@
 //! Last words of a process that failed: the line that says why, and what an operator does about it.
 
 /// Beginnings of lines of npm that name no cause, after `npm error`.
-const NPM_ASIDES: [&str; 7] =
-    ["code ", "errno ", "syscall ", "path ", "a complete log", "command ", "signal "];
+const NPM_ASIDES: [&str; 7] = [
+    "code ",
+    "errno ",
+    "syscall ",
+    "path ",
+    "a complete log",
+    "command ",
+    "signal ",
+];
 /// What is in a line about a certificate that the process does not trust.
 const UNTRUSTED: [&str; 8] = [
     "UnknownIssuer",
@@ -18,11 +25,12 @@ const UNTRUSTED: [&str; 8] = [
 const PASS_ON: &str = "a certificate is not trusted: if your network has an authority of its own, pass on what names it, in [server]: \
                        env_pass = [\"SSL_CERT_FILE\", \"NODE_EXTRA_CA_CERTS\"]";
 
-/// Beginning of a traceback of Python. Its frames are indented; the line after them names the error.
+/// Beginning of a traceback of Python. Its frames are indented; the line after them names the
+/// error.
 const TRACEBACK: &str = "Traceback (most recent call last):";
 
-/// The place of the first line that names an error, in these last lines of a process, oldest first. The code that a traceback quotes
-/// names none.
+/// The place of the first line that names an error, in these last lines of a process, oldest first.
+/// The code that a traceback quotes names none.
 pub fn telling<T: AsRef<str>>(lines: &[T]) -> Option<usize> {
     let mut in_traceback = false;
     lines.iter().map(AsRef::as_ref).position(|line| {
@@ -44,21 +52,35 @@ pub(crate) fn advice<T: AsRef<str>>(lines: &[T]) -> Option<&'static str> {
     lines.iter().any(is_untrusted).then_some(PASS_ON)
 }
 
-/// Whether a line names an error: a word that ends with `error`, or another one that programs use for it.
+/// Whether a line names an error: a word that ends with `error`, or another one that programs use
+/// for it.
 fn names_error(line: &str) -> bool {
     let lower = line.to_lowercase();
-    let of_npm =
-        ["npm error", "npm err!"].into_iter().find_map(|start| lower.trim_start().strip_prefix(start));
+    let of_npm = ["npm error", "npm err!"]
+        .into_iter()
+        .find_map(|start| lower.trim_start().strip_prefix(start));
     if let Some(rest) = of_npm {
         let rest = rest.trim_start();
         return !rest.is_empty() && !NPM_ASIDES.iter().any(|aside| rest.starts_with(aside));
     }
     let ends_word = |at: usize, word: &str| {
-        let after = lower.get(at + word.len()..).and_then(|rest| rest.chars().next());
+        let after = lower
+            .get(at + word.len()..)
+            .and_then(|rest| rest.chars().next());
         after.is_none_or(|next| !next.is_alphanumeric() && next != '_')
     };
     let has = |word: &str| lower.match_indices(word).any(|(at, _)| ends_word(at, word));
-    ["error", "err!", "fatal", "panicked", "exception", "not found", "×"].into_iter().any(has)
+    [
+        "error",
+        "err!",
+        "fatal",
+        "panicked",
+        "exception",
+        "not found",
+        "×",
+    ]
+    .into_iter()
+    .any(has)
 }
 
 #[cfg(test)]
@@ -89,8 +111,13 @@ mod tests {
             "    raise RuntimeError(\"the key `database` is missing\")",
             "RuntimeError: the key `database` is missing",
         ];
-        let node =
-            ["node:internal/errors:496", "    throw err;", "", "Error: Cannot find module 'x'", "    at x"];
+        let node = [
+            "node:internal/errors:496",
+            "    throw err;",
+            "",
+            "Error: Cannot find module 'x'",
+            "    at x",
+        ];
         assert_eq!(telling(&uvx), Some(0));
         assert_eq!(telling(&npm), Some(1));
         assert_eq!(telling(&python), Some(2));

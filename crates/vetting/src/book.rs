@@ -1,4 +1,5 @@
-//! Book of pins: the definitions of servers that are trusted, those that differ, and what follows from it.
+//! Book of pins: the definitions of servers that are trusted, those that differ, and what follows
+//! from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,13 +173,16 @@ impl Book {
     pub fn restore(&mut self, server: &str, identity: &str, pin: Pin) {
         let known = self.servers.entry(server.to_owned()).or_default();
         if known.identity != identity {
-            *known = Server { identity: identity.to_owned(), ..Server::default() };
+            *known = Server {
+                identity: identity.to_owned(),
+                ..Server::default()
+            };
         }
         known.pin(pin);
     }
 
-    /// Judges all definitions of one kind of lists that a session has. `is_shared` says whether it is the session of all callers: what
-    /// another one does not list is not gone.
+    /// Judges all definitions of one kind of lists that a session has. `is_shared` says whether it
+    /// is the session of all callers: what another one does not list is not gone.
     pub fn judge(
         &mut self,
         (name, identity): (&str, &str),
@@ -193,7 +197,10 @@ impl Book {
         let server = self.servers.entry(name.to_owned()).or_default();
         if server.identity != identity {
             found.is_another = !server.identity.is_empty();
-            *server = Server { identity: identity.to_owned(), ..Server::default() };
+            *server = Server {
+                identity: identity.to_owned(),
+                ..Server::default()
+            };
         }
         let is_first = !server.pins.keys().any(|(known, _)| *known == part);
         let mut listed = BTreeSet::new();
@@ -208,7 +215,10 @@ impl Book {
                 continue;
             }
             let has_room = server.has_room(&definition);
-            let new = Pin { definition, digest: digest.clone() };
+            let new = Pin {
+                definition,
+                digest: digest.clone(),
+            };
             let news = match (&pinned, policy.first) {
                 (Some(_), _) => News::Changed,
                 (None, FirstUse::Trust) if has_room => {
@@ -230,18 +240,28 @@ impl Book {
             }
             if policy.mode == Mode::Block {
                 let pinned = pinned.map(|pin| pin.definition.text);
-                found.withheld.push(Withheld { part, name: key.1, pinned });
+                found.withheld.push(Withheld {
+                    part,
+                    name: key.1,
+                    pinned,
+                });
             }
         }
         if is_shared {
             let gone: Vec<Key> = server
                 .listed
                 .iter()
-                .filter(|key| key.0 == part && !listed.contains(*key) && server.pins.contains_key(*key))
+                .filter(|key| {
+                    key.0 == part && !listed.contains(*key) && server.pins.contains_key(*key)
+                })
                 .cloned()
                 .collect();
-            found.news.extend(gone.into_iter().map(|key| (News::Gone, key)));
-            server.waiting.retain(|key, _| key.0 != part || listed.contains(key));
+            found
+                .news
+                .extend(gone.into_iter().map(|key| (News::Gone, key)));
+            server
+                .waiting
+                .retain(|key, _| key.0 != part || listed.contains(key));
             server.listed.retain(|key| key.0 != part);
             server.listed.extend(listed);
         }
@@ -251,17 +271,27 @@ impl Book {
     /// Everything that is known of a server's definitions.
     #[must_use]
     pub fn rows(&self, server: &str) -> Vec<Row> {
-        let Some(server) = self.servers.get(server) else { return Vec::new() };
+        let Some(server) = self.servers.get(server) else {
+            return Vec::new();
+        };
         let keys: BTreeSet<&Key> = server.pins.keys().chain(server.waiting.keys()).collect();
         let row = |key: &Key| {
-            let (pin, waiting) = (server.pins.get(key).cloned(), server.waiting.get(key).cloned());
+            let (pin, waiting) = (
+                server.pins.get(key).cloned(),
+                server.waiting.get(key).cloned(),
+            );
             let standing = match (&pin, &waiting) {
                 (Some(_), Some(_)) => PinState::Changed,
                 (None, _) => PinState::New,
                 (Some(_), None) if server.listed.contains(key) => PinState::Pinned,
                 (Some(_), None) => PinState::Gone,
             };
-            Row { key: key.clone(), standing, pin, waiting }
+            Row {
+                key: key.clone(),
+                standing,
+                pin,
+                waiting,
+            }
         };
         keys.into_iter().map(row).collect()
     }
@@ -274,14 +304,23 @@ impl Book {
     /// The identity of a server whose definitions were judged.
     #[must_use]
     pub fn identity(&self, server: &str) -> Option<&str> {
-        self.servers.get(server).map(|server| server.identity.as_str())
+        self.servers
+            .get(server)
+            .map(|server| server.identity.as_str())
     }
 
     /// The definitions that wait and have one of these digests, as they are to be pinned.
     #[must_use]
     pub fn approved(&self, server: &str, digests: &[String]) -> Vec<Pin> {
-        let waiting = self.servers.get(server).into_iter().flat_map(|server| server.waiting.values());
-        waiting.filter(|pin| digests.contains(&pin.digest)).cloned().collect()
+        let waiting = self
+            .servers
+            .get(server)
+            .into_iter()
+            .flat_map(|server| server.waiting.values());
+        waiting
+            .filter(|pin| digests.contains(&pin.digest))
+            .cloned()
+            .collect()
     }
 
     /// Pins these definitions.
@@ -294,7 +333,10 @@ impl Book {
     /// Forgets all pins of a server: what it lists next is seen for the first time.
     pub fn reset(&mut self, server: &str) {
         if let Some(server) = self.servers.get_mut(server) {
-            *server = Server { identity: std::mem::take(&mut server.identity), ..Server::default() };
+            *server = Server {
+                identity: std::mem::take(&mut server.identity),
+                ..Server::default()
+            };
         }
     }
 }
@@ -317,25 +359,46 @@ mod tests {
     }
 
     fn block(first: FirstUse) -> Policy {
-        Policy { mode: Mode::Block, first }
+        Policy {
+            mode: Mode::Block,
+            first,
+        }
     }
 
     /// What is said and withheld, as words.
-    fn judged(book: &mut Book, policy: Policy, list: &[(&str, &str)], is_shared: bool) -> (String, String) {
+    fn judged(
+        book: &mut Book,
+        policy: Policy,
+        list: &[(&str, &str)],
+        is_shared: bool,
+    ) -> (String, String) {
         let found = book.judge(("s", ID), policy, tools(list), is_shared);
-        let news: Vec<String> =
-            found.news.iter().map(|(news, key)| format!("{} {}", news.as_str(), key.1)).collect();
+        let news: Vec<String> = found
+            .news
+            .iter()
+            .map(|(news, key)| format!("{} {}", news.as_str(), key.1))
+            .collect();
         let withheld: Vec<String> = found
             .withheld
             .iter()
-            .map(|one| format!("{}{}", one.name, if one.pinned.is_some() { "" } else { "!" }))
+            .map(|one| {
+                format!(
+                    "{}{}",
+                    one.name,
+                    if one.pinned.is_some() { "" } else { "!" }
+                )
+            })
             .collect();
         (news.join(","), withheld.join(","))
     }
 
     #[track_caller]
     fn check(book: &mut Book, policy: Policy, list: &[(&str, &str)], news: &str, withheld: &str) {
-        assert_eq!(judged(book, policy, list, true), (news.to_owned(), withheld.to_owned()), "{list:?}");
+        assert_eq!(
+            judged(book, policy, list, true),
+            (news.to_owned(), withheld.to_owned()),
+            "{list:?}"
+        );
     }
 
     #[test]
@@ -343,21 +406,55 @@ mod tests {
         let mut book = Book::default();
         let policy = block(FirstUse::Trust);
         check(&mut book, policy, &[("a", "1"), ("b", "1")], "", "");
-        check(&mut book, policy, &[("b", "1"), ("a", "2")], "changed a", "a");
+        check(
+            &mut book,
+            policy,
+            &[("b", "1"), ("a", "2")],
+            "changed a",
+            "a",
+        );
         check(&mut book, policy, &[("b", "1"), ("a", "2")], "", "a");
-        check(&mut book, policy, &[("b", "1"), ("a", "3")], "changed a", "a");
-        let waits = book.rows("s").into_iter().find_map(|row| row.waiting).unwrap();
+        check(
+            &mut book,
+            policy,
+            &[("b", "1"), ("a", "3")],
+            "changed a",
+            "a",
+        );
+        let waits = book
+            .rows("s")
+            .into_iter()
+            .find_map(|row| row.waiting)
+            .unwrap();
         assert_eq!(book.approved("s", &["0".repeat(64)]), []);
         let approved = book.approved("s", &[waits.digest]);
         assert_eq!(approved.len(), 1);
         book.approve("s", approved);
         check(&mut book, policy, &[("b", "1"), ("a", "3")], "", "");
-        check(&mut book, policy, &[("b", "1"), ("a", "1")], "changed a", "a");
+        check(
+            &mut book,
+            policy,
+            &[("b", "1"), ("a", "1")],
+            "changed a",
+            "a",
+        );
         check(&mut book, policy, &[("b", "1"), ("a", "3")], "", "");
         // A new name for a definition is a new tool, and its older name is gone.
-        check(&mut book, policy, &[("c", "1"), ("a", "3")], "new c,gone b", "");
+        check(
+            &mut book,
+            policy,
+            &[("c", "1"), ("a", "3")],
+            "new c,gone b",
+            "",
+        );
         // Two that change places have both changed; what was said before is not said again.
-        check(&mut book, policy, &[("c", "3"), ("a", "1")], "changed c", "c,a");
+        check(
+            &mut book,
+            policy,
+            &[("c", "3"), ("a", "1")],
+            "changed c",
+            "c,a",
+        );
         book.reset("s");
         check(&mut book, policy, &[("c", "3"), ("a", "1")], "", "");
     }
@@ -367,20 +464,42 @@ mod tests {
         let mut book = Book::default();
         let policy = block(FirstUse::Trust);
         check(&mut book, policy, &[("a", "1"), ("b", "1")], "", "");
-        assert_eq!(judged(&mut book, policy, &[("a", "2")], false), ("changed a".into(), "a".into()));
+        assert_eq!(
+            judged(&mut book, policy, &[("a", "2")], false),
+            ("changed a".into(), "a".into())
+        );
         // The others go on with theirs, and nothing is gone.
         check(&mut book, policy, &[("a", "1"), ("b", "1")], "", "");
-        assert!(book.rows("s").iter().all(|row| row.standing == PinState::Pinned));
+        assert!(
+            book.rows("s")
+                .iter()
+                .all(|row| row.standing == PinState::Pinned)
+        );
     }
 
     #[test]
     fn a_first_sight_is_trusted_or_asked_about() {
         let mut book = Book::default();
-        check(&mut book, block(FirstUse::Ask), &[("a", "1")], "waits a", "a!");
+        check(
+            &mut book,
+            block(FirstUse::Ask),
+            &[("a", "1")],
+            "waits a",
+            "a!",
+        );
         let waiting = book.rows("s")[0].waiting.clone().unwrap();
         book.approve("s", vec![waiting]);
-        check(&mut book, block(FirstUse::Ask), &[("a", "1"), ("b", "1")], "waits b", "b!");
-        let warn = Policy { mode: Mode::Warn, first: FirstUse::Trust };
+        check(
+            &mut book,
+            block(FirstUse::Ask),
+            &[("a", "1"), ("b", "1")],
+            "waits b",
+            "b!",
+        );
+        let warn = Policy {
+            mode: Mode::Warn,
+            first: FirstUse::Trust,
+        };
         let mut book = Book::default();
         check(&mut book, warn, &[("a", "1")], "", "");
         check(&mut book, warn, &[("a", "2")], "changed a", "");
@@ -397,12 +516,18 @@ mod tests {
         let policy = block(FirstUse::Trust);
         let pin = |identity: &str| {
             let definition = tools(&[("a", "1")]).1.remove(0);
-            Pin { digest: definition.digest(identity), definition }
+            Pin {
+                digest: definition.digest(identity),
+                definition,
+            }
         };
         book.restore("s", ID, pin(ID));
         check(&mut book, policy, &[("a", "2")], "changed a", "a");
         let found = book.judge(("s", "other"), policy, tools(&[("a", "2")]), true);
-        assert!(found.is_another && found.withheld.is_empty() && found.pinned.len() == 1, "{found:?}");
+        assert!(
+            found.is_another && found.withheld.is_empty() && found.pinned.len() == 1,
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -411,10 +536,21 @@ mod tests {
         let names: Vec<String> = (0..=PINS_MAX).map(|number| format!("t{number}")).collect();
         let list: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "1")).collect();
         let last = format!("t{PINS_MAX}");
-        check(&mut book, block(FirstUse::Trust), &list, &format!("no_room {last}"), &format!("{last}!"));
+        check(
+            &mut book,
+            block(FirstUse::Trust),
+            &list,
+            &format!("no_room {last}"),
+            &format!("{last}!"),
+        );
         let mut book = Book::default();
         let long = "x".repeat(PINS_BYTES_MAX / 2);
-        let found = judged(&mut book, block(FirstUse::Trust), &[("a", &long), ("b", &long)], true);
+        let found = judged(
+            &mut book,
+            block(FirstUse::Trust),
+            &[("a", &long), ("b", &long)],
+            true,
+        );
         assert_eq!(found, ("no_room b".into(), "b!".into()));
     }
 }

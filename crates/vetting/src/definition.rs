@@ -1,16 +1,28 @@
-//! Definition: all members of a tool or prompt that a model or a client may act by, as one canonical text with a digest.
+//! Definition: all members of a tool or prompt that a model or a client may act by, as one
+//! canonical text with a digest.
 
 use sha2::{Digest as _, Sha256};
 
-/// Members that do not count: they are for people and programs, and may change with every answer. All others do, also those that
-/// MCP does not define: a model may be shown them. Of a tool's `_meta` [`APP`] counts.
+/// Members that do not count: they are for people and programs, and may change with every answer.
+/// All others do, also those that MCP does not define: a model may be shown them. Of a tool's
+/// `_meta` [`APP`] counts.
 const IGNORED: [&str; 2] = ["icons", "_meta"];
-/// The members of a tool's `_meta.ui` that count: the app that acts with it, and who may see it (MCP Apps).
+/// The members of a tool's `_meta.ui` that count: the app that acts with it, and who may see it
+/// (MCP Apps).
 const APP: [&str; 2] = ["resourceUri", "visibility"];
 
 /// Kind of a definition.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr, strum::EnumString,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    strum::IntoStaticStr,
+    strum::EnumString,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum Part {
@@ -49,9 +61,10 @@ pub struct Definition {
     pub part: Part,
     /// The server's own name of it; empty for instructions.
     pub name: String,
-    /// The members that count, as JSON: names in order, no white space, so that all spellings of one definition are one text.
-    /// Numbers stay as they are spelled, where RFC 8785 would write `1.0` as `1`, and names are in the order of their UTF-8, not
-    /// their UTF-16. A definition without a canonical form, with a name twice in an object, is its whole text.
+    /// The members that count, as JSON: names in order, no white space, so that all spellings of
+    /// one definition are one text. Numbers stay as they are spelled, where RFC 8785 would write
+    /// `1.0` as `1`, and names are in the order of their UTF-8, not their UTF-16. A definition
+    /// without a canonical form, with a name twice in an object, is its whole text.
     pub text: String,
 }
 
@@ -60,7 +73,11 @@ impl Definition {
     #[must_use]
     pub fn of(part: Part, name: &str, raw: &[u8]) -> Self {
         let text = canonical(part, raw).unwrap_or_else(|| raw.to_owned());
-        Self { part, name: name.to_owned(), text: String::from_utf8_lossy(&text).into_owned() }
+        Self {
+            part,
+            name: name.to_owned(),
+            text: String::from_utf8_lossy(&text).into_owned(),
+        }
     }
 
     /// That of instructions.
@@ -70,7 +87,11 @@ impl Definition {
             object.text("instructions", text);
         });
         let text = String::from_utf8_lossy(&text).into_owned();
-        Self { part: Part::Instructions, name: String::new(), text }
+        Self {
+            part: Part::Instructions,
+            name: String::new(),
+            text,
+        }
     }
 
     /// The instructions, if it is of these.
@@ -108,7 +129,8 @@ fn write_app(raw: &[u8], tool: &mut json::Object<'_>) {
     });
 }
 
-/// The canonical text of the members that count; none of text that has no canonical form, of which nothing is left out.
+/// The canonical text of the members that count; none of text that has no canonical form, of which
+/// nothing is left out.
 fn canonical(part: Part, raw: &[u8]) -> Option<Vec<u8>> {
     json::canonical(raw).ok()?;
     let mut read = Ok(());
@@ -140,8 +162,7 @@ mod tests {
 
     #[test]
     fn what_a_model_acts_by_counts_and_nothing_else() {
-        let tool =
-            r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#;
+        let tool = r#"{"name":"t","description":"d","inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}"#;
         for (other, expect) in [
             (
                 r#" { "inputSchema":{"properties":{"b":{},"a":{}},"type":"object"},"description":"\u0064","name":"t"}"#,
@@ -198,15 +219,25 @@ mod tests {
         ] {
             same(tool, other, expect);
         }
-        same(r#"{"name":"t","x":1,"x":2}"#, r#"{"name":"t","x":1,"x":3}"#, false);
+        same(
+            r#"{"name":"t","x":1,"x":2}"#,
+            r#"{"name":"t","x":1,"x":3}"#,
+            false,
+        );
     }
 
     #[test]
     fn a_digest_is_of_one_server_and_part() {
         let tool = Definition::of(Part::Tool, "t", b"{}");
         assert_ne!(tool.digest("a"), tool.digest("b"));
-        assert_ne!(tool.digest("a"), Definition::of(Part::Prompt, "t", b"{}").digest("a"));
-        assert_ne!(tool.digest("a"), Definition::of(Part::Tool, "u", b"{}").digest("a"));
+        assert_ne!(
+            tool.digest("a"),
+            Definition::of(Part::Prompt, "t", b"{}").digest("a")
+        );
+        assert_ne!(
+            tool.digest("a"),
+            Definition::of(Part::Tool, "u", b"{}").digest("a")
+        );
         let said = Definition::of_instructions("a \"b\"\n");
         assert_eq!(said.instructions().as_deref(), Some("a \"b\"\n"));
     }

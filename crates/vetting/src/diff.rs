@@ -9,8 +9,8 @@ use crate::pointer;
 /// One difference. Hidden characters are visible in all its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Place of the change, as a JSON Pointer such as `/inputSchema/properties/path/description`; empty for
-    /// the whole.
+    /// Place of the change, as a JSON Pointer such as `/inputSchema/properties/path/description`;
+    /// empty for the whole.
     pub path: String,
     /// Text that was there; `None` if there was none.
     pub before: Option<String>,
@@ -18,8 +18,8 @@ pub struct Change {
     pub after: Option<String>,
 }
 
-/// The differences of two canonical texts, in the order of their paths. Texts that differ have one at least: if no member does, as in
-/// texts without a canonical form, the whole of both.
+/// The differences of two canonical texts, in the order of their paths. Texts that differ have one
+/// at least: if no member does, as in texts without a canonical form, the whole of both.
 #[must_use]
 pub fn diff(before: &str, after: &str) -> Vec<Change> {
     let (old, new) = (leaves(before), leaves(after));
@@ -57,7 +57,10 @@ type Leaves<'a> = BTreeMap<String, Vec<&'a str>>;
 /// Every single value; an empty object or array is one too.
 fn leaves(text: &str) -> Leaves<'_> {
     let mut found = Leaves::new();
-    for place in pointer::walk(text).into_iter().filter(|place| place.is_leaf) {
+    for place in pointer::walk(text)
+        .into_iter()
+        .filter(|place| place.is_leaf)
+    {
         found.entry(place.pointer).or_default().push(place.raw);
     }
     found
@@ -90,20 +93,42 @@ mod tests {
     fn a_change_is_shown_whatever_members_are_named() {
         let shown = |before: &str, after: &str| -> Vec<String> {
             let changes = diff(before, after).into_iter();
-            changes.map(|change| format!("{} {:?} {:?}", change.path, change.before, change.after)).collect()
+            changes
+                .map(|change| format!("{} {:?} {:?}", change.path, change.before, change.after))
+                .collect()
         };
         let before = r#"{"p":{"a":{"d":"first"}},"enum":["first"]}"#;
         for (name, after) in [
-            ("/p~1a~1d", r#"{"p":{"a":{"d":"EVIL"}},"enum":["first"],"p/a/d":"first"}"#),
-            ("/p.a.d", r#"{"p":{"a":{"d":"EVIL"}},"enum":["first"],"p.a.d":"first"}"#),
-            ("/enum[0]", r#"{"p":{"a":{"d":"first"}},"enum":["EVIL"],"enum[0]":"first"}"#),
+            (
+                "/p~1a~1d",
+                r#"{"p":{"a":{"d":"EVIL"}},"enum":["first"],"p/a/d":"first"}"#,
+            ),
+            (
+                "/p.a.d",
+                r#"{"p":{"a":{"d":"EVIL"}},"enum":["first"],"p.a.d":"first"}"#,
+            ),
+            (
+                "/enum[0]",
+                r#"{"p":{"a":{"d":"first"}},"enum":["EVIL"],"enum[0]":"first"}"#,
+            ),
         ] {
             let shown = shown(before, after);
-            assert!(shown.iter().any(|line| line.contains(r#"Some("\"EVIL\"")"#)), "{shown:?}");
-            assert!(shown.contains(&format!(r#"{name} None Some("\"first\"")"#)), "{shown:?}");
+            assert!(
+                shown
+                    .iter()
+                    .any(|line| line.contains(r#"Some("\"EVIL\"")"#)),
+                "{shown:?}"
+            );
+            assert!(
+                shown.contains(&format!(r#"{name} None Some("\"first\"")"#)),
+                "{shown:?}"
+            );
         }
         // Members that occur twice.
-        assert_eq!(shown(r#"{"d":"first"}"#, r#"{"d":"first","d":"EVIL"}"#), [r#"/d None Some("\"EVIL\"")"#]);
+        assert_eq!(
+            shown(r#"{"d":"first"}"#, r#"{"d":"first","d":"EVIL"}"#),
+            [r#"/d None Some("\"EVIL\"")"#]
+        );
         assert_eq!(shown(r#"{"d":1, "e":2}"#, r#"{"e":2,"d":1}"#).len(), 1);
     }
 }

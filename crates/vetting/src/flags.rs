@@ -1,7 +1,7 @@
 //! Flags: texts of servers that look as if they instruct a model, or hide something from people.
 //!
-//! A flag is a reason to look, not a verdict: nothing is changed or refused because of one. An attacker who knows the rules can write
-//! around them; the corpus test says what they find.
+//! A flag is a reason to look, not a verdict: nothing is changed or refused because of one. An
+//! attacker who knows the rules can write around them; the corpus test says what they find.
 
 mod encoded;
 mod flag;
@@ -32,7 +32,8 @@ pub struct Finding {
     pub part: Part,
     /// The name of its definition.
     pub name: String,
-    /// Place in the definition, as a JSON Pointer such as `/inputSchema/properties/path/description`.
+    /// Place in the definition, as a JSON Pointer such as
+    /// `/inputSchema/properties/path/description`.
     pub path: String,
     /// Why it was flagged.
     pub flag: Flag,
@@ -40,8 +41,8 @@ pub struct Finding {
     pub excerpt: String,
 }
 
-/// The flags of a definition, each once for a text. Texts are values and names of members: schemas hold them in descriptions, names,
-/// defaults, examples and values of enumerations.
+/// The flags of a definition, each once for a text. Texts are values and names of members: schemas
+/// hold them in descriptions, names, defaults, examples and values of enumerations.
 #[must_use]
 pub fn scan(definition: &Definition) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -69,7 +70,10 @@ fn look(definition: &Definition, pointer: &str, text: &str, findings: &mut Vec<F
             name: visible::line(&definition.name),
             path: visible::line(pointer),
             flag,
-            excerpt: visible::line(from).chars().take(EXCERPT_CHARS_MAX).collect(),
+            excerpt: visible::line(from)
+                .chars()
+                .take(EXCERPT_CHARS_MAX)
+                .collect(),
         });
     }
 }
@@ -110,13 +114,19 @@ fn hidden(text: &str) -> Option<usize> {
     None
 }
 
-/// The names of a server's tools that imitate others: of another server, which callers know under its prefix, or of the gateway. `others`
-/// are public names.
+/// The names of a server's tools that imitate others: of another server, which callers know under
+/// its prefix, or of the gateway. `others` are public names.
 #[must_use]
 pub fn imitations(names: &[&str], prefix: &str, others: &[&str]) -> Vec<Finding> {
-    let skeleton =
-        |name: &str| unicode_security::skeleton(&name.to_lowercase()).collect::<String>().replace('-', "_");
-    let others: Vec<(&str, String)> = others.iter().map(|other| (*other, skeleton(other))).collect();
+    let skeleton = |name: &str| {
+        unicode_security::skeleton(&name.to_lowercase())
+            .collect::<String>()
+            .replace('-', "_")
+    };
+    let others: Vec<(&str, String)> = others
+        .iter()
+        .map(|other| (*other, skeleton(other)))
+        .collect();
     let finding = |name: &&str| {
         let own = skeleton(name);
         let public = skeleton(&format!("{prefix}_{name}"));

@@ -1,9 +1,11 @@
-//! Walk through the values of a definition, each with its place as a JSON Pointer (RFC 6901), which no two of them share.
+//! Walk through the values of a definition, each with its place as a JSON Pointer (RFC 6901), which
+//! no two of them share.
 
 /// A value in a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place<'a> {
-    /// The JSON Pointer that leads to it; empty for the whole. A member that occurs twice has one pointer.
+    /// The JSON Pointer that leads to it; empty for the whole. A member that occurs twice has one
+    /// pointer.
     pub(crate) pointer: String,
     /// The name of the member that it is, unescaped.
     pub(crate) member: Option<String>,
@@ -28,7 +30,11 @@ fn enter<'a>(text: &'a str, pointer: String, member: Option<String>, found: &mut
     if json::is_object(raw) {
         let _ = json::each_member(raw, |key, value| {
             let key = String::from_utf8_lossy(&key).into_owned();
-            inner.push((format!("{pointer}/{}", escaped(&key)), Some(key), of(text, value)));
+            inner.push((
+                format!("{pointer}/{}", escaped(&key)),
+                Some(key),
+                of(text, value),
+            ));
         });
     } else if raw.first() == Some(&b'[') {
         let mut at = 0;
@@ -37,7 +43,12 @@ fn enter<'a>(text: &'a str, pointer: String, member: Option<String>, found: &mut
             at += 1;
         });
     }
-    found.push(Place { pointer, member, raw: text, is_leaf: inner.is_empty() });
+    found.push(Place {
+        pointer,
+        member,
+        raw: text,
+        is_leaf: inner.is_empty(),
+    });
     for (pointer, member, value) in inner {
         enter(value, pointer, member, found);
     }
@@ -60,8 +71,17 @@ mod tests {
         let text = r#"{"a":{"b":[1]},"a/b/0":2,"a.b[0]":3,"a~1b":4,"":{"":5}}"#;
         let leaves = walk(text).into_iter().filter(|place| place.is_leaf);
         let leaves: Vec<_> = leaves.map(|place| (place.pointer, place.raw)).collect();
-        let expected = [("/a/b/0", "1"), ("/a~1b~10", "2"), ("/a.b[0]", "3"), ("/a~01b", "4"), ("//", "5")];
-        assert_eq!(leaves, expected.map(|(pointer, raw)| (pointer.to_owned(), raw)));
+        let expected = [
+            ("/a/b/0", "1"),
+            ("/a~1b~10", "2"),
+            ("/a.b[0]", "3"),
+            ("/a~01b", "4"),
+            ("//", "5"),
+        ];
+        assert_eq!(
+            leaves,
+            expected.map(|(pointer, raw)| (pointer.to_owned(), raw))
+        );
         assert_eq!(walk(""), []);
     }
 }

@@ -1,6 +1,8 @@
-//! Digest of a reviewed call: the bytes that a decision is bound to (ARCHITECTURE.md, "A proposal").
+//! Digest of a reviewed call: the bytes that a decision is bound to (ARCHITECTURE.md, "A
+//! proposal").
 //!
-//! Chooses the parts of the call that count, and separates them so that none can reach into the next.
+//! Chooses the parts of the call that count, and separates them so that none can reach into the
+//! next.
 
 use json::{JsonError, MemberChange, Span, Splice, canonical};
 use model::Digest;
@@ -29,7 +31,8 @@ pub struct ReviewedCall<'a> {
 }
 
 impl ReviewedCall<'_> {
-    /// The bytes to be hashed: each part with its length before it, so that none can reach into the next.
+    /// The bytes to be hashed: each part with its length before it, so that none can reach into the
+    /// next.
     ///
     /// # Errors
     /// [`JsonError`] when params or definition have no canonical form; see [`canonical`].
@@ -45,7 +48,14 @@ impl ReviewedCall<'_> {
         }
         part(&mut out, &call_params(self.params.unwrap_or(b"{}"))?);
         // No canonical form is empty, so an absent part differs from every present one.
-        part(&mut out, &self.definition.map(canonical).transpose()?.unwrap_or_default());
+        part(
+            &mut out,
+            &self
+                .definition
+                .map(canonical)
+                .transpose()?
+                .unwrap_or_default(),
+        );
         Ok(out)
     }
 
@@ -58,8 +68,9 @@ impl ReviewedCall<'_> {
     }
 }
 
-/// The canonical params of a call, without the members of its transport: `task` (2025-11-25), and of `_meta` the progress
-/// token, the trace and the protocol's own keys. Two calls with equal canonical params do the same.
+/// The canonical params of a call, without the members of its transport: `task` (2025-11-25), and
+/// of `_meta` the progress token, the trace and the protocol's own keys. Two calls with equal
+/// canonical params do the same.
 ///
 /// # Errors
 /// [`JsonError`] when they are no object or have no canonical form; see [`canonical`].
@@ -69,8 +80,12 @@ pub fn call_params(params: &[u8]) -> Result<Vec<u8>, JsonError> {
     if let Some(member) = members.get("_meta") {
         match json::members(params, member.span) {
             Ok(keys) => {
-                let of_travel = |key: &str| key.starts_with(OF_PROTOCOL) || OF_TRAVEL.contains(&key);
-                let gone = keys.iter().filter(|(key, _)| of_travel(key)).map(|(key, _)| (key, None));
+                let of_travel =
+                    |key: &str| key.starts_with(OF_PROTOCOL) || OF_TRAVEL.contains(&key);
+                let gone = keys
+                    .iter()
+                    .filter(|(key, _)| of_travel(key))
+                    .map(|(key, _)| (key, None));
                 let gone: Vec<MemberChange<'_>> = gone.collect();
                 if json::leaves_nothing(&keys, &gone) {
                     changes.push(("_meta", None));

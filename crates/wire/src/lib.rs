@@ -1,8 +1,9 @@
 //! Codecs: JSON-RPC, MCP's eras, MCPx, proto-mcp, and the refusals of each.
 //!
-//! Everything here is a pure function over bytes. There is no socket, no clock and no state of a topic. A relayed
-//! message is never decoded into a typed model and written again: the readers find the few members that matter in place
-//! ([`json::members`]), and a rewrite is a [`json::Splice`] over the frame, so that all other bytes survive.
+//! Everything here is a pure function over bytes. There is no socket, no clock and no state of a
+//! topic. A relayed message is never decoded into a typed model and written again: the readers find
+//! the few members that matter in place ([`json::members`]), and a rewrite is a [`json::Splice`]
+//! over the frame, so that all other bytes survive.
 //!
 //! | module | contents |
 //! |---|---|

@@ -7,14 +7,15 @@ use bytes::{Bytes, BytesMut};
 pub enum Line {
     /// A line without its end (`\n` or `\r\n`). Never empty.
     Whole(Bytes),
-    /// A line longer than the limit began; the reader drops all of it and goes on with the next one.
+    /// A line longer than the limit began; the reader drops all of it and goes on with the next
+    /// one.
     Overlong,
 }
 
 /// An incremental reader of lines with a limit.
 ///
-/// Read into [`Lines::buffer`] (or `push`), then call [`Lines::next_line`] until it gives `None`. At most the
-/// limit and one read are held.
+/// Read into [`Lines::buffer`] (or `push`), then call [`Lines::next_line`] until it gives `None`.
+/// At most the limit and one read are held.
 #[derive(Debug)]
 pub struct Lines {
     buffer: BytesMut,
@@ -28,7 +29,12 @@ impl Lines {
     /// A reader for lines of at most `limit` bytes, the line's end not counted.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::new(), seen: 0, limit, skipping: false }
+        Self {
+            buffer: BytesMut::new(),
+            seen: 0,
+            limit,
+            skipping: false,
+        }
     }
 
     /// The buffer to read into: only append.
@@ -121,7 +127,10 @@ mod tests {
     #[test]
     fn frames() {
         assert_eq!(lines(9, &[b"a\nb\r\n\n\r\nc"]), ["a", "b", "c"]);
-        assert_eq!(lines(9, &[b"a", b"b\nc", b"\r", b"\n", b"d\n"]), ["ab", "c", "d"]);
+        assert_eq!(
+            lines(9, &[b"a", b"b\nc", b"\r", b"\n", b"d\n"]),
+            ["ab", "c", "d"]
+        );
         assert_eq!(lines(9, &[b""]), [""; 0]);
     }
 

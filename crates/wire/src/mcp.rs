@@ -1,4 +1,5 @@
-//! MCP, the Model Context Protocol, in both its eras: revisions, methods, params, results, lists, tasks.
+//! MCP, the Model Context Protocol, in both its eras: revisions, methods, params, results, lists,
+//! tasks.
 
 mod body;
 pub mod code;

@@ -1,7 +1,8 @@
 //! proto-mcp 1.0: MCP over protobuf (`buf.mcp.v1`).
 //!
-//! The bytes of a call are never decoded into types and written again: [`Envelope`] finds the payload in an `MCPMessage`, and
-//! [`call`] the name in it. The types of [`contract`] are for what the gateway itself says and reads.
+//! The bytes of a call are never decoded into types and written again: [`Envelope`] finds the
+//! payload in an `MCPMessage`, and [`call`] the name in it. The types of [`contract`] are for what
+//! the gateway itself says and reads.
 //!
 //! | module | contents |
 //! |---|---|
@@ -34,7 +35,8 @@ pub const CONTRACT: &str = include_str!("../proto/buf/mcp/v1/mcp.proto");
 pub const VERSION: &str = "1.0.0";
 /// The subprotocol of WebSockets that carry it.
 pub const SUBPROTOCOL: &str = "proto-mcp.v1";
-/// The header with which a gateway that accepts a WebSocket says how long a message there may be, in bytes.
+/// The header with which a gateway that accepts a WebSocket says how long a message there may be,
+/// in bytes.
 pub const MESSAGE_BYTES_HEADER: &str = "portmoot-message-bytes-max";
 
 #[cfg(test)]

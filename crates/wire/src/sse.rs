@@ -1,4 +1,5 @@
-//! Server-sent events: an encoder in which no text can begin another field, and an incremental decoder.
+//! Server-sent events: an encoder in which no text can begin another field, and an incremental
+//! decoder.
 
 mod decode;
 
@@ -20,7 +21,8 @@ pub struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// The event as bytes. Line ends and NUL are removed from `id` and `event`, so that no other field can begin in them.
+    /// The event as bytes. Line ends and NUL are removed from `id` and `event`, so that no other
+    /// field can begin in them.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         let mut out = Vec::with_capacity(self.data.len() + 64);
@@ -28,7 +30,11 @@ impl Event<'_> {
             if let Some(value) = value {
                 out.extend_from_slice(key.as_bytes());
                 out.extend_from_slice(b": ");
-                out.extend(value.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)));
+                out.extend(
+                    value
+                        .bytes()
+                        .filter(|byte| !matches!(byte, b'\r' | b'\n' | 0)),
+                );
                 out.push(b'\n');
             }
         }
@@ -45,19 +51,29 @@ impl Event<'_> {
             if end.is_none() {
                 break;
             }
-            rest = after.strip_prefix(b"\r\n").or_else(|| after.get(1..)).unwrap_or_default();
+            rest = after
+                .strip_prefix(b"\r\n")
+                .or_else(|| after.get(1..))
+                .unwrap_or_default();
         }
         out.push(b'\n');
         Bytes::from(out)
     }
 }
 
-/// A message event: `data` with the id by which a client resumes after it, if it has one. Its type is written, since some clients do
-/// not know the standard's default; an event without data, which only gives an id, has none.
+/// A message event: `data` with the id by which a client resumes after it, if it has one. Its type
+/// is written, since some clients do not know the standard's default; an event without data, which
+/// only gives an id, has none.
 #[must_use]
 pub fn encode(id: Option<&str>, data: &[u8]) -> Bytes {
     let event = (!data.is_empty()).then_some("message");
-    Event { id, event, data, ..Event::default() }.encode()
+    Event {
+        id,
+        event,
+        data,
+        ..Event::default()
+    }
+    .encode()
 }
 
 #[cfg(test)]

@@ -5,17 +5,20 @@ use chrono::{DateTime, SecondsFormat};
 /// The end of the year 9999.
 const LAST_MS: u64 = 253_402_300_799_999;
 
-/// Milliseconds since 1970 in UTC as an RFC 3339 timestamp with milliseconds: `2025-08-26T14:00:00.000Z`.
+/// Milliseconds since 1970 in UTC as an RFC 3339 timestamp with milliseconds:
+/// `2025-08-26T14:00:00.000Z`.
 ///
 /// Times after the year 9999 are written as its end.
 #[must_use]
 pub fn rfc3339(unix_ms: u64) -> String {
     let unix_ms = i64::try_from(unix_ms.min(LAST_MS)).unwrap_or_default();
-    DateTime::from_timestamp_millis(unix_ms).unwrap_or_default().to_rfc3339_opts(SecondsFormat::Millis, true)
+    DateTime::from_timestamp_millis(unix_ms)
+        .unwrap_or_default()
+        .to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Reads an RFC 3339 timestamp, with `Z` or an offset, as milliseconds since 1970. `None` for anything else, and for times
-/// before 1970.
+/// Reads an RFC 3339 timestamp, with `Z` or an offset, as milliseconds since 1970. `None` for
+/// anything else, and for times before 1970.
 #[must_use]
 pub fn read_rfc3339(text: &str) -> Option<u64> {
     u64::try_from(DateTime::parse_from_rfc3339(text).ok()?.timestamp_millis()).ok()

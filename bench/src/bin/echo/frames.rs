@@ -8,8 +8,8 @@ use portmoot_bench::proto::Text;
 use prost::Message as _;
 use schema::{Module, Numbers, Tool as Described};
 use wire::proto::contract::{
-    CallToolRequest, CallToolResponse, InitializeResponse, ListToolsResponse, ServerCapabilities, Tool,
-    ToolCapabilities, ToolContent, ToolResult, call_tool_response, tool, tool_content,
+    CallToolRequest, CallToolResponse, InitializeResponse, ListToolsResponse, ServerCapabilities,
+    Tool, ToolCapabilities, ToolContent, ToolResult, call_tool_response, tool, tool_content,
 };
 use wire::proto::frame::{FRAME_BYTES_MAX, Frame, Frames, of_field};
 use wire::proto::{Content, Envelope, Kind, VERSION};
@@ -27,7 +27,9 @@ pub(super) fn serve() -> io::Result<()> {
         frames.buffer().extend_from_slice(&buffer[..count]);
         let mut out = Vec::new();
         while let Some(frame) = frames.next_frame() {
-            let Frame::Message(message) = frame else { continue };
+            let Frame::Message(message) = frame else {
+                continue;
+            };
             out.extend_from_slice(&answer(&message, &list).unwrap_or_default());
         }
         output.write_all(&out)?;
@@ -37,14 +39,20 @@ pub(super) fn serve() -> io::Result<()> {
 
 /// The answer as a frame, if the message needs one.
 fn answer(message: &Bytes, list: &ListToolsResponse) -> Option<Bytes> {
-    let Envelope { id, content: Content::Payload(_, field) } = Envelope::read(message).ok()? else {
+    let Envelope {
+        id,
+        content: Content::Payload(_, field),
+    } = Envelope::read(message).ok()?
+    else {
         return None;
     };
     let (kind, body) = Kind::split(&field)?;
     let field = match kind {
         Kind::InitializeRequest => {
-            let capabilities =
-                ServerCapabilities { tools: Some(ToolCapabilities::default()), ..Default::default() };
+            let capabilities = ServerCapabilities {
+                tools: Some(ToolCapabilities::default()),
+                ..Default::default()
+            };
             Kind::InitializeResponse.field_of(&InitializeResponse {
                 protocol_version: VERSION.to_owned(),
                 capabilities: Some(capabilities),
@@ -59,7 +67,10 @@ fn answer(message: &Bytes, list: &ListToolsResponse) -> Option<Bytes> {
                 mime_type: "text/plain".to_owned(),
                 content: Some(tool_content::Content::Text(text)),
             };
-            let result = ToolResult { content: vec![content], is_error: false };
+            let result = ToolResult {
+                content: vec![content],
+                is_error: false,
+            };
             Kind::CallToolResponse.field_of(&CallToolResponse {
                 result: Some(call_tool_response::Result::Success(result)),
                 ..Default::default()
@@ -72,15 +83,26 @@ fn answer(message: &Bytes, list: &ListToolsResponse) -> Option<Bytes> {
 
 fn list() -> ListToolsResponse {
     let input = br#"{"type":"object","properties":{"text":{"type":"string"}}}"#;
-    let described = Described { name: "echo", description: None, input, output: None };
+    let described = Described {
+        name: "echo",
+        description: None,
+        input,
+        output: None,
+    };
     let module = Module::new("echo.v1", &[described], &Numbers::default());
     let schema = module.tool("echo").expect("it converts");
-    let metadata = HashMap::from([("mcp.input_message".to_owned(), schema.input().full_name().to_owned())]);
+    let metadata = HashMap::from([(
+        "mcp.input_message".to_owned(),
+        schema.input().full_name().to_owned(),
+    )]);
     let tool = Tool {
         name: "echo".to_owned(),
         description: "Answers with its text.".to_owned(),
         metadata,
         schema_source: Some(tool::SchemaSource::InlineSchema(schema.set())),
     };
-    ListToolsResponse { tools: vec![tool], next_cursor: String::new() }
+    ListToolsResponse {
+        tools: vec![tool],
+        next_cursor: String::new(),
+    }
 }

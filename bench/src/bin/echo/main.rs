@@ -1,7 +1,9 @@
-//! The upstream: one tool `echo`. `echo http PORT ERA` or `echo stdio ERA`; ERA is `legacy` or `modern`.
+//! The upstream: one tool `echo`. `echo http PORT ERA` or `echo stdio ERA`; ERA is `legacy` or
+//! `modern`.
 //! `echo frames`: a server of proto-mcp on a pipe.
 //! `echo stdio ERA --tools N`: N tools, of which the others do the same.
-//! `echo stdio ERA --flood` also says a log message without end once it was called with `flood` in the text.
+//! `echo stdio ERA --flood` also says a log message without end once it was called with `flood` in
+//! the text.
 
 mod frames;
 
@@ -27,7 +29,11 @@ fn main() -> io::Result<()> {
         "frames" => frames::serve(),
         _ => {
             let flags = Flags::read();
-            stdio(words[2] == "modern", flags.has("--flood"), &tools(flags.get("--tools", 1)))
+            stdio(
+                words[2] == "modern",
+                flags.has("--flood"),
+                &tools(flags.get("--tools", 1)),
+            )
         }
     }
 }
@@ -57,34 +63,57 @@ struct Arguments<'m> {
 /// The list of this many tools. The description makes each as long as tools are.
 fn tools(count: usize) -> String {
     let tool = |at: usize| {
-        let name = if at == 0 { "echo".to_owned() } else { format!("tool_{at:05}") };
-        let about =
-            if count > 1 { format!(r#""description":"{}","#, "Echoes. ".repeat(22)) } else { String::new() };
+        let name = if at == 0 {
+            "echo".to_owned()
+        } else {
+            format!("tool_{at:05}")
+        };
+        let about = if count > 1 {
+            format!(r#""description":"{}","#, "Echoes. ".repeat(22))
+        } else {
+            String::new()
+        };
         format!(
             r#"{{"name":"{name}",{about}"inputSchema":{{"type":"object","properties":{{"text":{{"type":"string"}}}}}}}}"#
         )
     };
-    format!(r#""tools":[{}]"#, (0..count).map(tool).collect::<Vec<_>>().join(","))
+    format!(
+        r#""tools":[{}]"#,
+        (0..count).map(tool).collect::<Vec<_>>().join(",")
+    )
 }
 
 /// Appends the answer, if the message needs one; says whether the method is known.
 fn answer(frame: &[u8], modern: bool, tools: &str, out: &mut Vec<u8>) -> Option<bool> {
     let message: Message<'_> = serde_json::from_slice(frame).ok()?;
     let id = message.id?;
-    let kind = if modern { r#","resultType":"complete""# } else { "" };
-    let lasting = if modern { r#","ttlMs":3600000,"cacheScope":"public""# } else { "" };
+    let kind = if modern {
+        r#","resultType":"complete""#
+    } else {
+        ""
+    };
+    let lasting = if modern {
+        r#","ttlMs":3600000,"cacheScope":"public""#
+    } else {
+        ""
+    };
     let id = id.get();
     let mut known = true;
     let _ = match &*message.method {
         "tools/call" => {
-            let params = message.params.and_then(|raw| serde_json::from_str::<Params<'_>>(raw.get()).ok());
+            let params = message
+                .params
+                .and_then(|raw| serde_json::from_str::<Params<'_>>(raw.get()).ok());
             let text = params.map_or("\"\"", |params| params.arguments.text.get());
             write!(
                 out,
                 r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":{text}}}]{kind}}}}}"#
             )
         }
-        "tools/list" => write!(out, r#"{{"jsonrpc":"2.0","id":{id},"result":{{{tools}{kind}{lasting}}}}}"#),
+        "tools/list" => write!(
+            out,
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{{tools}{kind}{lasting}}}}}"#
+        ),
         "initialize" if !modern => write!(
             out,
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"echo","version":"1"}}}}}}"#
@@ -152,14 +181,21 @@ async fn http(port: u16, modern: bool) -> io::Result<()> {
                 *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
                 return Ok::<_, Infallible>(response);
             }
-            let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            let body = request
+                .into_body()
+                .collect()
+                .await
+                .map(|body| body.to_bytes())
+                .unwrap_or_default();
             let mut out = Vec::with_capacity(body.len() + 64);
             if let Some(known) = answer(&body, modern, &tools(1), &mut out) {
                 // A modern server gives the status that a legacy one has no use for.
                 if modern && !known {
                     *response.status_mut() = StatusCode::NOT_FOUND;
                 }
-                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                response
+                    .headers_mut()
+                    .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 *response.body_mut() = Full::new(out.into());
             } else {
                 *response.status_mut() = StatusCode::ACCEPTED;
@@ -167,7 +203,8 @@ async fn http(port: u16, modern: bool) -> io::Result<()> {
             Ok(response)
         });
         tokio::spawn(
-            hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), service),
+            hyper::server::conn::http1::Builder::new()
+                .serve_connection(TokioIo::new(socket), service),
         );
     }
 }

@@ -1,14 +1,18 @@
-//! The load: `tools/call` over keep-alive connections, one call at a time on each, every answer checked.
+//! The load: `tools/call` over keep-alive connections, one call at a time on each, every answer
+//! checked.
 //!
-//! `load --to 127.0.0.1:PORT [--path /mcp] [--era legacy|modern] [--tool NAME] [-c N] [--secs S] [--warmup S]
-//!  [--size BYTES] [--fixed] [--rate CALLS_PER_S] [--pid PID]...`
+//! `load --to 127.0.0.1:PORT [--path /mcp] [--era legacy|modern] [--tool NAME] [-c N] [--secs S] [--warmup S] [--size BYTES] [--fixed] [--rate CALLS_PER_S] [--pid PID]...`
 //! `--fixed`: the server knows one answer; nothing is said before and only the status is checked.
 //! `--flood`: asks the upstream to flood, and does not wait for an answer that will not come.
-//! `--wire json|frames|grpc`: JSON-RPC, or proto-mcp; a `--child` knows the first two. The tool's first argument is a text.
-//! `--arguments JSON`: arguments of the calls, with `MARK` in their place of the marker. `--answer TEXT`: answers have this, not the marker.
+//! `--wire json|frames|grpc`: JSON-RPC, or proto-mcp; a `--child` knows the first two. The tool's
+//! first argument is a text.
+//! `--arguments JSON`: arguments of the calls, with `MARK` in their place of the marker.
+//! `--answer TEXT`: answers have this, not the marker.
 //! `--calls N`: ends after N calls in all. `--bearer TOKEN`: sent with each request.
-//! `load ... --initialize N`: N sessions are opened on one connection, for every `--bearer`. `--list N`: every `--bearer` gets the list of tools N times.
-//! `load ... --hold SESSIONS [--streams]`: opens sessions (each with a held GET), and tells the memory of the processes.
+//! `load ... --initialize N`: N sessions are opened on one connection, for every `--bearer`.
+//! `--list N`: every `--bearer` gets the list of tools N times.
+//! `load ... --hold SESSIONS [--streams]`: opens sessions (each with a held GET), and tells the
+//! memory of the processes.
 //! `load --child 'COMMAND ARGS' [--depth N]`: a server on a pipe, without anything between.
 
 mod wires;
@@ -85,7 +89,8 @@ impl Seen {
             }
         }
         if self.measuring {
-            self.nanos.push(u32::try_from(since.elapsed().as_nanos()).unwrap_or(u32::MAX));
+            self.nanos
+                .push(u32::try_from(since.elapsed().as_nanos()).unwrap_or(u32::MAX));
         }
     }
 }
@@ -93,7 +98,11 @@ impl Seen {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<()> {
     let flags = Flags::read();
-    let pids: Vec<u32> = flags.all("--pid").iter().map(|pid| pid.parse().expect("a process id")).collect();
+    let pids: Vec<u32> = flags
+        .all("--pid")
+        .iter()
+        .map(|pid| pid.parse().expect("a process id"))
+        .collect();
     let shared = Rc::new(Shared {
         era: Era::read(flags.text("--era", "legacy")),
         wire: Wire::read(flags.text("--wire", "json")),
@@ -106,19 +115,39 @@ async fn main() -> io::Result<()> {
         fixed: flags.has("--fixed"),
         flood: flags.has("--flood"),
         connections: flags.get("-c", 16),
-        rate: flags.all("--rate").first().map(|rate| rate.parse().expect("a rate")),
-        calls: flags.all("--calls").first().map(|calls| calls.parse().expect("a count")),
+        rate: flags
+            .all("--rate")
+            .first()
+            .map(|rate| rate.parse().expect("a rate")),
+        calls: flags
+            .all("--calls")
+            .first()
+            .map(|calls| calls.parse().expect("a count")),
         bearer: authorization(flags.text("--bearer", "")),
-        seen: RefCell::new(Seen { next: FIRST, ..Seen::default() }),
+        seen: RefCell::new(Seen {
+            next: FIRST,
+            ..Seen::default()
+        }),
     });
     if flags.has("--initialize") {
-        return initialize(&shared, &flags.all("--bearer"), flags.get("--initialize", 0)).await;
+        return initialize(
+            &shared,
+            &flags.all("--bearer"),
+            flags.get("--initialize", 0),
+        )
+        .await;
     }
     if flags.has("--list") {
         return list(&shared, &flags.all("--bearer"), flags.get("--list", 1)).await;
     }
     if flags.has("--hold") {
-        return hold(&shared, flags.get("--hold", 0), flags.has("--streams"), &pids).await;
+        return hold(
+            &shared,
+            flags.get("--hold", 0),
+            flags.has("--streams"),
+            &pids,
+        )
+        .await;
     }
     let local = LocalSet::new();
     let mut pids = pids;
@@ -138,10 +167,22 @@ async fn main() -> io::Result<()> {
     if shared.calls.is_some() {
         local.await;
         let seen = shared.seen.borrow();
-        println!("calls={} wrong={} first_wrong={:?}", seen.next - FIRST, seen.wrong, seen.first_wrong);
+        println!(
+            "calls={} wrong={} first_wrong={:?}",
+            seen.next - FIRST,
+            seen.wrong,
+            seen.first_wrong
+        );
         return Ok(());
     }
-    local.run_until(measure(&shared, &pids, flags.get("--warmup", 0.5), flags.get("--secs", 2.0))).await;
+    local
+        .run_until(measure(
+            &shared,
+            &pids,
+            flags.get("--warmup", 0.5),
+            flags.get("--secs", 2.0),
+        ))
+        .await;
     // Sessions are ended, so that the next run finds an empty gateway.
     let _ = tokio::time::timeout(Duration::from_secs(2), local).await;
     Ok(())
@@ -152,14 +193,20 @@ async fn measure(shared: &Shared, pids: &[u32], warmup: f64, secs: f64) {
     shared.seen.borrow_mut().measuring = true;
     let (begun, before) = (Instant::now(), cpu_ns(pids));
     tokio::time::sleep(Duration::from_secs_f64(secs)).await;
-    let (took, cpu) = (begun.elapsed().as_secs_f64(), cpu_ns(pids).saturating_sub(before));
+    let (took, cpu) = (
+        begun.elapsed().as_secs_f64(),
+        cpu_ns(pids).saturating_sub(before),
+    );
     let mut seen = shared.seen.borrow_mut();
     seen.measuring = false;
     seen.over = true;
     seen.nanos.sort_unstable();
     let calls = seen.nanos.len();
     let at = |share: f64| {
-        seen.nanos.get(((calls as f64 * share) as usize).min(calls.saturating_sub(1))).copied().unwrap_or(0)
+        seen.nanos
+            .get(((calls as f64 * share) as usize).min(calls.saturating_sub(1)))
+            .copied()
+            .unwrap_or(0)
     };
     println!(
         "calls={calls} wrong={} calls_per_s={:.0} cpu_us={:.3} share={:.2} p50_us={:.1} p99_us={:.1} max_us={:.1} rss_kib={} first_wrong={:?}",
@@ -187,11 +234,22 @@ impl<'s> Client<'s> {
     async fn connect(shared: &'s Shared) -> io::Result<Self> {
         let socket = TcpStream::connect(&shared.to).await?;
         socket.set_nodelay(true)?;
-        Ok(Self { shared, socket, buffer: Vec::with_capacity(16 << 10), extra: String::new() })
+        Ok(Self {
+            shared,
+            socket,
+            buffer: Vec::with_capacity(16 << 10),
+            extra: String::new(),
+        })
     }
 
     async fn say(&mut self, body: &str) -> io::Result<reply::Reply> {
-        let text = call::post(self.shared.era, &self.shared.to, &self.shared.path, &self.extra, body);
+        let text = call::post(
+            self.shared.era,
+            &self.shared.to,
+            &self.shared.path,
+            &self.extra,
+            body,
+        );
         self.socket.write_all(text.as_bytes()).await?;
         reply::read(&mut self.socket, &mut self.buffer).await
     }
@@ -218,7 +276,10 @@ impl<'s> Client<'s> {
         self.extra.clone_from(&bearer);
         let reply = self.say(INITIALIZE).await?;
         if reply.status != 200 {
-            return Err(io::Error::other(format!("initialize: {}", String::from_utf8_lossy(&reply.body))));
+            return Err(io::Error::other(format!(
+                "initialize: {}",
+                String::from_utf8_lossy(&reply.body)
+            )));
         }
         let session = reply.session.map(|id| format!("Mcp-Session-Id: {id}\r\n"));
         self.extra = bearer + &session.unwrap_or_default();
@@ -237,13 +298,19 @@ impl<'s> Client<'s> {
         let mut first = [0; 1024];
         let count = stream.read(&mut first).await?;
         let first = &first[..count];
-        assert!(first.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(first));
+        assert!(
+            first.starts_with(b"HTTP/1.1 200"),
+            "{}",
+            String::from_utf8_lossy(first)
+        );
         Ok(stream)
     }
 
     async fn end(&mut self) -> io::Result<()> {
-        let text =
-            format!("DELETE {} HTTP/1.1\r\nHost: {}\r\n{}\r\n", self.shared.path, self.shared.to, self.extra);
+        let text = format!(
+            "DELETE {} HTTP/1.1\r\nHost: {}\r\n{}\r\n",
+            self.shared.path, self.shared.to, self.extra
+        );
         self.socket.write_all(text.as_bytes()).await
     }
 }
@@ -263,9 +330,20 @@ async fn json(shared: &Shared, at: usize) -> io::Result<()> {
     if shared.flood {
         body = body.replace("xxxxx", "flood");
     }
-    let mut call = Call::new(call::post(shared.era, &shared.to, &shared.path, &client.extra, &body));
-    let pause = shared.rate.map(|rate| Duration::from_secs_f64(shared.connections as f64 / rate));
-    let mut due = Instant::now() + pause.unwrap_or_default().mul_f64(at as f64 / shared.connections as f64);
+    let mut call = Call::new(call::post(
+        shared.era,
+        &shared.to,
+        &shared.path,
+        &client.extra,
+        &body,
+    ));
+    let pause = shared
+        .rate
+        .map(|rate| Duration::from_secs_f64(shared.connections as f64 / rate));
+    let mut due = Instant::now()
+        + pause
+            .unwrap_or_default()
+            .mul_f64(at as f64 / shared.connections as f64);
     while !shared.is_over() {
         if let Some(pause) = pause {
             tokio::time::sleep_until(due.into()).await;
@@ -289,7 +367,11 @@ async fn json(shared: &Shared, at: usize) -> io::Result<()> {
 
 /// The header of a token.
 fn authorization(token: &str) -> String {
-    if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") }
+    if token.is_empty() {
+        String::new()
+    } else {
+        format!("Authorization: Bearer {token}\r\n")
+    }
 }
 
 /// Opens as many sessions of each token as asked, and leaves them.
@@ -316,7 +398,9 @@ async fn list(shared: &Shared, tokens: &[&str], times: usize) -> io::Result<()> 
             while let Some(at) = cursor {
                 let reply = client.say(&call::list(&at)).await?;
                 if reply.status != 200 || memmem::find(&reply.body, b"\"tools\"").is_none() {
-                    return Err(io::Error::other(String::from_utf8_lossy(&reply.body).into_owned()));
+                    return Err(io::Error::other(
+                        String::from_utf8_lossy(&reply.body).into_owned(),
+                    ));
                 }
                 pages += 1;
                 tools += memmem::find_iter(&reply.body, b"\"inputSchema\"").count();
@@ -368,7 +452,9 @@ fn child(local: &LocalSet, shared: &Rc<Shared>, command: &str, depth: usize) -> 
     local.spawn_local(async move {
         // Taken whole: dropping the child ends it.
         let mut child = child;
-        let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else { return };
+        let (Some(mut input), Some(mut output)) = (child.stdin.take(), child.stdout.take()) else {
+            return;
+        };
         if shared.wire == Wire::Frames {
             if let Err(error) = wires::pipe(&shared, input, output, depth).await {
                 eprintln!("load: the pipe broke: {error}");
@@ -376,11 +462,24 @@ fn child(local: &LocalSet, shared: &Rc<Shared>, command: &str, depth: usize) -> 
             }
             return;
         }
-        let mut call = Call::new(call::body(shared.era, &shared.tool, &shared.arguments, shared.size));
-        let (mut buffer, mut out, mut open) =
-            (Vec::with_capacity(64 << 10), Vec::new(), std::collections::HashMap::new());
+        let mut call = Call::new(call::body(
+            shared.era,
+            &shared.tool,
+            &shared.arguments,
+            shared.size,
+        ));
+        let (mut buffer, mut out, mut open) = (
+            Vec::with_capacity(64 << 10),
+            Vec::new(),
+            std::collections::HashMap::new(),
+        );
         // Its answer is not that of a call, and is passed over below.
-        out.extend_from_slice([INITIALIZE, INITIALIZED].map(|line| format!("{line}\n")).concat().as_bytes());
+        out.extend_from_slice(
+            [INITIALIZE, INITIALIZED]
+                .map(|line| format!("{line}\n"))
+                .concat()
+                .as_bytes(),
+        );
         while !shared.seen.borrow().over {
             while open.len() < depth {
                 let number = shared.next();
@@ -388,7 +487,8 @@ fn child(local: &LocalSet, shared: &Rc<Shared>, command: &str, depth: usize) -> 
                 out.push(b'\n');
                 open.insert(number, Instant::now());
             }
-            if input.write_all(&out).await.is_err() || !matches!(output.read_buf(&mut buffer).await, Ok(1..))
+            if input.write_all(&out).await.is_err()
+                || !matches!(output.read_buf(&mut buffer).await, Ok(1..))
             {
                 break;
             }
@@ -396,7 +496,8 @@ fn child(local: &LocalSet, shared: &Rc<Shared>, command: &str, depth: usize) -> 
             let mut at = 0;
             while let Some(end) = memchr::memchr(b'\n', &buffer[at..]) {
                 let line = &buffer[at..at + end];
-                if let Some((number, since)) = call::answered(line).and_then(|n| Some((n, open.remove(&n)?)))
+                if let Some((number, since)) =
+                    call::answered(line).and_then(|n| Some((n, open.remove(&n)?)))
                 {
                     let right = call::is_answer(line, number, shared.answer.as_deref());
                     shared

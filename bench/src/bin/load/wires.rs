@@ -58,7 +58,10 @@ struct Reader<R> {
 
 impl<R: AsyncRead + Unpin> Reader<R> {
     fn new(from: R) -> Self {
-        Self { from, frames: Frames::new(FRAME_BYTES_MAX, BytesMut::with_capacity(64 << 10)) }
+        Self {
+            from,
+            frames: Frames::new(FRAME_BYTES_MAX, BytesMut::with_capacity(64 << 10)),
+        }
     }
 
     /// The next message. None if there is none without reading.
@@ -96,17 +99,27 @@ async fn begin<R: AsyncRead + Unpin>(
     reader: &mut Reader<R>,
     writer: &mut (impl AsyncWrite + Unpin),
 ) -> io::Result<ProtoCall> {
-    writer.write_all(&of_field(1, &initialize()).ok_or_else(|| other("too long"))?).await?;
+    writer
+        .write_all(&of_field(1, &initialize()).ok_or_else(|| other("too long"))?)
+        .await?;
     reader.next().await?;
     let mut cursor = String::new();
     loop {
         let field = Kind::ListToolsRequest.field_of(&list(&cursor));
-        writer.write_all(&of_field(2, &field).ok_or_else(|| other("too long"))?).await?;
+        writer
+            .write_all(&of_field(2, &field).ok_or_else(|| other("too long"))?)
+            .await?;
         let answer = reader.next().await?;
-        let Ok(Envelope { content: Content::Payload(_, field), .. }) = Envelope::read(&answer) else {
+        let Ok(Envelope {
+            content: Content::Payload(_, field),
+            ..
+        }) = Envelope::read(&answer)
+        else {
             return Err(other("the answer is no message"));
         };
-        let body = Kind::split(&field).ok_or_else(|| other("the answer is empty"))?.1;
+        let body = Kind::split(&field)
+            .ok_or_else(|| other("the answer is empty"))?
+            .1;
         let page = ListToolsResponse::decode(body).map_err(other)?;
         if let Some(message) = message_of(&page, &shared.tool) {
             return Ok(proto_call(shared, &message));
@@ -119,7 +132,9 @@ async fn begin<R: AsyncRead + Unpin>(
 }
 
 fn done(shared: &Shared, since: Instant, right: bool, answer: &[u8]) {
-    shared.seen.borrow_mut().done(since, right, || String::from_utf8_lossy(answer).into_owned());
+    shared.seen.borrow_mut().done(since, right, || {
+        String::from_utf8_lossy(answer).into_owned()
+    });
 }
 
 /// One connection of frames, one call at a time.
@@ -133,7 +148,8 @@ pub(super) async fn frames(shared: &Shared) -> io::Result<()> {
         let sent = (shared.next(), Instant::now());
         writer.write_all(&call.frame(sent.0)).await?;
         let answer = reader.next().await?;
-        let right = answered(&answer) == Some(sent.0) && is_answer(&answer, sent.0, shared.answer.as_deref());
+        let right = answered(&answer) == Some(sent.0)
+            && is_answer(&answer, sent.0, shared.answer.as_deref());
         done(shared, sent.1, right, &answer);
     }
     Ok(())
@@ -159,10 +175,16 @@ pub(super) async fn pipe(
         out.clear();
         reader.more().await?;
         while let Some(answer) = reader.ready()? {
-            let Some((number, since)) = answered(&answer).and_then(|n| Some((n, open.remove(&n)?))) else {
+            let Some((number, since)) = answered(&answer).and_then(|n| Some((n, open.remove(&n)?)))
+            else {
                 continue;
             };
-            done(shared, since, is_answer(&answer, number, shared.answer.as_deref()), &answer);
+            done(
+                shared,
+                since,
+                is_answer(&answer, number, shared.answer.as_deref()),
+                &answer,
+            );
         }
     }
     Ok(())
@@ -178,7 +200,13 @@ pub(super) async fn grpc(shared: &Shared) -> io::Result<()> {
     });
     let mut cursor = String::new();
     let mut call = loop {
-        let (_, body) = unary(shared, &mut client, "ListTools", &list(&cursor).encode_to_vec()).await?;
+        let (_, body) = unary(
+            shared,
+            &mut client,
+            "ListTools",
+            &list(&cursor).encode_to_vec(),
+        )
+        .await?;
         let page = ListToolsResponse::decode(body).map_err(other)?;
         if let Some(message) = message_of(&page, &shared.tool) {
             break proto_call(shared, &message);
@@ -191,7 +219,12 @@ pub(super) async fn grpc(shared: &Shared) -> io::Result<()> {
     while !shared.is_over() {
         let sent = (shared.next(), Instant::now());
         let (ok, answer) = unary(shared, &mut client, "CallTool", call.number(sent.0)).await?;
-        done(shared, sent.1, ok && is_answer(&answer, sent.0, shared.answer.as_deref()), &answer);
+        done(
+            shared,
+            sent.1,
+            ok && is_answer(&answer, sent.0, shared.answer.as_deref()),
+            &answer,
+        );
     }
     Ok(())
 }
@@ -203,12 +236,17 @@ async fn unary(
     method: &str,
     message: &[u8],
 ) -> io::Result<(bool, Bytes)> {
-    std::future::poll_fn(|cx| client.poll_ready(cx)).await.map_err(other)?;
-    let request = http::Request::post(format!("http://{}/buf.mcp.v1.MCPService/{method}", shared.to))
-        .header("content-type", "application/grpc")
-        .header("te", "trailers")
-        .body(())
+    std::future::poll_fn(|cx| client.poll_ready(cx))
+        .await
         .map_err(other)?;
+    let request = http::Request::post(format!(
+        "http://{}/buf.mcp.v1.MCPService/{method}",
+        shared.to
+    ))
+    .header("content-type", "application/grpc")
+    .header("te", "trailers")
+    .body(())
+    .map_err(other)?;
     let mut data = BytesMut::with_capacity(5 + message.len());
     data.put_u8(0);
     data.put_u32(u32::try_from(message.len()).map_err(other)?);
@@ -220,12 +258,23 @@ async fn unary(
     let (mut body, mut answer) = (response.into_body(), BytesMut::new());
     while let Some(chunk) = body.data().await {
         let chunk = chunk.map_err(other)?;
-        body.flow_control().release_capacity(chunk.len()).map_err(other)?;
+        body.flow_control()
+            .release_capacity(chunk.len())
+            .map_err(other)?;
         answer.extend_from_slice(&chunk);
     }
     let trailers = body.trailers().await.map_err(other)?;
-    let status = trailers.and_then(|trailers| trailers.get("grpc-status").cloned()).or(status);
+    let status = trailers
+        .and_then(|trailers| trailers.get("grpc-status").cloned())
+        .or(status);
     let ok = status.is_some_and(|status| status == "0");
     let answer = answer.freeze();
-    Ok((ok, if answer.len() > 5 { answer.slice(5..) } else { Bytes::new() }))
+    Ok((
+        ok,
+        if answer.len() > 5 {
+            answer.slice(5..)
+        } else {
+            Bytes::new()
+        },
+    ))
 }

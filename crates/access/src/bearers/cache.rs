@@ -46,7 +46,9 @@ pub(super) struct Cache {
 
 impl Default for Cache {
     fn default() -> Self {
-        Self { parts: std::array::from_fn(|_| Mutex::default()) }
+        Self {
+            parts: std::array::from_fn(|_| Mutex::default()),
+        }
     }
 }
 
@@ -64,13 +66,16 @@ impl Cache {
         (found.until_ms > now_ms).then(|| Arc::clone(found))
     }
 
-    /// Keeps a token. If its part is full, those that have ended go, and else the one that ends first.
+    /// Keeps a token. If its part is full, those that have ended go, and else the one that ends
+    /// first.
     pub(super) fn insert(&self, hash: TokenHash, checked: &Arc<Checked>, now_ms: u64) {
         let Some(part) = self.part(&hash) else { return };
         let mut part = part.lock();
         let part = &mut *part;
         let same = part.checked.get_mut(&hash.prefix());
-        if let Some((_, known)) = same.and_then(|same| same.iter_mut().find(|(known, _)| *known == hash)) {
+        if let Some((_, known)) =
+            same.and_then(|same| same.iter_mut().find(|(known, _)| *known == hash))
+        {
             *known = Arc::clone(checked);
             return;
         }
@@ -78,16 +83,26 @@ impl Cache {
             part.retain(|one| one.until_ms > now_ms);
         }
         if part.len >= PART_TOKENS_MAX {
-            let first = part.checked.values().flatten().map(|(_, one)| one.until_ms).min();
+            let first = part
+                .checked
+                .values()
+                .flatten()
+                .map(|(_, one)| one.until_ms)
+                .min();
             part.retain(|one| Some(one.until_ms) != first);
         }
-        part.checked.entry(hash.prefix()).or_default().push((hash, Arc::clone(checked)));
+        part.checked
+            .entry(hash.prefix())
+            .or_default()
+            .push((hash, Arc::clone(checked)));
         part.len += 1;
     }
 
     /// Whether a token was refused a moment ago.
     pub(super) fn is_refused(&self, hash: &TokenHash, now_ms: u64) -> bool {
-        let refused = self.part(hash).and_then(|part| part.lock().refused.get(&hash.prefix()).copied());
+        let refused = self
+            .part(hash)
+            .and_then(|part| part.lock().refused.get(&hash.prefix()).copied());
         refused.is_some_and(|until_ms| until_ms > now_ms)
     }
 
@@ -103,7 +118,9 @@ impl Cache {
 
     /// Lock that the checks of one token hold in turn, so that its issuer is asked once.
     pub(super) fn flight(&self, hash: &TokenHash) -> Arc<tokio::sync::Mutex<()>> {
-        let Some(part) = self.part(hash) else { return Arc::default() };
+        let Some(part) = self.part(hash) else {
+            return Arc::default();
+        };
         let mut part = part.lock();
         part.flights.retain(|_, flight| flight.strong_count() > 0);
         if let Some(flight) = part.flights.get(&hash.prefix()).and_then(Weak::upgrade) {
@@ -146,9 +163,17 @@ mod tests {
 
     fn checked(until_ms: u64) -> Arc<Checked> {
         let topics = vec![TopicName::new("main").unwrap()];
-        let participant = Participant::new(ParticipantId::new("a:b").unwrap(), Arc::default(), topics);
-        let (participant, named_by, audiences) = (Arc::new(participant), SubjectClaim::Sub, Vec::new());
-        Arc::new(Checked { participant, named_by, audiences, issuer: 0, until_ms })
+        let participant =
+            Participant::new(ParticipantId::new("a:b").unwrap(), Arc::default(), topics);
+        let (participant, named_by, audiences) =
+            (Arc::new(participant), SubjectClaim::Sub, Vec::new());
+        Arc::new(Checked {
+            participant,
+            named_by,
+            audiences,
+            issuer: 0,
+            until_ms,
+        })
     }
 
     #[test]
@@ -169,13 +194,25 @@ mod tests {
     fn the_cache_has_a_bound_and_drops_what_ends_first() {
         let cache = Cache::default();
         for number in 0..3 * TOKENS_MAX as u64 {
-            cache.insert(TokenHash::of(&number.to_string()), &checked(1_000 + number), 0);
+            cache.insert(
+                TokenHash::of(&number.to_string()),
+                &checked(1_000 + number),
+                0,
+            );
             cache.refuse(TokenHash::of(&number.to_string()), 1);
         }
-        assert!(cache.len() <= TOKENS_MAX && cache.len() > TOKENS_MAX / 2, "{}", cache.len());
+        assert!(
+            cache.len() <= TOKENS_MAX && cache.len() > TOKENS_MAX / 2,
+            "{}",
+            cache.len()
+        );
         let last = TokenHash::of(&(3 * TOKENS_MAX - 1).to_string());
         assert!(cache.find(&last, 0).is_some() && cache.find(&TokenHash::of("0"), 0).is_none());
-        let refused: usize = cache.parts.iter().map(|part| part.lock().refused.len()).sum();
+        let refused: usize = cache
+            .parts
+            .iter()
+            .map(|part| part.lock().refused.len())
+            .sum();
         assert!(refused <= PARTS * PART_REFUSED_MAX);
     }
 

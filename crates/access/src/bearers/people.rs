@@ -1,4 +1,5 @@
-//! Participants that came with access tokens: known from their first token until long after their last.
+//! Participants that came with access tokens: known from their first token until long after their
+//! last.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use super::refused::TokenRefused;
 
 /// The most participants that are known by their access tokens.
 pub const PEOPLE_MAX: usize = 10_000;
-/// Time that a participant is known after its last token has ended: its sessions, tasks and proposals go on.
+/// Time that a participant is known after its last token has ended: its sessions, tasks and
+/// proposals go on.
 const KNOWN_MS: u64 = 24 * 3_600_000;
 
 struct Person {
@@ -43,18 +45,29 @@ impl People {
         now_ms: u64,
     ) -> Result<(), TokenRefused> {
         let mut people = self.0.lock();
-        let mut until_ms = ends_ms.min(now_ms.saturating_add(KNOWN_MS)).saturating_add(KNOWN_MS);
-        if let Some(known) = people.get(&participant.id).filter(|known| known.until_ms > now_ms) {
+        let mut until_ms = ends_ms
+            .min(now_ms.saturating_add(KNOWN_MS))
+            .saturating_add(KNOWN_MS);
+        if let Some(known) = people
+            .get(&participant.id)
+            .filter(|known| known.until_ms > now_ms)
+        {
             let is_same = known.issuer == issuer && known.subject == claims.subject;
             if !is_same || known.named_by != claims.named_by {
-                let why = format!("the name `{}` belongs to another subject of the issuer", participant.id);
+                let why = format!(
+                    "the name `{}` belongs to another subject of the issuer",
+                    participant.id
+                );
                 return Err(TokenRefused::NoPlace(why));
             }
             until_ms = until_ms.max(known.until_ms);
         } else if people.len() >= PEOPLE_MAX {
             people.retain(|_, known| known.until_ms > now_ms);
             if people.len() >= PEOPLE_MAX {
-                let first = people.iter().min_by_key(|(_, known)| known.until_ms).map(|(id, _)| id.clone());
+                let first = people
+                    .iter()
+                    .min_by_key(|(_, known)| known.until_ms)
+                    .map(|(id, _)| id.clone());
                 first.map(|first| people.remove(&first));
             }
         }
@@ -63,14 +76,27 @@ impl People {
         let participant = Arc::clone(participant);
         let id = participant.id.clone();
         let (named_by, claims) = (claims.named_by, text.into());
-        people.insert(id, Person { issuer, subject, named_by, claims, participant, until_ms });
+        people.insert(
+            id,
+            Person {
+                issuer,
+                subject,
+                named_by,
+                claims,
+                participant,
+                until_ms,
+            },
+        );
         Ok(())
     }
 
     /// One of them.
     pub(super) fn find(&self, id: &ParticipantId, now_ms: u64) -> Option<Arc<Participant>> {
         let people = self.0.lock();
-        people.get(id).filter(|known| known.until_ms > now_ms).map(|known| Arc::clone(&known.participant))
+        people
+            .get(id)
+            .filter(|known| known.until_ms > now_ms)
+            .map(|known| Arc::clone(&known.participant))
     }
 
     /// All of them.
@@ -84,7 +110,11 @@ impl People {
     }
 
     /// Looks anew at each of them. Those without a place, or with another name, are forgotten.
-    pub(super) fn renew(&self, now_ms: u64, now: impl Fn(&str, &Claims) -> Option<Arc<Participant>>) {
+    pub(super) fn renew(
+        &self,
+        now_ms: u64,
+        now: impl Fn(&str, &Claims) -> Option<Arc<Participant>>,
+    ) {
         self.0.lock().retain(|id, known| {
             let all = serde_json::from_str(&known.claims).unwrap_or_default();
             let claims = Claims {
@@ -95,7 +125,8 @@ impl People {
                 expires_ms: None,
                 all,
             };
-            let renewed = now(&known.issuer, &claims).filter(|one| one.id == *id && known.until_ms > now_ms);
+            let renewed =
+                now(&known.issuer, &claims).filter(|one| one.id == *id && known.until_ms > now_ms);
             renewed.map(|one| known.participant = one).is_some()
         });
     }
@@ -108,12 +139,19 @@ mod tests {
     use super::*;
 
     fn claims(subject: &str) -> Claims {
-        let all = json!({"active": true, "sub": subject}).as_object().unwrap().clone();
+        let all = json!({"active": true, "sub": subject})
+            .as_object()
+            .unwrap()
+            .clone();
         Claims::of_answer(all, "", false, (0, 0)).unwrap()
     }
 
     fn participant(name: &str) -> Arc<Participant> {
-        Arc::new(Participant::new(ParticipantId::new(name).unwrap(), Arc::default(), Vec::new()))
+        Arc::new(Participant::new(
+            ParticipantId::new(name).unwrap(),
+            Arc::default(),
+            Vec::new(),
+        ))
     }
 
     #[test]
@@ -123,10 +161,14 @@ mod tests {
             people.enter(issuer, &claims(subject), &ann, now_ms + 10, now_ms)
         };
         assert!(enter("corp", "1", 0).is_ok() && enter("corp", "1", 5).is_ok());
-        assert!(matches!(enter("corp", "2", 6), Err(TokenRefused::NoPlace(why)) if why.contains("corp:ann")));
+        assert!(
+            matches!(enter("corp", "2", 6), Err(TokenRefused::NoPlace(why)) if why.contains("corp:ann"))
+        );
         assert!(enter("other", "1", 6).is_err());
         let end_ms = 15 + KNOWN_MS;
-        assert!(people.find(&ann.id, end_ms - 1).is_some() && people.find(&ann.id, end_ms).is_none());
+        assert!(
+            people.find(&ann.id, end_ms - 1).is_some() && people.find(&ann.id, end_ms).is_none()
+        );
         assert!(enter("corp", "2", end_ms).is_ok());
         people.renew(end_ms, |issuer, claims| {
             (issuer == "corp" && claims.subject == "2").then(|| participant("corp:ann"))
@@ -146,7 +188,10 @@ mod tests {
         let person = claims(json!({"active": true, "client_id": "app", "username": "ann"}));
         assert_eq!(machine.subject, person.subject);
         assert!(people.enter("corp", &machine, &ann, 10, 0).is_ok());
-        assert!(matches!(people.enter("corp", &person, &ann, 10, 0), Err(TokenRefused::NoPlace(_))));
+        assert!(matches!(
+            people.enter("corp", &person, &ann, 10, 0),
+            Err(TokenRefused::NoPlace(_))
+        ));
         assert!(people.enter("corp", &machine, &ann, 10, 0).is_ok());
     }
 
@@ -155,7 +200,15 @@ mod tests {
         let people = People::default();
         for number in 0..PEOPLE_MAX as u64 + 100 {
             let name = format!("corp:{number}");
-            people.enter("corp", &claims(&name), &participant(&name), 1_000 + number, 0).unwrap();
+            people
+                .enter(
+                    "corp",
+                    &claims(&name),
+                    &participant(&name),
+                    1_000 + number,
+                    0,
+                )
+                .unwrap();
         }
         assert_eq!(people.all(0).len(), PEOPLE_MAX);
         assert!(people.find(&participant("corp:0").id, 0).is_none());

@@ -12,7 +12,8 @@ pub(super) enum TokenRefused {
     Unreachable,
     /// Its key is not known, and its issuer cannot be asked whether that is a new one.
     Unsure,
-    /// The configuration or the issuer's keys have changed while it was checked: it has to be checked again.
+    /// The configuration or the issuer's keys have changed while it was checked: it has to be
+    /// checked again.
     Changed,
     /// It is good, and its subject has no place.
     NoPlace(String),
@@ -41,7 +42,9 @@ impl TokenRefused {
             Self::Unreachable | Self::Unsure | Self::Changed => {
                 let code = RefusalCode::IssuerUnreachable;
                 let refusal = Refusal::new(code, "the issuer of the token cannot be asked now");
-                refusal.hint("try again soon").retry_after_ms(platform::millis(KEYS_RETRY))
+                refusal
+                    .hint("try again soon")
+                    .retry_after_ms(platform::millis(KEYS_RETRY))
             }
             Self::NoPlace(why) => {
                 let refusal = Refusal::new(RefusalCode::NoPlace, why);

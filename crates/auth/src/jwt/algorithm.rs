@@ -49,18 +49,29 @@ impl Algorithm {
     ];
 
     /// Algorithms that an issuer may use unless the configuration says otherwise.
-    pub const DEFAULT: [Self; 5] = [Self::Rs256, Self::Ps256, Self::Es256, Self::Es384, Self::EdDsa];
+    pub const DEFAULT: [Self; 5] = [
+        Self::Rs256,
+        Self::Ps256,
+        Self::Es256,
+        Self::Es384,
+        Self::EdDsa,
+    ];
 
     /// The algorithm of this name. `Ed25519` (RFC 9864) is `EdDSA`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let name = if name == "Ed25519" { "EdDSA" } else { name };
-        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, algorithm)| algorithm)
+        Self::ALL
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, algorithm)| algorithm)
     }
 
     pub(super) fn key_kind(self) -> KeyKind {
         match self {
-            Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => KeyKind::Rsa,
+            Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => {
+                KeyKind::Rsa
+            }
             Self::Es256 => KeyKind::P256,
             Self::Es384 => KeyKind::P384,
             Self::EdDsa => KeyKind::Ed25519,
@@ -86,7 +97,9 @@ impl Algorithm {
             Self::Es256 => Some(&ring::ECDSA_P256_SHA256_FIXED),
             Self::Es384 => Some(&ring::ECDSA_P384_SHA384_FIXED),
             Self::EdDsa => Some(&ring::ED25519),
-            Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => None,
+            Self::Rs256 | Self::Rs384 | Self::Rs512 | Self::Ps256 | Self::Ps384 | Self::Ps512 => {
+                None
+            }
         }
     }
 }

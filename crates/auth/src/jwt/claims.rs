@@ -1,10 +1,12 @@
-//! Claims of an access token, checked: of a JWT (RFC 9068), or of what its issuer answers about it (RFC 7662).
+//! Claims of an access token, checked: of a JWT (RFC 9068), or of what its issuer answers about it
+//! (RFC 7662).
 
 use serde_json::{Map, Value};
 
 use super::TokenFault;
 
-/// Members of an issuer's answer that machines' tokens do not have, or only with the id of their client.
+/// Members of an issuer's answer that machines' tokens do not have, or only with the id of their
+/// client.
 const OF_PERSONS: [&str; 10] = [
     "username",
     "user_name",
@@ -41,10 +43,12 @@ impl SubjectClaim {
     }
 }
 
-/// The claims of a token that is its issuer's and valid now. For which endpoint is still to be checked.
+/// The claims of a token that is its issuer's and valid now. For which endpoint is still to be
+/// checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claims {
-    /// The person or program, unique within the issuer among those that are named by the same claim.
+    /// The person or program, unique within the issuer among those that are named by the same
+    /// claim.
     pub subject: String,
     /// The claim that names it.
     pub named_by: SubjectClaim,
@@ -60,13 +64,22 @@ pub struct Claims {
 
 impl Claims {
     /// Checks the claims of a JWT: `exp` is required.
-    pub(super) fn of_token(all: Map<String, Value>, skew_secs: u64, now_ms: u64) -> Result<Self, TokenFault> {
+    pub(super) fn of_token(
+        all: Map<String, Value>,
+        skew_secs: u64,
+        now_ms: u64,
+    ) -> Result<Self, TokenFault> {
         let claims = Self::read(all, skew_secs, now_ms)?;
-        if claims.expires_ms.is_none() { Err(TokenFault::NoExpiry) } else { Ok(claims) }
+        if claims.expires_ms.is_none() {
+            Err(TokenFault::NoExpiry)
+        } else {
+            Ok(claims)
+        }
     }
 
-    /// Checks what an issuer answered about an opaque token: `active`, and `iss`, `exp` and `nbf` if they are there. A person
-    /// without `sub` is named by `username`, and a machine by its `client_id`. With `audience_of_client` a token without an audience is for its client.
+    /// Checks what an issuer answered about an opaque token: `active`, and `iss`, `exp` and `nbf`
+    /// if they are there. A person without `sub` is named by `username`, and a machine by its
+    /// `client_id`. With `audience_of_client` a token without an audience is for its client.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -79,10 +92,16 @@ impl Claims {
         if all.get("active") != Some(&Value::Bool(true)) {
             return Err(TokenFault::Inactive);
         }
-        if all.get("iss").is_some_and(|named| named.as_str() != Some(issuer)) {
+        if all
+            .get("iss")
+            .is_some_and(|named| named.as_str() != Some(issuer))
+        {
             return Err(TokenFault::Issuer);
         }
-        if all.get("token_type").and_then(Value::as_str).is_some_and(|kind| kind.eq_ignore_ascii_case("DPoP"))
+        if all
+            .get("token_type")
+            .and_then(Value::as_str)
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("DPoP"))
         {
             return Err(TokenFault::Bound);
         }
@@ -93,58 +112,94 @@ impl Claims {
         if is_absent("sub") {
             named_by = if !is_absent("username") {
                 SubjectClaim::Username
-            } else if OF_PERSONS.into_iter().all(|name| is_absent(name) || all.get(name) == client.as_ref()) {
+            } else if OF_PERSONS
+                .into_iter()
+                .all(|name| is_absent(name) || all.get(name) == client.as_ref())
+            {
                 SubjectClaim::ClientId
             } else {
                 return Err(TokenFault::Nameless);
             };
-            let name = all.get(named_by.name()).filter(|name| is_text(name)).cloned();
+            let name = all
+                .get(named_by.name())
+                .filter(|name| is_text(name))
+                .cloned();
             all.insert("sub".to_owned(), name.ok_or(TokenFault::NoSubject)?);
         }
         if let (true, false, Some(client)) = (audience_of_client, all.contains_key("aud"), client) {
             all.insert("aud".to_owned(), client);
         }
-        Ok(Self { named_by, ..Self::read(all, skew_secs, now_ms)? })
+        Ok(Self {
+            named_by,
+            ..Self::read(all, skew_secs, now_ms)?
+        })
     }
 
     fn read(all: Map<String, Value>, skew_secs: u64, now_ms: u64) -> Result<Self, TokenFault> {
         let time = |name: &str| match all.get(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => value.as_f64().and_then(unix_ms).map(Some).ok_or(TokenFault::Malformed),
+            Some(value) => value
+                .as_f64()
+                .and_then(unix_ms)
+                .map(Some)
+                .ok_or(TokenFault::Malformed),
         };
         let (expires_ms, skew_ms) = (time("exp")?, skew_secs.saturating_mul(1000));
         if expires_ms.is_some_and(|end| end.saturating_add(skew_ms) <= now_ms) {
             return Err(TokenFault::Expired);
         }
         let latest = now_ms.saturating_add(skew_ms);
-        if time("nbf")?.is_some_and(|from| from > latest) || time("iat")?.is_some_and(|at| at > latest) {
+        if time("nbf")?.is_some_and(|from| from > latest)
+            || time("iat")?.is_some_and(|at| at > latest)
+        {
             return Err(TokenFault::NotYet);
         }
         if all.contains_key("cnf") {
             return Err(TokenFault::Bound);
         }
-        let subject = all.get("sub").and_then(Value::as_str).filter(|subject| !subject.is_empty());
+        let subject = all
+            .get("sub")
+            .and_then(Value::as_str)
+            .filter(|subject| !subject.is_empty());
         let subject = subject.ok_or(TokenFault::NoSubject)?.to_owned();
         let audiences = texts(all.get("aud"), false);
         let scopes = ["scope", "scp"].into_iter().find_map(|name| all.get(name));
         let named_by = SubjectClaim::Sub;
-        Ok(Self { subject, named_by, audiences, scopes: texts(scopes, true), expires_ms, all })
+        Ok(Self {
+            subject,
+            named_by,
+            audiences,
+            scopes: texts(scopes, true),
+            expires_ms,
+            all,
+        })
     }
 
     /// Checks that the token is for one of these audiences.
     ///
     /// # Errors
     /// It is for none of them.
-    pub fn check_audience<'a>(&self, own: impl IntoIterator<Item = &'a str>) -> Result<(), TokenFault> {
+    pub fn check_audience<'a>(
+        &self,
+        own: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), TokenFault> {
         if self.audiences.is_empty() {
             return Err(TokenFault::NoAudience);
         }
-        let is_own = |own: &str| self.audiences.iter().any(|audience| is_same_audience(audience, own));
-        if own.into_iter().any(is_own) { Ok(()) } else { Err(TokenFault::Foreign) }
+        let is_own = |own: &str| {
+            self.audiences
+                .iter()
+                .any(|audience| is_same_audience(audience, own))
+        };
+        if own.into_iter().any(is_own) {
+            Ok(())
+        } else {
+            Err(TokenFault::Foreign)
+        }
     }
 
-    /// The texts at a path of names with dots between them (`realm_access.roles`): one text, a list, or a text with blanks. A
-    /// claim whose own name has the dots counts first.
+    /// The texts at a path of names with dots between them (`realm_access.roles`): one text, a
+    /// list, or a text with blanks. A claim whose own name has the dots counts first.
     #[must_use]
     pub fn texts(&self, path: &str) -> Vec<String> {
         texts(self.at(path), true)
@@ -166,8 +221,8 @@ impl Claims {
         }
     }
 
-    /// Whether the issuer left a claim out of the token because it is too long for it (OpenID Connect Core 1.0, section 5.6.2):
-    /// what it would say is unknown.
+    /// Whether the issuer left a claim out of the token because it is too long for it (OpenID
+    /// Connect Core 1.0, section 5.6.2): what it would say is unknown.
     #[must_use]
     pub fn is_elsewhere(&self, path: &str) -> bool {
         let named = self.all.get("_claim_names").and_then(Value::as_object);
@@ -189,7 +244,11 @@ fn unix_ms(seconds: f64) -> Option<u64> {
     // Until the year 9999.
     const SECONDS_MAX: f64 = 253_402_300_799.0;
     let is_time = (0.0..=SECONDS_MAX).contains(&seconds);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in the range")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is in the range"
+    )]
     is_time.then_some((seconds * 1000.0) as u64)
 }
 
@@ -198,12 +257,19 @@ fn texts(value: Option<&Value>, blanks: bool) -> Vec<String> {
     match value {
         Some(Value::String(text)) if blanks => text.split_whitespace().map(str::to_owned).collect(),
         Some(Value::String(text)) => vec![text.clone()],
-        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => Vec::new(),
+        Some(Value::Array(items)) => items
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {
+            Vec::new()
+        }
     }
 }
 
-/// Whether two audiences are the same: scheme and host in any case, one slash at the end more or less, all else byte for byte.
+/// Whether two audiences are the same: scheme and host in any case, one slash at the end more or
+/// less, all else byte for byte.
 #[must_use]
 pub fn is_same_audience(one: &str, other: &str) -> bool {
     if one == other {
@@ -217,7 +283,8 @@ pub fn is_same_audience(one: &str, other: &str) -> bool {
     let parts = |rest: &str| {
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let host_len = rest.find('/').unwrap_or(rest.len());
-        rest.split_at_checked(host_len).map(|(host, path)| (host.to_ascii_lowercase(), path.to_owned()))
+        rest.split_at_checked(host_len)
+            .map(|(host, path)| (host.to_ascii_lowercase(), path.to_owned()))
     };
     scheme.eq_ignore_ascii_case(other_scheme) && parts(rest) == parts(other_rest)
 }

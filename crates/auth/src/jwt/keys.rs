@@ -77,7 +77,8 @@ struct WrittenKey {
 }
 
 impl KeySet {
-    /// Reads a key set. Keys of other kinds, for other purposes, or that cannot be read, are left out.
+    /// Reads a key set. Keys of other kinds, for other purposes, or that cannot be read, are left
+    /// out.
     ///
     /// # Errors
     /// Why it is of no use.
@@ -90,7 +91,11 @@ impl KeySet {
             return Err(KeySetError::TooMany);
         }
         let keys: Vec<Key> = keys.into_iter().filter_map(Key::read).collect();
-        if keys.is_empty() { Err(KeySetError::Empty) } else { Ok(Self { keys }) }
+        if keys.is_empty() {
+            Err(KeySetError::Empty)
+        } else {
+            Ok(Self { keys })
+        }
     }
 
     /// Number of its keys.
@@ -120,16 +125,23 @@ impl KeySet {
             return Err(TokenFault::AmbiguousKey);
         }
         // An issuer may give two keys one id: any of them.
-        let is_valid =
-            std::iter::once(first).chain(fitting).any(|key| key.verifies(algorithm, signed, signature));
-        if is_valid { Ok(()) } else { Err(TokenFault::Signature) }
+        let is_valid = std::iter::once(first)
+            .chain(fitting)
+            .any(|key| key.verifies(algorithm, signed, signature));
+        if is_valid {
+            Ok(())
+        } else {
+            Err(TokenFault::Signature)
+        }
     }
 }
 
 impl Key {
     fn read(written: Value) -> Option<Self> {
         let key: WrittenKey = serde_json::from_value(written).ok()?;
-        let verifies = key.key_ops.is_none_or(|all| all.iter().any(|one| one == "verify"));
+        let verifies = key
+            .key_ops
+            .is_none_or(|all| all.iter().any(|one| one == "verify"));
         if key.purpose.is_some_and(|purpose| purpose != "sig") || !verifies {
             return None;
         }
@@ -139,16 +151,30 @@ impl Key {
         };
         let bytes = |text: Option<String>| URL_SAFE_NO_PAD.decode(text?).ok();
         let material = match (key.kty.as_str(), key.crv.as_deref()) {
-            ("RSA", _) => Material::Rsa { n: unpadded(bytes(key.n)?), e: unpadded(bytes(key.e)?) },
-            ("EC", Some("P-256")) => point(KeyKind::P256, P256_BYTES, bytes(key.x)?, &bytes(key.y)?)?,
-            ("EC", Some("P-384")) => point(KeyKind::P384, P384_BYTES, bytes(key.x)?, &bytes(key.y)?)?,
+            ("RSA", _) => Material::Rsa {
+                n: unpadded(bytes(key.n)?),
+                e: unpadded(bytes(key.e)?),
+            },
+            ("EC", Some("P-256")) => {
+                point(KeyKind::P256, P256_BYTES, bytes(key.x)?, &bytes(key.y)?)?
+            }
+            ("EC", Some("P-384")) => {
+                point(KeyKind::P384, P384_BYTES, bytes(key.x)?, &bytes(key.y)?)?
+            }
             ("OKP", Some("Ed25519")) => {
                 let point = bytes(key.x).filter(|point| point.len() == ED25519_BYTES)?;
-                Material::Curve { kind: KeyKind::Ed25519, point }
+                Material::Curve {
+                    kind: KeyKind::Ed25519,
+                    point,
+                }
             }
             _ => return None,
         };
-        Some(Self { id: key.kid, algorithm, material })
+        Some(Self {
+            id: key.kid,
+            algorithm,
+            material,
+        })
     }
 
     fn fits(&self, algorithm: Algorithm) -> bool {
@@ -161,12 +187,12 @@ impl Key {
 
     fn verifies(&self, algorithm: Algorithm, signed: &[u8], signature: &[u8]) -> bool {
         match (&self.material, algorithm.rsa(), algorithm.curve()) {
-            (Material::Rsa { n, e }, Some(rsa), _) => {
-                RsaPublicKeyComponents { n, e }.verify(rsa, signed, signature).is_ok()
-            }
-            (Material::Curve { point, .. }, _, Some(curve)) => {
-                UnparsedPublicKey::new(curve, point).verify(signed, signature).is_ok()
-            }
+            (Material::Rsa { n, e }, Some(rsa), _) => RsaPublicKeyComponents { n, e }
+                .verify(rsa, signed, signature)
+                .is_ok(),
+            (Material::Curve { point, .. }, _, Some(curve)) => UnparsedPublicKey::new(curve, point)
+                .verify(signed, signature)
+                .is_ok(),
             (Material::Rsa { .. } | Material::Curve { .. }, _, _) => false,
         }
     }

@@ -48,8 +48,10 @@ static SIGNERS: LazyLock<Signers> = LazyLock::new(|| {
     let random = SystemRandom::new();
     let rsa = RsaKeyPair::from_pkcs8(&STANDARD.decode(RSA).unwrap()).unwrap();
     let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
-    let ec = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &random).unwrap();
-    let ed = Ed25519KeyPair::from_pkcs8(Ed25519KeyPair::generate_pkcs8(&random).unwrap().as_ref()).unwrap();
+    let ec = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, pkcs8.as_ref(), &random)
+        .unwrap();
+    let ed = Ed25519KeyPair::from_pkcs8(Ed25519KeyPair::generate_pkcs8(&random).unwrap().as_ref())
+        .unwrap();
     let components = ring::rsa::PublicKeyComponents::<Vec<u8>>::from(rsa.public());
     let point = ec.public_key().as_ref();
     let keys = json!([
@@ -69,17 +71,29 @@ fn keys() -> KeySet {
 
 /// A token with this head and these claims, signed as the head says.
 fn token(head: &Value, claims: &Value) -> String {
-    let signed = format!("{}.{}", b64(head.to_string().as_bytes()), b64(claims.to_string().as_bytes()));
+    let signed = format!(
+        "{}.{}",
+        b64(head.to_string().as_bytes()),
+        b64(claims.to_string().as_bytes())
+    );
     let random = SystemRandom::new();
     let rsa = |padding| {
         let mut signature = vec![0; SIGNERS.rsa.public().modulus_len()];
-        SIGNERS.rsa.sign(padding, &random, signed.as_bytes(), &mut signature).unwrap();
+        SIGNERS
+            .rsa
+            .sign(padding, &random, signed.as_bytes(), &mut signature)
+            .unwrap();
         signature
     };
     let signature = match head["alg"].as_str().unwrap_or_default() {
         "RS256" => rsa(&RSA_PKCS1_SHA256 as &dyn ring::signature::RsaEncoding),
         "PS256" => rsa(&RSA_PSS_SHA256),
-        "ES256" => SIGNERS.ec.sign(&random, signed.as_bytes()).unwrap().as_ref().to_vec(),
+        "ES256" => SIGNERS
+            .ec
+            .sign(&random, signed.as_bytes())
+            .unwrap()
+            .as_ref()
+            .to_vec(),
         "EdDSA" => SIGNERS.ed.sign(signed.as_bytes()).as_ref().to_vec(),
         "HS256" => {
             // The attack of RFC 8725, section 2.1: the public key as the shared one.
@@ -132,7 +146,12 @@ fn check_by(token: &str, rules: &Rules) -> Result<Claims, TokenFault> {
 
 #[test]
 fn good_tokens_of_every_kind_of_key_are_accepted() {
-    for (alg, kid) in [("RS256", "r"), ("PS256", "r"), ("ES256", "e"), ("EdDSA", "d")] {
+    for (alg, kid) in [
+        ("RS256", "r"),
+        ("PS256", "r"),
+        ("ES256", "e"),
+        ("EdDSA", "d"),
+    ] {
         let claims = check_by(&token(&head(alg, kid), &claims()), &rules()).unwrap();
         assert_eq!(claims.subject, "ann", "{alg}");
         assert_eq!(claims.scopes, ["mcp:read", "mcp:write"]);
@@ -153,36 +172,181 @@ fn bad_tokens_are_refused_with_their_fault() {
     let good = || head("RS256", "r");
     let long = "a".repeat(ACCESS_TOKEN_BYTES_MAX);
     for (what, head, claims, fault) in [
-        ("expired", good(), with(claims(), json!({"exp": NOW - 30})), F::Expired),
-        ("expired within the skew, at its end", good(), with(claims(), json!({"exp": NOW - 31})), F::Expired),
-        ("not yet", good(), with(claims(), json!({"nbf": NOW + 31})), F::NotYet),
-        ("issued later", good(), with(claims(), json!({"iat": NOW + 31})), F::NotYet),
-        ("never expires", good(), with(claims(), json!({"exp": null})), F::NoExpiry),
-        ("exp is a text", good(), with(claims(), json!({"exp": "soon"})), F::Malformed),
-        ("exp is not a time", good(), with(claims(), json!({"exp": 1e300})), F::Malformed),
-        ("wrong aud", good(), with(claims(), json!({"aud": "https://gw.example/mcp/ops"})), F::Foreign),
-        ("aud below", good(), with(claims(), json!({"aud": "https://gw.example/mcp/"})), F::Bound),
-        ("no aud", good(), with(claims(), json!({"aud": null})), F::NoAudience),
-        ("empty aud", good(), with(claims(), json!({"aud": []})), F::NoAudience),
-        ("foreign iss", good(), with(claims(), json!({"iss": "https://idp.example/realms/x/"})), F::Issuer),
-        ("no iss", good(), with(claims(), json!({"iss": null})), F::Issuer),
-        ("unknown kid", head_of("RS256", "zz"), claims(), F::UnknownKey),
-        ("a key for encryption", head_of("RS256", "x"), claims(), F::UnknownKey),
-        ("a key of another kind", head_of("RS256", "e"), claims(), F::UnknownKey),
+        (
+            "expired",
+            good(),
+            with(claims(), json!({"exp": NOW - 30})),
+            F::Expired,
+        ),
+        (
+            "expired within the skew, at its end",
+            good(),
+            with(claims(), json!({"exp": NOW - 31})),
+            F::Expired,
+        ),
+        (
+            "not yet",
+            good(),
+            with(claims(), json!({"nbf": NOW + 31})),
+            F::NotYet,
+        ),
+        (
+            "issued later",
+            good(),
+            with(claims(), json!({"iat": NOW + 31})),
+            F::NotYet,
+        ),
+        (
+            "never expires",
+            good(),
+            with(claims(), json!({"exp": null})),
+            F::NoExpiry,
+        ),
+        (
+            "exp is a text",
+            good(),
+            with(claims(), json!({"exp": "soon"})),
+            F::Malformed,
+        ),
+        (
+            "exp is not a time",
+            good(),
+            with(claims(), json!({"exp": 1e300})),
+            F::Malformed,
+        ),
+        (
+            "wrong aud",
+            good(),
+            with(claims(), json!({"aud": "https://gw.example/mcp/ops"})),
+            F::Foreign,
+        ),
+        (
+            "aud below",
+            good(),
+            with(claims(), json!({"aud": "https://gw.example/mcp/"})),
+            F::Bound,
+        ),
+        (
+            "no aud",
+            good(),
+            with(claims(), json!({"aud": null})),
+            F::NoAudience,
+        ),
+        (
+            "empty aud",
+            good(),
+            with(claims(), json!({"aud": []})),
+            F::NoAudience,
+        ),
+        (
+            "foreign iss",
+            good(),
+            with(claims(), json!({"iss": "https://idp.example/realms/x/"})),
+            F::Issuer,
+        ),
+        (
+            "no iss",
+            good(),
+            with(claims(), json!({"iss": null})),
+            F::Issuer,
+        ),
+        (
+            "unknown kid",
+            head_of("RS256", "zz"),
+            claims(),
+            F::UnknownKey,
+        ),
+        (
+            "a key for encryption",
+            head_of("RS256", "x"),
+            claims(),
+            F::UnknownKey,
+        ),
+        (
+            "a key of another kind",
+            head_of("RS256", "e"),
+            claims(),
+            F::UnknownKey,
+        ),
         ("alg none", head_of("none", "r"), claims(), F::Algorithm),
-        ("HS256 with the public key", head_of("HS256", "r"), claims(), F::Algorithm),
-        ("an algorithm that is not the issuer's", head_of("RS512", "r"), claims(), F::Algorithm),
-        ("ID token", with(good(), json!({"typ": "JWT"})), with(claims(), json!({"nonce": "n"})), F::Type),
-        ("no typ", with(good(), json!({"typ": null})), claims(), F::Type),
-        ("logout token", with(good(), json!({"typ": "logout+jwt"})), claims(), F::Type),
-        ("ID-JAG", with(good(), json!({"typ": "oauth-id-jag+jwt"})), claims(), F::Type),
-        ("a DPoP proof", with(good(), json!({"typ": "application/DPoP+jwt"})), claims(), F::Type),
-        ("critical", with(good(), json!({"crit": ["x"]})), claims(), F::Critical),
-        ("unencoded", with(good(), json!({"b64": false})), claims(), F::Critical),
-        ("bound", good(), with(claims(), json!({"cnf": {"jkt": "x"}})), F::Bound),
-        ("no subject", good(), with(claims(), json!({"sub": null})), F::NoSubject),
-        ("empty subject", good(), with(claims(), json!({"sub": ""})), F::NoSubject),
-        ("oversized", good(), with(claims(), json!({"pad": long})), F::TooLong),
+        (
+            "HS256 with the public key",
+            head_of("HS256", "r"),
+            claims(),
+            F::Algorithm,
+        ),
+        (
+            "an algorithm that is not the issuer's",
+            head_of("RS512", "r"),
+            claims(),
+            F::Algorithm,
+        ),
+        (
+            "ID token",
+            with(good(), json!({"typ": "JWT"})),
+            with(claims(), json!({"nonce": "n"})),
+            F::Type,
+        ),
+        (
+            "no typ",
+            with(good(), json!({"typ": null})),
+            claims(),
+            F::Type,
+        ),
+        (
+            "logout token",
+            with(good(), json!({"typ": "logout+jwt"})),
+            claims(),
+            F::Type,
+        ),
+        (
+            "ID-JAG",
+            with(good(), json!({"typ": "oauth-id-jag+jwt"})),
+            claims(),
+            F::Type,
+        ),
+        (
+            "a DPoP proof",
+            with(good(), json!({"typ": "application/DPoP+jwt"})),
+            claims(),
+            F::Type,
+        ),
+        (
+            "critical",
+            with(good(), json!({"crit": ["x"]})),
+            claims(),
+            F::Critical,
+        ),
+        (
+            "unencoded",
+            with(good(), json!({"b64": false})),
+            claims(),
+            F::Critical,
+        ),
+        (
+            "bound",
+            good(),
+            with(claims(), json!({"cnf": {"jkt": "x"}})),
+            F::Bound,
+        ),
+        (
+            "no subject",
+            good(),
+            with(claims(), json!({"sub": null})),
+            F::NoSubject,
+        ),
+        (
+            "empty subject",
+            good(),
+            with(claims(), json!({"sub": ""})),
+            F::NoSubject,
+        ),
+        (
+            "oversized",
+            good(),
+            with(claims(), json!({"pad": long})),
+            F::TooLong,
+        ),
     ] {
         let found = check_by(&token(&head, &claims), &rules());
         // One slash at the end is the same audience.
@@ -203,9 +367,15 @@ fn a_changed_or_broken_token_is_refused() {
     let parts: Vec<&str> = good.split('.').collect();
     let other = b64(with(claims(), json!({"sub": "bob"})).to_string().as_bytes());
     for (text, fault) in [
-        (format!("{}.{other}.{}", parts[0], parts[2]), TokenFault::Signature),
+        (
+            format!("{}.{other}.{}", parts[0], parts[2]),
+            TokenFault::Signature,
+        ),
         (format!("{}.{}.", parts[0], parts[1]), TokenFault::Signature),
-        (format!("{}.{}.AAAA", parts[0], parts[1]), TokenFault::Signature),
+        (
+            format!("{}.{}.AAAA", parts[0], parts[1]),
+            TokenFault::Signature,
+        ),
         (format!("{}.{}", parts[0], parts[1]), TokenFault::Malformed),
         (format!("{good}.x"), TokenFault::Malformed),
         (format!("{good}="), TokenFault::Malformed),
@@ -222,19 +392,38 @@ fn a_changed_or_broken_token_is_refused() {
 
 #[test]
 fn other_types_are_accepted_where_an_issuer_has_them() {
-    let rules = Rules { types: vec!["at+jwt".to_owned(), "jwt".to_owned()], ..rules() };
+    let rules = Rules {
+        types: vec!["at+jwt".to_owned(), "jwt".to_owned()],
+        ..rules()
+    };
     let plain = with(head("RS256", "r"), json!({"typ": "JWT"}));
     assert!(check_by(&token(&plain, &claims()), &rules).is_ok());
-    assert!(check_by(&token(&with(plain.clone(), json!({"typ": null})), &claims()), &rules).is_ok());
+    assert!(
+        check_by(
+            &token(&with(plain.clone(), json!({"typ": null})), &claims()),
+            &rules
+        )
+        .is_ok()
+    );
     let full = with(plain.clone(), json!({"typ": "application/at+jwt"}));
-    assert!(check_by(&token(&full, &with(claims(), json!({"nonce": "n"}))), &rules).is_ok());
+    assert!(
+        check_by(
+            &token(&full, &with(claims(), json!({"nonce": "n"}))),
+            &rules
+        )
+        .is_ok()
+    );
     let of_id = with(claims(), json!({"token_use": "ID"}));
-    assert_eq!(check_by(&token(&full, &of_id), &rules).map(|_| ()), Err(TokenFault::Type));
+    assert_eq!(
+        check_by(&token(&full, &of_id), &rules).map(|_| ()),
+        Err(TokenFault::Type)
+    );
     for claim in OF_ID_TOKENS {
         let found = check_by(&token(&plain, &with(claims(), json!({claim: "n"}))), &rules);
         assert_eq!(found.map(|_| ()), Err(TokenFault::Type), "{claim}");
     }
-    // For the client that has it alone: an access token of that client if it says what it is good for.
+    // For the client that has it alone: an access token of that client if it says what it is good
+    // for.
     let own = match &claims()["aud"] {
         Value::Array(all) => all[0].clone(),
         one => one.clone(),
@@ -243,23 +432,36 @@ fn other_types_are_accepted_where_an_issuer_has_them() {
         (json!({"aud": own, "azp": own, "scope": null}), false),
         (json!({"aud": [own], "azp": own, "scope": null}), false),
         (json!({"aud": [own], "azp": own, "scope": "read"}), true),
-        (json!({"aud": own, "azp": own, "scope": null, "client_id": own}), true),
+        (
+            json!({"aud": own, "azp": own, "scope": null, "client_id": own}),
+            true,
+        ),
         (json!({"aud": own, "azp": "another", "scope": null}), true),
         (json!({"aud": "6f8c", "scope": null}), false),
         (json!({"aud": ["6f8c", "a1b2"], "scope": null}), false),
         (json!({"aud": "6f8c", "scope": "read"}), true),
-        (json!({"aud": "6f8c", "appid": "another", "scope": null}), true),
+        (
+            json!({"aud": "6f8c", "appid": "another", "scope": null}),
+            true,
+        ),
         (json!({"aud": "api://6f8c", "scope": null}), true),
         (json!({"token_use": "id"}), false),
         (json!({"token_use": "access"}), true),
         (json!({"typ": "ID"}), false),
         (json!({"typ": "Refresh"}), false),
         (json!({"typ": "Bearer"}), true),
-        (json!({"aud": [own, "another"], "azp": own, "scope": null}), true),
+        (
+            json!({"aud": [own, "another"], "azp": own, "scope": null}),
+            true,
+        ),
     ] {
         let found = check_by(&token(&plain, &with(claims(), changes.clone())), &rules);
         // Some are for others, and refused for that.
-        assert_eq!(found.map(|_| ()) != Err(TokenFault::Type), is_access, "{changes}");
+        assert_eq!(
+            found.map(|_| ()) != Err(TokenFault::Type),
+            is_access,
+            "{changes}"
+        );
     }
 }
 
@@ -268,7 +470,10 @@ fn clocks_may_differ_by_the_skew_and_no_more() {
     let at = |exp: u64, now_ms: u64| {
         let claims = with(claims(), json!({"exp": exp, "iat": null}));
         let text = token(&head("EdDSA", "d"), &claims);
-        Jwt::read(&text).unwrap().claims(&rules(), now_ms).map(|_| ())
+        Jwt::read(&text)
+            .unwrap()
+            .claims(&rules(), now_ms)
+            .map(|_| ())
     };
     assert_eq!(at(NOW, (NOW + 30) * 1000 - 1), Ok(()));
     assert_eq!(at(NOW, (NOW + 30) * 1000), Err(TokenFault::Expired));
@@ -280,52 +485,138 @@ fn answers_about_opaque_tokens_are_checked() {
     let active = || json!({"active": true, "client_id": "c", "sub": "ann", "aud": "a", "exp": NOW + 1, "scope": "x y"});
     for (what, answer, of_client, expect) in [
         ("good", active(), false, Ok(("ann", "a"))),
-        ("inactive", json!({"active": false}), false, Err(F::Inactive)),
-        ("no active", with(active(), json!({"active": null})), false, Err(F::Inactive)),
-        ("active as a text", with(active(), json!({"active": "true"})), false, Err(F::Inactive)),
-        ("a machine", with(active(), json!({"sub": null})), false, Ok(("c", "a"))),
+        (
+            "inactive",
+            json!({"active": false}),
+            false,
+            Err(F::Inactive),
+        ),
+        (
+            "no active",
+            with(active(), json!({"active": null})),
+            false,
+            Err(F::Inactive),
+        ),
+        (
+            "active as a text",
+            with(active(), json!({"active": "true"})),
+            false,
+            Err(F::Inactive),
+        ),
+        (
+            "a machine",
+            with(active(), json!({"sub": null})),
+            false,
+            Ok(("c", "a")),
+        ),
         (
             "a person by username",
             with(active(), json!({"sub": null, "username": "bob"})),
             false,
             Ok(("bob", "a")),
         ),
-        ("sub before username", with(active(), json!({"username": "bob"})), false, Ok(("ann", "a"))),
-        ("an empty username", with(active(), json!({"sub": null, "username": ""})), false, Err(F::NoSubject)),
+        (
+            "sub before username",
+            with(active(), json!({"username": "bob"})),
+            false,
+            Ok(("ann", "a")),
+        ),
+        (
+            "an empty username",
+            with(active(), json!({"sub": null, "username": ""})),
+            false,
+            Err(F::NoSubject),
+        ),
         (
             "a username that is a list",
             with(active(), json!({"sub": null, "username": ["b"]})),
             false,
             Err(F::NoSubject),
         ),
-        ("an empty sub", with(active(), json!({"sub": ""})), false, Err(F::NoSubject)),
+        (
+            "an empty sub",
+            with(active(), json!({"sub": ""})),
+            false,
+            Err(F::NoSubject),
+        ),
         (
             "a person without name",
             with(active(), json!({"sub": null, "email": "b@x"})),
             false,
             Err(F::Nameless),
         ),
-        ("foreign iss", with(active(), json!({"iss": "x"})), false, Err(F::Issuer)),
-        ("own iss", with(active(), json!({"iss": ISSUER})), false, Ok(("ann", "a"))),
-        ("expired", with(active(), json!({"exp": NOW - 60})), false, Err(F::Expired)),
-        ("no exp", with(active(), json!({"exp": null})), false, Ok(("ann", "a"))),
-        ("bound", with(active(), json!({"token_type": "DPoP"})), false, Err(F::Bound)),
-        ("no aud, of the client", with(active(), json!({"aud": null})), true, Ok(("ann", "c"))),
-        ("no subject", json!({"active": true}), false, Err(F::NoSubject)),
+        (
+            "foreign iss",
+            with(active(), json!({"iss": "x"})),
+            false,
+            Err(F::Issuer),
+        ),
+        (
+            "own iss",
+            with(active(), json!({"iss": ISSUER})),
+            false,
+            Ok(("ann", "a")),
+        ),
+        (
+            "expired",
+            with(active(), json!({"exp": NOW - 60})),
+            false,
+            Err(F::Expired),
+        ),
+        (
+            "no exp",
+            with(active(), json!({"exp": null})),
+            false,
+            Ok(("ann", "a")),
+        ),
+        (
+            "bound",
+            with(active(), json!({"token_type": "DPoP"})),
+            false,
+            Err(F::Bound),
+        ),
+        (
+            "no aud, of the client",
+            with(active(), json!({"aud": null})),
+            true,
+            Ok(("ann", "c")),
+        ),
+        (
+            "no subject",
+            json!({"active": true}),
+            false,
+            Err(F::NoSubject),
+        ),
     ] {
-        let found = Claims::of_answer(answer.as_object().unwrap().clone(), ISSUER, of_client, (30, NOW_MS));
-        let found = found.as_ref().map(|one| (one.subject.as_str(), one.audiences[0].as_str()));
+        let found = Claims::of_answer(
+            answer.as_object().unwrap().clone(),
+            ISSUER,
+            of_client,
+            (30, NOW_MS),
+        );
+        let found = found
+            .as_ref()
+            .map(|one| (one.subject.as_str(), one.audiences[0].as_str()));
         assert_eq!(found, expect.as_ref().map(|one| *one), "{what}");
     }
     let named_by = |changes: Value| {
         let answer = with(active(), changes).as_object().unwrap().clone();
-        Claims::of_answer(answer, ISSUER, false, (30, NOW_MS)).unwrap().named_by.name()
+        Claims::of_answer(answer, ISSUER, false, (30, NOW_MS))
+            .unwrap()
+            .named_by
+            .name()
     };
     assert_eq!(named_by(json!({})), "sub");
     assert_eq!(named_by(json!({"sub": null, "username": "c"})), "username");
     assert_eq!(named_by(json!({"sub": null})), "client_id");
     let answer = with(active(), json!({"aud": null}));
-    let none = Claims::of_answer(answer.as_object().unwrap().clone(), ISSUER, false, (30, NOW_MS)).unwrap();
+    let none = Claims::of_answer(
+        answer.as_object().unwrap().clone(),
+        ISSUER,
+        false,
+        (30, NOW_MS),
+    )
+    .unwrap();
     assert_eq!(none.check_audience(["a"]), Err(F::NoAudience));
 }
 
@@ -338,8 +629,16 @@ fn audiences_are_compared_as_urls_and_no_further() {
         ("api://portmoot", "api://portmoot", true),
         ("https://gw.example/MCP", "https://gw.example/mcp", false),
         ("https://gw.example/mcp//", "https://gw.example/mcp", false),
-        ("https://gw.example/mcp/ops", "https://gw.example/mcp", false),
-        ("https://gw.example:443/mcp", "https://gw.example/mcp", false),
+        (
+            "https://gw.example/mcp/ops",
+            "https://gw.example/mcp",
+            false,
+        ),
+        (
+            "https://gw.example:443/mcp",
+            "https://gw.example/mcp",
+            false,
+        ),
         ("http://gw.example/mcp", "https://gw.example/mcp", false),
         ("portmoot", "Portmoot", false),
         ("portmoot", "portmoot/", false),
@@ -352,30 +651,46 @@ fn audiences_are_compared_as_urls_and_no_further() {
 
 #[test]
 fn key_sets_have_bounds() {
-    let set = |keys: Value| KeySet::read(json!({"keys": keys}).to_string().as_bytes()).map(|set| set.len());
+    let set = |keys: Value| {
+        KeySet::read(json!({"keys": keys}).to_string().as_bytes()).map(|set| set.len())
+    };
     let key = &SIGNERS.keys[2];
     assert_eq!(set(SIGNERS.keys.clone()), Ok(3));
     assert_eq!(set(json!(vec![key; JWKS_KEYS_MAX])), Ok(JWKS_KEYS_MAX));
-    assert_eq!(set(json!(vec![key; JWKS_KEYS_MAX + 1])), Err(KeySetError::TooMany));
+    assert_eq!(
+        set(json!(vec![key; JWKS_KEYS_MAX + 1])),
+        Err(KeySetError::TooMany)
+    );
     assert_eq!(set(json!([])), Err(KeySetError::Empty));
     assert_eq!(
-        set(json!([{"kty": "oct", "k": "AAAA"}, {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}, 1])),
+        set(
+            json!([{"kty": "oct", "k": "AAAA"}, {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}, 1])
+        ),
         Err(KeySetError::Empty)
     );
     assert_eq!(KeySet::read(b"{}"), Err(KeySetError::Malformed));
     let long = json!({"keys": [key], "pad": "a".repeat(JWKS_BYTES_MAX)}).to_string();
     assert_eq!(KeySet::read(long.as_bytes()), Err(KeySetError::TooLong));
     // Two keys of one kind, and a token that names none.
-    let two =
-        KeySet::read(json!({"keys": [key, with(key.clone(), json!({"kid": "d2"}))]}).to_string().as_bytes())
-            .unwrap();
+    let two = KeySet::read(
+        json!({"keys": [key, with(key.clone(), json!({"kid": "d2"}))]})
+            .to_string()
+            .as_bytes(),
+    )
+    .unwrap();
     let nameless = token(&with(head("EdDSA", ""), json!({"kid": null})), &claims());
-    assert_eq!(Jwt::read(&nameless).unwrap().check_signature(&two), Err(TokenFault::AmbiguousKey));
+    assert_eq!(
+        Jwt::read(&nameless).unwrap().check_signature(&two),
+        Err(TokenFault::AmbiguousKey)
+    );
 }
 
 #[test]
 fn groups_that_are_elsewhere_are_unknown() {
-    let claims = with(claims(), json!({"groups": null, "_claim_names": {"groups": "src1"}}));
+    let claims = with(
+        claims(),
+        json!({"groups": null, "_claim_names": {"groups": "src1"}}),
+    );
     let claims = check_by(&token(&head("EdDSA", "d"), &claims), &rules()).unwrap();
     assert!(claims.is_elsewhere("groups") && !claims.is_elsewhere("sub"));
 }
@@ -392,6 +707,9 @@ fn faults_have_codes_and_plain_words() {
     ] {
         let refusal = fault.refusal();
         assert_eq!(refusal.code, code);
-        assert!(code.is_unauthenticated() && !refusal.message.contains(['"', '\\']), "{refusal}");
+        assert!(
+            code.is_unauthenticated() && !refusal.message.contains(['"', '\\']),
+            "{refusal}"
+        );
     }
 }

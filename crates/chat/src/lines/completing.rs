@@ -20,7 +20,12 @@ pub(super) struct Completing(pub(super) SharedCandidates);
 impl Completer for Completing {
     type Candidate = String;
 
-    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+    fn complete(
+        &self,
+        line: &str,
+        at: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
         let known = self.0.lock();
         Ok(known.complete(line.get(..at).unwrap_or_default()))
     }

@@ -1,6 +1,7 @@
 //! Chat input and output: a line editor at a terminal, plain lines otherwise.
 //!
-//! The reading thread waits after each line for `resume`, so that no line is being edited when the program exits.
+//! The reading thread waits after each line for `resume`, so that no line is being edited when the
+//! program exits.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;
@@ -39,12 +40,23 @@ impl Input {
         let (printer, read): (_, Box<dyn FnMut() -> Option<String> + Send>) = if is_edited {
             let mut editor = editor(names.clone()).map_err(broken)?;
             let external = editor.create_external_printer().map_err(broken)?;
-            (Printer::beside(external, output), Box::new(move || edited(&mut editor)))
+            (
+                Printer::beside(external, output),
+                Box::new(move || edited(&mut editor)),
+            )
         } else {
             (Printer::plain(output), Box::new(plain))
         };
         std::thread::spawn(move || pass(read, &send, &resumed));
-        Ok((Self { lines, resume, names, is_edited }, printer))
+        Ok((
+            Self {
+                lines,
+                resume,
+                names,
+                is_edited,
+            },
+            printer,
+        ))
     }
 
     /// Sets the completion candidates.

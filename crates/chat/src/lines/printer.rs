@@ -1,7 +1,7 @@
 //! Chat output. While a line is being edited, the line editor prints.
 //!
-//! The editor takes a text only while it reads a line, and makes its printer wait until then. So a thread of its own prints: the
-//! chat must take the typed line and let the editor go on.
+//! The editor takes a text only while it reads a line, and makes its printer wait until then. So a
+//! thread of its own prints: the chat must take the typed line and let the editor go on.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -12,13 +12,15 @@ use tokio::sync::Notify;
 
 use crate::output::Output;
 
-/// Texts that wait for the terminal. No further message of the topic is taken while there are as many.
+/// Texts that wait for the terminal. No further message of the topic is taken while there are as
+/// many.
 const TEXTS_MAX: usize = 1024;
 
 /// Prints without the line editor.
 type Plainly = fn(&dyn Output, &str);
 
-/// Printer of a chat. Dropped, it waits until all is printed: drop the [`Input`](super::input::Input) before.
+/// Printer of a chat. Dropped, it waits until all is printed: drop the
+/// [`Input`](super::input::Input) before.
 pub(super) struct Printer {
     output: Arc<dyn Output>,
     beside: Option<Beside>,
@@ -40,16 +42,29 @@ struct Queue {
 impl Printer {
     /// Prints at once.
     pub(super) fn plain(output: Arc<dyn Output>) -> Self {
-        Self { output, beside: None }
+        Self {
+            output,
+            beside: None,
+        }
     }
 
     /// Prints beside a line editor.
-    pub(super) fn beside(editor: impl ExternalPrinter + Send + 'static, output: Arc<dyn Output>) -> Self {
+    pub(super) fn beside(
+        editor: impl ExternalPrinter + Send + 'static,
+        output: Arc<dyn Output>,
+    ) -> Self {
         let (texts, queued) = mpsc::channel();
         let queue = Arc::new(Queue::default());
         let (printed, plain) = (Arc::clone(&queue), Arc::clone(&output));
         let thread = std::thread::spawn(move || print_all(editor, &*plain, &queued, &printed));
-        Self { output, beside: Some(Beside { texts: Some(texts), queue, thread: Some(thread) }) }
+        Self {
+            output,
+            beside: Some(Beside {
+                texts: Some(texts),
+                queue,
+                thread: Some(thread),
+            }),
+        }
     }
 
     /// Prints a line to stdout.
@@ -66,14 +81,21 @@ impl Printer {
 
     /// Waits until fewer than [`TEXTS_MAX`] texts wait.
     pub(super) async fn room(&self) {
-        let Some(Beside { queue, .. }) = &self.beside else { return };
+        let Some(Beside { queue, .. }) = &self.beside else {
+            return;
+        };
         while queue.waiting.load(Ordering::Acquire) >= TEXTS_MAX {
             queue.printed.notified().await;
         }
     }
 
     fn print(&self, text: String, plainly: Plainly) {
-        let Some(Beside { texts: Some(texts), queue, .. }) = &self.beside else {
+        let Some(Beside {
+            texts: Some(texts),
+            queue,
+            ..
+        }) = &self.beside
+        else {
             return plainly(&*self.output, &text);
         };
         queue.waiting.fetch_add(1, Ordering::AcqRel);

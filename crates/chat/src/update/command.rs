@@ -19,16 +19,23 @@ pub(super) fn typed(state: &mut State, line: &str) -> Vec<Action> {
     match command {
         ChatCommand::Empty => Vec::new(),
         ChatCommand::Quit => vec![Action::Quit],
-        ChatCommand::Send(text) => vec![Action::Say { to: None, text: text.to_owned() }],
+        ChatCommand::Send(text) => vec![Action::Say {
+            to: None,
+            text: text.to_owned(),
+        }],
         ChatCommand::Message { to, text } => {
             if !state.is_here(to) {
                 state.tell(format!("{} is not here.", json::visible::line(to)));
                 return Vec::new();
             }
-            vec![Action::Say { to: Some(to.to_owned()), text: text.to_owned() }]
+            vec![Action::Say {
+                to: Some(to.to_owned()),
+                text: text.to_owned(),
+            }]
         }
         ChatCommand::Help => {
-            HELP.lines().for_each(|line| state.push(Entry::new(Tone::Note, line)));
+            HELP.lines()
+                .for_each(|line| state.push(Entry::new(Tone::Note, line)));
             Vec::new()
         }
         ChatCommand::Who => {
@@ -45,13 +52,27 @@ pub(super) fn typed(state: &mut State, line: &str) -> Vec<Action> {
             Vec::new()
         }
         ChatCommand::Tools(Some(target)) => {
-            vec![Action::ListTools { targets: vec![target.to_owned()], is_one: true }]
+            vec![Action::ListTools {
+                targets: vec![target.to_owned()],
+                is_one: true,
+            }]
         }
         ChatCommand::Tools(None) => {
-            vec![Action::ListTools { targets: state.others.keys().cloned().collect(), is_one: false }]
+            vec![Action::ListTools {
+                targets: state.others.keys().cloned().collect(),
+                is_one: false,
+            }]
         }
-        ChatCommand::Call { target, name, arguments } => {
-            vec![Action::Call { target: target.to_owned(), name: name.to_owned(), arguments }]
+        ChatCommand::Call {
+            target,
+            name,
+            arguments,
+        } => {
+            vec![Action::Call {
+                target: target.to_owned(),
+                name: name.to_owned(),
+                arguments,
+            }]
         }
         ChatCommand::Invalid(why) => {
             state.tell(why);
@@ -74,23 +95,35 @@ pub(super) fn typed(state: &mut State, line: &str) -> Vec<Action> {
             }
             decide::approve(state, id)
         }),
-        ChatCommand::End { which, withdraw, reason } => {
-            about(state, which, |state, id| decide::end(state, id, withdraw, reason))
-        }
-        ChatCommand::Edit { which, arguments: None } => {
-            about(state, which, |state, id| decide::edit(state, id, true))
-        }
-        ChatCommand::Edit { which, arguments: Some(given) } => {
-            about(state, which, |state, id| decide::with_arguments(state, id, given.get()))
-        }
-        ChatCommand::Allow { which, seconds } => {
-            about(state, which, |state, id| decide::allow_for(state, id, seconds))
-        }
+        ChatCommand::End {
+            which,
+            withdraw,
+            reason,
+        } => about(state, which, |state, id| {
+            decide::end(state, id, withdraw, reason)
+        }),
+        ChatCommand::Edit {
+            which,
+            arguments: None,
+        } => about(state, which, |state, id| decide::edit(state, id, true)),
+        ChatCommand::Edit {
+            which,
+            arguments: Some(given),
+        } => about(state, which, |state, id| {
+            decide::with_arguments(state, id, given.get())
+        }),
+        ChatCommand::Allow { which, seconds } => about(state, which, |state, id| {
+            decide::allow_for(state, id, seconds)
+        }),
     }
 }
 
 /// Does something about a proposal that was named. On the screen its card opens.
-fn about(state: &mut State, which: &str, what: impl FnOnce(&mut State, &str) -> Vec<Action>) -> Vec<Action> {
+fn about(
+    state: &mut State,
+    which: &str,
+    what: impl FnOnce(&mut State, &str) -> Vec<Action>,
+) -> Vec<Action> {
     match state.inbox.find(which).map(|item| item.proposal.id.clone()) {
         Ok(id) => {
             decide::open(state, &id);
@@ -108,8 +141,11 @@ fn about(state: &mut State, which: &str, what: impl FnOnce(&mut State, &str) -> 
 /// Shows the calls of others, or stops showing them.
 pub(super) fn calls(state: &mut State) {
     state.calls = !state.calls;
-    let text =
-        if state.calls { "The calls of others are shown." } else { "The calls of others are not shown." };
+    let text = if state.calls {
+        "The calls of others are shown."
+    } else {
+        "The calls of others are not shown."
+    };
     state.tell(text);
 }
 

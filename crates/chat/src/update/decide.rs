@@ -12,7 +12,8 @@ use crate::review::Effects;
 use crate::state::{Action, Allow, Approval, Focus, Mode, Prompt, State};
 use crate::typing::Typing;
 
-/// A proposal that the person may decide about now: it is pending, of another participant, and on the screen its card has been read.
+/// A proposal that the person may decide about now: it is pending, of another participant, and on
+/// the screen its card has been read.
 fn to_decide(state: &mut State, id: &str) -> Option<InboxItem> {
     let item = state.inbox.get(id)?.clone();
     if state.is_own(&item.proposal) {
@@ -38,23 +39,35 @@ fn is_read(state: &mut State) -> bool {
     if state.mode != Mode::Screen {
         return true;
     }
-    let Some(areas) = state.areas() else { return false };
+    let Some(areas) = state.areas() else {
+        return false;
+    };
     let (_, must_see) = state.card_rows(areas.main.width.into());
     let left = must_see.saturating_sub(state.inbox.seen_rows);
     if left > 0 {
-        state.tell(format!("{left} rows of what is asked for were not shown yet: Space reads on."));
+        state.tell(format!(
+            "{left} rows of what is asked for were not shown yet: Space reads on."
+        ));
     }
     left == 0
 }
 
 fn approval(item: &InboxItem, arguments: Option<String>, allow: Option<Allow>) -> Box<Approval> {
     let (id, digest) = (item.proposal.id.clone(), item.proposal.digest.clone());
-    Box::new(Approval { id, number: item.number, digest, arguments, allow })
+    Box::new(Approval {
+        id,
+        number: item.number,
+        digest,
+        arguments,
+        allow,
+    })
 }
 
 /// Approves, or asks first.
 pub(super) fn approve(state: &mut State, id: &str) -> Vec<Action> {
-    let Some(item) = to_decide(state, id) else { return Vec::new() };
+    let Some(item) = to_decide(state, id) else {
+        return Vec::new();
+    };
     if !is_read(state) {
         return Vec::new();
     }
@@ -63,8 +76,19 @@ pub(super) fn approve(state: &mut State, id: &str) -> Vec<Action> {
     if !effects.needs_second_key() {
         return vec![Action::Approve(approval)];
     }
-    let question = format!("Approve #{}? It {}.", item.number, lower_first(effects.words()));
-    ask(state, approval, vec![Line { part: Part::Head, text: question }]);
+    let question = format!(
+        "Approve #{}? It {}.",
+        item.number,
+        lower_first(effects.words())
+    );
+    ask(
+        state,
+        approval,
+        vec![Line {
+            part: Part::Head,
+            text: question,
+        }],
+    );
     Vec::new()
 }
 
@@ -94,7 +118,8 @@ pub(super) fn go_on(state: &mut State) -> Vec<Action> {
     match state.prompt.take() {
         Some(Prompt::Sure { approval, question }) => {
             let fits = state.areas().is_some_and(|areas| {
-                crate::card::rows(&question, Some(areas.main.width.into())).len() <= areas.main.height.into()
+                crate::card::rows(&question, Some(areas.main.width.into())).len()
+                    <= areas.main.height.into()
             });
             if state.mode == Mode::Screen && !fits {
                 state.tell(
@@ -114,8 +139,12 @@ pub(super) fn go_on(state: &mut State) -> Vec<Action> {
 
 /// Begins to edit the arguments of a proposal.
 pub(super) fn edit(state: &mut State, id: &str, outside: bool) -> Vec<Action> {
-    let Some(item) = to_decide(state, id) else { return Vec::new() };
-    let Some(arguments) = arguments(state, &item) else { return Vec::new() };
+    let Some(item) = to_decide(state, id) else {
+        return Vec::new();
+    };
+    let Some(arguments) = arguments(state, &item) else {
+        return Vec::new();
+    };
     if !is_read(state) {
         return Vec::new();
     }
@@ -124,35 +153,52 @@ pub(super) fn edit(state: &mut State, id: &str, outside: bool) -> Vec<Action> {
             .lines()
             .map(|line| line.strip_prefix("  ").unwrap_or(line).to_owned())
             .collect();
-        return vec![Action::Edit { id: id.to_owned(), text: lines.join("\n") + "\n" }];
+        return vec![Action::Edit {
+            id: id.to_owned(),
+            text: lines.join("\n") + "\n",
+        }];
     }
     let line = Typing::new(&arguments);
     if line.text() != arguments {
         state.tell("The arguments are too long for a line: E edits them in your editor.");
         return Vec::new();
     }
-    state.prompt = Some(Prompt::Arguments { id: id.to_owned(), line });
+    state.prompt = Some(Prompt::Arguments {
+        id: id.to_owned(),
+        line,
+    });
     Vec::new()
 }
 
-/// The proposed arguments, if the proposal has such that can be replaced. Hidden characters are spelled as JSON escapes.
+/// The proposed arguments, if the proposal has such that can be replaced. Hidden characters are
+/// spelled as JSON escapes.
 fn arguments(state: &mut State, item: &InboxItem) -> Option<String> {
     if item.proposal.method != "tools/call" {
         state.tell("Only the arguments of a tool's call can be edited.");
         return None;
     }
-    let raw = item.proposal.arguments().map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
+    let raw = item
+        .proposal
+        .arguments()
+        .map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
     Some(visible::escaped(&raw))
 }
 
 /// Other arguments are there: asks whether to approve with them.
 pub(super) fn with_arguments(state: &mut State, id: &str, text: &str) -> Vec<Action> {
-    let Some(item) = to_decide(state, id) else { return Vec::new() };
-    let Some(given) = object(text) else {
-        state.tell("The arguments must be one JSON object without duplicate members; nothing was decided.");
+    let Some(item) = to_decide(state, id) else {
         return Vec::new();
     };
-    let proposed = item.proposal.arguments().map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
+    let Some(given) = object(text) else {
+        state.tell(
+            "The arguments must be one JSON object without duplicate members; nothing was decided.",
+        );
+        return Vec::new();
+    };
+    let proposed = item
+        .proposal
+        .arguments()
+        .map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
     let same = |text: &str| json::canonical(text.as_bytes()).ok();
     if same(&proposed).is_some() && same(&proposed) == same(given.get()) {
         state.tell("The arguments are the proposed ones.");
@@ -163,11 +209,14 @@ pub(super) fn with_arguments(state: &mut State, id: &str, text: &str) -> Vec<Act
         text: format!("Approve #{} with these arguments instead?", item.number),
     }];
     let rows = visible::pretty(given.get());
-    question.extend(
-        rows.lines()
-            .map(|line| Line { part: Part::Asked, text: line.strip_prefix("  ").unwrap_or(line).to_owned() }),
-    );
-    question.push(Line { part: Part::Mark, text: Effects::of(&item.proposal).words().to_owned() });
+    question.extend(rows.lines().map(|line| Line {
+        part: Part::Asked,
+        text: line.strip_prefix("  ").unwrap_or(line).to_owned(),
+    }));
+    question.push(Line {
+        part: Part::Mark,
+        text: Effects::of(&item.proposal).words().to_owned(),
+    });
     let approval = approval(&item, Some(given.get().to_owned()), None);
     ask(state, approval, question);
     Vec::new()
@@ -196,28 +245,46 @@ pub(super) fn allow(state: &mut State, id: &str) {
 
 /// A time was chosen: the capability is looked up before it is asked about.
 pub(super) fn allow_for(state: &mut State, id: &str, seconds: u64) -> Vec<Action> {
-    let Some(item) = to_decide(state, id) else { return Vec::new() };
+    let Some(item) = to_decide(state, id) else {
+        return Vec::new();
+    };
     if !is_read(state) {
         return Vec::new();
     }
     state.tell("Looking up the capability ...");
-    vec![Action::FindCapability { proposal: Box::new(item.proposal), seconds }]
+    vec![Action::FindCapability {
+        proposal: Box::new(item.proposal),
+        seconds,
+    }]
 }
 
 /// The time that a key chooses.
 pub(super) fn time_of(key: char) -> Option<u64> {
-    TIMES.iter().find(|(own, _, _)| *own == key).map(|(_, _, seconds)| *seconds)
+    TIMES
+        .iter()
+        .find(|(own, _, _)| *own == key)
+        .map(|(_, _, seconds)| *seconds)
 }
 
 /// The capability for a grant is known: asks whether to approve and grant it.
-pub(super) fn capability(state: &mut State, id: &str, seconds: u64, found: Result<String, ApiRefusal>) {
+pub(super) fn capability(
+    state: &mut State,
+    id: &str,
+    seconds: u64,
+    found: Result<String, ApiRefusal>,
+) {
     let capability = match found {
         Ok(capability) => capability,
         Err(refused) => {
-            return state.tell(format!("Nothing was decided: {}", visible::line(&refused.to_string())));
+            return state.tell(format!(
+                "Nothing was decided: {}",
+                visible::line(&refused.to_string())
+            ));
         }
     };
-    let Some(item) = to_decide(state, id) else { return };
+    let Some(item) = to_decide(state, id) else {
+        return;
+    };
     let proposal = &item.proposal;
     let until = state.zone.minute(state.now_ms + seconds * 1_000);
     let text = format!(
@@ -227,17 +294,37 @@ pub(super) fn capability(state: &mut State, id: &str, seconds: u64, found: Resul
         visible::line(&proposal.topic),
         span(seconds * 1_000),
     );
-    let mut question = vec![Line { part: Part::Head, text }];
-    question.push(Line { part: Part::Asked, text: visible::line(&capability) });
-    question.push(Line { part: Part::Mark, text: Effects::of(proposal).words().to_owned() });
+    let mut question = vec![Line {
+        part: Part::Head,
+        text,
+    }];
+    question.push(Line {
+        part: Part::Asked,
+        text: visible::line(&capability),
+    });
+    question.push(Line {
+        part: Part::Mark,
+        text: Effects::of(proposal).words().to_owned(),
+    });
     let (participant, topic) = (proposal.by.clone(), proposal.topic.clone());
-    let approval = approval(&item, None, Some(Allow { participant, topic, capability, seconds }));
+    let approval = approval(
+        &item,
+        None,
+        Some(Allow {
+            participant,
+            topic,
+            capability,
+            seconds,
+        }),
+    );
     ask(state, approval, question);
 }
 
 /// Asks for the reason of a rejection or withdrawal.
 pub(super) fn ask_reason(state: &mut State, id: &str, withdraw: bool) {
-    let Some(item) = state.inbox.get(id) else { return };
+    let Some(item) = state.inbox.get(id) else {
+        return;
+    };
     let own = state.is_own(&item.proposal);
     if own != withdraw {
         let text = if own {
@@ -248,14 +335,23 @@ pub(super) fn ask_reason(state: &mut State, id: &str, withdraw: bool) {
         return state.tell(text);
     }
     if is_settled(state) {
-        state.prompt = Some(Prompt::Reason { id: id.to_owned(), withdraw, line: Typing::default() });
+        state.prompt = Some(Prompt::Reason {
+            id: id.to_owned(),
+            withdraw,
+            line: Typing::default(),
+        });
     }
 }
 
 /// Rejects or withdraws.
 pub(super) fn end(state: &State, id: &str, withdraw: bool, reason: &str) -> Vec<Action> {
     let number = state.inbox.number_of(id);
-    vec![Action::End { id: id.to_owned(), number, withdraw, reason: reason.trim().to_owned() }]
+    vec![Action::End {
+        id: id.to_owned(),
+        number,
+        withdraw,
+        reason: reason.trim().to_owned(),
+    }]
 }
 
 /// Opens the inbox at a proposal; without a screen there is none.

@@ -24,7 +24,11 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Action> {
     if state.prompt.is_some() {
         return in_prompt(state, key);
     }
-    let place = if state.focus == Focus::Talk { KeyContext::Talk } else { KeyContext::Inbox };
+    let place = if state.focus == Focus::Talk {
+        KeyContext::Talk
+    } else {
+        KeyContext::Inbox
+    };
     let deed = deed(place, key);
     match (deed, state.focus) {
         (Some(deed), _) if deed_anywhere(state, deed) => Vec::new(),
@@ -54,7 +58,11 @@ fn deed_anywhere(state: &mut State, deed: Deed) -> bool {
     match deed {
         Deed::Help => state.help = Some(0),
         Deed::OtherPane => {
-            state.focus = if state.focus == Focus::Talk { Focus::Inbox } else { Focus::Talk };
+            state.focus = if state.focus == Focus::Talk {
+                Focus::Inbox
+            } else {
+                Focus::Talk
+            };
         }
         Deed::Calls => command::calls(state),
         Deed::Redraw
@@ -80,7 +88,9 @@ fn deed_anywhere(state: &mut State, deed: Deed) -> bool {
 /// The keys of the help: those that scroll, and any other closes it.
 fn in_help(state: &mut State, key: KeyEvent) {
     let height = usize::from(state.size.1.saturating_sub(2));
-    let last = crate::help::rows(state.size.0.into()).len().saturating_sub(height);
+    let last = crate::help::rows(state.size.0.into())
+        .len()
+        .saturating_sub(height);
     let at = state.help.unwrap_or_default();
     state.help = match key.code {
         KeyCode::Down | KeyCode::Char('j') => Some((at + 1).min(last)),
@@ -131,7 +141,8 @@ fn in_talk(state: &mut State, deed: Deed) -> Vec<Action> {
     Vec::new()
 }
 
-/// Completes the word before the cursor as far as all candidates agree, and names them if they are several.
+/// Completes the word before the cursor as far as all candidates agree, and names them if they are
+/// several.
 fn complete(state: &mut State) {
     let (start, found) = state.candidates.complete(state.line.before());
     let Some(common) = shared(&found) else { return };
@@ -146,7 +157,9 @@ fn complete(state: &mut State) {
 
 /// Brings back an earlier line; behind the last one, an empty line.
 fn earlier(state: &mut State, at: Option<usize>) {
-    let Some(at) = at.filter(|at| *at <= state.earlier.len()) else { return };
+    let Some(at) = at.filter(|at| *at <= state.earlier.len()) else {
+        return;
+    };
     state.earlier_at = at;
     state.line = Typing::new(state.earlier.get(at).map_or("", String::as_str));
 }
@@ -154,15 +167,22 @@ fn earlier(state: &mut State, at: Option<usize>) {
 /// Scrolls the talk by so many pages; the extremes go to its ends.
 fn scroll(state: &mut State, pages: isize) {
     let Some(areas) = state.areas() else { return };
-    let (columns, height) = (usize::from(areas.main.width), usize::from(areas.main.height));
+    let (columns, height) = (
+        usize::from(areas.main.width),
+        usize::from(areas.main.height),
+    );
     let page = isize::try_from(height.saturating_sub(PAGE_OVERLAP).max(1)).unwrap_or(1);
     let zone = state.zone;
-    state.talk.scroll_by(pages.saturating_mul(page), columns, height, zone);
+    state
+        .talk
+        .scroll_by(pages.saturating_mul(page), columns, height, zone);
 }
 
 fn in_inbox(state: &mut State, deed: Deed) -> Vec<Action> {
     let id = state.inbox.selected().map(|item| item.proposal.id.clone());
-    let page = state.areas().map_or(1, |areas| usize::from(areas.main.height).saturating_sub(PAGE_OVERLAP));
+    let page = state.areas().map_or(1, |areas| {
+        usize::from(areas.main.height).saturating_sub(PAGE_OVERLAP)
+    });
     match (deed, id) {
         (Deed::Back, _) => state.focus = Focus::Talk,
         (Deed::Next, _) => state.inbox.step(1),
@@ -216,7 +236,11 @@ fn in_prompt(state: &mut State, key: KeyEvent) -> Vec<Action> {
         Some(Prompt::Arguments { id, line }) if key.code == KeyCode::Enter => {
             decide::with_arguments(state, &id, line.text())
         }
-        Some(Prompt::Reason { id, withdraw, mut line }) => {
+        Some(Prompt::Reason {
+            id,
+            withdraw,
+            mut line,
+        }) => {
             edit(&mut line, key);
             state.prompt = Some(Prompt::Reason { id, withdraw, line });
             Vec::new()
@@ -258,7 +282,11 @@ fn edit(line: &mut Typing, key: KeyEvent) -> bool {
         return true;
     }
     match key.code {
-        KeyCode::Char(c) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {
+        KeyCode::Char(c)
+            if !key
+                .modifiers
+                .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) =>
+        {
             line.insert(c.encode_utf8(&mut [0; 4]))
         }
         _ => true,
@@ -269,7 +297,9 @@ fn edit(line: &mut Typing, key: KeyEvent) -> bool {
 pub(super) fn paste(state: &mut State, text: &str) {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let fits = match (&mut state.prompt, state.focus) {
-        (Some(Prompt::Reason { line, .. } | Prompt::Arguments { line, .. }), _) => line.insert(&text),
+        (Some(Prompt::Reason { line, .. } | Prompt::Arguments { line, .. }), _) => {
+            line.insert(&text)
+        }
         (None, Focus::Talk) => state.line.insert(&text),
         (Some(Prompt::Time { .. } | Prompt::Sure { .. }), _) | (None, Focus::Inbox) => true,
     };

@@ -2,10 +2,15 @@
 
 use crate::state::{Focus, Mode, State};
 
-/// Consequences of any event: limits of the scroll, and the rows of the card that are on the screen now.
+/// Consequences of any event: limits of the scroll, and the rows of the card that are on the screen
+/// now.
 pub(super) fn settle(state: &mut State) {
     let participants = state.others.keys().cloned();
-    let proposals = state.inbox.items().iter().map(|item| item.number.to_string());
+    let proposals = state
+        .inbox
+        .items()
+        .iter()
+        .map(|item| item.number.to_string());
     state.candidates.set_participants(participants, proposals);
     if state.mode != Mode::Screen || state.focus != Focus::Inbox || state.help.is_some() {
         return;

@@ -14,7 +14,10 @@ use crate::update::topic::ANNOUNCED_MAX;
 const NONE: &[&str] = &[];
 
 fn harmless(id: &str) -> Proposal {
-    proposal(id, &json!({ "tool": { "name": "echo", "annotations": { "readOnlyHint": true } } }))
+    proposal(
+        id,
+        &json!({ "tool": { "name": "echo", "annotations": { "readOnlyHint": true } } }),
+    )
 }
 
 fn unsaid(id: &str) -> Proposal {
@@ -25,16 +28,30 @@ fn unsaid(id: &str) -> Proposal {
 fn names(actions: &[Action]) -> Vec<String> {
     let name = |action: &Action| match action {
         Action::Say { to, text } => format!("say {to:?} {text}"),
-        Action::Call { target, name, arguments } => format!("call {target} {name} {arguments}"),
+        Action::Call {
+            target,
+            name,
+            arguments,
+        } => format!("call {target} {name} {arguments}"),
         Action::ListTools { targets, is_one } => format!("tools {targets:?} {is_one}"),
         Action::Refresh => "refresh".to_owned(),
         Action::Approve(approval) => {
             let allow = approval.allow.as_ref();
             let allow = allow.map(|allow| (&allow.participant, &allow.capability, allow.seconds));
-            format!("approve {} {} {:?} {allow:?}", approval.id, approval.digest, approval.arguments)
+            format!(
+                "approve {} {} {:?} {allow:?}",
+                approval.id, approval.digest, approval.arguments
+            )
         }
-        Action::End { id, withdraw, reason, .. } => format!("end {id} {withdraw} {reason:?}"),
-        Action::FindCapability { proposal, seconds } => format!("capability {} {seconds}", proposal.id),
+        Action::End {
+            id,
+            withdraw,
+            reason,
+            ..
+        } => format!("end {id} {withdraw} {reason:?}"),
+        Action::FindCapability { proposal, seconds } => {
+            format!("capability {} {seconds}", proposal.id)
+        }
         Action::Edit { id, text } => format!("edit {id} {text}"),
         Action::Bell => "bell".to_owned(),
         Action::Redraw => "redraw".to_owned(),
@@ -55,15 +72,21 @@ fn at_inbox(proposals: &[Proposal]) -> Stage {
 fn what_is_harmless_needs_one_key_and_all_else_a_second_one() {
     let mut stage = at_inbox(&[harmless("a")]);
     assert_eq!(names(&stage.press(&["a"])), ["approve a aa None None"]);
-    for tool in
-        [json!({ "name": "echo" }), json!({ "annotations": { "destructiveHint": true } }), Value::Null]
-    {
+    for tool in [
+        json!({ "name": "echo" }),
+        json!({ "annotations": { "destructiveHint": true } }),
+        Value::Null,
+    ] {
         let mut stage = at_inbox(&[proposal("a", &json!({ "tool": tool }))]);
         assert_eq!(names(&stage.press(&["a"])), NONE, "{tool}");
         // The same key again is not the second key, and drops the question.
         assert_eq!(names(&stage.press(&["a"])), NONE);
         assert!(stage.state.prompt.is_none());
-        assert_eq!(names(&stage.press(&["a", "y"])), ["approve a aa None None"], "{tool}");
+        assert_eq!(
+            names(&stage.press(&["a", "y"])),
+            ["approve a aa None None"],
+            "{tool}"
+        );
     }
 }
 
@@ -74,19 +97,35 @@ fn nothing_is_approved_that_was_not_shown_in_full() {
     let more = json!({ "params": { "name": "echo", "arguments": arguments },
         "tool": { "annotations": { "readOnlyHint": true } } });
     let mut stage = at_inbox(&[proposal("a", &more)]);
-    for keys in [&["a"][..], &["e"], &["E"], &["h"], &["End", "a"], &["Home", "Space", "a"]] {
+    for keys in [
+        &["a"][..],
+        &["e"],
+        &["E"],
+        &["h"],
+        &["End", "a"],
+        &["Home", "Space", "a"],
+    ] {
         assert_eq!(names(&stage.press(keys)), NONE, "{keys:?}");
         assert!(stage.state.prompt.is_none(), "{keys:?}");
-        assert!(stage.state.notice().unwrap().contains("not shown yet"), "{keys:?}");
+        assert!(
+            stage.state.notice().unwrap().contains("not shown yet"),
+            "{keys:?}"
+        );
     }
     stage.press(&["Space", "Space", "Space", "Space"]);
     assert_eq!(names(&stage.press(&["a"])), ["approve a aa None None"]);
     // At another width other rows are shown.
     stage.press(&["Home"]);
-    stage.take(Event::Resize { columns: 61, rows: 24 });
+    stage.take(Event::Resize {
+        columns: 61,
+        rows: 24,
+    });
     assert_eq!(names(&stage.press(&["a"])), NONE);
     // Rejecting needs no reading.
-    assert_eq!(names(&stage.press(&["r", "no", "Enter"])), ["end a false \"no\""]);
+    assert_eq!(
+        names(&stage.press(&["r", "no", "Enter"])),
+        ["end a false \"no\""]
+    );
 }
 
 #[test]
@@ -109,7 +148,14 @@ fn a_question_ends_with_its_proposal() {
         assert!(stage.state.prompt.is_some(), "{keys:?}");
         stage.take(Event::Inbox(Ok(vec![harmless("b")])));
         assert!(stage.state.prompt.is_none(), "{keys:?}");
-        assert!(stage.state.notice().unwrap().starts_with("#1 has been decided"), "{keys:?}");
+        assert!(
+            stage
+                .state
+                .notice()
+                .unwrap()
+                .starts_with("#1 has been decided"),
+            "{keys:?}"
+        );
         assert_eq!(names(&stage.press(&["y", "Enter"])), NONE);
     }
 }
@@ -119,57 +165,108 @@ fn arguments_are_edited_in_place_and_outside() {
     let hidden = json!({ "params": { "name": "echo", "arguments": { "text": "a\u{202e}" } } });
     let mut stage = at_inbox(&[proposal("a", &hidden)]);
     stage.press(&["e"]);
-    let Some(Prompt::Arguments { line, .. }) = &stage.state.prompt else { panic!() };
+    let Some(Prompt::Arguments { line, .. }) = &stage.state.prompt else {
+        panic!()
+    };
     assert_eq!(line.text(), r#"{"text":"a\u202e"}"#);
     stage.press(&["Ctrl-U", "[1]", "Enter"]);
     assert!(stage.state.notice().unwrap().contains("one JSON object"));
     stage.press(&["e", "Ctrl-U", r#"{"text":"b"}"#, "Enter"]);
-    let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else { panic!() };
-    assert!(question.iter().any(|line| line.text == r#"  "text": "b""#), "{question:?}");
-    assert_eq!(names(&stage.press(&["y"])), [r#"approve a aa Some("{\"text\":\"b\"}") None"#]);
+    let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else {
+        panic!()
+    };
+    assert!(
+        question.iter().any(|line| line.text == r#"  "text": "b""#),
+        "{question:?}"
+    );
+    assert_eq!(
+        names(&stage.press(&["y"])),
+        [r#"approve a aa Some("{\"text\":\"b\"}") None"#]
+    );
     // Unchanged ones are an approval like any other.
     stage.press(&["e", "Enter"]);
     assert!(
         matches!(&stage.state.prompt, Some(Prompt::Sure { approval, .. }) if approval.arguments.is_none())
     );
     stage.press(&["Esc"]);
-    assert_eq!(names(&stage.press(&["E"])), ["edit a {\n  \"text\": \"a\\u202e\"\n}\n"]);
+    assert_eq!(
+        names(&stage.press(&["E"])),
+        ["edit a {\n  \"text\": \"a\\u202e\"\n}\n"]
+    );
     let edited = |text: Result<&str, &str>| Event::Edited {
         id: "a".into(),
         text: text.map(str::to_owned).map_err(str::to_owned),
     };
     stage.take(edited(Err("the text was left as it was")));
-    assert_eq!(stage.state.notice(), Some("Nothing was decided: the text was left as it was"));
+    assert_eq!(
+        stage.state.notice(),
+        Some("Nothing was decided: the text was left as it was")
+    );
     stage.take(edited(Ok("{\n \"text\": \"c\"\n}\n")));
-    assert_eq!(names(&stage.press(&["y"])), [r#"approve a aa Some("{\n \"text\": \"c\"\n}") None"#]);
-    let mut reads =
-        at_inbox(&[proposal("a", &json!({ "method": "resources/read", "context": "file:///a" }))]);
+    assert_eq!(
+        names(&stage.press(&["y"])),
+        [r#"approve a aa Some("{\n \"text\": \"c\"\n}") None"#]
+    );
+    let mut reads = at_inbox(&[proposal(
+        "a",
+        &json!({ "method": "resources/read", "context": "file:///a" }),
+    )]);
     reads.press(&["e"]);
-    assert_eq!(reads.state.notice(), Some("Only the arguments of a tool's call can be edited."));
+    assert_eq!(
+        reads.state.notice(),
+        Some("Only the arguments of a tool's call can be edited.")
+    );
 }
 
 #[test]
 fn a_call_is_allowed_for_a_time_after_a_question_that_names_all_of_it() {
-    for (key, seconds, words) in [("1", 900, "15m (until 12:46)"), ("2", 3_600, "1h"), ("3", 28_800, "8h")] {
+    for (key, seconds, words) in [
+        ("1", 900, "15m (until 12:46)"),
+        ("2", 3_600, "1h"),
+        ("3", 28_800, "8h"),
+    ] {
         let mut stage = at_inbox(&[harmless("a")]);
-        assert_eq!(names(&stage.press(&["h", key])), [format!("capability a {seconds}")]);
+        assert_eq!(
+            names(&stage.press(&["h", key])),
+            [format!("capability a {seconds}")]
+        );
         let capability = "mcp/request:tools/call:echo".to_owned();
-        stage.take(Event::Capability { id: "a".into(), seconds, found: Ok(capability) });
-        let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else { panic!() };
+        stage.take(Event::Capability {
+            id: "a".into(),
+            seconds,
+            found: Ok(capability),
+        });
+        let Some(Prompt::Sure { question, .. }) = &stage.state.prompt else {
+            panic!()
+        };
         let texts: Vec<&str> = question.iter().map(|line| line.text.as_str()).collect();
-        assert!(texts[0].contains("let scout make this call in topic main without asking"), "{texts:?}");
+        assert!(
+            texts[0].contains("let scout make this call in topic main without asking"),
+            "{texts:?}"
+        );
         assert!(texts[0].contains(words), "{texts:?}");
         assert_eq!(texts[1], "mcp/request:tools/call:echo");
-        let expect =
-            format!("approve a aa None Some((\"scout\", \"mcp/request:tools/call:echo\", {seconds}))");
+        let expect = format!(
+            "approve a aa None Some((\"scout\", \"mcp/request:tools/call:echo\", {seconds}))"
+        );
         assert_eq!(names(&stage.press(&["y"])), [expect]);
     }
     let mut stage = at_inbox(&[harmless("a")]);
     assert_eq!(names(&stage.press(&["h", "4"])), NONE);
     stage.press(&["h", "1"]);
-    let refused = ApiRefusal { message: "you need portmoot/grants".into(), hint: None };
-    stage.take(Event::Capability { id: "a".into(), seconds: 900, found: Err(refused) });
-    assert_eq!(stage.state.notice(), Some("Nothing was decided: you need portmoot/grants"));
+    let refused = ApiRefusal {
+        message: "you need portmoot/grants".into(),
+        hint: None,
+    };
+    stage.take(Event::Capability {
+        id: "a".into(),
+        seconds: 900,
+        found: Err(refused),
+    });
+    assert_eq!(
+        stage.state.notice(),
+        Some("Nothing was decided: you need portmoot/grants")
+    );
     assert!(stage.state.prompt.is_none());
 }
 
@@ -178,7 +275,11 @@ fn a_question_that_does_not_fit_is_not_confirmed() {
     let mut stage = at_inbox(&[harmless("a")]);
     stage.press(&["h", "1"]);
     let capability = format!("mcp/request:tools/call:{}", "x".repeat(2_000));
-    stage.take(Event::Capability { id: "a".into(), seconds: 900, found: Ok(capability) });
+    stage.take(Event::Capability {
+        id: "a".into(),
+        seconds: 900,
+        found: Ok(capability),
+    });
     assert_eq!(names(&stage.press(&["y"])), NONE);
     assert!(stage.state.notice().unwrap().contains("does not fit"));
 }
@@ -189,21 +290,35 @@ fn own_proposals_are_withdrawn_and_not_decided() {
     let mut stage = at_inbox(&[own]);
     for key in ["a", "e", "E", "h"] {
         assert_eq!(names(&stage.press(&[key])), NONE);
-        assert!(stage.state.notice().unwrap().contains("your own proposal"), "{key}");
+        assert!(
+            stage.state.notice().unwrap().contains("your own proposal"),
+            "{key}"
+        );
     }
     stage.press(&["r"]);
-    assert_eq!(stage.state.notice(), Some("It is your own proposal: w withdraws it."));
+    assert_eq!(
+        stage.state.notice(),
+        Some("It is your own proposal: w withdraws it.")
+    );
     assert_eq!(names(&stage.press(&["w", "Enter"])), ["end a true \"\""]);
     let mut others = at_inbox(&[harmless("a")]);
     others.press(&["w"]);
-    assert!(others.state.notice().unwrap().contains("r rejects it") && others.state.prompt.is_none());
+    assert!(
+        others.state.notice().unwrap().contains("r rejects it") && others.state.prompt.is_none()
+    );
 }
 
 #[test]
 fn a_late_reviewer_sees_what_waits_and_is_called() {
     for (mode, expect) in [
-        (Mode::Screen, "? #1 waits for a decision: scout asks for echo (F2)"),
-        (Mode::Lines(None), "? proposal #1 by scout at worker: tools/call echo\n"),
+        (
+            Mode::Screen,
+            "? #1 waits for a decision: scout asks for echo (F2)",
+        ),
+        (
+            Mode::Lines(None),
+            "? proposal #1 by scout at worker: tools/call echo\n",
+        ),
     ] {
         let mut stage = Stage::new(mode);
         let own = proposal("b", &json!({ "by": "boss" }));
@@ -219,12 +334,24 @@ fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
     use wire::mcpx::{Draft, Envelope, envelope};
     let propose = |id: &str| {
         let params = json!({ "name": "echo", "arguments": {} });
-        let payload = json!({ "method": "tools/call", "params": params }).to_string().into_bytes();
+        let payload = json!({ "method": "tools/call", "params": params })
+            .to_string()
+            .into_bytes();
         let kind = "mcp/proposal:tools/call:echo";
         let to = &["worker"][..];
-        let draft = Draft { id, ts: None, from: "scout", to, kind, correlation_id: None, payload: &payload };
+        let draft = Draft {
+            id,
+            ts: None,
+            from: "scout",
+            to,
+            kind,
+            correlation_id: None,
+            payload: &payload,
+        };
         let envelope = Envelope::read(envelope(&draft)).unwrap();
-        let Ok(Act::Proposal(call)) = strict(kind, payload.into()) else { panic!() };
+        let Ok(Act::Proposal(call)) = strict(kind, payload.into()) else {
+            panic!()
+        };
         TopicEvent::Proposal(Box::new(IncomingProposal { envelope, call }))
     };
     let mut stage = Stage::new(Mode::Screen);
@@ -234,13 +361,25 @@ fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
     assert_eq!(names(&stage.pending(&[harmless("a")])), ["bell", "refresh"]);
     assert_eq!(names(&stage.pending(&[harmless("a")])), NONE);
     // It may not be on disk yet. The report about it says that it is; without one, some time does.
-    assert!(!stage.entries().iter().any(|entry| entry.starts_with("? scout proposes")));
+    assert!(
+        !stage
+            .entries()
+            .iter()
+            .any(|entry| entry.starts_with("? scout proposes"))
+    );
     stage.now_ms += 2_000;
     assert_eq!(names(&stage.take(Event::Tick)), ["refresh"]);
     stage.pending(&[harmless("a")]);
     let shown = stage.entries();
     let of = |text: &str| shown.iter().filter(|entry| entry.starts_with(text)).count();
-    assert_eq!((of("? #1 waits"), of("? scout proposes to worker: tools/call echo")), (1, 1), "{shown:?}");
+    assert_eq!(
+        (
+            of("? #1 waits"),
+            of("? scout proposes to worker: tools/call echo")
+        ),
+        (1, 1),
+        "{shown:?}"
+    );
     // Announcements beyond the limit are not kept; the inbox shows what is in it all the same.
     for number in 0..=ANNOUNCED_MAX {
         stage.topic(propose(&format!("e-{number}")));
@@ -255,7 +394,11 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
     stage.now_ms += REFRESH_MS;
     assert_eq!(names(&stage.take(Event::Tick)), ["refresh"]);
     stage.now_ms += REFRESH_MS;
-    assert_eq!(names(&stage.take(Event::Tick)), NONE, "one question at a time");
+    assert_eq!(
+        names(&stage.take(Event::Tick)),
+        NONE,
+        "one question at a time"
+    );
     stage.pending(&[]);
     stage.pending(&[]);
     let state = TopicEvent::ProposalState {
@@ -271,14 +414,31 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
     stage.pending(&[harmless("a"), harmless("b")]);
     assert_eq!(names(&stage.topic(state)), ["refresh"]);
     // It does not wait any more, whatever the inbox says until then.
-    let left: Vec<usize> = stage.state.inbox.items().iter().map(|item| item.number).collect();
+    let left: Vec<usize> = stage
+        .state
+        .inbox
+        .items()
+        .iter()
+        .map(|item| item.number)
+        .collect();
     assert_eq!(left, [2]);
-    let refused = || Err(ApiRefusal { message: "no".into(), hint: Some("ask".into()) });
+    let refused = || {
+        Err(ApiRefusal {
+            message: "no".into(),
+            hint: Some("ask".into()),
+        })
+    };
     stage.take(Event::Inbox(refused()));
     stage.take(Event::Inbox(refused()));
     let shown = stage.entries();
-    let said = shown.iter().filter(|text| **text == "! the inbox cannot be read: no (ask)").count();
-    assert_eq!((said, stage.state.inbox_failure.as_deref()), (1, Some("no (ask)")));
+    let said = shown
+        .iter()
+        .filter(|text| **text == "! the inbox cannot be read: no (ask)")
+        .count();
+    assert_eq!(
+        (said, stage.state.inbox_failure.as_deref()),
+        (1, Some("no (ask)"))
+    );
     stage.pending(&[]);
     assert_eq!(stage.state.inbox_failure, None);
 }
@@ -300,9 +460,15 @@ fn mentions_and_private_words_ring_the_bell() {
 #[test]
 fn presence_connection_and_history_are_shown() {
     let mut stage = Stage::new(Mode::Lines(None));
-    let begin = ["You are boss in topic main. Type /help for a list of commands.", "* here: scout, worker"];
+    let begin = [
+        "You are boss in topic main. Type /help for a list of commands.",
+        "* here: scout, worker",
+    ];
     assert_eq!(stage.entries(), begin);
-    stage.topic(TopicEvent::History { past: vec![chat("worker", &[], "one\ntwo")], is_cut: true });
+    stage.topic(TopicEvent::History {
+        past: vec![chat("worker", &[], "one\ntwo")],
+        is_cut: true,
+    });
     let entries = stage.entries();
     let expect = [
         "! more messages were missed than the topic keeps",
@@ -312,26 +478,45 @@ fn presence_connection_and_history_are_shown() {
     ];
     assert_eq!(entries[2..], expect);
     // An earlier message has its own time.
-    let times: Vec<String> =
-        stage.state.talk.since(0).map(|entry| stage.state.zone.minute(entry.at_ms)).collect();
+    let times: Vec<String> = stage
+        .state
+        .talk
+        .since(0)
+        .map(|entry| stage.state.zone.minute(entry.at_ms))
+        .collect();
     assert_eq!(times[4], "12:29");
     stage.topic(TopicEvent::Joined(seen("chief")));
     stage.topic(TopicEvent::Left(seen("scout")));
-    assert_eq!(stage.state.others.keys().collect::<Vec<_>>(), ["chief", "worker"]);
+    assert_eq!(
+        stage.state.others.keys().collect::<Vec<_>>(),
+        ["chief", "worker"]
+    );
     stage.pending(&[]);
-    stage.topic(TopicEvent::Disconnected { why: "it broke".into(), is_final: false });
+    stage.topic(TopicEvent::Disconnected {
+        why: "it broke".into(),
+        is_final: false,
+    });
     assert_eq!(
         (stage.last().as_str(), &stage.state.connection),
         ("! it broke; reconnecting", &Connection::Lost)
     );
     // Attempts that fail have one entry.
     let entries = stage.entries().len();
-    stage.topic(TopicEvent::Disconnected { why: "no way".into(), is_final: false });
+    stage.topic(TopicEvent::Disconnected {
+        why: "no way".into(),
+        is_final: false,
+    });
     assert_eq!(stage.entries().len(), entries);
-    let again = TopicEvent::Welcomed { you: seen("boss"), others: vec![seen("worker")] };
+    let again = TopicEvent::Welcomed {
+        you: seen("boss"),
+        others: vec![seen("worker")],
+    };
     assert_eq!(names(&stage.topic(again)), ["refresh"]);
     assert_eq!(stage.last(), "* connected again");
-    stage.topic(TopicEvent::Disconnected { why: "replaced".into(), is_final: true });
+    stage.topic(TopicEvent::Disconnected {
+        why: "replaced".into(),
+        is_final: true,
+    });
     assert_eq!(stage.state.connection, Connection::Over("replaced".into()));
 }
 
@@ -343,7 +528,10 @@ fn typed_lines_are_commands_or_messages() {
         ("/msg gone a", &[]),
         ("/tools", &["tools [\"scout\", \"worker\"] false"]),
         ("/tools worker", &["tools [\"worker\"] true"]),
-        ("/call worker echo {\"a\": 1}", &["call worker echo {\"a\": 1}"]),
+        (
+            "/call worker echo {\"a\": 1}",
+            &["call worker echo {\"a\": 1}"],
+        ),
         ("/reject 1 too bold", &["end a false \"too bold\""]),
         ("/approve 2", &["approve b bb None None"]),
         ("/approve 9", &[]),
@@ -356,7 +544,11 @@ fn typed_lines_are_commands_or_messages() {
     ] {
         let mut stage = Stage::new(Mode::Lines(None));
         stage.pending(&[unsaid("a"), harmless("b")]);
-        assert_eq!(names(&stage.take(Event::Line(line.into()))), expect, "{line}");
+        assert_eq!(
+            names(&stage.take(Event::Line(line.into()))),
+            expect,
+            "{line}"
+        );
     }
 }
 
@@ -372,7 +564,10 @@ fn without_a_screen_yes_confirms_and_any_other_line_drops_the_question() {
     assert_eq!(line("/approve 1"), NONE);
     assert_eq!(line("/yes"), ["approve a aa None None"]);
     assert_eq!(line("/edit 1 {\"text\": \"b\"}"), NONE);
-    assert_eq!(line("/yes"), ["approve a aa Some(\"{\\\"text\\\": \\\"b\\\"}\") None"]);
+    assert_eq!(
+        line("/yes"),
+        ["approve a aa Some(\"{\\\"text\\\": \\\"b\\\"}\") None"]
+    );
     let asked = "Type /yes to approve it; any other line drops the question.";
     assert!(stage.entries().iter().any(|text| text.ends_with(asked)));
 }
@@ -382,7 +577,13 @@ fn on_the_screen_a_command_opens_the_card_and_decides_nothing() {
     let mut stage = Stage::screen(80, 24);
     stage.pending(&[harmless("a"), harmless("b")]);
     assert_eq!(names(&stage.press(&["/approve 2", "Enter"])), NONE);
-    assert_eq!((stage.state.focus, stage.state.inbox.selected().unwrap().number), (Focus::Inbox, 2));
+    assert_eq!(
+        (
+            stage.state.focus,
+            stage.state.inbox.selected().unwrap().number
+        ),
+        (Focus::Inbox, 2)
+    );
     assert_eq!(names(&stage.press(&["a"])), ["approve b bb None None"]);
 }
 
@@ -422,15 +623,20 @@ fn earlier_lines_come_back_and_words_are_completed() {
         stage.press(&["Ctrl-U", &format!("line {number}"), "Enter"]);
     }
     let earlier = &stage.state.earlier;
-    assert_eq!((earlier.len(), earlier[0].as_str()), (EARLIER_LINES_MAX, "line 1"));
+    assert_eq!(
+        (earlier.len(), earlier[0].as_str()),
+        (EARLIER_LINES_MAX, "line 1")
+    );
 }
 
 /// What a key can change.
 fn seen_by(stage: &Stage) -> String {
     let state = &stage.state;
     let selected = state.inbox.selected().map(|item| item.number);
-    let prompt =
-        state.prompt.as_ref().map(|prompt| format!("{prompt:?}").chars().take(80).collect::<String>());
+    let prompt = state
+        .prompt
+        .as_ref()
+        .map(|prompt| format!("{prompt:?}").chars().take(80).collect::<String>());
     format!(
         "{:?} {:?} {:?} {:?} {} {selected:?} {} {prompt:?} {:?}",
         state.focus,
@@ -466,8 +672,15 @@ fn every_key_of_the_table_does_something() {
                 (KeyContext::Talk | KeyContext::Anywhere, _) => &[],
             };
             stage.press(before);
-            let (was, actions) = (seen_by(&stage), stage.take(Event::Key(pressed(key).unwrap())));
-            assert!(was != seen_by(&stage) || !actions.is_empty(), "{:?} {key}: {was}", binding.place);
+            let (was, actions) = (
+                seen_by(&stage),
+                stage.take(Event::Key(pressed(key).unwrap())),
+            );
+            assert!(
+                was != seen_by(&stage) || !actions.is_empty(),
+                "{:?} {key}: {was}",
+                binding.place
+            );
         }
     }
 }

@@ -21,7 +21,10 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
     let was_lost = state.welcomed && state.connection == Connection::Lost;
     match &event {
         TopicEvent::Welcomed { you, others } => {
-            state.others = others.iter().map(|seen| (seen.id.clone(), seen.clone())).collect();
+            state.others = others
+                .iter()
+                .map(|seen| (seen.id.clone(), seen.clone()))
+                .collect();
             state.me = you.clone();
             let was = std::mem::replace(&mut state.connection, Connection::Connected);
             if !state.welcomed {
@@ -43,11 +46,22 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
             if state.announced.len() < ANNOUNCED_MAX {
                 let (by, envelope) = (proposed.from().to_owned(), proposed.id().to_owned());
                 let (entry, at_ms) = (show::proposed(proposed), state.now_ms);
-                state.announced.push(Announced { by, envelope, entry, at_ms, is_known: false });
+                state.announced.push(Announced {
+                    by,
+                    envelope,
+                    entry,
+                    at_ms,
+                    is_known: false,
+                });
             }
             actions.extend(state.refresh());
         }
-        TopicEvent::ProposalState { proposal, to, state: now, .. } => {
+        TopicEvent::ProposalState {
+            proposal,
+            to,
+            state: now,
+            ..
+        } => {
             let announced = state.announced.iter_mut();
             announced
                 .filter(|one| one.by == *to && one.envelope == *proposal)
@@ -58,8 +72,11 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
             }
         }
         TopicEvent::Disconnected { why, is_final } => {
-            state.connection =
-                if *is_final { Connection::Over(visible::line(why)) } else { Connection::Lost };
+            state.connection = if *is_final {
+                Connection::Over(visible::line(why))
+            } else {
+                Connection::Lost
+            };
         }
         TopicEvent::Chat { .. }
         | TopicEvent::Refused { .. }
@@ -67,7 +84,13 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
         | TopicEvent::Violation { .. }
         | TopicEvent::Lagged(_) => {}
     }
-    let again = matches!(&event, TopicEvent::Disconnected { is_final: false, .. }) && was_lost;
+    let again = matches!(
+        &event,
+        TopicEvent::Disconnected {
+            is_final: false,
+            ..
+        }
+    ) && was_lost;
     // Of attempts that fail one after the other, the first has an entry; the status shows the rest.
     if let Some(entry) = entry_of(state, &event).filter(|_| !again) {
         let calls_person = match entry.tone {
@@ -93,7 +116,8 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
     actions
 }
 
-/// Looks at the inbox from time to time, and soon after an announcement about which no report comes.
+/// Looks at the inbox from time to time, and soon after an announcement about which no report
+/// comes.
 pub(super) fn tick(state: &mut State) -> Vec<Action> {
     let now_ms = state.now_ms;
     let is_late = |one: &Announced| !one.is_known && now_ms >= one.at_ms + ANNOUNCED_MS;
@@ -101,7 +125,11 @@ pub(super) fn tick(state: &mut State) -> Vec<Action> {
     for one in state.announced.iter_mut().filter(|one| is_late(one)) {
         (one.is_known, late) = (true, true);
     }
-    if late || now_ms >= state.refreshed_ms + REFRESH_MS { state.refresh() } else { Vec::new() }
+    if late || now_ms >= state.refreshed_ms + REFRESH_MS {
+        state.refresh()
+    } else {
+        Vec::new()
+    }
 }
 
 fn is_to_me(state: &State, event: &TopicEvent) -> bool {
@@ -113,7 +141,14 @@ fn is_to_me(state: &State, event: &TopicEvent) -> bool {
 
 fn entry_of(state: &State, event: &TopicEvent) -> Option<Entry> {
     let number = |by: &str, envelope: &str| state.inbox.number(by, envelope);
-    show::entry(event, &EventContext { me: &state.me.id, number: &number, calls: state.calls })
+    show::entry(
+        event,
+        &EventContext {
+            me: &state.me.id,
+            number: &number,
+            calls: state.calls,
+        },
+    )
 }
 
 /// The first welcome: the topic, and who is here.
@@ -123,25 +158,44 @@ fn enter(state: &mut State) {
         Mode::Screen => "F1 lists the keys, /help the commands.",
         Mode::Lines(_) => "Type /help for a list of commands.",
     };
-    let text = format!("You are {} in topic {}. {help}", visible::line(&state.me.id), state.topic);
+    let text = format!(
+        "You are {} in topic {}. {help}",
+        visible::line(&state.me.id),
+        state.topic
+    );
     state.push(Entry::new(Tone::Note, text));
     let here: Vec<&str> = state.others.keys().map(String::as_str).collect();
-    let here = if here.is_empty() { "no other participant".to_owned() } else { here.join(", ") };
-    state.push(Entry::new(Tone::Note, format!("* here: {}", visible::line(&here))));
+    let here = if here.is_empty() {
+        "no other participant".to_owned()
+    } else {
+        here.join(", ")
+    };
+    state.push(Entry::new(
+        Tone::Note,
+        format!("* here: {}", visible::line(&here)),
+    ));
 }
 
 /// Messages from before this connection.
 fn recall(state: &mut State, past: &[TopicEvent], is_cut: bool) {
     if is_cut {
-        state.push(Entry::new(Tone::Trouble, "! more messages were missed than the topic keeps").of_topic());
+        state.push(
+            Entry::new(
+                Tone::Trouble,
+                "! more messages were missed than the topic keeps",
+            )
+            .of_topic(),
+        );
     }
     let entries: Vec<Entry> = past
         .iter()
         .filter_map(|event| {
-            let entry =
-                entry_of(state, event).filter(|entry| entry.speaker.is_some() || entry.tone == Tone::Call)?;
+            let entry = entry_of(state, event)
+                .filter(|entry| entry.speaker.is_some() || entry.tone == Tone::Call)?;
             // The time is the sender's claim: it is not later than now.
-            let at_ms = show::claimed_ms(event).unwrap_or(state.now_ms).min(state.now_ms);
+            let at_ms = show::claimed_ms(event)
+                .unwrap_or(state.now_ms)
+                .min(state.now_ms);
             Some(Entry { at_ms, ..entry })
         })
         .collect();
@@ -173,7 +227,10 @@ pub(super) fn inbox(state: &mut State, found: Result<Vec<Proposal>, ApiRefusal>)
             let why = visible::line(&refused.to_string());
             let is_new = state.inbox_failure.as_ref() != Some(&why);
             if is_new && state.connection == Connection::Connected {
-                state.push(Entry::new(Tone::Trouble, format!("! the inbox cannot be read: {why}")));
+                state.push(Entry::new(
+                    Tone::Trouble,
+                    format!("! the inbox cannot be read: {why}"),
+                ));
             }
             state.inbox_failure = Some(why);
         }
@@ -182,8 +239,9 @@ pub(super) fn inbox(state: &mut State, found: Result<Vec<Proposal>, ApiRefusal>)
         actions.extend(state.refresh());
     } else {
         // What is not in the inbox is for others to decide.
-        let (known, unknown): (Vec<Announced>, _) =
-            std::mem::take(&mut state.announced).into_iter().partition(|one| one.is_known);
+        let (known, unknown): (Vec<Announced>, _) = std::mem::take(&mut state.announced)
+            .into_iter()
+            .partition(|one| one.is_known);
         state.announced = unknown;
         for one in known {
             if state.inbox.number(&one.by, &one.envelope).is_none() {
@@ -200,7 +258,11 @@ fn arrived(state: &mut State, item: &InboxItem) {
         Mode::Screen => {
             let Proposal { by, .. } = &item.proposal;
             let what = visible::line(item.proposal.what());
-            format!("? #{} waits for a decision: {} asks for {what} (F2)", item.number, visible::line(by))
+            format!(
+                "? #{} waits for a decision: {} asks for {what} (F2)",
+                item.number,
+                visible::line(by)
+            )
         }
         Mode::Lines(_) => format!("? {}", state.lines_text(&state.card(item).0)),
     };
@@ -217,7 +279,9 @@ fn drop_stale_prompt(state: &mut State) {
     if state.inbox.get(id).is_none() {
         let number = state.inbox.number_of(id);
         state.prompt = None;
-        state.tell(format!("#{number} has been decided, withdrawn or has expired."));
+        state.tell(format!(
+            "#{number} has been decided, withdrawn or has expired."
+        ));
     }
 }
 
@@ -229,9 +293,11 @@ pub(super) fn sent(state: &mut State, to: Option<&str>, text: &str) {
     }
     let me = visible::line(&state.me.id);
     let entry = match to {
-        Some(to) => {
-            Entry::said(Tone::Private, format!("{me} to {}", visible::line(to)), visible::lines(text))
-        }
+        Some(to) => Entry::said(
+            Tone::Private,
+            format!("{me} to {}", visible::line(to)),
+            visible::lines(text),
+        ),
         None => Entry::said(Tone::Own, me, visible::lines(text)),
     };
     state.push(entry);

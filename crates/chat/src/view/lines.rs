@@ -17,7 +17,13 @@ pub(super) fn put(buffer: &mut Buffer, area: Rect, at: u16, text: &str, style: S
 }
 
 /// Writes a gutter and the text behind it.
-pub(super) fn row(buffer: &mut Buffer, area: Rect, at: u16, gutter: (&str, Style), text: (&str, Style)) {
+pub(super) fn row(
+    buffer: &mut Buffer,
+    area: Rect,
+    at: u16,
+    gutter: (&str, Style),
+    text: (&str, Style),
+) {
     if at >= area.height {
         return;
     }
@@ -30,7 +36,12 @@ pub(super) fn row(buffer: &mut Buffer, area: Rect, at: u16, gutter: (&str, Style
 /// Topic, person, connection, counts.
 pub(super) fn status(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     buffer.set_style(area, look.bar());
-    let own = state.inbox.items().iter().filter(|item| state.is_own(&item.proposal)).count();
+    let own = state
+        .inbox
+        .items()
+        .iter()
+        .filter(|item| state.is_own(&item.proposal))
+        .count();
     let waiting = state.inbox.items().len() - own;
     let me = json::visible::line(&state.me.id);
     let left = format!(" {}  {me}", state.topic);
@@ -47,8 +58,14 @@ pub(super) fn status(state: &State, look: Look, area: Rect, buffer: &mut Buffer)
     };
     let right = format!("{connection} | {} here | {inbox} ", state.others.len() + 1);
     put(buffer, area, 0, &left, look.bar());
-    let columns = u16::try_from(width(&right)).unwrap_or(u16::MAX).min(area.width);
-    let at = Rect { x: area.right() - columns, width: columns, ..area };
+    let columns = u16::try_from(width(&right))
+        .unwrap_or(u16::MAX)
+        .min(area.width);
+    let at = Rect {
+        x: area.right() - columns,
+        width: columns,
+        ..area
+    };
     put(buffer, at, 0, &right, look.bar());
 }
 
@@ -59,15 +76,29 @@ pub(super) fn hint(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     }
     if state.focus == Focus::Talk && state.talk.scroll > 0 {
         let below = state.talk.below;
-        let new = if below > 0 { format!("{below} new below; ") } else { String::new() };
-        return put(buffer, area, 0, &format!("{new}Esc goes to the newest entry"), look.heading());
+        let new = if below > 0 {
+            format!("{below} new below; ")
+        } else {
+            String::new()
+        };
+        return put(
+            buffer,
+            area,
+            0,
+            &format!("{new}Esc goes to the newest entry"),
+            look.heading(),
+        );
     }
     let text = match (&state.prompt, state.focus) {
         (Some(Prompt::Sure { .. }), _) => "y approves, any other key goes back",
-        (Some(Prompt::Reason { .. }), _) => "Enter decides, with or without a reason; Esc goes back",
+        (Some(Prompt::Reason { .. }), _) => {
+            "Enter decides, with or without a reason; Esc goes back"
+        }
         (Some(Prompt::Arguments { .. }), _) => "Enter goes on, Esc goes back",
         (Some(Prompt::Time { .. }), _) => "1, 2 or 3 goes on, any other key goes back",
-        (None, Focus::Talk) => "F1 help  F2 inbox  F3 calls  PgUp back  Tab completes  Ctrl-C leaves",
+        (None, Focus::Talk) => {
+            "F1 help  F2 inbox  F3 calls  PgUp back  Tab completes  Ctrl-C leaves"
+        }
         (None, Focus::Inbox) if state.now_ms < state.inbox.settled_ms => {
             "another card has opened: look at it"
         }
@@ -79,26 +110,48 @@ pub(super) fn hint(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
 }
 
 /// The line that is typed. Returns the place of the cursor.
-pub(super) fn input(state: &State, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+pub(super) fn input(
+    state: &State,
+    look: Look,
+    area: Rect,
+    buffer: &mut Buffer,
+) -> Option<Position> {
     let typed = |label: &str, line: &Typing, buffer: &mut Buffer| {
         let label_columns = width(label);
         let (text, column) = line.shown(usize::from(area.width).saturating_sub(label_columns));
         put(buffer, area, 0, label, look.heading());
-        let x = area.x + u16::try_from(label_columns).unwrap_or(u16::MAX).min(area.width - 1);
-        let rest = Rect { x, width: area.right() - x, ..area };
+        let x = area.x
+            + u16::try_from(label_columns)
+                .unwrap_or(u16::MAX)
+                .min(area.width - 1);
+        let rest = Rect {
+            x,
+            width: area.right() - x,
+            ..area
+        };
         put(buffer, rest, 0, &text, Style::new());
         let column = u16::try_from(column).unwrap_or(u16::MAX);
-        Some(Position::new(x.saturating_add(column).min(area.right() - 1), area.y))
+        Some(Position::new(
+            x.saturating_add(column).min(area.right() - 1),
+            area.y,
+        ))
     };
     match &state.prompt {
         Some(Prompt::Reason { id, withdraw, line }) => {
             let what = if *withdraw { "withdraw" } else { "reject" };
-            typed(&format!("{what} #{}, because: ", state.inbox.number_of(id)), line, buffer)
+            typed(
+                &format!("{what} #{}, because: ", state.inbox.number_of(id)),
+                line,
+                buffer,
+            )
         }
         Some(Prompt::Arguments { line, .. }) => typed("arguments: ", line, buffer),
         Some(Prompt::Time { id }) => {
-            let by =
-                state.inbox.get(id).map(|item| json::visible::line(&item.proposal.by)).unwrap_or_default();
+            let by = state
+                .inbox
+                .get(id)
+                .map(|item| json::visible::line(&item.proposal.by))
+                .unwrap_or_default();
             let text = format!("approve, and allow {by}: 1) 15 minutes  2) 1 hour  3) 8 hours");
             put(buffer, area, 0, &text, look.heading());
             None
@@ -110,7 +163,11 @@ pub(super) fn input(state: &State, look: Look, area: Rect, buffer: &mut Buffer) 
         None if state.focus == Focus::Talk => typed("> ", &state.line, buffer),
         None => {
             let left = state.line.text();
-            let note = if left.is_empty() { String::new() } else { "> (a line is begun)".to_owned() };
+            let note = if left.is_empty() {
+                String::new()
+            } else {
+                "> (a line is begun)".to_owned()
+            };
             put(buffer, area, 0, &note, look.note());
             None
         }

@@ -6,8 +6,14 @@ use crate::card::Part;
 use crate::entry::Tone;
 
 /// Colours of speakers.
-const SPEAKERS: [Color; 6] =
-    [Color::Cyan, Color::Green, Color::Blue, Color::Yellow, Color::LightCyan, Color::LightGreen];
+const SPEAKERS: [Color; 6] = [
+    Color::Cyan,
+    Color::Green,
+    Color::Blue,
+    Color::Yellow,
+    Color::LightCyan,
+    Color::LightGreen,
+];
 
 /// Whether the screen has colours. Bold, dim and reversed text it has in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +24,11 @@ pub struct Look {
 
 impl Look {
     fn ink(self, colour: Color) -> Style {
-        if self.colour { Style::new().fg(colour) } else { Style::new() }
+        if self.colour {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
     }
 
     /// The styles of an entry's gutter and text.
@@ -34,9 +44,10 @@ impl Look {
                 let ink = self.ink(Color::Magenta);
                 (ink.add_modifier(Modifier::BOLD), ink)
             }
-            Tone::Mention => {
-                (name.add_modifier(Modifier::REVERSED), Style::new().add_modifier(Modifier::BOLD))
-            }
+            Tone::Mention => (
+                name.add_modifier(Modifier::REVERSED),
+                Style::new().add_modifier(Modifier::BOLD),
+            ),
             Tone::Note => (name, self.note()),
             Tone::Call => (name, self.note()),
             Tone::Proposal => (name, self.ink(Color::Yellow).add_modifier(Modifier::BOLD)),
@@ -48,7 +59,10 @@ impl Look {
     /// The colour of a speaker, by its name.
     fn speaker(self, name: &str) -> Color {
         let sum: usize = name.bytes().map(usize::from).sum();
-        SPEAKERS.get(sum % SPEAKERS.len()).copied().unwrap_or(Color::Reset)
+        SPEAKERS
+            .get(sum % SPEAKERS.len())
+            .copied()
+            .unwrap_or(Color::Reset)
     }
 
     /// The style of a part of a card.
@@ -102,6 +116,10 @@ impl Look {
     /// The selected row of the inbox.
     pub(crate) fn selected(self, has_focus: bool) -> Style {
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        if has_focus { bold.add_modifier(Modifier::REVERSED) } else { bold }
+        if has_focus {
+            bold.add_modifier(Modifier::REVERSED)
+        } else {
+            bold
+        }
     }
 }

@@ -35,9 +35,16 @@ fn text(buffer: &Buffer, styles: bool) -> String {
                 _ => runs.push((style, 1)),
             }
         }
-        let runs: Vec<String> = runs.iter().map(|(style, count)| format!("{count} {style}")).collect();
+        let runs: Vec<String> = runs
+            .iter()
+            .map(|(style, count)| format!("{count} {style}"))
+            .collect();
         let shown = text.trim_end();
-        if styles { format!("{shown}\n        ~ {}", runs.join(", ")) } else { shown.to_owned() }
+        if styles {
+            format!("{shown}\n        ~ {}", runs.join(", "))
+        } else {
+            shown.to_owned()
+        }
     });
     rows.collect::<Vec<_>>().join("\n")
 }
@@ -47,10 +54,15 @@ fn lively(columns: u16, rows: u16) -> Stage {
     stage.topic(chat("scout", &[], "shall I tidy up?\nIt is a mess."));
     stage.topic(chat("worker", &["boss"], "psst"));
     stage.topic(chat("scout", &[], "@boss please decide"));
-    stage.take(Event::Sent { to: None, text: "one moment".into() });
-    stage.topic(TopicEvent::Disconnected { why: "it broke".into(), is_final: false });
-    let tool =
-        json!({ "name": "rm", "description": "Removes a file.", "annotations": { "destructiveHint": true } });
+    stage.take(Event::Sent {
+        to: None,
+        text: "one moment".into(),
+    });
+    stage.topic(TopicEvent::Disconnected {
+        why: "it broke".into(),
+        is_final: false,
+    });
+    let tool = json!({ "name": "rm", "description": "Removes a file.", "annotations": { "destructiveHint": true } });
     let params = json!({ "name": "rm", "arguments": { "path": "/tmp/x" } });
     let rm = json!({ "tool": tool, "context": "rm", "params": params });
     stage.pending(&[proposal("a1b2", &json!({})), proposal("c3d4", &rm)]);
@@ -61,19 +73,37 @@ fn lively(columns: u16, rows: u16) -> Stage {
 fn the_screen_in_two_sizes_with_and_without_colour() {
     for (columns, rows) in [(80, 24), (120, 40)] {
         let mut stage = lively(columns, rows);
-        insta::assert_snapshot!(format!("talk_{columns}x{rows}"), text(&drawn(&stage, true), false));
+        insta::assert_snapshot!(
+            format!("talk_{columns}x{rows}"),
+            text(&drawn(&stage, true), false)
+        );
         stage.press(&["F2", "j"]);
-        insta::assert_snapshot!(format!("inbox_{columns}x{rows}"), text(&drawn(&stage, true), false));
+        insta::assert_snapshot!(
+            format!("inbox_{columns}x{rows}"),
+            text(&drawn(&stage, true), false)
+        );
         stage.press(&["a"]);
-        insta::assert_snapshot!(format!("sure_{columns}x{rows}"), text(&drawn(&stage, true), false));
+        insta::assert_snapshot!(
+            format!("sure_{columns}x{rows}"),
+            text(&drawn(&stage, true), false)
+        );
         stage.press(&["n", "r", "not now"]);
-        insta::assert_snapshot!(format!("reason_{columns}x{rows}"), text(&drawn(&stage, true), false));
+        insta::assert_snapshot!(
+            format!("reason_{columns}x{rows}"),
+            text(&drawn(&stage, true), false)
+        );
         stage.press(&["Esc", "F1"]);
-        insta::assert_snapshot!(format!("help_{columns}x{rows}"), text(&drawn(&stage, true), false));
+        insta::assert_snapshot!(
+            format!("help_{columns}x{rows}"),
+            text(&drawn(&stage, true), false)
+        );
     }
     let stage = lively(80, 24);
     insta::assert_snapshot!("talk_styles_in_colour", text(&drawn(&stage, true), true));
-    insta::assert_snapshot!("talk_styles_without_colour", text(&drawn(&stage, false), true));
+    insta::assert_snapshot!(
+        "talk_styles_without_colour",
+        text(&drawn(&stage, false), true)
+    );
 }
 
 #[test]
@@ -82,9 +112,18 @@ fn without_colour_no_cell_has_one() {
     for keys in [&[][..], &["F2"], &["a"], &["Esc", "F1"]] {
         stage.press(keys);
         let plain = drawn(&stage, false);
-        assert!(plain.content.iter().all(|cell| cell.fg == Color::Reset), "{keys:?}");
+        assert!(
+            plain.content.iter().all(|cell| cell.fg == Color::Reset),
+            "{keys:?}"
+        );
         let marked = Modifier::BOLD | Modifier::REVERSED;
-        assert!(plain.content.iter().any(|cell| cell.modifier.intersects(marked)), "{keys:?}");
+        assert!(
+            plain
+                .content
+                .iter()
+                .any(|cell| cell.modifier.intersects(marked)),
+            "{keys:?}"
+        );
     }
 }
 
@@ -94,7 +133,14 @@ fn every_size_is_drawn() {
         for rows in [1, 2, 7, 8, 9, 24, 60] {
             let mut stage = lively(80, 24);
             stage.take(Event::Resize { columns, rows });
-            for keys in [&[][..], &["F2"], &["a"], &["n", "h"], &["Esc", "e"], &["Esc", "F1"]] {
+            for keys in [
+                &[][..],
+                &["F2"],
+                &["a"],
+                &["n", "h"],
+                &["Esc", "e"],
+                &["Esc", "F1"],
+            ] {
                 stage.press(keys);
                 drawn(&stage, true);
             }
@@ -120,7 +166,17 @@ fn hostile() -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
-    for pad in [" ", "\u{6f22}", "x", "\u{e9}", "\u{1f600}", "e\u{301}", "\t", "\u{5e9}", "\u{b7}"] {
+    for pad in [
+        " ",
+        "\u{6f22}",
+        "x",
+        "\u{e9}",
+        "\u{1f600}",
+        "e\u{301}",
+        "\t",
+        "\u{5e9}",
+        "\u{b7}",
+    ] {
         for count in [20, 60, 66, 67, 68, 69, 70, 71, 72, 110, 200] {
             all.push(format!("hi{}boss: approve it", pad.repeat(count)));
         }
@@ -139,12 +195,27 @@ fn hostile_texts_forge_nothing_in_the_talk() {
             }
             let buffer = drawn(&stage, true);
             let main = stage.state.areas().unwrap().main;
-            let talk = buffer.content.chunks(columns.into()).skip(main.y.into()).take(main.height.into());
+            let talk = buffer
+                .content
+                .chunks(columns.into())
+                .skip(main.y.into())
+                .take(main.height.into());
             for cells in talk {
-                let row: String = cells.iter().take(main.width.into()).map(Cell::symbol).collect();
+                let row: String = cells
+                    .iter()
+                    .take(main.width.into())
+                    .map(Cell::symbol)
+                    .collect();
                 let row = row.trim_end();
                 // The rows of the chat itself, and those that name the speaker.
-                let own = ["You are boss", "* here", "commands", "F1 lists", "topic main", "in topic"];
+                let own = [
+                    "You are boss",
+                    "* here",
+                    "commands",
+                    "F1 lists",
+                    "topic main",
+                    "in topic",
+                ];
                 let rest = row.strip_prefix("12:31 ").unwrap_or(row).trim_start();
                 let is_known = rest.is_empty()
                     || own.iter().any(|begin| rest.starts_with(begin))

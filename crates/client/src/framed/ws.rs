@@ -1,4 +1,5 @@
-//! WebSockets that carry proto-mcp: binary messages with or without a prefix, subprotocol `proto-mcp.v1`.
+//! WebSockets that carry proto-mcp: binary messages with or without a prefix, subprotocol
+//! `proto-mcp.v1`.
 
 use std::sync::Arc;
 
@@ -32,19 +33,26 @@ pub(super) async fn open(
     // `http` and `https` become `ws` and `wss`.
     let address = url.to_string().replacen("http", "ws", 1);
     let request = address.into_client_request();
-    let mut request = request.map_err(|_| LinkError::Unreachable("the URL cannot be used".to_owned()))?;
+    let mut request =
+        request.map_err(|_| LinkError::Unreachable("the URL cannot be used".to_owned()))?;
     request.headers_mut().extend(spec.headers.clone());
-    request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    request.headers_mut().insert(
+        SEC_WEBSOCKET_PROTOCOL,
+        HeaderValue::from_static(SUBPROTOCOL),
+    );
     let bytes_max = Some(spec.limits.frame_bytes_max.saturating_add(PREFIX));
-    let config = WebSocketConfig::default().max_message_size(bytes_max).max_frame_size(bytes_max);
+    let config = WebSocketConfig::default()
+        .max_message_size(bytes_max)
+        .max_frame_size(bytes_max);
     match tokio_tungstenite::client_async_with_config(request, socket, Some(config)).await {
         Ok((socket, _)) => Ok(socket),
         Err(Error::Http(response)) if response.status() == StatusCode::UNAUTHORIZED => {
             Err(LinkError::Unauthorized)
         }
-        Err(Error::Http(response)) => {
-            Err(LinkError::Http { status: response.status().as_u16(), body: bytes::Bytes::new() })
-        }
+        Err(Error::Http(response)) => Err(LinkError::Http {
+            status: response.status().as_u16(),
+            body: bytes::Bytes::new(),
+        }),
         Err(error) => Err(LinkError::Unreachable(error.to_string())),
     }
 }

@@ -1,5 +1,5 @@
-//! System calls that a confined process may make about itself alone: limits and priorities of processes, for which Landlock has no
-//! hooks.
+//! System calls that a confined process may make about itself alone: limits and priorities of
+//! processes, for which Landlock has no hooks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,13 +14,16 @@ const PRIO_USER: u64 = 2;
 /// `which` of `ioprio_set`: all processes of a user.
 const IOPRIO_WHO_USER: u64 = 3;
 
-/// Has this process, which has one thread, and its children refuse these calls about others with `EPERM`.
+/// Has this process, which has one thread, and its children refuse these calls about others with
+/// `EPERM`.
 ///
 /// # Errors
 /// The kernel takes no filter.
 pub(super) fn apply() -> io::Result<()> {
     // Another architecture has no filter here; Landlock confines there all the same.
-    let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else { return Ok(()) };
+    let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
+        return Ok(());
+    };
     let program = program(arch).map_err(io::Error::other)?;
     apply_filter(&program).map_err(io::Error::other)
 }
@@ -41,8 +44,14 @@ fn rules() -> Result<BTreeMap<i64, Vec<Rule>>, BackendError> {
     };
     Ok(BTreeMap::from([
         (libc::SYS_prlimit64, any(vec![vec![others(0)?, given(2)?]])?),
-        (libc::SYS_setpriority, any(vec![vec![is(0, PRIO_USER)?], vec![others(1)?]])?),
-        (libc::SYS_ioprio_set, any(vec![vec![is(0, IOPRIO_WHO_USER)?], vec![others(1)?]])?),
+        (
+            libc::SYS_setpriority,
+            any(vec![vec![is(0, PRIO_USER)?], vec![others(1)?]])?,
+        ),
+        (
+            libc::SYS_ioprio_set,
+            any(vec![vec![is(0, IOPRIO_WHO_USER)?], vec![others(1)?]])?,
+        ),
         (libc::SYS_sched_setscheduler, any(vec![vec![others(0)?]])?),
         (libc::SYS_sched_setparam, any(vec![vec![others(0)?]])?),
         (libc::SYS_sched_setattr, any(vec![vec![others(0)?]])?),

@@ -1,4 +1,5 @@
-//! Confinement of the process that calls it, for good: what a keeper's child does to itself before it becomes a server's program.
+//! Confinement of the process that calls it, for good: what a keeper's child does to itself before
+//! it becomes a server's program.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, getuid, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
@@ -20,11 +21,21 @@ const OLDEST: ABI = ABI::V1;
 const NEWEST: ABI = ABI::V9;
 /// Acts that kernels before these cannot keep a child from.
 const GAPS: [(ABI, &str); 3] = [
-    (ABI::V3, "shortening files elsewhere to nothing (Linux 6.2 can)"),
-    (ABI::V6, "sending signals to other processes of the user (Linux 6.12 can)"),
-    (ABI::V9, "connecting to sockets of other programs by their paths (Linux 7.1 can)"),
+    (
+        ABI::V3,
+        "shortening files elsewhere to nothing (Linux 6.2 can)",
+    ),
+    (
+        ABI::V6,
+        "sending signals to other processes of the user (Linux 6.12 can)",
+    ),
+    (
+        ABI::V9,
+        "connecting to sockets of other programs by their paths (Linux 7.1 can)",
+    ),
 ];
-/// The capabilities of root that a confined child keeps: they act on files, which Landlock confines, and on its own processes.
+/// The capabilities of root that a confined child keeps: they act on files, which Landlock
+/// confines, and on its own processes.
 const KEPT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -59,22 +70,39 @@ pub(crate) fn support() -> Support {
         return Support::None("this kernel has no Landlock (Linux 5.13, switched on at boot)");
     }
     let lacks = |abi: ABI| ruleset(abi).is_err();
-    Support::Files(GAPS.iter().filter(|(abi, _)| lacks(*abi)).map(|(_, what)| *what).collect())
+    Support::Files(
+        GAPS.iter()
+            .filter(|(abi, _)| lacks(*abi))
+            .map(|(_, what)| *what)
+            .collect(),
+    )
 }
 
 /// An empty list of what is allowed, which holds all that this version of Landlock can hold.
 fn ruleset(abi: ABI) -> Result<RulesetCreated, landlock::RulesetError> {
     let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     let ruleset = ruleset.handle_access(AccessFs::from_all(abi))?;
-    if abi < ABI::V6 { ruleset.create() } else { ruleset.scope(Scope::from_all(abi))?.create() }
+    if abi < ABI::V6 {
+        ruleset.create()
+    } else {
+        ruleset.scope(Scope::from_all(abi))?.create()
+    }
 }
 
 /// Confines this process, which has one thread. `temp` is its own directory for temporary files.
 pub(super) fn apply(confined: &Confined, temp: Option<&Path>) -> io::Result<()> {
     limit(&confined.limits)?;
-    let Some(files) = &confined.files else { return Ok(()) };
+    let Some(files) = &confined.files else {
+        return Ok(());
+    };
     // No memory of it ends in a file.
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    setrlimit(
+        Resource::Core,
+        Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        },
+    )?;
     let own = capabilities(None)?;
     set_capabilities(
         None,
@@ -96,15 +124,29 @@ fn limit(limits: &ProcessLimits) -> io::Result<()> {
         (Resource::Cpu, seconds),
     ] {
         if limit.is_some() {
-            setrlimit(resource, Rlimit { current: limit, maximum: limit })?;
+            setrlimit(
+                resource,
+                Rlimit {
+                    current: limit,
+                    maximum: limit,
+                },
+            )?;
         }
     }
     if let Some(processes) = limits.processes_max {
-        // The kernel counts threads, and all of the user: what counts exactly is the keeper. This ends what multiplies faster than the
-        // keeper can look; the kernel exempts root.
+        // The kernel counts threads, and all of the user: what counts exactly is the keeper. This
+        // ends what multiplies faster than the keeper can look; the kernel exempts root.
         let most = tasks_of_user().saturating_add(processes.saturating_mul(PROCESS_TASKS));
-        let most = getrlimit(Resource::Nproc).maximum.map_or(most, |hard| hard.min(most));
-        setrlimit(Resource::Nproc, Rlimit { current: Some(most), maximum: Some(most) })?;
+        let most = getrlimit(Resource::Nproc)
+            .maximum
+            .map_or(most, |hard| hard.min(most));
+        setrlimit(
+            Resource::Nproc,
+            Rlimit {
+                current: Some(most),
+                maximum: Some(most),
+            },
+        )?;
     }
     Ok(())
 }
@@ -115,10 +157,21 @@ fn tasks_of_user() -> u64 {
     let tasks = |entry: std::fs::DirEntry| {
         let _: u32 = entry.file_name().to_str()?.parse().ok()?;
         let is_own = entry.metadata().ok()?.uid() == own;
-        let status = is_own.then(|| std::fs::read_to_string(entry.path().join("status")).ok())??;
-        status.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse::<u64>().ok()
+        let status =
+            is_own.then(|| std::fs::read_to_string(entry.path().join("status")).ok())??;
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("Threads:"))?
+            .trim()
+            .parse::<u64>()
+            .ok()
     };
-    std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(tasks).sum()
+    std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(tasks)
+        .sum()
 }
 
 fn restrict(files: &Files, temp: Option<&Path>) -> Result<(), String> {
@@ -134,15 +187,26 @@ fn restrict(files: &Files, temp: Option<&Path>) -> Result<(), String> {
     };
     let mut ruleset = made().map_err(said)?;
     // No device of its own making leads around the lists.
-    let write = AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
+    let write = AccessFs::from_all(NEWEST)
+        & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
     let own = PathBuf::from("/proc/self");
     let read = files.read.iter().map(PathBuf::from).chain([own]);
     let read = read.map(|path| (path, AccessFs::from_read(NEWEST)));
-    let written = files.write.iter().map(PathBuf::from).chain(temp.map(Path::to_owned));
+    let written = files
+        .write
+        .iter()
+        .map(PathBuf::from)
+        .chain(temp.map(Path::to_owned));
     for (path, access) in read.chain(written.map(|path| (path, write))) {
         // It may have gone since it was found.
-        let Ok(place) = PathFd::new(&path) else { continue };
-        let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+        let Ok(place) = PathFd::new(&path) else {
+            continue;
+        };
+        let access = if path.is_dir() {
+            access
+        } else {
+            access & AccessFs::from_file(NEWEST)
+        };
         ruleset = allow(ruleset, place, access).map_err(said)?;
     }
     let status = ruleset.restrict_self().map_err(said)?;
@@ -164,7 +228,10 @@ fn allow(
 /// Makes the directory for temporary files of one child.
 pub(super) fn make_temp(below: &Path) -> io::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
-    let path = below.join(format!("portmoot-{:016x}", u64::from_ne_bytes(platform::random())));
+    let path = below.join(format!(
+        "portmoot-{:016x}",
+        u64::from_ne_bytes(platform::random())
+    ));
     std::fs::DirBuilder::new().mode(0o700).create(&path)?;
     path.canonicalize()
 }

@@ -1,5 +1,5 @@
-//! The guard process of a gateway on Linux: it forks a keeper for each child. Forked keepers share its memory; had each its own
-//! program, it would relocate three quarters of a megabyte for itself.
+//! The guard process of a gateway on Linux: it forks a keeper for each child. Forked keepers share
+//! its memory; had each its own program, it would relocate three quarters of a megabyte for itself.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -17,25 +17,36 @@ use super::keeper::{self, Gateway};
 use super::order::Order;
 use super::signals::Signals;
 
-/// Forks keepers until the gateway has ended. Returns in the keepers too, when their children have ended.
+/// Forks keepers until the gateway has ended. Returns in the keepers too, when their children have
+/// ended.
 pub(super) fn run(gateway: &OsStr) -> io::Result<ExitCode> {
-    let gateway = gateway.to_str().and_then(|pid| Pid::from_raw(pid.parse().ok()?));
+    let gateway = gateway
+        .to_str()
+        .and_then(|pid| Pid::from_raw(pid.parse().ok()?));
     let gateway = gateway.ok_or(io::ErrorKind::InvalidInput)?;
     let handle = pidfd_open(gateway, PidfdFlags::empty()).ok();
-    // A gateway that ended before is not the parent any more, and its number may be another process's.
+    // A gateway that ended before is not the parent any more, and its number may be another
+    // process's.
     if getppid() != Some(gateway) {
         return Err(io::ErrorKind::NotFound.into());
     }
-    // Another name than the gateway's: an operator who kills all processes of that name means the gateways.
+    // Another name than the gateway's: an operator who kills all processes of that name means the
+    // gateways.
     let _ = rustix::thread::set_name(c"keeper");
     let orders = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let null = std::fs::File::open("/dev/null")?;
     dup2_stdin(&null)?;
     // A terminal's signals are meant for the gateway, whose end is the end of its orders.
     let signals = Signals::catch(&[SIGCHLD, SIGINT, SIGHUP, SIGQUIT])?;
-    let gateway = Gateway { handle, guard: getpid() };
+    let gateway = Gateway {
+        handle,
+        guard: getpid(),
+    };
     loop {
-        let mut watched = [PollFd::new(&orders, PollFlags::IN), PollFd::new(&signals, PollFlags::IN)];
+        let mut watched = [
+            PollFd::new(&orders, PollFlags::IN),
+            PollFd::new(&signals, PollFlags::IN),
+        ];
         // When a signal interrupts it nothing is ready.
         let _ = poll(&mut watched, None);
         let has_order = !watched.map(|watched| watched.revents().is_empty())[0];
@@ -44,7 +55,9 @@ pub(super) fn run(gateway: &OsStr) -> io::Result<ExitCode> {
         if !has_order {
             continue;
         }
-        let Some((order, pipes, status)) = Order::receive(&orders)? else { return Ok(ExitCode::SUCCESS) };
+        let Some((order, pipes, status)) = Order::receive(&orders)? else {
+            return Ok(ExitCode::SUCCESS);
+        };
         let started = match fork() {
             Ok(Fork::Child) => {
                 drop((orders, signals));

@@ -1,11 +1,12 @@
 //! Keeper: the parent of one child on Linux, and of all that the child leaves behind.
 //!
-//! The kernel gives a process whose parent has ended to the next *subreaper* above it, which the keeper is: a daemon that forked
-//! twice, left its session and closed its descriptors still stands below the keeper. A keeper leads a process group without other
-//! members, so that a signal of the child to its own group does not reach it.
+//! The kernel gives a process whose parent has ended to the next *subreaper* above it, which the
+//! keeper is: a daemon that forked twice, left its session and closed its descriptors still stands
+//! below the keeper. A keeper leads a process group without other members, so that a signal of the
+//! child to its own group does not reach it.
 //!
-//! There is a keeper for each server, so it has neither a runtime nor threads: what it changes in memory no other process shares. It is forked
-//! by the guard process ([`super::forks`]).
+//! There is a keeper for each server, so it has neither a runtime nor threads: what it changes in
+//! memory no other process shares. It is forked by the guard process ([`super::forks`]).
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -34,13 +35,19 @@ use crate::pipes::ChildPipes;
 
 /// Time from SIGTERM to SIGKILL for what an ended child has left behind.
 const REST_WAIT: Duration = Duration::from_millis(500);
-/// Time that the keeper sends SIGKILL to processes that do not end: another user's, or those that wait for a
-/// broken disk.
+/// Time that the keeper sends SIGKILL to processes that do not end: another user's, or those that
+/// wait for a broken disk.
 const KILL_WAIT: Duration = Duration::from_secs(10);
 /// Interval of the keeper's looks for its gateway where the kernel has no handles of processes.
-const GATEWAY_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const GATEWAY_POLL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
 /// Interval at which the keeper counts the processes of a child that has a limit of them.
-const COUNT_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+const COUNT_POLL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 250_000_000,
+};
 /// Time that the keeper stops processes that multiply, before it kills them.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 /// The variables by which programs find a directory for temporary files.
@@ -65,13 +72,23 @@ pub(super) fn run(
     let _ = setpgid(None, None);
     set_child_subreaper(Some(getpid()))?;
     let mut watch = Watch::new(gateway)?;
-    let ChildPipes { stdin, stdout, stderr } = pipes;
+    let ChildPipes {
+        stdin,
+        stdout,
+        stderr,
+    } = pipes;
     let mut errors = std::fs::File::from(stderr.try_clone()?);
     let mut command = order.command();
-    command.stdin(stdin).stdout(stdout).stderr(stderr).process_group(0);
+    command
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr)
+        .process_group(0);
     let (mut temp, mut processes_max) = (None, None);
     let started = match &order.confined {
-        None => command.spawn().map(|child| i32::try_from(child.id()).ok().and_then(Pid::from_raw)),
+        None => command
+            .spawn()
+            .map(|child| i32::try_from(child.id()).ok().and_then(Pid::from_raw)),
         Some(confined) => {
             processes_max = confined.limits.processes_max;
             match confined_child(command, confined, &mut temp) {
@@ -96,10 +113,16 @@ pub(super) fn run(
     };
     // The pipes belong to the child alone: their ends must show its end.
     let mut errors = processes_max.is_some().then_some(errors);
-    let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    let null = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
     dup2_stdout(&null)?;
     dup2_stderr(&null)?;
-    let mut kept = Keeper { child, status: None };
+    let mut kept = Keeper {
+        child,
+        status: None,
+    };
     let patience = loop {
         if !kept.reap() || kept.status.is_some() {
             break REST_WAIT;
@@ -107,7 +130,9 @@ pub(super) fn run(
         if watch.is_over(processes_max.is_some()) {
             break TERM_WAIT;
         }
-        if let Some(bound) = processes_max.filter(|bound| count_below(own_number(), *bound) > *bound) {
+        if let Some(bound) =
+            processes_max.filter(|bound| count_below(own_number(), *bound) > *bound)
+        {
             if let Some(errors) = errors.as_mut() {
                 let _ = writeln!(
                     errors,
@@ -135,14 +160,22 @@ enum Confinement {
     Child(io::Error),
 }
 
-/// Starts a program that is confined. The keeper itself is not, so that the child can neither signal nor trace it where the kernel
-/// prevents that.
-fn confined_child(mut command: Command, confined: &Confined, temp: &mut Option<PathBuf>) -> Confinement {
+/// Starts a program that is confined. The keeper itself is not, so that the child can neither
+/// signal nor trace it where the kernel prevents that.
+fn confined_child(
+    mut command: Command,
+    confined: &Confined,
+    temp: &mut Option<PathBuf>,
+) -> Confinement {
     if let Some(files) = &confined.files {
         match confine::make_temp(Path::new(&files.temp)) {
             Ok(made) => {
                 let is_set = |name: &str| command.get_envs().any(|(set, _)| set == name);
-                for name in TEMP_VARIABLES.into_iter().filter(|name| !is_set(name)).collect::<Vec<_>>() {
+                for name in TEMP_VARIABLES
+                    .into_iter()
+                    .filter(|name| !is_set(name))
+                    .collect::<Vec<_>>()
+                {
                     command.env(name, &made);
                 }
                 *temp = Some(made);
@@ -161,7 +194,9 @@ fn confined_child(mut command: Command, confined: &Confined, temp: &mut Option<P
             Ok(()) => Confinement::Child(command.exec()),
             Err(error) => Confinement::Child(error),
         },
-        Err(_) => Confinement::Parent(Err(io::Error::other("the system has no room for another process"))),
+        Err(_) => Confinement::Parent(Err(io::Error::other(
+            "the system has no room for another process",
+        ))),
     }
 }
 
@@ -190,15 +225,26 @@ impl Watch {
     fn new(gateway: Gateway) -> io::Result<Self> {
         // A terminal's signals are meant for the gateway, and the gateway's end is seen here.
         let changed = Signals::catch(&[SIGCHLD, SIGINT, SIGHUP, SIGQUIT])?;
-        Ok(Self { changed, asked: Signals::catch(&[SIGTERM])?, gateway })
+        Ok(Self {
+            changed,
+            asked: Signals::catch(&[SIGTERM])?,
+            gateway,
+        })
     }
 
-    /// Waits until a process below may have ended, or the keeper has to end all of them; with `counts` at most until they are to be
-    /// counted again. Returns whether it has to end them.
+    /// Waits until a process below may have ended, or the keeper has to end all of them; with
+    /// `counts` at most until they are to be counted again. Returns whether it has to end them.
     fn is_over(&mut self, counts: bool) -> bool {
-        let mut watched =
-            vec![PollFd::new(&self.asked, PollFlags::IN), PollFd::new(&self.changed, PollFlags::IN)];
-        watched.extend(self.gateway.handle.as_ref().map(|handle| PollFd::new(handle, PollFlags::IN)));
+        let mut watched = vec![
+            PollFd::new(&self.asked, PollFlags::IN),
+            PollFd::new(&self.changed, PollFlags::IN),
+        ];
+        watched.extend(
+            self.gateway
+                .handle
+                .as_ref()
+                .map(|handle| PollFd::new(handle, PollFlags::IN)),
+        );
         let pause = match self.gateway.handle {
             None => Some(&GATEWAY_POLL),
             Some(_) => counts.then_some(&COUNT_POLL),
@@ -260,7 +306,8 @@ impl Keeper {
         }
         let until = Instant::now() + KILL_WAIT;
         while self.reap() && Instant::now() < until {
-            // A process that forks meanwhile is found in the next round, below its parent or below the keeper.
+            // A process that forks meanwhile is found in the next round, below its parent or below
+            // the keeper.
             signal_all(Signal::KILL);
             sleep(POLL);
         }
@@ -268,5 +315,7 @@ impl Keeper {
 }
 
 fn signal_all(signal: Signal) {
-    descendants(own_number()).into_iter().for_each(|process| process.signal(signal));
+    descendants(own_number())
+        .into_iter()
+        .for_each(|process| process.signal(signal));
 }

@@ -1,4 +1,5 @@
-//! Keepers of a gateway's children, seen from the gateway: it orders them from a guard process, which forks them.
+//! Keepers of a gateway's children, seen from the gateway: it orders them from a guard process,
+//! which forks them.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -47,11 +48,14 @@ pub(crate) struct Keeper {
 
 impl Keepers {
     pub(super) fn new(exe: PathBuf) -> Self {
-        Self { exe, guard: Mutex::new(None) }
+        Self {
+            exe,
+            guard: Mutex::new(None),
+        }
     }
 
-    /// Starts a command under a keeper. Its environment must have been cleared first. That the program cannot be started is said
-    /// on its stderr and by its status.
+    /// Starts a command under a keeper. Its environment must have been cleared first. That the
+    /// program cannot be started is said on its stderr and by its status.
     ///
     /// # Errors
     /// There is no guard process and none can be started, or the system has no more descriptors.
@@ -62,14 +66,22 @@ impl Keepers {
         pipes: ChildPipes,
     ) -> io::Result<Keeper> {
         let (ended, status) = io::pipe()?;
-        let order = Order { confined, ..Order::of(command) };
+        let order = Order {
+            confined,
+            ..Order::of(command)
+        };
         let keeper = self.order(&order, &(pipes, status.into()))?;
         let status = pipe::Receiver::from_owned_fd(ended.into())?;
-        Ok(Keeper { keeper, status, code: Vec::with_capacity(size_of::<i32>()) })
+        Ok(Keeper {
+            keeper,
+            status,
+            code: Vec::with_capacity(size_of::<i32>()),
+        })
     }
 
-    /// Has an order carried out, if need be by a new guard process, and returns the process id of the keeper. An order that a guard
-    /// process has received is not given to another: it may have started the child.
+    /// Has an order carried out, if need be by a new guard process, and returns the process id of
+    /// the keeper. An order that a guard process has received is not given to another: it may have
+    /// started the child.
     fn order(&self, order: &Order, fds: &(ChildPipes, OwnedFd)) -> io::Result<u32> {
         let texts = order.texts()?;
         let mut guard = self.guard.lock();
@@ -118,9 +130,12 @@ impl GuardProcess {
     /// The process id of the keeper that an order has started; `None` if it could not be forked.
     fn answer(&self) -> io::Result<Option<u32>> {
         let mut keeper = [0; size_of::<u32>()];
-        (&self.orders)
-            .read_exact(&mut keeper)
-            .map_err(|why| io::Error::new(why.kind(), format!("the guard process does not answer: {why}")))?;
+        (&self.orders).read_exact(&mut keeper).map_err(|why| {
+            io::Error::new(
+                why.kind(),
+                format!("the guard process does not answer: {why}"),
+            )
+        })?;
         Ok(Some(u32::from_be_bytes(keeper)).filter(|keeper| *keeper > 0))
     }
 }
@@ -133,11 +148,16 @@ impl Drop for GuardProcess {
 }
 
 impl Keeper {
-    /// Waits until the child and all that it left behind have ended. Returns the child's exit code; `None` after a signal, or if the
-    /// keeper was killed. May be dropped and called again.
+    /// Waits until the child and all that it left behind have ended. Returns the child's exit code;
+    /// `None` after a signal, or if the keeper was killed. May be dropped and called again.
     pub(crate) async fn wait(&mut self) -> Option<i32> {
         // An error is an end too.
-        while self.status.read_buf(&mut self.code).await.is_ok_and(|bytes| bytes > 0) {}
+        while self
+            .status
+            .read_buf(&mut self.code)
+            .await
+            .is_ok_and(|bytes| bytes > 0)
+        {}
         self.code.as_slice().try_into().ok().map(i32::from_be_bytes)
     }
 }
@@ -153,15 +173,23 @@ mod tests {
     fn guard(script: &str) -> (tempfile::TempDir, Keepers, impl Fn() -> usize) {
         let dir = tempfile::tempdir().unwrap();
         let (exe, starts) = (dir.path().join("guard"), dir.path().join("starts"));
-        fs::write(&exe, format!("#!/bin/sh\nprintf x >> {}\n{script}\n", starts.display())).unwrap();
+        fs::write(
+            &exe,
+            format!("#!/bin/sh\nprintf x >> {}\n{script}\n", starts.display()),
+        )
+        .unwrap();
         fs::set_permissions(&exe, fs::Permissions::from_mode(0o700)).unwrap();
         let keepers = Keepers::new(exe);
-        (dir, keepers, move || fs::read(&starts).map_or(0, |starts| starts.len()))
+        (dir, keepers, move || {
+            fs::read(&starts).map_or(0, |starts| starts.len())
+        })
     }
 
     fn start(keepers: &Keepers) -> io::Error {
         let (_pipes, of_child) = crate::pipes::Pipes::new().unwrap();
-        keepers.start(Command::new("true").env_clear(), None, of_child).unwrap_err()
+        keepers
+            .start(Command::new("true").env_clear(), None, of_child)
+            .unwrap_err()
     }
 
     #[tokio::test]
@@ -169,16 +197,23 @@ mod tests {
         let (_dir, keepers, starts) = guard("head -c 4 > /dev/null");
         for number in 1..=2 {
             let error = start(&keepers).to_string();
-            assert!(error.starts_with("the guard process does not answer: "), "{error}");
+            assert!(
+                error.starts_with("the guard process does not answer: "),
+                "{error}"
+            );
             assert_eq!(starts(), number);
         }
     }
 
     #[tokio::test]
     async fn a_guard_process_that_cannot_fork_goes_on() {
-        let (_dir, keepers, starts) = guard("printf '\\0\\0\\0\\0\\0\\0\\0\\0' >&0; cat > /dev/null");
+        let (_dir, keepers, starts) =
+            guard("printf '\\0\\0\\0\\0\\0\\0\\0\\0' >&0; cat > /dev/null");
         for _ in 0..2 {
-            assert_eq!(start(&keepers).to_string(), "the system has no room for another process");
+            assert_eq!(
+                start(&keepers).to_string(),
+                "the system has no room for another process"
+            );
         }
         assert_eq!(starts(), 1);
     }

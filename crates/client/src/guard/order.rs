@@ -10,8 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
 use super::confine::{Confined, Files};
@@ -41,8 +41,13 @@ impl Order {
         Self {
             program: command.get_program().to_owned(),
             args: command.get_args().map(OsStr::to_owned).collect(),
-            env: variables.filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect(),
-            cwd: command.get_current_dir().map(|cwd| cwd.as_os_str().to_owned()).unwrap_or_default(),
+            env: variables
+                .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+                .collect(),
+            cwd: command
+                .get_current_dir()
+                .map(|cwd| cwd.as_os_str().to_owned())
+                .unwrap_or_default(),
             confined: None,
         }
     }
@@ -62,12 +67,19 @@ impl Order {
     ///
     /// # Errors
     /// What arrives is no order.
-    pub(super) fn receive(mut socket: &UnixStream) -> io::Result<Option<(Self, ChildPipes, OwnedFd)>> {
+    pub(super) fn receive(
+        mut socket: &UnixStream,
+    ) -> io::Result<Option<(Self, ChildPipes, OwnedFd)>> {
         let mut length = [0; 4];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::WAITALL;
-        let read = recvmsg(socket, &mut [IoSliceMut::new(&mut length)], &mut control, flags)?;
+        let read = recvmsg(
+            socket,
+            &mut [IoSliceMut::new(&mut length)],
+            &mut control,
+            flags,
+        )?;
         if read.bytes == 0 {
             return Ok(None);
         }
@@ -84,7 +96,15 @@ impl Order {
         let mut texts = vec![0; u32::from_be_bytes(length) as usize];
         socket.read_exact(&mut texts)?;
         let order = Self::read(&texts).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Some((order, ChildPipes { stdin, stdout, stderr }, status)))
+        Ok(Some((
+            order,
+            ChildPipes {
+                stdin,
+                stdout,
+                stderr,
+            },
+            status,
+        )))
     }
 
     /// All texts, each with a NUL behind it, and their numbers before them.
@@ -95,13 +115,28 @@ impl Order {
         let mut texts = Vec::new();
         let head = OsString::from(Head::of(self).write());
         let none = Files::default();
-        let files = self.confined.as_ref().and_then(|confined| confined.files.as_ref()).unwrap_or(&none);
-        let lists = [&files.temp].into_iter().chain(&files.read).chain(&files.write);
+        let files = self
+            .confined
+            .as_ref()
+            .and_then(|confined| confined.files.as_ref())
+            .unwrap_or(&none);
+        let lists = [&files.temp]
+            .into_iter()
+            .chain(&files.read)
+            .chain(&files.write);
         let variables = self.env.iter().flat_map(|(name, value)| [name, value]);
         let command = [&self.cwd, &self.program].into_iter().chain(&self.args);
-        for text in [&head].into_iter().chain(lists).chain(command).chain(variables) {
+        for text in [&head]
+            .into_iter()
+            .chain(lists)
+            .chain(command)
+            .chain(variables)
+        {
             if text.as_bytes().contains(&0) {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "a NUL in a command"));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "a NUL in a command",
+                ));
             }
             texts.extend_from_slice(text.as_bytes());
             texts.push(0);
@@ -114,14 +149,21 @@ impl Order {
         let mut next = || all.next().map(|text| OsString::from_vec(text.to_vec()));
         let head = Head::read(next()?.to_str()?)?;
         let temp = next()?;
-        let mut some = |count: usize| -> Option<Vec<OsString>> { (0..count).map(|_| next()).collect() };
+        let mut some =
+            |count: usize| -> Option<Vec<OsString>> { (0..count).map(|_| next()).collect() };
         let (read, write) = (some(head.reads)?, some(head.writes)?);
         let [cwd, program] = some(2)?.try_into().ok()?;
         let args = some(head.args)?;
         let env = std::iter::from_fn(|| Some((next()?, next()?))).collect();
         let files = head.has_files.then_some(Files { read, write, temp });
         let confined = head.limits.map(|limits| Confined { files, limits });
-        Some(Self { program, args, env, cwd, confined })
+        Some(Self {
+            program,
+            args,
+            env,
+            cwd,
+            confined,
+        })
     }
 }
 
@@ -136,7 +178,10 @@ struct Head {
 
 impl Head {
     fn of(order: &Order) -> Self {
-        let files = order.confined.as_ref().and_then(|confined| confined.files.as_ref());
+        let files = order
+            .confined
+            .as_ref()
+            .and_then(|confined| confined.files.as_ref());
         Self {
             args: order.args.len(),
             reads: files.map_or(0, |files| files.read.len()),
@@ -147,10 +192,21 @@ impl Head {
     }
 
     fn write(&self) -> String {
-        let mut head = format!("{} {} {} {}", self.args, self.reads, self.writes, u8::from(self.has_files));
+        let mut head = format!(
+            "{} {} {} {}",
+            self.args,
+            self.reads,
+            self.writes,
+            u8::from(self.has_files)
+        );
         if let Some(limits) = &self.limits {
             let seconds = limits.cpu_time_max.map(|time| time.as_secs());
-            for limit in [limits.memory_bytes_max, limits.processes_max, limits.open_files_max, seconds] {
+            for limit in [
+                limits.memory_bytes_max,
+                limits.processes_max,
+                limits.open_files_max,
+                seconds,
+            ] {
                 head += &limit.map_or_else(|| " -".to_owned(), |limit| format!(" {limit}"));
             }
         }
@@ -161,7 +217,13 @@ impl Head {
         let parts: Vec<&str> = text.split(' ').collect();
         let (numbers, limits) = parts.split_at_checked(4)?;
         let number = |at: usize| numbers.get(at)?.parse::<usize>().ok();
-        let limit = |text: &&str| if *text == "-" { Some(None) } else { text.parse::<u64>().ok().map(Some) };
+        let limit = |text: &&str| {
+            if *text == "-" {
+                Some(None)
+            } else {
+                text.parse::<u64>().ok().map(Some)
+            }
+        };
         let limits = match limits.iter().map(limit).collect::<Option<Vec<_>>>()?[..] {
             [] => None,
             [memory_bytes_max, processes_max, open_files_max, seconds] => Some(ProcessLimits {
@@ -173,11 +235,18 @@ impl Head {
             _ => return None,
         };
         let has_files = number(3)? == 1;
-        Some(Self { args: number(0)?, reads: number(1)?, writes: number(2)?, has_files, limits })
+        Some(Self {
+            args: number(0)?,
+            reads: number(1)?,
+            writes: number(2)?,
+            has_files,
+            limits,
+        })
     }
 }
 
-/// Sends the texts of an order with the pipes of the program and the one where its keeper writes how it has ended.
+/// Sends the texts of an order with the pipes of the program and the one where its keeper writes
+/// how it has ended.
 ///
 /// # Errors
 /// The guard has not received the whole order: it has ended, or it does not read.
@@ -186,13 +255,20 @@ pub(super) fn send(
     texts: &[u8],
     (pipes, status): &(ChildPipes, OwnedFd),
 ) -> io::Result<()> {
-    let length = u32::try_from(texts.len()).map_err(|_| io::ErrorKind::InvalidInput)?.to_be_bytes();
+    let length = u32::try_from(texts.len())
+        .map_err(|_| io::ErrorKind::InvalidInput)?
+        .to_be_bytes();
     let fds = [&pipes.stdin, &pipes.stdout, &pipes.stderr, status].map(AsFd::as_fd);
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     control.push(SendAncillaryMessage::ScmRights(&fds));
     // So few bytes are sent at once.
-    sendmsg(socket, &[IoSlice::new(&length)], &mut control, SendFlags::NOSIGNAL)?;
+    sendmsg(
+        socket,
+        &[IoSlice::new(&length)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?;
     socket.write_all(texts)
 }
 
@@ -203,7 +279,12 @@ mod tests {
     #[test]
     fn an_order_arrives_with_its_descriptors() {
         let mut command = Command::new("/bin/x");
-        command.args(["", "a b"]).env_clear().env("A", "").env("B", "\u{1f600}").current_dir("/tmp");
+        command
+            .args(["", "a b"])
+            .env_clear()
+            .env("A", "")
+            .env("B", "\u{1f600}")
+            .current_dir("/tmp");
         let order = Order::of(&command);
         assert_eq!(Order::of(&order.command()), order);
         let limits = ProcessLimits {
@@ -211,18 +292,52 @@ mod tests {
             cpu_time_max: Some(Duration::from_secs(9)),
             ..ProcessLimits::default()
         };
-        let files = Files { read: vec!["/a b".into()], write: vec![], temp: "/t".into() };
-        let some = Some(Confined { files: Some(files), limits });
-        let confined =
-            Order { program: "z".into(), confined: some, args: vec!["1".into()], ..Order::default() };
-        let limited = Some(Confined { files: None, limits });
-        let limited = Order { program: "z".into(), confined: limited, ..Order::default() };
-        for sent in [order, confined, limited, Order { program: "y".into(), ..Order::default() }] {
+        let files = Files {
+            read: vec!["/a b".into()],
+            write: vec![],
+            temp: "/t".into(),
+        };
+        let some = Some(Confined {
+            files: Some(files),
+            limits,
+        });
+        let confined = Order {
+            program: "z".into(),
+            confined: some,
+            args: vec!["1".into()],
+            ..Order::default()
+        };
+        let limited = Some(Confined {
+            files: None,
+            limits,
+        });
+        let limited = Order {
+            program: "z".into(),
+            confined: limited,
+            ..Order::default()
+        };
+        for sent in [
+            order,
+            confined,
+            limited,
+            Order {
+                program: "y".into(),
+                ..Order::default()
+            },
+        ] {
             let (near, far) = UnixStream::pair().unwrap();
-            let (ours, theirs): (Vec<_>, Vec<_>) = (0..4).map(|_| UnixStream::pair().unwrap()).unzip();
+            let (ours, theirs): (Vec<_>, Vec<_>) =
+                (0..4).map(|_| UnixStream::pair().unwrap()).unzip();
             let mut theirs = theirs.into_iter().map(OwnedFd::from);
             let mut next = || theirs.next().unwrap();
-            let fds = (ChildPipes { stdin: next(), stdout: next(), stderr: next() }, next());
+            let fds = (
+                ChildPipes {
+                    stdin: next(),
+                    stdout: next(),
+                    stderr: next(),
+                },
+                next(),
+            );
             send(&near, &sent.texts().unwrap(), &fds).unwrap();
             drop((near, fds));
             let (received, pipes, status) = Order::receive(&far).unwrap().unwrap();
@@ -238,7 +353,10 @@ mod tests {
 
     #[test]
     fn what_is_no_order_is_refused() {
-        let nul = Order { program: "a\0b".into(), ..Order::default() };
+        let nul = Order {
+            program: "a\0b".into(),
+            ..Order::default()
+        };
         assert_eq!(nul.texts().unwrap_err().kind(), io::ErrorKind::InvalidInput);
         for bad in [
             &b""[..],
@@ -252,6 +370,9 @@ mod tests {
         }
         let (near, far) = UnixStream::pair().unwrap();
         (&near).write_all(&[0; 8]).unwrap();
-        assert_eq!(Order::receive(&far).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(
+            Order::receive(&far).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
     }
 }

@@ -27,7 +27,10 @@ fn read(pid: i32) -> Option<(Process, i32)> {
 pub(super) fn descendants(root: i32) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
         if let Some((process, parent)) = pid.and_then(read) {
             children.entry(parent).or_default().push(process);
         }
@@ -45,10 +48,16 @@ pub(super) fn descendants(root: i32) -> Vec<Process> {
 pub(super) fn count_below(root: i32, bound: u64) -> u64 {
     let (mut open, mut count) = (vec![root], 0);
     while let Some(pid) = open.pop().filter(|_| count <= bound) {
-        let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let threads = fs::read_dir(format!("/proc/{pid}/task"))
+            .into_iter()
+            .flatten()
+            .flatten();
         for thread in threads {
             let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            let children: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+            let children: Vec<i32> = children
+                .split_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect();
             count += children.len() as u64;
             open.extend(children);
         }
@@ -65,9 +74,12 @@ pub(super) fn first_child(pid: u32) -> Option<u32> {
 impl Process {
     /// Sends it a signal, if it still runs.
     pub(super) fn signal(self, signal: Signal) {
-        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return;
+        };
         let handle = pidfd_open(pid, PidfdFlags::empty());
-        // The handle is that of the listed process only if the number was not given to another one before.
+        // The handle is that of the listed process only if the number was not given to another one
+        // before.
         if read(self.pid).is_none_or(|(now, _)| now != self) {
             return;
         }
@@ -86,20 +98,36 @@ mod tests {
 
     #[test]
     fn descendants_are_found_and_signalled() {
-        let mut child = Command::new("sh").args(["-c", "sleep 300 & wait $!"]).spawn().unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 300 & wait $!"])
+            .spawn()
+            .unwrap();
         let below = || descendants(i32::try_from(child.id()).unwrap());
         while below().is_empty() {
             std::thread::yield_now();
         }
-        let [sleeper] = below()[..] else { panic!("{:?}", below()) };
+        let [sleeper] = below()[..] else {
+            panic!("{:?}", below())
+        };
         assert_eq!(first_child(child.id()), u32::try_from(sleeper.pid).ok());
         assert_eq!(count_below(i32::try_from(child.id()).unwrap(), 9), 1);
         let own = descendants(i32::try_from(std::process::id()).unwrap());
-        assert!(own.iter().any(|process| process.pid == sleeper.pid), "{own:?}");
+        assert!(
+            own.iter().any(|process| process.pid == sleeper.pid),
+            "{own:?}"
+        );
         // Its shell sees by which signal it ended: of two, the first.
-        Process { started: sleeper.started + 1, ..sleeper }.signal(Signal::KILL);
+        Process {
+            started: sleeper.started + 1,
+            ..sleeper
+        }
+        .signal(Signal::KILL);
         sleeper.signal(Signal::TERM);
         let status = child.wait().unwrap();
-        assert_eq!(status.code(), Some(128 + 15), "another process of this number is not signalled");
+        assert_eq!(
+            status.code(),
+            Some(128 + 15),
+            "another process of this number is not signalled"
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! Shared guard: one process that ends the process groups of all children of a gateway that was killed.
+//! Shared guard: one process that ends the process groups of all children of a gateway that was
+//! killed.
 //!
-//! The guard reads lines from a pipe: `+PGID` adds a process group, `-PGID` removes one. When the pipe ends, however the gateway
-//! ended, the guard ends the remaining groups.
+//! The guard reads lines from a pipe: `+PGID` adds a process group, `-PGID` removes one. When the
+//! pipe ends, however the gateway ended, the guard ends the remaining groups.
 
 use std::io::{self, BufRead, Write};
 use std::time::{Duration, Instant};
@@ -38,7 +39,12 @@ struct GuardState {
 impl Shared {
     /// Starts the guard and keeps it running.
     pub(super) fn start(exe: PathBuf) -> io::Result<Self> {
-        let state = Arc::new(Mutex::new(GuardState { exe, groups: BTreeSet::new(), pipe: None, pid: None }));
+        let state = Arc::new(Mutex::new(GuardState {
+            exe,
+            groups: BTreeSet::new(),
+            pipe: None,
+            pid: None,
+        }));
         let child = state.lock().spawn()?;
         tokio::spawn(restart(Arc::downgrade(&state), child));
         Ok(Self { state })
@@ -79,8 +85,8 @@ impl GuardState {
         Ok(child)
     }
 
-    /// Applies a line here and in the guard. A failed write means that the guard has ended. Its successor gets all groups when
-    /// it starts.
+    /// Applies a line here and in the guard. A failed write means that the guard has ended. Its
+    /// successor gets all groups when it starts.
     fn change(&mut self, line: &str) {
         apply(&mut self.groups, line);
         if let Some(pipe) = &mut self.pipe
@@ -117,15 +123,20 @@ async fn restart(state: std::sync::Weak<Mutex<GuardState>>, mut child: Child) {
 
 /// The guard itself. Returns when all groups have ended.
 pub(super) fn run() -> io::Result<()> {
-    // These handlers do nothing, so that a signal meant for the gateway does not end its guard. They stay installed
-    // after the runtime has ended.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    // These handlers do nothing, so that a signal meant for the gateway does not end its guard.
+    // They stay installed after the runtime has ended.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
     {
         use tokio::signal::unix::{SignalKind, signal};
         let _entered = runtime.enter();
-        for kind in
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()]
-        {
+        for kind in [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::quit(),
+        ] {
             let _ = signal(kind)?;
         }
     }
@@ -142,7 +153,9 @@ pub(super) fn run() -> io::Result<()> {
 fn apply(groups: &mut BTreeSet<i32>, line: &str) {
     let (sign, number) = line.split_at_checked(1).unwrap_or_default();
     // To kill(2), 0 is the own group and 1 is every process.
-    let Some(pgid) = number.parse::<i32>().ok().filter(|n| *n > 1) else { return };
+    let Some(pgid) = number.parse::<i32>().ok().filter(|n| *n > 1) else {
+        return;
+    };
     match sign {
         "+" => drop(groups.insert(pgid)),
         "-" => drop(groups.remove(&pgid)),
@@ -171,7 +184,9 @@ mod tests {
     #[test]
     fn lines_add_and_remove_groups() {
         let mut groups = BTreeSet::new();
-        for line in ["+20", "+30", "-20", "+0", "+1", "+-5", "x", "", "é7", "+abc", "-99"] {
+        for line in [
+            "+20", "+30", "-20", "+0", "+1", "+-5", "x", "", "é7", "+abc", "-99",
+        ] {
             apply(&mut groups, line);
         }
         assert_eq!(groups.into_iter().collect::<Vec<_>>(), [30]);

@@ -7,7 +7,8 @@ use std::os::unix::net::UnixStream;
 use signal_hook::SigId;
 use signal_hook::low_level::{pipe, unregister};
 
-/// Caught signals. Dropping it ends that; the signals are ignored from then on, unless another catches them.
+/// Caught signals. Dropping it ends that; the signals are ignored from then on, unless another
+/// catches them.
 #[derive(Debug)]
 pub(super) struct Signals {
     caught: UnixStream,
@@ -26,7 +27,10 @@ impl Signals {
 
     /// Forgets those that have come.
     pub(super) fn clear(&self) {
-        while (&self.caught).read(&mut [0; 64]).is_ok_and(|bytes| bytes > 0) {}
+        while (&self.caught)
+            .read(&mut [0; 64])
+            .is_ok_and(|bytes| bytes > 0)
+        {}
     }
 }
 

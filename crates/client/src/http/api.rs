@@ -1,4 +1,5 @@
-//! Client of an HTTP API that is no MCP server: any method, one origin, with the headers, certificates and accounts of a server.
+//! Client of an HTTP API that is no MCP server: any method, one origin, with the headers,
+//! certificates and accounts of a server.
 
 use super::api_message::{ApiAnswer, ApiRequest};
 use super::peer::{HttpSpec, Peer};
@@ -21,7 +22,11 @@ impl ApiClient {
     ///
     /// # Errors
     /// Why there is no answer; [`LinkError::TooLarge`] if it is longer than allowed.
-    pub async fn ask(&self, request: &ApiRequest, bytes_max: usize) -> Result<ApiAnswer, LinkError> {
+    pub async fn ask(
+        &self,
+        request: &ApiRequest,
+        bytes_max: usize,
+    ) -> Result<ApiAnswer, LinkError> {
         self.0.ask(request, bytes_max).await
     }
 

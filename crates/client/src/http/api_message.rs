@@ -10,7 +10,8 @@ pub struct ApiRequest {
     pub method: Method,
     /// The path and query; it begins with `/`.
     pub target: String,
-    /// Headers beside those of [`HttpSpec::headers`](crate::HttpSpec::headers), of which it has no name.
+    /// Headers beside those of [`HttpSpec::headers`](crate::HttpSpec::headers), of which it has no
+    /// name.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,

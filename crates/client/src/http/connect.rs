@@ -1,4 +1,5 @@
-//! Dialing: TCP, TLS for `https`, one time limit for both, the proxies of the environment, and the socket that hyper reads and writes.
+//! Dialing: TCP, TLS for `https`, one time limit for both, the proxies of the environment, and the
+//! socket that hyper reads and writes.
 
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
@@ -20,7 +21,8 @@ use tower::{Service, ServiceExt};
 
 use crate::error::LinkError;
 
-/// The proxies of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case of letters, as they were at the start.
+/// The proxies of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either case of
+/// letters, as they were at the start.
 static PROXIES: LazyLock<Matcher> = LazyLock::new(Matcher::from_env);
 
 /// The proxy between this machine and a server.
@@ -37,16 +39,19 @@ impl Proxy {
     fn of(url: &Uri) -> Option<Intercept> {
         let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
         let is_local = host.eq_ignore_ascii_case("localhost")
-            || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+            || host
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.is_loopback());
         PROXIES.intercept(url).filter(|_| !is_local)
     }
 }
 
 /// Opens connections to one origin.
 ///
-/// TLS offers HTTP/1.1 alone. With HTTP/2 all requests of a link would share one connection, and a server bounds the
-/// requests that are open on it: the answer to a server's question, or a cancellation, would wait behind the very calls
-/// that wait for it. A server that closes the connection in order would also fail calls that it never ran. gRPC asks for HTTP/2.
+/// TLS offers HTTP/1.1 alone. With HTTP/2 all requests of a link would share one connection, and a
+/// server bounds the requests that are open on it: the answer to a server's question, or a
+/// cancellation, would wait behind the very calls that wait for it. A server that closes the
+/// connection in order would also fail calls that it never ran. gRPC asks for HTTP/2.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector(Arc<Target>);
 
@@ -62,20 +67,38 @@ struct Target {
 impl Connector {
     /// A connector to the origin of this URL. `limit` is the time to connect, TLS included.
     pub(crate) fn new(url: Uri, tls: &ClientTls, limit: Duration) -> Self {
-        Self(Arc::new(Target { url, tls: tls.clone(), limit, http2: false, proxy: None }))
+        Self(Arc::new(Target {
+            url,
+            tls: tls.clone(),
+            limit,
+            http2: false,
+            proxy: None,
+        }))
     }
 
-    /// A connector through the proxy that the environment names for the URL, if it names one. With `names_server` the proxy passes requests
-    /// without TLS on: then each names its server.
+    /// A connector through the proxy that the environment names for the URL, if it names one. With
+    /// `names_server` the proxy passes requests without TLS on: then each names its server.
     pub(crate) fn through_proxy(self, names_server: bool) -> Self {
-        let Target { url, tls, limit, http2, .. } = &*self.0;
+        let Target {
+            url,
+            tls,
+            limit,
+            http2,
+            ..
+        } = &*self.0;
         let is_tunnel = !names_server || url.scheme() == Some(&Scheme::HTTPS);
         let proxy = Proxy::of(url).map(|found| Proxy {
             uri: found.uri().clone(),
             authorization: found.basic_auth().cloned(),
             is_tunnel,
         });
-        Self(Arc::new(Target { url: url.clone(), tls: tls.clone(), limit: *limit, http2: *http2, proxy }))
+        Self(Arc::new(Target {
+            url: url.clone(),
+            tls: tls.clone(),
+            limit: *limit,
+            http2: *http2,
+            proxy,
+        }))
     }
 
     /// Whether a proxy reads the requests and passes them on, so that each must name its server.
@@ -93,19 +116,34 @@ impl Connector {
 
     /// The target for HTTP/2 alone.
     pub(crate) fn http2(self) -> Self {
-        let Target { url, tls, limit, proxy, .. } = &*self.0;
+        let Target {
+            url,
+            tls,
+            limit,
+            proxy,
+            ..
+        } = &*self.0;
         let (url, tls, limit, proxy) = (url.clone(), tls.clone(), *limit, proxy.clone());
-        Self(Arc::new(Target { url, tls, limit, http2: true, proxy }))
+        Self(Arc::new(Target {
+            url,
+            tls,
+            limit,
+            http2: true,
+            proxy,
+        }))
     }
 
     /// Opens one connection.
     ///
     /// # Errors
-    /// [`LinkError::Untrusted`] when this machine does not trust the certificate, else [`LinkError::Unreachable`].
+    /// [`LinkError::Untrusted`] when this machine does not trust the certificate, else
+    /// [`LinkError::Unreachable`].
     pub(crate) async fn connect(self) -> Result<HttpSocket, LinkError> {
         match timeout(self.0.limit, open(&self.0)).await {
             Ok(opened) => opened.map_err(|error| link_error(&*error)),
-            Err(_) => Err(LinkError::Unreachable("connecting took too long".to_owned())),
+            Err(_) => Err(LinkError::Unreachable(
+                "connecting took too long".to_owned(),
+            )),
         }
     }
 }
@@ -130,10 +168,17 @@ async fn open(target: &Target) -> Result<HttpSocket, Box<dyn Error + Send + Sync
     let is_secure = url.scheme() == Some(&Scheme::HTTPS);
     let Some(proxy) = &target.proxy else {
         let stream = match is_secure {
-            true => secure(&target.tls, target.http2, tcp())?.oneshot(url).await?,
+            true => {
+                secure(&target.tls, target.http2, tcp())?
+                    .oneshot(url)
+                    .await?
+            }
             false => MaybeHttpsStream::Http(tcp().oneshot(url).await?),
         };
-        return Ok(HttpSocket { stream, is_passed_on: false });
+        return Ok(HttpSocket {
+            stream,
+            is_passed_on: false,
+        });
     };
     if proxy.uri.scheme() != Some(&Scheme::HTTP) {
         return Err("the proxy of the environment has no http:// URL".into());
@@ -146,8 +191,14 @@ async fn open(target: &Target) -> Result<HttpSocket, Box<dyn Error + Send + Sync
         format!("through the proxy of the environment: {why}").into()
     };
     if !proxy.is_tunnel {
-        let stream = tcp().oneshot(proxy.uri.clone()).await.map_err(|error| through(error.into()))?;
-        return Ok(HttpSocket { stream: MaybeHttpsStream::Http(stream), is_passed_on: true });
+        let stream = tcp()
+            .oneshot(proxy.uri.clone())
+            .await
+            .map_err(|error| through(error.into()))?;
+        return Ok(HttpSocket {
+            stream: MaybeHttpsStream::Http(stream),
+            is_passed_on: true,
+        });
     }
     let tunnel = Tunnel::new(proxy.uri.clone(), tcp());
     let tunnel = match proxy.authorization.clone() {
@@ -155,10 +206,21 @@ async fn open(target: &Target) -> Result<HttpSocket, Box<dyn Error + Send + Sync
         None => tunnel,
     };
     let stream = match is_secure {
-        true => secure(&target.tls, target.http2, tunnel)?.oneshot(url).await.map_err(through)?,
-        false => MaybeHttpsStream::Http(tunnel.oneshot(url).await.map_err(|error| through(error.into()))?),
+        true => secure(&target.tls, target.http2, tunnel)?
+            .oneshot(url)
+            .await
+            .map_err(through)?,
+        false => MaybeHttpsStream::Http(
+            tunnel
+                .oneshot(url)
+                .await
+                .map_err(|error| through(error.into()))?,
+        ),
     };
-    Ok(HttpSocket { stream, is_passed_on: false })
+    Ok(HttpSocket {
+        stream,
+        is_passed_on: false,
+    })
 }
 
 fn tcp() -> HttpConnector {
@@ -170,7 +232,8 @@ fn tcp() -> HttpConnector {
 
 /// The connector for `https`.
 fn secure<C>(tls: &ClientTls, http2: bool, over: C) -> Result<HttpsConnector<C>, tls::TlsError> {
-    let builder = HttpsConnectorBuilder::new().with_tls_config(ClientConfig::clone(&*tls.config()?));
+    let builder =
+        HttpsConnectorBuilder::new().with_tls_config(ClientConfig::clone(&*tls.config()?));
     let builder = builder.https_only();
     Ok(match http2 {
         true => builder.enable_http2().wrap_connector(over),
@@ -196,8 +259,13 @@ fn link_error(error: &(dyn Error + 'static)) -> LinkError {
             return LinkError::Untrusted(untrusted(why));
         }
         // The source of an I/O error is the source of the error inside it.
-        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        match inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| cause.source()) {
+        let inner = cause
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        match inner
+            .map(|inner| inner as &(dyn Error + 'static))
+            .or_else(|| cause.source())
+        {
             Some(next) => cause = next,
             None => return LinkError::Unreachable(cause.to_string()),
         }
@@ -213,7 +281,8 @@ pub(crate) struct HttpSocket {
 }
 
 impl Connection for HttpSocket {
-    /// Nothing, where the stream inside would have its addresses copied into the extensions of each response.
+    /// Nothing, where the stream inside would have its addresses copied into the extensions of each
+    /// response.
     fn connected(&self) -> Connected {
         Connected::new().proxy(self.is_passed_on)
     }
@@ -230,7 +299,11 @@ impl Read for HttpSocket {
 }
 
 impl Write for HttpSocket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

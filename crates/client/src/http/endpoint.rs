@@ -29,16 +29,21 @@ pub(crate) fn join(endpoint: &Uri, reference: &str) -> Option<Uri> {
     } else if reference.starts_with('/') {
         reference.parse().ok()?
     } else {
-        let folder = endpoint.path().rfind('/').and_then(|end| endpoint.path().get(..end));
-        format!("{}/{reference}", folder.unwrap_or_default()).parse().ok()?
+        let folder = endpoint
+            .path()
+            .rfind('/')
+            .and_then(|end| endpoint.path().get(..end));
+        format!("{}/{reference}", folder.unwrap_or_default())
+            .parse()
+            .ok()?
     };
     let mut parts = endpoint.clone().into_parts();
     parts.path_and_query = Some(target);
     Uri::from_parts(parts).ok()
 }
 
-/// The URI of a request to this endpoint, through a client that knows one origin. The client's pool is keyed by host; a
-/// short one is hashed faster.
+/// The URI of a request to this endpoint, through a client that knows one origin. The client's pool
+/// is keyed by host; a short one is hashed faster.
 pub(crate) fn request_uri(endpoint: Uri) -> Uri {
     let mut parts = endpoint.clone().into_parts();
     parts.authority = Some(Authority::from_static("s"));
@@ -49,7 +54,11 @@ pub(crate) fn request_uri(endpoint: Uri) -> Uri {
 fn origin(uri: &Uri) -> Option<(&Scheme, String, u16)> {
     let scheme = uri.scheme()?;
     let default = if *scheme == Scheme::HTTPS { 443 } else { 80 };
-    Some((scheme, uri.host()?.to_ascii_lowercase(), uri.port_u16().unwrap_or(default)))
+    Some((
+        scheme,
+        uri.host()?.to_ascii_lowercase(),
+        uri.port_u16().unwrap_or(default),
+    ))
 }
 
 #[cfg(test)]
@@ -71,7 +80,11 @@ mod tests {
             ("http://user:pw@example.test:8080/m", None),
         ] {
             let expect = path.map(|path| format!("http://Example.test:8080{path}"));
-            assert_eq!(join(&endpoint, reference).map(|uri| uri.to_string()), expect, "{reference}");
+            assert_eq!(
+                join(&endpoint, reference).map(|uri| uri.to_string()),
+                expect,
+                "{reference}"
+            );
         }
         let secure = parse("https://[::1]/mcp").unwrap();
         let joined = join(&secure, "https://[::1]:443/other").map(|uri| uri.to_string());
@@ -86,7 +99,15 @@ mod tests {
 
     #[test]
     fn urls_that_cannot_be_dialed_are_rejected() {
-        for url in ["", "/mcp", "ftp://x/", "http://user:pw@x/", "https://[bad/", "x y", "example.test:80"] {
+        for url in [
+            "",
+            "/mcp",
+            "ftp://x/",
+            "http://user:pw@x/",
+            "https://[bad/",
+            "x y",
+            "example.test:80",
+        ] {
             assert!(parse(url).is_err(), "{url}");
         }
     }

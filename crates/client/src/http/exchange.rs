@@ -1,5 +1,6 @@
-//! HTTP exchanges: one POST to its answer, and the stream for messages that belong to no request; in the HTTP+SSE transport of
-//! 2024-11-05 one event stream down, and POSTs up to an endpoint that the stream names.
+//! HTTP exchanges: one POST to its answer, and the stream for messages that belong to no request;
+//! in the HTTP+SSE transport of 2024-11-05 one event stream down, and POSTs up to an endpoint that
+//! the stream names.
 
 use std::{sync::Arc, time::Duration};
 
@@ -40,7 +41,11 @@ pub(super) async fn run(link: Arc<LinkState>, mut request: OutgoingRequest) {
 
 /// Sends a request and hands its answer to the inbox.
 async fn answer(link: &LinkState, request: OutgoingRequest) -> Result<(), LinkError> {
-    let OutgoingRequest { number, frame, headers } = request;
+    let OutgoingRequest {
+        number,
+        frame,
+        headers,
+    } = request;
     let reply = link.peer.post(frame, headers.as_deref()).await?;
     if reply.is_stream() {
         // Boxed, so that the tasks of plain answers stay small.
@@ -48,7 +53,11 @@ async fn answer(link: &LinkState, request: OutgoingRequest) -> Result<(), LinkEr
     }
     let body = link.peer.collect(reply.body).await?;
     let settled = !body.is_empty() && link.inbox.frame(body, Some(number)) == Flow::Settled;
-    if settled { Ok(()) } else { Err(LinkError::Malformed("no answer in the body".to_owned())) }
+    if settled {
+        Ok(())
+    } else {
+        Err(LinkError::Malformed("no answer in the body".to_owned()))
+    }
 }
 
 /// Reads an answer that is an event stream, and resumes the stream when it breaks.
@@ -57,9 +66,12 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
     let mut barren = 0;
     loop {
         let before = resume_point.last_id.clone();
-        match read(reply.body, link.peer.limits.frame_bytes_max, &mut resume_point, |frame| {
-            link.inbox.frame(frame, Some(number))
-        })
+        match read(
+            reply.body,
+            link.peer.limits.frame_bytes_max,
+            &mut resume_point,
+            |frame| link.inbox.frame(frame, Some(number)),
+        )
         .await
         {
             StreamEnd::Settled(rest) => {
@@ -69,14 +81,23 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
             StreamEnd::TooLarge => return Err(LinkError::TooLarge),
             StreamEnd::Ended => {}
         }
-        // A server may close the connection before the stream is complete; one whose events have ids can be resumed.
+        // A server may close the connection before the stream is complete; one whose events have
+        // ids can be resumed.
         if resume_point.last_id.is_none() {
-            return Err(LinkError::Broken("the stream ended without an answer".to_owned()));
+            return Err(LinkError::Broken(
+                "the stream ended without an answer".to_owned(),
+            ));
         }
-        barren = if resume_point.last_id == before { barren + 1 } else { 0 };
+        barren = if resume_point.last_id == before {
+            barren + 1
+        } else {
+            0
+        };
         reply = loop {
             if barren >= RESUME_MAX {
-                return Err(LinkError::Broken("the stream could not be resumed".to_owned()));
+                return Err(LinkError::Broken(
+                    "the stream could not be resumed".to_owned(),
+                ));
             }
             sleep(resume_point.wait()).await;
             match link.peer.open_stream(resume_point.last_id.as_deref()).await {
@@ -85,7 +106,9 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
                     return Err(LinkError::Broken("the session ended".to_owned()));
                 }
                 // Not the fault itself: the server may have run the request.
-                Err(LinkError::Unauthorized) => return Err(LinkError::Broken("HTTP status 401".to_owned())),
+                Err(LinkError::Unauthorized) => {
+                    return Err(LinkError::Broken("HTTP status 401".to_owned()));
+                }
                 Err(LinkError::Account(fault)) if fault.is_lasting() => {
                     return Err(LinkError::Broken(fault.to_string()));
                 }
@@ -96,14 +119,18 @@ async fn follow(link: &LinkState, number: u64, mut reply: HttpReply) -> Result<(
 }
 
 /// Sends a request of an HTTP+SSE link. Servers reply with 202, and with the answer on the stream.
-pub(super) fn request(link: &Arc<LinkState>, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
+pub(super) fn request(
+    link: &Arc<LinkState>,
+    frame: Bytes,
+    meta: SendMeta,
+) -> Result<(), SendError> {
     link.notes.count(link.peer.limits.requests_max)?;
     tokio::spawn(post(Arc::clone(link), frame, meta));
     Ok(())
 }
 
-/// Sends a notification or an answer, after those that were sent before it. Servers reply with 202, 204, or 200 with or without a
-/// body.
+/// Sends a notification or an answer, after those that were sent before it. Servers reply with 202,
+/// 204, or 200 with or without a body.
 pub(super) fn note(link: &Arc<LinkState>, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
     link.notes.count(link.peer.limits.requests_max)?;
     if link.notes.push(Note::Message(frame, meta)) {
@@ -121,7 +148,8 @@ pub(super) async fn flush(link: &Arc<LinkState>) {
     let _ = at.await;
 }
 
-/// Posts the notes that wait, one after the other: a notification must not arrive after the answer that followed it.
+/// Posts the notes that wait, one after the other: a notification must not arrive after the answer
+/// that followed it.
 async fn post_notes(link: Arc<LinkState>) {
     while let Some(note) = link.notes.next() {
         match note {
@@ -155,8 +183,8 @@ async fn post(link: Arc<LinkState>, frame: Bytes, meta: SendMeta) {
     }
 }
 
-/// Keeps the stream that belongs to no request open, until the server says that it has none or that the session is gone. Drops
-/// `listening` once the server has answered for the first time.
+/// Keeps the stream that belongs to no request open, until the server says that it has none or that
+/// the session is gone. Drops `listening` once the server has answered for the first time.
 pub(super) async fn listen(link: Arc<LinkState>, listening: oneshot::Sender<()>) {
     let mut listening = Some(listening);
     let mut resume_point = ResumePoint::default();
@@ -197,12 +225,16 @@ pub(super) async fn listen(link: Arc<LinkState>, listening: oneshot::Sender<()>)
                 tracing::debug!(server = &*link.peer.name, %error, "the event stream cannot be opened");
             }
         }
-        sleep((resume_point.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX)).await;
+        sleep((resume_point.wait() * 2_u32.saturating_pow(misses.min(5))).min(LISTEN_WAIT_MAX))
+            .await;
     }
 }
 
 /// Opens the stream of an HTTP+SSE server, waits for the endpoint that it names, and reads on.
-pub(super) async fn open_sse(spec: &HttpSpec, inbox: Arc<dyn Inbox>) -> Result<Arc<LinkState>, LinkError> {
+pub(super) async fn open_sse(
+    spec: &HttpSpec,
+    inbox: Arc<dyn Inbox>,
+) -> Result<Arc<LinkState>, LinkError> {
     let state = Arc::new(LinkState::new(Peer::new(spec)?, inbox));
     open_stream(&state).await?;
     Ok(state)
@@ -218,7 +250,9 @@ pub(super) async fn open_stream(state: &Arc<LinkState>) -> Result<(), LinkError>
     let endpoint = timeout(peer.limits.head, endpoint(&mut events));
     let endpoint = endpoint.await.map_err(|_| LinkError::Timeout)??;
     if !peer.redirect(&base, endpoint.trim()) {
-        return Err(LinkError::Malformed("the endpoint is on another origin".to_owned()));
+        return Err(LinkError::Malformed(
+            "the endpoint is on another origin".to_owned(),
+        ));
     }
     let reader = tokio::spawn(read_sse(Arc::clone(state), events));
     if let Some(before) = state.listener.lock().replace(reader.abort_handle()) {
@@ -246,7 +280,8 @@ async fn read_sse(state: Arc<LinkState>, mut events: Events) {
                 state.inbox.frame(event.data, None);
             }
             Ok(Ok(_)) => {}
-            // The request that it may answer is not known; its caller waits no longer than its own time limit.
+            // The request that it may answer is not known; its caller waits no longer than its own
+            // time limit.
             Ok(Err(_)) => tracing::warn!(server = &*state.peer.name, "an event is too long"),
             Err(error) => break error,
         }

@@ -1,6 +1,8 @@
-//! Peer of both HTTP transports: its configuration and limits, connections to the server, headers of every request, reading of responses.
+//! Peer of both HTTP transports: its configuration and limits, connections to the server, headers
+//! of every request, reading of responses.
 //!
-//! A request carries the configured headers and the protocol's own, never a header of the gateway's clients.
+//! A request carries the configured headers and the protocol's own, never a header of the gateway's
+//! clients.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{error::Error, sync::Arc, time::Duration};
@@ -35,8 +37,8 @@ const JSON_OR_STREAM: HeaderValue = HeaderValue::from_static("application/json, 
 const REDIRECTS_MAX: usize = 2;
 /// Number of times that one request is sent again with another token.
 const AUTHORIZATIONS_MAX: usize = 2;
-/// An idle connection is not used again after this long: common servers close theirs after 5 s, and a request that
-/// meets a closing connection could not be repeated safely.
+/// An idle connection is not used again after this long: common servers close theirs after 5 s, and
+/// a request that meets a closing connection could not be repeated safely.
 const IDLE_MAX: Duration = Duration::from_secs(4);
 
 /// An HTTP server.
@@ -71,7 +73,8 @@ struct RequestTemplate {
 /// A response whose body is not read yet.
 pub(crate) struct HttpReply {
     pub(crate) body: Incoming,
-    /// Origin of the reply: the endpoint of the request, or the address to which redirects have led from it.
+    /// Origin of the reply: the endpoint of the request, or the address to which redirects have led
+    /// from it.
     pub(crate) at: Arc<Uri>,
     status: StatusCode,
     headers: HeaderMap,
@@ -82,15 +85,20 @@ pub(crate) struct HttpReply {
 impl HttpReply {
     /// Whether the body is an event stream.
     pub(crate) fn is_stream(&self) -> bool {
-        let media = self.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-        media.split_at_checked(EVENT_STREAM.len()).is_some_and(|(media, rest)| {
-            media.eq_ignore_ascii_case(EVENT_STREAM.as_bytes())
-                && matches!(rest, [] | [b';' | b' ' | b'\t', ..])
-        })
+        let media = self
+            .headers
+            .get(CONTENT_TYPE)
+            .map_or(&b""[..], HeaderValue::as_bytes);
+        media
+            .split_at_checked(EVENT_STREAM.len())
+            .is_some_and(|(media, rest)| {
+                media.eq_ignore_ascii_case(EVENT_STREAM.as_bytes())
+                    && matches!(rest, [] | [b';' | b' ' | b'\t', ..])
+            })
     }
 
-    /// Address on the same origin to which it leads; with `reads` also by a status that may change the method
-    /// to GET.
+    /// Address on the same origin to which it leads; with `reads` also by a status that may change
+    /// the method to GET.
     fn redirect(&self, reads: bool) -> Option<Uri> {
         let leads_on = match self.status {
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -107,12 +115,18 @@ impl Peer {
     pub(crate) fn new(spec: &HttpSpec) -> Result<Self, LinkError> {
         let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
         let url = endpoint::parse(&spec.url).map_err(unusable)?;
-        let host = url.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+        let host = url
+            .authority()
+            .and_then(|host| HeaderValue::from_str(host.as_str()).ok());
         let mut headers = spec.headers.clone();
-        headers.insert(HOST, host.ok_or_else(|| unusable("the host is not a valid name"))?);
+        headers.insert(
+            HOST,
+            host.ok_or_else(|| unusable("the host is not a valid name"))?,
+        );
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, JSON_OR_STREAM);
-        let connector = Connector::new(url.clone(), &spec.tls, spec.limits.connect).through_proxy(true);
+        let connector =
+            Connector::new(url.clone(), &spec.tls, spec.limits.connect).through_proxy(true);
         let names_server = connector.is_passed_on();
         if let Some(authorization) = connector.proxy_authorization() {
             headers.insert(PROXY_AUTHORIZATION, authorization);
@@ -123,8 +137,16 @@ impl Peer {
             .pool_max_idle_per_host(spec.limits.idle_connections_max)
             .set_host(false)
             .build(connector);
-        let uri = if names_server { url.clone() } else { endpoint::request_uri(url.clone()) };
-        let next = Mutex::new(RequestTemplate { headers, endpoint: Arc::new(url.clone()), uri });
+        let uri = if names_server {
+            url.clone()
+        } else {
+            endpoint::request_uri(url.clone())
+        };
+        let next = Mutex::new(RequestTemplate {
+            headers,
+            endpoint: Arc::new(url.clone()),
+            uri,
+        });
         let (authorize, stamp) = (spec.authorize.clone(), AtomicU64::new(0));
         Ok(Self {
             name: Arc::clone(&spec.name),
@@ -157,7 +179,8 @@ impl Peer {
         self.next.lock().headers.contains_key(SESSION)
     }
 
-    /// Sends later messages to this reference, relative to `base`; false when it leads to another origin.
+    /// Sends later messages to this reference, relative to `base`; false when it leads to another
+    /// origin.
     pub(crate) fn redirect(&self, base: &Uri, reference: &str) -> bool {
         let endpoint = endpoint::join(base, reference);
         let is_on_origin = endpoint.is_some();
@@ -180,7 +203,11 @@ impl Peer {
 
     /// An endpoint as a request names it.
     fn uri_of(&self, endpoint: &Uri) -> Uri {
-        if self.names_server { endpoint.clone() } else { endpoint::request_uri(endpoint.clone()) }
+        if self.names_server {
+            endpoint.clone()
+        } else {
+            endpoint::request_uri(endpoint.clone())
+        }
     }
 
     /// POSTs one message; a status that is no success is an error.
@@ -204,15 +231,23 @@ impl Peer {
                 self.send_to(endpoint);
                 continue;
             }
-            if !self.is_authorized_again(stamp, &mut refusals, &reply).await? {
+            if !self
+                .is_authorized_again(stamp, &mut refusals, &reply)
+                .await?
+            {
                 return self.success(reply).await;
             }
         }
     }
 
-    /// Sends one request to the origin of the configured URL, and returns its answer whatever the status. Redirects are followed on
-    /// that origin, where the status keeps the method or the request only reads.
-    pub(crate) async fn ask(&self, request: &ApiRequest, bytes_max: usize) -> Result<ApiAnswer, LinkError> {
+    /// Sends one request to the origin of the configured URL, and returns its answer whatever the
+    /// status. Redirects are followed on that origin, where the status keeps the method or the
+    /// request only reads.
+    pub(crate) async fn ask(
+        &self,
+        request: &ApiRequest,
+        bytes_max: usize,
+    ) -> Result<ApiAnswer, LinkError> {
         let unusable = || LinkError::Unreachable("the path cannot be read".to_owned());
         let mut parts = self.url.clone().into_parts();
         parts.path_and_query = Some(request.target.parse().map_err(|_| unusable())?);
@@ -226,10 +261,20 @@ impl Peer {
             headers.remove(CONTENT_TYPE);
             headers.remove(ACCEPT);
             headers.extend(request.headers.clone());
-            let response = self.client.request(outgoing).await.map_err(|error| link_error(&error))?;
+            let response = self
+                .client
+                .request(outgoing)
+                .await
+                .map_err(|error| link_error(&error))?;
             let (head, body) = response.into_parts();
             let (status, headers) = (head.status, head.headers);
-            let reply = HttpReply { body, at: Arc::clone(&at), status, headers, session: None };
+            let reply = HttpReply {
+                body,
+                at: Arc::clone(&at),
+                status,
+                headers,
+                session: None,
+            };
             if redirects < REDIRECTS_MAX
                 && let Some(endpoint) = reply.redirect(request.method.is_safe())
             {
@@ -237,19 +282,29 @@ impl Peer {
                 at = Arc::new(endpoint);
                 continue;
             }
-            if self.is_authorized_again(stamp, &mut refusals, &reply).await? {
+            if self
+                .is_authorized_again(stamp, &mut refusals, &reply)
+                .await?
+            {
                 continue;
             }
             let body = collected(reply.body, bytes_max).await?;
-            return Ok(ApiAnswer { status: reply.status, headers: reply.headers, body });
+            return Ok(ApiAnswer {
+                status: reply.status,
+                headers: reply.headers,
+                body,
+            });
         }
     }
 
     /// Has the next requests carry the header of the moment, and returns its stamp.
     async fn authorized(&self) -> Result<u64, LinkError> {
-        let Some(authorize) = &self.authorize else { return Ok(0) };
+        let Some(authorize) = &self.authorize else {
+            return Ok(0);
+        };
         let last = self.stamp.load(Ordering::Acquire);
-        // The header of a sign-in that was replaced is the last one here: another one's would be for another session.
+        // The header of a sign-in that was replaced is the last one here: another one's would be
+        // for another session.
         if last != 0 && (authorize.stamp() == last || authorize.is_void()) {
             return Ok(last);
         }
@@ -270,26 +325,36 @@ impl Peer {
 
     /// Whether the sign-in for which it authorizes itself has ended or was replaced.
     pub(crate) fn is_void(&self) -> bool {
-        self.authorize.as_ref().is_some_and(|authorize| authorize.is_void())
+        self.authorize
+            .as_ref()
+            .is_some_and(|authorize| authorize.is_void())
     }
 
-    /// Whether a refused request is to be sent again: the account has another token for it. A server that refuses a request by its
-    /// status has not run it.
+    /// Whether a refused request is to be sent again: the account has another token for it. A
+    /// server that refuses a request by its status has not run it.
     async fn is_authorized_again(
         &self,
         stamp: u64,
         refusals: &mut usize,
         reply: &HttpReply,
     ) -> Result<bool, LinkError> {
-        let Some(authorize) = &self.authorize else { return Ok(false) };
-        let Some(challenge) = Challenge::of(reply.status, &reply.headers) else { return Ok(false) };
+        let Some(authorize) = &self.authorize else {
+            return Ok(false);
+        };
+        let Some(challenge) = Challenge::of(reply.status, &reply.headers) else {
+            return Ok(false);
+        };
         authorize.refused(stamp, *refusals, challenge).await?;
         *refusals += 1;
         Ok(*refusals <= AUTHORIZATIONS_MAX)
     }
 
-    /// Opens an event stream, after `last_event_id` if one is given. A reply that is none is [`LinkError::Malformed`].
-    pub(crate) async fn open_stream(&self, last_event_id: Option<&str>) -> Result<HttpReply, LinkError> {
+    /// Opens an event stream, after `last_event_id` if one is given. A reply that is none is
+    /// [`LinkError::Malformed`].
+    pub(crate) async fn open_stream(
+        &self,
+        last_event_id: Option<&str>,
+    ) -> Result<HttpReply, LinkError> {
         let (mut redirects, mut refusals) = (0, 0);
         // Messages are sent where they were: a page for people may be where the stream is not.
         let mut at: Option<Arc<Uri>> = None;
@@ -305,8 +370,9 @@ impl Peer {
             if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
                 headers.insert(LAST_EVENT_ID, id);
             }
-            let mut reply =
-                timeout(self.limits.head, self.send(request)).await.map_err(|_| LinkError::Timeout)??;
+            let mut reply = timeout(self.limits.head, self.send(request))
+                .await
+                .map_err(|_| LinkError::Timeout)??;
             if let Some(at) = &at {
                 reply.at = Arc::clone(at);
             }
@@ -317,17 +383,28 @@ impl Peer {
                 at = Some(Arc::new(endpoint));
                 continue;
             }
-            if !self.is_authorized_again(stamp, &mut refusals, &reply).await? {
+            if !self
+                .is_authorized_again(stamp, &mut refusals, &reply)
+                .await?
+            {
                 break self.success(reply).await?;
             }
         };
-        if reply.is_stream() { Ok(reply) } else { Err(LinkError::Malformed("no event stream".to_owned())) }
+        if reply.is_stream() {
+            Ok(reply)
+        } else {
+            Err(LinkError::Malformed("no event stream".to_owned()))
+        }
     }
 
-    /// Ends the session, with the newest header that there is. None is asked for: the gateway may be about to stop, and a renewal that
-    /// it does not live to see costs the whole sign-in.
+    /// Ends the session, with the newest header that there is. None is asked for: the gateway may
+    /// be about to stop, and a renewal that it does not live to see costs the whole sign-in.
     pub(crate) async fn delete(&self) -> Result<HttpReply, LinkError> {
-        if let Some(grant) = self.authorize.as_ref().and_then(|authorize| authorize.at_hand()) {
+        if let Some(grant) = self
+            .authorize
+            .as_ref()
+            .and_then(|authorize| authorize.at_hand())
+        {
             self.carry(grant);
         }
         let mut request = self.request(Method::DELETE, Bytes::new());
@@ -349,15 +426,29 @@ impl Peer {
     async fn send(&self, request: Request<Full<Bytes>>) -> Result<HttpReply, LinkError> {
         let named = request.headers().get(SESSION).cloned();
         let at = Arc::clone(&self.next.lock().endpoint);
-        let response = self.client.request(request).await.map_err(|error| link_error(&error))?;
+        let response = self
+            .client
+            .request(request)
+            .await
+            .map_err(|error| link_error(&error))?;
         let (head, body) = response.into_parts();
         if named.is_none()
             && head.status.is_success()
             && let Some(session) = head.headers.get(SESSION)
         {
-            self.next.lock().headers.entry(SESSION).or_insert_with(|| session.clone());
+            self.next
+                .lock()
+                .headers
+                .entry(SESSION)
+                .or_insert_with(|| session.clone());
         }
-        Ok(HttpReply { body, at, status: head.status, headers: head.headers, session: named })
+        Ok(HttpReply {
+            body,
+            at,
+            status: head.status,
+            headers: head.headers,
+            session: named,
+        })
     }
 
     /// Returns a reply whose status is a success; any other becomes an error with its body.
@@ -368,11 +459,18 @@ impl Peer {
             StatusCode::NOT_FOUND if reply.session.is_some() => {
                 // Another request may have opened a new session since this one was sent.
                 let is_current = self.next.lock().headers.get(SESSION) == reply.session.as_ref();
-                Err(if is_current { LinkError::SessionGone } else { LinkError::SessionReplaced })
+                Err(if is_current {
+                    LinkError::SessionGone
+                } else {
+                    LinkError::SessionReplaced
+                })
             }
             status => {
                 let body = Box::pin(self.collect(reply.body)).await.unwrap_or_default();
-                Err(LinkError::Http { status: status.as_u16(), body })
+                Err(LinkError::Http {
+                    status: status.as_u16(),
+                    body,
+                })
             }
         }
     }
@@ -399,15 +497,18 @@ async fn collected(body: Incoming, max: usize) -> Result<Bytes, LinkError> {
     Ok(collected.to_bytes())
 }
 
-/// Address at which a request is to be repeated: only if the status keeps method and body, and only on the
-/// same origin, because the configured credentials go with it.
+/// Address at which a request is to be repeated: only if the status keeps method and body, and only
+/// on the same origin, because the configured credentials go with it.
 fn redirected(reply: &HttpReply) -> Option<Uri> {
     reply.redirect(false)
 }
 
-/// Why a request got no response: the connector's reason, or the connection's. hyper's client adds only its own step.
+/// Why a request got no response: the connector's reason, or the connection's. hyper's client adds
+/// only its own step.
 fn link_error(error: &ClientError) -> LinkError {
-    let Some(cause) = error.source() else { return LinkError::Broken(error.to_string()) };
+    let Some(cause) = error.source() else {
+        return LinkError::Broken(error.to_string());
+    };
     match cause.downcast_ref::<LinkError>() {
         Some(error) => error.clone(),
         None => LinkError::Broken(tls::reason_in(cause).unwrap_or_else(|| cause.to_string())),
@@ -423,7 +524,8 @@ pub struct HttpSpec {
     pub url: String,
     /// Headers of every request, credentials among them.
     pub headers: HeaderMap,
-    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with `https`.
+    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with
+    /// `https`.
     pub tls: ClientTls,
     /// Authorization of the requests, in addition to the headers.
     pub authorize: Option<Arc<dyn Authorize>>,
@@ -436,7 +538,8 @@ pub struct HttpSpec {
 pub struct HttpLimits {
     /// Length of one message, in a body or an event, in bytes.
     pub frame_bytes_max: usize,
-    /// Requests open at one time. Notifications and answers on their way have the same limit of their own.
+    /// Requests open at one time. Notifications and answers on their way have the same limit of
+    /// their own.
     pub requests_max: usize,
     /// Connections kept open without a request, for 4 s each.
     pub idle_connections_max: usize,
@@ -444,12 +547,14 @@ pub struct HttpLimits {
     pub connect: Duration,
     /// Time to the head of an answer that needs no work: to notifications, GET and DELETE.
     pub head: Duration,
-    /// The part of it for which a new session waits for its GET stream. Some servers send the head with the first event only.
+    /// The part of it for which a new session waits for its GET stream. Some servers send the head
+    /// with the first event only.
     pub listen: Duration,
 }
 
 impl Default for HttpLimits {
-    /// Messages of 16 MiB, 1024 requests, 64 idle connections, 10 s to connect, 30 s to a head, 250 ms for a new stream.
+    /// Messages of 16 MiB, 1024 requests, 64 idle connections, 10 s to connect, 30 s to a head, 250
+    /// ms for a new stream.
     fn default() -> Self {
         Self {
             frame_bytes_max: 16 << 20,

@@ -43,32 +43,51 @@ pub struct Posted {
 /// Why there is no answer; [`LinkError::TooLarge`] if it is longer than allowed.
 pub async fn post(request: Post, tls: ClientTls) -> Result<Posted, LinkError> {
     let limit = request.limit;
-    timeout(limit, exchange(request, &tls)).await.unwrap_or(Err(LinkError::Timeout))
+    timeout(limit, exchange(request, &tls))
+        .await
+        .unwrap_or(Err(LinkError::Timeout))
 }
 
 async fn exchange(post: Post, tls: &ClientTls) -> Result<Posted, LinkError> {
     let unusable = |why: &str| LinkError::Unreachable(why.to_owned());
     let url = endpoint::parse(&post.url).map_err(unusable)?;
-    let host = url.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
+    let host = url
+        .authority()
+        .and_then(|host| HeaderValue::from_str(host.as_str()).ok());
     let mut request = Request::new(Full::new(post.body));
     *request.method_mut() = Method::POST;
     *request.headers_mut() = post.headers;
-    request.headers_mut().insert(HOST, host.ok_or_else(|| unusable("the host is not a valid name"))?);
+    request.headers_mut().insert(
+        HOST,
+        host.ok_or_else(|| unusable("the host is not a valid name"))?,
+    );
     let path = url.path_and_query().map_or("/", |path| path.as_str());
-    *request.uri_mut() = path.parse().map_err(|_| unusable("the path cannot be read"))?;
+    *request.uri_mut() = path
+        .parse()
+        .map_err(|_| unusable("the path cannot be read"))?;
     let broken = |error: hyper::Error| LinkError::Broken(error.to_string());
     let socket = Connector::new(url, tls, post.limit).connect().await?;
     let (mut sender, connection) = http1::handshake(socket).await.map_err(broken)?;
     let exchange = async {
-        let (head, body) = sender.send_request(request).await.map_err(broken)?.into_parts();
-        let body = Limited::new(body, post.bytes_max).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                LinkError::TooLarge
-            } else {
-                LinkError::Broken(error.to_string())
-            }
-        })?;
-        Ok(Posted { status: head.status, body: body.to_bytes() })
+        let (head, body) = sender
+            .send_request(request)
+            .await
+            .map_err(broken)?
+            .into_parts();
+        let body = Limited::new(body, post.bytes_max)
+            .collect()
+            .await
+            .map_err(|error| {
+                if error.is::<LengthLimitError>() {
+                    LinkError::TooLarge
+                } else {
+                    LinkError::Broken(error.to_string())
+                }
+            })?;
+        Ok(Posted {
+            status: head.status,
+            body: body.to_bytes(),
+        })
     };
     // The connection runs beside the exchange, and ends with it.
     let (mut exchange, mut connection) = (std::pin::pin!(exchange), std::pin::pin!(connection));

@@ -1,6 +1,8 @@
-//! Open requests of an HTTP link, the tasks that carry them out, and the state that these tasks share.
+//! Open requests of an HTTP link, the tasks that carry them out, and the state that these tasks
+//! share.
 //!
-//! A task that is done with a request waits for the next one: that costs less than a new task for each request.
+//! A task that is done with a request waits for the next one: that costs less than a new task for
+//! each request.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{collections::HashMap, sync::Arc};
@@ -32,7 +34,11 @@ pub(super) struct Requests {
 
 impl Requests {
     pub(super) fn new(idle_max: usize) -> Self {
-        Self { open: HashMap::default(), idle: Vec::new(), idle_max }
+        Self {
+            open: HashMap::default(),
+            idle: Vec::new(),
+            idle_max,
+        }
     }
 
     /// The number of open requests.
@@ -59,8 +65,8 @@ impl Requests {
         self.open.insert(number, spawn(request));
     }
 
-    /// Closes a request for the task that carried it out, and returns where its next one comes. `None` when the task is
-    /// to end: the request was cancelled, or enough tasks are idle.
+    /// Closes a request for the task that carried it out, and returns where its next one comes.
+    /// `None` when the task is to end: the request was cancelled, or enough tasks are idle.
     pub(super) fn close(&mut self, number: u64) -> Option<oneshot::Receiver<OutgoingRequest>> {
         let task = self.open.remove(&number)?;
         if self.idle.len() >= self.idle_max {
@@ -71,8 +77,8 @@ impl Requests {
         Some(next)
     }
 
-    /// Ends the task of an open request. A request that is closed has no task any more, so that another request of the
-    /// same task is never hit.
+    /// Ends the task of an open request. A request that is closed has no task any more, so that
+    /// another request of the same task is never hit.
     pub(super) fn abort(&mut self, number: u64) {
         if let Some(task) = self.open.remove(&number) {
             task.abort();
@@ -115,7 +121,8 @@ impl LinkState {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Ends the link: stops its tasks and reports the reason to the inbox. Does nothing when the link has ended before.
+    /// Ends the link: stops its tasks and reports the reason to the inbox. Does nothing when the
+    /// link has ended before.
     pub(crate) fn end(&self, why: LinkError) {
         if self.closed.swap(true, Ordering::SeqCst) {
             return;
@@ -143,7 +150,9 @@ mod tests {
         report: mpsc::UnboundedSender<(u64, String)>,
     ) {
         loop {
-            report.send((request.number, tokio::task::id().to_string())).unwrap();
+            report
+                .send((request.number, tokio::task::id().to_string()))
+                .unwrap();
             if request.number % 2 == 1 {
                 std::future::pending::<()>().await;
             }
@@ -155,9 +164,15 @@ mod tests {
     }
 
     fn open(requests: &SharedRequests, number: u64, report: &mpsc::UnboundedSender<(u64, String)>) {
-        let request = OutgoingRequest { number, frame: Bytes::new(), headers: None };
+        let request = OutgoingRequest {
+            number,
+            frame: Bytes::new(),
+            headers: None,
+        };
         let (shared, report) = (Arc::clone(requests), report.clone());
-        requests.lock().open(request, |request| tokio::spawn(work(shared, request, report)).abort_handle());
+        requests.lock().open(request, |request| {
+            tokio::spawn(work(shared, request, report)).abort_handle()
+        });
     }
 
     #[tokio::test]
@@ -199,6 +214,10 @@ mod tests {
         assert_eq!(requests.lock().idle.len(), 1);
         requests.lock().abort_all();
         drop(report);
-        assert_eq!((reports.recv().await, requests.lock().len()), (None, 0), "a task lives on");
+        assert_eq!(
+            (reports.recv().await, requests.lock().len()),
+            (None, 0),
+            "a task lives on"
+        );
     }
 }

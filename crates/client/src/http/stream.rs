@@ -27,7 +27,9 @@ pub(crate) struct ResumePoint {
 impl ResumePoint {
     /// Time to wait before resuming.
     pub(crate) fn wait(&self) -> Duration {
-        self.retry_ms.map_or(RETRY, Duration::from_millis).min(RETRY_MAX)
+        self.retry_ms
+            .map_or(RETRY, Duration::from_millis)
+            .min(RETRY_MAX)
     }
 }
 
@@ -51,7 +53,10 @@ pub(crate) struct Events {
 impl Events {
     /// Events of at most `max` bytes.
     pub(crate) fn new(body: Incoming, max: usize) -> Self {
-        Self { body, decoder: Decoder::new(max) }
+        Self {
+            body,
+            decoder: Decoder::new(max),
+        }
     }
 
     /// Waits for the next event, or for one that is too long.
@@ -81,7 +86,8 @@ pub(crate) fn is_message(event: &Received) -> bool {
     event.event.as_deref().is_none_or(|name| name == "message") && !event.data.is_empty()
 }
 
-/// Hands the data of each message event to `each`, until `each` returns [`Flow::Settled`] or the stream ends.
+/// Hands the data of each message event to `each`, until `each` returns [`Flow::Settled`] or the
+/// stream ends.
 pub(crate) async fn read(
     body: Incoming,
     max: usize,
@@ -90,7 +96,9 @@ pub(crate) async fn read(
 ) -> StreamEnd {
     let mut events = Events::new(body, max);
     while let Ok(event) = events.next().await {
-        let Ok(mut event) = event else { return StreamEnd::TooLarge };
+        let Ok(mut event) = event else {
+            return StreamEnd::TooLarge;
+        };
         resume_point.retry_ms = event.retry_ms.or(resume_point.retry_ms);
         if let Some(id) = event.id.take() {
             resume_point.last_id = Some(id).filter(|id| !id.is_empty());
@@ -102,7 +110,8 @@ pub(crate) async fn read(
     StreamEnd::Ended
 }
 
-/// Reads the rest of a stream after its answer, normally nothing, so that the connection can be used again.
+/// Reads the rest of a stream after its answer, normally nothing, so that the connection can be
+/// used again.
 pub(crate) async fn drain(mut body: Incoming) {
     let rest = async { while let Some(Ok(_)) = body.frame().await {} };
     // The connection is closed when the server goes on sending.

@@ -1,12 +1,13 @@
-//! Places in the file system that a confined child may use: what every program needs, what its operator lists, and what it never
-//! gets.
+//! Places in the file system that a confined child may use: what every program needs, what its
+//! operator lists, and what it never gets.
 
 use std::path::{Component, Path, PathBuf, absolute};
 
 use super::FileAccess;
 
-/// Places that programs read of the system: programs, libraries, certificates, names of hosts and users, the
-/// clock's zone. Of `/etc` and `/proc` only what holds no secret and shows no other process.
+/// Places that programs read of the system: programs, libraries, certificates, names of hosts and
+/// users, the clock's zone. Of `/etc` and `/proc` only what holds no secret and shows no other
+/// process.
 const SYSTEM: [&str; 62] = [
     "/usr",
     "/bin",
@@ -74,9 +75,15 @@ const SYSTEM: [&str; 62] = [
 /// Directories of an installation beside its `bin`: those of node, of Python and its environments.
 const INSTALLATION: [&str; 5] = ["bin", "lib", "lib64", "libexec", "pyvenv.cfg"];
 /// Devices without content of their own.
-const DEVICES: [&str; 5] = ["/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"];
-/// Places below the home directory where people and programs keep keys. A list that names one of them means
-/// it; no wider one has it.
+const DEVICES: [&str; 5] = [
+    "/dev/full",
+    "/dev/null",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/zero",
+];
+/// Places below the home directory where people and programs keep keys. A list that names one of
+/// them means it; no wider one has it.
 const SECRETS: [&str; 20] = [
     ".ssh",
     ".gnupg",
@@ -124,26 +131,41 @@ pub(crate) struct Of<'a> {
 /// What is wrong with the operator's lists, in words for the operator.
 pub(crate) fn resolve(files: &FileAccess, of: Of<'_>) -> Result<Lists, String> {
     let guarded = Guarded::new(files, of.home);
-    let mut read: Vec<PathBuf> =
-        SYSTEM.iter().filter_map(|path| Path::new(path).canonicalize().ok()).collect();
+    let mut read: Vec<PathBuf> = SYSTEM
+        .iter()
+        .filter_map(|path| Path::new(path).canonicalize().ok())
+        .collect();
     let program = [Some(of.program.to_owned()), of.program.canonicalize().ok()];
-    let own = program.iter().flatten().flat_map(|program| installation(program));
-    let own = own.chain([of.cwd.to_owned()]).filter_map(|path| path.canonicalize().ok());
+    let own = program
+        .iter()
+        .flatten()
+        .flat_map(|program| installation(program));
+    let own = own
+        .chain([of.cwd.to_owned()])
+        .filter_map(|path| path.canonicalize().ok());
     read.extend(own.filter(|path| guarded.may_have_by_default(path)));
     let listed = |paths: &[PathBuf]| {
         let full = paths.iter().map(|path| lexical(&of.cwd.join(path)));
-        full.map(|path| guarded.listed(&path)).collect::<Result<Vec<_>, _>>()
+        full.map(|path| guarded.listed(&path))
+            .collect::<Result<Vec<_>, _>>()
     };
     read.extend(listed(&files.read)?);
     let mut write = listed(&files.write)?;
-    write.extend(DEVICES.iter().map(PathBuf::from).filter(|device| device.exists()));
+    write.extend(
+        DEVICES
+            .iter()
+            .map(PathBuf::from)
+            .filter(|device| device.exists()),
+    );
     Ok(Lists { read, write })
 }
 
 /// A program and what belongs to it.
 fn installation(program: &Path) -> Vec<PathBuf> {
     let mut found = vec![program.to_owned()];
-    let bin = program.parent().filter(|bin| bin.file_name().is_some_and(|name| name == "bin"));
+    let bin = program
+        .parent()
+        .filter(|bin| bin.file_name().is_some_and(|name| name == "bin"));
     if let Some(root) = bin.and_then(Path::parent) {
         found.extend(INSTALLATION.iter().map(|part| root.join(part)));
     }
@@ -178,7 +200,9 @@ impl Guarded {
             let real = path.canonicalize().ok().filter(|real| *real != path);
             [Some(lexical(&path)), real].into_iter().flatten()
         };
-        let secrets = home.into_iter().flat_map(|home| SECRETS.iter().map(|name| home.join(name)));
+        let secrets = home
+            .into_iter()
+            .flat_map(|home| SECRETS.iter().map(|name| home.join(name)));
         Self {
             never: files.never.iter().cloned().flat_map(both).collect(),
             secrets: secrets.flat_map(both).collect(),
@@ -188,7 +212,10 @@ impl Guarded {
 
     /// Whether a place that no operator listed can be read.
     fn may_have_by_default(&self, path: &Path) -> bool {
-        let holds_home = self.home.as_ref().is_some_and(|home| home.starts_with(path));
+        let holds_home = self
+            .home
+            .as_ref()
+            .is_some_and(|home| home.starts_with(path));
         let meets = |kept: &PathBuf| kept.starts_with(path) || path.starts_with(kept);
         path != Path::new("/") && !holds_home && !self.never.iter().chain(&self.secrets).any(meets)
     }
@@ -196,15 +223,23 @@ impl Guarded {
     /// A place that the operator listed, without links.
     fn listed(&self, path: &Path) -> Result<PathBuf, String> {
         let shown = path.display();
-        let real = path.canonicalize().map_err(|why| format!("the sandbox lists `{shown}`: {why}"))?;
+        let real = path
+            .canonicalize()
+            .map_err(|why| format!("the sandbox lists `{shown}`: {why}"))?;
         for place in [path, &real] {
-            if self.never.iter().any(|kept| kept.starts_with(place) || place.starts_with(kept)) {
+            if self
+                .never
+                .iter()
+                .any(|kept| kept.starts_with(place) || place.starts_with(kept))
+            {
                 return Err(format!(
                     "the sandbox lists `{shown}`, where the gateway's own files are: list other directories"
                 ));
             }
-            if let Some(secret) =
-                self.secrets.iter().find(|secret| secret.starts_with(place) && *secret != place)
+            if let Some(secret) = self
+                .secrets
+                .iter()
+                .find(|secret| secret.starts_with(place) && *secret != place)
             {
                 return Err(format!(
                     "the sandbox lists `{shown}`, in which `{}` is: list the parts that the server needs",
@@ -234,9 +269,16 @@ mod tests {
     fn home() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().canonicalize().unwrap().join("ann");
-        for made in
-            [".ssh", "work/out", "state", ".nvm/v20/bin", ".nvm/v20/lib", "bin", ".aws/sso", ".config"]
-        {
+        for made in [
+            ".ssh",
+            "work/out",
+            "state",
+            ".nvm/v20/bin",
+            ".nvm/v20/lib",
+            "bin",
+            ".aws/sso",
+            ".config",
+        ] {
             fs::create_dir_all(home.join(made)).unwrap();
         }
         for file in [".nvm/v20/bin/node", "bin/tool", ".ssh/id"] {
@@ -246,10 +288,27 @@ mod tests {
         (dir, home)
     }
 
-    fn of(home: &Path, program: &str, cwd: &str, read: &[&str], write: &[&str]) -> Result<Lists, String> {
+    fn of(
+        home: &Path,
+        program: &str,
+        cwd: &str,
+        read: &[&str],
+        write: &[&str],
+    ) -> Result<Lists, String> {
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
-        let files = FileAccess { read: paths(read), write: paths(write), never: vec![home.join("state")] };
-        resolve(&files, Of { program: &home.join(program), cwd: &home.join(cwd), home: Some(home) })
+        let files = FileAccess {
+            read: paths(read),
+            write: paths(write),
+            never: vec![home.join("state")],
+        };
+        resolve(
+            &files,
+            Of {
+                program: &home.join(program),
+                cwd: &home.join(cwd),
+                home: Some(home),
+            },
+        )
     }
 
     #[test]
@@ -270,10 +329,24 @@ mod tests {
         ] {
             let lists = of(&home, program, cwd, &[], &[]).unwrap();
             let reads = |part: &&str| lists.read.contains(&lexical(&home.join(part)));
-            assert!(has.iter().all(reads), "{program} in {cwd}: {:?}", lists.read);
-            assert!(!has_not.iter().any(reads), "{program} in {cwd}: {:?}", lists.read);
-            assert!(lists.write.iter().all(|path| path.starts_with("/dev")), "{:?}", lists.write);
-            for shown in ["/", "/etc", "/proc", "/root", "/home", "/var", "/run", "/dev", "/tmp"] {
+            assert!(
+                has.iter().all(reads),
+                "{program} in {cwd}: {:?}",
+                lists.read
+            );
+            assert!(
+                !has_not.iter().any(reads),
+                "{program} in {cwd}: {:?}",
+                lists.read
+            );
+            assert!(
+                lists.write.iter().all(|path| path.starts_with("/dev")),
+                "{:?}",
+                lists.write
+            );
+            for shown in [
+                "/", "/etc", "/proc", "/root", "/home", "/var", "/run", "/dev", "/tmp",
+            ] {
                 assert!(!lists.read.contains(&PathBuf::from(shown)), "{shown}");
             }
         }
@@ -299,12 +372,19 @@ mod tests {
         ] {
             for write in [false, true] {
                 let list = [listed];
-                let (read, written) = if write { (&[][..], &list[..]) } else { (&list[..], &[][..]) };
+                let (read, written) = if write {
+                    (&[][..], &list[..])
+                } else {
+                    (&list[..], &[][..])
+                };
                 let found = of(&home, "bin/tool", "work", read, written);
                 match expect {
                     None => assert!(found.is_ok(), "{listed}: {found:?}"),
                     Some(why) => {
-                        assert!(found.clone().is_err_and(|found| found.contains(why)), "{listed}: {found:?}")
+                        assert!(
+                            found.clone().is_err_and(|found| found.contains(why)),
+                            "{listed}: {found:?}"
+                        )
                     }
                 }
             }

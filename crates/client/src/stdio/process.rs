@@ -1,4 +1,5 @@
-//! Lifetime of a child process: its end, expected or not, within time limits and with its whole process group.
+//! Lifetime of a child process: its end, expected or not, within time limits and with its whole
+//! process group.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,14 +20,15 @@ use crate::{
     transport::Inbox,
 };
 
-/// Time that a child that is closed may live: after the end of its stdin, after SIGTERM, after SIGKILL.
+/// Time that a child that is closed may live: after the end of its stdin, after SIGTERM, after
+/// SIGKILL.
 const EOF: Duration = Duration::from_secs(2);
 const TERM: Duration = Duration::from_secs(3);
 const KILL: Duration = Duration::from_secs(1);
 /// Time to wait for the last lines of a child that has ended; a grandchild may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
-/// Time that a child may live after it closed its stdout. A keeper meanwhile ends what the child has left
-/// behind.
+/// Time that a child may live after it closed its stdout. A keeper meanwhile ends what the child
+/// has left behind.
 const CLOSED: Duration = Duration::from_millis(1500);
 /// Time that a group may live after SIGTERM.
 const GRACE: Duration = Duration::from_millis(500);
@@ -44,13 +46,24 @@ pub(super) struct Groups {
 
 impl Groups {
     pub(super) fn new(started: u32, kept: bool) -> Self {
-        let child = if kept { OnceLock::new() } else { OnceLock::from(started) };
-        Self { started, is_kept: kept, child: Arc::new(child) }
+        let child = if kept {
+            OnceLock::new()
+        } else {
+            OnceLock::from(started)
+        };
+        Self {
+            started,
+            is_kept: kept,
+            child: Arc::new(child),
+        }
     }
 
     /// Root of the processes of the child.
     pub(super) fn root(&self) -> Root {
-        Root { started: self.started, is_keeper: self.is_kept }
+        Root {
+            started: self.started,
+            is_keeper: self.is_kept,
+        }
     }
 
     /// The process id of the child, once its keeper has started it.
@@ -74,7 +87,11 @@ impl Groups {
     }
 
     fn all(&self) -> impl Iterator<Item = Pid> {
-        let child = self.child.get().copied().filter(|child| *child != self.started);
+        let child = self
+            .child
+            .get()
+            .copied()
+            .filter(|child| *child != self.started);
         [Some(self.started), child]
             .into_iter()
             .flatten()
@@ -143,7 +160,10 @@ impl Running {
 
 /// Fault of the child's text that ends its link, if that is why it is read no further.
 fn unreadable(read: Result<std::io::Result<()>, JoinError>) -> Option<LinkError> {
-    let why = read.ok()?.err().filter(|why| why.kind() == std::io::ErrorKind::InvalidData)?;
+    let why = read
+        .ok()?
+        .err()
+        .filter(|why| why.kind() == std::io::ErrorKind::InvalidData)?;
     Some(LinkError::Malformed(why.to_string()))
 }
 
@@ -162,8 +182,8 @@ async fn stop(running: &mut Running) {
     tracing::error!(pid = running.groups.started, "a child process does not end");
 }
 
-/// Ends the processes that the group's leader left behind. While one of them lives, the kernel does not reuse the
-/// group's number.
+/// Ends the processes that the group's leader left behind. While one of them lives, the kernel does
+/// not reuse the group's number.
 async fn end_rest(group: Pid) {
     if kill_process_group(group, Signal::TERM).is_err() {
         return;

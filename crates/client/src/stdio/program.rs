@@ -9,8 +9,8 @@ use std::{
 /// The directories of a process without PATH.
 const DEFAULT_PATH: &str = "/usr/bin:/bin";
 
-/// The program of a command: a path, from `cwd` if it is relative, or a name that is looked up in the PATH of this process.
-/// The environment of a child has no part in it.
+/// The program of a command: a path, from `cwd` if it is relative, or a name that is looked up in
+/// the PATH of this process. The environment of a child has no part in it.
 pub fn find_program(command: &str, cwd: Option<&Path>) -> Option<PathBuf> {
     if command.contains('/') {
         return found(&cwd.unwrap_or(Path::new("")).join(command));
@@ -22,7 +22,8 @@ pub fn find_program(command: &str, cwd: Option<&Path>) -> Option<PathBuf> {
 /// The absolute path of a file that can be run: the child's working directory may be another one.
 fn found(file: &Path) -> Option<PathBuf> {
     let can_run = |file: &PathBuf| {
-        file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+        file.metadata()
+            .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
     };
     absolute(file).ok().filter(can_run)
 }

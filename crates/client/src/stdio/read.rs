@@ -1,7 +1,7 @@
 //! Readers of a child's output: messages from stdout, log lines from stderr.
 //!
-//! An overlong line is skipped to its end. Its beginning is kept, unlike in `wire::line`, because it may tell which
-//! request it answers.
+//! An overlong line is skipped to its end. Its beginning is kept, unlike in `wire::line`, because
+//! it may tell which request it answers.
 
 use std::time::{Duration, Instant};
 use std::{io, sync::Arc};
@@ -16,10 +16,11 @@ use crate::transport::{Flow, Inbox};
 const READ_BYTES: usize = 64 << 10;
 /// Buffer space for one read while little arrives.
 const READ_BYTES_IDLE: usize = 4 << 10;
-/// Lines of one child that are handled before other tasks get a turn. A child that floods has hundreds in one read.
+/// Lines of one child that are handled before other tasks get a turn. A child that floods has
+/// hundreds in one read.
 const TURN_LINES_MAX: usize = 16;
-/// Bytes of stdout in a second that are not messages. Beyond this the link does not read for the rest of the second. An overlong
-/// line counts as the longest possible one.
+/// Bytes of stdout in a second that are not messages. Beyond this the link does not read for the
+/// rest of the second. An overlong line counts as the longest possible one.
 const NOISE_BYTES_PER_SECOND: usize = 4 << 20;
 /// Bytes that a line counts for at least when it is not a message.
 const NOISE_LINE_BYTES: usize = 256;
@@ -40,7 +41,8 @@ pub(super) async fn stdout(
     let mut lines = LineFramer::new(line_bytes_max);
     let mut buffer = BytesMut::new();
     let mut room = READ_BYTES_IDLE;
-    // A child with too much of it is not read until the next second: its pipe fills, and the child waits.
+    // A child with too much of it is not read until the next second: its pipe fills, and the child
+    // waits.
     let mut noise = PerSecond::new();
     loop {
         noise.wait(NOISE_BYTES_PER_SECOND).await;
@@ -49,7 +51,11 @@ pub(super) async fn stdout(
         if count == 0 {
             return Ok(());
         }
-        room = if count >= READ_BYTES_IDLE { READ_BYTES } else { READ_BYTES_IDLE };
+        room = if count >= READ_BYTES_IDLE {
+            READ_BYTES
+        } else {
+            READ_BYTES_IDLE
+        };
         let mut turn = 0;
         while let Some(line) = lines.next(&mut buffer) {
             turn += 1;
@@ -66,7 +72,11 @@ pub(super) async fn stdout(
                 }
                 FramedLine::Overlong(head) => {
                     noise.count += line_bytes_max;
-                    tracing::warn!(server = &*name, limit = line_bytes_max, "a line on stdout is too long");
+                    tracing::warn!(
+                        server = &*name,
+                        limit = line_bytes_max,
+                        "a line on stdout is too long"
+                    );
                     inbox.skipped(&head);
                 }
             }
@@ -86,7 +96,10 @@ struct PerSecond {
 
 impl PerSecond {
     fn new() -> Self {
-        Self { since: Instant::now(), count: 0 }
+        Self {
+            since: Instant::now(),
+            count: 0,
+        }
     }
 
     /// Starts again when the second is over, and returns the count of the last one.
@@ -151,11 +164,17 @@ pub(super) async fn stderr(
     }
 }
 
-/// Counts a line of this second: whether it is to be logged, and how many of the last second were not.
+/// Counts a line of this second: whether it is to be logged, and how many of the last second were
+/// not.
 fn admit(lines: &mut PerSecond) -> (bool, Option<usize>) {
-    let omitted = lines.ended().and_then(|count| count.checked_sub(STDERR_LINES_PER_SECOND));
+    let omitted = lines
+        .ended()
+        .and_then(|count| count.checked_sub(STDERR_LINES_PER_SECOND));
     lines.count += 1;
-    (lines.count <= STDERR_LINES_PER_SECOND, omitted.filter(|omitted| *omitted > 0))
+    (
+        lines.count <= STDERR_LINES_PER_SECOND,
+        omitted.filter(|omitted| *omitted > 0),
+    )
 }
 
 /// The length of the beginning of an overlong line that is kept, in bytes.
@@ -181,18 +200,25 @@ struct LineFramer {
 
 impl LineFramer {
     fn new(max: usize) -> Self {
-        Self { max, searched: 0, skipping: None }
+        Self {
+            max,
+            searched: 0,
+            skipping: None,
+        }
     }
 
     /// Takes the next line out of `buffer`; `None` when more bytes are needed.
     fn next(&mut self, buffer: &mut BytesMut) -> Option<FramedLine> {
-        let end = buffer.get(self.searched..).and_then(|rest| memchr::memchr(b'\n', rest));
+        let end = buffer
+            .get(self.searched..)
+            .and_then(|rest| memchr::memchr(b'\n', rest));
         let Some(end) = end.map(|at| at + self.searched) else {
             self.searched = buffer.len();
             if buffer.len() > self.max || self.skipping.is_some() {
                 let head = buffer.split().freeze();
-                self.skipping
-                    .get_or_insert_with(|| Bytes::copy_from_slice(head.get(..HEAD_BYTES).unwrap_or(&head)));
+                self.skipping.get_or_insert_with(|| {
+                    Bytes::copy_from_slice(head.get(..HEAD_BYTES).unwrap_or(&head))
+                });
                 self.searched = 0;
             }
             return None;
@@ -249,7 +275,9 @@ mod tests {
             }
         });
         let counting: Arc<dyn Inbox> = Arc::<Count>::clone(&inbox);
-        stdout("flood".into(), 4096, text.as_bytes(), counting).await.unwrap();
+        stdout("flood".into(), 4096, text.as_bytes(), counting)
+            .await
+            .unwrap();
         other.abort();
         assert_eq!(inbox.0.load(Ordering::Relaxed), LINES);
         let turns = turns.load(Ordering::Relaxed);
@@ -258,7 +286,8 @@ mod tests {
 
     fn check(input: &[u8], max: usize, expect: &[&str]) {
         for step in [1, 3, input.len()] {
-            let (mut lines, mut buffer, mut seen) = (LineFramer::new(max), BytesMut::new(), Vec::new());
+            let (mut lines, mut buffer, mut seen) =
+                (LineFramer::new(max), BytesMut::new(), Vec::new());
             for chunk in input.chunks(step) {
                 buffer.extend_from_slice(chunk);
                 while let Some(line) = lines.next(&mut buffer) {

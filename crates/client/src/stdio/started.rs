@@ -30,21 +30,35 @@ fn confined(command: &Command, confinement: &Confinement) -> io::Result<Option<C
         None => None,
         Some(files) => {
             if let Support::None(why) = guard::support() {
-                return Err(io::Error::other(format!("it is to run in a sandbox, and {why}")));
+                return Err(io::Error::other(format!(
+                    "it is to run in a sandbox, and {why}"
+                )));
             }
             let cwd = match command.get_current_dir() {
                 Some(cwd) => std::path::absolute(cwd)?,
                 None => std::env::current_dir()?,
             };
             let home = std::env::var_os("HOME").map(PathBuf::from);
-            let of = Of { program: Path::new(command.get_program()), cwd: &cwd, home: home.as_deref() };
+            let of = Of {
+                program: Path::new(command.get_program()),
+                cwd: &cwd,
+                home: home.as_deref(),
+            };
             let lists = sandbox::resolve(files, of).map_err(io::Error::other)?;
-            let texts = |paths: Vec<PathBuf>| paths.into_iter().map(PathBuf::into_os_string).collect();
+            let texts =
+                |paths: Vec<PathBuf>| paths.into_iter().map(PathBuf::into_os_string).collect();
             let temp = std::env::temp_dir().into_os_string();
-            Some(Files { read: texts(lists.read), write: texts(lists.write), temp })
+            Some(Files {
+                read: texts(lists.read),
+                write: texts(lists.write),
+                temp,
+            })
         }
     };
-    Ok(Some(Confined { files, limits: confinement.limits }))
+    Ok(Some(Confined {
+        files,
+        limits: confinement.limits,
+    }))
 }
 
 /// Process that this process, or its guard process, has started.
@@ -58,8 +72,9 @@ pub(super) enum Started {
 }
 
 impl Started {
-    /// Starts a command, whose environment was cleared first, and whose program is an absolute path: under a keeper if the guard has keepers, else under this name and as
-    /// the leader of a process group.
+    /// Starts a command, whose environment was cleared first, and whose program is an absolute
+    /// path: under a keeper if the guard has keepers, else under this name and as the leader of a
+    /// process group.
     pub(super) fn start(
         mut command: Command,
         pipes: ChildPipes,
@@ -68,16 +83,29 @@ impl Started {
     ) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Some(keepers) = guard.and_then(Guard::keepers) {
-            return keepers.start(&command, confined(&command, confinement)?, pipes).map(Self::Kept);
+            return keepers
+                .start(&command, confined(&command, confinement)?, pipes)
+                .map(Self::Kept);
         }
         if !confinement.is_none() {
             return Err(io::Error::other(UNGUARDED));
         }
         #[cfg(not(target_os = "linux"))]
         let _ = guard;
-        let ChildPipes { stdin, stdout, stderr } = pipes;
-        command.arg0(name).process_group(0).stdin(stdin).stdout(stdout).stderr(stderr);
-        tokio::process::Command::from(command).spawn().map(Self::Child)
+        let ChildPipes {
+            stdin,
+            stdout,
+            stderr,
+        } = pipes;
+        command
+            .arg0(name)
+            .process_group(0)
+            .stdin(stdin)
+            .stdout(stdout)
+            .stderr(stderr);
+        tokio::process::Command::from(command)
+            .spawn()
+            .map(Self::Child)
     }
 
     /// The process id of what was started; `None` if it has ended.
@@ -94,7 +122,8 @@ impl Started {
         !matches!(self, Self::Child(_))
     }
 
-    /// Waits until the child has ended. Returns its exit code; `None` after a signal. May be dropped and called again.
+    /// Waits until the child has ended. Returns its exit code; `None` after a signal. May be
+    /// dropped and called again.
     pub(super) async fn wait(&mut self) -> Option<i32> {
         match self {
             Self::Child(child) => child.wait().await.ok()?.code(),

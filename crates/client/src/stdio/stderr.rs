@@ -1,4 +1,5 @@
-//! Log of a server's stderr, and of what on its stdout is no message: the last lines of its processes, bounded in lines and bytes.
+//! Log of a server's stderr, and of what on its stdout is no message: the last lines of its
+//! processes, bounded in lines and bytes.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -40,7 +41,10 @@ struct Ring {
 
 impl Default for StderrLog {
     fn default() -> Self {
-        Self { ring: Mutex::default(), newest: watch::Sender::new(0) }
+        Self {
+            ring: Mutex::default(),
+            newest: watch::Sender::new(0),
+        }
     }
 }
 
@@ -59,7 +63,13 @@ impl StderrLog {
         let mut ring = self.ring.lock();
         let number = *self.newest.borrow() + 1;
         ring.bytes += text.len();
-        ring.lines.push_back(StderrLine { number, at_ms: unix_ms(), pid, text: text.into(), is_of_stdout });
+        ring.lines.push_back(StderrLine {
+            number,
+            at_ms: unix_ms(),
+            pid,
+            text: text.into(),
+            is_of_stdout,
+        });
         while ring.lines.len() > STDERR_LINES_MAX || ring.bytes > STDERR_BYTES_MAX {
             let dropped = ring.lines.pop_front().map_or(0, |line| line.text.len());
             ring.bytes = ring.bytes.saturating_sub(dropped);
@@ -70,14 +80,24 @@ impl StderrLog {
     /// The lines after the one with this number, oldest first, and the number of the newest line.
     pub fn after(&self, number: u64) -> (Vec<StderrLine>, u64) {
         let ring = self.ring.lock();
-        let lines = ring.lines.iter().filter(|line| line.number > number).cloned().collect();
+        let lines = ring
+            .lines
+            .iter()
+            .filter(|line| line.number > number)
+            .cloned()
+            .collect();
         (lines, *self.newest.borrow())
     }
 
     /// The last lines of a process, oldest first.
     pub fn last_of(&self, pid: u32, lines_max: usize) -> Vec<Arc<str>> {
         let ring = self.ring.lock();
-        let newest = ring.lines.iter().rev().filter(|line| line.pid == pid).take(lines_max);
+        let newest = ring
+            .lines
+            .iter()
+            .rev()
+            .filter(|line| line.pid == pid)
+            .take(lines_max);
         let mut last: Vec<Arc<str>> = newest.map(|line| Arc::clone(&line.text)).collect();
         last.reverse();
         last
@@ -87,13 +107,21 @@ impl StderrLog {
     pub fn newest_ms(&self, pid: u32) -> Option<u64> {
         let ring = self.ring.lock();
         let of_stderr = |line: &&StderrLine| line.pid == pid && !line.is_of_stdout;
-        ring.lines.iter().rev().find(of_stderr).map(|line| line.at_ms)
+        ring.lines
+            .iter()
+            .rev()
+            .find(of_stderr)
+            .map(|line| line.at_ms)
     }
 
     /// Waits for a line after the one with this number.
     pub async fn wait_after(&self, number: u64) {
         // The sender is the log itself, so the wait ends with a line only.
-        let _ = self.newest.subscribe().wait_for(|newest| *newest > number).await;
+        let _ = self
+            .newest
+            .subscribe()
+            .wait_for(|newest| *newest > number)
+            .await;
     }
 }
 
@@ -108,12 +136,19 @@ mod tests {
             log.push(7, &at.to_string());
         }
         let (lines, newest) = log.after(0);
-        assert_eq!((lines.len(), newest), (STDERR_LINES_MAX, STDERR_LINES_MAX as u64 + 1));
+        assert_eq!(
+            (lines.len(), newest),
+            (STDERR_LINES_MAX, STDERR_LINES_MAX as u64 + 1)
+        );
         assert_eq!((lines[0].number, &*lines[0].text), (2, "2"));
         assert_eq!(log.after(newest - 1).0.len(), 1);
         let long = "x".repeat(STDERR_BYTES_MAX / 2);
         (0..2).for_each(|_| log.push(8, &long));
-        assert_eq!(log.after(0).0.len(), 2, "two lines are as long as the limit");
+        assert_eq!(
+            log.after(0).0.len(),
+            2,
+            "two lines are as long as the limit"
+        );
         log.push(9, "x");
         assert_eq!(log.after(0).0.len(), 2, "one byte more drops a line");
         assert_eq!(log.last_of(9, 5), [Arc::from("x")]);

@@ -1,4 +1,5 @@
-//! Authorized links: whose token each request carries, and what faults of the account do to calls and sessions.
+//! Authorized links: whose token each request carries, and what faults of the account do to calls
+//! and sessions.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -10,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use portmoot_client::{
-    AccountFault, Authorize, Authorizing, Challenge, Flow, Grant, HttpLimits, HttpSpec, Inbox, Link,
-    LinkError, SendMeta,
+    AccountFault, Authorize, Authorizing, Challenge, Flow, Grant, HttpLimits, HttpSpec, Inbox,
+    Link, LinkError, SendMeta,
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -33,13 +34,20 @@ struct Scripted {
 impl Scripted {
     fn now(&self) -> Grant {
         let stamp = self.stamp.load(Ordering::SeqCst);
-        Grant { stamp, header: Some(HeaderValue::from_str(&format!("Bearer t{stamp}")).unwrap()) }
+        Grant {
+            stamp,
+            header: Some(HeaderValue::from_str(&format!("Bearer t{stamp}")).unwrap()),
+        }
     }
 }
 
 impl Authorize for Scripted {
     fn stamp(&self) -> u64 {
-        if self.answers.lock().unwrap().is_empty() { self.stamp.load(Ordering::SeqCst) } else { 0 }
+        if self.answers.lock().unwrap().is_empty() {
+            self.stamp.load(Ordering::SeqCst)
+        } else {
+            0
+        }
     }
 
     fn grant(&self) -> Authorizing<'_, Grant> {
@@ -80,8 +88,9 @@ impl Inbox for Queue {
     fn closed(&self, _: LinkError) {}
 }
 
-/// A server that answers each POST with a stream that breaks after an event without an answer, and with the answer on the stream by
-/// which it is resumed. It keeps the method and the token of each request.
+/// A server that answers each POST with a stream that breaks after an event without an answer, and
+/// with the answer on the stream by which it is resumed. It keeps the method and the token of each
+/// request.
 #[derive(Default)]
 struct Server(Mutex<Vec<String>>);
 
@@ -123,7 +132,10 @@ impl Server {
         };
         self.0.lock().unwrap().push(format!("{method} {token}"));
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nmcp-session-id: s\r\nconnection: close\r\n\r\n";
-        stream.write_all(format!("{head}{answer}").as_bytes()).await.unwrap();
+        stream
+            .write_all(format!("{head}{answer}").as_bytes())
+            .await
+            .unwrap();
     }
 
     fn seen(&self) -> Vec<String> {
@@ -131,7 +143,10 @@ impl Server {
     }
 }
 
-fn link(url: &str, account: &Arc<Scripted>) -> (Link, mpsc::UnboundedReceiver<Result<u64, LinkError>>) {
+fn link(
+    url: &str,
+    account: &Arc<Scripted>,
+) -> (Link, mpsc::UnboundedReceiver<Result<u64, LinkError>>) {
     let (sender, delivered) = mpsc::unbounded_channel();
     let spec = HttpSpec {
         authorize: Some(Arc::<Scripted>::clone(account)),
@@ -141,7 +156,10 @@ fn link(url: &str, account: &Arc<Scripted>) -> (Link, mpsc::UnboundedReceiver<Re
         tls: tls::ClientTls::of_machine(),
         limits: HttpLimits::default(),
     };
-    (Link::http(&spec, Arc::new(Queue(sender))).unwrap(), delivered)
+    (
+        Link::http(&spec, Arc::new(Queue(sender))).unwrap(),
+        delivered,
+    )
 }
 
 /// Calls, and returns what becomes of it.
@@ -149,34 +167,58 @@ async fn call(
     link: &Link,
     delivered: &mut mpsc::UnboundedReceiver<Result<u64, LinkError>>,
 ) -> Result<u64, LinkError> {
-    link.send(Bytes::from_static(b"{}"), SendMeta::request(1)).unwrap();
+    link.send(Bytes::from_static(b"{}"), SendMeta::request(1))
+        .unwrap();
     timeout(LIMIT, delivered.recv()).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn a_call_is_resumed_through_faults_of_its_account_that_pass() {
-    let waits = || AccountFault::Waiting { why: "down".to_owned(), retry_after_ms: 1 };
+    let waits = || AccountFault::Waiting {
+        why: "down".to_owned(),
+        retry_after_ms: 1,
+    };
     let broken = |why: &str| Err(LinkError::Broken(why.to_owned()));
     for (faults, expect) in [
         (vec![], Ok(1)),
         (vec![waits()], Ok(1)),
-        (vec![waits(), AccountFault::Replaced, AccountFault::ScopesNeeded("x".to_owned())], Ok(1)),
+        (
+            vec![
+                waits(),
+                AccountFault::Replaced,
+                AccountFault::ScopesNeeded("x".to_owned()),
+            ],
+            Ok(1),
+        ),
         (vec![waits(); 4], Ok(1)),
         (vec![waits(); 5], broken("the stream could not be resumed")),
-        (vec![AccountFault::LoginNeeded], broken("the server wants a sign-in")),
+        (
+            vec![AccountFault::LoginNeeded],
+            broken("the server wants a sign-in"),
+        ),
         (
             vec![waits(), AccountFault::LoginLost],
             broken("the authorization server refused to renew the sign-in"),
         ),
     ] {
         let (server, url) = Server::start().await;
-        let account = Arc::new(Scripted { stamp: AtomicU64::new(1), ..Scripted::default() });
+        let account = Arc::new(Scripted {
+            stamp: AtomicU64::new(1),
+            ..Scripted::default()
+        });
         let (link, mut delivered) = link(&url, &account);
         // The first answer is for the call itself.
-        account.answers.lock().unwrap().extend([None].into_iter().chain(faults.iter().cloned().map(Some)));
+        account
+            .answers
+            .lock()
+            .unwrap()
+            .extend([None].into_iter().chain(faults.iter().cloned().map(Some)));
         assert_eq!(call(&link, &mut delivered).await, expect, "{faults:?}");
         let resumed = expect.is_ok().then(|| "GET Bearer t1".to_owned());
-        let seen: Vec<String> = ["POST Bearer t1".to_owned()].into_iter().chain(resumed).collect();
+        let seen: Vec<String> = ["POST Bearer t1".to_owned()]
+            .into_iter()
+            .chain(resumed)
+            .collect();
         assert_eq!(server.seen(), seen, "{faults:?}");
     }
 }
@@ -185,7 +227,10 @@ async fn a_call_is_resumed_through_faults_of_its_account_that_pass() {
 async fn a_session_ends_with_the_newest_token_of_its_own_sign_in() {
     for (newer, is_void, expect) in [(1, false, "t1"), (2, false, "t2"), (2, true, "t1")] {
         let (server, url) = Server::start().await;
-        let account = Arc::new(Scripted { stamp: AtomicU64::new(1), ..Scripted::default() });
+        let account = Arc::new(Scripted {
+            stamp: AtomicU64::new(1),
+            ..Scripted::default()
+        });
         let (link, mut delivered) = link(&url, &account);
         assert_eq!(call(&link, &mut delivered).await, Ok(1));
         let asked = account.asked.load(Ordering::SeqCst);
@@ -195,10 +240,25 @@ async fn a_session_ends_with_the_newest_token_of_its_own_sign_in() {
         if is_void {
             // What is under way goes on in the name in which it began.
             assert_eq!(call(&link, &mut delivered).await, Ok(1));
-            assert!(server.seen().iter().all(|line| line.ends_with(" Bearer t1")), "{:?}", server.seen());
+            assert!(
+                server
+                    .seen()
+                    .iter()
+                    .all(|line| line.ends_with(" Bearer t1")),
+                "{:?}",
+                server.seen()
+            );
         }
         link.close().await;
-        assert_eq!(server.seen().last().unwrap(), &format!("DELETE Bearer {expect}"), "{newer} {is_void}");
-        assert_eq!(account.asked.load(Ordering::SeqCst), asked, "no token is asked for");
+        assert_eq!(
+            server.seen().last().unwrap(),
+            &format!("DELETE Bearer {expect}"),
+            "{newer} {is_void}"
+        );
+        assert_eq!(
+            account.asked.load(Ordering::SeqCst),
+            asked,
+            "no token is asked for"
+        );
     }
 }

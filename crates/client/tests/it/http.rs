@@ -1,4 +1,5 @@
-//! Streamable HTTP links: connections that are kept, closed and refused, and requests that are cancelled.
+//! Streamable HTTP links: connections that are kept, closed and refused, and requests that are
+//! cancelled.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -50,7 +51,10 @@ fn link(url: String, limits: HttpLimits) -> (Link, mpsc::UnboundedReceiver<Deliv
         tls: tls::ClientTls::of_machine(),
         limits,
     };
-    (Link::http(&spec, Arc::new(Queue(sender))).unwrap(), delivered)
+    (
+        Link::http(&spec, Arc::new(Queue(sender))).unwrap(),
+        delivered,
+    )
 }
 
 async fn next(delivered: &mut mpsc::UnboundedReceiver<Delivered>) -> Delivered {
@@ -76,7 +80,8 @@ struct Counts {
 }
 
 impl Server {
-    /// `answers_max` is how many requests a connection takes; then the server closes it without a word.
+    /// `answers_max` is how many requests a connection takes; then the server closes it without a
+    /// word.
     async fn start(answers_max: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -136,7 +141,10 @@ async fn serve(counts: &Counts, mut stream: BufReader<TcpStream>, answers_max: u
         if let Some(number) = body.strip_prefix(b"note ") {
             let number = std::str::from_utf8(number).unwrap().parse().unwrap();
             counts.notes.lock().unwrap().push(number);
-            stream.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            stream
+                .write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+                .await
+                .unwrap();
             continue;
         }
         if body != b"{}" {
@@ -145,13 +153,18 @@ async fn serve(counts: &Counts, mut stream: BufReader<TcpStream>, answers_max: u
             let _ = stream.read(&mut [0]).await;
             return;
         }
-        let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+        let answer =
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
         stream.write_all(answer).await.unwrap();
     }
 }
 
 fn send(link: &Link, number: u64, body: &'static str) {
-    link.send(Bytes::from_static(body.as_bytes()), SendMeta::request(number)).unwrap();
+    link.send(
+        Bytes::from_static(body.as_bytes()),
+        SendMeta::request(number),
+    )
+    .unwrap();
 }
 
 #[tokio::test]
@@ -178,7 +191,10 @@ async fn a_connection_that_the_server_closed_costs_no_request() {
     for number in 0..20 {
         send(&link, number, "{}");
         assert_eq!(next(&mut delivered).await, Delivered::Answer(number));
-        until("the server has closed it", || server.closed() > usize::try_from(number).unwrap()).await;
+        until("the server has closed it", || {
+            server.closed() > usize::try_from(number).unwrap()
+        })
+        .await;
         // Time for the runtime to be notified.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -188,7 +204,10 @@ async fn a_connection_that_the_server_closed_costs_no_request() {
 #[tokio::test]
 async fn idle_connections_are_bounded() {
     let server = Server::start(usize::MAX).await;
-    let limits = HttpLimits { idle_connections_max: 2, ..HttpLimits::default() };
+    let limits = HttpLimits {
+        idle_connections_max: 2,
+        ..HttpLimits::default()
+    };
     let (link, mut delivered) = link(server.url.clone(), limits);
     for number in 0..8 {
         send(&link, number, "{}");
@@ -196,7 +215,10 @@ async fn idle_connections_are_bounded() {
     for _ in 0..8 {
         assert!(matches!(next(&mut delivered).await, Delivered::Answer(_)));
     }
-    until("the others are closed", || server.accepted() - server.closed() <= 2).await;
+    until("the others are closed", || {
+        server.accepted() - server.closed() <= 2
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -216,8 +238,15 @@ async fn a_cancelled_request_closes_its_connection_and_no_other() {
     assert_eq!(next(&mut delivered).await, Delivered::Answer(4));
     assert_eq!(server.closed(), 1);
     drop(link);
-    assert_eq!(next(&mut delivered).await, Delivered::Closed(LinkError::Closed));
-    assert_eq!(delivered.recv().await, None, "a cancelled or ended request was delivered");
+    assert_eq!(
+        next(&mut delivered).await,
+        Delivered::Closed(LinkError::Closed)
+    );
+    assert_eq!(
+        delivered.recv().await,
+        None,
+        "a cancelled or ended request was delivered"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -225,16 +254,23 @@ async fn notifications_arrive_in_the_order_in_which_they_were_sent() {
     let server = Server::start(usize::MAX).await;
     let (link, _delivered) = link(server.url.clone(), HttpLimits::default());
     for number in 0..300 {
-        link.send(Bytes::from(format!("note {number}")), SendMeta::default()).unwrap();
+        link.send(Bytes::from(format!("note {number}")), SendMeta::default())
+            .unwrap();
     }
     link.flush().await;
-    assert_eq!(*server.counts.notes.lock().unwrap(), (0..300).collect::<Vec<_>>());
+    assert_eq!(
+        *server.counts.notes.lock().unwrap(),
+        (0..300).collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]
 async fn more_requests_than_the_limit_are_rejected() {
     let server = Server::start(usize::MAX).await;
-    let limits = HttpLimits { requests_max: 2, ..HttpLimits::default() };
+    let limits = HttpLimits {
+        requests_max: 2,
+        ..HttpLimits::default()
+    };
     let (link, mut delivered) = link(server.url.clone(), limits);
     send(&link, 1, "[1]");
     send(&link, 2, "{}");
@@ -253,7 +289,10 @@ async fn a_server_that_does_not_listen_is_unreachable_and_its_url_is_not_repeate
     let (link, mut delivered) = link(url, HttpLimits::default());
     send(&link, 1, "{}");
     let refused = "Connection refused (os error 111)".to_owned();
-    assert_eq!(next(&mut delivered).await, Delivered::Failed(1, LinkError::Unreachable(refused)));
+    assert_eq!(
+        next(&mut delivered).await,
+        Delivered::Failed(1, LinkError::Unreachable(refused))
+    );
 }
 
 #[tokio::test]
@@ -267,18 +306,30 @@ async fn connecting_takes_no_longer_than_its_limit() {
     while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
         waiting.push(stream.unwrap());
     }
-    let limits = HttpLimits { connect: Duration::from_millis(200), ..HttpLimits::default() };
+    let limits = HttpLimits {
+        connect: Duration::from_millis(200),
+        ..HttpLimits::default()
+    };
     let (link, mut delivered) = link(format!("http://{address}/mcp"), limits);
     send(&link, 1, "{}");
     let late = "connecting took too long".to_owned();
-    assert_eq!(next(&mut delivered).await, Delivered::Failed(1, LinkError::Unreachable(late)));
+    assert_eq!(
+        next(&mut delivered).await,
+        Delivered::Failed(1, LinkError::Unreachable(late))
+    );
 }
 
 #[tokio::test]
 async fn a_session_waits_until_its_stream_is_answered() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let limits = HttpLimits { listen: LIMIT, ..HttpLimits::default() };
-    let (link, _delivered) = link(format!("http://{}/mcp", listener.local_addr().unwrap()), limits);
+    let limits = HttpLimits {
+        listen: LIMIT,
+        ..HttpLimits::default()
+    };
+    let (link, _delivered) = link(
+        format!("http://{}/mcp", listener.local_addr().unwrap()),
+        limits,
+    );
     let mut listening = link.listen();
     let mut stream = tokio::select! {
         biased;
@@ -292,14 +343,20 @@ async fn a_session_waits_until_its_stream_is_answered() {
         read = stream.read_exact(&mut request) => { read.unwrap(); }
     }
     assert_eq!(&request, b"GET ");
-    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n").await.unwrap();
+    stream
+        .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        .await
+        .unwrap();
     timeout(LIMIT, listening).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_session_waits_for_its_stream_no_longer_than_its_limit() {
     let server = Server::start(usize::MAX).await;
-    let limits = HttpLimits { listen: Duration::from_millis(20), ..HttpLimits::default() };
+    let limits = HttpLimits {
+        listen: Duration::from_millis(20),
+        ..HttpLimits::default()
+    };
     let (link, _delivered) = link(server.url.clone(), limits);
     timeout(LIMIT, link.listen()).await.unwrap();
     until("the request for the stream arrives", || server.held() == 1).await;

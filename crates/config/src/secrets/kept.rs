@@ -1,7 +1,8 @@
 //! Secrets that the gateway keeps itself: `{ secret = "NAME" }`, set by `portmoot secret set`.
 //!
-//! Each has a file in `DATA_DIR/secrets`. The value is in the keyring of the system under an id that the file has, or in the file itself, sealed with the
-//! key that is outside of the directory (`key_file`, `key_command`). A change of either is a change of the file, which a running gateway
+//! Each has a file in `DATA_DIR/secrets`. The value is in the keyring of the system under an id
+//! that the file has, or in the file itself, sealed with the key that is outside of the directory
+//! (`key_file`, `key_command`). A change of either is a change of the file, which a running gateway
 //! watches. The directory alone gives away no value.
 
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -107,7 +108,9 @@ impl KeepError {
             }
             Self::Keyring(_) => "keep the secret in a sealed file instead: --in file",
             Self::Value(_) => "pipe the value in, or use --from-file FILE",
-            Self::TooMany => "remove one that is not used: portmoot secret list; portmoot secret remove NAME",
+            Self::TooMany => {
+                "remove one that is not used: portmoot secret list; portmoot secret remove NAME"
+            }
             Self::Files { .. } => "choose a directory that you may write: --data-dir DIR",
         }
     }
@@ -156,7 +159,11 @@ impl SealingKey<'_> {
     /// The key, if one is configured.
     fn sealer(&self) -> Option<Result<&Sealer, String>> {
         let source = self.source?;
-        let read = || key::read(source).map(|key| Sealer::new(&key, None)).map_err(|error| error.to_string());
+        let read = || {
+            key::read(source)
+                .map(|key| Sealer::new(&key, None))
+                .map_err(|error| error.to_string())
+        };
         Some(self.sealer.get_or_init(read).as_ref().map_err(Clone::clone))
     }
 }
@@ -165,7 +172,11 @@ impl KeptSecrets {
     /// Secrets of a data directory. `key` seals what is in files.
     #[must_use]
     pub fn of(data_dir: Option<&Path>, key: Option<KeySource>) -> Self {
-        Self { folder: data_dir.map(|dir| dir.join(FOLDER)), key, keyring: &SystemKeyring }
+        Self {
+            folder: data_dir.map(|dir| dir.join(FOLDER)),
+            key,
+            keyring: &SystemKeyring,
+        }
     }
 
     /// The folder of their files.
@@ -183,12 +194,16 @@ impl KeptSecrets {
     /// Whether a secret of this name is kept.
     #[must_use]
     pub fn has(&self, name: &SecretName) -> bool {
-        self.file(name).is_some_and(|path| path.symlink_metadata().is_ok())
+        self.file(name)
+            .is_some_and(|path| path.symlink_metadata().is_ok())
     }
 
     /// The key for the files that are opened together.
     pub(crate) fn sealing_key(&self) -> SealingKey<'_> {
-        SealingKey { source: self.key.as_ref(), sealer: OnceLock::new() }
+        SealingKey {
+            source: self.key.as_ref(),
+            sealer: OnceLock::new(),
+        }
     }
 
     /// The value of a secret. Blocks.
@@ -198,8 +213,9 @@ impl KeptSecrets {
             Err(NoRecord::Unset) => return Err(NoSecret::unset(name)),
             Err(NoRecord::Unreadable(why)) => return Err(NoSecret::unread(why)),
         };
-        let again =
-            |why: String| NoSecret::unread(why).fix(format!("set it again: portmoot secret set {name}"));
+        let again = |why: String| {
+            NoSecret::unread(why).fix(format!("set it again: portmoot secret set {name}"))
+        };
         match record.place {
             Place::Keyring(id) => self.keyring.get(&id).map_err(|error| {
                 let fix = match &error {
@@ -227,22 +243,31 @@ impl KeptSecrets {
         }
     }
 
-    /// Keeps a value in place of the one before: where it is wished, else in the keyring if there is one, else in a sealed file. Returns where. Blocks, also
-    /// for a person who unlocks the keyring.
+    /// Keeps a value in place of the one before: where it is wished, else in the keyring if there
+    /// is one, else in a sealed file. Returns where. Blocks, also for a person who unlocks the
+    /// keyring.
     ///
     /// # Errors
     /// [`KeepError`]; then the one before is kept.
-    pub fn set(&self, name: &SecretName, value: &[u8], wish: Option<KeptIn>) -> Result<KeptIn, KeepError> {
+    pub fn set(
+        &self,
+        name: &SecretName,
+        value: &[u8],
+        wish: Option<KeptIn>,
+    ) -> Result<KeptIn, KeepError> {
         let value = text_of(value).map_err(KeepError::Value)?;
         let folder = self.prepared()?;
-        if !self.has(name) && names(folder).map_err(|why| failed(folder, why))?.len() >= SECRETS_MAX {
+        if !self.has(name) && names(folder).map_err(|why| failed(folder, why))?.len() >= SECRETS_MAX
+        {
             return Err(KeepError::TooMany);
         }
         let before = self.record(name).ok();
         let place = match wish {
-            Some(KeptIn::File) => {
-                self.sealed(name, &value, &KeyringError::Absent("it was not asked".to_owned()))?
-            }
+            Some(KeptIn::File) => self.sealed(
+                name,
+                &value,
+                &KeyringError::Absent("it was not asked".to_owned()),
+            )?,
             Some(KeptIn::Keyring) => self.in_keyring(name, &value)?,
             None => match self.in_keyring(name, &value) {
                 Err(absent @ KeyringError::Absent(_)) => self.sealed(name, &value, &absent)?,
@@ -250,7 +275,11 @@ impl KeptSecrets {
             },
         };
         let kept_in = place.kept_in();
-        let record = SecretRecord { format: FORMAT, at_ms: unix_ms(), place };
+        let record = SecretRecord {
+            format: FORMAT,
+            at_ms: unix_ms(),
+            place,
+        };
         let path = folder.join(name.as_str());
         let written = serde_json::to_vec(&record).map_err(io::Error::other);
         let written = written
@@ -277,8 +306,15 @@ impl KeptSecrets {
             removed => removed.map_err(|why| failed(&path, why))?,
         }
         let left = match record {
-            Ok(SecretRecord { place: Place::Keyring(id), .. }) => self.keyring.remove(&id).err(),
-            Ok(SecretRecord { place: Place::Sealed(_), .. }) | Err(_) => None,
+            Ok(SecretRecord {
+                place: Place::Keyring(id),
+                ..
+            }) => self.keyring.remove(&id).err(),
+            Ok(SecretRecord {
+                place: Place::Sealed(_),
+                ..
+            })
+            | Err(_) => None,
         };
         Ok(Some(Removed { left }))
     }
@@ -292,20 +328,35 @@ impl KeptSecrets {
         let mut names = names(folder).map_err(|why| failed(folder, why))?;
         names.sort();
         let one = |name: SecretName| match self.record(&name) {
-            Ok(record) => KeptSecret { name, kept_in: Some(record.place.kept_in()), at_ms: record.at_ms },
-            Err(_) => KeptSecret { name, kept_in: None, at_ms: 0 },
+            Ok(record) => KeptSecret {
+                name,
+                kept_in: Some(record.place.kept_in()),
+                at_ms: record.at_ms,
+            },
+            Err(_) => KeptSecret {
+                name,
+                kept_in: None,
+                at_ms: 0,
+            },
         };
         Ok(names.into_iter().map(one).collect())
     }
 
     fn record(&self, name: &SecretName) -> Result<SecretRecord, NoRecord> {
-        let Some(path) = self.file(name) else { return Err(NoRecord::Unset) };
+        let Some(path) = self.file(name) else {
+            return Err(NoRecord::Unset);
+        };
         let unreadable = |why: String| NoRecord::Unreadable(why);
         for part in path.parent().into_iter().chain([path.as_path()]) {
             match part.symlink_metadata() {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(NoRecord::Unset),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(NoRecord::Unset);
+                }
                 Ok(found) if found.is_symlink() => {
-                    return Err(unreadable(format!("{} is a link, which is not followed", part.display())));
+                    return Err(unreadable(format!(
+                        "{} is a link, which is not followed",
+                        part.display()
+                    )));
                 }
                 Ok(_) | Err(_) => {}
             }
@@ -347,9 +398,17 @@ impl KeptSecrets {
         no_keyring: &KeyringError,
     ) -> Result<Place, KeepError> {
         let key = self.sealing_key();
-        let sealer =
-            key.sealer().ok_or_else(|| KeepError::NoKey(no_keyring.clone()))?.map_err(KeepError::Key)?;
-        Ok(Place::Sealed(sealer.seal(PURPOSE, name.as_str(), u64::MAX, random(), value.expose().as_bytes())))
+        let sealer = key
+            .sealer()
+            .ok_or_else(|| KeepError::NoKey(no_keyring.clone()))?
+            .map_err(KeepError::Key)?;
+        Ok(Place::Sealed(sealer.seal(
+            PURPOSE,
+            name.as_str(),
+            u64::MAX,
+            random(),
+            value.expose().as_bytes(),
+        )))
     }
 
     fn in_keyring(&self, name: &SecretName, value: &Secret) -> Result<Place, KeyringError> {
@@ -358,7 +417,8 @@ impl KeptSecrets {
         Ok(Place::Keyring(id))
     }
 
-    /// Has the keyring forget a value that nothing names any more. What it cannot remove now stays in it.
+    /// Has the keyring forget a value that nothing names any more. What it cannot remove now stays
+    /// in it.
     fn forget(&self, place: &Place) {
         if let Place::Keyring(id) = place {
             let _ = self.keyring.remove(id);
@@ -386,14 +446,18 @@ impl Place {
 fn names(folder: &Path) -> io::Result<Vec<SecretName>> {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        read => {
-            Ok(read?.flatten().filter_map(|file| SecretName::new(file.file_name().to_str()?).ok()).collect())
-        }
+        read => Ok(read?
+            .flatten()
+            .filter_map(|file| SecretName::new(file.file_name().to_str()?).ok())
+            .collect()),
     }
 }
 
 fn failed(path: &Path, why: io::Error) -> KeepError {
-    KeepError::Files { path: path.to_owned(), why }
+    KeepError::Files {
+        path: path.to_owned(),
+        why,
+    }
 }
 
 #[cfg(test)]

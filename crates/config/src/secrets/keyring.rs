@@ -1,5 +1,6 @@
-//! Keyring of the system: where the Secret Service of freedesktop.org runs in the user's session (GNOME, KDE, KeePassXC), it keeps values under
-//! ids. What it is asked is bounded in time, and no message has anything of a value.
+//! Keyring of the system: where the Secret Service of freedesktop.org runs in the user's session
+//! (GNOME, KDE, KeePassXC), it keeps values under ids. What it is asked is bounded in time, and no
+//! message has anything of a value.
 
 use std::fmt;
 use std::time::Duration;
@@ -33,7 +34,8 @@ pub enum KeyringError {
 
 /// A keyring: values under ids that are not guessed.
 pub(crate) trait Keyring: fmt::Debug + Sync {
-    /// Adds a value under a new id. The label is for the person who looks into the keyring. May ask the person to unlock it. Blocks.
+    /// Adds a value under a new id. The label is for the person who looks into the keyring. May ask
+    /// the person to unlock it. Blocks.
     ///
     /// # Errors
     /// [`KeyringError`].
@@ -103,13 +105,18 @@ mod linux {
                 // Not the collection of the session alone: what it has is gone at its end.
                 let collection = match service.get_default_collection().await {
                     Err(Error::NoResult) => {
-                        return Err(KeyringError::Absent("it has no default collection".to_owned()));
+                        return Err(KeyringError::Absent(
+                            "it has no default collection".to_owned(),
+                        ));
                     }
                     found => found.map_err(of)?,
                 };
                 collection.unlock().await.map_err(of)?;
                 let value = value.expose().as_bytes();
-                collection.create_item(label, attributes(id), value, true, "text/plain").await.map_err(of)?;
+                collection
+                    .create_item(label, attributes(id), value, true, "text/plain")
+                    .await
+                    .map_err(of)?;
                 Ok(())
             })
         }
@@ -138,10 +145,15 @@ mod linux {
 
     async fn connect() -> Result<SecretService<'static>, KeyringError> {
         let absent = |why: String| KeyringError::Absent(why);
-        if SESSION.iter().all(|name| std::env::var_os(name).is_none_or(|value| value.is_empty())) {
+        if SESSION
+            .iter()
+            .all(|name| std::env::var_os(name).is_none_or(|value| value.is_empty()))
+        {
             return Err(absent("this is no session of a desktop".to_owned()));
         }
-        SecretService::connect(EncryptionType::Dh).await.map_err(|error| absent(error.to_string()))
+        SecretService::connect(EncryptionType::Dh)
+            .await
+            .map_err(|error| absent(error.to_string()))
     }
 
     fn attributes(id: &str) -> HashMap<&str, &str> {
@@ -173,7 +185,9 @@ mod linux {
     ) -> Result<T, KeyringError> {
         let refused = |why: String| KeyringError::Refused(why);
         let run = move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
             let runtime = runtime.map_err(|error| refused(error.to_string()))?;
             let late = |_| KeyringError::Late(limit.as_secs());
             runtime.block_on(async { tokio::time::timeout(limit, step).await.map_err(late)? })
@@ -212,13 +226,20 @@ pub(crate) mod tests {
     impl Keyring for MemoryKeyring {
         fn add(&self, id: &str, _: &str, value: &Secret) -> Result<(), KeyringError> {
             self.check()?;
-            self.items.lock().insert(id.to_owned(), value.expose().to_owned());
+            self.items
+                .lock()
+                .insert(id.to_owned(), value.expose().to_owned());
             Ok(())
         }
 
         fn get(&self, id: &str) -> Result<Secret, KeyringError> {
             self.check()?;
-            self.items.lock().get(id).cloned().map(Secret::new).ok_or(KeyringError::Unknown)
+            self.items
+                .lock()
+                .get(id)
+                .cloned()
+                .map(Secret::new)
+                .ok_or(KeyringError::Unknown)
         }
 
         fn remove(&self, id: &str) -> Result<(), KeyringError> {

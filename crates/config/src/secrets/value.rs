@@ -23,13 +23,21 @@ pub struct NoSecret {
 impl NoSecret {
     /// It cannot be read.
     pub(crate) fn unread(why: String) -> Self {
-        Self { why, fix: CORRECT.to_owned(), is_unset: false }
+        Self {
+            why,
+            fix: CORRECT.to_owned(),
+            is_unset: false,
+        }
     }
 
     /// None of this name is kept.
     pub(crate) fn unset(name: &SecretName) -> Self {
         let fix = format!("portmoot secret set {name}");
-        Self { why: format!("the secret `{name}` is not set"), fix, is_unset: true }
+        Self {
+            why: format!("the secret `{name}` is not set"),
+            fix,
+            is_unset: true,
+        }
     }
 
     /// This error with other advice.
@@ -40,7 +48,9 @@ impl NoSecret {
 
 /// The secret that these bytes are: UTF-8 without its line end, bounded, without a NUL.
 pub(crate) fn text_of(bytes: &[u8]) -> Result<Secret, String> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8")?.trim_end_matches(['\n', '\r']);
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| "it is not UTF-8")?
+        .trim_end_matches(['\n', '\r']);
     if text.is_empty() {
         return Err("it is empty".to_owned());
     }

@@ -43,8 +43,9 @@ const OWN_PARAMS: [&str; 9] = [
 /// Bytes of a key file that are read.
 const KEY_BYTES_MAX: u64 = 16 * 1024;
 
-/// Reads the table of a server. Without one, a server over HTTP is signed in to once it asks for it, unless its headers
-/// authorize the requests; an HTTP API says nowhere where, and gets its headers alone.
+/// Reads the table of a server. Without one, a server over HTTP is signed in to once it asks for
+/// it, unless its headers authorize the requests; an HTTP API says nowhere where, and gets its
+/// headers alone.
 pub(super) fn read(
     server: &Table<'_>,
     transport: Option<&Transport>,
@@ -68,17 +69,31 @@ pub(super) fn read(
         )
         | None => (None, false),
     };
-    let has_header = http
-        .is_some_and(|http| http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")));
-    let standard = if has_header || http.is_none() || is_api { Kind::Headers } else { Kind::OAuth };
+    let has_header = http.is_some_and(|http| {
+        http.headers
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
+    });
+    let standard = if has_header || http.is_none() || is_api {
+        Kind::Headers
+    } else {
+        Kind::OAuth
+    };
     let Some(table) = server.table("auth") else {
-        return AuthConfig { kind: standard, ..AuthConfig::default() };
+        return AuthConfig {
+            kind: standard,
+            ..AuthConfig::default()
+        };
     };
     let kind = table.choice("kind", &KINDS).unwrap_or(Kind::OAuth);
     let account = table.choice("account", &ACCOUNTS).unwrap_or_default();
     let config = AuthConfig {
         kind,
-        account: if kind == Kind::Exchange { Account::Caller } else { account },
+        account: if kind == Kind::Exchange {
+            Account::Caller
+        } else {
+            account
+        },
         list: table.choice("list", &LISTS).unwrap_or_default(),
         key_label: String::new(),
         issuer: url(&table, "issuer"),
@@ -94,19 +109,34 @@ pub(super) fn read(
         allow_private: subnets(&table),
         legacy_discovery: table.flag("legacy_discovery").unwrap_or_default(),
     };
-    check(&table, &config, http.is_some() || transport.is_none(), has_header);
+    check(
+        &table,
+        &config,
+        http.is_some() || transport.is_none(),
+        has_header,
+    );
     table.finish();
     config
 }
 
-/// A server to which each caller enters a key: of `auth` it has the keys `list`, and those that say as much.
+/// A server to which each caller enters a key: of `auth` it has the keys `list`, and those that say
+/// as much.
 fn keyed(server: &Table<'_>, label: &str) -> AuthConfig {
     let key_label = label.to_owned();
-    let keyed = AuthConfig { kind: Kind::Key, account: Account::Caller, key_label, ..AuthConfig::default() };
-    let Some(table) = server.table("auth") else { return keyed };
+    let keyed = AuthConfig {
+        kind: Kind::Key,
+        account: Account::Caller,
+        key_label,
+        ..AuthConfig::default()
+    };
+    let Some(table) = server.table("auth") else {
+        return keyed;
+    };
     let other = |key: &'static str, what: &str| {
-        let message =
-            format!("{}: each caller enters a key for the server, and has no {what} there", table.name());
+        let message = format!(
+            "{}: each caller enters a key for the server, and has no {what} there",
+            table.name()
+        );
         table.note_at(
             key,
             "config_auth",
@@ -114,7 +144,10 @@ fn keyed(server: &Table<'_>, label: &str) -> AuthConfig {
             "remove it, or the `{ caller = ... }` in `env` or `headers`",
         );
     };
-    if table.choice("kind", &KINDS).is_some_and(|kind| kind != Kind::Headers) {
+    if table
+        .choice("kind", &KINDS)
+        .is_some_and(|kind| kind != Kind::Headers)
+    {
         other("kind", "other account");
     }
     if table.choice("account", &ACCOUNTS) == Some(Account::Shared) {
@@ -137,13 +170,30 @@ fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bo
         );
     }
     if wants_tokens && has_header {
-        let message = format!("{}: the headers of the server have an `Authorization` already", table.name());
-        table.wrong("config_auth", message, "remove one of them: `kind = \"headers\"` keeps the header");
+        let message = format!(
+            "{}: the headers of the server have an `Authorization` already",
+            table.name()
+        );
+        table.wrong(
+            "config_auth",
+            message,
+            "remove one of them: `kind = \"headers\"` keeps the header",
+        );
     }
     // A key alone may do: it signs for the client whose document the gateway serves itself.
-    if config.client_secret.is_some() && config.client_id.is_none() && config.client_metadata_url.is_none() {
-        let message = format!("{} has a client's credentials and no `client_id`", table.name());
-        table.wrong("config_auth", message, "add the id with which the client is registered");
+    if config.client_secret.is_some()
+        && config.client_id.is_none()
+        && config.client_metadata_url.is_none()
+    {
+        let message = format!(
+            "{} has a client's credentials and no `client_id`",
+            table.name()
+        );
+        table.wrong(
+            "config_auth",
+            message,
+            "add the id with which the client is registered",
+        );
     }
     if config.client_secret.is_some() && config.issuer.is_none() {
         let message = format!("{}: a client's secret is for one issuer", table.name());
@@ -156,10 +206,17 @@ fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bo
     let is_machine = matches!(config.kind, Kind::ClientCredentials | Kind::Exchange);
     if is_machine && config.client_id.is_none() {
         let message = format!("{} needs a `client_id`", table.name());
-        table.wrong("config_auth", message, "a client without a person is registered by hand");
+        table.wrong(
+            "config_auth",
+            message,
+            "a client without a person is registered by hand",
+        );
     }
     if config.kind == Kind::Exchange && config.issuer.is_none() {
-        let message = format!("{}: callers' tokens are for one authorization server", table.name());
+        let message = format!(
+            "{}: callers' tokens are for one authorization server",
+            table.name()
+        );
         table.wrong(
             "config_auth",
             message,
@@ -167,8 +224,15 @@ fn check(table: &Table<'_>, config: &AuthConfig, over_http: bool, has_header: bo
         );
     }
     if config.kind == Kind::ClientCredentials && config.account == Account::Caller {
-        let message = format!("{}: the gateway's own credentials are no account of a caller", table.name());
-        table.note_value("account", message, "use `account = \"shared\"`, or `kind = \"oauth\"`");
+        let message = format!(
+            "{}: the gateway's own credentials are no account of a caller",
+            table.name()
+        );
+        table.note_value(
+            "account",
+            message,
+            "use `account = \"shared\"`, or `kind = \"oauth\"`",
+        );
     }
 }
 
@@ -182,14 +246,26 @@ pub(crate) fn key(server: &Table<'_>, env: Env<'_>) -> Option<KeySource> {
     }
     if command.as_ref().is_some_and(Vec::is_empty) {
         let message = format!("`{}` needs a program", server.full("key_command"));
-        server.note_value("key_command", message, "for example [\"pass\", \"show\", \"portmoot\"]");
+        server.note_value(
+            "key_command",
+            message,
+            "for example [\"pass\", \"show\", \"portmoot\"]",
+        );
     }
     let program = |(at, (word, _)): (usize, &(&str, _))| match at {
         0 => expand_home(word, env).unwrap_or_else(|_| (*word).to_owned()),
         _ => (*word).to_owned(),
     };
-    let words = command.map(|words| words.iter().enumerate().map(program).collect::<Vec<String>>());
-    file.map(KeySource::File).or(words.filter(|words| !words.is_empty()).map(KeySource::Command))
+    let words = command.map(|words| {
+        words
+            .iter()
+            .enumerate()
+            .map(program)
+            .collect::<Vec<String>>()
+    });
+    file.map(KeySource::File).or(words
+        .filter(|words| !words.is_empty())
+        .map(KeySource::Command))
 }
 
 fn url(table: &Table<'_>, key: &'static str) -> Option<String> {
@@ -208,8 +284,15 @@ fn callback_port(table: &Table<'_>) -> Option<u16> {
     let port = table.count("callback_port")?;
     let port = u16::try_from(port).ok().filter(|port| *port > 0);
     if port.is_none() {
-        let message = format!("`{}` must be a port, 1 to 65535", table.full("callback_port"));
-        table.note_value("callback_port", message, "the one that the client is registered with");
+        let message = format!(
+            "`{}` must be a port, 1 to 65535",
+            table.full("callback_port")
+        );
+        table.note_value(
+            "callback_port",
+            message,
+            "the one that the client is registered with",
+        );
     }
     port
 }
@@ -218,12 +301,17 @@ fn client_secret(table: &Table<'_>, variables: &Variables<'_>) -> Option<Secret>
     let variable = table.text("client_secret_env");
     if let Some(node) = table.get("client_secret") {
         if variable.is_some() {
-            let message = format!("{} has both `client_secret` and `client_secret_env`", table.name());
+            let message = format!(
+                "{} has both `client_secret` and `client_secret_env`",
+                table.name()
+            );
             table.wrong("config_twice", message, "keep one of them");
         }
         let Value::Table(_) = node.value else {
-            let message =
-                format!("`{}`: a secret must not be in the configuration file", table.full("client_secret"));
+            let message = format!(
+                "`{}`: a secret must not be in the configuration file",
+                table.full("client_secret")
+            );
             table.note_at("client_secret", "config_token", message, FORMS);
             return None;
         };
@@ -238,7 +326,11 @@ fn client_secret(table: &Table<'_>, variables: &Variables<'_>) -> Option<Secret>
                 "`{}`: the environment variable `{name}` is not set",
                 table.full("client_secret_env")
             );
-            table.note_value("client_secret_env", message, "set it, or write the name of another variable");
+            table.note_value(
+                "client_secret_env",
+                message,
+                "set it, or write the name of another variable",
+            );
             None
         }
     }
@@ -249,17 +341,28 @@ fn private_key(table: &Table<'_>, env: Env<'_>) -> Option<Arc<SigningKey>> {
     match read_key(&path) {
         Ok(key) => Some(Arc::new(key)),
         Err(why) => {
-            let message = format!("`{}`: {}: {why}", table.full("private_key_file"), path.display());
-            table.note_value("private_key_file", message, "the gateway signs with it as the client");
+            let message = format!(
+                "`{}`: {}: {why}",
+                table.full("private_key_file"),
+                path.display()
+            );
+            table.note_value(
+                "private_key_file",
+                message,
+                "the gateway signs with it as the client",
+            );
             None
         }
     }
 }
 
 fn read_key(path: &Path) -> Result<SigningKey, String> {
-    let file = open_regular(OpenOptions::new().read(true), path).map_err(|error| error.to_string())?;
+    let file =
+        open_regular(OpenOptions::new().read(true), path).map_err(|error| error.to_string())?;
     let mut text = String::new();
-    file.take(KEY_BYTES_MAX).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    file.take(KEY_BYTES_MAX)
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
     SigningKey::from_pem(&text).map_err(|error| error.to_string())
 }
 
@@ -267,13 +370,23 @@ fn read_key(path: &Path) -> Result<SigningKey, String> {
 fn scopes(table: &Table<'_>) -> Vec<String> {
     let scopes = table.texts("scopes").unwrap_or_default();
     let fits = |scope: &str| {
-        !scope.is_empty() && scope.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
+        !scope.is_empty()
+            && scope
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte))
     };
     if let Some((wrong, _)) = scopes.iter().find(|(scope, _)| !fits(scope)) {
-        let message = format!("`{}`: `{}` is no scope", table.full("scopes"), wrong.escape_debug());
+        let message = format!(
+            "`{}`: `{}` is no scope",
+            table.full("scopes"),
+            wrong.escape_debug()
+        );
         table.note_value("scopes", message, "write each scope as a text of its own");
     }
-    scopes.into_iter().map(|(scope, _)| scope.to_owned()).collect()
+    scopes
+        .into_iter()
+        .map(|(scope, _)| scope.to_owned())
+        .collect()
 }
 
 fn params(table: &Table<'_>) -> Vec<(String, String)> {
@@ -281,14 +394,25 @@ fn params(table: &Table<'_>) -> Vec<(String, String)> {
     for entry in table.entries("authorize_params") {
         let name = entry.key.as_str();
         if OWN_PARAMS.contains(&name) {
-            let message = format!("`{}`: the gateway sets `{name}` itself", table.full("authorize_params"));
-            table.note_value("authorize_params", message, "it is for other parameters, such as access_type");
+            let message = format!(
+                "`{}`: the gateway sets `{name}` itself",
+                table.full("authorize_params")
+            );
+            table.note_value(
+                "authorize_params",
+                message,
+                "it is for other parameters, such as access_type",
+            );
         }
         match entry.node.text() {
             Some(text) => params.push((name.to_owned(), text.to_owned())),
             None => {
                 let message = format!("`{}.{name}` must be a text", table.full("authorize_params"));
-                table.note_value("authorize_params", message, "for example { access_type = \"offline\" }");
+                table.note_value(
+                    "authorize_params",
+                    message,
+                    "for example { access_type = \"offline\" }",
+                );
             }
         }
     }
@@ -302,7 +426,11 @@ fn resource(table: &Table<'_>) -> Resource {
         Some(Value::Text(uri)) => Resource::Uri(uri.clone()),
         Some(Value::Integer(_) | Value::Decimal(_) | Value::List(_) | Value::Table(_)) => {
             let message = format!("`{}` must be true, false or a URI", table.full("resource"));
-            table.note_value("resource", message, "true sends the server's own; false is for Entra ID alone");
+            table.note_value(
+                "resource",
+                message,
+                "true sends the server's own; false is for Entra ID alone",
+            );
             Resource::Own
         }
     }
@@ -312,7 +440,13 @@ fn resource(table: &Table<'_>) -> Resource {
 pub(crate) fn without_resource(tree: &Node) -> Vec<String> {
     let mut found = Vec::new();
     for server in tree.get("servers").map(Node::entries).unwrap_or_default() {
-        let Some(node) = server.node.get("auth").and_then(|auth| auth.get("resource")) else { continue };
+        let Some(node) = server
+            .node
+            .get("auth")
+            .and_then(|auth| auth.get("resource"))
+        else {
+            continue;
+        };
         if node.value == Value::Flag(false) {
             found.push(format!(
                 "{}: `servers.{}.auth.resource`: tokens are asked for without naming the server, and may be good at other servers of \
@@ -329,7 +463,11 @@ fn subnets(table: &Table<'_>) -> Vec<Subnet> {
     let read = |(text, _): (&str, _)| {
         let wrong = |error: &oauth::dialer::SubnetError| {
             let message = format!("`{}`: {error}", table.full("allow_private"));
-            table.note_value("allow_private", message, "a range of addresses, or one address");
+            table.note_value(
+                "allow_private",
+                message,
+                "a range of addresses, or one address",
+            );
         };
         text.parse::<Subnet>().inspect_err(wrong).ok()
     };

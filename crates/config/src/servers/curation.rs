@@ -12,7 +12,9 @@ use crate::sets::name_filter;
 
 /// Curation of a server's tools by its table; `None` if the table says nothing about them.
 pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
-    let is_table = table.get("tools").is_some_and(|node| matches!(node.value, Value::Table(_)));
+    let is_table = table
+        .get("tools")
+        .is_some_and(|node| matches!(node.value, Value::Table(_)));
     if is_table {
         let message = format!("`{}` is a list of patterns", table.full("tools"));
         table.note_value(
@@ -21,16 +23,32 @@ pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
             format!("tables of single tools are [{}.NAME]", table.full("tool")),
         );
     }
-    let filter = if is_table { NameFilter::default() } else { name_filter(table, None) };
-    let mut curation = Curation { filter, ..Curation::default() };
+    let filter = if is_table {
+        NameFilter::default()
+    } else {
+        name_filter(table, None)
+    };
+    let mut curation = Curation {
+        filter,
+        ..Curation::default()
+    };
     for (entry, inner) in table.tables("tool") {
         let tool = tool(&inner);
         let twin = tool.name.as_ref().and_then(|name| {
-            curation.tools.iter().find(|(_, other)| other.name.as_ref() == Some(name)).map(|(own, _)| own)
+            curation
+                .tools
+                .iter()
+                .find(|(_, other)| other.name.as_ref() == Some(name))
+                .map(|(own, _)| own)
         });
         if let Some(twin) = twin {
             let message = format!("{}: `{twin}` has this `name` too", inner.name());
-            inner.note_at("name", "config_twice", message, "give each tool a name of its own");
+            inner.note_at(
+                "name",
+                "config_twice",
+                message,
+                "give each tool a name of its own",
+            );
         }
         inner.finish();
         curation.tools.insert(Arc::from(&*entry.key), tool);
@@ -39,7 +57,13 @@ pub(super) fn read(table: &Table<'_>) -> Option<Arc<Curation>> {
 }
 
 fn tool(table: &Table<'_>) -> CuratedTool {
-    let texts = |key| table.texts(key).unwrap_or_default().into_iter().map(|(text, _)| text.to_owned());
+    let texts = |key| {
+        table
+            .texts(key)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(text, _)| text.to_owned())
+    };
     let tool = CuratedTool {
         name: name(table),
         title: table.text("title").map(str::to_owned),
@@ -48,9 +72,21 @@ fn tool(table: &Table<'_>) -> CuratedTool {
         preset: values(table, "preset"),
         hidden_arguments: texts("hide_arguments").collect(),
     };
-    if let Some((name, _)) = tool.preset.iter().find(|(name, _)| tool.hidden_arguments.contains(name)) {
-        let message = format!("{}: `{name}` has a preset, so it is hidden already", table.name());
-        table.note_at("hide_arguments", "config_twice", message, "keep one of them");
+    if let Some((name, _)) = tool
+        .preset
+        .iter()
+        .find(|(name, _)| tool.hidden_arguments.contains(name))
+    {
+        let message = format!(
+            "{}: `{name}` has a preset, so it is hidden already",
+            table.name()
+        );
+        table.note_at(
+            "hide_arguments",
+            "config_twice",
+            message,
+            "keep one of them",
+        );
     }
     tool
 }
@@ -59,8 +95,11 @@ fn tool(table: &Table<'_>) -> CuratedTool {
 fn name(table: &Table<'_>) -> Option<Arc<str>> {
     let name = table.text("name")?;
     if name.is_empty() || !name.chars().all(fits_name) {
-        let message =
-            format!("`{}`: `{}` cannot be the name of a tool", table.full("name"), name.escape_debug());
+        let message = format!(
+            "`{}`: `{}` cannot be the name of a tool",
+            table.full("name"),
+            name.escape_debug()
+        );
         table.note_value("name", message, "use letters, digits, `_`, `-` and `.`");
         return None;
     }
@@ -94,11 +133,14 @@ fn to_json(node: &Node, problems: &Problems) -> Option<serde_json::Value> {
                 return None;
             }
         },
-        Value::List(items) => {
-            items.iter().map(|item| to_json(item, problems)).collect::<Option<Vec<_>>>()?.into()
-        }
+        Value::List(items) => items
+            .iter()
+            .map(|item| to_json(item, problems))
+            .collect::<Option<Vec<_>>>()?
+            .into(),
         Value::Table(entries) => {
-            let entry = |entry: &TreeEntry| Some((entry.key.clone(), to_json(&entry.node, problems)?));
+            let entry =
+                |entry: &TreeEntry| Some((entry.key.clone(), to_json(&entry.node, problems)?));
             serde_json::Value::Object(entries.iter().map(entry).collect::<Option<_>>()?)
         }
     })

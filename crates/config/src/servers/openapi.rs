@@ -17,7 +17,8 @@ pub(super) struct Given {
     pub(super) url: Option<Secret>,
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) query: Vec<(String, Secret)>,
-    /// Whether the description is to be read: not of a disabled server, nor of one whose variables are not set.
+    /// Whether the description is to be read: not of a disabled server, nor of one whose variables
+    /// are not set.
     pub(super) reads: bool,
 }
 
@@ -34,27 +35,50 @@ pub(super) fn read(
     given: Given,
     tls: tls::ClientTls,
 ) -> Option<Transport> {
-    let Given { url, headers, query, reads } = given;
+    let Given {
+        url,
+        headers,
+        query,
+        reads,
+    } = given;
     let is_base = url.is_some() || !is_url(description);
     if is_url(description) {
-        let http = HttpConfig { url: url.unwrap_or_else(|| description.clone()), headers, tls };
+        let http = HttpConfig {
+            url: url.unwrap_or_else(|| description.clone()),
+            headers,
+            tls,
+        };
         let description = Description::Url(description.clone());
-        return Some(Transport::OpenApi(OpenApiConfig { description, http, is_base, query }));
+        return Some(Transport::OpenApi(OpenApiConfig {
+            description,
+            http,
+            is_base,
+            query,
+        }));
     }
     if url.is_none() && table.location().layer.origin == Origin::Found {
-        // Consent is to the configuration: the description may be another one by the time that credentials are sent.
+        // Consent is to the configuration: the description may be another one by the time that
+        // credentials are sent.
         table.note_value(
             "openapi",
-            format!("`{}`: a file that you did not name must say where the API is", table.full("openapi")),
+            format!(
+                "`{}`: a file that you did not name must say where the API is",
+                table.full("openapi")
+            ),
             "write url = \"https://...\" beside it".to_owned(),
         );
         return None;
     }
     let path = PathBuf::from(description.expose());
-    let mut http = HttpConfig { url: url.clone().unwrap_or_else(|| Secret::new("")), headers, tls };
+    let mut http = HttpConfig {
+        url: url.clone().unwrap_or_else(|| Secret::new("")),
+        headers,
+        tls,
+    };
     let mut operations = Operations::default();
     if reads {
-        let wrong = |message: String, hint: &str| table.note_value("openapi", message, hint.to_owned());
+        let wrong =
+            |message: String, hint: &str| table.note_value("openapi", message, hint.to_owned());
         let shown = description.written();
         let text = read_file(&path).map_err(|why| {
             wrong(
@@ -85,6 +109,14 @@ pub(super) fn read(
         }
         operations = document.operations(&base, &upstream::openapi::configured(&http, &query));
     }
-    let description = Description::File { path, operations: Arc::new(operations) };
-    Some(Transport::OpenApi(OpenApiConfig { description, http, is_base, query }))
+    let description = Description::File {
+        path,
+        operations: Arc::new(operations),
+    };
+    Some(Transport::OpenApi(OpenApiConfig {
+        description,
+        http,
+        is_base,
+        query,
+    }))
 }

@@ -30,11 +30,16 @@ const GRPC: Expected = Expected {
     example: "for example \"https://tools.example\": gRPC has no path of its own",
 };
 
-/// The transport to a socket or WebSocket. `is_whole`: its variables are set, so its text is the one that counts.
+/// The transport to a socket or WebSocket. `is_whole`: its variables are set, so its text is the
+/// one that counts.
 pub(super) fn address(table: &Table<'_>, at: HttpConfig, is_whole: bool) -> Option<Transport> {
     check(table, &at, is_whole, &SOCKET).then(|| {
         let is_tcp = at.url.expose().starts_with("tcp:");
-        Transport::Proto(if is_tcp { ProtoConfig::Tcp(at) } else { ProtoConfig::WebSocket(at) })
+        Transport::Proto(if is_tcp {
+            ProtoConfig::Tcp(at)
+        } else {
+            ProtoConfig::WebSocket(at)
+        })
     })
 }
 
@@ -48,7 +53,8 @@ fn check(table: &Table<'_>, at: &HttpConfig, is_whole: bool, expected: &Expected
     // A disabled server's variables are empty.
     let unset = !is_whole || text.is_empty();
     let uri: Option<Uri> = text.parse().ok();
-    let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()) && (expected.is_good)(uri));
+    let uri = uri
+        .filter(|uri| uri.host().is_some_and(|host| !host.is_empty()) && (expected.is_good)(uri));
     let Some(uri) = uri else {
         if !unset {
             let message = format!(
@@ -61,11 +67,22 @@ fn check(table: &Table<'_>, at: &HttpConfig, is_whole: bool, expected: &Expected
         return unset;
     };
     let encrypted = expected.encrypted;
-    let safe = check_proto_dial(uri.host().unwrap_or_default(), uri.scheme_str() == Some(encrypted)).is_ok();
+    let safe = check_proto_dial(
+        uri.host().unwrap_or_default(),
+        uri.scheme_str() == Some(encrypted),
+    )
+    .is_ok();
     if !safe {
-        let message =
-            format!("`{}` leads to another machine without TLS: `{}`", table.full("url"), at.url.written());
-        table.note_value("url", message, format!("use {encrypted}:// there, or an address of this machine"));
+        let message = format!(
+            "`{}` leads to another machine without TLS: `{}`",
+            table.full("url"),
+            at.url.written()
+        );
+        table.note_value(
+            "url",
+            message,
+            format!("use {encrypted}:// there, or an address of this machine"),
+        );
     }
     safe
 }

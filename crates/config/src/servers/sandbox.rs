@@ -16,10 +16,11 @@ pub(crate) enum Sandbox {
     Files,
 }
 
-pub(crate) const SANDBOXES: [(&str, Sandbox); 2] = [("none", Sandbox::None), ("files", Sandbox::Files)];
+pub(crate) const SANDBOXES: [(&str, Sandbox); 2] =
+    [("none", Sandbox::None), ("files", Sandbox::Files)];
 
-/// Reads what confines the process of a server. `standard` is the default of all servers; a server of a found file has its own,
-/// where the system can keep it.
+/// Reads what confines the process of a server. `standard` is the default of all servers; a server
+/// of a found file has its own, where the system can keep it.
 pub(super) fn read(
     table: &Table<'_>,
     variables: &Variables<'_>,
@@ -30,9 +31,16 @@ pub(super) fn read(
     let is_found = table.location().layer.origin == Origin::Found;
     // The operator consents to a found file, and is shown what of it is not confined.
     let confines = || matches!(support(), Support::Files(_));
-    let standard = if is_found && confines() { Sandbox::Files } else { standard };
+    let standard = if is_found && confines() {
+        Sandbox::Files
+    } else {
+        standard
+    };
     let sandbox = written.unwrap_or(standard);
-    let (read, write) = (paths(table, "sandbox_read", variables), paths(table, "sandbox_write", variables));
+    let (read, write) = (
+        paths(table, "sandbox_read", variables),
+        paths(table, "sandbox_write", variables),
+    );
     let limits = table.table("limits").map(limits).unwrap_or_default();
     for key in ["sandbox", "sandbox_read", "sandbox_write", "limits"] {
         if !has_process && table.get(key).is_some() {
@@ -46,16 +54,27 @@ pub(super) fn read(
             table.note_value(key, message, "add sandbox = \"files\"");
         }
     }
-    let files =
-        (has_process && sandbox == Sandbox::Files).then(|| FileAccess { read, write, never: Vec::new() });
-    Confinement { files, limits: if has_process { limits } else { ProcessLimits::default() } }
+    let files = (has_process && sandbox == Sandbox::Files).then(|| FileAccess {
+        read,
+        write,
+        never: Vec::new(),
+    });
+    Confinement {
+        files,
+        limits: if has_process {
+            limits
+        } else {
+            ProcessLimits::default()
+        },
+    }
 }
 
 fn paths(table: &Table<'_>, key: &'static str, variables: &Variables<'_>) -> Vec<PathBuf> {
     let texts = table.texts(key).unwrap_or_default();
     let path = |(text, location): (&str, _)| {
         let expanded = expand_path(text, variables.env());
-        let secret = variables.expanded(expanded, text, table.full(key), location, table.problems());
+        let secret =
+            variables.expanded(expanded, text, table.full(key), location, table.problems());
         if secret.expose().is_empty() {
             let message = format!("{} lists an empty path", table.full(key));
             table.note_value(key, message, "write a file or a directory");

@@ -12,8 +12,13 @@ use crate::sources::DEFAULTS;
 use crate::{issuers, participants, profiles, servers, settings, toml_file, topics};
 
 /// Read only to reject them.
-const NOT_KEYS: [&str; 5] =
-    ["login.client", "server.limits", "server.tls", "servers.NAME.auth", "servers.NAME.tool"];
+const NOT_KEYS: [&str; 5] = [
+    "login.client",
+    "server.limits",
+    "server.tls",
+    "servers.NAME.auth",
+    "servers.NAME.tool",
+];
 pub(super) const SAMPLE: &str = "[server]\nlisten = \"127.0.0.1:7070\"\npublic_url = \"https://gw.example\"\n[server.limits]\n[audit]\n[registry]\n\
      [servers.NAME]\nurl = \"http://127.0.0.1:9/mcp\"\n[servers.NAME.auth]\n\
      [servers.NAME.tool.NAME]\n\
@@ -48,28 +53,47 @@ pub(super) fn reading(sample: &str) -> Problems {
 /// Every key that the loader reads, by its full name.
 fn known() -> BTreeSet<String> {
     let read_keys = reading(SAMPLE).read_keys.borrow().clone();
-    read_keys.into_iter().filter(|key| key.contains('.') && !NOT_KEYS.contains(&key.as_str())).collect()
+    read_keys
+        .into_iter()
+        .filter(|key| key.contains('.') && !NOT_KEYS.contains(&key.as_str()))
+        .collect()
 }
 
 /// The page's keys with their defaults.
 fn documented() -> BTreeMap<String, String> {
-    rows().into_iter().map(|(key, [default, _])| (key, default)).collect()
+    rows()
+        .into_iter()
+        .map(|(key, [default, _])| (key, default))
+        .collect()
 }
 
-/// The page's keys with their defaults and meanings: rows of the tables under headings such as "## `[servers.NAME]`".
+/// The page's keys with their defaults and meanings: rows of the tables under headings such as "##
+/// `[servers.NAME]`".
 pub(super) fn rows() -> BTreeMap<String, [String; 2]> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
     let page = std::fs::read_to_string(path).unwrap();
     let (mut table, mut rows) = ("", BTreeMap::new());
     for line in page.lines() {
         if let Some(heading) = line.strip_prefix("## ") {
-            table = heading.strip_prefix("`[").and_then(|rest| rest.strip_suffix("]`")).unwrap_or_default();
+            table = heading
+                .strip_prefix("`[")
+                .and_then(|rest| rest.strip_suffix("]`"))
+                .unwrap_or_default();
         }
-        let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches([' ', '|'])).collect();
-        let key = cells.first().and_then(|key| key.strip_prefix('`')).and_then(|key| key.strip_suffix('`'));
+        let cells: Vec<&str> = line
+            .split(" | ")
+            .map(|cell| cell.trim_matches([' ', '|']))
+            .collect();
+        let key = cells
+            .first()
+            .and_then(|key| key.strip_prefix('`'))
+            .and_then(|key| key.strip_suffix('`'));
         if let (false, Some(key), Some(default)) = (table.is_empty(), key, cells.get(2)) {
             let meaning = cells.get(3).copied().unwrap_or_default();
-            rows.insert(format!("{table}.{key}"), [(*default).to_owned(), meaning.to_owned()]);
+            rows.insert(
+                format!("{table}.{key}"),
+                [(*default).to_owned(), meaning.to_owned()],
+            );
         }
     }
     rows
@@ -88,7 +112,10 @@ fn the_page_lists_every_key_and_no_other() {
     let known = known();
     let missing: Vec<_> = known.difference(&documented).collect();
     let gone: Vec<_> = documented.difference(&known).collect();
-    assert!(missing.is_empty() && gone.is_empty(), "not on the page: {missing:#?}\nno such key: {gone:#?}");
+    assert!(
+        missing.is_empty() && gone.is_empty(),
+        "not on the page: {missing:#?}\nno such key: {gone:#?}"
+    );
 }
 
 #[test]
@@ -98,12 +125,19 @@ fn the_defaults_on_the_page_are_the_defaults() {
     let mut compared = 0;
     for (key, default) in documented() {
         let (table, key) = key.rsplit_once('.').unwrap();
-        let Some(value) = default.strip_prefix('`').and_then(|default| default.strip_suffix('`')) else {
+        let Some(value) = default
+            .strip_prefix('`')
+            .and_then(|default| default.strip_suffix('`'))
+        else {
             continue;
         };
         let heading = format!("[{table}]\n");
         let line = format!("{key} = {value}\n");
-        let sample = if key == "listen" { SAMPLE.replace(LISTEN, "") } else { SAMPLE.to_owned() };
+        let sample = if key == "listen" {
+            SAMPLE.replace(LISTEN, "")
+        } else {
+            SAMPLE.to_owned()
+        };
         let written = checked(&sample.replace(&heading, &format!("{heading}{line}")));
         assert_eq!(written, plain, "{table}: {line}");
         compared += 1;

@@ -1,4 +1,5 @@
-//! Tests of the schema for editors: it is what the readers read, and what the pages show is valid under it.
+//! Tests of the schema for editors: it is what the readers read, and what the pages show is valid
+//! under it.
 
 use std::path::{Path, PathBuf};
 
@@ -31,8 +32,7 @@ fn root() -> PathBuf {
 fn schema_of(path: &str, form: &ValueForm) -> Value {
     let text = || json!({ "type": "string" });
     let texts = || json!({ "type": "array", "items": text() });
-    let values =
-        || json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } });
+    let values = || json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } });
     let capabilities = || {
         json!({ "type": "array", "items": { "anyOf": [
             text(),
@@ -55,7 +55,11 @@ fn schema_of(path: &str, form: &ValueForm) -> Value {
         } }),
         ("env" | "headers" | "query", ValueForm::Entries) => {
             let value = json!({ "type": ["string", "number", "boolean"] });
-            let forms = if key == "query" { vec![value, secret()] } else { vec![value, secret(), caller()] };
+            let forms = if key == "query" {
+                vec![value, secret()]
+            } else {
+                vec![value, secret(), caller()]
+            };
             json!({ "type": "object", "additionalProperties": { "anyOf": forms } })
         }
         // Any JSON.
@@ -136,7 +140,11 @@ fn object<'a>(schema: &'a mut Value, path: &str) -> &'a mut Map<String, Value> {
                 }
                 &mut at["additionalProperties"]
             }
-            key => at["properties"].as_object_mut().unwrap().entry(key).or_insert_with(empty),
+            key => at["properties"]
+                .as_object_mut()
+                .unwrap()
+                .entry(key)
+                .or_insert_with(empty),
         };
     }
     at.as_object_mut().unwrap()
@@ -165,7 +173,9 @@ fn made() -> String {
         let mut value = form.map_or_else(|| own_schema_of(path), |form| schema_of(path, form));
         if let Some([default, meaning]) = pages.get(path) {
             value["description"] = meaning.replace("\\|", "|").into();
-            let default = default.strip_prefix('`').and_then(|text| text.strip_suffix('`'));
+            let default = default
+                .strip_prefix('`')
+                .and_then(|text| text.strip_suffix('`'));
             if let Some(default) = default {
                 let toml = super::documented::tree(&format!("x = {default}"));
                 value["default"] = to_json(&toml)["x"].take();
@@ -194,17 +204,25 @@ fn the_schema_is_what_the_readers_read() {
         std::fs::write(&path, &made).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap();
-    assert!(written == made, "stale: UPDATE=1 cargo nextest run -p portmoot-config schema");
+    assert!(
+        written == made,
+        "stale: UPDATE=1 cargo nextest run -p portmoot-config schema"
+    );
 }
 
 /// The blocks of TOML in the pages that are configurations.
 fn examples() -> Vec<(String, String)> {
-    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|page| page.unwrap().path());
+    let docs = std::fs::read_dir(root().join("docs"))
+        .unwrap()
+        .map(|page| page.unwrap().path());
     let pages = docs.filter(|page| page.extension().is_some_and(|end| end == "md"));
     let mut found = Vec::new();
     for page in pages.chain([root().join("README.md")]) {
         let text = std::fs::read_to_string(&page).unwrap();
-        let blocks = text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+        let blocks = text
+            .split("```toml\n")
+            .skip(1)
+            .map(|rest| rest.split("```").next().unwrap().to_owned());
         found.extend(blocks.map(|block| (page.display().to_string(), block)));
     }
     found
@@ -214,7 +232,10 @@ fn examples() -> Vec<(String, String)> {
 fn the_examples_and_the_defaults_are_valid() {
     let validator = validator();
     let mut checked = 0;
-    let own = [("defaults", DEFAULTS), ("demo", include_str!("../demo.toml"))];
+    let own = [
+        ("defaults", DEFAULTS),
+        ("demo", include_str!("../demo.toml")),
+    ];
     let own = own.map(|(name, text)| (name.to_owned(), text.to_owned()));
     for (page, text) in examples().into_iter().chain(own) {
         let value = to_json(&super::documented::tree(&text));
@@ -237,28 +258,64 @@ fn what_the_check_refuses_is_refused() {
         let read = crate::check_text("x.toml", text, &super::documented::env);
         assert_eq!(read.is_empty(), expect, "{text}: {read:?}");
     };
-    check("[servers.a]\ncommand = \"x\"\nenv = { A = 1, B = true }\nrequest_timeout = \"30s\"\n", true);
-    check("[servers.a]\ncommand = \"x\"\nenv = { A = { command = [\"op\", \"read\"] } }\n", true);
+    check(
+        "[servers.a]\ncommand = \"x\"\nenv = { A = 1, B = true }\nrequest_timeout = \"30s\"\n",
+        true,
+    );
+    check(
+        "[servers.a]\ncommand = \"x\"\nenv = { A = { command = [\"op\", \"read\"] } }\n",
+        true,
+    );
     check(
         "[servers.a]\nurl = \"https://x.example\"\nheaders = { A = { file = \"/x\", prefix = \"Bearer \" } }\n",
         true,
     );
-    check("[servers.a]\ncommand = \"x\"\nenv = { A = { file = \"/x\", command = [\"op\"] } }\n", false);
-    check("[servers.a]\ncommand = \"x\"\nenv = { A = { command = \"op read\" } }\n", false);
-    check("[servers.a]\ncommand = \"x\"\nenv = { A = { command = [] } }\n", false);
-    check("[servers.a]\ncommand = \"x\"\nenv = { A = { text = \"hush\" } }\n", false);
+    check(
+        "[servers.a]\ncommand = \"x\"\nenv = { A = { file = \"/x\", command = [\"op\"] } }\n",
+        false,
+    );
+    check(
+        "[servers.a]\ncommand = \"x\"\nenv = { A = { command = \"op read\" } }\n",
+        false,
+    );
+    check(
+        "[servers.a]\ncommand = \"x\"\nenv = { A = { command = [] } }\n",
+        false,
+    );
+    check(
+        "[servers.a]\ncommand = \"x\"\nenv = { A = { text = \"hush\" } }\n",
+        false,
+    );
     check("[participants.a]\ntoken = { file = \"/x\" }\n", true);
     check("[participants.a]\ntoken = \"hush\"\n", false);
     check("[login]\ngrace = \"0s\"\n", true);
-    check("[servers.a]\nurl = \"https://x.example\"\nauth = { resource = false }\n", true);
-    check("[servers.a]\ntype = \"demo\"\ntool_timeouts = { x = \"5m\" }\n", true);
-    check("[server.limits]\nbody_bytes_max = \"4MiB\"\nkeep_alive = \"20s\"\n", true);
-    check("[topics.main]\nbuiltin = [\"room\"]\nanonymous_rate = { limit = \"6/min\", burst = 2 }\n", true);
-    check("[profiles.p]\ncapabilities = [\"chat\", { kind = \"mcp/request:*\", to = [\"a\"] }]\n", true);
+    check(
+        "[servers.a]\nurl = \"https://x.example\"\nauth = { resource = false }\n",
+        true,
+    );
+    check(
+        "[servers.a]\ntype = \"demo\"\ntool_timeouts = { x = \"5m\" }\n",
+        true,
+    );
+    check(
+        "[server.limits]\nbody_bytes_max = \"4MiB\"\nkeep_alive = \"20s\"\n",
+        true,
+    );
+    check(
+        "[topics.main]\nbuiltin = [\"room\"]\nanonymous_rate = { limit = \"6/min\", burst = 2 }\n",
+        true,
+    );
+    check(
+        "[profiles.p]\ncapabilities = [\"chat\", { kind = \"mcp/request:*\", to = [\"a\"] }]\n",
+        true,
+    );
     check("[servers.a]\ncomand = \"x\"\n", false);
     check("[servers.a]\ncommand = \"x\"\nargs = \"y\"\n", false);
     check("[servers.a]\ntype = \"pipe\"\ncommand = \"x\"\n", false);
-    check("[servers.a]\ncommand = \"x\"\nrequest_timeout = \"30\"\n", false);
+    check(
+        "[servers.a]\ncommand = \"x\"\nrequest_timeout = \"30\"\n",
+        false,
+    );
     check("[server.limits]\nbody_bytes_max = \"4MB\"\n", false);
     check("[topics.main]\nbuiltin = [\"rooms\"]\n", false);
     check("[participants.a]\nrate = \"fast\"\n", false);

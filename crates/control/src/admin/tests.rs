@@ -50,7 +50,10 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
         result_bytes_max: None,
     };
     let access = Arc::new(AccessJournal::new(Some(journal.clone()), true));
-    let config = Config { topics: vec![topic], ..Config::default() };
+    let config = Config {
+        topics: vec![topic],
+        ..Config::default()
+    };
     let audit = Recorder::open(config.audit.policy(), Some(&journal)).unwrap();
     let registry = Registry::start(Start {
         identities: access.identities(&config),
@@ -72,12 +75,21 @@ async fn what_follows_from_a_change_delays_no_other_change() {
     let (access, registry) = started(dir.path());
     let admin = Admin::new(Arc::clone(&access), Arc::clone(&registry));
     let boss = local_user(&registry.config());
-    let request = TokenRequest { name: "scout".to_owned(), ..TokenRequest::default() };
+    let request = TokenRequest {
+        name: "scout".to_owned(),
+        ..TokenRequest::default()
+    };
     let token = admin.issue_token(&boss, false, request).unwrap().token;
     let (dispatch, scout) = registry.member(Some(token.as_str()), "main", None).unwrap();
     let (changed, changes) = channel();
     let outlet = Arc::new(Chain(access, changed));
-    let link = Link::new(registry.context.link(), scout, Form::Legacy, plain_client(), outlet);
+    let link = Link::new(
+        registry.context.link(),
+        scout,
+        Form::Legacy,
+        plain_client(),
+        outlet,
+    );
     registry.join(&dispatch, &link, Joining::default()).unwrap();
     admin.revoke_tokens(&boss, "scout").unwrap();
     assert!(
@@ -94,13 +106,21 @@ async fn a_change_takes_of_its_authors_share_of_the_log() {
     let admin = Admin::new(access, Arc::clone(&registry));
     let boss = local_user(&registry.config());
     let issue = |by: &Participant, name: &str| {
-        let request = TokenRequest { name: name.to_owned(), ..TokenRequest::default() };
-        admin.issue_token(by, false, request).map_err(|refusal| refusal.code)
+        let request = TokenRequest {
+            name: name.to_owned(),
+            ..TokenRequest::default()
+        };
+        admin
+            .issue_token(by, false, request)
+            .map_err(|refusal| refusal.code)
     };
     let of_boss = registry.audit.account(&boss.id).unwrap();
     let full = of_boss.take(PARTICIPANT_AUDIT_BYTES_MAX).unwrap();
     assert_eq!(issue(&boss, "scout").err(), Some(RefusalCode::Overloaded));
-    let other = Participant { id: ParticipantId::new("other").unwrap(), ..Participant::clone(&boss) };
+    let other = Participant {
+        id: ParticipantId::new("other").unwrap(),
+        ..Participant::clone(&boss)
+    };
     assert_ne!(issue(&other, "runner").err(), Some(RefusalCode::Overloaded));
     drop(full);
     assert!(issue(&boss, "scout").is_ok());

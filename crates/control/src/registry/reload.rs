@@ -24,8 +24,8 @@ use gateway::{Dispatch, Offer, ResultLimits, Settings, Topic, Topics};
 const EXPIRY_MAX: Duration = Duration::from_secs(5);
 
 impl Registry {
-    /// Takes over a new configuration: servers that did not change keep running. Participants that may not enter a topic any more
-    /// leave it with the [`Registry::refresh`] that must follow.
+    /// Takes over a new configuration: servers that did not change keep running. Participants that
+    /// may not enter a topic any more leave it with the [`Registry::refresh`] that must follow.
     pub fn reload(
         self: &Arc<Self>,
         config: Config,
@@ -40,7 +40,10 @@ impl Registry {
 
     /// Takes over new identities: a token was issued or revoked. [`Registry::refresh`] must follow.
     pub fn set_identities(&self, identities: Identities) {
-        self.context.sealer.incarnations().set(identities.incarnations().clone());
+        self.context
+            .sealer
+            .incarnations()
+            .set(identities.incarnations().clone());
         let needs_token = identities.requires_token();
         let before = std::mem::replace(&mut *self.identities.write(), Arc::new(identities));
         if needs_token && !before.requires_token() {
@@ -48,17 +51,21 @@ impl Registry {
         }
     }
 
-    /// Takes over other sign-ins. [`Registry::refresh`] must follow, and [`Registry::end_links_of`] if one has ended before its time.
+    /// Takes over other sign-ins. [`Registry::refresh`] must follow, and [`Registry::end_links_of`]
+    /// if one has ended before its time.
     pub fn set_sign_ins(&self, sign_ins: SignIns) {
         *self.sign_ins.write() = Arc::new(sign_ins);
     }
 
-    /// Ends all that a participant has open, in every topic: one of its sign-ins has ended before its time, and requests of several
-    /// sign-ins share links. Clients that are still good come back at once.
+    /// Ends all that a participant has open, in every topic: one of its sign-ins has ended before
+    /// its time, and requests of several sign-ins share links. Clients that are still good come
+    /// back at once.
     pub fn end_links_of(&self, ended: &ParticipantId) {
         for dispatch in self.topics() {
             let links = dispatch.with(Topic::links);
-            let own = links.into_iter().filter(|(_, _, participant)| participant == ended);
+            let own = links
+                .into_iter()
+                .filter(|(_, _, participant)| participant == ended);
             own.for_each(|(_, link, _)| dispatch.end_link(&link));
         }
     }
@@ -68,8 +75,9 @@ impl Registry {
         *self.grants.write() = Arc::new(grants);
     }
 
-    /// Puts in force what was taken over, in every topic: gives one participant or all what they may do now, whether they are
-    /// present or have left proposals behind. What callers without a token have open ends if they need one now.
+    /// Puts in force what was taken over, in every topic: gives one participant or all what they
+    /// may do now, whether they are present or have left proposals behind. What callers without a
+    /// token have open ends if they need one now.
     pub fn refresh(&self, changed: Option<&ParticipantId>) {
         self.moved();
         // The user of a pipe has started this process, and stays.
@@ -77,8 +85,11 @@ impl Registry {
             self.end_links_of(&local_user(&self.config()).id);
         }
         for dispatch in self.topics() {
-            let concerned = changed.map_or_else(|| callers(&dispatch), |changed| vec![changed.clone()]);
-            concerned.iter().for_each(|participant| dispatch.refresh(participant));
+            let concerned =
+                changed.map_or_else(|| callers(&dispatch), |changed| vec![changed.clone()]);
+            concerned
+                .iter()
+                .for_each(|participant| dispatch.refresh(participant));
             self.close_wires(&dispatch, changed);
         }
     }
@@ -117,17 +128,23 @@ impl Registry {
         self.take_over(config, None);
     }
 
-    /// Takes over the configuration in force once more, after a server was disabled or enabled; the one of this name starts anew.
+    /// Takes over the configuration in force once more, after a server was disabled or enabled; the
+    /// one of this name starts anew.
     pub(super) fn apply_again(self: &Arc<Self>, renewed: Option<&str>) {
         let _applying = self.applying.lock();
         self.take_over(self.config().as_ref().clone(), renewed);
     }
 
     fn take_over(self: &Arc<Self>, config: Config, renewed: Option<&str>) {
-        let limits_wires = config.participants.iter().any(|one| one.participant.wires != Wires::ALL);
+        let limits_wires = config
+            .participants
+            .iter()
+            .any(|one| one.participant.wires != Wires::ALL);
         self.limits_wires.store(limits_wires, Ordering::Relaxed);
         let me = Arc::downgrade(self);
-        let topics = Topics(Box::new(move || me.upgrade().map_or_else(Vec::new, |me| me.topics())));
+        let topics = Topics(Box::new(move || {
+            me.upgrade().map_or_else(Vec::new, |me| me.topics())
+        }));
         let events: Arc<dyn SessionEvents> = Arc::new(topics);
         let mut old = std::mem::take(&mut *self.upstreams.write());
         let mut upstreams = Vec::new();
@@ -155,16 +172,25 @@ impl Registry {
                 starts: Arc::clone(&self.starts),
                 kept: Arc::clone(&self.kept),
             };
-            let spec = UpstreamSpec { config: server.clone(), limits: config.limits.servers() };
+            let spec = UpstreamSpec {
+                config: server.clone(),
+                limits: config.limits.servers(),
+            };
             upstreams.push((server.clone(), Upstream::start(spec, environment)));
         }
         *self.upstreams.write() = upstreams;
         let has_accounts = |server: &&ServerConfig| {
-            matches!(server.transport, Transport::Http(_) | Transport::Sse(_) | Transport::OpenApi(_))
-                || server.transport.has_callers_key()
+            matches!(
+                server.transport,
+                Transport::Http(_) | Transport::Sse(_) | Transport::OpenApi(_)
+            ) || server.transport.has_callers_key()
         };
-        let names: Vec<&str> =
-            config.servers.iter().filter(has_accounts).map(|server| server.name.as_str()).collect();
+        let names: Vec<&str> = config
+            .servers
+            .iter()
+            .filter(has_accounts)
+            .map(|server| server.name.as_str())
+            .collect();
         self.accounts.retain(&names);
         // The end of a server can take seconds: the new configuration does not wait for it.
         for (_, gone) in old {
@@ -178,20 +204,40 @@ impl Registry {
     }
 
     /// The accounts at a server, and whether they are configured as they were.
-    fn accounts_of(&self, config: &Config, server: &ServerConfig) -> (Option<Arc<oauth::Server>>, bool) {
+    fn accounts_of(
+        &self,
+        config: &Config,
+        server: &ServerConfig,
+    ) -> (Option<Arc<oauth::Server>>, bool) {
         let auth = config.auth.iter().find(|(name, _)| *name == server.name);
         match (&server.transport, auth) {
             (
-                Transport::Http(http) | Transport::Sse(http) | Transport::OpenApi(OpenApiConfig { http, .. }),
+                Transport::Http(http)
+                | Transport::Sse(http)
+                | Transport::OpenApi(OpenApiConfig { http, .. }),
                 Some((name, auth)),
             ) => {
                 let (name, url, tls) = (name.as_str(), http.url.expose(), &http.tls);
-                self.accounts.configure(&Configured { name, url, tls, auth })
+                self.accounts.configure(&Configured {
+                    name,
+                    url,
+                    tls,
+                    auth,
+                })
             }
             // What has each caller's key and no URL of HTTP: no other program gets the keys.
             (_, Some((name, auth))) if server.transport.has_callers_key() => {
-                let (name, url, tls) = (name.as_str(), &server.place_of_keys(), &ClientTls::of_machine());
-                self.accounts.configure(&Configured { name, url, tls, auth })
+                let (name, url, tls) = (
+                    name.as_str(),
+                    &server.place_of_keys(),
+                    &ClientTls::of_machine(),
+                );
+                self.accounts.configure(&Configured {
+                    name,
+                    url,
+                    tls,
+                    auth,
+                })
             }
             _ => (None, true),
         }
@@ -202,17 +248,26 @@ impl Registry {
         let gone: Vec<Arc<Dispatch>> = {
             let is_gone = |name: &TopicName| !config.topics.iter().any(|topic| topic.name == *name);
             let mut topics = self.topics.write();
-            topics.extract_if(|name, _| is_gone(name)).map(|(_, gone)| gone).collect()
+            topics
+                .extract_if(|name, _| is_gone(name))
+                .map(|(_, gone)| gone)
+                .collect()
         };
         let opened = |topic: &TopicConfig| self.topic(&topic.name);
-        let kept: Vec<_> = config.topics.iter().filter_map(|topic| Some((topic, opened(topic)?))).collect();
+        let kept: Vec<_> = config
+            .topics
+            .iter()
+            .filter_map(|topic| Some((topic, opened(topic)?)))
+            .collect();
         // First: a client that is notified of a change in a topic may enter a new one at once.
         for topic in config.topics.iter().filter(|topic| opened(topic).is_none()) {
             let dispatch = self.open_topic(topic, &config.limits);
             self.configure_topic(&config, topic, &dispatch);
             // Before any caller can enter it.
             dispatch.restore();
-            self.topics.write().insert(topic.name.clone(), Arc::clone(&dispatch));
+            self.topics
+                .write()
+                .insert(topic.name.clone(), Arc::clone(&dispatch));
             // What changed meanwhile did not reach it.
             dispatch.note_available();
             dispatch.list_servers();
@@ -223,29 +278,50 @@ impl Registry {
         for dispatch in gone {
             // First its servers leave, so that callers learn why their calls end.
             dispatch.configure(&[], &[], &config.limits, Offer::default());
-            callers(&dispatch).iter().for_each(|participant| dispatch.revoke(participant));
+            callers(&dispatch)
+                .iter()
+                .for_each(|participant| dispatch.revoke(participant));
         }
     }
 
     fn open_topic(self: &Arc<Self>, topic: &TopicConfig, limits: &Arc<Limits>) -> Arc<Dispatch> {
-        let settings = Settings { topic: topic.clone(), limits: Arc::clone(limits) };
+        let settings = Settings {
+            topic: topic.clone(),
+            limits: Arc::clone(limits),
+        };
         let (registry, name) = (Arc::downgrade(self), topic.name.clone());
         let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
-        let (context, audit, journal) = (Arc::clone(&self.context), self.audit.clone(), self.journal.clone());
+        let (context, audit, journal) = (
+            Arc::clone(&self.context),
+            self.audit.clone(),
+            self.journal.clone(),
+        );
         Dispatch::open(settings, context, audit, journal, standing)
     }
 
     fn configure_topic(&self, config: &Config, topic: &TopicConfig, dispatch: &Arc<Dispatch>) {
         let upstreams = self.upstreams();
-        let named = |id: &ParticipantId| upstreams.iter().find(|one| one.spec().config.name == *id).cloned();
+        let named = |id: &ParticipantId| {
+            upstreams
+                .iter()
+                .find(|one| one.spec().config.name == *id)
+                .cloned()
+        };
         let servers: Vec<Arc<Upstream>> = topic.servers.iter().filter_map(named).collect();
         let public = topic.access == Access::Public;
         let enters = |one: &&ParticipantConfig| public || one.participant.may_enter(&topic.name);
-        let serving: Vec<_> =
-            config.participants.iter().filter(enters).filter_map(ParticipantConfig::server).collect();
+        let serving: Vec<_> = config
+            .participants
+            .iter()
+            .filter(enters)
+            .filter_map(ParticipantConfig::server)
+            .collect();
         let own = config.participants.iter();
         let own = own.filter_map(|one| Some((one.participant.id.clone(), one.result_bytes_max?)));
-        let results = ResultLimits { own: own.collect(), others: topic.result_bytes_max };
+        let results = ResultLimits {
+            own: own.collect(),
+            others: topic.result_bytes_max,
+        };
         let results = Arc::new(results);
         let offer = Offer {
             results: Some(&results),
@@ -258,10 +334,15 @@ impl Registry {
     }
 }
 
-/// The participants of a topic that are no servers: those that are present, and those that have left proposals behind.
+/// The participants of a topic that are no servers: those that are present, and those that have
+/// left proposals behind.
 fn callers(dispatch: &Dispatch) -> Vec<ParticipantId> {
     dispatch.with(|topic| {
-        let present = topic.participants().into_iter().filter(|one| !one.serves).map(|one| one.person.id);
+        let present = topic
+            .participants()
+            .into_iter()
+            .filter(|one| !one.serves)
+            .map(|one| one.person.id);
         let mut all: Vec<ParticipantId> = present.chain(topic.proposers().cloned()).collect();
         all.sort_unstable();
         all.dedup();
@@ -272,17 +353,27 @@ fn callers(dispatch: &Dispatch) -> Vec<ParticipantId> {
 async fn expiries(registry: Weak<Registry>, renewed: Arc<Notify>) {
     let mut since_ms = unix_ms();
     loop {
-        let Some(next_ms) = registry.upgrade().map(|registry| registry.next_expiry(since_ms)) else { return };
+        let Some(next_ms) = registry
+            .upgrade()
+            .map(|registry| registry.next_expiry(since_ms))
+        else {
+            return;
+        };
         let wait = next_ms.map(|at_ms| Duration::from_millis(at_ms.saturating_sub(unix_ms())));
         tokio::select! {
             () = tokio::time::sleep(wait.map_or(EXPIRY_MAX, |wait| wait.min(EXPIRY_MAX))) => {}
             () = renewed.notified() => {}
         }
-        let Some(registry) = registry.upgrade() else { return };
+        let Some(registry) = registry.upgrade() else {
+            return;
+        };
         registry.kept.turn_day();
         // Before the look: what expires meanwhile is found by the next one.
         let now_ms = unix_ms();
-        if registry.next_expiry(since_ms).is_some_and(|at_ms| at_ms <= unix_ms()) {
+        if registry
+            .next_expiry(since_ms)
+            .is_some_and(|at_ms| at_ms <= unix_ms())
+        {
             registry.refresh(None);
             registry.expired.send_replace(());
         }

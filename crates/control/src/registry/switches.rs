@@ -31,10 +31,12 @@ impl Switch {
 }
 
 impl Registry {
-    /// Restarts, disables or enables a configured server. What is disabled is so until it is enabled, or the gateway starts again.
+    /// Restarts, disables or enables a configured server. What is disabled is so until it is
+    /// enabled, or the gateway starts again.
     ///
     /// # Errors
-    /// When there is no such server, or it is disabled already, or in the configuration; and when it cannot be recorded.
+    /// When there is no such server, or it is disabled already, or in the configuration; and when
+    /// it cannot be recorded.
     pub async fn switch(
         self: &Arc<Self>,
         name: &str,
@@ -49,7 +51,10 @@ impl Registry {
 
     async fn try_switch(self: &Arc<Self>, name: &str, switch: Switch) -> Result<(), Refusal> {
         let config = self.config();
-        let server = config.servers.iter().find(|server| server.name.as_str() == name);
+        let server = config
+            .servers
+            .iter()
+            .find(|server| server.name.as_str() == name);
         let server = server.ok_or_else(|| {
             Refusal::new(
                 RefusalCode::UnknownTarget,
@@ -62,16 +67,21 @@ impl Registry {
         };
         if !server.enabled {
             let hint = "remove enabled = false there: a running gateway takes it over";
-            return Err(conflict("is disabled in the configuration", hint.to_owned()));
+            return Err(conflict(
+                "is disabled in the configuration",
+                hint.to_owned(),
+            ));
         }
         let is_off = self.off.lock().contains(name);
         match (switch, is_off) {
-            (Switch::Restart | Switch::Disable, true) => {
-                Err(conflict("is disabled", format!("enable it: portmoot servers enable {name}")))
-            }
-            (Switch::Enable, false) => {
-                Err(conflict("is not disabled", format!("restart it: portmoot servers restart {name}")))
-            }
+            (Switch::Restart | Switch::Disable, true) => Err(conflict(
+                "is disabled",
+                format!("enable it: portmoot servers enable {name}"),
+            )),
+            (Switch::Enable, false) => Err(conflict(
+                "is not disabled",
+                format!("restart it: portmoot servers restart {name}"),
+            )),
             (Switch::Disable, false) => {
                 self.off.lock().insert(name.to_owned());
                 self.apply_again(None);
@@ -84,7 +94,10 @@ impl Registry {
             }
             (Switch::Restart, false) => {
                 let upstreams = self.upstreams();
-                if let Some(upstream) = upstreams.iter().find(|upstream| upstream.spec().name() == name) {
+                if let Some(upstream) = upstreams
+                    .iter()
+                    .find(|upstream| upstream.spec().name() == name)
+                {
                     // First: some servers can run only once.
                     upstream.refuse_calls();
                     upstream.close().await;
@@ -100,7 +113,10 @@ impl Registry {
         let mut server = server.clone();
         if self.off.lock().contains(server.name.as_str()) {
             let fix = format!("portmoot servers enable {}", server.name);
-            server.transport = Transport::Unusable { why: format!("it is disabled: {fix}"), fix };
+            server.transport = Transport::Unusable {
+                why: format!("it is disabled: {fix}"),
+                fix,
+            };
         }
         server
     }

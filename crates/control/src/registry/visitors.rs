@@ -1,4 +1,5 @@
-//! Visitors: the bearer of a token or the holder of a certificate, the topics that a participant may enter, and what it may do there.
+//! Visitors: the bearer of a token or the holder of a certificate, the topics that a participant
+//! may enter, and what it may do there.
 //!
 //! The one place where grants meet the configuration.
 
@@ -15,17 +16,20 @@ use super::Registry;
 use store::recorder::UNKNOWN_PARTICIPANT;
 
 use access::config::{Access, Config, TopicConfig};
-use access::{ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, grants::Grants, identities::local_user, is_guest};
+use access::{
+    ANONYMOUS_PREFIX, Guests, TOPIC_GUESTS_MAX, grants::Grants, identities::local_user, is_guest,
+};
 use gateway::{Dispatch, Link};
 use topic::Joining;
 
 /// A participant that comes to a topic, and the topic.
 pub type Visitor = (Arc<Dispatch>, Arc<Participant>);
 
-/// The links of callers whose requests are complete in themselves, for pages that make requests: the door adds them to each request
-/// that it hands to a page.
+/// The links of callers whose requests are complete in themselves, for pages that make requests:
+/// the door adds them to each request that it hands to a page.
 pub trait CallerLinks: Send + Sync {
-    /// The link of a participant that may enter the topic. It stays while its participant sends requests.
+    /// The link of a participant that may enter the topic. It stays while its participant sends
+    /// requests.
     ///
     /// # Errors
     /// Why the topic rejects it.
@@ -36,8 +40,9 @@ pub trait CallerLinks: Send + Sync {
 type Denied = (Refusal, Option<Arc<Participant>>);
 
 impl Registry {
-    /// The participant of what a client presents, and the topic that it wants to enter. Without a token that is a guest, if the topic takes
-    /// guests: `known`, the guest of the request's session, or else the guest of the connection.
+    /// The participant of what a client presents, and the topic that it wants to enter. Without a
+    /// token that is a guest, if the topic takes guests: `known`, the guest of the request's
+    /// session, or else the guest of the connection.
     ///
     /// # Errors
     /// The refusal to send.
@@ -53,7 +58,9 @@ impl Registry {
         let entered = match self.entered(presented, topic, Some(wire)) {
             Err((refusal, None)) if presented.bearer.is_none() => {
                 let guest = self.guest(topic, known, guests);
-                guest.unwrap_or(Err(refusal)).map_err(|refusal| (refusal, None))
+                guest
+                    .unwrap_or(Err(refusal))
+                    .map_err(|refusal| (refusal, None))
             }
             entered => entered,
         };
@@ -70,7 +77,8 @@ impl Registry {
         topic: &str,
         wire: Option<Wire>,
     ) -> Result<Visitor, Refusal> {
-        self.entered(presented.into(), topic, wire).map_err(|denied| self.denied(denied, &for_topic(topic)))
+        self.entered(presented.into(), topic, wire)
+            .map_err(|denied| self.denied(denied, &for_topic(topic)))
     }
 
     /// The participant that asks for something outside of topics; `what` begins with "for".
@@ -82,40 +90,58 @@ impl Registry {
         presented: impl Into<Presented<'c>>,
         what: &str,
     ) -> Result<Arc<Participant>, Refusal> {
-        self.identify(presented.into(), None).map_err(|refusal| self.denied((refusal, None), what))
+        self.identify(presented.into(), None)
+            .map_err(|refusal| self.denied((refusal, None), what))
     }
 
-    /// The sender of a request, if it is known; without a token the local user, while callers need none. Records nothing.
+    /// The sender of a request, if it is known; without a token the local user, while callers need
+    /// none. Records nothing.
     pub fn sender<'c>(&self, presented: impl Into<Presented<'c>>) -> Option<Arc<Participant>> {
         self.identify(presented.into(), None).ok()
     }
 
-    fn identify(&self, presented: Presented<'_>, topic: Option<&str>) -> Result<Arc<Participant>, Refusal> {
-        if presented.bearer.is_some_and(|token| token.starts_with(ACCESS_TOKEN_PREFIX))
+    fn identify(
+        &self,
+        presented: Presented<'_>,
+        topic: Option<&str>,
+    ) -> Result<Arc<Participant>, Refusal> {
+        if presented
+            .bearer
+            .is_some_and(|token| token.starts_with(ACCESS_TOKEN_PREFIX))
             && let Some(signed_in) = self.sign_ins.read().identify(presented, topic, unix_ms())
         {
             return signed_in;
         }
-        let is_of_issuer = presented.bearer.is_some_and(|token| self.is_of_issuer(token));
-        let of_issuer = is_of_issuer.then(|| self.bearers.identify(presented, topic)).flatten();
+        let is_of_issuer = presented
+            .bearer
+            .is_some_and(|token| self.is_of_issuer(token));
+        let of_issuer = is_of_issuer
+            .then(|| self.bearers.identify(presented, topic))
+            .flatten();
         if let (Some(Ok(participant)), Some(token)) = (&of_issuer, presented.bearer)
             && let Some(bearer) = participant.bearer.as_deref()
             && let Some(hash) = bearer.token
         {
             // Of no other token is known that an authorization server elsewhere may see it.
             let participant = participant.id.as_str();
-            self.accounts.came(CheckedToken { participant, token, hash, ends_ms: bearer.ends_ms });
+            self.accounts.came(CheckedToken {
+                participant,
+                token,
+                hash,
+                ends_ms: bearer.ends_ms,
+            });
         }
         of_issuer.unwrap_or_else(|| self.identities.read().identify(presented, unix_ms()))
     }
 
-    /// Whether a token is for the issuers to check: it is none of the gateway's own, nor of a configured participant.
+    /// Whether a token is for the issuers to check: it is none of the gateway's own, nor of a
+    /// configured participant.
     fn is_of_issuer(&self, token: &str) -> bool {
         self.bearers.concerns(token) && !self.identities.read().knows(token)
     }
 
-    /// Checks an access token of an issuer that may not be known yet, from this address, which may take as long as the issuer
-    /// takes. Returns at once for other tokens.
+    /// Checks an access token of an issuer that may not be known yet, from this address, which may
+    /// take as long as the issuer takes. Returns at once for other tokens.
     ///
     /// # Errors
     /// The refusal to send.
@@ -130,8 +156,15 @@ impl Registry {
         })
     }
 
-    fn entered(&self, presented: Presented<'_>, topic: &str, wire: Option<Wire>) -> Result<Visitor, Denied> {
-        let participant = self.identify(presented, Some(topic)).map_err(|refusal| (refusal, None))?;
+    fn entered(
+        &self,
+        presented: Presented<'_>,
+        topic: &str,
+        wire: Option<Wire>,
+    ) -> Result<Visitor, Denied> {
+        let participant = self
+            .identify(presented, Some(topic))
+            .map_err(|refusal| (refusal, None))?;
         if wire.is_some_and(|wire| !participant.wires.contains(wire)) {
             return Err((closed_wire(), Some(participant)));
         }
@@ -143,9 +176,12 @@ impl Registry {
 
     /// Records a refusal of access.
     fn denied(&self, (refusal, participant): Denied, what: &str) -> Refusal {
-        let from = participant.as_ref().map_or(UNKNOWN_PARTICIPANT, |participant| participant.id.as_str());
+        let from = participant
+            .as_ref()
+            .map_or(UNKNOWN_PARTICIPANT, |participant| participant.id.as_str());
         let why = format!("{}: {what}", refusal.code.as_str());
-        self.audit.write_connection(None, from, Verdict::Refused, &why);
+        self.audit
+            .write_connection(None, from, Verdict::Refused, &why);
         refusal
     }
 
@@ -166,15 +202,25 @@ impl Registry {
         let number = self.guests.fetch_add(1, Ordering::Relaxed);
         let id = ParticipantId::new(&format!("{ANONYMOUS_PREFIX}{number}")).ok()?;
         let capabilities = Arc::clone(allowed);
-        let (topics, rate, mode, wires) = (vec![name], Some(rate), DeliveryMode::default(), Wires::ALL);
-        let guest =
-            Participant { id, capabilities, topics, rate, mode, wires, expires_ms: None, bearer: None };
+        let (topics, rate, mode, wires) =
+            (vec![name], Some(rate), DeliveryMode::default(), Wires::ALL);
+        let guest = Participant {
+            id,
+            capabilities,
+            topics,
+            rate,
+            mode,
+            wires,
+            expires_ms: None,
+            bearer: None,
+        };
         let guest = Arc::new(guest);
         guests.add(&guest);
         Some(Ok((dispatch, guest)))
     }
 
-    /// The topic of this name, if the participant may enter it. A private topic does not exist for others.
+    /// The topic of this name, if the participant may enter it. A private topic does not exist for
+    /// others.
     ///
     /// # Errors
     /// The refusal to send.
@@ -188,7 +234,8 @@ impl Registry {
 
     /// Whether a known participant may enter a topic.
     pub fn may_enter(&self, participant: &Participant, topic: &TopicName) -> bool {
-        let is_public = || of(&self.config(), topic).is_some_and(|topic| topic.access == Access::Public);
+        let is_public =
+            || of(&self.config(), topic).is_some_and(|topic| topic.access == Access::Public);
         participant.may_enter(topic) || (participant.is_for(topic) && is_public())
     }
 
@@ -201,21 +248,34 @@ impl Registry {
         !private || self.may_enter(participant, topic)
     }
 
-    /// Capabilities of a participant now: in a topic, or outside of topics. With an access token for other
-    /// topics, nothing.
-    pub fn in_force(&self, participant: &Participant, topic: Option<&TopicName>) -> Arc<Capabilities> {
+    /// Capabilities of a participant now: in a topic, or outside of topics. With an access token
+    /// for other topics, nothing.
+    pub fn in_force(
+        &self,
+        participant: &Participant,
+        topic: Option<&TopicName>,
+    ) -> Arc<Capabilities> {
         if topic.is_some_and(|topic| !participant.is_for(topic)) {
             return Arc::default();
         }
-        participant.narrow(self.grants().over(&participant.id, &participant.capabilities, topic, unix_ms()))
+        participant.narrow(self.grants().over(
+            &participant.id,
+            &participant.capabilities,
+            topic,
+            unix_ms(),
+        ))
     }
 
     /// A participant with its capabilities in a topic now.
     pub fn there(&self, participant: &Participant, topic: &TopicName) -> Arc<Participant> {
-        Arc::new(Participant { capabilities: self.in_force(participant, Some(topic)), ..participant.clone() })
+        Arc::new(Participant {
+            capabilities: self.in_force(participant, Some(topic)),
+            ..participant.clone()
+        })
     }
 
-    /// The topics that a participant may enter, by name, and the participant with its capabilities in each.
+    /// The topics that a participant may enter, by name, and the participant with its capabilities
+    /// in each.
     pub fn topics_of(&self, who: &Participant) -> Vec<(Arc<Dispatch>, Arc<Participant>)> {
         let topics = self.sorted_topics(|topic| self.may_enter(who, topic));
         let there = |dispatch: Arc<Dispatch>| {
@@ -225,7 +285,8 @@ impl Registry {
         topics.into_iter().map(there).collect()
     }
 
-    /// The local user, for a client on a pipe: it has started this process, and needs no token. It is known from now on.
+    /// The local user, for a client on a pipe: it has started this process, and needs no token. It
+    /// is known from now on.
     pub fn pipe_user(&self) -> Arc<Participant> {
         self.serves_pipe.store(true, Ordering::Relaxed);
         local_user(&self.config())
@@ -243,7 +304,9 @@ impl Registry {
     /// All participants that are known now, in a topic or not.
     pub fn everybody(&self) -> Vec<Arc<Participant>> {
         let now_ms = unix_ms();
-        let mut all = self.bearers.beside(self.identities.read().participants(now_ms));
+        let mut all = self
+            .bearers
+            .beside(self.identities.read().participants(now_ms));
         let signed_in = self.sign_ins.read().participants(now_ms);
         if !signed_in.is_empty() {
             all.extend(signed_in);
@@ -261,17 +324,27 @@ impl Registry {
     /// Lets a link join with what its participant may do now.
     ///
     /// # Errors
-    /// Why the topic rejects it; if the participant may not enter it any more, or the topic is not configured any more.
-    pub fn join(&self, dispatch: &Arc<Dispatch>, link: &Arc<Link>, joining: Joining) -> Result<(), Refusal> {
+    /// Why the topic rejects it; if the participant may not enter it any more, or the topic is not
+    /// configured any more.
+    pub fn join(
+        &self,
+        dispatch: &Arc<Dispatch>,
+        link: &Arc<Link>,
+        joining: Joining,
+    ) -> Result<(), Refusal> {
         let (epoch, participant) = (self.epoch(), &link.participant.id);
         // A link joins once.
         let _ = link.held.set(self.held_of(participant));
         if is_guest(participant) && self.is_full_of_guests(dispatch) {
-            let refusal = Refusal::new(RefusalCode::Overloaded, "too many guests are in this topic");
+            let refusal =
+                Refusal::new(RefusalCode::Overloaded, "too many guests are in this topic");
             return Err(refusal.hint("come with a token"));
         }
-        // Much time may have passed since the participant was identified: a client may send its request slowly.
-        let standing = self.standing(participant, dispatch.name()).filter(|_| self.is_open(dispatch));
+        // Much time may have passed since the participant was identified: a client may send its
+        // request slowly.
+        let standing = self
+            .standing(participant, dispatch.name())
+            .filter(|_| self.is_open(dispatch));
         let capabilities = standing.ok_or_else(no_topic)?;
         if !self.may_use(participant, link.wire) {
             return Err(closed_wire());
@@ -293,10 +366,13 @@ impl Registry {
     pub(crate) fn may_use(&self, id: &ParticipantId, wire: Wire) -> bool {
         !self.limits_wires.load(Ordering::Relaxed)
             || is_guest(id)
-            || self.known(id).is_some_and(|known| known.wires.contains(wire))
+            || self
+                .known(id)
+                .is_some_and(|known| known.wires.contains(wire))
     }
 
-    /// Whether no more links of guests may join a topic. All together have at most a participant's share of its places.
+    /// Whether no more links of guests may join a topic. All together have at most a participant's
+    /// share of its places.
     pub fn is_full_of_guests(&self, dispatch: &Dispatch) -> bool {
         let places = TOPIC_GUESTS_MAX.min(default_share(self.limits().topic_participants_max));
         dispatch.with(|topic| topic.guests_len()) >= places
@@ -304,28 +380,41 @@ impl Registry {
 
     /// Whether this is a topic of the configuration in force.
     fn is_open(&self, dispatch: &Arc<Dispatch>) -> bool {
-        self.topic(dispatch.name()).is_some_and(|open| Arc::ptr_eq(&open, dispatch))
+        self.topic(dispatch.name())
+            .is_some_and(|open| Arc::ptr_eq(&open, dispatch))
     }
 
     /// Capabilities of a participant in a topic now; `None` if it may not be there.
-    pub(crate) fn standing(&self, id: &ParticipantId, topic: &TopicName) -> Option<Arc<Capabilities>> {
+    pub(crate) fn standing(
+        &self,
+        id: &ParticipantId,
+        topic: &TopicName,
+    ) -> Option<Arc<Capabilities>> {
         if is_guest(id) {
             return of(&self.config(), topic)?.anonymous.clone();
         }
-        let known = self.known(id).filter(|known| self.may_enter(known, topic))?;
+        let known = self
+            .known(id)
+            .filter(|known| self.may_enter(known, topic))?;
         Some(self.in_force(&known, Some(topic)))
     }
 }
 
 /// The refusal of a topic that does not exist, or not for this participant.
 fn no_topic() -> Refusal {
-    Refusal::new(RefusalCode::Forbidden, "there is no topic of this name that you may enter")
+    Refusal::new(
+        RefusalCode::Forbidden,
+        "there is no topic of this name that you may enter",
+    )
 }
 
 /// The refusal of a wire that is closed to a participant.
 fn closed_wire() -> Refusal {
-    Refusal::new(RefusalCode::Forbidden, "you may not come in over this protocol")
-        .hint("the operator limits it with `wires` of the participant")
+    Refusal::new(
+        RefusalCode::Forbidden,
+        "you may not come in over this protocol",
+    )
+    .hint("the operator limits it with `wires` of the participant")
 }
 
 fn for_topic(topic: &str) -> String {

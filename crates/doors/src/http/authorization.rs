@@ -1,5 +1,5 @@
-//! OAuth at the HTTP doors: metadata about the gateway's endpoints (RFC 9728), challenges (RFC 6750, section 3), tokens that must be
-//! checked first.
+//! OAuth at the HTTP doors: metadata about the gateway's endpoints (RFC 9728), challenges (RFC
+//! 6750, section 3), tokens that must be checked first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,10 +26,14 @@ const METADATA: &str = "/.well-known/oauth-protected-resource";
 /// The longest description of an error in a header, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 200;
 
-/// The metadata that a path names, or a preflight for it; `None` if it is the address of no metadata. It is public: neither
-/// `Host` nor `Origin` matters, and every topic has it, whether it exists or not.
+/// The metadata that a path names, or a preflight for it; `None` if it is the address of no
+/// metadata. It is public: neither `Host` nor `Origin` matters, and every topic has it, whether it
+/// exists or not.
 pub(super) fn metadata(config: &Config, method: &Method, path: &str) -> Option<Response<Body>> {
-    let url = config.public_url.as_ref().filter(|_| !config.authorization_servers().is_empty())?;
+    let url = config
+        .public_url
+        .as_ref()
+        .filter(|_| !config.authorization_servers().is_empty())?;
     let resource = resource_of(url, path, config.legacy_sse)?;
     let mut response = match *method {
         Method::GET | Method::HEAD => {
@@ -60,40 +64,59 @@ pub(super) fn metadata(config: &Config, method: &Method, path: &str) -> Option<R
     };
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, OPTIONS"));
-    let asked = HeaderValue::from_static("Accept, Authorization, Content-Type, MCP-Protocol-Version");
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, HEAD, OPTIONS"),
+    );
+    let asked =
+        HeaderValue::from_static("Accept, Authorization, Content-Type, MCP-Protocol-Version");
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=300"));
     Some(response)
 }
 
-/// The endpoint about which a path has metadata: under the root with the prefix after the well-known part, or, as a proxy may
-/// pass it on, below the prefix.
+/// The endpoint about which a path has metadata: under the root with the prefix after the
+/// well-known part, or, as a proxy may pass it on, below the prefix.
 fn resource_of(url: &PublicUrl, path: &str, legacy_sse: bool) -> Option<String> {
     let rest = url.within(path).strip_prefix(METADATA)?;
-    let rest = if rest == url.prefix() { "" } else { url.within(rest) };
+    let rest = if rest == url.prefix() {
+        ""
+    } else {
+        url.within(rest)
+    };
     match rest {
         "" | "/" => Some(endpoint("main")),
         "/sse" if legacy_sse => Some("/sse".to_owned()),
         rest => {
             let topic = topic_of(rest, "/mcp")?;
-            TopicName::new(topic).ok().map(|topic| endpoint(topic.as_str()))
+            TopicName::new(topic)
+                .ok()
+                .map(|topic| endpoint(topic.as_str()))
         }
     }
 }
 
-/// Whether a path is one of the gateway's own authorization server or of its connect pages, where senders are not known yet: the pages
-/// check who sent a form, and from where.
+/// Whether a path is one of the gateway's own authorization server or of its connect pages, where
+/// senders are not known yet: the pages check who sent a form, and from where.
 pub(super) fn is_sign_in(config: &Config, path: &str) -> bool {
-    const DOCUMENTS: [&str; 2] =
-        ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
+    const DOCUMENTS: [&str; 2] = [
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/openid-configuration",
+    ];
     let is_document = |document: &&str| {
-        path.strip_prefix(*document).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        path.strip_prefix(*document)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let is_endpoint =
-        ["/oauth/authorize", "/oauth/consent", "/oauth/token", "/oauth/register", "/oauth/revoke"]
-            .contains(&path);
-    let is_connect = path.starts_with("/connect/") || path == "/oauth/callback" || is_own_client(path);
+    let is_endpoint = [
+        "/oauth/authorize",
+        "/oauth/consent",
+        "/oauth/token",
+        "/oauth/register",
+        "/oauth/revoke",
+    ]
+    .contains(&path);
+    let is_connect =
+        path.starts_with("/connect/") || path == "/oauth/callback" || is_own_client(path);
     is_connect || config.login.is_some() && (is_endpoint || DOCUMENTS.iter().any(is_document))
 }
 
@@ -102,12 +125,21 @@ fn is_own_client(path: &str) -> bool {
     path == "/oauth/client.json" || path == "/oauth/jwks.json" || path.starts_with("/oauth/client/")
 }
 
-/// The refusal of a request whose token is where no token may be, or is there twice (RFC 6750, section 3.1).
-pub(super) fn misplaced(config: &Config, head: &Head<'_>, query: Option<&str>) -> Option<Response<Body>> {
+/// The refusal of a request whose token is where no token may be, or is there twice (RFC 6750,
+/// section 3.1).
+pub(super) fn misplaced(
+    config: &Config,
+    head: &Head<'_>,
+    query: Option<&str>,
+) -> Option<Response<Body>> {
     if config.authorization_servers().is_empty() {
         return None;
     }
-    let in_query = query.is_some_and(|query| query.split('&').any(|part| part.starts_with("access_token=")));
+    let in_query = query.is_some_and(|query| {
+        query
+            .split('&')
+            .any(|part| part.starts_with("access_token="))
+    });
     let why = match (head.authorization, in_query) {
         (_, true) => "a token in the query is not read: send it in the Authorization header",
         (HeaderField::Unclear, false) => {
@@ -116,7 +148,10 @@ pub(super) fn misplaced(config: &Config, head: &Head<'_>, query: Option<&str>) -
         (HeaderField::Missing | HeaderField::Text(_), false) => return None,
     };
     let mut response = response::plain(StatusCode::BAD_REQUEST, &format!("{why}\n"));
-    let challenge = format!("Bearer error=\"invalid_request\", error_description=\"{}\"", described(why));
+    let challenge = format!(
+        "Bearer error=\"invalid_request\", error_description=\"{}\"",
+        described(why)
+    );
     if let Ok(value) = HeaderValue::try_from(challenge) {
         response.headers_mut().insert(WWW_AUTHENTICATE, value);
     }
@@ -127,7 +162,11 @@ pub(super) fn misplaced(config: &Config, head: &Head<'_>, query: Option<&str>) -
 ///
 /// # Errors
 /// The refusal to send.
-pub(super) async fn admit(connection: &Connection, config: &Config, head: &Head<'_>) -> Result<(), Refusal> {
+pub(super) async fn admit(
+    connection: &Connection,
+    config: &Config,
+    head: &Head<'_>,
+) -> Result<(), Refusal> {
     let registry = &connection.links.registry;
     match head.bearer().filter(|_| !config.issuers.is_empty()) {
         // Few requests wait here, so its memory is on the heap.
@@ -136,7 +175,8 @@ pub(super) async fn admit(connection: &Connection, config: &Config, head: &Head<
     }
 }
 
-/// A response to a refusal, with how to authenticate, or to get a token that is good for it, at an endpoint.
+/// A response to a refusal, with how to authenticate, or to get a token that is good for it, at an
+/// endpoint.
 pub(super) fn challenged(
     config: &Config,
     endpoint: &str,
@@ -144,7 +184,9 @@ pub(super) fn challenged(
     refusal: &Refusal,
     mut response: Response<Body>,
 ) -> Response<Body> {
-    if refusal.code == RefusalCode::RateLimited && response.status() != StatusCode::TOO_MANY_REQUESTS {
+    if refusal.code == RefusalCode::RateLimited
+        && response.status() != StatusCode::TOO_MANY_REQUESTS
+    {
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
     }
     let headers = response.headers_mut();
@@ -172,13 +214,23 @@ fn challenge(config: &Config, metadata: &str, presented: bool, refusal: &Refusal
     let mut parts = Vec::new();
     let is_short = refusal.code == RefusalCode::InsufficientScope;
     if presented {
-        let error = if is_short { "insufficient_scope" } else { "invalid_token" };
+        let error = if is_short {
+            "insufficient_scope"
+        } else {
+            "invalid_token"
+        };
         parts.push(format!("error=\"{error}\""));
-        parts.push(format!("error_description=\"{}\"", described(&refusal.message)));
+        parts.push(format!(
+            "error_description=\"{}\"",
+            described(&refusal.message)
+        ));
     }
     parts.push(format!("resource_metadata=\"{metadata}\""));
     let baseline = || config.baseline_scopes().collect::<Vec<_>>().join(" ");
-    let scope = refusal.scope.as_deref().map_or_else(baseline, str::to_owned);
+    let scope = refusal
+        .scope
+        .as_deref()
+        .map_or_else(baseline, str::to_owned);
     if !scope.is_empty() {
         parts.push(format!("scope=\"{scope}\""));
     }
@@ -192,12 +244,18 @@ fn described(text: &str) -> String {
         one if one.is_ascii_graphic() || one == ' ' => one,
         _ => '?',
     };
-    text.chars().take(DESCRIPTION_CHARS_MAX).map(plain).collect()
+    text.chars()
+        .take(DESCRIPTION_CHARS_MAX)
+        .map(plain)
+        .collect()
 }
 
-/// Waits until what was opened with a participant's access token must end; for ever if it came without one.
+/// Waits until what was opened with a participant's access token must end; for ever if it came
+/// without one.
 pub(crate) async fn token_end(participant: &Participant) {
-    let Some(bearer) = &participant.bearer else { return std::future::pending().await };
+    let Some(bearer) = &participant.bearer else {
+        return std::future::pending().await;
+    };
     loop {
         // In steps: the clock of the machine may be set.
         const STEP: Duration = Duration::from_secs(60);

@@ -17,7 +17,8 @@ pub(crate) enum Body {
     Full(Option<Bytes>),
     /// Server-sent events.
     Events(Box<Events>),
-    /// Events that leave HTTP as soon as none is ready. The client must know that the connection ends with them.
+    /// Events that leave HTTP as soon as none is ready. The client must know that the connection
+    /// ends with them.
     Held(Box<Events>, Arc<Handover>),
     /// Events that have left.
     Elsewhere,
@@ -33,7 +34,11 @@ impl Body {
 
     /// This body; if it is events, they leave HTTP as soon as none is ready.
     pub(crate) fn held(self, handover: &Arc<Handover>) -> Self {
-        if let Self::Events(events) = self { Self::Held(events, Arc::clone(handover)) } else { self }
+        if let Self::Events(events) = self {
+            Self::Held(events, Arc::clone(handover))
+        } else {
+            self
+        }
     }
 
     /// No body.
@@ -53,7 +58,9 @@ impl http_body::Body for Body {
         let body = self.get_mut();
         match body {
             Self::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Events(events) => events.poll(cx).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Events(events) => events
+                .poll(cx)
+                .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
             Self::Held(events, _) => {
                 let bytes = events.poll(cx);
                 if bytes.is_pending()

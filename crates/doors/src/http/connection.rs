@@ -24,11 +24,12 @@ use crate::outlet::{Joined, Visitor};
 use crate::sessions::Session;
 use crate::slot::{FirstReply, Slot};
 
-/// An answer that takes longer than this comes as an event stream, so that no proxy gives up, in seconds.
+/// An answer that takes longer than this comes as an event stream, so that no proxy gives up, in
+/// seconds.
 pub(crate) const QUIET_SECS: u64 = 15;
 
-/// Links, place and guests of a client while it is connected. A WebSocket or an event stream that its
-/// connection becomes keeps it.
+/// Links, place and guests of a client while it is connected. A WebSocket or an event stream that
+/// its connection becomes keeps it.
 pub(crate) struct Client {
     /// The links of MCP clients.
     pub(crate) links: Arc<ClientLinks>,
@@ -39,7 +40,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Whether a request of this client has named its sender. A connection in memory is the program's own.
+    /// Whether a request of this client has named its sender. A connection in memory is the
+    /// program's own.
     pub(super) fn is_known(&self) -> bool {
         self.place.as_ref().is_none_or(Place::is_known)
     }
@@ -61,8 +63,8 @@ pub(crate) struct Connection {
     pub(crate) peer: Option<IpAddr>,
     stop: watch::Receiver<bool>,
     known: Mutex<Option<Known>>,
-    /// Deadline for the answer of the present request, after which it takes long. Requests follow each other,
-    /// so one is enough.
+    /// Deadline for the answer of the present request, after which it takes long. Requests follow
+    /// each other, so one is enough.
     pub(crate) quiet: Arc<Deadline>,
     /// Bytes read of a head, or of a first frame, that is not whole yet.
     pub(super) unfinished: Unfinished,
@@ -108,10 +110,18 @@ impl Connection {
         shown: ConnectionEnds,
         stop: watch::Receiver<bool>,
     ) -> Arc<Self> {
-        let ConnectionEnds { certificate, authority, peer } = shown;
+        let ConnectionEnds {
+            certificate,
+            authority,
+            peer,
+        } = shown;
         Arc::new(Self {
             links: Arc::clone(links),
-            client: Arc::new(Client { links: Arc::clone(links), place, guests: Guests::default() }),
+            client: Arc::new(Client {
+                links: Arc::clone(links),
+                place,
+                guests: Guests::default(),
+            }),
             handover: Arc::default(),
             certificate,
             authority,
@@ -156,18 +166,26 @@ impl Connection {
 
     /// Credentials that the client presents with a request.
     pub(crate) fn presented<'c>(&'c self, bearer: Option<&'c str>) -> Presented<'c> {
-        Presented { bearer, certificate: self.certificate.as_deref() }
+        Presented {
+            bearer,
+            certificate: self.certificate.as_deref(),
+        }
     }
 
-    /// Puts the connection on the account of the participant that sends on it now. A connection in memory has no place.
+    /// Puts the connection on the account of the participant that sends on it now. A connection in
+    /// memory has no place.
     ///
     /// # Errors
     /// The participant has too many connections.
     pub(crate) fn belongs_to(&self, sender: &ParticipantId) -> Result<(), Refusal> {
-        self.client.place.as_ref().map_or(Ok(()), |place| place.belongs_to(sender))
+        self.client
+            .place
+            .as_ref()
+            .map_or(Ok(()), |place| place.belongs_to(sender))
     }
 
-    /// The configuration in force, and the visit that the last request made, if this one makes the same.
+    /// The configuration in force, and the visit that the last request made, if this one makes the
+    /// same.
     pub(crate) fn known(&self, head: &Head<'_>, topic: &str) -> (Arc<Config>, Option<Arc<Visit>>) {
         let registry = &self.links.registry;
         let epoch = registry.epoch();
@@ -179,7 +197,11 @@ impl Connection {
             }
             Some(_) | None => {
                 let config = registry.config();
-                *known = Some(Known { epoch, config: Arc::clone(&config), visit: None });
+                *known = Some(Known {
+                    epoch,
+                    config: Arc::clone(&config),
+                    visit: None,
+                });
                 (config, None)
             }
         }
@@ -189,28 +211,46 @@ impl Connection {
     ///
     /// # Errors
     /// The refusal to send.
-    pub(crate) fn visit(&self, head: &Head<'_>, topic: &str, wire: Wire) -> Result<Arc<Visit>, Refusal> {
+    pub(crate) fn visit(
+        &self,
+        head: &Head<'_>,
+        topic: &str,
+        wire: Wire,
+    ) -> Result<Arc<Visit>, Refusal> {
         let registry = &self.links.registry;
         // Before the look-up, so that a change in between makes the visit stale at once.
         let epoch = registry.epoch();
         let (bearer, session_id) = (head.bearer(), head.session_id());
         let of_session = session_id.filter(|_| bearer.is_none());
         let guest = of_session.and_then(|id| self.links.sessions.guest(id));
-        let (dispatch, participant) =
-            registry.visitor(self.presented(bearer), topic, wire, guest, &self.client.guests)?;
+        let (dispatch, participant) = registry.visitor(
+            self.presented(bearer),
+            topic,
+            wire,
+            guest,
+            &self.client.guests,
+        )?;
         self.belongs_to(&participant.id)?;
         let visit = Arc::new(Visit {
             bearer: bearer.map(Box::from),
             topic: topic.into(),
             session_id: session_id.map(Box::from),
             held: registry.held_of(&participant.id),
-            visitor: Visitor { dispatch, participant },
+            visitor: Visitor {
+                dispatch,
+                participant,
+            },
             session: OnceLock::new(),
             modern: OnceLock::new(),
         });
-        // Only requests of MCP look for it: a participant may come in on one wire and not on the other.
+        // Only requests of MCP look for it: a participant may come in on one wire and not on the
+        // other.
         if wire == Wire::Mcp
-            && let Some(known) = self.known.lock().as_mut().filter(|known| known.epoch == epoch)
+            && let Some(known) = self
+                .known
+                .lock()
+                .as_mut()
+                .filter(|known| known.epoch == epoch)
         {
             known.visit = Some(Arc::clone(&visit));
         }
@@ -304,7 +344,9 @@ impl Visit {
             (Some(known), Some(bearer)) => is_same_secret(known.as_bytes(), bearer.as_bytes()),
             (Some(_), None) | (None, Some(_)) => false,
         };
-        same && *self.topic == *topic && self.session_id.as_deref() == head.session_id() && !self.has_ended()
+        same && *self.topic == *topic
+            && self.session_id.as_deref() == head.session_id()
+            && !self.has_ended()
     }
 
     /// Whether the access token is not valid any more, or has to be asked about again.
@@ -313,8 +355,13 @@ impl Visit {
     }
 }
 
-/// Compares in a time that does not depend on where the two differ: a proxy may send the requests of several clients on one
-/// connection.
+/// Compares in a time that does not depend on where the two differ: a proxy may send the requests
+/// of several clients on one connection.
 fn is_same_secret(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+    one.len() == other.len()
+        && one
+            .iter()
+            .zip(other)
+            .fold(0, |differ, (a, b)| differ | (a ^ b))
+            == 0
 }

@@ -1,5 +1,5 @@
-//! MCP endpoint over Streamable HTTP, both eras: content types, session and version headers, resumption, status codes (MCP
-//! 2025-11-25 and 2026-07-28, "Transports").
+//! MCP endpoint over Streamable HTTP, both eras: content types, session and version headers,
+//! resumption, status codes (MCP 2025-11-25 and 2026-07-28, "Transports").
 
 use std::sync::Arc;
 
@@ -46,7 +46,14 @@ pub(crate) async fn serve(
 ) -> Response<Body> {
     // Before 1.1 there are no chunks: the end of the connection is the end of the body.
     let handover = Some(&connection.handover).filter(|_| parts.version == http::Version::HTTP_11);
-    let exchange = Exchange { connection, config, visit, head, headers: &parts.headers, handover };
+    let exchange = Exchange {
+        connection,
+        config,
+        visit,
+        head,
+        headers: &parts.headers,
+        handover,
+    };
     let answered = match parts.method {
         Method::POST => exchange.post(body).await,
         Method::GET => exchange.get(),
@@ -58,7 +65,10 @@ pub(crate) async fn serve(
 
 /// A refusal before any message was read.
 pub(crate) fn refused(refusal: &Refusal) -> Response<Body> {
-    response::refusing(*rejected(&refusal::encode(refusal, Era::Modern, "", None), None), refusal)
+    response::refusing(
+        *rejected(&refusal::encode(refusal, Era::Modern, "", None), None),
+        refusal,
+    )
 }
 
 /// One HTTP request of a participant that may enter the topic.
@@ -75,11 +85,19 @@ impl Exchange<'_> {
     async fn post(&self, body: Incoming) -> Answered<Response<Body>> {
         if !self.head.is_json() {
             let why = "the body must be application/json";
-            return Err(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, code::INVALID_REQUEST, why));
+            return Err(error(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                code::INVALID_REQUEST,
+                why,
+            ));
         }
         if !accepts_answers(self.headers) {
             let why = "Accept must list application/json and text/event-stream";
-            return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
+            return Err(error(
+                StatusCode::NOT_ACCEPTABLE,
+                code::INVALID_REQUEST,
+                why,
+            ));
         }
         let body = read_body(self.config.limits.body_bytes_max, &self.visit.held, body).await?;
         if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
@@ -89,7 +107,9 @@ impl Exchange<'_> {
         let params = Params::read(&message);
         let opening = match &params {
             Ok(params) => header::classify(|name| self.header(name), params),
-            Err(_) if self.head.version.text().is_some_and(Version::claims_modern) => Opening::Modern,
+            Err(_) if self.head.version.text().is_some_and(Version::claims_modern) => {
+                Opening::Modern
+            }
             Err(_) => Opening::Legacy,
         };
         let params = params.map_err(|malformed| match opening {
@@ -125,7 +145,11 @@ impl Exchange<'_> {
         let mut values = self.headers.get_all(name).iter();
         let first = values.next()?.to_str().unwrap_or("\u{fffd}");
         // A repeated header has no one value that could agree with the body.
-        Some(if values.next().is_some() { "\u{fffd}" } else { first })
+        Some(if values.next().is_some() {
+            "\u{fffd}"
+        } else {
+            first
+        })
     }
 
     async fn modern(&self, params: &Params<'_>) -> Answered<Response<Body>> {
@@ -136,18 +160,26 @@ impl Exchange<'_> {
             modern::take(dispatch, link, params);
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
-        let incoming = modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
+        let incoming =
+            modern::request(params).map_err(|error| rejected(&error, params.message().id()))?;
         dispatch.wait_for_target(link, &incoming.request).await;
-        if let ("tools/call", Some(Target::Tool(name))) = (params.method(), &incoming.request.target) {
+        if let ("tools/call", Some(Target::Tool(name))) =
+            (params.method(), &incoming.request.target)
+        {
             let mirrored: Vec<HeaderParam> = manifests::mirrored_params(dispatch, link, name);
             header::check_params(|name| self.header(name), params, &mirrored)
                 .map_err(|error| rejected(&error, params.message().id()))?;
         }
         let slot = Slot::new(Opener::Modern(modern.home.bounds.clone()));
-        let sending = Sending { ids: false, prime: false, era: Era::Modern };
+        let sending = Sending {
+            ids: false,
+            prime: false,
+            era: Era::Modern,
+        };
         if params.method() == modern::LISTEN {
             let reply = Arc::new(ListenReply::new(slot));
-            let requested = || dispatch.request(link, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
+            let requested =
+                || dispatch.request(link, incoming, Arc::<ListenReply<Slot>>::clone(&reply));
             let call = dispatch.as_bearer(link, self.caller(), requested);
             let (of_call, open) = (Arc::clone(dispatch), Arc::clone(&call));
             at_token_end(self.caller(), move || of_call.abandon(&open));
@@ -164,12 +196,19 @@ impl Exchange<'_> {
 
     async fn initialize(&self, message: &Message) -> Answered<Response<Body>> {
         if self.head.session != HeaderField::Missing {
-            let body = rpc::error(message.id(), code::INVALID_REQUEST, "already initialized", None);
+            let body = rpc::error(
+                message.id(),
+                code::INVALID_REQUEST,
+                "already initialized",
+                None,
+            );
             return Err(bad(body));
         }
-        let Some(id) = message.id() else { return Ok(response::empty(StatusCode::ACCEPTED)) };
-        let client =
-            legacy::initialize(message).map_err(|body| Box::new(response::json(StatusCode::OK, body)))?;
+        let Some(id) = message.id() else {
+            return Ok(response::empty(StatusCode::ACCEPTED));
+        };
+        let client = legacy::initialize(message)
+            .map_err(|body| Box::new(response::json(StatusCode::OK, body)))?;
         let (visitor, version) = (&self.visit.visitor, client.version);
         // What is listed by then is no change for this client.
         visitor.dispatch.wait_for_servers_before(&client).await;
@@ -191,16 +230,24 @@ impl Exchange<'_> {
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
         let incoming = legacy::request(params);
-        let incoming = incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
+        let incoming =
+            incoming.map_err(|answer| Box::new(response::json(StatusCode::OK, answer)))?;
         dispatch.wait_for_target(link, &incoming.request).await;
-        let opener = Opener::Session(Arc::clone(&session), session.joined.home.liveness.last_seen_ms());
+        let opener = Opener::Session(
+            Arc::clone(&session),
+            session.joined.home.liveness.last_seen_ms(),
+        );
         let reply = Arc::new(SinkReply(Slot::new(opener)));
         // A client that leaves does not cancel its request: it may fetch the answer later.
         dispatch.as_bearer(link, self.caller(), || {
             dispatch.request(link, incoming, Arc::<SinkReply<Slot>>::clone(&reply));
         });
         let prime = link.client.version >= Version::V2025_11_25;
-        let sending = Sending { ids: true, prime, era: Era::Legacy };
+        let sending = Sending {
+            ids: true,
+            prime,
+            era: Era::Legacy,
+        };
         let response = respond(self.connection, &reply.0, None, sending).await;
         Ok(self.stepping_up(dispatch, &reply.0, response))
     }
@@ -215,20 +262,32 @@ impl Exchange<'_> {
         let messages = rpc::read_batch(body, self.config.limits.batch_len_max);
         let messages = messages.map_err(|malformed| bad(malformed.answer()))?;
         let is_answered = |message: &Result<Message, _>| {
-            message.as_ref().map_or(true, |m| m.shape() == MessageKind::Request)
+            message
+                .as_ref()
+                .map_or(true, |m| m.shape() == MessageKind::Request)
         };
-        let answers = messages.iter().filter(|message| is_answered(message)).count();
+        let answers = messages
+            .iter()
+            .filter(|message| is_answered(message))
+            .count();
         if answers == 0 {
-            let silent = messages.iter().flatten().filter(|message| message.method() != "initialize");
-            silent.filter_map(|message| Params::read(message).ok()).for_each(|params| {
-                legacy::take(dispatch, link, &params);
-            });
+            let silent = messages
+                .iter()
+                .flatten()
+                .filter(|message| message.method() != "initialize");
+            silent
+                .filter_map(|message| Params::read(message).ok())
+                .for_each(|params| {
+                    legacy::take(dispatch, link, &params);
+                });
             return Ok(response::empty(StatusCode::ACCEPTED));
         }
         let answers = u32::try_from(answers).unwrap_or(u32::MAX);
         let out = session.open_stream(answers, session.joined.home.liveness.last_seen_ms());
         let reader = out.as_ref().and_then(|out| out.read(None));
-        let (out, reader) = out.zip(reader).ok_or_else(|| Box::new(refused(&no_stream())))?;
+        let (out, reader) = out
+            .zip(reader)
+            .ok_or_else(|| Box::new(refused(&no_stream())))?;
         let received = |message: Result<Message, rpc::Malformed>| match message {
             Ok(message) if message.method() == "initialize" => {
                 let why = "initialize must not be part of a batch";
@@ -237,8 +296,15 @@ impl Exchange<'_> {
             Ok(message) => legacy::receive(dispatch, link, &message, &out),
             Err(malformed) => out.answer(malformed.answer()),
         };
-        dispatch.as_bearer(link, self.caller(), || messages.into_iter().for_each(received));
-        Ok(response::events(Events::new(reader, true, None, &self.connection.links.keep_alive)))
+        dispatch.as_bearer(link, self.caller(), || {
+            messages.into_iter().for_each(received)
+        });
+        Ok(response::events(Events::new(
+            reader,
+            true,
+            None,
+            &self.connection.links.keep_alive,
+        )))
     }
 
     /// Its participant, with what its token adds.
@@ -246,9 +312,17 @@ impl Exchange<'_> {
         &self.visit.visitor.participant
     }
 
-    /// A response, with status and challenge if its request was refused because the token has too little scope for it.
-    fn stepping_up(&self, dispatch: &Dispatch, slot: &Slot, mut response: Response<Body>) -> Response<Body> {
-        let Some(refusal) = slot.lacking() else { return response };
+    /// A response, with status and challenge if its request was refused because the token has too
+    /// little scope for it.
+    fn stepping_up(
+        &self,
+        dispatch: &Dispatch,
+        slot: &Slot,
+        mut response: Response<Body>,
+    ) -> Response<Body> {
+        let Some(refusal) = slot.lacking() else {
+            return response;
+        };
         *response.status_mut() = StatusCode::FORBIDDEN;
         let endpoint = access::issuers::endpoint(dispatch.name().as_str());
         challenged(self.config, &endpoint, true, refusal, response)
@@ -257,16 +331,23 @@ impl Exchange<'_> {
     /// The session that the request names.
     fn session(&self) -> Answered<Arc<Session>> {
         let bad_request = |why: &str| error(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why);
-        let modern =
-            |version: &str| Version::parse(version).is_none_or(|version| version.era() == Era::Modern);
+        let modern = |version: &str| {
+            Version::parse(version).is_none_or(|version| version.era() == Era::Modern)
+        };
         if self.head.version.text().is_some_and(modern) {
-            return Err(bad_request("this MCP-Protocol-Version is not supported in a session"));
+            return Err(bad_request(
+                "this MCP-Protocol-Version is not supported in a session",
+            ));
         }
         let id = self.head.session.text();
         let id = id.ok_or_else(|| bad_request("Mcp-Session-Id is missing; initialize first"))?;
-        self.connection
-            .session(self.visit, id)
-            .ok_or_else(|| error(StatusCode::NOT_FOUND, UNKNOWN_SESSION, "no such session; initialize again"))
+        self.connection.session(self.visit, id).ok_or_else(|| {
+            error(
+                StatusCode::NOT_FOUND,
+                UNKNOWN_SESSION,
+                "no such session; initialize again",
+            )
+        })
     }
 
     fn get(&self) -> Answered<Response<Body>> {
@@ -275,14 +356,17 @@ impl Exchange<'_> {
         }
         if !accepts(self.headers, SSE) {
             let why = "Accept must list text/event-stream";
-            return Err(error(StatusCode::NOT_ACCEPTABLE, code::INVALID_REQUEST, why));
+            return Err(error(
+                StatusCode::NOT_ACCEPTABLE,
+                code::INVALID_REQUEST,
+                why,
+            ));
         }
         let session = self.session()?;
         let reader = match self.value(&LAST_EVENT_ID) {
             None => session.joined.home.stream().read(None),
-            Some(id) => {
-                parse_event_id(id).and_then(|(stream, number)| session.stream(stream)?.read(Some(number)))
-            }
+            Some(id) => parse_event_id(id)
+                .and_then(|(stream, number)| session.stream(stream)?.read(Some(number))),
         };
         let Some(reader) = reader else {
             let why = "this Last-Event-ID is not known any more; open the stream without it";
@@ -297,12 +381,17 @@ impl Exchange<'_> {
         Ok(self.held(response::events(events)))
     }
 
-    /// A stream that is open for long, mostly silent, need not keep everything that HTTP has for a connection.
+    /// A stream that is open for long, mostly silent, need not keep everything that HTTP has for a
+    /// connection.
     fn held(&self, response: Response<Body>) -> Response<Body> {
-        let Some(handover) = self.handover else { return response };
+        let Some(handover) = self.handover else {
+            return response;
+        };
         let mut response = response.map(|body| body.held(handover));
         if matches!(response.body(), Body::Held(..)) {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }
@@ -322,7 +411,10 @@ fn bad(body: Bytes) -> Box<Response<Body>> {
 }
 
 fn error(status: StatusCode, code: i64, message: &str) -> Box<Response<Body>> {
-    Box::new(response::json(status, rpc::error(None, code, message, None)))
+    Box::new(response::json(
+        status,
+        rpc::error(None, code, message, None),
+    ))
 }
 
 fn rejected(error: &Rejection, id: Option<&Id>) -> Box<Response<Body>> {

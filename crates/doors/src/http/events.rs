@@ -36,17 +36,28 @@ impl Events {
         keep_alive: &Arc<KeepAlive>,
     ) -> Self {
         keep_alive.watch(&reader.stream);
-        Self { reader, lead: Bytes::new(), ids, on_leave, over: false }
+        Self {
+            reader,
+            lead: Bytes::new(),
+            ids,
+            on_leave,
+            over: false,
+        }
     }
 
     /// Sends these bytes first, as they are, after what is to be sent first already.
     pub(crate) fn open_with(&mut self, bytes: Bytes) {
-        self.lead =
-            if self.lead.is_empty() { bytes } else { [mem::take(&mut self.lead), bytes].concat().into() };
+        self.lead = if self.lead.is_empty() {
+            bytes
+        } else {
+            [mem::take(&mut self.lead), bytes].concat().into()
+        };
     }
 
     fn encode(&self, item: &StreamItem) -> Bytes {
-        let id = self.ids.then(|| event_id(self.reader.stream.id, item.number));
+        let id = self
+            .ids
+            .then(|| event_id(self.reader.stream.id, item.number));
         // On one line, for clients that read one.
         wire::sse::encode(id.as_deref(), &rpc::one_line(item.frame.clone()))
     }

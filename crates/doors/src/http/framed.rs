@@ -1,4 +1,5 @@
-//! proto-mcp on the gateway's port without HTTP: frames from the first byte on, over TCP or TLS (proto-mcp v1.0, "Stdio Transport").
+//! proto-mcp on the gateway's port without HTTP: frames from the first byte on, over TCP or TLS
+//! (proto-mcp v1.0, "Stdio Transport").
 
 use std::future::{pending, poll_fn};
 use std::io;
@@ -82,7 +83,12 @@ pub(super) async fn serve(
         }
     };
     let limits = connection.links.registry.limits();
-    let out = Stream::new(0, Lifetime::Reader, 0, &connection.links.registry.bounds(&visitor.participant.id));
+    let out = Stream::new(
+        0,
+        Lifetime::Reader,
+        0,
+        &connection.links.registry.bounds(&visitor.participant.id),
+    );
     let (input, output) = tokio::io::split(socket);
     let bearer = Arc::clone(&visitor.participant);
     // Then it is as if the client had closed its side: what is open is answered, and it leaves.
@@ -92,7 +98,10 @@ pub(super) async fn serve(
             () = token_end(&bearer) => {}
         }
     };
-    let input = Until { input, stop: pin!(over) };
+    let input = Until {
+        input,
+        stop: pin!(over),
+    };
     // A client that is gone without a word is noticed by what cannot be written to it.
     let kept_alive = async {
         loop {
@@ -111,8 +120,8 @@ pub(super) async fn serve(
     }
 }
 
-/// Reads until the first message is there, and what it says; `None` if the client leaves before, or too much of clients at its
-/// address waits. `read` keeps its bytes.
+/// Reads until the first message is there, and what it says; `None` if the client leaves before, or
+/// too much of clients at its address waits. `read` keeps its bytes.
 async fn first(
     socket: &mut (impl AsyncRead + Unpin),
     read: &mut BytesMut,
@@ -125,7 +134,10 @@ async fn first(
         while read.starts_with(&KEEP_ALIVE) {
             read.advance(PREFIX);
         }
-        if let Some(len) = read.first_chunk().map(|len| u32::from_be_bytes(*len) as usize) {
+        if let Some(len) = read
+            .first_chunk()
+            .map(|len| u32::from_be_bytes(*len) as usize)
+        {
             if len > FIRST_BYTES_MAX {
                 // It introduces itself by nothing.
                 return Some(FirstReply::default());
@@ -143,14 +155,26 @@ async fn first(
 
 impl FirstReply {
     fn of(message: Bytes) -> Self {
-        let Ok(Envelope { id, content }) = Envelope::read(&message) else { return Self::default() };
-        let Content::Payload(Kind::InitializeRequest, field) = content else {
-            return Self { id, ..Self::default() };
+        let Ok(Envelope { id, content }) = Envelope::read(&message) else {
+            return Self::default();
         };
-        let hello = Kind::split(&field).and_then(|(_, hello)| InitializeRequest::decode(hello).ok());
+        let Content::Payload(Kind::InitializeRequest, field) = content else {
+            return Self {
+                id,
+                ..Self::default()
+            };
+        };
+        let hello =
+            Kind::split(&field).and_then(|(_, hello)| InitializeRequest::decode(hello).ok());
         let metadata = hello.unwrap_or_default().metadata;
-        let token = metadata.iter().find_map(|(key, value)| token_of(&key.to_ascii_lowercase(), value));
-        Self { id, token: token.map(str::to_owned), topic: metadata.get(TOPIC).cloned() }
+        let token = metadata
+            .iter()
+            .find_map(|(key, value)| token_of(&key.to_ascii_lowercase(), value));
+        Self {
+            id,
+            token: token.map(str::to_owned),
+            topic: metadata.get(TOPIC).cloned(),
+        }
     }
 }
 
@@ -161,10 +185,18 @@ fn enter(connection: &Connection, first: &FirstReply) -> Result<Visitor, Refusal
     check_proto_listen(config.listen, config.tls.is_some())?;
     let presented = connection.presented(first.token.as_deref());
     let topic = first.topic.as_deref().unwrap_or("main");
-    let (dispatch, participant) =
-        registry.visitor(presented, topic, Wire::Proto, None, &connection.client.guests)?;
+    let (dispatch, participant) = registry.visitor(
+        presented,
+        topic,
+        Wire::Proto,
+        None,
+        &connection.client.guests,
+    )?;
     connection.belongs_to(&participant.id)?;
-    Ok(Visitor { dispatch, participant })
+    Ok(Visitor {
+        dispatch,
+        participant,
+    })
 }
 
 /// Input of a client, until the gateway stops or the client's token ends.

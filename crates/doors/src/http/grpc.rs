@@ -1,6 +1,8 @@
-//! gRPC and gRPC-Web: proto-mcp's service, health and reflection (proto-mcp v1.0, "gRPC Transport").
+//! gRPC and gRPC-Web: proto-mcp's service, health and reflection (proto-mcp v1.0, "gRPC
+//! Transport").
 //!
-//! Calls have no session: each names its participant by its token, and all calls of a participant share a link.
+//! Calls have no session: each names its participant by its token, and all calls of a participant
+//! share a link.
 
 mod kept;
 mod looks;
@@ -48,12 +50,16 @@ pub(super) fn is_grpc(head: &Head<'_>) -> bool {
 
 /// The response to a request from elsewhere.
 pub(super) fn refused(why: &str) -> Response<Body> {
-    Status::permission_denied(why).into_http::<axum::body::Body>().map(Body::Page)
+    Status::permission_denied(why)
+        .into_http::<axum::body::Body>()
+        .map(Body::Page)
 }
 
 /// The response to a request whose token is refused.
 pub(super) fn refusal(refusal: &Refusal) -> Response<Body> {
-    status::of_refusal(refusal, "").into_http::<axum::body::Body>().map(Body::Page)
+    status::of_refusal(refusal, "")
+        .into_http::<axum::body::Body>()
+        .map(Body::Page)
 }
 
 /// The response to one question too many of an address.
@@ -72,7 +78,9 @@ pub(super) async fn serve(
         return not_allowed("POST", &parts.method);
     }
     if let Err(refusal) = auth::check_proto_listen(config.listen, config.tls.is_some()) {
-        return status::of_refusal(&refusal, "").into_http::<axum::body::Body>().map(Body::Page);
+        return status::of_refusal(&refusal, "")
+            .into_http::<axum::body::Body>()
+            .map(Body::Page);
     }
     let Some(method) = parts.uri.path().strip_prefix(SERVICE) else {
         let Some(place) = connection.place() else {
@@ -83,7 +91,9 @@ pub(super) async fn serve(
     };
     let bytes_max = config.limits.body_bytes_max;
     let asked = match request_of(method) {
-        Some(kind) => asked(connection, config, &parts, body).await.map(|asked| (kind, asked)),
+        Some(kind) => asked(connection, config, &parts, body)
+            .await
+            .map(|asked| (kind, asked)),
         None => {
             let refusal = Refusal::new(RefusalCode::Unsupported, "the service has no such method");
             Err(status::of_refusal(&refusal, ""))
@@ -95,14 +105,22 @@ pub(super) async fn serve(
     };
     let links = Arc::clone(&connection.links);
     let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-    let host: Option<Arc<str>> = Head::read(&parts.headers).host.text().or(authority).map(Into::into);
+    let host: Option<Arc<str>> = Head::read(&parts.headers)
+        .host
+        .text()
+        .or(authority)
+        .map(Into::into);
     // Inside of gRPC-Web, so that each protocol has its own way to say a status.
     let service = service_fn(move |request: Request<tonic::body::Body>| {
         let (links, host, asked) = (Arc::clone(&links), host.clone(), asked.clone());
         async move { Ok::<_, Infallible>(answered((links, host), asked, bytes_max, request).await) }
     });
     let request = Request::from_parts(parts, Full::new(message));
-    match tonic_web::GrpcWebLayer::new().layer(service).oneshot(request).await {
+    match tonic_web::GrpcWebLayer::new()
+        .layer(service)
+        .oneshot(request)
+        .await
+    {
         Ok(mut response) => {
             let taken = response.extensions_mut().remove::<Arc<Taken>>();
             response.map(|body| Body::Page(axum::body::Body::new(CountedBody { body, taken })))
@@ -123,15 +141,30 @@ async fn answered(
         Err(status) => return status.into_http(),
     };
     let timeout = rpc::timeout(request.headers());
-    let references = host.is_some() && request.headers().get(REFERENCES).is_some_and(|value| value == "true");
-    let rpc = Arc::new(Rpc { links, visit, host, references, kind, timeout, bytes_max });
+    let references = host.is_some()
+        && request
+            .headers()
+            .get(REFERENCES)
+            .is_some_and(|value| value == "true");
+    let rpc = Arc::new(Rpc {
+        links,
+        visit,
+        host,
+        references,
+        kind,
+        timeout,
+        bytes_max,
+    });
     let call = service_fn(move |request: tonic::Request<Bytes>| {
         let rpc = Arc::clone(&rpc);
         async move { rpc.call(request.into_inner()).await }
     });
     // The whole body is bounded, and the call says so in the contract's words.
     let server = tonic::server::Grpc::new(Raw).max_decoding_message_size(usize::MAX);
-    server.max_encoding_message_size(usize::MAX).unary(call, request).await
+    server
+        .max_encoding_message_size(usize::MAX)
+        .unary(call, request)
+        .await
 }
 
 /// The participant that asks, and the whole body of its request.
@@ -143,16 +176,24 @@ async fn asked(
 ) -> Result<(Arc<Visit>, Bytes), Status> {
     let refused = |refusal: Refusal| status::of_refusal(&refusal, "");
     let topic = topic_of(&parts.headers)?;
-    let visit = connection.visit(&Head::read(&parts.headers), topic, Wire::Proto).map_err(refused)?;
+    let visit = connection
+        .visit(&Head::read(&parts.headers), topic, Wire::Proto)
+        .map_err(refused)?;
     let limit = config.limits.body_bytes_max.saturating_add(FRAMING_BYTES);
-    let body = read_body(limit, &visit.held, body).await.map_err(|refused| match refused.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            status::of_refusal(&Refusal::new(RefusalCode::TooLarge, "the message is too long"), "")
-        }
-        StatusCode::REQUEST_TIMEOUT => Status::deadline_exceeded("the message took too long"),
-        StatusCode::BAD_REQUEST => Status::cancelled("the message broke off"),
-        _ => status::of_refusal(&Refusal::new(RefusalCode::Overloaded, "too many bytes wait already"), ""),
-    })?;
+    let body = read_body(limit, &visit.held, body)
+        .await
+        .map_err(|refused| match refused.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => status::of_refusal(
+                &Refusal::new(RefusalCode::TooLarge, "the message is too long"),
+                "",
+            ),
+            StatusCode::REQUEST_TIMEOUT => Status::deadline_exceeded("the message took too long"),
+            StatusCode::BAD_REQUEST => Status::cancelled("the message broke off"),
+            _ => status::of_refusal(
+                &Refusal::new(RefusalCode::Overloaded, "too many bytes wait already"),
+                "",
+            ),
+        })?;
     Ok((visit, body))
 }
 
@@ -161,7 +202,9 @@ fn topic_of(headers: &HeaderMap) -> Result<&str, Status> {
     let mut named = headers.get_all(TOPIC).iter();
     match (named.next(), named.next()) {
         (None, _) => Ok("main"),
-        (Some(one), None) => one.to_str().map_err(|_| Status::invalid_argument("mcp-topic is no text")),
+        (Some(one), None) => one
+            .to_str()
+            .map_err(|_| Status::invalid_argument("mcp-topic is no text")),
         (Some(_), Some(_)) => Err(Status::invalid_argument("mcp-topic has two values")),
     }
 }

@@ -1,6 +1,7 @@
 //! Connection of HTTP/2 (RFC 9113): gRPC of proto-mcp, and whatever else is served over HTTP.
 //!
-//! A connection is HTTP/2 if it begins with the preface: with prior knowledge, or as ALPN chose it below TLS.
+//! A connection is HTTP/2 if it begins with the preface: with prior knowledge, or as ALPN chose it
+//! below TLS.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -47,7 +48,8 @@ pub(super) trait Route: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Response<Body>> + Send;
 }
 
-/// Serves a connection until it ends. `read` are bytes of it that were read before, the preface first.
+/// Serves a connection until it ends. `read` are bytes of it that were read before, the preface
+/// first.
 pub(super) async fn serve(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     read: Bytes,
@@ -79,7 +81,10 @@ pub(super) async fn serve(
     let mut stopping = pin!(async { drop(stop.wait_for(|stop| *stop).await) });
     let mut stopped = false;
     let ended = poll_fn(|cx| {
-        if standing.as_ref().is_some_and(|standing| standing.poll_evicted(cx).is_ready()) {
+        if standing
+            .as_ref()
+            .is_some_and(|standing| standing.poll_evicted(cx).is_ready())
+        {
             return Poll::Ready(Ok(()));
         }
         if !stopped && (stopping.as_mut().poll(cx).is_ready() || meter.asks_anew(&kept.client)) {
@@ -94,15 +99,18 @@ pub(super) async fn serve(
     }
 }
 
-/// Answers a request, whose answer has a clock of its own: other than over HTTP/1, requests do not follow each other.
+/// Answers a request, whose answer has a clock of its own: other than over HTTP/1, requests do not
+/// follow each other.
 async fn timed(
     connection: &Arc<Connection>,
     routes: &impl Route,
     mut request: Request<Incoming>,
 ) -> Response<Body> {
     // What HTTP/1 has as a header (RFC 9113, section 8.3.1).
-    let authority =
-        request.uri().authority().and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
+    let authority = request
+        .uri()
+        .authority()
+        .and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
     if let Some(authority) = authority
         && !request.headers().contains_key(HOST)
     {

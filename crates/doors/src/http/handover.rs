@@ -1,4 +1,5 @@
-//! Handover of idle event streams: they leave HTTP's machinery, which keeps some 15 KiB of buffers for each connection.
+//! Handover of idle event streams: they leave HTTP's machinery, which keeps some 15 KiB of buffers
+//! for each connection.
 //!
 //! HTTP has written the head and the first events; the rest are chunks (RFC 9112, section 7.1).
 
@@ -37,7 +38,10 @@ struct Left {
 impl Handover {
     /// Leaves events of which none is ready.
     pub(crate) fn leave(&self, events: Box<Events>) {
-        *self.left.lock() = Some(Left { events, written: false });
+        *self.left.lock() = Some(Left {
+            events,
+            written: false,
+        });
         self.is_used.store(true, Ordering::Release);
     }
 
@@ -69,8 +73,8 @@ pub(crate) trait Watch: Send + Sync {
     fn read(&self, bytes: usize) -> bool;
 }
 
-/// A connection's socket. It notifies when HTTP has written everything, because HTTP flushes it only then, and of what is read. It
-/// notes what the connection begins with.
+/// A connection's socket. It notifies when HTTP has written everything, because HTTP flushes it
+/// only then, and of what is read. It notes what the connection begins with.
 pub(crate) struct Watched<T> {
     inner: T,
     watch: Arc<dyn Watch>,
@@ -80,7 +84,11 @@ pub(crate) struct Watched<T> {
 impl<T> Watched<T> {
     /// A socket that notifies this.
     pub(crate) fn new(inner: T, watch: Arc<dyn Watch>) -> Self {
-        Self { inner, watch, opening: Opening::Unread }
+        Self {
+            inner,
+            watch,
+            opening: Opening::Unread,
+        }
     }
 
     /// The socket itself.
@@ -90,7 +98,11 @@ impl<T> Watched<T> {
 
     /// The socket itself, and what was read of it if that is no HTTP but frames of proto-mcp.
     pub(crate) fn into_parts(self) -> (T, Option<BytesMut>) {
-        let frames = if let Opening::Frames(read) = self.opening { Some(read) } else { None };
+        let frames = if let Opening::Frames(read) = self.opening {
+            Some(read)
+        } else {
+            None
+        };
         (self.inner, frames)
     }
 }
@@ -111,7 +123,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
 }
 
 impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, bytes)
     }
 
@@ -142,7 +158,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
     }
 }
 
-/// Events that are written as chunks until they end or the client leaves; then the socket is closed. `kept` lives as long.
+/// Events that are written as chunks until they end or the client leaves; then the socket is
+/// closed. `kept` lives as long.
 pub(crate) struct HeldEvents<T, P> {
     socket: T,
     events: Events,
@@ -153,7 +170,12 @@ pub(crate) struct HeldEvents<T, P> {
 impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
     /// Goes on with events whose beginning is written.
     pub(crate) fn new(socket: T, events: Events, kept: P) -> Self {
-        Self { socket, events, unsent: Bytes::new(), _kept: kept }
+        Self {
+            socket,
+            events,
+            unsent: Bytes::new(),
+            _kept: kept,
+        }
     }
 
     /// Writes as much as it can; ends with whether everything was written.
@@ -184,7 +206,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin, P> HeldEvents<T, P> {
         }
     }
 
-    /// Whether the client has left. What it sends is discarded, because the response announced the end of the connection.
+    /// Whether the client has left. What it sends is discarded, because the response announced the
+    /// end of the connection.
     fn has_left(&mut self, cx: &mut Context<'_>) -> bool {
         let mut lost = [0; LOST_BYTES];
         loop {
@@ -234,12 +257,22 @@ mod tests {
 
     fn stream() -> Arc<Stream> {
         let registry = registry(Limits::default());
-        Stream::new(0, Lifetime::Resumable, 0, &registry.bounds(&user(&registry).id))
+        Stream::new(
+            0,
+            Lifetime::Resumable,
+            0,
+            &registry.bounds(&user(&registry).id),
+        )
     }
 
     fn events(stream: &Arc<Stream>) -> Box<Events> {
         let keep_alive = KeepAlive::new(&registry(Limits::default()));
-        Box::new(Events::new(stream.read(None).unwrap(), false, None, &keep_alive))
+        Box::new(Events::new(
+            stream.read(None).unwrap(),
+            false,
+            None,
+            &keep_alive,
+        ))
     }
 
     impl Watch for Handover {
@@ -274,7 +307,9 @@ mod tests {
         let writer = tokio::spawn(HeldEvents::new(near, *events(&stream), ()));
         let mut expected = String::new();
         for number in 0..20 {
-            stream.send(format!("{{\"n\":{number}}}").into(), None).unwrap();
+            stream
+                .send(format!("{{\"n\":{number}}}").into(), None)
+                .unwrap();
             let event = format!("event: message\ndata: {{\"n\":{number}}}\n\n");
             expected += &format!("{:x}\r\n{event}\r\n", event.len());
         }
@@ -291,7 +326,11 @@ mod tests {
         let (near, _far) = duplex(1024);
         let mut held = HeldEvents::new(near, *events(&stream), ());
         stream.send(Bytes::from_static(b"{}"), None).unwrap();
-        assert!(Pin::new(&mut held).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending());
+        assert!(
+            Pin::new(&mut held)
+                .poll(&mut Context::from_waker(std::task::Waker::noop()))
+                .is_pending()
+        );
         assert!(!held.unsent.is_unique(), "it has memory of its own");
     }
 
@@ -300,7 +339,9 @@ mod tests {
         let stream = stream();
         let (near, mut far) = duplex(64);
         let writer = tokio::spawn(HeldEvents::new(near, *events(&stream), ()));
-        far.write_all("GET / HTTP/1.1\r\n".repeat(100).as_bytes()).await.unwrap();
+        far.write_all("GET / HTTP/1.1\r\n".repeat(100).as_bytes())
+            .await
+            .unwrap();
         assert!(stream.is_attached());
         drop(far);
         writer.await.unwrap();

@@ -24,7 +24,8 @@ impl<'h> HeaderField<'h> {
         }
     }
 
-    /// The text; `None` if the header is missing, and a character that no header can have if it is unclear.
+    /// The text; `None` if the header is missing, and a character that no header can have if it is
+    /// unclear.
     pub(crate) fn text(self) -> Option<&'h str> {
         match self {
             Self::Missing => None,
@@ -76,15 +77,15 @@ impl<'h> Head<'h> {
             };
             *field = match (&field, std::str::from_utf8(value.as_bytes())) {
                 (HeaderField::Missing, Ok(text)) => HeaderField::Text(text),
-                (HeaderField::Missing, Err(_)) | (HeaderField::Text(_) | HeaderField::Unclear, _) => {
-                    HeaderField::Unclear
-                }
+                (HeaderField::Missing, Err(_))
+                | (HeaderField::Text(_) | HeaderField::Unclear, _) => HeaderField::Unclear,
             };
         }
         head
     }
 
-    /// The bearer token, if there is one (RFC 6750, section 2.1). An unclear one is empty, which no token is.
+    /// The bearer token, if there is one (RFC 6750, section 2.1). An unclear one is empty, which no
+    /// token is.
     pub(crate) fn bearer(&self) -> Option<&'h str> {
         match self.authorization {
             HeaderField::Missing => None,
@@ -103,12 +104,19 @@ impl<'h> Head<'h> {
 
     /// Whether the body is JSON.
     pub(crate) fn is_json(&self) -> bool {
-        let HeaderField::Text(value) = self.content_type else { return false };
+        let HeaderField::Text(value) = self.content_type else {
+            return false;
+        };
         // As nearly all clients write it.
         if value == "application/json" {
             return true;
         }
-        value.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+        value
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .eq_ignore_ascii_case("application/json")
     }
 }
 
@@ -125,7 +133,10 @@ mod tests {
 
     fn headers(values: &[(&str, &[u8])]) -> HeaderMap {
         let one = |(name, value): &(&str, &[u8])| {
-            (name.parse::<HeaderName>().unwrap(), HeaderValue::from_bytes(value).unwrap())
+            (
+                name.parse::<HeaderName>().unwrap(),
+                HeaderValue::from_bytes(value).unwrap(),
+            )
         };
         let mut headers = HeaderMap::new();
         for (name, value) in values.iter().map(one) {
@@ -144,11 +155,25 @@ mod tests {
             ("X-Other", b"1"),
         ]);
         let head = Head::read(&headers);
-        assert_eq!((head.host, head.origin), (HeaderField::Text("localhost"), HeaderField::Missing));
-        assert_eq!((head.session, head.version), (HeaderField::Unclear, HeaderField::Unclear));
-        assert_eq!((head.origin.text(), head.host.text()), (None, Some("localhost")));
+        assert_eq!(
+            (head.host, head.origin),
+            (HeaderField::Text("localhost"), HeaderField::Missing)
+        );
+        assert_eq!(
+            (head.session, head.version),
+            (HeaderField::Unclear, HeaderField::Unclear)
+        );
+        assert_eq!(
+            (head.origin.text(), head.host.text()),
+            (None, Some("localhost"))
+        );
         assert_eq!(head.session.text(), Some("\u{fffd}"));
-        let fields = ["host: localhost", "mcp-session-id: a", "mcp-session-id: b", "x-other: 1"];
+        let fields = [
+            "host: localhost",
+            "mcp-session-id: a",
+            "mcp-session-id: b",
+            "x-other: 1",
+        ];
         let bytes: usize = fields.iter().map(|field| field.len() + 2).sum();
         assert_eq!(head.bytes, bytes + "mcp-protocol-version: ?\r\n".len());
     }
@@ -163,7 +188,10 @@ mod tests {
             (&["abc"][..], None),
             (&["Bearer abc", "Bearer abc"][..], Some("")),
         ] {
-            let values: Vec<_> = values.iter().map(|value| ("authorization", value.as_bytes())).collect();
+            let values: Vec<_> = values
+                .iter()
+                .map(|value| ("authorization", value.as_bytes()))
+                .collect();
             assert_eq!(bearer(&headers(&values)), token, "{values:?}");
         }
     }

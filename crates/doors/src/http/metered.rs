@@ -1,8 +1,8 @@
 //! Bodies and connections of senders that are not known yet, bounded and on an account.
 //!
-//! A byte that arrives before its sender has shown who it is stands on the account of its address: handshakes, heads and first
-//! frames that are not whole, forms of people who sign in, questions of gRPC clients, and everything that a connection of HTTP/2
-//! sends.
+//! A byte that arrives before its sender has shown who it is stands on the account of its address:
+//! handshakes, heads and first frames that are not whole, forms of people who sign in, questions of
+//! gRPC clients, and everything that a connection of HTTP/2 sends.
 
 use std::future::Future as _;
 use std::io;
@@ -27,16 +27,19 @@ use super::places::network;
 
 /// Bytes of one connection of HTTP/2 that are on no account: a head with a token.
 const FREE_BYTES: usize = 4 * 1024;
-/// Bytes that a connection of HTTP/2 may send before its sender is known. After half of them its client is asked to begin anew.
+/// Bytes that a connection of HTTP/2 may send before its sender is known. After half of them its
+/// client is asked to begin anew.
 const NEWCOMER_BYTES_MAX: usize = 48 * 1024;
 /// Time that a connection that has sent too much goes on, so that what was answered can be written.
 const LAST_WRITE: Duration = Duration::from_secs(5);
-/// Time that the gateway may take to find out whose a request is, before its client is asked to begin anew.
+/// Time that the gateway may take to find out whose a request is, before its client is asked to
+/// begin anew.
 const INTRODUCTION: Duration = Duration::from_secs(1);
-/// First wait of a connection that has sent much, until it is looked whether its sender is known. It doubles.
+/// First wait of a connection that has sent much, until it is looked whether its sender is known.
+/// It doubles.
 const LOOK: Duration = Duration::from_millis(5);
-/// Bytes that a request takes of its address's account while it waits for more of its sender, or has an
-/// answer without an end: its task and its stream.
+/// Bytes that a request takes of its address's account while it waits for more of its sender, or
+/// has an answer without an end: its task and its stream.
 const REQUEST_BYTES: usize = 8 * 1024;
 /// Bytes that a client may send to health or reflection in one stream.
 const QUESTIONS_BYTES_MAX: usize = 16 * 1024;
@@ -49,7 +52,8 @@ impl Connection {
         account_of(&self.links.registry, self.peer)
     }
 
-    /// The place of a request of this client while it is not known; `None` if its address has too many that wait.
+    /// The place of a request of this client while it is not known; `None` if its address has too
+    /// many that wait.
     pub(super) fn place(&self) -> Option<Taken> {
         place_on(&self.newcomer())
     }
@@ -61,13 +65,16 @@ impl Watch for Connection {
     }
 
     fn read(&self, bytes: usize) -> bool {
-        self.unfinished.grow(bytes, || (!self.client.is_known()).then(|| self.newcomer()))
+        self.unfinished
+            .grow(bytes, || (!self.client.is_known()).then(|| self.newcomer()))
     }
 }
 
 /// The account of an address whose sender is not known.
 pub(super) fn account_of(registry: &Registry, peer: Option<IpAddr>) -> Arc<Share> {
-    let address = peer.map(|peer| network(peer).to_string()).unwrap_or_default();
+    let address = peer
+        .map(|peer| network(peer).to_string())
+        .unwrap_or_default();
     registry.newcomers.of(&address)
 }
 
@@ -104,7 +111,8 @@ impl http_body::Body for Placed {
     }
 }
 
-/// Input of a connection of HTTP/2. Until its sender is known, its bytes are bounded and on an account.
+/// Input of a connection of HTTP/2. Until its sender is known, its bytes are bounded and on an
+/// account.
 pub(super) struct Metered<R> {
     inner: R,
     client: Arc<Client>,
@@ -128,9 +136,13 @@ struct Stopped {
 pub(super) struct Meter(OnceLock<Instant>);
 
 impl Meter {
-    /// Whether a client that is not known has sent so much that it should begin anew, with another connection.
+    /// Whether a client that is not known has sent so much that it should begin anew, with another
+    /// connection.
     pub(super) fn asks_anew(&self, client: &Client) -> bool {
-        self.0.get().is_some_and(|since| since.elapsed() > INTRODUCTION) && !client.is_known()
+        self.0
+            .get()
+            .is_some_and(|since| since.elapsed() > INTRODUCTION)
+            && !client.is_known()
     }
 }
 
@@ -141,7 +153,19 @@ impl<R> Metered<R> {
         let meter = Arc::<Meter>::default();
         let kept = Arc::clone(&meter);
         let (taken, stopped) = (None, None);
-        (Self { inner, client, account, taken, bytes: 0, is_known: false, stopped, meter }, kept)
+        (
+            Self {
+                inner,
+                client,
+                account,
+                taken,
+                bytes: 0,
+                is_known: false,
+                stopped,
+                meter,
+            },
+            kept,
+        )
     }
 
     /// Counts what was read; false if nothing more may be.
@@ -155,7 +179,11 @@ impl<R> Metered<R> {
         }
         let is_taken = match &mut self.taken {
             Some(taken) => taken.grow(more).is_ok(),
-            None => self.account.take(more).map(|taken| self.taken = Some(taken)).is_ok(),
+            None => self
+                .account
+                .take(more)
+                .map(|taken| self.taken = Some(taken))
+                .is_ok(),
         };
         is_taken && self.bytes < NEWCOMER_BYTES_MAX
     }
@@ -163,14 +191,20 @@ impl<R> Metered<R> {
 
 impl Stopped {
     fn new() -> Self {
-        Self { look: Box::pin(sleep(LOOK)), wait: LOOK, until: Instant::now() + LAST_WRITE }
+        Self {
+            look: Box::pin(sleep(LOOK)),
+            wait: LOOK,
+            until: Instant::now() + LAST_WRITE,
+        }
     }
 
     /// Ready when the connection ends.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         while self.look.as_mut().poll(cx).is_ready() {
             if Instant::now() >= self.until {
-                return Poll::Ready(io::Error::other("a sender that is not known has sent too much"));
+                return Poll::Ready(io::Error::other(
+                    "a sender that is not known has sent too much",
+                ));
             }
             self.wait = self.wait.saturating_mul(2);
             self.look.as_mut().reset(Instant::now() + self.wait);
@@ -220,17 +254,28 @@ pub(super) struct Questions {
 impl Questions {
     /// The questions in the body of a request.
     pub(super) fn new(body: Incoming, connection: &Connection) -> Self {
-        Self { body, account: connection.newcomer(), taken: None, bytes: 0, end: None }
+        Self {
+            body,
+            account: connection.newcomer(),
+            taken: None,
+            bytes: 0,
+            end: None,
+        }
     }
 
     fn count(&mut self, more: usize) -> Result<(), Status> {
         self.bytes = self.bytes.saturating_add(more);
         if self.bytes > QUESTIONS_BYTES_MAX {
-            return Err(Status::resource_exhausted("these are too many questions: ask the rest anew"));
+            return Err(Status::resource_exhausted(
+                "these are too many questions: ask the rest anew",
+            ));
         }
         let grown = match &mut self.taken {
             Some(taken) => taken.grow(more),
-            None => self.account.take(more).map(|taken| self.taken = Some(taken)),
+            None => self
+                .account
+                .take(more)
+                .map(|taken| self.taken = Some(taken)),
         };
         grown.map_err(|_| Status::resource_exhausted("too many questions of your address wait"))
     }
@@ -240,19 +285,28 @@ impl http_body::Body for Questions {
     type Data = Bytes;
     type Error = Status;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let me = self.get_mut();
         match Pin::new(&mut me.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 let counted = me.count(frame.data_ref().map_or(0, Bytes::len));
                 Poll::Ready(Some(counted.map(|()| frame)))
             }
-            Poll::Ready(Some(Err(_))) => Poll::Ready(Some(Err(Status::cancelled("the questions broke off")))),
+            Poll::Ready(Some(Err(_))) => {
+                Poll::Ready(Some(Err(Status::cancelled("the questions broke off"))))
+            }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => {
-                let end = me.end.get_or_insert_with(|| Box::pin(sleep(QUESTIONS_WAIT)));
+                let end = me
+                    .end
+                    .get_or_insert_with(|| Box::pin(sleep(QUESTIONS_WAIT)));
                 ready!(end.as_mut().poll(cx));
-                Poll::Ready(Some(Err(Status::deadline_exceeded("the questions took too long"))))
+                Poll::Ready(Some(Err(Status::deadline_exceeded(
+                    "the questions took too long",
+                ))))
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Beginning of a connection: HTTP reads the preface of HTTP/2 in one piece, because it tells the protocols apart by all of it
-//! only; frames of proto-mcp are kept from it.
+//! Beginning of a connection: HTTP reads the preface of HTTP/2 in one piece, because it tells the
+//! protocols apart by all of it only; frames of proto-mcp are kept from it.
 
 use std::io;
 use std::pin::Pin;
@@ -30,7 +30,8 @@ impl Opening {
     /// Reads as HTTP wants it.
     ///
     /// # Errors
-    /// Errors of `inner`, and one if the connection is no HTTP: then [`Opening::Frames`] has what was read.
+    /// Errors of `inner`, and one if the connection is no HTTP: then [`Opening::Frames`] has what
+    /// was read.
     pub(super) fn poll_read(
         &mut self,
         mut inner: Pin<&mut impl AsyncRead>,
@@ -40,7 +41,9 @@ impl Opening {
         loop {
             match self {
                 Self::Over => return inner.as_mut().poll_read(cx, into),
-                Self::Frames(_) => return Poll::Ready(Err(io::Error::other("no HTTP, but proto-mcp"))),
+                Self::Frames(_) => {
+                    return Poll::Ready(Err(io::Error::other("no HTTP, but proto-mcp")));
+                }
                 Self::Unread => {
                     let before = into.filled().len();
                     ready!(inner.as_mut().poll_read(cx, into))?;
@@ -56,7 +59,11 @@ impl Opening {
                     let mut next = ReadBuf::new(&mut next);
                     ready!(inner.as_mut().poll_read(cx, &mut next))?;
                     let (known, rest) = PREFACE.split_at_checked(*read).unwrap_or_default();
-                    if rest.len() > 1 && next.filled().first().is_some_and(|next| rest.first() == Some(next))
+                    if rest.len() > 1
+                        && next
+                            .filled()
+                            .first()
+                            .is_some_and(|next| rest.first() == Some(next))
                     {
                         *read += 1;
                         continue;
@@ -73,7 +80,9 @@ impl Opening {
     fn of(read: &[u8]) -> Self {
         match read.first() {
             Some(first) if sniff(*first) == Sniffed::Proto => Self::Frames(read.into()),
-            Some(_) if read.len() < PREFACE.len() && PREFACE.starts_with(read) => Self::Preface(read.len()),
+            Some(_) if read.len() < PREFACE.len() && PREFACE.starts_with(read) => {
+                Self::Preface(read.len())
+            }
             _ => Self::Over,
         }
     }

@@ -1,5 +1,5 @@
-//! Check of `Host` and `Origin` of every HTTP request, against DNS rebinding (MCP 2025-11-25 and 2026-07-28, Streamable HTTP,
-//! "Security Warning").
+//! Check of `Host` and `Origin` of every HTTP request, against DNS rebinding (MCP 2025-11-25 and
+//! 2026-07-28, Streamable HTTP, "Security Warning").
 
 use std::net::IpAddr;
 
@@ -24,8 +24,9 @@ pub(crate) enum Foreign {
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 impl<'c> Hosts<'c> {
-    /// Loopback names, the address on which the gateway listens, and `names`: host names, or `host:port`, of the configuration
-    /// (`[server] hosts`). Made for each request, so it borrows all.
+    /// Loopback names, the address on which the gateway listens, and `names`: host names, or
+    /// `host:port`, of the configuration (`[server] hosts`). Made for each request, so it borrows
+    /// all.
     pub(crate) fn new(names: &'c [String], address: IpAddr) -> Self {
         Self { names, address }
     }
@@ -37,25 +38,39 @@ impl<'c> Hosts<'c> {
     pub(crate) fn check(&self, head: &Head<'_>) -> Result<(), Foreign> {
         match head.host {
             HeaderField::Text(host) if self.knows(host) => {}
-            HeaderField::Missing | HeaderField::Text(_) | HeaderField::Unclear => return Err(Foreign::Host),
+            HeaderField::Missing | HeaderField::Text(_) | HeaderField::Unclear => {
+                return Err(Foreign::Host);
+            }
         }
         let host = match head.origin {
             HeaderField::Missing => return Ok(()),
-            HeaderField::Text(origin) => {
-                origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))
-            }
+            HeaderField::Text(origin) => origin
+                .strip_prefix("http://")
+                .or_else(|| origin.strip_prefix("https://")),
             HeaderField::Unclear => None,
         };
-        if host.is_some_and(|host| self.knows(host)) { Ok(()) } else { Err(Foreign::Origin) }
+        if host.is_some_and(|host| self.knows(host)) {
+            Ok(())
+        } else {
+            Err(Foreign::Origin)
+        }
     }
 
-    /// Whether a page may open a WebSocket without saying who it is, which no browser asks about: it is the gateway's own, or of a host
-    /// of the configuration. Pages of other ports of this machine are other programs'.
+    /// Whether a page may open a WebSocket without saying who it is, which no browser asks about:
+    /// it is the gateway's own, or of a host of the configuration. Pages of other ports of this
+    /// machine are other programs'.
     pub(crate) fn may_open(&self, head: &Head<'_>) -> bool {
-        let HeaderField::Text(origin) = head.origin else { return true };
-        let Some((_, authority)) = origin.split_once("://") else { return false };
-        let is_own = matches!(head.host, HeaderField::Text(host) if host.eq_ignore_ascii_case(authority));
-        let bare = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+        let HeaderField::Text(origin) = head.origin else {
+            return true;
+        };
+        let Some((_, authority)) = origin.split_once("://") else {
+            return false;
+        };
+        let is_own =
+            matches!(head.host, HeaderField::Text(host) if host.eq_ignore_ascii_case(authority));
+        let bare = authority
+            .rsplit_once(':')
+            .map_or(authority, |(host, _)| host);
         let is_named =
             |name: &String| name.eq_ignore_ascii_case(bare) || name.eq_ignore_ascii_case(authority);
         is_own || self.names.iter().any(is_named)
@@ -63,15 +78,21 @@ impl<'c> Hosts<'c> {
 
     fn knows(&self, authority: &str) -> bool {
         let bare = match authority.rsplit_once(':') {
-            Some((host, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => host,
+            Some((host, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => {
+                host
+            }
             _ => authority,
         };
         // Nearly all clients of this machine write one of these, and each request is checked.
         if matches!(bare, "127.0.0.1" | "localhost") {
             return true;
         }
-        let is_it = |name: &str| name.eq_ignore_ascii_case(bare) || name.eq_ignore_ascii_case(authority);
-        LOOPBACK.into_iter().chain(self.names.iter().map(String::as_str)).any(is_it)
+        let is_it =
+            |name: &str| name.eq_ignore_ascii_case(bare) || name.eq_ignore_ascii_case(authority);
+        LOOPBACK
+            .into_iter()
+            .chain(self.names.iter().map(String::as_str))
+            .any(is_it)
             || bare.trim_matches(['[', ']']).parse() == Ok(self.address)
     }
 }
@@ -81,7 +102,10 @@ mod tests {
     use super::*;
 
     fn check(host: &[&str], origin: Option<&str>) -> Result<(), Foreign> {
-        let names = ["Gate.example.org".to_string(), "other.example.org:8443".to_string()];
+        let names = [
+            "Gate.example.org".to_string(),
+            "other.example.org:8443".to_string(),
+        ];
         let hosts = Hosts::new(&names, [192, 0, 2, 7].into());
         let mut headers = http::HeaderMap::new();
         for value in host {
@@ -109,18 +133,30 @@ mod tests {
             let mut headers = http::HeaderMap::new();
             headers.insert(http::header::HOST, "localhost:7070".parse().unwrap());
             origin.map(|origin| headers.insert(http::header::ORIGIN, origin.parse().unwrap()));
-            assert_eq!(hosts.may_open(&Head::read(&headers)), expected, "{origin:?}");
+            assert_eq!(
+                hosts.may_open(&Head::read(&headers)),
+                expected,
+                "{origin:?}"
+            );
         }
     }
 
     #[test]
     fn only_the_names_of_the_gateway_are_accepted() {
-        type Case = (&'static [&'static str], Option<&'static str>, Result<(), Foreign>);
+        type Case = (
+            &'static [&'static str],
+            Option<&'static str>,
+            Result<(), Foreign>,
+        );
         let cases: [Case; 16] = [
             (&["127.0.0.1:7070"], None, Ok(())),
             (&["localhost"], Some("http://localhost:3000"), Ok(())),
             (&["[::1]:7070"], Some("http://[::1]:7070"), Ok(())),
-            (&["GATE.example.org"], Some("https://gate.example.org"), Ok(())),
+            (
+                &["GATE.example.org"],
+                Some("https://gate.example.org"),
+                Ok(()),
+            ),
             (&["other.example.org:8443"], None, Ok(())),
             (&["other.example.org:1"], None, Err(Foreign::Host)),
             (&["192.0.2.7:7070"], Some("http://192.0.2.7:7070"), Ok(())),
@@ -129,10 +165,22 @@ mod tests {
             (&["localhost.evil.example.org"], None, Err(Foreign::Host)),
             (&[], None, Err(Foreign::Host)),
             (&["localhost", "localhost"], None, Err(Foreign::Host)),
-            (&["localhost"], Some("http://evil.example.org"), Err(Foreign::Origin)),
+            (
+                &["localhost"],
+                Some("http://evil.example.org"),
+                Err(Foreign::Origin),
+            ),
             (&["localhost"], Some("null"), Err(Foreign::Origin)),
-            (&["localhost"], Some("http://localhost@evil.example.org"), Err(Foreign::Origin)),
-            (&["localhost"], Some("http://localhost:80@evil.example.org:80"), Err(Foreign::Origin)),
+            (
+                &["localhost"],
+                Some("http://localhost@evil.example.org"),
+                Err(Foreign::Origin),
+            ),
+            (
+                &["localhost"],
+                Some("http://localhost:80@evil.example.org:80"),
+                Err(Foreign::Origin),
+            ),
         ];
         for (host, origin, expected) in cases {
             assert_eq!(check(host, origin), expected, "{host:?} {origin:?}");

@@ -1,4 +1,5 @@
-//! The two endpoints of 2024-11-05: `GET /sse` for everything that the client reads, `POST /messages` for what it sends.
+//! The two endpoints of 2024-11-05: `GET /sse` for everything that the client reads,
+//! `POST /messages` for what it sends.
 //!
 //! Off unless configured. A session lasts as long as its event stream.
 
@@ -54,20 +55,29 @@ pub(crate) struct Pairs {
 
 impl Default for Pairs {
     fn default() -> Self {
-        Self { open: Mutex::default(), places: Shares::new(PAIRS_MAX, PARTICIPANT_PAIRS_MAX) }
+        Self {
+            open: Mutex::default(),
+            places: Shares::new(PAIRS_MAX, PARTICIPANT_PAIRS_MAX),
+        }
     }
 }
 
 impl Pairs {
     fn find(&self, id: &str, participant: &ParticipantId) -> Option<Arc<Pair>> {
         let pairs = self.open.lock();
-        pairs.get(id).filter(|pair| pair.participant == *participant).cloned()
+        pairs
+            .get(id)
+            .filter(|pair| pair.participant == *participant)
+            .cloned()
     }
 
     /// Ends a session with its event stream.
     fn end(&self, id: &str) {
         let gone = self.open.lock().remove(id);
-        if let Some((pair, link)) = gone.as_ref().and_then(|pair| Some((pair, pair.link.get()?))) {
+        if let Some((pair, link)) = gone
+            .as_ref()
+            .and_then(|pair| Some((pair, pair.link.get()?)))
+        {
             pair.dispatch.leave(link);
         }
     }
@@ -118,10 +128,21 @@ fn open(
         Box::new(refused(&Refusal::new(RefusalCode::Overloaded, why)))
     };
     let reader = out.read(None).ok_or_else(|| full(Full::Pool))?;
-    let place = pairs.places.of(account(&participant.id)).take(1).map_err(full)?;
+    let place = pairs
+        .places
+        .of(account(&participant.id))
+        .take(1)
+        .map_err(full)?;
     let (entered, participant) = (Arc::clone(&participant), participant.id.clone());
     let (begun, link) = (AtomicBool::new(false), OnceLock::new());
-    let pair = Arc::new(Pair { participant, dispatch, out, begun, link, _place: place });
+    let pair = Arc::new(Pair {
+        participant,
+        dispatch,
+        out,
+        begun,
+        link,
+        _place: place,
+    });
     pairs.open.lock().insert(id.clone(), pair);
     let endpoint = format!("/messages?sessionId={id}");
     at_token_end(&entered, reader.leaving());
@@ -146,13 +167,22 @@ async fn message(
     let head = Head::read(&parts.headers);
     let links = &connection.links;
     let registry = &links.registry;
-    let participant = registry.asker(connection.presented(head.bearer()), "for an open event stream");
+    let participant = registry.asker(
+        connection.presented(head.bearer()),
+        "for an open event stream",
+    );
     let participant = participant.map_err(|refusal| Box::new(refused(&refusal)))?;
     let query = parts.uri.query().unwrap_or_default();
-    let id = query.split('&').find_map(|part| part.strip_prefix("sessionId=")).unwrap_or_default();
+    let id = query
+        .split('&')
+        .find_map(|part| part.strip_prefix("sessionId="))
+        .unwrap_or_default();
     let pair = pairs.find(id, &participant.id);
     let pair = pair.ok_or_else(|| {
-        Box::new(response::plain(StatusCode::NOT_FOUND, "no such session; open /sse again\n"))
+        Box::new(response::plain(
+            StatusCode::NOT_FOUND,
+            "no such session; open /sse again\n",
+        ))
     })?;
     if !head.is_json() {
         return Err(Box::new(response::plain(
@@ -160,9 +190,15 @@ async fn message(
             "the body must be application/json\n",
         )));
     }
-    let body = read_body(registry.limits().body_bytes_max, &registry.held_of(&participant.id), body).await?;
+    let body = read_body(
+        registry.limits().body_bytes_max,
+        &registry.held_of(&participant.id),
+        body,
+    )
+    .await?;
     let message = Message::read(body);
-    let message = message.map_err(|bad| Box::new(response::json(StatusCode::BAD_REQUEST, bad.answer())))?;
+    let message =
+        message.map_err(|bad| Box::new(response::json(StatusCode::BAD_REQUEST, bad.answer())))?;
     match pair.link.get() {
         Some(link) => pair.dispatch.as_bearer(link, &participant, || {
             legacy::receive(&pair.dispatch, link, &message, &pair.out);
@@ -179,15 +215,31 @@ async fn begin(
     participant: &Arc<Participant>,
     message: &Message,
 ) {
-    let (MessageKind::Request, Some(id)) = (message.shape(), message.id()) else { return };
-    let Some(client) = legacy::first(message, &pair.out, "initialize first") else { return };
+    let (MessageKind::Request, Some(id)) = (message.shape(), message.id()) else {
+        return;
+    };
+    let Some(client) = legacy::first(message, &pair.out, "initialize first") else {
+        return;
+    };
     // Of two requests that come at once, one begins.
     if pair.begun.swap(true, Ordering::AcqRel) {
         let why = "already initialized";
-        return pair.out.answer(rpc::error(Some(id), code::INVALID_REQUEST, why, None));
+        return pair
+            .out
+            .answer(rpc::error(Some(id), code::INVALID_REQUEST, why, None));
     }
     let (dispatch, participant) = (Arc::clone(&pair.dispatch), Arc::clone(participant));
-    match legacy::join(links, &Visitor { dispatch, participant }, client, (id, &pair.out)).await {
+    match legacy::join(
+        links,
+        &Visitor {
+            dispatch,
+            participant,
+        },
+        client,
+        (id, &pair.out),
+    )
+    .await
+    {
         Some(link) => {
             pairs.enter(id_of_pair, pair, Arc::clone(&link));
             pair.out.answer(legacy::welcome(&pair.dispatch, &link, id));
@@ -215,18 +267,31 @@ mod tests {
         let links_len = || dispatch.with(|topic| topic.links_len());
         let before = links_len();
         for has_ended in [true, false] {
-            let (participant, begun, link) = (user.id.clone(), AtomicBool::new(true), OnceLock::new());
+            let (participant, begun, link) =
+                (user.id.clone(), AtomicBool::new(true), OnceLock::new());
             let (dispatch, out) = (Arc::clone(&dispatch), Arc::clone(&out));
             let pairs = Pairs::default();
             let place = pairs.places.of("user").take(1).unwrap();
-            let pair = Arc::new(Pair { participant, dispatch, out, begun, link, _place: place });
+            let pair = Arc::new(Pair {
+                participant,
+                dispatch,
+                out,
+                begun,
+                link,
+                _place: place,
+            });
             pairs.open.lock().insert(id.to_owned(), Arc::clone(&pair));
             if has_ended {
                 pairs.end(id);
             }
             let (dispatch, participant) = (Arc::clone(&pair.dispatch), Arc::clone(&user));
-            let visitor = Visitor { dispatch, participant };
-            let link = links.join_on(&pair.out, &visitor, gateway::plain_client()).unwrap();
+            let visitor = Visitor {
+                dispatch,
+                participant,
+            };
+            let link = links
+                .join_on(&pair.out, &visitor, gateway::plain_client())
+                .unwrap();
             pairs.enter(id, &pair, link);
             assert_eq!(links_len(), before + usize::from(!has_ended));
         }

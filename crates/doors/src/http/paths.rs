@@ -4,6 +4,8 @@
 pub(super) fn topic_of<'p>(path: &'p str, endpoint: &str) -> Option<&'p str> {
     match path.strip_prefix(endpoint)? {
         "" => Some("main"),
-        rest => rest.strip_prefix('/').filter(|topic| !topic.is_empty() && !topic.contains('/')),
+        rest => rest
+            .strip_prefix('/')
+            .filter(|topic| !topic.is_empty() && !topic.contains('/')),
     }
 }

@@ -1,8 +1,9 @@
-//! Places for connections: a share for each participant, for all guests together, and for each address whose senders are not
-//! known yet.
+//! Places for connections: a share for each participant, for all guests together, and for each
+//! address whose senders are not known yet.
 //!
-//! A connection is its address's until a request on it names a known sender. An address whose share is full loses its oldest
-//! unknown connection to a new one, so that silent connections lock out no newcomer.
+//! A connection is its address's until a request on it names a known sender. An address whose share
+//! is full loses its oldest unknown connection to a new one, so that silent connections lock out no
+//! newcomer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -45,7 +46,8 @@ struct Newcomers {
 impl Newcomers {
     /// Has the oldest one make way, of an address if it is named.
     fn evict(&mut self, address: Option<IpAddr>) {
-        let first = |own: &BTreeMap<u64, Arc<Standing>>| own.first_key_value().map(|(number, _)| *number);
+        let first =
+            |own: &BTreeMap<u64, Arc<Standing>>| own.first_key_value().map(|(number, _)| *number);
         let oldest = match address {
             Some(address) => self.by_address.get(&address).and_then(first),
             None => self.all.first_key_value().map(|(number, _)| *number),
@@ -67,8 +69,8 @@ impl Newcomers {
     }
 }
 
-/// Standing of a connection among the others of its address, for as long as it is HTTP: whether its sender is
-/// known, and whether it must make way.
+/// Standing of a connection among the others of its address, for as long as it is HTTP: whether its
+/// sender is known, and whether it must make way.
 #[derive(Default)]
 pub(crate) struct Standing {
     /// Its sender is known: no other needs its place.
@@ -102,7 +104,14 @@ impl Places {
         // The other half stays for senders that are known.
         let newcomers_max = address_newcomers_max.max(connections_max / 2);
         let newcomers = Mutex::default();
-        Arc::new(Self { max, free, known, address_newcomers_max, newcomers_max, newcomers })
+        Arc::new(Self {
+            max,
+            free,
+            known,
+            address_newcomers_max,
+            newcomers_max,
+            newcomers,
+        })
     }
 
     /// Waits until a place is free.
@@ -115,7 +124,8 @@ impl Places {
         drop(self.free.acquire_many(self.max).await);
     }
 
-    /// The place of a new connection from an address. It may cost the oldest connection of an unknown sender its place.
+    /// The place of a new connection from an address. It may cost the oldest connection of an
+    /// unknown sender its place.
     pub(crate) fn enter(
         self: &Arc<Self>,
         address: IpAddr,
@@ -128,16 +138,30 @@ impl Places {
         let mut newcomers = self.newcomers.lock();
         newcomers.next += 1;
         let number = newcomers.next;
-        if newcomers.by_address.get(&address).is_some_and(|own| own.len() >= self.address_newcomers_max) {
+        if newcomers
+            .by_address
+            .get(&address)
+            .is_some_and(|own| own.len() >= self.address_newcomers_max)
+        {
             newcomers.evict(Some(address));
         } else if newcomers.all.len() >= self.newcomers_max {
             newcomers.evict(None);
         }
         newcomers.all.insert(number, address);
-        newcomers.by_address.entry(address).or_default().insert(number, Arc::clone(&standing));
+        newcomers
+            .by_address
+            .entry(address)
+            .or_default()
+            .insert(number, Arc::clone(&standing));
         drop(newcomers);
         let account = Mutex::new(Account::Newcomer(number));
-        (Place { places: Arc::clone(self), account }, standing)
+        (
+            Place {
+                places: Arc::clone(self),
+                account,
+            },
+            standing,
+        )
     }
 
     fn leave(&self, number: u64) -> Option<Arc<Standing>> {
@@ -184,7 +208,11 @@ impl Standing {
         }
         self.waker.register(cx.waker());
         // After that, so that one of the two sees the other: `enter` or this.
-        if self.evicted.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }
+        if self.evicted.load(Ordering::Acquire) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 }
 
@@ -220,7 +248,9 @@ mod tests {
     }
 
     fn is_evicted((_, standing): &(Place, Arc<Standing>)) -> bool {
-        standing.poll_evicted(&mut Context::from_waker(Waker::noop())).is_ready()
+        standing
+            .poll_evicted(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
     }
 
     #[test]
@@ -231,18 +261,26 @@ mod tests {
         assert!(!is_evicted(&first));
         let third = enter(&places, "::ffff:10.0.0.1");
         assert!(is_evicted(&first) && !is_evicted(&second) && !is_evicted(&elsewhere));
-        second.0.belongs_to(&ParticipantId::new("ann").unwrap()).unwrap();
+        second
+            .0
+            .belongs_to(&ParticipantId::new("ann").unwrap())
+            .unwrap();
         let fourth = enter(&places, "10.0.0.1");
         assert!(!is_evicted(&third), "one of them is known by now");
         drop((first, second, third, fourth, elsewhere));
         assert!(places.newcomers.lock().by_address.is_empty());
-        assert_eq!((places.known.taken(), places.free.available_permits()), (0, 100));
+        assert_eq!(
+            (places.known.taken(), places.free.available_permits()),
+            (0, 100)
+        );
     }
 
     #[test]
     fn unknown_connections_of_many_addresses_leave_half_of_the_places() {
         let places = Places::new(100, 2);
-        let all: Vec<_> = (0..51).map(|number| enter(&places, &format!("10.0.1.{number}"))).collect();
+        let all: Vec<_> = (0..51)
+            .map(|number| enter(&places, &format!("10.0.1.{number}")))
+            .collect();
         assert!(is_evicted(&all[0]) && !all[1..].iter().any(is_evicted));
     }
 
@@ -256,10 +294,16 @@ mod tests {
         };
         let ann = [open("ann").unwrap(), open("ann").unwrap()];
         assert!(open("ann").is_err());
-        assert!(ann[0].belongs_to(&id("ann")).is_ok(), "it is on this account already");
+        assert!(
+            ann[0].belongs_to(&id("ann")).is_ok(),
+            "it is on this account already"
+        );
         let guests = [open("anonymous-1").unwrap(), open("anonymous-2").unwrap()];
         assert!(open("anonymous-3").is_err() && open("bob").is_ok());
-        assert!(guests[0].belongs_to(&id("ann")).is_err(), "a proxy may send for several participants");
+        assert!(
+            guests[0].belongs_to(&id("ann")).is_err(),
+            "a proxy may send for several participants"
+        );
         drop(ann);
         assert!(guests[0].belongs_to(&id("ann")).is_ok() && open("anonymous-3").is_ok());
     }
@@ -268,6 +312,9 @@ mod tests {
     fn one_network_is_one_address() {
         let net = |text: &str| network(text.parse().unwrap()).to_string();
         assert_eq!(net("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!((net("::ffff:10.0.0.1"), net("10.0.0.1")), ("10.0.0.1".into(), "10.0.0.1".into()));
+        assert_eq!(
+            (net("::ffff:10.0.0.1"), net("10.0.0.1")),
+            ("10.0.0.1".into(), "10.0.0.1".into())
+        );
     }
 }

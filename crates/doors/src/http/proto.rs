@@ -1,4 +1,5 @@
-//! proto-mcp over WebSocket: `GET /proto` (proto-mcp v1.0, "WebSocket"). The upgrade, and the life of one connection.
+//! proto-mcp over WebSocket: `GET /proto` (proto-mcp v1.0, "WebSocket"). The upgrade, and the life
+//! of one connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,9 @@ use auth::{Wire, check_proto_listen};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
-use http::header::{CONNECTION, HOST, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::header::{
+    CONNECTION, HOST, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
@@ -58,20 +61,33 @@ pub(crate) fn serve(
     }
     let presented = connection.presented(bearer(request.headers()));
     let registry = &connection.links.registry;
-    let entered = registry.visitor(presented, topic, Wire::Proto, None, &connection.client.guests);
+    let entered = registry.visitor(
+        presented,
+        topic,
+        Wire::Proto,
+        None,
+        &connection.client.guests,
+    );
     let entered = entered.and_then(|(dispatch, participant)| {
-        connection.belongs_to(&participant.id).map(|()| Visitor { dispatch, participant })
+        connection.belongs_to(&participant.id).map(|()| Visitor {
+            dispatch,
+            participant,
+        })
     });
     let visitor = match entered {
         Ok(visitor) => visitor,
         Err(refusal) => return refused(&refusal),
     };
-    let accepted = accept(request.headers()).and_then(|key| Ok((key, subprotocol(request.headers())?)));
+    let accepted =
+        accept(request.headers()).and_then(|key| Ok((key, subprotocol(request.headers())?)));
     let (key, subprotocol) = match accepted {
         Ok(accepted) => accepted,
         Err(refused) => return *refused,
     };
-    let host = request.headers().get(HOST).and_then(|host| Some(host.to_str().ok()?.into()));
+    let host = request
+        .headers()
+        .get(HOST)
+        .and_then(|host| Some(host.to_str().ok()?.into()));
     let upgrade = hyper::upgrade::on(&mut request);
     let bytes_max = connection.links.registry.limits().body_bytes_max;
     tokio::spawn(begin(upgrade, connection, (visitor, host)));
@@ -93,7 +109,9 @@ fn subprotocol(headers: &HeaderMap) -> Answered<Option<HeaderValue>> {
     if offered.peek().is_none() {
         return Ok(None);
     }
-    let mut texts = offered.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
+    let mut texts = offered
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','));
     if texts.any(|text| text.trim() == SUBPROTOCOL) {
         return Ok(Some(HeaderValue::from_static(SUBPROTOCOL)));
     }
@@ -117,8 +135,15 @@ async fn begin(
         .read_buffer_size(READ_BYTES)
         .max_message_size(Some(bytes_max.saturating_add(PREFIX)))
         .max_frame_size(Some(bytes_max.saturating_add(PREFIX)));
-    let (sink, mut stream) = Socket::from_raw_socket(upgraded, Role::Server, Some(config)).await.split();
-    let out = Stream::new(0, Lifetime::Reader, 0, &links.registry.bounds(&visitor.participant.id));
+    let (sink, mut stream) = Socket::from_raw_socket(upgraded, Role::Server, Some(config))
+        .await
+        .split();
+    let out = Stream::new(
+        0,
+        Lifetime::Reader,
+        0,
+        &links.registry.bounds(&visitor.participant.id),
+    );
     let Some(reader) = out.read(None) else { return };
     let mut writer = tokio::spawn(write(reader, sink));
     let abort = writer.abort_handle();
@@ -166,10 +191,14 @@ async fn begin(
 }
 
 fn close(code: CloseCode, why: &'static str) -> CloseFrame {
-    CloseFrame { code, reason: why.into() }
+    CloseFrame {
+        code,
+        reason: why.into(),
+    }
 }
 
-/// Takes what the client sends, until one of the two has enough. Returns with which words the connection is closed.
+/// Takes what the client sends, until one of the two has enough. Returns with which words the
+/// connection is closed.
 async fn read(
     stream: &mut SplitStream<Socket>,
     session: &mut Session,
@@ -180,10 +209,13 @@ async fn read(
     let mut silent = false;
     loop {
         let message = match timeout(limits.keep_alive, stream.next()).await {
-            Err(_) if silent || out.has_ended() => return close(CloseCode::Away, "the client is silent"),
+            Err(_) if silent || out.has_ended() => {
+                return close(CloseCode::Away, "the client is silent");
+            }
             Err(_) => {
                 silent = true;
-                // An empty message keeps the connection alive; what the client has to say to it is nothing.
+                // An empty message keeps the connection alive; what the client has to say to it is
+                // nothing.
                 out.answer(Bytes::new());
                 continue;
             }
@@ -203,7 +235,10 @@ async fn read(
                 }
             }
             Ok(Message::Text(_)) => {
-                return close(CloseCode::Unsupported, "proto-mcp is binary; JSON-RPC is at /mcp");
+                return close(
+                    CloseCode::Unsupported,
+                    "proto-mcp is binary; JSON-RPC is at /mcp",
+                );
             }
             Ok(_) => {}
             Err(Error::Capacity(CapacityError::MessageTooLong { size, .. })) => {
@@ -221,7 +256,8 @@ async fn read(
     }
 }
 
-/// Writes each frame that waits as one message, with its prefix; nothing is a ping. Returns the sink once the stream has ended.
+/// Writes each frame that waits as one message, with its prefix; nothing is a ping. Returns the
+/// sink once the stream has ended.
 async fn write(
     mut reader: Reader,
     mut sink: SplitSink<Socket, Message>,
@@ -229,8 +265,11 @@ async fn write(
     while let Some(item) = reader.next().await {
         let mut next = Some(item);
         while let Some(item) = next {
-            let message =
-                if item.frame.is_empty() { Message::Ping(Bytes::new()) } else { Message::Binary(item.frame) };
+            let message = if item.frame.is_empty() {
+                Message::Ping(Bytes::new())
+            } else {
+                Message::Binary(item.frame)
+            };
             sink.feed(message).await?;
             next = reader.try_next();
         }

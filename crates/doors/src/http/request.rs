@@ -31,14 +31,14 @@ const REFUSED_BODY_WAIT: Duration = Duration::from_secs(2);
 /// Reads a body within the configured bound. Its bytes are on its sender's account as they arrive.
 ///
 /// # Errors
-/// The response: 413 if it is too long, 408 if it takes too long, 400 if the connection breaks, 503 if too many bytes of its
-/// sender, or of all, wait already.
+/// The response: 413 if it is too long, 408 if it takes too long, 400 if the connection breaks, 503
+/// if too many bytes of its sender, or of all, wait already.
 pub(crate) async fn read_body(limit: usize, held: &Arc<Share>, body: Incoming) -> Answered<Bytes> {
     read(limit, (held, true), BODY_READ_SECS, body).await
 }
 
-/// Reads a form of an unknown sender. What arrives in pieces is on the account of its address, and must arrive soon; a form in
-/// one piece waits for nothing, and takes no place of others.
+/// Reads a form of an unknown sender. What arrives in pieces is on the account of its address, and
+/// must arrive soon; a form in one piece waits for nothing, and takes no place of others.
 ///
 /// # Errors
 /// As [`read_body`].
@@ -61,18 +61,25 @@ async fn read(
     if let Poll::Ready(body) = poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await {
         return body;
     }
-    let place = if checks { None } else { Some(place_on(held).ok_or_else(|| full(Full::Share))?) };
+    let place = if checks {
+        None
+    } else {
+        Some(place_on(held).ok_or_else(|| full(Full::Share))?)
+    };
     let waited = timeout(Duration::from_secs(secs), whole).await;
     drop(place);
     match waited {
         Ok(body) => body,
-        Err(_) => Err(Box::new(response::plain(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"))),
+        Err(_) => Err(Box::new(response::plain(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body took too long\n",
+        ))),
     }
 }
 
-/// Reads the short body of a refused request and throws it away, so that the connection goes on: clients send what was refused
-/// again on it, with a token. After a long body, or a slow one, or without a place to wait for it, the connection ends, and the response
-/// says so.
+/// Reads the short body of a refused request and throws it away, so that the connection goes on:
+/// clients send what was refused again on it, with a token. After a long body, or a slow one, or
+/// without a place to wait for it, the connection ends, and the response says so.
 pub(crate) async fn after_body(
     mut body: Incoming,
     mut response: Response<Body>,
@@ -89,23 +96,40 @@ pub(crate) async fn after_body(
     };
     let is_over = is_short && matches!(timeout(REFUSED_BODY_WAIT, whole).await, Ok(Some(())));
     if !is_over {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-async fn collect(mut body: Incoming, limit: usize, (held, checks): (&Arc<Share>, bool)) -> Answered<Bytes> {
+async fn collect(
+    mut body: Incoming,
+    limit: usize,
+    (held, checks): (&Arc<Share>, bool),
+) -> Answered<Bytes> {
     let (mut whole, mut taken) = (BytesMut::new(), None);
     while let Some(frame) = body.frame().await {
-        let broken = |_| Box::new(response::plain(StatusCode::BAD_REQUEST, "the body broke off\n"));
-        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        let broken = |_| {
+            Box::new(response::plain(
+                StatusCode::BAD_REQUEST,
+                "the body broke off\n",
+            ))
+        };
+        let Ok(data) = frame.map_err(broken)?.into_data() else {
+            continue;
+        };
         if whole.len().saturating_add(data.len()) > limit {
             return Err(Box::new(too_large(limit)));
         }
         let is_whole = whole.is_empty() && body.is_end_stream();
         if is_whole {
             // A body in one piece waits for nothing.
-            let fits = if checks { held.check(data.len()) } else { Ok(()) };
+            let fits = if checks {
+                held.check(data.len())
+            } else {
+                Ok(())
+            };
             return fits.map_err(full).map(|()| data);
         }
         grow(&mut taken, held, data.len()).map_err(full)?;
@@ -135,17 +159,25 @@ fn full(full: Full) -> Box<Response<Body>> {
 }
 
 fn too_large(limit: usize) -> Response<Body> {
-    response::plain(StatusCode::PAYLOAD_TOO_LARGE, &format!("the body is longer than {limit} bytes\n"))
+    response::plain(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        &format!("the body is longer than {limit} bytes\n"),
+    )
 }
 
 /// Whether `Accept` lists this media type, or a range that contains it.
 pub(crate) fn accepts(headers: &HeaderMap, media: &str) -> bool {
     let main = media.split('/').next().unwrap_or_default();
-    let mut values = headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut values = headers
+        .get_all(http::header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     values.any(|value| {
         value.split(',').any(|part| {
             let part = part.split(';').next().unwrap_or_default().trim();
-            part.eq_ignore_ascii_case(media) || part == "*/*" || part.strip_suffix("/*") == Some(main)
+            part.eq_ignore_ascii_case(media)
+                || part == "*/*"
+                || part.strip_suffix("/*") == Some(main)
         })
     })
 }
@@ -153,14 +185,20 @@ pub(crate) fn accepts(headers: &HeaderMap, media: &str) -> bool {
 /// Whether `Accept` lists both forms of an answer to a POST: JSON and an event stream.
 pub(crate) fn accepts_answers(headers: &HeaderMap) -> bool {
     // As nearly all clients write it.
-    headers.get(http::header::ACCEPT).is_some_and(|value| value == "application/json, text/event-stream")
+    headers
+        .get(http::header::ACCEPT)
+        .is_some_and(|value| value == "application/json, text/event-stream")
         || (accepts(headers, "application/json") && accepts(headers, "text/event-stream"))
 }
 
 /// The response to a method that an endpoint does not have.
 pub(crate) fn not_allowed(allowed: &'static str, method: &Method) -> Response<Body> {
-    let mut response =
-        response::plain(StatusCode::METHOD_NOT_ALLOWED, &format!("{method} is not served here\n"));
-    response.headers_mut().insert(http::header::ALLOW, http::HeaderValue::from_static(allowed));
+    let mut response = response::plain(
+        StatusCode::METHOD_NOT_ALLOWED,
+        &format!("{method} is not served here\n"),
+    );
+    response
+        .headers_mut()
+        .insert(http::header::ALLOW, http::HeaderValue::from_static(allowed));
     response
 }

@@ -16,8 +16,8 @@ use crate::slot::{FirstReply, Slot};
 pub(crate) struct Sending {
     /// Whether events have ids, so that the client can resume.
     pub(crate) ids: bool,
-    /// Whether a stream begins with an event that has an id and no data, so that the client can resume from the start
-    /// (2025-11-25).
+    /// Whether a stream begins with an event that has an id and no data, so that the client can
+    /// resume from the start (2025-11-25).
     pub(crate) prime: bool,
     /// The era, whose errors have statuses.
     pub(crate) era: Era,
@@ -39,7 +39,8 @@ pub(crate) async fn respond(
         FirstReply::Nothing => response::empty(StatusCode::ACCEPTED),
         FirstReply::Stream(reader) => {
             let id = event_id(reader.stream.id, 0);
-            let (on_leave, keep_alive) = (call.map(cancel_unanswered), &connection.links.keep_alive);
+            let (on_leave, keep_alive) =
+                (call.map(cancel_unanswered), &connection.links.keep_alive);
             let mut events = Events::new(reader, sending.ids, on_leave, keep_alive);
             if sending.prime {
                 events.open_with(wire::sse::encode(Some(&id), b""));
@@ -52,7 +53,8 @@ pub(crate) async fn respond(
     }
 }
 
-/// The status of an answer that comes as JSON. Only the modern era has statuses for errors of requests.
+/// The status of an answer that comes as JSON. Only the modern era has statuses for errors of
+/// requests.
 fn status(error: Option<i64>, era: Era) -> StatusCode {
     let error = error.filter(|_| era == Era::Modern);
     let status = error.map_or(200, |code| refusal::status(code, era));
@@ -67,8 +69,8 @@ fn cancel_unanswered((dispatch, call): (Arc<Dispatch>, Arc<Call>)) -> OnLeave {
     })
 }
 
-/// Cancels a call if its client leaves before anything has come. A call that was answered is left alone: answered for now, it
-/// may run later.
+/// Cancels a call if its client leaves before anything has come. A call that was answered is left
+/// alone: answered for now, it may run later.
 struct Leaving<'s> {
     slot: &'s Slot,
     call: Option<(Arc<Dispatch>, Arc<Call>)>,

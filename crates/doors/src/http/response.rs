@@ -37,7 +37,9 @@ pub(crate) fn plain(status: StatusCode, text: &str) -> Response<Body> {
 /// A response with the refusal that it sends, for the challenge that may go with it.
 pub(crate) fn refusing(mut response: Response<Body>, refusal: &Refusal) -> Response<Body> {
     if response.status() == StatusCode::UNAUTHORIZED {
-        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        response
+            .headers_mut()
+            .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     response.extensions_mut().insert(refusal.clone());
     response
@@ -52,7 +54,10 @@ pub(crate) fn empty(status: StatusCode) -> Response<Body> {
 pub(crate) fn events(events: Events) -> Response<Body> {
     let mut response = response(StatusCode::OK, Some(SSE), Body::Events(Box::new(events)));
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(
+        CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, no-transform"),
+    );
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }

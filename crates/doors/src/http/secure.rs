@@ -1,4 +1,5 @@
-//! TLS of a connection: its handshake, clients that speak plain HTTP instead, and a WebSocket's way through TLS.
+//! TLS of a connection: its handshake, clients that speak plain HTTP instead, and a WebSocket's way
+//! through TLS.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,7 +16,9 @@ use auth::ClientCertificate;
 use bytes::Bytes;
 use platform::{Share, unix_ms};
 use tls::ServerTls;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional};
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf, copy_bidirectional,
+};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -34,7 +37,8 @@ use super::unfinished::Unfinished;
 const HANDSHAKE_SECS: u64 = 10;
 /// The first byte of a TLS connection: a record of the handshake (RFC 8446, section 5.1).
 pub(super) const HANDSHAKE_RECORD: u8 = 22;
-/// Bytes of a plain request that are read after it was answered, so that its sender reads the answer.
+/// Bytes of a plain request that are read after it was answered, so that its sender reads the
+/// answer.
 const PLAIN_BYTES_MAX: u64 = 64 * 1024;
 const PLAIN_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 49\r\nconnection: close\r\n\r\nthis port speaks TLS: use a URL with `https://`\r\n";
@@ -50,7 +54,10 @@ pub(crate) struct Counted {
 
 impl Counted {
     fn new(inner: TcpStream, account: Arc<Share>) -> Self {
-        Self { inner, handshake: Some(Box::new((Unfinished::default(), account))) }
+        Self {
+            inner,
+            handshake: Some(Box::new((Unfinished::default(), account))),
+        }
     }
 }
 
@@ -76,7 +83,11 @@ impl AsyncRead for Counted {
 }
 
 impl AsyncWrite for Counted {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, bytes)
     }
 
@@ -101,8 +112,8 @@ impl AsyncWrite for Counted {
     }
 }
 
-/// Performs the handshake of a connection; `None` if it fails, takes too long, must make way for another connection, or the gateway
-/// stops. Until then its bytes are on this account.
+/// Performs the handshake of a connection; `None` if it fails, takes too long, must make way for
+/// another connection, or the gateway stops. Until then its bytes are on this account.
 pub(crate) async fn accept(
     (socket, account): (TcpStream, Arc<Share>),
     tls: ServerTls,
@@ -127,7 +138,8 @@ pub(crate) async fn accept(
     }
 }
 
-/// Logs why a connection was no use. Anybody may cause it, so the log has one line a second; the others are for debugging.
+/// Logs why a connection was no use. Anybody may cause it, so the log has one line a second; the
+/// others are for debugging.
 pub(super) fn report(why: &str) {
     static LATEST_SECOND: AtomicU64 = AtomicU64::new(0);
     let second = unix_ms() / 1000;
@@ -143,14 +155,24 @@ fn answer_to_plain(first: u8) -> Bytes {
     match sniff(first) {
         Sniffed::Proto => {
             let code = i32::try_from(INVALID_REQUEST).unwrap_or_default();
-            let error = ErrorResponse { code, message: "this port speaks TLS".to_owned(), data: None };
+            let error = ErrorResponse {
+                code,
+                message: "this port speaks TLS".to_owned(),
+                data: None,
+            };
             frame::of_field(0, &Kind::ErrorResponse.field_of(&error)).unwrap_or_default()
         }
-        Sniffed::Json | Sniffed::Tls | Sniffed::Http | Sniffed::Unknown => Bytes::from_static(PLAIN_ANSWER),
+        Sniffed::Json | Sniffed::Tls | Sniffed::Http | Sniffed::Unknown => {
+            Bytes::from_static(PLAIN_ANSWER)
+        }
     }
 }
 
-async fn handshake(mut socket: TcpStream, account: Arc<Share>, tls: &ServerTls) -> io::Result<Secured> {
+async fn handshake(
+    mut socket: TcpStream,
+    account: Arc<Share>,
+    tls: &ServerTls,
+) -> io::Result<Secured> {
     let mut peeked = [0];
     // Before TLS reads it: a client that speaks none gets an answer that it can read.
     let seen = socket.peek(&mut peeked).await?;
@@ -163,15 +185,35 @@ async fn handshake(mut socket: TcpStream, account: Arc<Share>, tls: &ServerTls) 
     }
     let mut stream = tls.acceptor().accept(Counted::new(socket, account)).await?;
     stream.get_mut().0.handshake = None;
-    let shown = stream.get_ref().1.peer_certificates().and_then(<[_]>::first);
+    let shown = stream
+        .get_ref()
+        .1
+        .peer_certificates()
+        .and_then(<[_]>::first);
     let certificate = shown.map(|shown| {
-        Arc::new(ClientCertificate { sha256: tls::fingerprint(shown), names: tls::names(shown) })
+        Arc::new(ClientCertificate {
+            sha256: tls::fingerprint(shown),
+            names: tls::names(shown),
+        })
     });
     let name = stream.get_ref().1.server_name().map(str::to_owned);
     let at = stream.get_ref().0.inner.local_addr()?;
     let authority = name.map_or_else(|| at.to_string(), |name| format!("{name}:{}", at.port()));
-    let peer = stream.get_ref().0.inner.peer_addr().ok().map(|peer| peer.ip());
-    Ok((stream, ConnectionEnds { certificate, authority: Some(authority.into()), peer }))
+    let peer = stream
+        .get_ref()
+        .0
+        .inner
+        .peer_addr()
+        .ok()
+        .map(|peer| peer.ip());
+    Ok((
+        stream,
+        ConnectionEnds {
+            certificate,
+            authority: Some(authority.into()),
+            peer,
+        },
+    ))
 }
 
 /// The task that encrypts and decrypts for a WebSocket. It ends with this value.
@@ -183,8 +225,9 @@ impl Drop for Pump {
     }
 }
 
-/// Gives a stream behind TLS the form that a room writes to: a socket, whose other end a task pumps through TLS. Each side's end
-/// is passed on to the other. What waits in between is bounded by the buffers of the pair and the task.
+/// Gives a stream behind TLS the form that a room writes to: a socket, whose other end a task pumps
+/// through TLS. Each side's end is passed on to the other. What waits in between is bounded by the
+/// buffers of the pair and the task.
 ///
 /// # Errors
 /// Errors of the pair of sockets.
@@ -211,6 +254,10 @@ mod tests {
     fn the_answer_to_a_plain_request_has_its_length() {
         let text = std::str::from_utf8(PLAIN_ANSWER).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+        assert!(
+            head.contains(&format!("content-length: {}\r\n", body.len())),
+            "{}",
+            body.len()
+        );
     }
 }

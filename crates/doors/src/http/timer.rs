@@ -1,4 +1,5 @@
-//! Deadlines of a connection without locks: each is set again and again, and one timer of the connection's task watches it.
+//! Deadlines of a connection without locks: each is set again and again, and one timer of the
+//! connection's task watches it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +22,11 @@ pub(crate) struct Deadline {
 
 impl Default for Deadline {
     fn default() -> Self {
-        Self { since: Instant::now(), due_ns: AtomicU64::new(UNSET), passed: AtomicBool::new(false) }
+        Self {
+            since: Instant::now(),
+            due_ns: AtomicU64::new(UNSET),
+            passed: AtomicBool::new(false),
+        }
     }
 }
 
@@ -30,7 +35,8 @@ impl Deadline {
     pub(crate) fn set(&self, due: Instant) {
         let after = due.saturating_duration_since(self.since).as_nanos();
         self.passed.store(false, Ordering::Relaxed);
-        self.due_ns.store(u64::try_from(after).unwrap_or(UNSET), Ordering::Relaxed);
+        self.due_ns
+            .store(u64::try_from(after).unwrap_or(UNSET), Ordering::Relaxed);
     }
 
     /// Clears the deadline.
@@ -54,7 +60,8 @@ impl Deadline {
     }
 }
 
-/// The timer of one deadline. It is kept when the deadline is cleared, and set anew only when it rings too early.
+/// The timer of one deadline. It is kept when the deadline is cleared, and set anew only when it
+/// rings too early.
 pub(crate) struct Alarm {
     deadline: Arc<Deadline>,
     sleep: Option<Pin<Box<Sleep>>>,
@@ -63,12 +70,17 @@ pub(crate) struct Alarm {
 impl Alarm {
     /// The alarm of a deadline.
     pub(crate) fn new(deadline: &Arc<Deadline>) -> Self {
-        Self { deadline: Arc::clone(deadline), sleep: None }
+        Self {
+            deadline: Arc::clone(deadline),
+            sleep: None,
+        }
     }
 
     /// Returns whether the deadline passed just now. Otherwise the task wakes by then.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(due) = self.deadline.due() else { return false };
+        let Some(due) = self.deadline.due() else {
+            return false;
+        };
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(due)));
         if sleep.deadline() > due {
             sleep.as_mut().reset(due);
@@ -116,7 +128,11 @@ impl Future for HeadTimeout {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
-        if self.0.has_passed() { Poll::Ready(()) } else { Poll::Pending }
+        if self.0.has_passed() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     }
 }
 
@@ -133,7 +149,14 @@ mod tests {
     use super::*;
 
     async fn rings(alarm: &mut Alarm) {
-        poll_fn(|cx| if alarm.poll(cx) { Poll::Ready(()) } else { Poll::Pending }).await;
+        poll_fn(|cx| {
+            if alarm.poll(cx) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -149,13 +172,20 @@ mod tests {
             deadline.set(after(due));
             assert!(!deadline.has_passed());
             rings(&mut alarm).await;
-            assert_eq!((began.elapsed(), deadline.has_passed()), (Duration::from_millis(at), true));
+            assert_eq!(
+                (began.elapsed(), deadline.has_passed()),
+                (Duration::from_millis(at), true)
+            );
         }
         deadline.set(after(200));
         assert!(!poll_fn(|cx| Poll::Ready(alarm.poll(cx))).await);
         deadline.set(after(100));
         rings(&mut alarm).await;
-        assert_eq!(began.elapsed(), Duration::from_millis(100), "an earlier deadline is not missed");
+        assert_eq!(
+            began.elapsed(),
+            Duration::from_millis(100),
+            "an earlier deadline is not missed"
+        );
     }
 
     #[tokio::test(start_paused = true)]

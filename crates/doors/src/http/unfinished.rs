@@ -1,15 +1,17 @@
-//! Beginnings of senders that are not known: what has arrived of a handshake, a head or a first frame, on the account of its address.
+//! Beginnings of senders that are not known: what has arrived of a handshake, a head or a first
+//! frame, on the account of its address.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use platform::{Mutex, Share, Taken};
 
-/// Bytes of an unfinished handshake, head or first frame that are on no account: the first buffer of a connection has them.
+/// Bytes of an unfinished handshake, head or first frame that are on no account: the first buffer
+/// of a connection has them.
 const UNFINISHED_FREE_BYTES: usize = 8 * 1024;
 
-/// Bytes that have arrived of something that is not whole yet, of a sender that is not known: a handshake, a
-/// head, a first frame.
+/// Bytes that have arrived of something that is not whole yet, of a sender that is not known: a
+/// handshake, a head, a first frame.
 #[derive(Default)]
 pub(super) struct Unfinished {
     bytes: AtomicUsize,
@@ -20,7 +22,8 @@ impl Unfinished {
     /// The number of bytes while nothing is counted.
     const WHOLE: usize = usize::MAX;
 
-    /// Counts what was read, on this account; without one its sender is known, and nothing is counted. False if there is no room.
+    /// Counts what was read, on this account; without one its sender is known, and nothing is
+    /// counted. False if there is no room.
     pub(super) fn grow(&self, more: usize, account: impl FnOnce() -> Option<Arc<Share>>) -> bool {
         let before = self.bytes.load(Ordering::Relaxed);
         if before == Self::WHOLE {

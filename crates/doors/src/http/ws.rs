@@ -1,4 +1,5 @@
-//! MCPx over WebSocket: `GET /ws?topic=NAME` (MCPx v0.1, section 6.2). The upgrade, and the life of one connection.
+//! MCPx over WebSocket: `GET /ws?topic=NAME` (MCPx v0.1, section 6.2). The upgrade, and the life of
+//! one connection.
 
 mod reader;
 
@@ -97,10 +98,20 @@ impl From<Mode> for DeliveryMode {
 
 impl Wanted {
     fn joining(&self, participant: &Participant) -> Joining {
-        let since = self.epoch.zip(self.offset).map(|(epoch, offset)| Cursor { epoch, offset });
+        let since = self
+            .epoch
+            .zip(self.offset)
+            .map(|(epoch, offset)| Cursor { epoch, offset });
         let mode = self.mode.map_or(participant.mode, DeliveryMode::from);
-        let listener = Some(Listener { mode, echo: self.echo });
-        Joining { listener, since, ..Joining::default() }
+        let listener = Some(Listener {
+            mode,
+            echo: self.echo,
+        });
+        Joining {
+            listener,
+            since,
+            ..Joining::default()
+        }
     }
 }
 
@@ -127,7 +138,13 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
     };
     let registry = &connection.links.registry;
     let presented = connection.presented(bearer(request.headers()));
-    let entered = registry.visitor(presented, &wanted.topic, Wire::Ws, None, &connection.client.guests);
+    let entered = registry.visitor(
+        presented,
+        &wanted.topic,
+        Wire::Ws,
+        None,
+        &connection.client.guests,
+    );
     let (dispatch, participant) = match entered {
         Ok(entered) => entered,
         Err(refusal) => return refused(&refusal),
@@ -141,7 +158,16 @@ pub(crate) fn serve(connection: Arc<Connection>, mut request: Request<Incoming>)
     };
     let (link, joining) = (registry.context.link(), wanted.joining(&participant));
     let upgrade = hyper::upgrade::on(&mut request);
-    tokio::spawn(begin(upgrade, Accepted { connection, dispatch, participant, link, joining }));
+    tokio::spawn(begin(
+        upgrade,
+        Accepted {
+            connection,
+            dispatch,
+            participant,
+            link,
+            joining,
+        },
+    ));
     let mut response = response::empty(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -166,31 +192,64 @@ pub(super) fn accept(headers: &HeaderMap) -> Answered<HeaderValue> {
     let has = |name: HeaderName, token: &str| {
         let values = headers.get_all(name);
         let mut texts = values.iter().filter_map(|value| value.to_str().ok());
-        texts.any(|text| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
+        texts.any(|text| {
+            text.split(',')
+                .any(|part| part.trim().eq_ignore_ascii_case(token))
+        })
     };
     let required = |why: &str, name: HeaderName, value: &'static str| {
         let mut response = response::plain(StatusCode::UPGRADE_REQUIRED, why);
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
         Err(Box::new(response))
     };
     if !has(CONNECTION, "upgrade") || !has(UPGRADE, "websocket") {
-        return required("this is a WebSocket; connect with one\n", UPGRADE, "websocket");
+        return required(
+            "this is a WebSocket; connect with one\n",
+            UPGRADE,
+            "websocket",
+        );
     }
     if !has(SEC_WEBSOCKET_VERSION, "13") {
-        return required("WebSocket version 13 is spoken here\n", SEC_WEBSOCKET_VERSION, "13");
+        return required(
+            "WebSocket version 13 is spoken here\n",
+            SEC_WEBSOCKET_VERSION,
+            "13",
+        );
     }
-    let key = headers.get(SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
-    let wrong =
-        || Box::new(response::plain(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing or wrong\n"));
-    if !STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == KEY_BYTES) {
+    let key = headers
+        .get(SEC_WEBSOCKET_KEY)
+        .map(HeaderValue::as_bytes)
+        .unwrap_or_default();
+    let wrong = || {
+        Box::new(response::plain(
+            StatusCode::BAD_REQUEST,
+            "Sec-WebSocket-Key is missing or wrong\n",
+        ))
+    };
+    if !STANDARD
+        .decode(key)
+        .is_ok_and(|bytes| bytes.len() == KEY_BYTES)
+    {
         return Err(wrong());
     }
     HeaderValue::from_str(&derive_accept_key(key)).map_err(|_| wrong())
 }
 
 async fn begin(upgrade: OnUpgrade, accepted: Accepted) {
-    let upgraded = match upgrade.await.map(Upgraded::downcast::<TokioIo<Watched<TcpStream>>>) {
-        Ok(Ok(parts)) => return enter(parts.io.into_inner().into_inner(), None, parts.read_buf, accepted),
+    let upgraded = match upgrade
+        .await
+        .map(Upgraded::downcast::<TokioIo<Watched<TcpStream>>>)
+    {
+        Ok(Ok(parts)) => {
+            return enter(
+                parts.io.into_inner().into_inner(),
+                None,
+                parts.read_buf,
+                accepted,
+            );
+        }
         Ok(Err(upgraded)) => upgraded,
         Err(error) => return tracing::debug!(%error, "an upgrade failed"),
     };
@@ -203,10 +262,16 @@ async fn begin(upgrade: OnUpgrade, accepted: Accepted) {
     }
 }
 
-/// Joins the topic, and starts the connection in a task without memory of its beginning: most connections are silent most of
-/// the time.
+/// Joins the topic, and starts the connection in a task without memory of its beginning: most
+/// connections are silent most of the time.
 fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted) {
-    let Accepted { connection, dispatch, participant, link, joining } = accepted;
+    let Accepted {
+        connection,
+        dispatch,
+        participant,
+        link,
+        joining,
+    } = accepted;
     forget_waker(&stream);
     let registry = &connection.links.registry;
     let socket = Socket::new(stream, registry.context.now_ms());
@@ -218,7 +283,11 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
         dispatch.record_connection(&link, Verdict::Refused, refusal.code.as_str());
         // A newer connection of the same participant may have been faster.
         let replaced = refusal.code == RefusalCode::Conflict;
-        socket.close(if replaced { Close::Replaced } else { Close::Rejected });
+        socket.close(if replaced {
+            Close::Replaced
+        } else {
+            Close::Rejected
+        });
         tokio::spawn(async move {
             socket.linger().await;
             drop(pump);
@@ -239,12 +308,21 @@ fn enter(stream: TcpStream, pump: Option<Pump>, lead: Bytes, accepted: Accepted)
     let partial = Partial::new(registry.held_of(&link.participant.id));
     let reader = Reader::new(lead, registry.limits().envelope_bytes_max);
     let client = Arc::clone(&connection.client);
-    let mut listening =
-        Listening { client, dispatch, link, socket, reader, malformed: 0, partial, _pump: pump };
+    let mut listening = Listening {
+        client,
+        dispatch,
+        link,
+        socket,
+        reader,
+        malformed: 0,
+        partial,
+        _pump: pump,
+    };
     tokio::spawn(async move { listening.run().await });
 }
 
-/// A stream keeps the waker of the task that waited for it last, and with it the memory of that task, long ended.
+/// A stream keeps the waker of the task that waited for it last, and with it the memory of that
+/// task, long ended.
 fn forget_waker(stream: &TcpStream) {
     let mut none = Context::from_waker(Waker::noop());
     // The tasks that read and write ask again whether it is ready.
@@ -252,8 +330,8 @@ fn forget_waker(stream: &TcpStream) {
     let _ = stream.poll_write_ready(&mut none);
 }
 
-/// Bytes of a message that has not arrived as a whole. Below [`PARTIAL_BYTES_MIN`] they are not counted: most messages arrive
-/// at once.
+/// Bytes of a message that has not arrived as a whole. Below [`PARTIAL_BYTES_MIN`] they are not
+/// counted: most messages arrive at once.
 struct Partial {
     share: Arc<Share>,
     taken: Option<Taken>,
@@ -262,7 +340,11 @@ struct Partial {
 
 impl Partial {
     fn new(share: Arc<Share>) -> Self {
-        Self { share, taken: None, bytes: 0 }
+        Self {
+            share,
+            taken: None,
+            bytes: 0,
+        }
     }
 
     /// Counts this many bytes from now on. False if they do not fit into the share.
@@ -278,7 +360,11 @@ impl Partial {
         self.bytes = bytes;
         match &mut self.taken {
             Some(taken) => taken.grow(more).is_ok(),
-            None => self.share.take(more).map(|taken| self.taken = Some(taken)).is_ok(),
+            None => self
+                .share
+                .take(more)
+                .map(|taken| self.taken = Some(taken))
+                .is_ok(),
         }
     }
 }
@@ -318,13 +404,21 @@ impl Listening {
         let (verdict, why) = match (self.socket.close_reason(), departure) {
             (Some(close), _) | (None, Departure::Cut(close)) => {
                 let why = format!("closed {}: {}", close.code(), close.reason());
-                (if close.is_blameless() { Verdict::Completed } else { Verdict::Refused }, Cow::Owned(why))
+                (
+                    if close.is_blameless() {
+                        Verdict::Completed
+                    } else {
+                        Verdict::Refused
+                    },
+                    Cow::Owned(why),
+                )
             }
             (None, Departure::Left) => (Verdict::Completed, Cow::Borrowed("left")),
             (None, Departure::Lost) => (Verdict::Completed, Cow::Borrowed("lost")),
-            (None, Departure::Broke(code)) => {
-                (Verdict::Refused, Cow::Owned(format!("closed {code}: the protocol was broken")))
-            }
+            (None, Departure::Broke(code)) => (
+                Verdict::Refused,
+                Cow::Owned(format!("closed {code}: the protocol was broken")),
+            ),
         };
         self.dispatch.record_connection(&self.link, verdict, &why);
     }
@@ -337,7 +431,10 @@ impl Listening {
                     if !self.partial.holds(self.reader.partial_bytes()) {
                         return self.cut(Close::TooMuch);
                     }
-                    if poll_fn(|cx| self.socket.stream().poll_read_ready(cx)).await.is_err() {
+                    if poll_fn(|cx| self.socket.stream().poll_read_ready(cx))
+                        .await
+                        .is_err()
+                    {
                         self.socket.end(Bytes::new());
                         return Departure::Lost;
                     }
@@ -350,12 +447,14 @@ impl Listening {
                 Received::Answer(frame) => self.dispatch.whisper_frame(self.link.id, frame),
                 Received::Wrong(why) => {
                     self.malformed += 1;
-                    self.dispatch.tell_error(&self.link, "malformed_envelope", why);
+                    self.dispatch
+                        .tell_error(&self.link, "malformed_envelope", why);
                 }
                 Received::TooLong => {
                     let bytes_max = self.client.links.registry.limits().envelope_bytes_max;
                     let why = format!("a message has at most {bytes_max} bytes");
-                    self.dispatch.tell_error(&self.link, "message_too_large", &why);
+                    self.dispatch
+                        .tell_error(&self.link, "message_too_large", &why);
                     return self.cut(Close::TooBig);
                 }
                 Received::End(last, departure) => {

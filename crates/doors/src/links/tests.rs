@@ -17,12 +17,20 @@ impl Fixture {
     fn new(limits: Limits) -> Self {
         let registry = registry(limits);
         let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
-        let visitor = Visitor { dispatch, participant: user(&registry) };
-        Self { links: ClientLinks::start(registry), visitor }
+        let visitor = Visitor {
+            dispatch,
+            participant: user(&registry),
+        };
+        Self {
+            links: ClientLinks::start(registry),
+            visitor,
+        }
     }
 
     fn open(&self) -> String {
-        self.links.open_session(&self.visitor, gateway::plain_client()).unwrap()
+        self.links
+            .open_session(&self.visitor, gateway::plain_client())
+            .unwrap()
     }
 
     fn find(&self, id: &str) -> Option<Arc<Session>> {
@@ -57,8 +65,17 @@ async fn an_id_has_one_session_and_none_after_it_was_closed() {
 
 #[tokio::test]
 async fn an_evicted_session_is_resumed_by_its_id() {
-    let limits = Limits { sessions_max: 2, ..Limits::default() };
-    for limits in [limits, Limits { participant_sessions_max: 2, ..Limits::default() }] {
+    let limits = Limits {
+        sessions_max: 2,
+        ..Limits::default()
+    };
+    for limits in [
+        limits,
+        Limits {
+            participant_sessions_max: 2,
+            ..Limits::default()
+        },
+    ] {
         let fixture = Fixture::new(limits);
         let ids: Vec<String> = (0..5).map(|_| fixture.open()).collect();
         assert_eq!(fixture.len(), 2);
@@ -71,10 +88,15 @@ async fn an_evicted_session_is_resumed_by_its_id() {
 
 #[tokio::test]
 async fn a_session_that_a_client_reads_is_not_evicted() {
-    let fixture = Fixture::new(Limits { sessions_max: 1, ..Limits::default() });
+    let fixture = Fixture::new(Limits {
+        sessions_max: 1,
+        ..Limits::default()
+    });
     let session = fixture.find(&fixture.open()).unwrap();
     let reader = session.joined.home.stream().read(None).unwrap();
-    let refused = fixture.links.open_session(&fixture.visitor, gateway::plain_client());
+    let refused = fixture
+        .links
+        .open_session(&fixture.visitor, gateway::plain_client());
     assert_eq!(refused.unwrap_err().code, RefusalCode::Overloaded);
     drop(reader);
     fixture.open();
@@ -83,7 +105,10 @@ async fn a_session_that_a_client_reads_is_not_evicted() {
 
 #[tokio::test]
 async fn an_evicted_session_that_is_closed_is_not_resumed() {
-    let fixture = Fixture::new(Limits { sessions_max: 1, ..Limits::default() });
+    let fixture = Fixture::new(Limits {
+        sessions_max: 1,
+        ..Limits::default()
+    });
     let id = fixture.open();
     let session = fixture.find(&id).unwrap();
     fixture.open();
@@ -93,7 +118,10 @@ async fn an_evicted_session_that_is_closed_is_not_resumed() {
 
 #[tokio::test]
 async fn an_idle_session_ends_and_is_resumed_by_its_id() {
-    let fixture = Fixture::new(Limits { session_idle: Duration::ZERO, ..Limits::default() });
+    let fixture = Fixture::new(Limits {
+        session_idle: Duration::ZERO,
+        ..Limits::default()
+    });
     let id = fixture.open();
     let session = fixture.find(&id).unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -108,9 +136,15 @@ async fn an_idle_session_ends_and_is_resumed_by_its_id() {
 async fn requests_of_a_modern_participant_share_a_link_until_it_ends() {
     let fixture = Fixture::new(Limits::default());
     let link = fixture.links.modern(&fixture.visitor).unwrap();
-    assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.visitor).unwrap()));
+    assert!(Arc::ptr_eq(
+        &link,
+        &fixture.links.modern(&fixture.visitor).unwrap()
+    ));
     fixture.links.sweep();
-    assert!(Arc::ptr_eq(&link, &fixture.links.modern(&fixture.visitor).unwrap()));
+    assert!(Arc::ptr_eq(
+        &link,
+        &fixture.links.modern(&fixture.visitor).unwrap()
+    ));
     link.leave();
     let other = fixture.links.modern(&fixture.visitor).unwrap();
     assert!(!Arc::ptr_eq(&link, &other) && !other.home.liveness.has_ended());

@@ -10,7 +10,10 @@ use crate::stream::{Lifetime, Reader, Stream};
 
 fn listening(bytes_max: usize) -> (ListenReply<Arc<Stream>>, Reader) {
     let held = Shares::new(bytes_max, bytes_max).of("ann");
-    let bounds = Bounds { limits: Arc::default(), held };
+    let bounds = Bounds {
+        limits: Arc::default(),
+        held,
+    };
     let out = Stream::new(1, Lifetime::Reader, 1, &bounds);
     let reader = out.read(None).unwrap();
     (ListenReply::new(out), reader)
@@ -28,7 +31,10 @@ fn task(id: &str) -> About {
 fn sent(reader: &mut Reader) -> Vec<String> {
     let items = std::iter::from_fn(|| reader.try_next());
     let read = |frame: Bytes| {
-        assert!(String::from_utf8_lossy(&frame).contains(r#"subscriptionId":7"#), "{frame:?}");
+        assert!(
+            String::from_utf8_lossy(&frame).contains(r#"subscriptionId":7"#),
+            "{frame:?}"
+        );
         Message::read(frame).unwrap().method().to_owned()
     };
     items.map(|item| read(item.frame)).collect()
@@ -47,7 +53,10 @@ fn notifications_before_the_acknowledgement_follow_it() {
         listening.pass(about, frame(method)).unwrap();
     }
     assert_eq!(sent(&mut out), Vec::<String>::new());
-    assert_eq!(listening.acknowledge(frame("acknowledged"), vec!["t".to_owned()]), Some(Ok(())));
+    assert_eq!(
+        listening.acknowledge(frame("acknowledged"), vec!["t".to_owned()]),
+        Some(Ok(()))
+    );
     listening.pass(task("t"), frame("t-3")).unwrap();
     listening.pass(task("u"), frame("u-2")).unwrap();
     assert_eq!(
@@ -64,10 +73,16 @@ fn notifications_before_the_acknowledgement_are_in_the_account() {
     exact.pass(task("t"), frame("t-1")).unwrap();
     assert!(!out.stream.bounds.held.has_room(1));
     drop(exact);
-    assert!(out.stream.bounds.held.has_room(len), "it goes with the request");
+    assert!(
+        out.stream.bounds.held.has_room(len),
+        "it goes with the request"
+    );
     let (short, mut out) = listening(len - 1);
     short.pass(task("t"), frame("t-1")).unwrap();
-    assert_eq!(short.acknowledge(frame("acknowledged"), vec!["t".to_owned()]), None);
+    assert_eq!(
+        short.acknowledge(frame("acknowledged"), vec!["t".to_owned()]),
+        None
+    );
     assert_eq!(sent(&mut out), Vec::<String>::new());
 }
 
@@ -76,6 +91,9 @@ fn a_request_that_was_answered_sends_nothing_more() {
     let (listening, mut out) = listening(1 << 20);
     assert!(listening.ends() && !listening.ends());
     listening.pass(task("t"), frame("t-1")).unwrap();
-    assert_eq!(listening.acknowledge(frame("acknowledged"), Vec::new()), Some(Ok(())));
+    assert_eq!(
+        listening.acknowledge(frame("acknowledged"), Vec::new()),
+        Some(Ok(()))
+    );
     assert_eq!(sent(&mut out), Vec::<String>::new());
 }

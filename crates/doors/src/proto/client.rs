@@ -7,7 +7,9 @@ use control::{Registry, modules};
 use gateway::{Incoming, Joining, Link, Outlet, Tag, manifests};
 use model::{Coding, Form, Method, Payload, Refusal, RefusalCode, Request};
 use schema::ToolSchema;
-use transcode::client::{Wanted, call_params, is_foreign, is_own, list_params, open_params, read_params};
+use transcode::client::{
+    Wanted, call_params, is_foreign, is_own, list_params, open_params, read_params,
+};
 use wire::proto::Kind;
 use wire::proto::call::{self, Named};
 use wire::rpc::Id;
@@ -25,11 +27,13 @@ pub(crate) struct Client {
     pub(crate) link: Arc<Link>,
     /// Bearers of the tokens, by which a client's token is checked.
     pub(crate) registry: Arc<Registry>,
-    /// Host of the gateway as the client names it: the schema registry is there for it. Not known on a pipe.
+    /// Host of the gateway as the client names it: the schema registry is there for it. Not known
+    /// on a pipe.
     pub(crate) host: Option<Arc<str>>,
     /// Declaration of the client.
     pub(crate) declared: Declared,
-    /// Whether its requests have no session (gRPC): what it declares is not remembered, and nothing is pushed to it.
+    /// Whether its requests have no session (gRPC): what it declares is not remembered, and nothing
+    /// is pushed to it.
     pub(crate) sessionless: bool,
 }
 
@@ -42,7 +46,8 @@ pub(crate) enum Disposition {
 }
 
 impl Client {
-    /// Joins the topic. A client may ask before it has said anything of itself: calls over gRPC have no session.
+    /// Joins the topic. A client may ask before it has said anything of itself: calls over gRPC
+    /// have no session.
     ///
     /// # Errors
     /// Why the topic rejects it.
@@ -51,25 +56,45 @@ impl Client {
         (visitor, host): (Visitor, Option<Arc<str>>),
         outlet: Arc<dyn Outlet>,
     ) -> Result<Self, Refusal> {
-        let (id, participant) = (links.registry.context.link(), Arc::clone(&visitor.participant));
+        let (id, participant) = (
+            links.registry.context.link(),
+            Arc::clone(&visitor.participant),
+        );
         links.make_room(&participant.id, &visitor.dispatch);
         let link = Link::of_proto(id, participant, outlet);
-        let joining = Joining { promotes: true, notified: true, ..Joining::default() };
+        let joining = Joining {
+            promotes: true,
+            notified: true,
+            ..Joining::default()
+        };
         links.registry.join(&visitor.dispatch, &link, joining)?;
         let registry = Arc::clone(&links.registry);
-        Ok(Self { visitor, link, registry, host, declared: Declared::default(), sessionless: false })
+        Ok(Self {
+            visitor,
+            link,
+            registry,
+            host,
+            declared: Declared::default(),
+            sessionless: false,
+        })
     }
 
     /// Source of the schemas of its lists.
     pub(crate) fn schemas(&self) -> Schemas {
         let dispatch = Arc::clone(&self.visitor.dispatch);
-        Schemas { registry: Arc::clone(&self.registry), dispatch, host: self.host.clone() }
+        Schemas {
+            registry: Arc::clone(&self.registry),
+            dispatch,
+            host: self.host.clone(),
+        }
     }
 
     /// Whether a request with this id of the client waits for its answer.
     pub(crate) fn is_open(&self, id: u64) -> bool {
         let tag = Tag::of_client(Id::number(id));
-        self.visitor.dispatch.with(|topic| topic.is_tagged(self.link.id, &tag))
+        self.visitor
+            .dispatch
+            .with(|topic| topic.is_tagged(self.link.id, &tag))
     }
 
     /// Reads a request. `id` is the client's id of it, if the wire has one.
@@ -97,17 +122,38 @@ impl Client {
             }
             Kind::ListToolsRequest | Kind::ListResourcesRequest => {
                 let (params, wanted) = list_params(kind, &message)?;
-                let Declared { references, json_schemas, full_descriptors, .. } = self.declared;
+                let Declared {
+                    references,
+                    json_schemas,
+                    full_descriptors,
+                    ..
+                } = self.declared;
                 let references = references && wanted.references;
-                let wanted = Wanted { references, json_schemas, full_descriptors, ..wanted };
+                let wanted = Wanted {
+                    references,
+                    json_schemas,
+                    full_descriptors,
+                    ..wanted
+                };
                 let method = Method::Known(kind.method().unwrap_or_default());
                 let payload = Payload::body(Form::Legacy, params);
-                let request = Request { method, target: None, progress: None, payload };
-                Ok(Disposition::Request(Box::new(Incoming::plain(request, tag)), wanted))
+                let request = Request {
+                    method,
+                    target: None,
+                    progress: None,
+                    payload,
+                };
+                Ok(Disposition::Request(
+                    Box::new(Incoming::plain(request, tag)),
+                    wanted,
+                ))
             }
             Kind::CallToolRequest | Kind::ReadResourceRequest => {
                 let (request, schema) = self.named(kind, &field).await?;
-                let incoming = Incoming { schema, ..Incoming::plain(request, tag) };
+                let incoming = Incoming {
+                    schema,
+                    ..Incoming::plain(request, tag)
+                };
                 Ok(Disposition::Request(Box::new(incoming), Wanted::default()))
             }
             Kind::InitializeResponse
@@ -115,13 +161,15 @@ impl Client {
             | Kind::CallToolResponse
             | Kind::ListResourcesResponse
             | Kind::ReadResourceResponse
-            | Kind::ErrorResponse => {
-                Err(Refusal::new(RefusalCode::Unsupported, "the gateway asks its clients nothing"))
-            }
+            | Kind::ErrorResponse => Err(Refusal::new(
+                RefusalCode::Unsupported,
+                "the gateway asks its clients nothing",
+            )),
         }
     }
 
-    /// Checks the token in the metadata of a call: it may only be its participant's, whom the connection has named already.
+    /// Checks the token in the metadata of a call: it may only be its participant's, whom the
+    /// connection has named already.
     fn owns(&self, token: &str) -> Result<(), Refusal> {
         let named = self.registry.sender(Some(token));
         if named.is_some_and(|named| named.id == self.link.participant.id) {
@@ -134,12 +182,18 @@ impl Client {
         .hint("name yourself where the connection begins: by a header or a certificate"))
     }
 
-    /// A request that names a tool or a resource: as it is for a server that reads protobuf, with the tool's messages, else in JSON. The
-    /// arguments are checked by the tool's schema.
-    async fn named(&self, kind: Kind, field: &Bytes) -> Result<(Request, Option<ToolSchema>), Refusal> {
+    /// A request that names a tool or a resource: as it is for a server that reads protobuf, with
+    /// the tool's messages, else in JSON. The arguments are checked by the tool's schema.
+    async fn named(
+        &self,
+        kind: Kind,
+        field: &Bytes,
+    ) -> Result<(Request, Option<ToolSchema>), Refusal> {
         let malformed = |what: &str| Refusal::new(RefusalCode::Malformed, what.to_owned());
-        let named = call::read(kind, field).map_err(|_| malformed("the message names no single target"))?;
-        let Named { request, token } = named.ok_or_else(|| malformed("the message names no target"))?;
+        let named =
+            call::read(kind, field).map_err(|_| malformed("the message names no single target"))?;
+        let Named { request, token } =
+            named.ok_or_else(|| malformed("the message names no target"))?;
         if let Some(token) = token {
             self.owns(&token)?;
         }
@@ -158,9 +212,14 @@ impl Client {
                     }
                     Some(schema) => call_params(&message, &schema).map_err(|refusal| {
                         let untyped = || modules::is_untyped(dispatch, asking, tool);
-                        if is_foreign(&message, &schema) && untyped() { unresolved() } else { refusal }
+                        if is_foreign(&message, &schema) && untyped() {
+                            unresolved()
+                        } else {
+                            refusal
+                        }
                     })?,
-                    // A server without a prefix may have it unlisted. Else the topic refuses it, whatever its arguments are.
+                    // A server without a prefix may have it unlisted. Else the topic refuses it,
+                    // whatever its arguments are.
                     None => open_params(&message).unwrap_or_else(|_| {
                         json::object(|params| {
                             params.text("name", tool);
@@ -171,12 +230,21 @@ impl Client {
             _ if relays => return Ok((request, None)),
             _ => read_params(&message)?,
         };
-        Ok((Request { payload: Payload::body(Form::Legacy, params), ..request }, None))
+        Ok((
+            Request {
+                payload: Payload::body(Form::Legacy, params),
+                ..request
+            },
+            None,
+        ))
     }
 }
 
 /// The refusal of a tool's own message whose schema is not known.
 fn unresolved() -> Refusal {
-    Refusal::new(RefusalCode::SchemaUnresolved, "the schema of this tool could not be resolved")
-        .hint("send the arguments as a google.protobuf.Struct")
+    Refusal::new(
+        RefusalCode::SchemaUnresolved,
+        "the schema of this tool could not be resolved",
+    )
+    .hint("send the arguments as a google.protobuf.Struct")
 }

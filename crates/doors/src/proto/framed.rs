@@ -13,8 +13,8 @@ use crate::links::ClientLinks;
 use crate::outlet::Visitor;
 use crate::stream::Stream;
 
-/// Serves one client, which reads `out`, until it closes its side. `host` is the gateway as the client names it, `read` are bytes of the
-/// client that were read before.
+/// Serves one client, which reads `out`, until it closes its side. `host` is the gateway as the
+/// client names it, `read` are bytes of the client that were read before.
 ///
 /// # Errors
 /// Errors of the pipe.
@@ -26,7 +26,9 @@ pub(crate) async fn serve(
     input: impl AsyncRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    let Some(writer) = duplex::writes(out, output, Framing::Prefixed) else { return Ok(()) };
+    let Some(writer) = duplex::writes(out, output, Framing::Prefixed) else {
+        return Ok(());
+    };
     let Some(session) = Session::begin(links, (visitor, host), out).await else {
         return writer.await.unwrap_or(Ok(()));
     };

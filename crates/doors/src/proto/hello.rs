@@ -4,7 +4,8 @@ use bytes::Bytes;
 use model::{Refusal, RefusalCode};
 use prost::Message as _;
 use wire::proto::contract::{
-    InitializeRequest, InitializeResponse, ResourceCapabilities, ServerCapabilities, ToolCapabilities,
+    InitializeRequest, InitializeResponse, ResourceCapabilities, ServerCapabilities,
+    ToolCapabilities,
 };
 use wire::proto::{Kind, VERSION};
 
@@ -27,22 +28,37 @@ pub(crate) struct Declared {
 /// Reads an `InitializeRequest`.
 ///
 /// # Errors
-/// [`RefusalCode::UnsupportedProtocol`] for another major version, or an encoding that is not protobuf;
-/// [`RefusalCode::Malformed`] if it is no such message.
+/// [`RefusalCode::UnsupportedProtocol`] for another major version, or an encoding that is not
+/// protobuf; [`RefusalCode::Malformed`] if it is no such message.
 pub(crate) fn read(message: &Bytes) -> Result<(Declared, String), Refusal> {
-    let asked = InitializeRequest::decode(message.clone())
-        .map_err(|_| Refusal::new(RefusalCode::Malformed, "the request is no InitializeRequest"))?;
+    let asked = InitializeRequest::decode(message.clone()).map_err(|_| {
+        Refusal::new(
+            RefusalCode::Malformed,
+            "the request is no InitializeRequest",
+        )
+    })?;
     let version = agreed(&asked.protocol_version).ok_or_else(|| {
-        Refusal::new(RefusalCode::UnsupportedProtocol, "unsupported protocol version")
-            .hint(format!("use {VERSION}"))
+        Refusal::new(
+            RefusalCode::UnsupportedProtocol,
+            "unsupported protocol version",
+        )
+        .hint(format!("use {VERSION}"))
     })?;
     let capabilities = asked.capabilities.unwrap_or_default();
     let encodings = &capabilities.encodings;
     if !encodings.is_empty() && !encodings.iter().any(|one| one == PROTOBUF) {
         let refusal = Refusal::new(RefusalCode::UnsupportedProtocol, "no encoding in common");
-        return Err(refusal.hint(format!("declare the encoding `{PROTOBUF}`, or speak JSON-RPC")));
+        return Err(refusal.hint(format!(
+            "declare the encoding `{PROTOBUF}`, or speak JSON-RPC"
+        )));
     }
-    let wants = |key: &str| capabilities.experimental.get(key).copied().unwrap_or_default();
+    let wants = |key: &str| {
+        capabilities
+            .experimental
+            .get(key)
+            .copied()
+            .unwrap_or_default()
+    };
     let declared = Declared {
         references: capabilities.supports_bsr_refs,
         list_changed: wants("mcp.list_changed"),
@@ -52,7 +68,8 @@ pub(crate) fn read(message: &Bytes) -> Result<(Declared, String), Refusal> {
     Ok((declared, version))
 }
 
-/// The version that both sides speak: of one major version the lower minor one. No version is 1.0.0.
+/// The version that both sides speak: of one major version the lower minor one. No version is
+/// 1.0.0.
 fn agreed(asked: &str) -> Option<String> {
     let parts = |version: &str| {
         let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
@@ -61,7 +78,13 @@ fn agreed(asked: &str) -> Option<String> {
     };
     let asked = if asked.is_empty() { VERSION } else { asked };
     let (theirs, ours) = (parts(asked)?, parts(VERSION)?);
-    (theirs.0 == ours.0).then(|| if theirs < ours { asked.to_owned() } else { VERSION.to_owned() })
+    (theirs.0 == ours.0).then(|| {
+        if theirs < ours {
+            asked.to_owned()
+        } else {
+            VERSION.to_owned()
+        }
+    })
 }
 
 /// The payload field of the answer.
@@ -69,12 +92,20 @@ pub(crate) fn answer(version: String, declared: Declared) -> Bytes {
     let changes = declared.list_changed;
     let capabilities = ServerCapabilities {
         supports_bsr_refs: declared.references,
-        tools: Some(ToolCapabilities { supports_list_changed: changes }),
-        resources: Some(ResourceCapabilities { supports_list_changed: changes, supports_subscribe: false }),
+        tools: Some(ToolCapabilities {
+            supports_list_changed: changes,
+        }),
+        resources: Some(ResourceCapabilities {
+            supports_list_changed: changes,
+            supports_subscribe: false,
+        }),
         ..ServerCapabilities::default()
     };
     let metadata = [("name", "portmoot"), ("version", env!("CARGO_PKG_VERSION"))];
-    let metadata = metadata.map(|(key, text)| (key.to_owned(), text.to_owned())).into_iter().collect();
+    let metadata = metadata
+        .map(|(key, text)| (key.to_owned(), text.to_owned()))
+        .into_iter()
+        .collect();
     Kind::InitializeResponse.field_of(&InitializeResponse {
         protocol_version: version,
         capabilities: Some(capabilities),
@@ -108,11 +139,20 @@ mod tests {
     fn an_encoding_that_is_not_protobuf_is_refused() {
         let with = |encodings: &[&str]| {
             let encodings = encodings.iter().map(|one| (*one).to_owned()).collect();
-            let capabilities = Some(ClientCapabilities { encodings, ..Default::default() });
-            let asked = InitializeRequest { capabilities, ..Default::default() };
+            let capabilities = Some(ClientCapabilities {
+                encodings,
+                ..Default::default()
+            });
+            let asked = InitializeRequest {
+                capabilities,
+                ..Default::default()
+            };
             read(&asked.encode_to_vec().into()).map_err(|refusal| refusal.code)
         };
         assert!(with(&[]).is_ok() && with(&["json", "protobuf"]).is_ok());
-        assert_eq!(with(&["json"]).unwrap_err(), RefusalCode::UnsupportedProtocol);
+        assert_eq!(
+            with(&["json"]).unwrap_err(),
+            RefusalCode::UnsupportedProtocol
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Outlet of a proto-mcp client on a framed connection: changed lists, for clients that asked for them.
+//! Outlet of a proto-mcp client on a framed connection: changed lists, for clients that asked for
+//! them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,10 @@ pub(crate) struct FrameOutlet {
 impl FrameOutlet {
     /// An outlet that says nothing yet.
     pub(crate) fn new(out: &Arc<Stream>) -> Self {
-        Self { out: Arc::clone(out), list_changed: AtomicBool::new(false) }
+        Self {
+            out: Arc::clone(out),
+            list_changed: AtomicBool::new(false),
+        }
     }
 }
 
@@ -36,7 +40,11 @@ impl Outlet for FrameOutlet {
         if !self.list_changed.load(Ordering::Relaxed) {
             return;
         }
-        let key = Bytes::from_static(if list == ListKind::Tools { b"tools" } else { b"resources" });
+        let key = Bytes::from_static(if list == ListKind::Tools {
+            b"tools"
+        } else {
+            b"resources"
+        });
         if let Some(frame) = frame::of_field(0, &kind.field(b""))
             && self.out.send_latest(key, frame).is_err()
         {

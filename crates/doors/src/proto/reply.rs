@@ -41,13 +41,17 @@ pub(crate) struct FrameReply<S> {
 impl<S: Sink> Reply for FrameReply<S> {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
         let field = field_of(&self.schemas, call, answer, respell, &self.wanted);
-        let field = field.unwrap_or_else(|refusal| spell(&refusal, call.request.method.as_str()).field());
+        let field =
+            field.unwrap_or_else(|refusal| spell(&refusal, call.request.method.as_str()).field());
         send(&self.sink, self.id, &field, call.request.method.as_str());
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
-        // The tool ran: an error of the call, not of the request (proto-mcp v1.0, "Error Handling").
-        if refusal.code == RefusalCode::UpstreamTimeout && call.request.method.as_str() == "tools/call" {
+        // The tool ran: an error of the call, not of the request (proto-mcp v1.0, "Error
+        // Handling").
+        if refusal.code == RefusalCode::UpstreamTimeout
+            && call.request.method.as_str() == "tools/call"
+        {
             let data = json::object(|data| {
                 data.text("code", refusal.code.as_str());
             });
@@ -76,7 +80,11 @@ pub(crate) fn refuse(sink: &impl Sink, id: u64, refusal: &Refusal, method: &str)
 pub(crate) fn unreadable() -> Bytes {
     let code = i32::try_from(code::PARSE_ERROR).unwrap_or_default();
     let message = "the frame is no MCPMessage".to_owned();
-    Kind::ErrorResponse.field_of(&ErrorResponse { code, message, data: None })
+    Kind::ErrorResponse.field_of(&ErrorResponse {
+        code,
+        message,
+        data: None,
+    })
 }
 
 /// Sends an answer, if its client has room for it and a frame can carry it.
@@ -86,13 +94,17 @@ pub(crate) fn send(sink: &impl Sink, id: u64, field: &[u8], method: &str) {
         Some(_) => Refusal::new(RefusalCode::Overloaded, "too many answers wait to be read"),
         None => {
             let mib = frame::FRAME_BYTES_MAX >> 20;
-            Refusal::new(RefusalCode::TooLarge, format!("the answer is longer than {mib} MiB"))
+            Refusal::new(
+                RefusalCode::TooLarge,
+                format!("the answer is longer than {mib} MiB"),
+            )
         }
     };
     refuse(sink, id, &refusal, method);
 }
 
-/// An answer as the payload field of an `MCPMessage`: its bytes if the server wrote protobuf, else what its JSON says.
+/// An answer as the payload field of an `MCPMessage`: its bytes if the server wrote protobuf, else
+/// what its JSON says.
 ///
 /// # Errors
 /// Why there is none.
@@ -106,26 +118,60 @@ pub(crate) fn field_of(
     if answer.payload.coding == Coding::Proto {
         return Ok(answer.payload.bytes.clone());
     }
-    let failed = || Refusal::new(RefusalCode::UpstreamFailed, "the server's answer cannot be read");
-    let (method, asking) = (call.request.method.as_str(), (&*call.link, call.narrowing()));
-    let encoded = relay::encode_answer(answer, method, Form::Legacy, &Id::number(call.link.id.0), respell);
+    let failed = || {
+        Refusal::new(
+            RefusalCode::UpstreamFailed,
+            "the server's answer cannot be read",
+        )
+    };
+    let (method, asking) = (
+        call.request.method.as_str(),
+        (&*call.link, call.narrowing()),
+    );
+    let encoded = relay::encode_answer(
+        answer,
+        method,
+        Form::Legacy,
+        &Id::number(call.link.id.0),
+        respell,
+    );
     let message = Message::read(encoded.frame).map_err(|_| failed())?;
     if message.shape() != MessageKind::Result {
         let error = message.error_object().ok_or_else(failed)?;
-        return Ok(client::error(method, error.code, &error.message, error.data));
+        return Ok(client::error(
+            method,
+            error.code,
+            &error.message,
+            error.data,
+        ));
     }
-    let body = message.body_span().map(|span| span.of(message.frame())).ok_or_else(failed)?;
+    let body = message
+        .body_span()
+        .map(|span| span.of(message.frame()))
+        .ok_or_else(failed)?;
     match method {
         "tools/list" => {
-            let Schemas { registry, dispatch, host } = schemas;
+            let Schemas {
+                registry,
+                dispatch,
+                host,
+            } = schemas;
             let listed = ListedModules::new(registry, dispatch, asking, host.as_deref());
             client::tools(body, wanted, &|name| listed.schema(name))
         }
         "resources/list" => client::resources(body),
         "resources/read" => client::read_result(body),
         _ => {
-            let target = call.request.target.as_ref().map(model::Target::as_str).unwrap_or_default();
-            client::call_result(body, modules::tool_schema(&schemas.dispatch, asking, target).as_ref())
+            let target = call
+                .request
+                .target
+                .as_ref()
+                .map(model::Target::as_str)
+                .unwrap_or_default();
+            client::call_result(
+                body,
+                modules::tool_schema(&schemas.dispatch, asking, target).as_ref(),
+            )
         }
     }
 }

@@ -35,7 +35,11 @@ impl Session {
         // What is listed by then is no change for it.
         visitor.dispatch.wait_for_servers().await;
         match Client::join(links, (visitor, host), Arc::<FrameOutlet>::clone(&outlet)) {
-            Ok(client) => Some(Self { client, out: Arc::clone(out), outlet }),
+            Ok(client) => Some(Self {
+                client,
+                out: Arc::clone(out),
+                outlet,
+            }),
             Err(refusal) => {
                 reply::refuse(out, 0, &refusal, "");
                 out.end();
@@ -47,14 +51,21 @@ impl Session {
     /// Takes a message.
     pub(crate) async fn take(&mut self, message: &Bytes) {
         let Ok(Envelope { id, content }) = Envelope::read(message) else {
-            return self.out.answer(frame::of_field(0, &reply::unreadable()).unwrap_or_default());
+            return self
+                .out
+                .answer(frame::of_field(0, &reply::unreadable()).unwrap_or_default());
         };
         match content {
-            Content::Ping => self.out.answer(frame::of_field(id, b"").unwrap_or_default()),
+            Content::Ping => self
+                .out
+                .answer(frame::of_field(id, b"").unwrap_or_default()),
             Content::Unknown => {
                 self.refuse(
                     id,
-                    &Refusal::new(RefusalCode::Unsupported, "the gateway does not know this payload"),
+                    &Refusal::new(
+                        RefusalCode::Unsupported,
+                        "the gateway does not know this payload",
+                    ),
                 );
             }
             Content::Payload(kind, field) => self.payload(id, kind, field).await,
@@ -67,7 +78,8 @@ impl Session {
         self.refuse(0, &Refusal::new(RefusalCode::TooLarge, why));
     }
 
-    /// The client has closed its side: its open requests are answered within a bound, then it leaves.
+    /// The client has closed its side: its open requests are answered within a bound, then it
+    /// leaves.
     pub(crate) async fn end(self) {
         let (dispatch, link): (_, &Arc<Link>) = (&self.client.visitor.dispatch, &self.client.link);
         drain(dispatch, &[link], &self.out).await;
@@ -82,17 +94,29 @@ impl Session {
         }
         let taken = self.client.take(Some(id), kind, field).await;
         // The message may have been the handshake.
-        self.outlet.list_changed.store(self.client.declared.list_changed, Ordering::Relaxed);
+        self.outlet
+            .list_changed
+            .store(self.client.declared.list_changed, Ordering::Relaxed);
         match taken {
-            Ok(Disposition::Answered(field)) => {
-                self.out.answer(frame::of_field(id, &field).unwrap_or_default())
-            }
+            Ok(Disposition::Answered(field)) => self
+                .out
+                .answer(frame::of_field(id, &field).unwrap_or_default()),
             Ok(Disposition::Request(incoming, wanted)) => {
                 let schemas = self.client.schemas();
-                let reply = FrameReply { sink: OnStream::new(&self.out), id, schemas, wanted };
-                self.client.visitor.dispatch.request(&self.client.link, *incoming, Arc::new(reply));
+                let reply = FrameReply {
+                    sink: OnStream::new(&self.out),
+                    id,
+                    schemas,
+                    wanted,
+                };
+                self.client
+                    .visitor
+                    .dispatch
+                    .request(&self.client.link, *incoming, Arc::new(reply));
             }
-            Err(refusal) => reply::refuse(&self.out, id, &refusal, kind.method().unwrap_or_default()),
+            Err(refusal) => {
+                reply::refuse(&self.out, id, &refusal, kind.method().unwrap_or_default())
+            }
         }
     }
 

@@ -6,7 +6,8 @@ use model::Latest;
 
 use super::id::Mark;
 
-/// Ended sessions that are remembered, so that no client resumes them. Beyond it the account that has most loses its oldest.
+/// Ended sessions that are remembered, so that no client resumes them. Beyond it the account that
+/// has most loses its oldest.
 pub(crate) const ENDED_KEPT_MAX: usize = 65_536;
 
 /// The sessions that ended last.
@@ -24,7 +25,9 @@ impl Ended {
     /// These ended before a restart, and are in the journal, each with its account.
     pub(crate) fn known<'m>(marks: impl IntoIterator<Item = (&'m str, Mark)>) -> Self {
         let mut ended = Self::default();
-        marks.into_iter().for_each(|(on, mark)| ended.note(on, mark, false));
+        marks
+            .into_iter()
+            .for_each(|(on, mark)| ended.note(on, mark, false));
         ended
     }
 
@@ -76,12 +79,17 @@ mod tests {
     fn each_mark_is_taken_for_the_journal_once() {
         let mut ended = Ended::known([("ann", mark(0))]);
         assert!(ended.has(mark(0)) && ended.take_unwritten().is_empty());
-        [1, 2, 1, 0].iter().for_each(|number| ended.note("ann", mark(*number), true));
+        [1, 2, 1, 0]
+            .iter()
+            .for_each(|number| ended.note("ann", mark(*number), true));
         assert_eq!(taken(&mut ended, "ann"), [mark(1), mark(2)]);
         ended.note("ann", mark(3), true);
         ended.note("ann", mark(4), false);
         ended.note("bob", mark(5), true);
-        assert_eq!(ended.take_unwritten().into_values().collect::<Vec<_>>(), [[mark(3)], [mark(5)]]);
+        assert_eq!(
+            ended.take_unwritten().into_values().collect::<Vec<_>>(),
+            [[mark(3)], [mark(5)]]
+        );
         assert!(ended.has(mark(4)));
         assert!(ended.take_unwritten().is_empty());
     }

@@ -1,4 +1,5 @@
-//! Session ids: what a legacy client declared in `initialize`, sealed, so that a session outlasts a restart.
+//! Session ids: what a legacy client declared in `initialize`, sealed, so that a session outlasts a
+//! restart.
 
 use auth::Sealer;
 use bytes::Bytes;
@@ -10,7 +11,8 @@ use wire::mcp::Version;
 
 /// Time that a session id is valid, in seconds.
 pub(crate) const SESSION_ID_SECS: u64 = 7 * 24 * 3600;
-/// The longest declaration that a session id carries, in bytes. A session with a longer one ends with the process.
+/// The longest declaration that a session id carries, in bytes. A session with a longer one ends
+/// with the process.
 const RESUMABLE_BYTES_MAX: usize = 2048;
 const PURPOSE: &str = "session";
 
@@ -32,7 +34,9 @@ impl Mark {
     /// The mark of a session id.
     pub(crate) fn of(id: &str) -> Self {
         let mut mark = [0; MARK_BYTES];
-        mark.iter_mut().zip(id.bytes()).for_each(|(place, byte)| *place = byte);
+        mark.iter_mut()
+            .zip(id.bytes())
+            .for_each(|(place, byte)| *place = byte);
         Self(mark)
     }
 }
@@ -44,21 +48,42 @@ impl std::fmt::Display for Mark {
 }
 
 /// A new session id for this participant.
-pub(crate) fn seal(sealer: &Sealer, participant: &str, topic: &TopicName, client: &ClientProfile) -> String {
+pub(crate) fn seal(
+    sealer: &Sealer,
+    participant: &str,
+    topic: &TopicName,
+    client: &ClientProfile,
+) -> String {
     let text = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
     let mut state = json::object(|state| {
-        state.text("topic", topic.as_str()).text("version", client.version.as_str());
+        state
+            .text("topic", topic.as_str())
+            .text("version", client.version.as_str());
         state.text("capabilities", &text(&client.capabilities));
-        state.optional_text("client_info", client.client_info.as_deref().map(text).as_deref());
+        state.optional_text(
+            "client_info",
+            client.client_info.as_deref().map(text).as_deref(),
+        );
     });
     if state.len() > RESUMABLE_BYTES_MAX {
         state.clear();
     }
-    sealer.seal(PURPOSE, participant, unix_ms() + SESSION_ID_SECS * 1000, random(), &state)
+    sealer.seal(
+        PURPOSE,
+        participant,
+        unix_ms() + SESSION_ID_SECS * 1000,
+        random(),
+        &state,
+    )
 }
 
 /// Declaration of the session's client, if the id is this participant's and of this topic.
-pub(crate) fn open(sealer: &Sealer, participant: &str, topic: &TopicName, id: &str) -> Option<ClientProfile> {
+pub(crate) fn open(
+    sealer: &Sealer,
+    participant: &str,
+    topic: &TopicName,
+    id: &str,
+) -> Option<ClientProfile> {
     let state = sealer.open(PURPOSE, participant, unix_ms(), id).ok()?;
     let declared: Declared = serde_json::from_slice(&state).ok()?;
     let version = Version::parse(&declared.version)?;
@@ -76,7 +101,10 @@ mod tests {
     #[test]
     fn an_id_carries_what_its_client_declared() {
         let sealer = Sealer::new(&[7; 32], None);
-        let (main, side) = (TopicName::new("main").unwrap(), TopicName::new("side").unwrap());
+        let (main, side) = (
+            TopicName::new("main").unwrap(),
+            TopicName::new("side").unwrap(),
+        );
         let client = ClientProfile {
             capabilities: Bytes::from_static(br#"{"sampling":{}}"#),
             client_info: Some(Bytes::from_static(br#"{"name":"x \"y\""}"#)),
@@ -89,8 +117,14 @@ mod tests {
             (client.capabilities.clone(), client.client_info)
         );
         assert_eq!(opened.version, Version::V2025_06_18);
-        assert!(open(&sealer, "bob", &main, &id).is_none() && open(&sealer, "ada", &side, &id).is_none());
-        assert_ne!(Mark::of(&id), Mark::of(&seal(&sealer, "ada", &main, &opened_plain())));
+        assert!(
+            open(&sealer, "bob", &main, &id).is_none()
+                && open(&sealer, "ada", &side, &id).is_none()
+        );
+        assert_ne!(
+            Mark::of(&id),
+            Mark::of(&seal(&sealer, "ada", &main, &opened_plain()))
+        );
         let long = ClientProfile {
             client_info: Some(Bytes::from(vec![b'x'; RESUMABLE_BYTES_MAX])),
             ..opened_plain()

@@ -31,8 +31,9 @@ impl Order {
         self.queue.push_back((key, now_ms));
     }
 
-    /// Takes the key of a session to evict: the first that is idle and was not used since it was queued, or else the longest
-    /// idle of those looked at. The others that were looked at go to the back.
+    /// Takes the key of a session to evict: the first that is idle and was not used since it was
+    /// queued, or else the longest idle of those looked at. The others that were looked at go to
+    /// the back.
     pub(super) fn pop(&mut self, now_ms: u64, look: impl Fn(Key) -> SessionState) -> Option<Key> {
         let mut best: Option<(u64, Key)> = None;
         for _ in 0..self.queue.len().min(LOOKS_MAX) {
@@ -53,7 +54,8 @@ impl Order {
         best.map(|(_, key)| key)
     }
 
-    /// Drops keys of sessions that are gone, when there are many of them. `len` is how many sessions there are.
+    /// Drops keys of sessions that are gone, when there are many of them. `len` is how many
+    /// sessions there are.
     pub(super) fn tidy(&mut self, len: usize, is_there: impl Fn(Key) -> bool) {
         if self.queue.len() > 2 * len + STALE_MAX {
             self.queue.retain(|(key, _)| is_there(*key));
@@ -83,12 +85,38 @@ mod tests {
             2 => SessionState::Idle(10),
             _ => SessionState::Idle(15),
         };
-        assert_eq!(order.pop(30, look), Some(key(2)), "not used since it was queued");
-        let look = |one: Key| if one == key(2) { SessionState::Gone } else { look(one) };
-        assert_eq!(order.pop(30, look), Some(key(1)), "passed over once, and not used since");
-        let look = |one: Key| if one == key(1) { SessionState::Gone } else { look(one) };
+        assert_eq!(
+            order.pop(30, look),
+            Some(key(2)),
+            "not used since it was queued"
+        );
+        let look = |one: Key| {
+            if one == key(2) {
+                SessionState::Gone
+            } else {
+                look(one)
+            }
+        };
+        assert_eq!(
+            order.pop(30, look),
+            Some(key(1)),
+            "passed over once, and not used since"
+        );
+        let look = |one: Key| {
+            if one == key(1) {
+                SessionState::Gone
+            } else {
+                look(one)
+            }
+        };
         assert_eq!(order.pop(30, look), Some(key(3)));
-        let look = |one: Key| if one == key(3) { SessionState::Gone } else { look(one) };
+        let look = |one: Key| {
+            if one == key(3) {
+                SessionState::Gone
+            } else {
+                look(one)
+            }
+        };
         assert_eq!(order.pop(30, look), None, "the only one left is busy");
     }
 
@@ -96,7 +124,8 @@ mod tests {
     fn of_sessions_that_were_all_used_the_longest_idle_goes() {
         let mut order = Order::default();
         (0..3).for_each(|number| order.push(key(number), 10));
-        let look = |[number, _]: Key| SessionState::Idle([30, 20, 25][usize::try_from(number).unwrap()]);
+        let look =
+            |[number, _]: Key| SessionState::Idle([30, 20, 25][usize::try_from(number).unwrap()]);
         assert_eq!(order.pop(40, look), Some(key(1)));
     }
 

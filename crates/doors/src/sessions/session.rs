@@ -11,14 +11,16 @@ use super::id::Mark;
 use crate::outlet::Joined;
 use crate::stream::{Lifetime, Stream};
 
-/// Finished streams that one session keeps, so that a client that lost its connection can still fetch the answer.
+/// Finished streams that one session keeps, so that a client that lost its connection can still
+/// fetch the answer.
 const STREAMS_KEPT_MAX: usize = 8;
 /// Time that a finished stream is kept for such a client, in seconds.
 const STREAM_KEPT_SECS: u64 = 60;
 /// Streams open at once in one session.
 pub(crate) const STREAMS_MAX: usize = 1024;
 
-/// A session id by its hashes under two keys of this process: the sealed id itself has some 240 bytes.
+/// A session id by its hashes under two keys of this process: the sealed id itself has some 240
+/// bytes.
 pub(super) type Key = [u64; 2];
 
 /// One legacy session over HTTP.
@@ -36,14 +38,19 @@ pub(super) struct ByKey(pub(super) Arc<Session>);
 #[derive(Default)]
 struct Streams {
     next: u64,
-    /// Streams that a client may still ask for, oldest first, with the time at which a finished one was left. Mostly one at
-    /// most, which is kept in place.
+    /// Streams that a client may still ask for, oldest first, with the time at which a finished one
+    /// was left. Mostly one at most, which is kept in place.
     live: SmallVec<[(Arc<Stream>, Option<u64>); 1]>,
 }
 
 impl Session {
     pub(super) fn new((key, mark): (Key, Mark), joined: Joined) -> Self {
-        Self { key, mark, joined, streams: Mutex::default() }
+        Self {
+            key,
+            mark,
+            joined,
+            streams: Mutex::default(),
+        }
     }
 
     /// A stream for one POST with `answers` requests in it. `None` if too many are open.
@@ -54,17 +61,27 @@ impl Session {
             return None;
         }
         streams.next += 1;
-        let stream = Stream::new(streams.next, Lifetime::Resumable, answers, &self.joined.home.bounds);
+        let stream = Stream::new(
+            streams.next,
+            Lifetime::Resumable,
+            answers,
+            &self.joined.home.bounds,
+        );
         streams.live.push((Arc::clone(&stream), None));
         Some(stream)
     }
 
-    /// The stream of this number, if it is still kept; 0 is the one for messages that belong to no request.
+    /// The stream of this number, if it is still kept; 0 is the one for messages that belong to no
+    /// request.
     pub(crate) fn stream(&self, id: u64) -> Option<Arc<Stream>> {
         if id == 0 {
             return Some(Arc::clone(self.joined.home.stream()));
         }
-        self.streams().live.iter().find(|(stream, _)| stream.id == id).map(|(stream, _)| Arc::clone(stream))
+        self.streams()
+            .live
+            .iter()
+            .find(|(stream, _)| stream.id == id)
+            .map(|(stream, _)| Arc::clone(stream))
     }
 
     /// Whether its client has no request open and reads no stream.
@@ -119,8 +136,9 @@ impl Streams {
                 *left = Some(now_ms);
             }
         }
-        let old =
-            |left: &Option<u64>| left.is_some_and(|at| now_ms.saturating_sub(at) > STREAM_KEPT_SECS * 1000);
+        let old = |left: &Option<u64>| {
+            left.is_some_and(|at| now_ms.saturating_sub(at) > STREAM_KEPT_SECS * 1000)
+        };
         self.live.retain(|(_, left)| !old(left));
         let left = self.live.iter().filter(|(_, left)| left.is_some()).count();
         let mut spare = left.saturating_sub(STREAMS_KEPT_MAX);

@@ -29,7 +29,11 @@ impl Silence {
 
     /// Notes a look. Returns whether a comment is due.
     pub(super) fn look(&mut self) -> bool {
-        *self = if *self == Self::Broken { Self::Unbroken } else { Self::Long };
+        *self = if *self == Self::Broken {
+            Self::Unbroken
+        } else {
+            Self::Long
+        };
         *self == Self::Long
     }
 

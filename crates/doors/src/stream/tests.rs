@@ -16,7 +16,15 @@ fn stream(lifetime: Lifetime, answers: u32) -> Arc<Stream> {
         ..Limits::default()
     };
     let held = Shares::new(2 * BYTES_MAX, 2 * BYTES_MAX).of("ann");
-    Stream::new(1, lifetime, answers, &Bounds { limits: Arc::new(limits), held })
+    Stream::new(
+        1,
+        lifetime,
+        answers,
+        &Bounds {
+            limits: Arc::new(limits),
+            held,
+        },
+    )
 }
 
 fn frame(text: &str) -> Bytes {
@@ -58,7 +66,11 @@ fn a_reader_that_comes_back_gets_the_messages_it_missed() {
     let mut fresh = stream.read(None).unwrap();
     stream.answer(frame("d"));
     assert_eq!(drain(&mut fresh), ["d"]);
-    assert_eq!(drain(&mut again), Vec::<String>::new(), "the earlier reader is detached");
+    assert_eq!(
+        drain(&mut again),
+        Vec::<String>::new(),
+        "the earlier reader is detached"
+    );
     assert!(stream.read(Some(99)).is_none());
 }
 
@@ -71,18 +83,26 @@ fn the_replay_is_bounded() {
     }
     assert_eq!(drain(&mut reader).len(), 8);
     assert!(stream.read(Some(2)).is_none(), "3 is forgotten");
-    assert_eq!(drain(&mut stream.read(Some(3)).unwrap()).len(), MESSAGES_MAX);
+    assert_eq!(
+        drain(&mut stream.read(Some(3)).unwrap()).len(),
+        MESSAGES_MAX
+    );
     stream.send(Bytes::from(vec![b'x'; 65]), None).unwrap();
     drain(&mut reader);
     drain(&mut stream.read(Some(8)).unwrap());
-    assert!(stream.read(Some(8)).is_none(), "a message beyond the bound is not kept");
+    assert!(
+        stream.read(Some(8)).is_none(),
+        "a message beyond the bound is not kept"
+    );
 }
 
 #[test]
 fn progress_is_merged_before_the_slow_reader_pays() {
     let stream = stream(Lifetime::Reader, 1);
     for n in 0..8 {
-        stream.send(frame(&n.to_string()), Some(frame("token"))).unwrap();
+        stream
+            .send(frame(&n.to_string()), Some(frame("token")))
+            .unwrap();
     }
     stream.send(frame("newest"), Some(frame("token"))).unwrap();
     assert_eq!(stream.send(frame("log"), None), Err(Unsent::Full));
@@ -107,7 +127,10 @@ fn a_stream_without_answers_ends_for_its_slow_reader_only() {
         let _ = stream.send(frame(&n.to_string()), None);
     }
     let mut other = stream.read(None).unwrap();
-    assert!(!stream.has_ended(), "a reader that replaces another finds it open too");
+    assert!(
+        !stream.has_ended(),
+        "a reader that replaces another finds it open too"
+    );
     assert_eq!(drain(&mut other).len(), 8);
     stream.end();
     drop(other);
@@ -117,7 +140,9 @@ fn a_stream_without_answers_ends_for_its_slow_reader_only() {
 #[test]
 fn unsent_bytes_are_bounded_and_an_answer_always_has_its_place() {
     let stream = stream(Lifetime::Reader, 1);
-    stream.send(Bytes::from(vec![b'x'; BYTES_MAX]), None).unwrap();
+    stream
+        .send(Bytes::from(vec![b'x'; BYTES_MAX]), None)
+        .unwrap();
     stream.answer(frame("answer"));
     assert_eq!(drain(&mut stream.read(None).unwrap()).len(), 2);
 }
@@ -130,13 +155,23 @@ fn all_streams_share_one_account() {
     let large = || Bytes::from(vec![b'x'; BYTES_MAX]);
     first.send(large(), None).unwrap();
     second.send(large(), None).unwrap();
-    assert_eq!(third.send(frame("x"), None), Err(Unsent::Full), "the bound of all is reached");
+    assert_eq!(
+        third.send(frame("x"), None),
+        Err(Unsent::Full),
+        "the bound of all is reached"
+    );
     assert!(!first.bounds.held.has_room(1));
     drain(&mut second.read(None).unwrap());
-    assert!(first.bounds.held.has_room(BYTES_MAX), "messages that were read are not held any more");
+    assert!(
+        first.bounds.held.has_room(BYTES_MAX),
+        "messages that were read are not held any more"
+    );
     let held = Arc::clone(&first.bounds.held);
     drop(first);
-    assert!(held.has_room(2 * BYTES_MAX), "nor those of a stream that ended unread");
+    assert!(
+        held.has_room(2 * BYTES_MAX),
+        "nor those of a stream that ended unread"
+    );
 }
 
 #[test]
@@ -146,7 +181,9 @@ fn a_stream_without_a_reader_stays_small() {
         stream.send(frame(&n.to_string()), None).unwrap();
     }
     for _ in 0..10 {
-        stream.send_latest(frame("tools"), frame("changed")).unwrap();
+        stream
+            .send_latest(frame("tools"), frame("changed"))
+            .unwrap();
     }
     let read = drain(&mut stream.read(None).unwrap());
     assert_eq!(read.len(), MESSAGES_MAX);

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use upstream::config::{EraChoice, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport};
+use upstream::config::{
+    EraChoice, Secret, ServerConfig, Sessions, StdioConfig, Timeouts, Transport,
+};
 
 use super::*;
 
@@ -48,13 +50,22 @@ async fn a_plain_call_takes_few_locks() {
         upstream.settled().await;
     }
     let mut client = gateway.connect();
-    let id = client.post(&[], LEGACY).await.header("mcp-session-id").unwrap().to_owned();
+    let id = client
+        .post(&[], LEGACY)
+        .await
+        .header("mcp-session-id")
+        .unwrap()
+        .to_owned();
     let session = [("mcp-session-id", id.as_str())];
     let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo_echo","arguments":{"text":"x"}}}"#;
     // The first calls also open what later ones find.
     for _ in 0..4 {
         let answer = client.post(&session, call).await;
-        assert!(answer.status() == 200 && answer.body.contains("x-number"), "{}", answer.body);
+        assert!(
+            answer.status() == 200 && answer.body.contains("x-number"),
+            "{}",
+            answer.body
+        );
     }
     let before = platform::locks();
     for _ in 0..CALLS {

@@ -36,7 +36,12 @@ mod tests {
 
     fn call(params: &'static str) -> Request {
         let payload = Payload::body(Form::Legacy, params.as_bytes());
-        Request { method: Method::Known("tools/call"), target: None, progress: None, payload }
+        Request {
+            method: Method::Known("tools/call"),
+            target: None,
+            progress: None,
+            payload,
+        }
     }
 
     #[derive(Debug, Clone, Deserialize, PartialEq)]
@@ -47,7 +52,11 @@ mod tests {
 
     #[test]
     fn arguments_are_read_strictly_and_may_be_absent() {
-        let id = |id: &str| Ok(One { id: Some(id.to_owned()) });
+        let id = |id: &str| {
+            Ok(One {
+                id: Some(id.to_owned()),
+            })
+        };
         let none = Ok(One { id: None });
         for (params, expected) in [
             (r#"{"name":"t","arguments":{"id":"\u0061"}}"#, id("a")),
@@ -60,10 +69,17 @@ mod tests {
             let read: Result<One, _> = read(&call(params)).map_err(|refusal| refusal.code.as_str());
             assert_eq!(read, expected, "{params}");
         }
-        assert_eq!(text(&call(r#"{"arguments":{"id":"a","n":1}}"#), "id").as_deref(), Some("a"));
+        assert_eq!(
+            text(&call(r#"{"arguments":{"id":"a","n":1}}"#), "id").as_deref(),
+            Some("a")
+        );
         assert_eq!(text(&call(r#"{"arguments":{"id":"a","n":1}}"#), "n"), None);
         assert_eq!(text(&call("{}"), "id"), None);
-        for (value, expected) in [("false", Some(false)), ("true", Some(true)), ("\"no\"", None)] {
+        for (value, expected) in [
+            ("false", Some(false)),
+            ("true", Some(true)),
+            ("\"no\"", None),
+        ] {
             let params: &'static str = format!(r#"{{"arguments":{{"wait":{value}}}}}"#).leak();
             assert_eq!(flag(&call(params), "wait"), expected, "{value}");
         }

@@ -1,4 +1,5 @@
-//! Tasks that the gateway itself answers for: proposals as their proposers' tasks, and tasks whose server session is gone.
+//! Tasks that the gateway itself answers for: proposals as their proposers' tasks, and tasks whose
+//! server session is gone.
 
 use std::sync::Arc;
 
@@ -15,7 +16,11 @@ use crate::{call::Call, dispatch::Dispatch, proposals::content::Waits, proposals
 pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let method = call.request.method.as_str();
     if let Some(task) = call.task.about() {
-        return finish(dispatch, call, answers::of_lost(task, method, call.request.payload.form));
+        return finish(
+            dispatch,
+            call,
+            answers::of_lost(task, method, call.request.payload.form),
+        );
     }
     let id = match &call.request.target {
         Some(Target::Task(id)) => id.parse().ok(),
@@ -35,7 +40,10 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
             let id = proposal.id;
             return spawn(dispatch, call, move |dispatch, call| async move {
                 let proposal = withdraw(&dispatch, &call, id, None).await?;
-                Ok(task::cancelled(&View::new(&dispatch, &proposal, form).task(), form))
+                Ok(task::cancelled(
+                    &View::new(&dispatch, &proposal, form).task(),
+                    form,
+                ))
             });
         }
         method => return finish(dispatch, call, Err(unknown_method(method))),
@@ -52,19 +60,29 @@ pub(super) fn own(
     call: &Call,
     id: Option<OperationId>,
 ) -> Result<ProposalView, Refusal> {
-    let own = id.and_then(|id| dispatch.with(|topic| topic.own_proposal(id, &call.link.participant.id)));
+    let own =
+        id.and_then(|id| dispatch.with(|topic| topic.own_proposal(id, &call.link.participant.id)));
     own.ok_or_else(answers::unknown)
 }
 
 /// Makes a call wait until a proposal is over.
-pub(super) fn wait(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: OperationId, waits: Waits) {
+pub(super) fn wait(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    proposal: OperationId,
+    waits: Waits,
+) {
     let until_ms = match waits {
         Waits::Tool => Some(dispatch.hold_until_ms()),
         Waits::Result => None,
     };
     // A call is served once.
     let _ = call.waits.set(waits);
-    dispatch.take(Event::Wait { operation: call.id, proposal, until_ms });
+    dispatch.take(Event::Wait {
+        operation: call.id,
+        proposal,
+        until_ms,
+    });
 }
 
 /// Withdraws the caller's own proposal, and returns it as it is then.
@@ -75,6 +93,10 @@ pub(super) async fn withdraw(
     reason: Option<String>,
 ) -> Result<ProposalView, Refusal> {
     let by = &call.link.participant.id;
-    dispatch.decide(id, by, None, Choice::Withdraw { reason }).await?;
-    dispatch.with(|topic| topic.own_proposal(id, by)).ok_or_else(unknown_proposal)
+    dispatch
+        .decide(id, by, None, Choice::Withdraw { reason })
+        .await?;
+    dispatch
+        .with(|topic| topic.own_proposal(id, by))
+        .ok_or_else(unknown_proposal)
 }

@@ -1,6 +1,7 @@
 //! Built-in tools `say` and `read_messages`: an MCP client in the room of its topic.
 //!
-//! A message goes the way of every envelope, [`Dispatch::speak`]. Reading needs the topic's replay ring to be kept for readers.
+//! A message goes the way of every envelope, [`Dispatch::speak`]. Reading needs the topic's replay
+//! ring to be kept for readers.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -29,7 +30,10 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
 /// Time that a cursor is valid, in seconds.
 pub const CURSOR_SECS: u64 = 24 * 3600;
-const CURSOR: Purpose = Purpose { name: "messages", valid_ms: CURSOR_SECS * 1000 };
+const CURSOR: Purpose = Purpose {
+    name: "messages",
+    valid_ms: CURSOR_SECS * 1000,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,14 +58,29 @@ pub(super) struct Sent {
 
 /// Sends a message in the caller's name.
 pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent, Refusal> {
-    let SayArguments { text, kind, payload, to, correlation_id } = arguments::read(&call.request)?;
+    let SayArguments {
+        text,
+        kind,
+        payload,
+        to,
+        correlation_id,
+    } = arguments::read(&call.request)?;
     let (kind, payload) = match (text, kind, payload) {
-        (Some(text), None, None) => {
-            (CHAT.to_owned(), Chat { text: text.into(), format: Format::Plain }.payload())
-        }
-        (None, Some(kind), payload) => {
-            (kind, payload.map_or_else(|| b"{}".to_vec(), |payload| payload.get().as_bytes().to_vec()))
-        }
+        (Some(text), None, None) => (
+            CHAT.to_owned(),
+            Chat {
+                text: text.into(),
+                format: Format::Plain,
+            }
+            .payload(),
+        ),
+        (None, Some(kind), payload) => (
+            kind,
+            payload.map_or_else(
+                || b"{}".to_vec(),
+                |payload| payload.get().as_bytes().to_vec(),
+            ),
+        ),
         _ => return Err(malformed("give a `text`, or a `kind` with its `payload`")),
     };
     if KindRef::parse(&kind).is_ok_and(|kind| kind.head() == REQUEST) {
@@ -91,12 +110,20 @@ pub(super) async fn say(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Sent
     // As a WebSocket does: a sender that is too fast waits, and the others do not.
     dispatch.room.wait_for_space(call.link.queued()).await;
     dispatch.room.count(call.link.queued(), bytes);
-    dispatch.as_caller(&call, || dispatch.speak(&call.link, envelope)).map_err(|refusal| *refusal)?;
+    dispatch
+        .as_caller(&call, || dispatch.speak(&call.link, envelope))
+        .map_err(|refusal| *refusal)?;
     let absent = dispatch.with(|topic| {
-        let is_here = |name: &&String| ParticipantId::new(name).is_ok_and(|id| topic.has_participant(&id));
+        let is_here =
+            |name: &&String| ParticipantId::new(name).is_ok_and(|id| topic.has_participant(&id));
         to.iter().filter(|name| !is_here(name)).cloned().collect()
     });
-    Ok(Sent { id, kind, to, absent })
+    Ok(Sent {
+        id,
+        kind,
+        to,
+        absent,
+    })
 }
 
 #[derive(Deserialize)]
@@ -143,17 +170,28 @@ struct Cut {
 
 /// Reads messages since a cursor, or since the caller joined.
 pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<MessagePage, Refusal> {
-    let ReadArguments { cursor, limit, kind, wait_seconds } = arguments::read(&call.request)?;
+    let ReadArguments {
+        cursor,
+        limit,
+        kind,
+        wait_seconds,
+    } = arguments::read(&call.request)?;
     let pattern = kind.as_deref().map(Capability::parse).transpose();
-    let pattern = pattern.map_err(|error| malformed(&format!("`kind` is no pattern of kinds: {error}")))?;
+    let pattern =
+        pattern.map_err(|error| malformed(&format!("`kind` is no pattern of kinds: {error}")))?;
     let me = &call.link.participant.id;
     let mut from = match &cursor {
         Some(cursor) => open(&dispatch, me, cursor)?,
         None => beginning(&dispatch, &call),
     };
-    let until = Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings.limits.hold);
+    let until =
+        Instant::now() + Duration::from_secs(wait_seconds).min(dispatch.settings.limits.hold);
     let limit = limit.unwrap_or(PAGE_MESSAGES).clamp(1, PAGE_MESSAGES_MAX);
-    let reader = Reader { me: me.as_str(), pattern: pattern.as_ref(), limit };
+    let reader = Reader {
+        me: me.as_str(),
+        pattern: pattern.as_ref(),
+        limit,
+    };
     let (mut stopping, mut gap) = (dispatch.stopping.subscribe(), false);
     loop {
         let mut published = pin!(dispatch.room.published());
@@ -165,7 +203,12 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
         let (messages, next, more) = reader.page(&since);
         let left = until.saturating_duration_since(Instant::now());
         if !messages.is_empty() || more || gap || left.is_zero() || dispatch.is_stopping() {
-            return Ok(MessagePage { messages, cursor: seal(&dispatch, me, next), more, gap });
+            return Ok(MessagePage {
+                messages,
+                cursor: seal(&dispatch, me, next),
+                more,
+                gap,
+            });
         }
         from = next;
         tokio::select! {
@@ -175,26 +218,32 @@ pub(super) async fn read(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Mes
     }
 }
 
-/// Cursor of a caller that names none: where its link joined, or where the topic began to keep messages after
-/// that.
+/// Cursor of a caller that names none: where its link joined, or where the topic began to keep
+/// messages after that.
 fn beginning(dispatch: &Dispatch, call: &Call) -> Cursor {
     dispatch.with(|topic| {
         let next = topic.next_message();
-        let joined = topic.readable_since(call.link.id).filter(|joined| joined.epoch == next.epoch);
+        let joined = topic
+            .readable_since(call.link.id)
+            .filter(|joined| joined.epoch == next.epoch);
         joined.unwrap_or(Cursor { offset: 0, ..next })
     })
 }
 
 fn unreadable() -> Refusal {
-    Refusal::new(RefusalCode::Unsupported, "the messages of this topic are not kept for readers")
-        .hint("the operator can have them kept: builtin = [\"room\"]")
+    Refusal::new(
+        RefusalCode::Unsupported,
+        "the messages of this topic are not kept for readers",
+    )
+    .hint("the operator can have them kept: builtin = [\"room\"]")
 }
 
 fn malformed(why: &str) -> Refusal {
     Refusal::new(RefusalCode::Malformed, why.to_owned())
 }
 
-/// Seals a cursor for one participant in one topic, so that no participant reads further back than it could.
+/// Seals a cursor for one participant in one topic, so that no participant reads further back than
+/// it could.
 fn seal(dispatch: &Dispatch, who: &ParticipantId, cursor: Cursor) -> String {
     let state = format!("{}:{cursor}", dispatch.name());
     CURSOR.seal(&dispatch.context.sealer, who, unix_ms(), &state)
@@ -204,9 +253,11 @@ fn open(dispatch: &Dispatch, who: &ParticipantId, cursor: &str) -> Result<Cursor
     let state = CURSOR.open(&dispatch.context.sealer, who, unix_ms(), cursor);
     let parts = state.as_deref().and_then(|text| text.rsplit_once(':'));
     let here = parts.filter(|(topic, _)| *topic == dispatch.name().as_str());
-    here.and_then(|(_, cursor)| cursor.parse().ok()).ok_or_else(|| {
-        malformed("this cursor is not known here").hint("leave it out to begin where you joined")
-    })
+    here.and_then(|(_, cursor)| cursor.parse().ok())
+        .ok_or_else(|| {
+            malformed("this cursor is not known here")
+                .hint("leave it out to begin where you joined")
+        })
 }
 
 /// Reader of the messages: its name, the kinds that it wants, and the number of messages.
@@ -217,16 +268,25 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// The messages for the reader, up to the limits of an answer; the place behind the last message that was looked at, and
-    /// whether there is more.
+    /// The messages for the reader, up to the limits of an answer; the place behind the last
+    /// message that was looked at, and whether there is more.
     fn page(&self, since: &Replay<Bytes>) -> (Vec<ShownMessage>, Cursor, bool) {
         let (mut messages, mut bytes) = (Vec::new(), 0_usize);
         for (offset, message) in &since.messages {
             let read = Envelope::read(message.clone()).ok();
-            let Some(envelope) = read.filter(|envelope| self.wants(envelope)) else { continue };
+            let Some(envelope) = read.filter(|envelope| self.wants(envelope)) else {
+                continue;
+            };
             let len = envelope.payload().len().min(PAYLOAD_BYTES_MAX);
             if messages.len() >= self.limit || bytes.saturating_add(len) > ANSWER_BYTES_MAX {
-                return (messages, Cursor { offset: *offset, ..since.next }, true);
+                return (
+                    messages,
+                    Cursor {
+                        offset: *offset,
+                        ..since.next
+                    },
+                    true,
+                );
             }
             bytes += len;
             messages.push(shown(&envelope));
@@ -234,19 +294,26 @@ impl Reader<'_> {
         (messages, since.next, false)
     }
 
-    /// Whether a message is to everybody, to the reader, or from the reader, and of a kind that the reader wants.
+    /// Whether a message is to everybody, to the reader, or from the reader, and of a kind that the
+    /// reader wants.
     fn wants(&self, envelope: &Envelope) -> bool {
         let directed = || envelope.is_broadcast() || envelope.to().any(|to| to == self.me);
-        let is_wanted =
-            |pattern: &Capability| KindRef::parse(envelope.kind()).is_ok_and(|kind| pattern.admits(kind));
+        let is_wanted = |pattern: &Capability| {
+            KindRef::parse(envelope.kind()).is_ok_and(|kind| pattern.admits(kind))
+        };
         self.pattern.is_none_or(is_wanted) && (envelope.from() == self.me || directed())
     }
 }
 
 fn shown(envelope: &Envelope) -> ShownMessage {
     let payload = std::str::from_utf8(envelope.payload()).unwrap_or_default();
-    let whole = Some(payload).filter(|payload| payload.len() <= PAYLOAD_BYTES_MAX).and_then(safe_text::raw);
-    let cut = || Cut { begins: safe_text::beginning(payload, PAYLOAD_BYTES_MAX), bytes: payload.len() };
+    let whole = Some(payload)
+        .filter(|payload| payload.len() <= PAYLOAD_BYTES_MAX)
+        .and_then(safe_text::raw);
+    let cut = || Cut {
+        begins: safe_text::beginning(payload, PAYLOAD_BYTES_MAX),
+        bytes: payload.len(),
+    };
     ShownMessage {
         id: visible::lines(envelope.id()),
         ts: envelope.ts().map(visible::lines),

@@ -41,19 +41,40 @@ struct ShownParticipant {
 pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ParticipantPage, Refusal> {
     let ListArguments { after, limit } = arguments::read(&call.request)?;
     let mut all = dispatch.with(|topic| topic.participants());
-    all.retain(|present| after.as_deref().is_none_or(|after| present.person.id.as_str() > after));
+    all.retain(|present| {
+        after
+            .as_deref()
+            .is_none_or(|after| present.person.id.as_str() > after)
+    });
     all.sort_unstable_by(|one, other| one.person.id.as_str().cmp(other.person.id.as_str()));
-    let limit = limit.unwrap_or(PAGE_PARTICIPANTS).clamp(1, PAGE_PARTICIPANTS_MAX);
+    let limit = limit
+        .unwrap_or(PAGE_PARTICIPANTS)
+        .clamp(1, PAGE_PARTICIPANTS_MAX);
     let more = all.len() > limit;
     all.truncate(limit);
-    let next = all.last().filter(|_| more).map(|last| last.person.id.to_string());
+    let next = all
+        .last()
+        .filter(|_| more)
+        .map(|last| last.person.id.to_string());
     let me = &call.link.participant.id;
-    let shown = |Present { person, serves, links }: Present| ShownParticipant {
+    let shown = |Present {
+                     person,
+                     serves,
+                     links,
+                 }: Present| ShownParticipant {
         you: person.id == *me,
         id: person.id.to_string(),
         role: if serves { "server" } else { "caller" },
         links,
-        capabilities: person.capabilities.iter().map(|one| json::visible::lines(one.as_str())).collect(),
+        capabilities: person
+            .capabilities
+            .iter()
+            .map(|one| json::visible::lines(one.as_str()))
+            .collect(),
     };
-    Ok(ParticipantPage { participants: all.into_iter().map(shown).collect(), more, next })
+    Ok(ParticipantPage {
+        participants: all.into_iter().map(shown).collect(),
+        more,
+        next,
+    })
 }

@@ -1,4 +1,5 @@
-//! Built-in tool `proxy`: lists, describes and calls what its caller may use (MCP Proxy Extension v0.1, docs/proxy.md).
+//! Built-in tool `proxy`: lists, describes and calls what its caller may use (MCP Proxy Extension
+//! v0.1, docs/proxy.md).
 
 mod batch;
 mod look;
@@ -21,13 +22,19 @@ pub(super) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     match asked(&call.request) {
         Err(why) => failed(&why),
         Ok(Ask::Call(_)) => {
-            failed(&format!("Error calling tool 'proxy': it may be nested {PROXY_DEPTH_MAX} deep at most"));
+            failed(&format!(
+                "Error calling tool 'proxy': it may be nested {PROXY_DEPTH_MAX} deep at most"
+            ));
         }
         Ok(Ask::Batch(operations)) => {
-            delivery::spawn(dispatch, call, |dispatch, call| batch::run(dispatch, call, operations));
+            delivery::spawn(dispatch, call, |dispatch, call| {
+                batch::run(dispatch, call, operations)
+            });
         }
         Ok(Ask::Look(of)) => {
-            delivery::spawn(dispatch, call, |dispatch, call| look::up(dispatch, call, of));
+            delivery::spawn(dispatch, call, |dispatch, call| {
+                look::up(dispatch, call, of)
+            });
         }
     }
 }

@@ -122,9 +122,13 @@ pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ProposalPage, Ref
     let limit = limit.unwrap_or(PAGE_PROPOSALS).clamp(1, PAGE_PROPOSALS_MAX);
     let who = &call.link.participant.id;
     let (page, more) = dispatch.with(|topic| {
-        let after = after.as_deref().map(|after| find(topic, call, after)).transpose()?;
+        let after = after
+            .as_deref()
+            .map(|after| find(topic, call, after))
+            .transpose()?;
         let capabilities = held(topic, call);
-        // A proposal that is over since the page before is the place where this one begins all the same.
+        // A proposal that is over since the page before is the place where this one begins all the
+        // same.
         let mut proposals = topic.proposals(who, &capabilities, all || after.is_some());
         if let Some(after) = after {
             let at = proposals.iter().position(|proposal| proposal.id == after);
@@ -134,13 +138,23 @@ pub(super) fn list(dispatch: &Dispatch, call: &Call) -> Result<ProposalPage, Ref
         let more = proposals.len() > limit;
         let page = proposals.into_iter().take(limit).map(|proposal| {
             let may_decide = topic.could_decide(proposal.id, who, &capabilities);
-            Seen { proposal, may_decide }
+            Seen {
+                proposal,
+                may_decide,
+            }
         });
         Ok::<_, Refusal>((page.collect::<Vec<_>>(), more))
     })?;
-    let next = page.last().filter(|_| more).map(|last| last.proposal.id.to_string());
+    let next = page
+        .last()
+        .filter(|_| more)
+        .map(|last| last.proposal.id.to_string());
     let proposals = page.iter().map(|seen| shown(seen, who, false)).collect();
-    Ok(ProposalPage { proposals, more, next })
+    Ok(ProposalPage {
+        proposals,
+        more,
+        next,
+    })
 }
 
 /// One proposal in full.
@@ -148,25 +162,46 @@ pub(super) fn show(dispatch: &Dispatch, call: &Call) -> Result<ShownProposal, Re
     let ShowArguments { id } = arguments::read(&call.request)?;
     let who = &call.link.participant.id;
     let seen = dispatch.with(|topic| {
-        let proposal = topic.proposal(find(topic, call, &id)?).ok_or_else(unknown_proposal)?;
+        let proposal = topic
+            .proposal(find(topic, call, &id)?)
+            .ok_or_else(unknown_proposal)?;
         let capabilities = held(topic, call);
         let may_decide = topic.could_decide(proposal.id, who, &capabilities);
-        Ok::<_, Refusal>(Seen { proposal, may_decide })
+        Ok::<_, Refusal>(Seen {
+            proposal,
+            may_decide,
+        })
     })?;
     Ok(shown(&seen, who, true))
 }
 
 /// Approves another participant's proposal.
 pub(super) async fn approve(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
-    let ApproveArguments { id, digest: seen, arguments } = arguments::read(&call.request)?;
+    let ApproveArguments {
+        id,
+        digest: seen,
+        arguments,
+    } = arguments::read(&call.request)?;
     let arguments = arguments.map(|raw| raw.get().to_owned());
-    decide(&dispatch, &call, &id, Choice::Approve { digest: digest(&seen)?, arguments }, APPROVED).await
+    decide(
+        &dispatch,
+        &call,
+        &id,
+        Choice::Approve {
+            digest: digest(&seen)?,
+            arguments,
+        },
+        APPROVED,
+    )
+    .await
 }
 
 /// Rejects another participant's proposal.
 pub(super) async fn reject(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Decided, Refusal> {
     let RejectArguments { id, reason } = arguments::read(&call.request)?;
-    let choice = Choice::Reject { reason: reason.filter(|reason| !reason.is_empty()) };
+    let choice = Choice::Reject {
+        reason: reason.filter(|reason| !reason.is_empty()),
+    };
     decide(&dispatch, &call, &id, choice, REJECTED).await
 }
 
@@ -177,22 +212,34 @@ async fn decide(
     choice: Choice,
     message: &'static str,
 ) -> Result<Decided, Refusal> {
-    let id = dispatch.with(|topic| named(topic, id)).ok_or_else(unknown)?;
-    // The decision finds out whether the caller may see the proposal: after it is on disk, and with an audit entry.
+    let id = dispatch
+        .with(|topic| named(topic, id))
+        .ok_or_else(unknown)?;
+    // The decision finds out whether the caller may see the proposal: after it is on disk, and with
+    // an audit entry.
     let by = &call.link.participant.id;
-    let narrowed = call.narrowing().map(|_| dispatch.with(|topic| held(topic, call)));
+    let narrowed = call
+        .narrowing()
+        .map(|_| dispatch.with(|topic| held(topic, call)));
     let decided = dispatch.decide(id, by, narrowed.as_ref(), choice).await;
     decided.map_err(|refusal| match refusal.code {
         RefusalCode::UnknownTarget => unknown(),
         _ => refusal,
     })?;
     let state = dispatch.with(|topic| topic.proposal(id).map(|proposal| proposal.state));
-    Ok(Decided { id: id.to_string(), state: state.unwrap_or(ProposalState::Pending).as_str(), message })
+    Ok(Decided {
+        id: id.to_string(),
+        state: state.unwrap_or(ProposalState::Pending).as_str(),
+        message,
+    })
 }
 
 /// Capabilities of the caller, as far as its access token is good for them.
 fn held(topic: &Topic, call: &Call) -> Arc<Capabilities> {
-    let held = topic.capabilities(&call.link.participant.id).cloned().unwrap_or_default();
+    let held = topic
+        .capabilities(&call.link.participant.id)
+        .cloned()
+        .unwrap_or_default();
     match call.narrowing() {
         Some(narrowing) => Arc::new(held.within(&narrowing.to)),
         None => held,
@@ -206,9 +253,13 @@ fn find(topic: &Topic, call: &Call, text: &str) -> Result<OperationId, Refusal> 
     named(topic, text).filter(visible).ok_or_else(unknown)
 }
 
-/// The proposal of this id, or else the one that an envelope of this id made: envelope ids are chosen by their senders.
+/// The proposal of this id, or else the one that an envelope of this id made: envelope ids are
+/// chosen by their senders.
 pub(super) fn named(topic: &Topic, text: &str) -> Option<OperationId> {
-    let own = text.parse::<OperationId>().ok().filter(|id| topic.proposal(*id).is_some());
+    let own = text
+        .parse::<OperationId>()
+        .ok()
+        .filter(|id| topic.proposal(*id).is_some());
     own.or_else(|| topic.proposed_by(text).map(|(id, _)| id))
 }
 
@@ -217,17 +268,26 @@ fn unknown() -> Refusal {
 }
 
 fn shown(seen: &Seen, who: &ParticipantId, whole: bool) -> ShownProposal {
-    let Seen { proposal, may_decide } = seen;
+    let Seen {
+        proposal,
+        may_decide,
+    } = seen;
     let opened = &proposal.content.opened;
     let text = |text: &str| json::visible::lines(text);
     let len = |part: &Option<String>| part.as_ref().map_or(0, String::len);
     let in_full = whole || len(&opened.params) + len(&opened.tool) <= LISTED_BYTES_MAX;
     let raw = |part: Option<&str>| part.filter(|_| in_full).and_then(safe_text::raw);
-    let edited = proposal.ruling.as_ref().and_then(|ruling| ruling.params.as_deref());
+    let edited = proposal
+        .ruling
+        .as_ref()
+        .and_then(|ruling| ruling.params.as_deref());
     // In the legacy form, as in the room.
     let answer = proposal.answer.as_ref().filter(|_| whole);
     let answer = answer.map(|answer| payload::answer(answer, &opened.method, None));
-    let (answer, long) = match answer.as_deref().and_then(|answer| std::str::from_utf8(answer).ok()) {
+    let (answer, long) = match answer
+        .as_deref()
+        .and_then(|answer| std::str::from_utf8(answer).ok())
+    {
         Some(answer) if answer.len() > ANSWER_BYTES_MAX => (None, Some(answer)),
         answer => (answer, None),
     };

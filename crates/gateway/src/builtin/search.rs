@@ -43,8 +43,10 @@ pub(super) async fn tools(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Fo
     let within = set.map(|set| set_of(&dispatch, &set)).transpose()?;
     let seen = manifests::seen(&dispatch, &call).await?;
     // The index of many tools takes a while to make: no call waits behind it.
-    let found =
-        tokio::task::spawn_blocking(move || find(&dispatch, &seen, &query, limit, within.as_deref())).await;
+    let found = tokio::task::spawn_blocking(move || {
+        find(&dispatch, &seen, &query, limit, within.as_deref())
+    })
+    .await;
     found.map_err(|_| Refusal::new(RefusalCode::Internal, "the search has failed"))
 }
 
@@ -55,8 +57,10 @@ pub(super) async fn tools(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Fo
 fn set_of(dispatch: &Dispatch, name: &str) -> Result<Vec<NamePattern>, Refusal> {
     let sets = dispatch.sets();
     let unknown = || {
-        let refusal =
-            Refusal::new(RefusalCode::Malformed, format!("there is no set `{}`", name.escape_debug()));
+        let refusal = Refusal::new(
+            RefusalCode::Malformed,
+            format!("there is no set `{}`", name.escape_debug()),
+        );
         match sets.is_empty() {
             true => refusal.hint("leave `set` out: there are none"),
             false => {
@@ -78,7 +82,9 @@ fn find(
 ) -> FoundTools {
     // The index knows no sets: tools outside of the set would take the places of those within.
     let most = if within.is_some() { usize::MAX } else { limit };
-    let places = seen.index(ListKind::Tools, &dispatch.indexes).find(query, most);
+    let places = seen
+        .index(ListKind::Tools, &dispatch.indexes)
+        .find(query, most);
     let merged = seen.list(ListKind::Tools);
     let is_within = |entry: &&ListEntry<'_>| {
         within.is_none_or(|patterns| {
@@ -86,7 +92,10 @@ fn find(
             ruled.is_some_and(|ruled| patterns.iter().any(|pattern| pattern.matches(&ruled)))
         })
     };
-    let fitting = places.iter().filter_map(|at| merged.entries().get(*at)).filter(is_within);
+    let fitting = places
+        .iter()
+        .filter_map(|at| merged.entries().get(*at))
+        .filter(is_within);
     let tools = fitting.take(limit).filter_map(|entry| {
         let made = json::object(|tool| {
             tool.text("name", &entry.public);
@@ -98,8 +107,15 @@ fn find(
         });
         RawValue::from_string(String::from_utf8(made).ok()?).ok()
     });
-    let skills = if within.is_some() { Vec::new() } else { skills(dispatch, seen, query, limit) };
-    FoundTools { tools: tools.collect(), skills }
+    let skills = if within.is_some() {
+        Vec::new()
+    } else {
+        skills(dispatch, seen, query, limit)
+    };
+    FoundTools {
+        tools: tools.collect(),
+        skills,
+    }
 }
 
 /// The skills that fit the query best: their URIs, by which they are read, and what they are for.
@@ -108,17 +124,24 @@ fn skills(dispatch: &Dispatch, seen: &Seen, query: &str, limit: usize) -> Vec<Bo
     if merged.entries().is_empty() {
         return Vec::new();
     }
-    let places = seen.index(ListKind::Skills, &dispatch.indexes).find(query, limit);
-    let skills = places.iter().filter_map(|at| merged.entries().get(*at)).filter_map(|entry| {
-        let made = json::object(|skill| {
-            skill.text("uri", &entry.public).text("server", entry.server.as_str());
-            for key in ["name", "description"] {
-                if let Some(raw) = json::at(&entry.item.raw, &["frontmatter", key]) {
-                    skill.raw(key, raw);
+    let places = seen
+        .index(ListKind::Skills, &dispatch.indexes)
+        .find(query, limit);
+    let skills = places
+        .iter()
+        .filter_map(|at| merged.entries().get(*at))
+        .filter_map(|entry| {
+            let made = json::object(|skill| {
+                skill
+                    .text("uri", &entry.public)
+                    .text("server", entry.server.as_str());
+                for key in ["name", "description"] {
+                    if let Some(raw) = json::at(&entry.item.raw, &["frontmatter", key]) {
+                        skill.raw(key, raw);
+                    }
                 }
-            }
+            });
+            RawValue::from_string(String::from_utf8(made).ok()?).ok()
         });
-        RawValue::from_string(String::from_utf8(made).ok()?).ok()
-    });
     skills.collect()
 }

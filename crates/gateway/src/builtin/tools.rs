@@ -1,10 +1,14 @@
-//! Calls of the built-in tools: one implementation for calls of MCP clients and for requests in the room.
+//! Calls of the built-in tools: one implementation for calls of MCP clients and for requests in the
+//! room.
 //!
-//! The topic judges which MCP callers may use a tool; of a request in the room it judges only the kind.
+//! The topic judges which MCP callers may use a tool; of a request in the room it judges only the
+//! kind.
 
 use std::sync::{Arc, LazyLock};
 
-use model::{Capabilities, Form, GATEWAY, KindRef, OperationId, ParticipantId, Refusal, RefusalCode, Target};
+use model::{
+    Capabilities, Form, GATEWAY, KindRef, OperationId, ParticipantId, Refusal, RefusalCode, Target,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use topic::BuiltinTool;
@@ -31,10 +35,13 @@ static ITEMS: LazyLock<Vec<(BuiltinTool, Item)>> = LazyLock::new(|| {
     all.into_iter().filter_map(read).collect()
 });
 
-/// Serves a call of a built-in tool. What a model can do something about is a result with `isError`, not a refusal.
+/// Serves a call of a built-in tool. What a model can do something about is a result with
+/// `isError`, not a refusal.
 pub(super) fn call(dispatch: &Arc<Dispatch>, call: &Arc<Call>) {
     let form = call.request.payload.form;
-    let Some(tool) = named(call) else { return finish(dispatch, call, Err(unknown())) };
+    let Some(tool) = named(call) else {
+        return finish(dispatch, call, Err(unknown()));
+    };
     let body = match tool {
         BuiltinTool::WaitForProposal => match written(dispatch, call) {
             Ok(proposal) if arguments::flag(&call.request, "wait") == Some(false) => {
@@ -73,17 +80,30 @@ fn later<F, T: Serialize>(
 }
 
 async fn withdraw(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
-    let (id, reason) = (own(&dispatch, &call)?, arguments::text(&call.request, "reason"));
+    let (id, reason) = (
+        own(&dispatch, &call)?,
+        arguments::text(&call.request, "reason"),
+    );
     let proposal = held_tasks::withdraw(&dispatch, &call, id, reason).await?;
     let form = call.request.payload.form;
-    Ok(words(&View::new(&dispatch, &proposal, form).verdict(), false, form))
+    Ok(words(
+        &View::new(&dispatch, &proposal, form).verdict(),
+        false,
+        form,
+    ))
 }
 
 /// The tools that a participant could call in the room, as a list result.
 pub(super) fn list_in_room(dispatch: &Dispatch, participant: &ParticipantId) -> Vec<u8> {
     let capabilities = dispatch.capabilities_of(participant);
     let items = definitions().filter(|(tool, _)| is_for(dispatch, &capabilities, *tool));
-    render(ListKind::Tools, items.map(|(_, item)| (item, None)), None, &[], Hints::Legacy)
+    render(
+        ListKind::Tools,
+        items.map(|(_, item)| (item, None)),
+        None,
+        &[],
+        Hints::Legacy,
+    )
 }
 
 /// Whether the tool that a request in the room names exists for its sender.
@@ -92,8 +112,8 @@ pub(super) fn is_in_room(dispatch: &Dispatch, call: &Call) -> bool {
     named(call).is_some_and(|tool| is_for(dispatch, &capabilities(), tool))
 }
 
-/// Whether a participant with these capabilities could call a tool in the room. Every room has proposals; its messages are kept
-/// for readers only if that is configured.
+/// Whether a participant with these capabilities could call a tool in the room. Every room has
+/// proposals; its messages are kept for readers only if that is configured.
 fn is_for(dispatch: &Dispatch, capabilities: &Capabilities, tool: BuiltinTool) -> bool {
     let exists = match group(tool) {
         BuiltIn::Room => dispatch.with(|topic| topic.kept().readable),
@@ -121,10 +141,13 @@ fn named(call: &Call) -> Option<BuiltinTool> {
     }
 }
 
-/// The caller's own proposal that the argument `id`, or `proposal` as envelopes call it, names. It need not be on disk yet.
+/// The caller's own proposal that the argument `id`, or `proposal` as envelopes call it, names. It
+/// need not be on disk yet.
 fn own(dispatch: &Dispatch, call: &Call) -> Result<OperationId, Refusal> {
     let who = &call.link.participant.id;
-    let named = ["id", "proposal"].iter().find_map(|key| arguments::text(&call.request, key));
+    let named = ["id", "proposal"]
+        .iter()
+        .find_map(|key| arguments::text(&call.request, key));
     let own = dispatch.with(|topic| {
         let id = reviews::named(topic, &named?)?;
         topic.owns(id, who).then_some(id)
@@ -161,7 +184,9 @@ fn group(tool: BuiltinTool) -> BuiltIn {
         | BuiltinTool::RejectProposal
         | BuiltinTool::WithdrawProposal
         | BuiltinTool::WaitForProposal => BuiltIn::Proposals,
-        BuiltinTool::Say | BuiltinTool::ReadMessages | BuiltinTool::ListParticipants => BuiltIn::Room,
+        BuiltinTool::Say | BuiltinTool::ReadMessages | BuiltinTool::ListParticipants => {
+            BuiltIn::Room
+        }
         BuiltinTool::Proxy => BuiltIn::Proxy,
         BuiltinTool::SearchTools => BuiltIn::SearchTools,
     }
@@ -216,8 +241,17 @@ mod tests {
                     jsonschema::validator_for(schema).unwrap();
                 }
             }
-            for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
-                assert!(tool["annotations"][hint].is_boolean(), "{} {hint}", item.key);
+            for hint in [
+                "readOnlyHint",
+                "destructiveHint",
+                "idempotentHint",
+                "openWorldHint",
+            ] {
+                assert!(
+                    tool["annotations"][hint].is_boolean(),
+                    "{} {hint}",
+                    item.key
+                );
             }
         }
     }
@@ -225,11 +259,25 @@ mod tests {
     #[test]
     fn only_configured_groups_are_listed() {
         let names = |groups: &[BuiltIn]| -> Vec<String> {
-            manifest(groups).tools.items.into_iter().map(|item| item.key).collect()
+            manifest(groups)
+                .tools
+                .items
+                .into_iter()
+                .map(|item| item.key)
+                .collect()
         };
         assert!(names(&[]).is_empty());
-        assert_eq!(names(&[BuiltIn::Proxy, BuiltIn::SearchTools]), ["proxy", "search_tools"]);
-        assert_eq!(names(&[BuiltIn::Room]), ["say", "read_messages", "list_participants"]);
-        assert_eq!(names(&[BuiltIn::Room, BuiltIn::Proposals]).len(), BuiltinTool::ALL.len() - 2);
+        assert_eq!(
+            names(&[BuiltIn::Proxy, BuiltIn::SearchTools]),
+            ["proxy", "search_tools"]
+        );
+        assert_eq!(
+            names(&[BuiltIn::Room]),
+            ["say", "read_messages", "list_participants"]
+        );
+        assert_eq!(
+            names(&[BuiltIn::Room, BuiltIn::Proposals]).len(),
+            BuiltinTool::ALL.len() - 2
+        );
     }
 }

@@ -31,19 +31,39 @@ impl Reply for Ends {
 }
 
 fn call(reply: &Arc<Ends>) -> Arc<Call> {
-    let participant = Participant::new(ParticipantId::new("scout").unwrap(), Arc::default(), Vec::new());
+    let participant = Participant::new(
+        ParticipantId::new("scout").unwrap(),
+        Arc::default(),
+        Vec::new(),
+    );
     let (participant, form) = (Arc::new(participant), Form::Legacy);
-    let link = Link::new(LinkId(1), participant, form, plain_client(), Arc::new(NoOutlet));
+    let link = Link::new(
+        LinkId(1),
+        participant,
+        form,
+        plain_client(),
+        Arc::new(NoOutlet),
+    );
     let (method, payload) = (Method::Known("tools/call"), Payload::body(form, "{}"));
-    let request = Request { method, target: None, progress: None, payload };
+    let request = Request {
+        method,
+        target: None,
+        progress: None,
+        payload,
+    };
     let (incoming, reply) = (Incoming::plain(request, None), Arc::<Ends>::clone(reply));
     Call::new(OperationId(1), &link, incoming, Names::Public, reply)
 }
 
 #[test]
 fn a_parked_call_answers_its_caller_once() {
-    let (reply, answer) =
-        (Arc::<Ends>::default(), Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, "{}") });
+    let (reply, answer) = (
+        Arc::<Ends>::default(),
+        Answer {
+            outcome: Outcome::Ok,
+            payload: Payload::body(Form::Legacy, "{}"),
+        },
+    );
     let call = call(&reply);
     call.park().unwrap().settle(&answer, &|_| None);
     assert!(call.park().is_none() && call.is_parked() && !call.is_over());
@@ -55,7 +75,10 @@ fn a_parked_call_answers_its_caller_once() {
 
 #[test]
 fn a_call_that_ends_while_it_is_parked_answers_its_caller_once() {
-    let answer = Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, "{}") };
+    let answer = Answer {
+        outcome: Outcome::Ok,
+        payload: Payload::body(Form::Legacy, "{}"),
+    };
     for _ in 0..2_000 {
         let reply = Arc::<Ends>::default();
         let call = call(&reply);
@@ -89,7 +112,10 @@ fn a_call_that_has_ended_is_not_parked() {
 fn a_caller_that_came_back_is_answered_once() {
     let (first, second) = (Arc::<Ends>::default(), Arc::<Ends>::default());
     let (call, by) = (call(&first), call(&second));
-    let answer = Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Legacy, "{}") };
+    let answer = Answer {
+        outcome: Outcome::Ok,
+        payload: Payload::body(Form::Legacy, "{}"),
+    };
     call.park().unwrap().settle(&answer, &|_| None);
     assert!(call.come_back(by).is_none());
     call.end();
@@ -106,6 +132,12 @@ fn only_the_last_request_of_a_caller_that_comes_back_is_kept() {
     kept.park().unwrap();
     assert!(kept.come_back(Arc::clone(&first)).is_none());
     kept.park().unwrap();
-    assert!(kept.come_back(Arc::clone(&second)).is_some_and(|before| Arc::ptr_eq(&before, &first)));
-    assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2));
+    assert!(
+        kept.come_back(Arc::clone(&second))
+            .is_some_and(|before| Arc::ptr_eq(&before, &first))
+    );
+    assert_eq!(
+        (Arc::strong_count(&first), Arc::strong_count(&second)),
+        (1, 2)
+    );
 }

@@ -1,4 +1,5 @@
-//! Request of an envelope to the gateway: its payload read strictly (MCPx v0.1, section 4.3), calls for its addressees.
+//! Request of an envelope to the gateway: its payload read strictly (MCPx v0.1, section 4.3), calls
+//! for its addressees.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::live::{Live, Server};
 use crate::proposals::{decide, open};
 use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
 
-/// Reads what an envelope asks for. Payloads of envelopes that concern participants alone are not opened.
+/// Reads what an envelope asks for. Payloads of envelopes that concern participants alone are not
+/// opened.
 ///
 /// # Errors
 /// If the decision about a proposal that the envelope makes cannot be recorded.
@@ -24,7 +26,9 @@ pub(super) fn read(
     to: &[&str],
 ) -> Result<Intent<Live>, Refusal> {
     // The topic refuses what is no kind.
-    let Ok(kind) = KindRef::parse(envelope.kind()) else { return Ok(Intent::None) };
+    let Ok(kind) = KindRef::parse(envelope.kind()) else {
+        return Ok(Intent::None);
+    };
     Ok(match Head::of(kind) {
         None => Intent::None,
         Some(Head::Response) => answer(dispatch, envelope),
@@ -35,33 +39,56 @@ pub(super) fn read(
 
 fn answer(dispatch: &Dispatch, envelope: &Envelope) -> Intent<Live> {
     // The session of a participant that serves reads an answer to the gateway by itself.
-    let about = envelope.correlation_id().and_then(|about| about.parse::<OperationId>().ok());
+    let about = envelope
+        .correlation_id()
+        .and_then(|about| about.parse::<OperationId>().ok());
     if about.is_some_and(|about| about.0 >> 64 == u128::from(dispatch.context.direct)) {
         return Intent::None;
     }
-    payload::read_answer(envelope.payload_bytes())
-        .map_or(Intent::None, |answer| Intent::Answer { outcome: answer.outcome, answer })
+    payload::read_answer(envelope.payload_bytes()).map_or(Intent::None, |answer| Intent::Answer {
+        outcome: answer.outcome,
+        answer,
+    })
 }
 
 fn proposal(dispatch: &Dispatch, link: &Link, envelope: &Envelope) -> Intent<Live> {
     let opening = match strict(envelope.kind(), envelope.payload_bytes()) {
         Ok(check::Act::Proposal(call)) => open::of_envelope(dispatch, link, envelope, &call),
-        Ok(check::Act::Request(_) | check::Act::Answer(_) | check::Act::Other) => return Intent::None,
+        Ok(check::Act::Request(_) | check::Act::Answer(_) | check::Act::Other) => {
+            return Intent::None;
+        }
         Err(mismatch) => {
             let refusal = Box::new(mismatched(dispatch, envelope, &mismatch));
-            return Intent::Reject { refusal, published: true };
+            return Intent::Reject {
+                refusal,
+                published: true,
+            };
         }
     };
     match opening {
-        Ok(open::Opening { id: proposal, content, terms }) => Intent::Propose { proposal, terms, content },
-        Err(refusal) => Intent::Reject { refusal: Box::new(refusal), published: false },
+        Ok(open::Opening {
+            id: proposal,
+            content,
+            terms,
+        }) => Intent::Propose {
+            proposal,
+            terms,
+            content,
+        },
+        Err(refusal) => Intent::Reject {
+            refusal: Box::new(refusal),
+            published: false,
+        },
     }
 }
 
 /// The refusal of a proposal whose kind and payload differ, which is recorded.
 fn mismatched(dispatch: &Dispatch, envelope: &Envelope, mismatch: &check::Mismatch) -> Refusal {
     Record::of(dispatch).mismatched(envelope, &[GATEWAY], &mismatch.to_string());
-    Refusal::new(RefusalCode::Malformed, format!("kind and payload differ: {mismatch}"))
+    Refusal::new(
+        RefusalCode::Malformed,
+        format!("kind and payload differ: {mismatch}"),
+    )
 }
 
 fn request(
@@ -75,11 +102,19 @@ fn request(
     if !plays && !fulfils {
         return Ok(noted(kind));
     }
-    let Ok(act) = strict(envelope.kind(), envelope.payload_bytes()) else { return Ok(Intent::Mismatch) };
-    let check::Act::Request(call) = act else { return Ok(Intent::None) };
-    let Ok(params) = Params::read(call.message()) else { return Ok(Intent::Mismatch) };
+    let Ok(act) = strict(envelope.kind(), envelope.payload_bytes()) else {
+        return Ok(Intent::Mismatch);
+    };
+    let check::Act::Request(call) = act else {
+        return Ok(Intent::None);
+    };
+    let Ok(params) = Params::read(call.message()) else {
+        return Ok(Intent::Mismatch);
+    };
     if call.method() == "notifications/cancelled" {
-        let cancel = |id| Intent::Cancel { tag: Tag::of_client(id) };
+        let cancel = |id| Intent::Cancel {
+            tag: Tag::of_client(id),
+        };
         return Ok(params.request_id().map_or(Intent::None, cancel));
     }
     let ruling = decide::ruling_of(dispatch, link, envelope, &call)?;
@@ -88,10 +123,17 @@ fn request(
     }
     let request = relay::decode_request(&params, Form::ENVELOPE);
     let tag = call.message().id().cloned().map(Tag::of_client);
-    // For tasks there is no way back in a room: a call that asks for one is answered like any other.
-    let wish = if params.get("task").is_some() { TaskWish::Asks } else { TaskWish::None };
+    // For tasks there is no way back in a room: a call that asks for one is answered like any
+    // other.
+    let wish = if params.get("task").is_some() {
+        TaskWish::Asks
+    } else {
+        TaskWish::None
+    };
     // An empty target has no place in a kind.
-    let kind = call.kind(Head::Response).or_else(|_| kind_of(Head::Response, call.method(), None));
+    let kind = call
+        .kind(Head::Response)
+        .or_else(|_| kind_of(Head::Response, call.method(), None));
     let kind = kind.unwrap_or_default();
     let call_to = |to: &&str| {
         // The topic drops the call of an addressee that has no valid id.
@@ -102,14 +144,26 @@ fn request(
             // The built-in tools, and kept results, show what other participants may not see.
             reply.alone = Some(link.id);
         }
-        let incoming = Incoming { wish, ..Incoming::plain(request.clone(), tag.clone()) };
+        let incoming = Incoming {
+            wish,
+            ..Incoming::plain(request.clone(), tag.clone())
+        };
         let operation = dispatch.context.operation();
-        (operation, Call::new(operation, link, incoming, Names::Own, Arc::new(reply)))
+        (
+            operation,
+            Call::new(operation, link, incoming, Names::Own, Arc::new(reply)),
+        )
     };
     let calls: Vec<_> = to.iter().map(call_to).collect();
     calls.iter().try_for_each(|(_, call)| call.hold())?;
     let context = call.target().map(Into::into);
-    Ok(Intent::Request(Requested { method: request.method, context, tag, calls, ruling }))
+    Ok(Intent::Request(Requested {
+        method: request.method,
+        context,
+        tag,
+        calls,
+        ruling,
+    }))
 }
 
 /// Whether an envelope names a server that the gateway plays, and whether it names a proposal.
@@ -134,7 +188,13 @@ fn noted(kind: KindRef<'_>) -> Intent<Live> {
         return Intent::None;
     }
     let (method, context) = (Method::Other(method.into()), kind.context().map(Into::into));
-    Intent::Request(Requested { method, context, tag: None, calls: Vec::new(), ruling: None })
+    Intent::Request(Requested {
+        method,
+        context,
+        tag: None,
+        calls: Vec::new(),
+        ruling: None,
+    })
 }
 
 #[cfg(test)]
@@ -144,7 +204,10 @@ mod tests {
     fn check(kind: &str, expected: Option<(&str, Option<&str>)>) {
         let found = match noted(KindRef::parse(kind).unwrap()) {
             Intent::Request(requested) => {
-                assert!(requested.calls.is_empty() && requested.ruling.is_none(), "{kind}");
+                assert!(
+                    requested.calls.is_empty() && requested.ruling.is_none(),
+                    "{kind}"
+                );
                 Some((
                     requested.method.as_str().to_owned(),
                     requested.context.map(|context| context.to_string()),
@@ -152,14 +215,21 @@ mod tests {
             }
             _ => None,
         };
-        let expected = expected.map(|(method, context)| (method.to_owned(), context.map(str::to_owned)));
+        let expected =
+            expected.map(|(method, context)| (method.to_owned(), context.map(str::to_owned)));
         assert_eq!(found, expected, "{kind}");
     }
 
     #[test]
     fn requests_between_participants_are_noted_and_notifications_are_not() {
-        check("mcp/request:tools/call:dig", Some(("tools/call", Some("dig"))));
-        check("mcp/request:resources/read:file:///a:b", Some(("resources/read", Some("file:///a:b"))));
+        check(
+            "mcp/request:tools/call:dig",
+            Some(("tools/call", Some("dig"))),
+        );
+        check(
+            "mcp/request:resources/read:file:///a:b",
+            Some(("resources/read", Some("file:///a:b"))),
+        );
         check("mcp/request:tools/list", Some(("tools/list", None)));
         check("mcp/request:notifications/progress", None);
     }

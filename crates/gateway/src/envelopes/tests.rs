@@ -44,8 +44,15 @@ impl Stage {
             proposal_ttl: Duration::from_secs(600),
             result_bytes_max: None,
         };
-        let limits = Limits { away: Duration::ZERO, hold: Duration::ZERO, ..Limits::default() };
-        let settings = Settings { topic, limits: Arc::new(limits) };
+        let limits = Limits {
+            away: Duration::ZERO,
+            hold: Duration::ZERO,
+            ..Limits::default()
+        };
+        let settings = Settings {
+            topic,
+            limits: Arc::new(limits),
+        };
         let capabilities = Arc::new(Capabilities::parse(capabilities.iter().copied()).unwrap());
         let granted = Arc::clone(&capabilities);
         let context = Arc::new(Context::new(
@@ -64,18 +71,31 @@ impl Stage {
         );
         let (id, form, client) = (dispatch.context.link(), Form::Legacy, plain_client());
         let ann = Link::new(id, Arc::new(participant), form, client, Arc::new(NoOutlet));
-        dispatch.join(&ann, &capabilities, Joining::default()).unwrap();
-        Self { dispatch, ann, start }
+        dispatch
+            .join(&ann, &capabilities, Joining::default())
+            .unwrap();
+        Self {
+            dispatch,
+            ann,
+            start,
+        }
     }
 
     fn speak(&self, members: Value) -> Result<(), RefusalCode> {
-        self.dispatch.speak(&self.ann, envelope(members)).map_err(|refusal| refusal.code)
+        self.dispatch
+            .speak(&self.ann, envelope(members))
+            .map_err(|refusal| refusal.code)
     }
 
     /// The envelopes that were published, oldest first.
     fn published(&self) -> Vec<Value> {
-        let all = self.dispatch.with(|topic| topic.messages(&self.ann.participant.id, self.start));
-        all.messages.iter().map(|(_, message)| serde_json::from_slice(message).unwrap()).collect()
+        let all = self
+            .dispatch
+            .with(|topic| topic.messages(&self.ann.participant.id, self.start));
+        all.messages
+            .iter()
+            .map(|(_, message)| serde_json::from_slice(message).unwrap())
+            .collect()
     }
 
     /// Kind, correlation and payload of the last envelope that was published.
@@ -87,7 +107,10 @@ impl Stage {
 
 fn envelope(members: Value) -> Envelope {
     let mut whole = json!({ "protocol": "mcpx/v0.1", "id": "a", "from": "ann", "payload": {} });
-    whole.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    whole
+        .as_object_mut()
+        .unwrap()
+        .extend(members.as_object().unwrap().clone());
     Envelope::read(whole.to_string().into()).unwrap()
 }
 
@@ -106,9 +129,15 @@ fn an_addressee_that_is_named_twice_counts_once() {
 async fn refused_envelopes_are_not_published() {
     let stage = Stage::new(&["chat"]);
     for (members, expected) in [
-        (json!({ "kind": "chat", "from": "bob" }), RefusalCode::AuthViolation),
+        (
+            json!({ "kind": "chat", "from": "bob" }),
+            RefusalCode::AuthViolation,
+        ),
         (json!({ "kind": "news" }), RefusalCode::CapabilityViolation),
-        (json!({ "kind": "system/welcome" }), RefusalCode::CapabilityViolation),
+        (
+            json!({ "kind": "system/welcome" }),
+            RefusalCode::CapabilityViolation,
+        ),
         (json!({ "kind": "mcp/request" }), RefusalCode::Malformed),
     ] {
         assert_eq!(stage.speak(members), Err(expected));
@@ -127,7 +156,11 @@ async fn a_published_proposal_is_known() {
         tokio::task::yield_now().await;
     }
     assert_eq!(stage.published().first().unwrap()["id"], "p1");
-    assert!(stage.dispatch.with(|topic| topic.proposed_by("p1").is_some()));
+    assert!(
+        stage
+            .dispatch
+            .with(|topic| topic.proposed_by("p1").is_some())
+    );
 }
 
 #[tokio::test]
@@ -136,8 +169,16 @@ async fn a_proposal_whose_kind_and_payload_differ_is_rejected() {
     let payload = json!({ "method": "tools/call", "params": { "name": "fill" } });
     let proposal = json!({ "id": "p1", "kind": "mcp/proposal:tools/call:dig", "payload": payload });
     assert_eq!(stage.speak(proposal), Ok(()));
-    assert_eq!(stage.published().len(), 1, "its sender alone receives the state");
-    assert!(stage.dispatch.with(|topic| topic.proposed_by("p1").is_none()));
+    assert_eq!(
+        stage.published().len(),
+        1,
+        "its sender alone receives the state"
+    );
+    assert!(
+        stage
+            .dispatch
+            .with(|topic| topic.proposed_by("p1").is_none())
+    );
 }
 
 #[tokio::test]
@@ -145,10 +186,17 @@ async fn a_request_to_the_gateway_is_answered_once() {
     let stage = Stage::new(&["mcp/request:ping"]);
     assert_eq!(stage.speak(ping("a")), Ok(()));
     let answer = json!({ "jsonrpc": "2.0", "id": 7, "result": {} });
-    assert_eq!(stage.last(), [json!("mcp/response:ping"), json!("a"), answer]);
+    assert_eq!(
+        stage.last(),
+        [json!("mcp/response:ping"), json!("a"), answer]
+    );
     assert_eq!(stage.published().len(), 2);
     assert_eq!(stage.speak(ping("a")), Ok(()));
-    assert_eq!(stage.published().len(), 3, "the repeat is published and not answered");
+    assert_eq!(
+        stage.published().len(),
+        3,
+        "the repeat is published and not answered"
+    );
 }
 
 #[tokio::test]
@@ -170,16 +218,25 @@ fn proposal(id: &str) -> Value {
 #[tokio::test]
 async fn a_panic_in_the_effects_of_one_record_does_not_stop_the_others() {
     let stage = Stage::running(&["mcp/proposal:*"], |dispatch, effect| match &effect {
-        Effect::Proposed { proposal } if &*proposal.envelope == "p1" => panic!("a fault of the gateway"),
+        Effect::Proposed { proposal } if &*proposal.envelope == "p1" => {
+            panic!("a fault of the gateway")
+        }
         _ => crate::run::run(dispatch, effect),
     });
     for id in ["p1", "p2", "p3"] {
         assert_eq!(stage.speak(proposal(id)), Ok(()));
     }
-    let announced = || stage.published().into_iter().filter(|one| one["kind"] == "portmoot/proposal");
+    let announced = || {
+        stage
+            .published()
+            .into_iter()
+            .filter(|one| one["kind"] == "portmoot/proposal")
+    };
     while announced().count() < 2 {
         tokio::task::yield_now().await;
     }
-    let about: Vec<_> = announced().map(|one| one["correlation_id"].clone()).collect();
+    let about: Vec<_> = announced()
+        .map(|one| one["correlation_id"].clone())
+        .collect();
     assert_eq!(about, ["p2", "p3"]);
 }

@@ -1,4 +1,5 @@
-//! Announcements of changed lists: one for each client and list, even if a configuration changes much.
+//! Announcements of changed lists: one for each client and list, even if a configuration changes
+//! much.
 
 use std::collections::HashSet;
 
@@ -11,7 +12,8 @@ use crate::live::Live;
 /// A client that is notified, and the list.
 pub(crate) type Announcement = (ListKind, Receiver<Live>);
 
-/// Announcements that are held back while a configuration changes: a client that lists again at once sees the change as a whole.
+/// Announcements that are held back while a configuration changes: a client that lists again at
+/// once sees the change as a whole.
 #[derive(Default)]
 pub(crate) struct Announcements(Mutex<State>);
 
@@ -22,7 +24,8 @@ struct State {
     held: Vec<Announcement>,
 }
 
-/// A change of a configuration that is under way. Announcements are held back until it is dropped, also by a panic.
+/// A change of a configuration that is under way. Announcements are held back until it is dropped,
+/// also by a panic.
 #[must_use]
 pub(crate) struct Held<'a>(&'a Announcements);
 
@@ -33,8 +36,8 @@ impl Announcements {
         Held(self)
     }
 
-    /// Returns announcements that must be made now: these, with those that a change left behind, each once; none while
-    /// announcements are held back.
+    /// Returns announcements that must be made now: these, with those that a change left behind,
+    /// each once; none while announcements are held back.
     pub(crate) fn pass(&self, new: Vec<Announcement>) -> Vec<Announcement> {
         let mut state = self.0.lock();
         // The common case: nothing to sort out.
@@ -60,8 +63,8 @@ impl Announcements {
 }
 
 impl Held<'_> {
-    /// Ends the hold, and returns the announcements that must be made now. If the value is only dropped, the next
-    /// announcement brings them.
+    /// Ends the hold, and returns the announcements that must be made now. If the value is only
+    /// dropped, the next announcement brings them.
     pub(crate) fn release(self) -> Vec<Announcement> {
         let announcements = self.0;
         drop(self);
@@ -90,7 +93,13 @@ mod tests {
     fn a_link() -> Arc<Link> {
         let id = ParticipantId::new("ann").unwrap();
         let ann = auth::Participant::new(id, Arc::default(), Vec::new());
-        Link::new(LinkId(1), Arc::new(ann), Form::Legacy, plain_client(), Arc::new(NoOutlet))
+        Link::new(
+            LinkId(1),
+            Arc::new(ann),
+            Form::Legacy,
+            plain_client(),
+            Arc::new(NoOutlet),
+        )
     }
 
     #[test]
@@ -98,14 +107,22 @@ mod tests {
         let announcements = Announcements::default();
         let to = a_link();
         let link = || Receiver::Link(Arc::<Link>::clone(&to));
-        assert_eq!(announcements.pass(vec![(Tools, link())]).len(), 1, "no change is under way");
+        assert_eq!(
+            announcements.pass(vec![(Tools, link())]).len(),
+            1,
+            "no change is under way"
+        );
         let held = announcements.hold();
         for list in [Tools, Prompts, Tools] {
             assert!(announcements.pass(vec![(list, link())]).is_empty());
         }
         let lists: Vec<_> = held.release().into_iter().map(|(list, _)| list).collect();
         assert_eq!(lists, [Tools, Prompts]);
-        assert_eq!(announcements.pass(vec![(Tools, link())]).len(), 1, "the change is over");
+        assert_eq!(
+            announcements.pass(vec![(Tools, link())]).len(),
+            1,
+            "the change is over"
+        );
     }
 
     #[test]
@@ -119,8 +136,11 @@ mod tests {
             panic!("a fault while a configuration changes");
         }));
         assert!(panicked.is_err());
-        let lists: Vec<_> =
-            announcements.pass(vec![(Prompts, link())]).into_iter().map(|(list, _)| list).collect();
+        let lists: Vec<_> = announcements
+            .pass(vec![(Prompts, link())])
+            .into_iter()
+            .map(|(list, _)| list)
+            .collect();
         assert_eq!(lists, [Tools, Prompts]);
     }
 }

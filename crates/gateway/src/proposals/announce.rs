@@ -38,11 +38,27 @@ pub(crate) fn proposed(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     Record::of(dispatch).proposed(proposal, content.call);
     if proposal.held {
         let opened = &content.opened;
-        let payload = payload::proposal(&opened.method, opened.params.as_deref().map(str::as_bytes));
+        let payload =
+            payload::proposal(&opened.method, opened.params.as_deref().map(str::as_bytes));
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
-        let (from, id, head, correlation) =
-            (opened.by.as_str(), opened.envelope.as_str(), Head::Proposal, None);
-        post(dispatch, &Post { from, to: &to, head, opened, id, correlation, payload: &payload });
+        let (from, id, head, correlation) = (
+            opened.by.as_str(),
+            opened.envelope.as_str(),
+            Head::Proposal,
+            None,
+        );
+        post(
+            dispatch,
+            &Post {
+                from,
+                to: &to,
+                head,
+                opened,
+                id,
+                correlation,
+                payload: &payload,
+            },
+        );
     }
     notify(dispatch, proposal);
 }
@@ -65,24 +81,45 @@ pub(crate) fn not_proposed(
 
 /// Notifies a participant alone that its envelope proposes nothing.
 pub(crate) fn no_proposal(dispatch: &Arc<Dispatch>, by: &ParticipantId, envelope: &str, why: &str) {
-    let state = State { reason: Some(why), ..State::new(envelope, ProposalState::Rejected) };
+    let state = State {
+        reason: Some(why),
+        ..State::new(envelope, ProposalState::Rejected)
+    };
     send_state_alone(dispatch, by, envelope, &state.payload());
 }
 
-/// A proposal runs now: the proposer is notified, and these servers carry it out. An approval that did not come as an envelope is
-/// shown to the room.
-pub(crate) fn approved(dispatch: &Arc<Dispatch>, proposal: &ProposalView, servers: &[ParticipantId]) {
+/// A proposal runs now: the proposer is notified, and these servers carry it out. An approval that
+/// did not come as an envelope is shown to the room.
+pub(crate) fn approved(
+    dispatch: &Arc<Dispatch>,
+    proposal: &ProposalView,
+    servers: &[ParticipantId],
+) {
     let opened = &proposal.content.opened;
     let ruling = proposal.ruling.as_ref();
-    let params = ruling.and_then(|ruling| ruling.params.as_deref()).or(opened.params.as_deref());
+    let params = ruling
+        .and_then(|ruling| ruling.params.as_deref())
+        .or(opened.params.as_deref());
     Record::of(dispatch).approved(proposal, params);
     let request = payload::request(&opened.method, params.map(str::as_bytes));
     let by = proposal.decided_by.as_ref().unwrap_or(&proposal.by);
     let fulfilment = proposal.fulfilment.as_deref().unwrap_or_default();
     if ruling.is_none_or(|ruling| ruling.envelope.is_none()) {
         let to: Vec<&str> = opened.to.iter().map(String::as_str).collect();
-        let (from, head, correlation) = (by.as_str(), Head::Request, Some(opened.envelope.as_str()));
-        post(dispatch, &Post { from, to: &to, head, opened, id: fulfilment, correlation, payload: &request });
+        let (from, head, correlation) =
+            (by.as_str(), Head::Request, Some(opened.envelope.as_str()));
+        post(
+            dispatch,
+            &Post {
+                from,
+                to: &to,
+                head,
+                opened,
+                id: fulfilment,
+                correlation,
+                payload: &request,
+            },
+        );
     }
     notify(dispatch, proposal);
     for server in servers {
@@ -99,17 +136,42 @@ fn execute(
     fulfilment: &str,
 ) {
     let opened = &proposal.content.opened;
-    let Ok(message) = Message::read(request) else { return };
-    let Ok(params) = Params::read(&message) else { return };
+    let Ok(message) = Message::read(request) else {
+        return;
+    };
+    let Ok(params) = Params::read(&message) else {
+        return;
+    };
     let request = relay::decode_request(&params, Form::ENVELOPE);
-    let wish = if params.get("task").is_some() { TaskWish::Asks } else { TaskWish::None };
-    let kind = kind_of(Head::Response, &opened.method, opened.context.as_deref()).unwrap_or_default();
+    let wish = if params.get("task").is_some() {
+        TaskWish::Asks
+    } else {
+        TaskWish::None
+    };
+    let kind =
+        kind_of(Head::Response, &opened.method, opened.context.as_deref()).unwrap_or_default();
     let to = concerned(proposal).into_iter().map(str::to_owned).collect();
     let reply = RoomReply::new(dispatch, server, to, kind, fulfilment);
-    let (operation, incoming) =
-        (dispatch.context.operation(), Incoming { wish, ..Incoming::plain(request, None) });
-    let call = Call::new(operation, &dispatch.own, incoming, Names::Own, Arc::new(reply));
-    dispatch.take(Event::Execute { proposal: proposal.id, operation, server, call });
+    let (operation, incoming) = (
+        dispatch.context.operation(),
+        Incoming {
+            wish,
+            ..Incoming::plain(request, None)
+        },
+    );
+    let call = Call::new(
+        operation,
+        &dispatch.own,
+        incoming,
+        Names::Own,
+        Arc::new(reply),
+    );
+    dispatch.take(Event::Execute {
+        proposal: proposal.id,
+        operation,
+        server,
+        call,
+    });
 }
 
 /// Shows the room the answer to a held call that was carried out.
@@ -119,14 +181,30 @@ pub(crate) fn answered(
     answer: &Answer,
     proposal: &ProposalView,
 ) {
-    let (Some(server), Some(fulfilment)) = (server, proposal.fulfilment.as_deref()) else { return };
+    let (Some(server), Some(fulfilment)) = (server, proposal.fulfilment.as_deref()) else {
+        return;
+    };
     let opened = &proposal.content.opened;
     let payload = payload::room_answer(answer, &opened.method, asked_by(proposal).as_ref());
     let to = concerned(proposal);
-    let (id, from, correlation) =
-        (dispatch.context.operation().to_string(), server.as_str(), Some(fulfilment));
+    let (id, from, correlation) = (
+        dispatch.context.operation().to_string(),
+        server.as_str(),
+        Some(fulfilment),
+    );
     let (id, head) = (id.as_str(), Head::Response);
-    post(dispatch, &Post { from, to: &to, head, opened, id, correlation, payload: &payload });
+    post(
+        dispatch,
+        &Post {
+            from,
+            to: &to,
+            head,
+            opened,
+            id,
+            correlation,
+            payload: &payload,
+        },
+    );
 }
 
 /// The JSON-RPC id of the request in the room that fulfilled a proposal, if one did.
@@ -139,7 +217,10 @@ fn asked_by(proposal: &ProposalView) -> Option<Id> {
 pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     journal::close(dispatch, [&*proposal.envelope]);
     let method = proposal.content.opened.method.as_str();
-    let answer = proposal.answer.as_ref().map(|answer| payload::answer(answer, method, None));
+    let answer = proposal
+        .answer
+        .as_ref()
+        .map(|answer| payload::answer(answer, method, None));
     Record::of(dispatch).concluded(proposal, answer.as_deref());
     notify(dispatch, proposal);
     tell_fulfiller(dispatch, proposal);
@@ -147,20 +228,37 @@ pub(crate) fn concluded(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
 
 /// Tells a proposer an outcome whose envelope does not name it.
 pub(crate) fn relay(dispatch: &Arc<Dispatch>, message: &Bytes, to: &ParticipantId) {
-    let Ok(envelope) = Envelope::read(message.clone()) else { return };
+    let Ok(envelope) = Envelope::read(message.clone()) else {
+        return;
+    };
     let (kind, correlation) = (envelope.kind(), envelope.correlation_id());
     let gateway = ParticipantId::gateway();
-    dispatch.announce(&gateway, &[to.as_str()], kind, correlation, envelope.payload(), None);
+    dispatch.announce(
+        &gateway,
+        &[to.as_str()],
+        kind,
+        correlation,
+        envelope.payload(),
+        None,
+    );
 }
 
 /// Tells the sender of a proposal that it had sent already what became of it.
 pub(crate) fn remind(dispatch: &Arc<Dispatch>, link: &Link, proposal: &ProposalView) {
     let (from, to) = (ParticipantId::gateway(), link.participant.id.as_str());
     let payload = State::of(proposal).payload();
-    dispatch.answer_alone(link.id, &from, &[to], PROPOSAL_STATE, &proposal.envelope, &payload);
+    dispatch.answer_alone(
+        link.id,
+        &from,
+        &[to],
+        PROPOSAL_STATE,
+        &proposal.envelope,
+        &payload,
+    );
 }
 
-/// Notifies the proposer of the state of its proposal, and all that receive proposals, so that reviewers learn what is decided.
+/// Notifies the proposer of the state of its proposal, and all that receive proposals, so that
+/// reviewers learn what is decided.
 fn notify(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let payload = State::of(proposal).payload();
     let (by, envelope) = (&proposal.by, &*proposal.envelope);
@@ -169,26 +267,53 @@ fn notify(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
         return send_state_alone(dispatch, by, envelope, &payload);
     }
     let to = [by.as_str()];
-    let audience = Audience { proposes: true, ..Audience::new(None, &to, PROPOSAL_STATE, Reach::Listeners) };
+    let audience = Audience {
+        proposes: true,
+        ..Audience::new(None, &to, PROPOSAL_STATE, Reach::Listeners)
+    };
     let gateway = ParticipantId::gateway();
-    dispatch.announce(&gateway, &to, PROPOSAL_STATE, Some(envelope), &payload, Some(audience));
+    dispatch.announce(
+        &gateway,
+        &to,
+        PROPOSAL_STATE,
+        Some(envelope),
+        &payload,
+        Some(audience),
+    );
 }
 
-/// Answers the envelope that fulfilled a proposal which no participant in the room has answered, or can; or a held call to which its
-/// server gave no answer.
+/// Answers the envelope that fulfilled a proposal which no participant in the room has answered, or
+/// can; or a held call to which its server gave no answer.
 fn tell_fulfiller(dispatch: &Arc<Dispatch>, proposal: &ProposalView) {
     let awaited = proposal.in_room || proposal.held;
-    let unanswered = awaited && proposal.answer.is_none() && proposal.state == ProposalState::Failed;
-    let sender = proposal.ruling.as_ref().and_then(|ruling| ruling.sender.as_ref());
-    let Some((link, message)) = sender.filter(|_| unanswered) else { return };
-    let Ok(envelope) = Envelope::read(message.clone()) else { return };
-    let reason = proposal.reason.as_deref().unwrap_or("there was no answer").to_owned();
+    let unanswered =
+        awaited && proposal.answer.is_none() && proposal.state == ProposalState::Failed;
+    let sender = proposal
+        .ruling
+        .as_ref()
+        .and_then(|ruling| ruling.sender.as_ref());
+    let Some((link, message)) = sender.filter(|_| unanswered) else {
+        return;
+    };
+    let Ok(envelope) = Envelope::read(message.clone()) else {
+        return;
+    };
+    let reason = proposal
+        .reason
+        .as_deref()
+        .unwrap_or("there was no answer")
+        .to_owned();
     let refusal = Refusal::new(RefusalCode::UpstreamFailed, reason);
     dispatch.tell_refused(link.id, &link.participant.id, &envelope, &refusal);
 }
 
 /// Sends a state to the link alone on which the proposer listens, if it listens.
-fn send_state_alone(dispatch: &Arc<Dispatch>, proposer: &ParticipantId, envelope: &str, payload: &[u8]) {
+fn send_state_alone(
+    dispatch: &Arc<Dispatch>,
+    proposer: &ParticipantId,
+    envelope: &str,
+    payload: &[u8],
+) {
     let (gateway, to) = (ParticipantId::gateway(), [proposer.as_str()]);
     if let Some(link) = dispatch.with(|topic| topic.listener(proposer)) {
         dispatch.answer_alone(link, &gateway, &to, PROPOSAL_STATE, envelope, payload);
@@ -228,20 +353,48 @@ impl<'p> State<'p> {
     }
 
     fn of(proposal: &'p ProposalView) -> Self {
-        let ProposalView { id, envelope, state, decided_by, reason, fulfilment, absent, .. } = proposal;
-        let (by, reason, fulfilment) = (decided_by.as_ref(), reason.as_deref(), fulfilment.as_deref());
-        let edited = proposal.ruling.as_ref().is_some_and(|ruling| ruling.params.is_some());
-        Self { id: Some(*id), by, reason, fulfilment, edited, absent, ..Self::new(envelope, *state) }
+        let ProposalView {
+            id,
+            envelope,
+            state,
+            decided_by,
+            reason,
+            fulfilment,
+            absent,
+            ..
+        } = proposal;
+        let (by, reason, fulfilment) = (
+            decided_by.as_ref(),
+            reason.as_deref(),
+            fulfilment.as_deref(),
+        );
+        let edited = proposal
+            .ruling
+            .as_ref()
+            .is_some_and(|ruling| ruling.params.is_some());
+        Self {
+            id: Some(*id),
+            by,
+            reason,
+            fulfilment,
+            edited,
+            absent,
+            ..Self::new(envelope, *state)
+        }
     }
 
     fn payload(&self) -> Vec<u8> {
         let id = self.id.map(|id| id.to_string());
         let decider = self.by.filter(|_| self.state != ProposalState::Withdrawn);
         json::object(|payload| {
-            payload.text("proposal", self.envelope).optional_text("operation", id.as_deref());
+            payload
+                .text("proposal", self.envelope)
+                .optional_text("operation", id.as_deref());
             payload.text("state", self.state.as_str());
             payload.optional_text("by", decider.map(ParticipantId::as_str));
-            payload.optional_text("reason", self.reason).optional_text("fulfilment", self.fulfilment);
+            payload
+                .optional_text("reason", self.reason)
+                .optional_text("fulfilment", self.fulfilment);
             if self.edited {
                 payload.bool("edited", true);
             }
@@ -256,30 +409,56 @@ impl<'p> State<'p> {
 fn concerned(proposal: &ProposalView) -> Vec<&str> {
     let proposer = proposal.by.as_str();
     let reviewer = proposal.decided_by.as_ref().map(ParticipantId::as_str);
-    reviewer.filter(|reviewer| *reviewer != proposer).into_iter().chain([proposer]).collect()
+    reviewer
+        .filter(|reviewer| *reviewer != proposer)
+        .into_iter()
+        .chain([proposer])
+        .collect()
 }
 
-/// Puts a message into the room that follows from what the topic has decided, in the name of the participant that proposed,
-/// approved or answered. Messages about held calls are shown only where the topic shows calls.
+/// Puts a message into the room that follows from what the topic has decided, in the name of the
+/// participant that proposed, approved or answered. Messages about held calls are shown only where
+/// the topic shows calls.
 fn post(dispatch: &Arc<Dispatch>, post: &Post<'_>) {
-    let Post { from, to, head, opened, id, correlation, payload } = *post;
+    let Post {
+        from,
+        to,
+        head,
+        opened,
+        id,
+        correlation,
+        payload,
+    } = *post;
     if opened.held && dispatch.settings.topic.mcp_calls == McpCalls::None {
         return;
     }
-    let Ok(kind) = kind_of(head, &opened.method, opened.context.as_deref()) else { return };
+    let Ok(kind) = kind_of(head, &opened.method, opened.context.as_deref()) else {
+        return;
+    };
     let ts = rfc3339(unix_ms());
-    let draft = Draft { id, ts: Some(&ts), from, to, kind: &kind, correlation_id: correlation, payload };
+    let draft = Draft {
+        id,
+        ts: Some(&ts),
+        from,
+        to,
+        kind: &kind,
+        correlation_id: correlation,
+        payload,
+    };
     tracing::debug!(from, kind, "posted");
-    let asked = (head == Head::Request && opened.held).then(|| asked_by_gateway(dispatch, opened)).flatten();
+    let asked = (head == Head::Request && opened.held)
+        .then(|| asked_by_gateway(dispatch, opened))
+        .flatten();
     let reach = asked.map_or(Reach::Listeners, Reach::Except);
     dispatch.publish(&draft, Some(Audience::new(None, to, &kind, reach)));
 }
 
-/// The participant that serves and that a held call is for. The gateway asks it, so it must not be asked again by what the room
-/// is shown.
+/// The participant that serves and that a held call is for. The gateway asks it, so it must not be
+/// asked again by what the room is shown.
 fn asked_by_gateway(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<ParticipantId> {
     let mut to = opened.to.iter().filter_map(|to| dispatch.server_named(to));
-    to.find(|server| server.serves()).map(|server| server.id.clone())
+    to.find(|server| server.serves())
+        .map(|server| server.id.clone())
 }
 
 #[cfg(test)]
@@ -290,7 +469,12 @@ mod tests {
     fn a_proposer_gets_the_state_in_full() {
         let boss = ParticipantId::new("boss").unwrap();
         let notice = |state, id, by, reason| {
-            let state = State { id, by, reason, ..State::new("p\"1", state) };
+            let state = State {
+                id,
+                by,
+                reason,
+                ..State::new("p\"1", state)
+            };
             String::from_utf8(state.payload()).unwrap()
         };
         let (id, by) = (Some(OperationId(7)), Some(&boss));
@@ -306,11 +490,17 @@ mod tests {
             r#"{"proposal":"p\"1","state":"pending"}"#
         );
         let ghost = [ParticipantId::new("ghost").unwrap()];
-        let pending = State { absent: &ghost, ..State::new("p1", ProposalState::Pending) };
+        let pending = State {
+            absent: &ghost,
+            ..State::new("p1", ProposalState::Pending)
+        };
         let expected = r#"{"proposal":"p1","state":"pending","absent":["ghost"]}"#;
         assert_eq!(String::from_utf8(pending.payload()).unwrap(), expected);
-        let running =
-            State { fulfilment: Some("f1"), edited: true, ..State::new("p1", ProposalState::Running) };
+        let running = State {
+            fulfilment: Some("f1"),
+            edited: true,
+            ..State::new("p1", ProposalState::Running)
+        };
         let expected = r#"{"proposal":"p1","state":"running","fulfilment":"f1","edited":true}"#;
         assert_eq!(String::from_utf8(running.payload()).unwrap(), expected);
         let withdrawn = notice(ProposalState::Withdrawn, id, by, None);

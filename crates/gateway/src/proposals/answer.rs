@@ -1,4 +1,5 @@
-//! Answers to callers that wait for a proposal: held calls, retries, built-in tools and `tasks/result`.
+//! Answers to callers that wait for a proposal: held calls, retries, built-in tools and
+//! `tasks/result`.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::incoming::{Names, Parks};
 use crate::returns::{self, Why};
 use crate::{call::Call, delivery, dispatch::Dispatch, live::ProposalView};
 
-/// Answers a caller for now. The proposal goes on, and so does a held call, whose answer then reaches the room alone.
+/// Answers a caller for now. The proposal goes on, and so does a held call, whose answer then
+/// reaches the room alone.
 pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &ProposalView) {
     let Some(reply) = call.park() else { return };
     let form = call.request.payload.form;
@@ -20,15 +22,21 @@ pub(crate) fn park(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Propos
     let method = call.request.method.as_str();
     let answer = match (call.waits.get(), call.parks) {
         (Some(Waits::Tool), _) => Ok(words(&view.waiting(), false, form)),
-        (Some(Waits::Result), _) => {
-            Err(Refusal::new(RefusalCode::Cancelled, "the gateway is about to stop").hint("ask again later"))
-        }
+        (Some(Waits::Result), _) => Err(Refusal::new(
+            RefusalCode::Cancelled,
+            "the gateway is about to stop",
+        )
+        .hint("ask again later")),
         (None, Parks::Task) => Ok(task::created(&view.task(), form, Some(&view.waiting()))),
-        (None, Parks::Retry) => {
-            Ok(input::required(&[], &returns::seal(dispatch, call, Why::Held(proposal.id))))
-        }
+        (None, Parks::Retry) => Ok(input::required(
+            &[],
+            &returns::seal(dispatch, call, Why::Held(proposal.id)),
+        )),
         (None, Parks::Words) if method == "tools/call" => Ok(view.still_waiting()),
-        (None, Parks::Words) => Err(Refusal::new(RefusalCode::CapabilityViolation, view.waiting())),
+        (None, Parks::Words) => Err(Refusal::new(
+            RefusalCode::CapabilityViolation,
+            view.waiting(),
+        )),
     };
     match answer {
         Ok(result) => reply.settle(&delivery::own_answer(form, result), &|_| None),
@@ -45,7 +53,9 @@ pub(crate) fn report(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Prop
         Some(Waits::Result) => "tools/call",
         Some(Waits::Tool) | None => call.request.method.as_str(),
     };
-    let Some(end) = view.end(method) else { return park(dispatch, call, proposal) };
+    let Some(end) = view.end(method) else {
+        return park(dispatch, call, proposal);
+    };
     let end = match waits {
         Some(Waits::Result) => end.map(|answer| related(answer, view.id())),
         Some(Waits::Tool) | None => end,
@@ -55,7 +65,9 @@ pub(crate) fn report(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Prop
         Ok(answer) => {
             // An answer of several servers has no one spelling of URIs.
             let server = match proposal.content.opened.to.as_slice() {
-                [only] => ParticipantId::new(only).ok().filter(|_| call.names == Names::Public),
+                [only] => ParticipantId::new(only)
+                    .ok()
+                    .filter(|_| call.names == Names::Public),
                 _ => None,
             };
             delivery::reply_by(dispatch, call, &answer, server.as_ref());
@@ -65,7 +77,12 @@ pub(crate) fn report(dispatch: &Arc<Dispatch>, call: &Arc<Call>, proposal: &Prop
 }
 
 /// Answers a call that carried out a proposal.
-pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer, proposal: &ProposalView) {
+pub(crate) fn settle(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    answer: Answer,
+    proposal: &ProposalView,
+) {
     // The answer to an envelope is in the room anyway.
     if call.names == Names::Public {
         let server = call.delivered.get().map(|delivered| &delivered.server);
@@ -84,7 +101,10 @@ fn related(answer: Answer, id: &str) -> Answer {
             .and_then(|message| message.result().map(bytes::Bytes::copy_from_slice)),
     };
     match result.map(|result| task::related(&result, id)) {
-        Some(Ok(result)) => Answer { outcome, payload: Payload::body(form, result) },
+        Some(Ok(result)) => Answer {
+            outcome,
+            payload: Payload::body(form, result),
+        },
         Some(Err(_)) | None => answer,
     }
 }
@@ -99,12 +119,16 @@ mod tests {
 
     #[test]
     fn a_result_names_its_task_and_an_error_does_not() {
-        let meta = r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#;
+        let meta =
+            r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#;
         let own = related(delivery::own_answer(Form::Legacy, r#"{"content":[]}"#), "t");
         assert_eq!(own.payload.body_bytes(), meta.as_bytes());
         let frame = r#"{"jsonrpc":"2.0","id":5,"result":{"content":[]}}"#;
         let of_server = payload::read_answer(Bytes::from_static(frame.as_bytes())).unwrap();
-        assert_eq!(related(of_server, "t").payload.body_bytes(), meta.as_bytes());
+        assert_eq!(
+            related(of_server, "t").payload.body_bytes(),
+            meta.as_bytes()
+        );
         let frame = r#"{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"m"}}"#;
         let failed = payload::read_answer(Bytes::from_static(frame.as_bytes())).unwrap();
         assert_eq!(related(failed.clone(), "t"), failed);

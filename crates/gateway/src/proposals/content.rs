@@ -20,7 +20,8 @@ pub struct Proposed {
     pub opened: OpenedProposal,
     /// The held call behind it, if there was one in this run of the gateway.
     pub(crate) call: Option<OperationId>,
-    /// The length of its envelope, which is kept until the journal has the opening; 0 if there is none.
+    /// The length of its envelope, which is kept until the journal has the opening; 0 if there is
+    /// none.
     envelope_bytes: usize,
     /// Permits for the entries about it, which its versions share.
     permits: Arc<Permits>,
@@ -44,20 +45,33 @@ impl Proposed {
     ) -> Arc<Self> {
         let [opening, ending] = permits.map(Mutex::new);
         let permits = Arc::new(Permits { opening, ending });
-        Arc::new(Self { opened, call, envelope_bytes, permits })
+        Arc::new(Self {
+            opened,
+            call,
+            envelope_bytes,
+            permits,
+        })
     }
 
     /// A copy of the proposal as its reviewers see it from now on.
     pub(super) fn described(&self, opened: OpenedProposal) -> Arc<Self> {
-        let (call, envelope_bytes, permits) = (self.call, self.envelope_bytes, Arc::clone(&self.permits));
-        Arc::new(Self { opened, call, envelope_bytes, permits })
+        let (call, envelope_bytes, permits) =
+            (self.call, self.envelope_bytes, Arc::clone(&self.permits));
+        Arc::new(Self {
+            opened,
+            call,
+            envelope_bytes,
+            permits,
+        })
     }
 
-    /// Whether another proposal is the same request of the same participant to the same addressees, however it is spelled.
+    /// Whether another proposal is the same request of the same participant to the same addressees,
+    /// however it is spelled.
     pub(crate) fn is_same_request(&self, other: &Self) -> bool {
         let (own, other) = (&self.opened, &other.opened);
-        let request =
-            |opened: &OpenedProposal| call_params(opened.params.as_deref().unwrap_or("{}").as_bytes()).ok();
+        let request = |opened: &OpenedProposal| {
+            call_params(opened.params.as_deref().unwrap_or("{}").as_bytes()).ok()
+        };
         own.by == other.by
             && own.to == other.to
             && own.method == other.method
@@ -82,7 +96,11 @@ impl Proposed {
 
 /// The bytes of a proposal's texts.
 pub(super) fn bytes_of(opened: &OpenedProposal) -> usize {
-    [&opened.params, &opened.tool].into_iter().flatten().map(String::len).sum()
+    [&opened.params, &opened.tool]
+        .into_iter()
+        .flatten()
+        .map(String::len)
+        .sum()
 }
 
 /// Attachments of a decision: edited params, the envelope that fulfils, the permit of its record.
@@ -101,12 +119,19 @@ pub struct Ruling {
 impl Ruling {
     /// A decision with a permit for its audit entry.
     pub(crate) fn new(params: Option<String>, permit: Permit) -> Self {
-        Self { params, permit: Mutex::new(Some(permit)), ..Self::default() }
+        Self {
+            params,
+            permit: Mutex::new(Some(permit)),
+            ..Self::default()
+        }
     }
 
     /// A decision that the journal has.
     pub(crate) fn restored(params: Option<String>) -> Self {
-        Self { params, ..Self::default() }
+        Self {
+            params,
+            ..Self::default()
+        }
     }
 
     /// The receiver of what becomes of the decision.

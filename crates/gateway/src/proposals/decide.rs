@@ -38,11 +38,12 @@ pub enum Choice {
 }
 
 impl Dispatch {
-    /// Decides about a proposal, and waits until the decision is on disk. `outside` is what the participant may do, if it is
-    /// not in the topic.
+    /// Decides about a proposal, and waits until the decision is on disk. `outside` is what the
+    /// participant may do, if it is not in the topic.
     ///
     /// # Errors
-    /// Why the decision does not count. A proposal that the participant may not see does not exist for it.
+    /// Why the decision does not count. A proposal that the participant may not see does not exist
+    /// for it.
     pub async fn decide(
         self: &Arc<Self>,
         proposal: OperationId,
@@ -71,8 +72,9 @@ impl Dispatch {
         }
         let mut params = None;
         if let Choice::Approve { arguments, .. } = &choice {
-            let edited =
-                arguments.as_ref().map(|arguments| edit(content.opened.params.as_deref(), arguments));
+            let edited = arguments
+                .as_ref()
+                .map(|arguments| edit(content.opened.params.as_deref(), arguments));
             let edited = edited.transpose().inspect_err(not_decided)?;
             params = edited
                 .map(|edited| completed(self, &content.opened, edited))
@@ -91,12 +93,20 @@ impl Dispatch {
         let mut fulfilment = None;
         let decision = match &choice {
             Choice::Approve { digest, .. } => {
-                // The id of the request that the room is shown in place of an envelope of the reviewer.
+                // The id of the request that the room is shown in place of an envelope of the
+                // reviewer.
                 fulfilment = Some(self.context.operation().to_string());
-                Decision::Approve { shown: *digest, current: current_digest(self, &content.opened) }
+                Decision::Approve {
+                    shown: *digest,
+                    current: current_digest(self, &content.opened),
+                }
             }
-            Choice::Reject { reason } => Decision::Reject { reason: reason.as_deref() },
-            Choice::Withdraw { reason } => Decision::Withdraw { reason: reason.as_deref() },
+            Choice::Reject { reason } => Decision::Reject {
+                reason: reason.as_deref(),
+            },
+            Choice::Withdraw { reason } => Decision::Withdraw {
+                reason: reason.as_deref(),
+            },
         };
         let mut ruling = Ruling::new(params, permit);
         let end = ruling.reply();
@@ -108,7 +118,8 @@ impl Dispatch {
             fulfilment: fulfilment.as_deref(),
             ruling: Arc::new(ruling),
         });
-        end.await.unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Internal, "the decision was lost")))
+        end.await
+            .unwrap_or_else(|_| Err(Refusal::new(RefusalCode::Internal, "the decision was lost")))
     }
 
     /// The content of a proposal, and whether this participant may see it.
@@ -119,15 +130,23 @@ impl Dispatch {
         outside: Option<&Arc<Capabilities>>,
     ) -> (Option<Arc<Proposed>>, bool) {
         self.with(|topic| {
-            let Some((content, is_open)) = topic.proposed(proposal) else { return (None, false) };
-            let capabilities = topic.capabilities(by).or(outside).cloned().unwrap_or_default();
-            // A decision about a proposal that is not on disk yet waits in the topic, which judges it then.
+            let Some((content, is_open)) = topic.proposed(proposal) else {
+                return (None, false);
+            };
+            let capabilities = topic
+                .capabilities(by)
+                .or(outside)
+                .cloned()
+                .unwrap_or_default();
+            // A decision about a proposal that is not on disk yet waits in the topic, which judges
+            // it then.
             let is_visible = !is_open || topic.may_see_proposal(proposal, by, &capabilities);
             (Some(Arc::clone(content)), is_visible)
         })
     }
 
-    /// Has the topic judge a proposer by what it may do now: a proposal ends that its proposer may not make any more.
+    /// Has the topic judge a proposer by what it may do now: a proposal ends that its proposer may
+    /// not make any more.
     pub(crate) fn refresh_proposer(self: &Arc<Self>, opened: &OpenedProposal) {
         if let Ok(proposer) = ParticipantId::new(&opened.by) {
             self.refresh(&proposer);
@@ -135,12 +154,12 @@ impl Dispatch {
     }
 }
 
-/// Digest of a proposal under what its server lists now, and the ruling on it, of an envelope that may fulfil
-/// the proposal; no digest if the proposal cannot be shown any more.
+/// Digest of a proposal under what its server lists now, and the ruling on it, of an envelope that
+/// may fulfil the proposal; no digest if the proposal cannot be shown any more.
 pub(crate) type Fulfilling = (Option<Digest>, Arc<Ruling>);
 
-/// Digest and ruling of an envelope that may fulfil a proposal of another participant, the digest under what
-/// its server lists now. `None` if the envelope names no such proposal.
+/// Digest and ruling of an envelope that may fulfil a proposal of another participant, the digest
+/// under what its server lists now. `None` if the envelope names no such proposal.
 ///
 /// # Errors
 /// If the decision cannot be recorded.
@@ -152,19 +171,33 @@ pub(crate) fn ruling_of(
 ) -> Result<Option<Fulfilling>, Refusal> {
     let named = envelope.correlation_id();
     let content = named.and_then(|named| {
-        dispatch.with(|topic| topic.proposed_by(named).map(|(id, content)| (id, Arc::clone(content))))
+        dispatch.with(|topic| {
+            topic
+                .proposed_by(named)
+                .map(|(id, content)| (id, Arc::clone(content)))
+        })
     });
-    let others =
-        |(_, content): &(OperationId, Arc<Proposed>)| content.opened.by != link.participant.id.as_str();
-    let Some((proposal, content)) = content.filter(others) else { return Ok(None) };
+    let others = |(_, content): &(OperationId, Arc<Proposed>)| {
+        content.opened.by != link.participant.id.as_str()
+    };
+    let Some((proposal, content)) = content.filter(others) else {
+        return Ok(None);
+    };
     let content = describe::one(dispatch, proposal, &content);
     let opened = &content.opened;
     dispatch.refresh_proposer(opened);
-    let params = call.params().map(|params| String::from_utf8_lossy(params).into_owned());
-    let params = params.map(|params| completed(dispatch, opened, params)).transpose()?;
+    let params = call
+        .params()
+        .map(|params| String::from_utf8_lossy(params).into_owned());
+    let params = params
+        .map(|params| completed(dispatch, opened, params))
+        .transpose()?;
     // Another spelling, or another progress token, is no edit.
     let edited = canonical(params.as_deref()) != canonical(opened.params.as_deref());
-    let mut ruling = Ruling::new(params.filter(|_| edited), dispatch.audit.reserve_on(link.audit())?);
+    let mut ruling = Ruling::new(
+        params.filter(|_| edited),
+        dispatch.audit.reserve_on(link.audit())?,
+    );
     ruling.envelope = Some(envelope.id().to_owned());
     ruling.sender = Some((Arc::clone(link), envelope.frame().clone()));
     Ok(Some((current_digest(dispatch, opened), Arc::new(ruling))))
@@ -172,7 +205,15 @@ pub(crate) fn ruling_of(
 
 /// Records a decision that does not count, and tells the participant.
 pub(crate) fn refused(dispatch: &Arc<Dispatch>, refused: RefusedDecision<Live>) {
-    let RefusedDecision { proposal, content, by, ruling, answered, refusal, cause } = refused;
+    let RefusedDecision {
+        proposal,
+        content,
+        by,
+        ruling,
+        answered,
+        refusal,
+        cause,
+    } = refused;
     let permit = ruling.permit();
     Record::of(dispatch).not_decided(proposal, content.as_deref(), &by, cause.as_str(), permit);
     if let Some((link, message)) = ruling.sender.as_ref().filter(|_| !answered)
@@ -194,7 +235,8 @@ pub fn unknown_proposal() -> Refusal {
 /// # Errors
 /// If it is misspelled.
 pub fn digest(text: &str) -> Result<Digest, Refusal> {
-    text.parse().map_err(|_| Refusal::new(RefusalCode::Malformed, "a digest has 64 hexadecimal digits"))
+    text.parse()
+        .map_err(|_| Refusal::new(RefusalCode::Malformed, "a digest has 64 hexadecimal digits"))
 }
 
 fn canonical(params: Option<&str>) -> Option<Vec<u8>> {
@@ -202,8 +244,16 @@ fn canonical(params: Option<&str>) -> Option<Vec<u8>> {
 }
 
 /// Params that a reviewer wrote, with the presets that the proposal has been shown with.
-fn completed(dispatch: &Dispatch, opened: &OpenedProposal, params: String) -> Result<String, Refusal> {
-    let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+fn completed(
+    dispatch: &Dispatch,
+    opened: &OpenedProposal,
+    params: String,
+) -> Result<String, Refusal> {
+    let to: Vec<ParticipantId> = opened
+        .to
+        .iter()
+        .filter_map(|to| ParticipantId::new(to).ok())
+        .collect();
     let act = (opened.method.as_str(), opened.context.as_deref());
     let whole = curation::completed_params(dispatch, &to, act, Some(&params), Author::Reviewer)?;
     Ok(whole.unwrap_or(params))
@@ -227,8 +277,9 @@ mod tests {
 
     #[test]
     fn arguments_are_edited_and_everything_else_stays() {
-        let edited =
-            |params, arguments| edit(params, arguments).map_err(|refusal| refusal.message.into_owned());
+        let edited = |params, arguments| {
+            edit(params, arguments).map_err(|refusal| refusal.message.into_owned())
+        };
         let params = Some(r#"{"name":"echo", "arguments":{"text":"a"},"_meta":{}}"#);
         let expected = r#"{"name":"echo", "arguments":{"text":"b"},"_meta":{}}"#;
         assert_eq!(edited(params, r#"{"text":"b"}"#).as_deref(), Ok(expected));
@@ -248,16 +299,24 @@ mod tests {
     fn only_what_a_call_does_counts_as_an_edit() {
         let same = [
             Some(r#"{"name":"echo","arguments":{"a":1,"b":2}}"#),
-            Some(r#"{ "arguments": {"b":2,"a":1}, "name": "echo", "_meta": {"progressToken": 5} }"#),
+            Some(
+                r#"{ "arguments": {"b":2,"a":1}, "name": "echo", "_meta": {"progressToken": 5} }"#,
+            ),
         ];
         assert_eq!(canonical(same[0]), canonical(same[1]));
-        assert_ne!(canonical(same[0]), canonical(Some(r#"{"name":"echo","arguments":{"a":1,"b":3}}"#)));
+        assert_ne!(
+            canonical(same[0]),
+            canonical(Some(r#"{"name":"echo","arguments":{"a":1,"b":3}}"#))
+        );
         assert_eq!(canonical(None), canonical(Some("{}")));
     }
 
     #[test]
     fn a_digest_is_read_or_refused() {
         assert_eq!(digest(&"0a".repeat(32)), Ok(Digest([10; 32])));
-        assert_eq!(digest("0a").map_err(|refusal| refusal.code), Err(RefusalCode::Malformed));
+        assert_eq!(
+            digest("0a").map_err(|refusal| refusal.code),
+            Err(RefusalCode::Malformed)
+        );
     }
 }

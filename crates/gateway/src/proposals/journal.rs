@@ -6,8 +6,8 @@ use std::sync::Arc;
 use model::{Answer, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
 use store::{
-    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, JournalWriter, OpenedProposal,
-    closed_digest,
+    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, JournalWriter,
+    OpenedProposal, closed_digest,
 };
 use topic::{Record, Restore};
 use wire::mcpx::payload;
@@ -23,7 +23,8 @@ use crate::record;
 /// The reason of an approved proposal whose run a restart interrupted.
 const OUTCOME_UNKNOWN: &str = "outcome_unknown: the gateway was restarted while it ran; it may have been carried out, and is not run again";
 
-/// Writes a change down, then reports to the topic whether it is durable. Without a journal it counts as written.
+/// Writes a change down, then reports to the topic whether it is durable. Without a journal it
+/// counts as written.
 pub(crate) fn store(
     dispatch: &Arc<Dispatch>,
     proposal: OperationId,
@@ -33,10 +34,14 @@ pub(crate) fn store(
     let reports = dispatch.reports.clone();
     // On the journal's thread, or within the effects of a step: the topic learns of it afterwards.
     let report = move |durable| _ = reports.send(Report { proposal, durable });
-    let Some(journal) = &dispatch.journal else { return report(true) };
+    let Some(journal) = &dispatch.journal else {
+        return report(true);
+    };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
     // On the proposer's account until it is durable: see [`waiting::has_room`].
-    let waits = matches!(change, Record::Opened).then(|| waiting::take(journal, &content)).flatten();
+    let waits = matches!(change, Record::Opened)
+        .then(|| waiting::take(journal, &content))
+        .flatten();
     submit(journal, record, move |durable| {
         drop(waits);
         report(durable);
@@ -44,7 +49,11 @@ pub(crate) fn store(
 }
 
 /// Writes a record, then says whether it is durable.
-fn submit(journal: &JournalWriter, record: store::Record, report: impl FnOnce(bool) + Send + 'static) {
+fn submit(
+    journal: &JournalWriter,
+    record: store::Record,
+    report: impl FnOnce(bool) + Send + 'static,
+) {
     journal.submit(vec![record], move |result| {
         if let Err(error) = &result {
             tracing::error!(%error, "the journal cannot be written");
@@ -62,23 +71,33 @@ fn record_of(
     let id = proposal.to_string();
     match change {
         Record::Opened => store::Record::ProposalOpened(opened.clone()),
-        Record::Decided { by, state, reason, fulfilment, ruling } => {
-            store::Record::ProposalDecided(DecidedProposal {
-                id,
-                by: by.to_string(),
-                decision: decision_of(*state),
-                reason: reason.as_deref().map(str::to_owned),
-                digest: Some(opened.digest.clone()),
-                params: ruling.as_ref().and_then(|ruling| ruling.params.clone()),
-                envelope: fulfilment.as_deref().map(str::to_owned),
-                at_ms,
-            })
-        }
-        Record::Ended { state, reason, answer } => store::Record::ProposalEnded(EndedProposal {
+        Record::Decided {
+            by,
+            state,
+            reason,
+            fulfilment,
+            ruling,
+        } => store::Record::ProposalDecided(DecidedProposal {
+            id,
+            by: by.to_string(),
+            decision: decision_of(*state),
+            reason: reason.as_deref().map(str::to_owned),
+            digest: Some(opened.digest.clone()),
+            params: ruling.as_ref().and_then(|ruling| ruling.params.clone()),
+            envelope: fulfilment.as_deref().map(str::to_owned),
+            at_ms,
+        }),
+        Record::Ended {
+            state,
+            reason,
+            answer,
+        } => store::Record::ProposalEnded(EndedProposal {
             id,
             state: state.as_str().to_owned(),
             reason: reason.as_deref().map(str::to_owned),
-            answer: answer.as_ref().map(|answer| answer_text(answer, &opened.method)),
+            answer: answer
+                .as_ref()
+                .map(|answer| answer_text(answer, &opened.method)),
             at_ms,
         }),
     }
@@ -101,28 +120,51 @@ fn answer_text(answer: &Answer, method: &str) -> String {
     String::from_utf8_lossy(&payload::answer(answer, method, None)).into_owned()
 }
 
-/// Reports to the topic that the proposals of these envelopes are over, so that no request carries one out again, even once the
-/// topic no longer keeps it. The journal keeps the same digests for as long.
+/// Reports to the topic that the proposals of these envelopes are over, so that no request carries
+/// one out again, even once the topic no longer keeps it. The journal keeps the same digests for as
+/// long.
 pub(crate) fn close<'e>(dispatch: &Arc<Dispatch>, envelopes: impl IntoIterator<Item = &'e str>) {
-    let until_ms = dispatch.context.now_ms().saturating_add(CLOSED_PROPOSALS_KEPT_MS);
+    let until_ms = dispatch
+        .context
+        .now_ms()
+        .saturating_add(CLOSED_PROPOSALS_KEPT_MS);
     let topic = dispatch.name().as_str();
-    let digests = envelopes.into_iter().map(|envelope| (until_ms, closed_digest(topic, envelope)));
-    dispatch.take(Event::Closed { closed: digests.collect() });
+    let digests = envelopes
+        .into_iter()
+        .map(|envelope| (until_ms, closed_digest(topic, envelope)));
+    dispatch.take(Event::Closed {
+        closed: digests.collect(),
+    });
 }
 
-/// Brings back the proposals that the journal has. Those that were pending are pending again, unless their proposers may not
-/// make them any more; one that was approved and has no outcome failed, and never runs again. The topic's servers must be
-/// configured before.
+/// Brings back the proposals that the journal has. Those that were pending are pending again,
+/// unless their proposers may not make them any more; one that was approved and has no outcome
+/// failed, and never runs again. The topic's servers must be configured before.
 pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
-    let Some(journal) = &dispatch.journal else { return };
+    let Some(journal) = &dispatch.journal else {
+        return;
+    };
     let (now_ms, topic) = (unix_ms(), dispatch.name().as_str());
     let (proposals, closed) = journal.state(|state| {
         let all = state.ended_proposals().chain(state.open_proposals());
-        let own = all.filter(|proposal| proposal.opened.topic == topic).cloned();
-        (own.collect::<Vec<_>>(), state.closed_proposals_in(topic, now_ms).collect::<Vec<_>>())
+        let own = all
+            .filter(|proposal| proposal.opened.topic == topic)
+            .cloned();
+        (
+            own.collect::<Vec<_>>(),
+            state.closed_proposals_in(topic, now_ms).collect::<Vec<_>>(),
+        )
     });
-    let on_own_clock = |at_ms: u64| dispatch.context.now_ms().saturating_add(at_ms.saturating_sub(now_ms));
-    let closed = closed.into_iter().map(|(until_ms, digest)| (on_own_clock(until_ms), digest)).collect();
+    let on_own_clock = |at_ms: u64| {
+        dispatch
+            .context
+            .now_ms()
+            .saturating_add(at_ms.saturating_sub(now_ms))
+    };
+    let closed = closed
+        .into_iter()
+        .map(|(until_ms, digest)| (on_own_clock(until_ms), digest))
+        .collect();
     dispatch.take(Event::Closed { closed });
     let ended = proposals.iter().filter(|proposal| proposal.has_ended());
     close(dispatch, ended.map(|proposal| &*proposal.opened.envelope));
@@ -135,7 +177,10 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
         // It comes back even if the log has no room: then the loss is counted.
         let ending = is_pending.then(|| dispatch.audit.reserve_or_count());
         let Some(opening) = Opening::restored(&proposal.opened, ending, expires_ms) else {
-            tracing::error!(id = proposal.opened.id, "the journal has a proposal that cannot be read");
+            tracing::error!(
+                id = proposal.opened.id,
+                "the journal has a proposal that cannot be read"
+            );
             continue;
         };
         if !proposal.has_ended() && proposal.decided.is_some() {
@@ -151,11 +196,17 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     // Once for each, and after all are back: a refresh ends those that may not be made any more.
     proposers.sort_unstable();
     proposers.dedup();
-    proposers.iter().for_each(|proposer| dispatch.refresh(proposer));
-    dispatch.servers().iter().for_each(|server| describe::of_server(dispatch, &server.id));
+    proposers
+        .iter()
+        .for_each(|proposer| dispatch.refresh(proposer));
+    dispatch
+        .servers()
+        .iter()
+        .for_each(|server| describe::of_server(dispatch, &server.id));
 }
 
-/// Proposers whose proposals are brought back, in the order in which they were opened, and whether their names had other bearers then.
+/// Proposers whose proposals are brought back, in the order in which they were opened, and whether
+/// their names had other bearers then.
 #[derive(Default)]
 struct FormerBearers(BTreeMap<String, bool>);
 
@@ -171,20 +222,27 @@ impl FormerBearers {
     }
 
     fn end(self, dispatch: &Arc<Dispatch>) {
-        self.0.iter().filter(|(_, is_former)| **is_former).for_each(|(by, _)| disown(dispatch, by));
+        self.0
+            .iter()
+            .filter(|(_, is_former)| **is_former)
+            .for_each(|(by, _)| disown(dispatch, by));
     }
 }
 
 fn disown(dispatch: &Arc<Dispatch>, name: &str) {
     if let Ok(participant) = ParticipantId::new(name) {
-        dispatch.take(Event::Disown { participant: &participant });
+        dispatch.take(Event::Disown {
+            participant: &participant,
+        });
     }
 }
 
 /// The public name under which a held call was judged, if its server gives it another name.
 fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
-    let own =
-        opened.context.as_deref().filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
+    let own = opened
+        .context
+        .as_deref()
+        .filter(|_| matches!(&*opened.method, "tools/call" | "prompts/get"))?;
     let server = dispatch.server_named(opened.to.first()?)?;
     let prefix = &*server.upstream.spec().config.prefix;
     (!prefix.is_empty()).then(|| topic::public_name(prefix, own))
@@ -192,9 +250,19 @@ fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
 
 fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Proposal) {
     let Opening { id, content, terms } = opening;
-    let (held, public) = (proposal.opened.held, public_name(dispatch, &proposal.opened));
+    let (held, public) = (
+        proposal.opened.held,
+        public_name(dispatch, &proposal.opened),
+    );
     let (proposal, public, end) = (id, public.as_deref(), end_of(proposal));
-    dispatch.take(Event::Restore(Restore { proposal, terms, content, held, public, end }));
+    dispatch.take(Event::Restore(Restore {
+        proposal,
+        terms,
+        content,
+        held,
+        public,
+        end,
+    }));
 }
 
 /// An approved proposal ran when the gateway stopped: it fails, and is not run again.
@@ -207,7 +275,10 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Pr
         answer: None,
         at_ms: unix_ms(),
     };
-    let lost = store::Proposal { ended: Some(ended.clone()), ..proposal.clone() };
+    let lost = store::Proposal {
+        ended: Some(ended.clone()),
+        ..proposal.clone()
+    };
     restore_one(dispatch, opening, &lost);
     close(dispatch, [&*proposal.opened.envelope]);
     if let Some(view) = dispatch.with(|topic| topic.proposal(id)) {
@@ -223,7 +294,10 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Pr
 fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
     let decided = proposal.decided.as_ref();
     let (state, reason) = match (&proposal.ended, decided) {
-        (Some(end), _) => (end.state.parse().unwrap_or(ProposalState::Failed), end.reason.as_deref()),
+        (Some(end), _) => (
+            end.state.parse().unwrap_or(ProposalState::Failed),
+            end.reason.as_deref(),
+        ),
         (None, Some(decided)) => {
             let state = match decided.decision {
                 Decision::Approved => ProposalState::Failed,
@@ -243,7 +317,9 @@ fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
         state,
         reason: reason.map(Arc::from),
         decided: decided.and_then(ruling),
-        fulfilment: decided.and_then(|decided| decided.envelope.as_deref()).map(Arc::from),
+        fulfilment: decided
+            .and_then(|decided| decided.envelope.as_deref())
+            .map(Arc::from),
         answer: answer.and_then(|answer| payload::read_answer(answer.into())),
     })
 }
@@ -287,20 +363,40 @@ mod tests {
 
     fn decided(state: ProposalState, reason: Option<&str>) -> Record<Live> {
         let by = ParticipantId::new("boss").unwrap();
-        let (ruling, fulfilment) = (Some(Arc::new(Ruling::restored(Some("{}".into())))), Some("f1".into()));
-        Record::Decided { by, state, reason: reason.map(Arc::from), fulfilment, ruling }
+        let (ruling, fulfilment) = (
+            Some(Arc::new(Ruling::restored(Some("{}".into())))),
+            Some("f1".into()),
+        );
+        Record::Decided {
+            by,
+            state,
+            reason: reason.map(Arc::from),
+            fulfilment,
+            ruling,
+        }
     }
 
     #[test]
     fn a_proposal_comes_back_as_it_was_written() {
         let answer = payload::read_answer(ANSWER.into());
-        let done = Record::Ended { state: ProposalState::Completed, reason: None, answer };
-        let completed =
-            end_of(&journaled(&[Record::Opened, decided(ProposalState::Running, None), done])).unwrap();
+        let done = Record::Ended {
+            state: ProposalState::Completed,
+            reason: None,
+            answer,
+        };
+        let completed = end_of(&journaled(&[
+            Record::Opened,
+            decided(ProposalState::Running, None),
+            done,
+        ]))
+        .unwrap();
         assert_eq!(completed.state, ProposalState::Completed);
         assert_eq!(completed.answer.unwrap().payload.bytes, ANSWER);
         let (by, ruling) = completed.decided.unwrap();
-        assert_eq!((by.as_str(), ruling.params.as_deref()), ("boss", Some("{}")));
+        assert_eq!(
+            (by.as_str(), ruling.params.as_deref()),
+            ("boss", Some("{}"))
+        );
         assert_eq!(completed.fulfilment.as_deref(), Some("f1"));
     }
 
@@ -312,8 +408,17 @@ mod tests {
             let end = end_of(&journaled).unwrap();
             assert_eq!((end.state, end.reason.as_deref()), (state, Some("why")));
         }
-        let expired = Record::Ended { state: ProposalState::Expired, reason: None, answer: None };
-        assert_eq!(end_of(&journaled(&[Record::Opened, expired])).unwrap().state, ProposalState::Expired);
+        let expired = Record::Ended {
+            state: ProposalState::Expired,
+            reason: None,
+            answer: None,
+        };
+        assert_eq!(
+            end_of(&journaled(&[Record::Opened, expired]))
+                .unwrap()
+                .state,
+            ProposalState::Expired
+        );
         assert!(!journaled(&[Record::Opened]).has_ended());
         assert!(!journaled(&[Record::Opened, decided(ProposalState::Running, None)]).has_ended());
     }
@@ -321,8 +426,24 @@ mod tests {
     #[test]
     fn names_of_the_journal_are_read_or_the_proposal_is_left_out() {
         let restored = Opening::restored(&opened(), None, 9).unwrap();
-        assert_eq!((restored.id, restored.terms.by.as_str()), (OperationId(7), "ann"));
-        assert_eq!((&*restored.terms.envelope, restored.terms.expires_ms), ("p1", 9));
-        assert!(Opening::restored(&OpenedProposal { digest: "x".into(), ..opened() }, None, 9).is_none());
+        assert_eq!(
+            (restored.id, restored.terms.by.as_str()),
+            (OperationId(7), "ann")
+        );
+        assert_eq!(
+            (&*restored.terms.envelope, restored.terms.expires_ms),
+            ("p1", 9)
+        );
+        assert!(
+            Opening::restored(
+                &OpenedProposal {
+                    digest: "x".into(),
+                    ..opened()
+                },
+                None,
+                9
+            )
+            .is_none()
+        );
     }
 }

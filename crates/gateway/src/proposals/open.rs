@@ -19,7 +19,9 @@ use crate::live::{ConfiguredServer, Event, Server};
 use store::recorder::Permit;
 
 use crate::accounts;
-use crate::{call::Call, curation, dispatch::Dispatch, incoming::Parks, link::Link, record::Record, unfit};
+use crate::{
+    call::Call, curation, dispatch::Dispatch, incoming::Parks, link::Link, record::Record, unfit,
+};
 
 /// The objects that lie around params in an envelope: itself, and its payload.
 const AROUND: usize = 2;
@@ -36,13 +38,26 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// A proposal that the journal has, with a permit for the entry about its end; `None` if its names cannot be read.
-    pub(crate) fn restored(opened: &OpenedProposal, ending: Option<Permit>, expires_ms: u64) -> Option<Self> {
+    /// A proposal that the journal has, with a permit for the entry about its end; `None` if its
+    /// names cannot be read.
+    pub(crate) fn restored(
+        opened: &OpenedProposal,
+        ending: Option<Permit>,
+        expires_ms: u64,
+    ) -> Option<Self> {
         let by = ParticipantId::new(&opened.by).ok()?;
-        let to = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+        let to = opened
+            .to
+            .iter()
+            .filter_map(|to| ParticipantId::new(to).ok())
+            .collect();
         let terms = terms_of(opened, by, to, opened.digest.parse().ok()?, expires_ms);
         let content = Proposed::new(opened.clone(), None, 0, [None, ending]);
-        Some(Self { id: opened.id.parse().ok()?, content, terms })
+        Some(Self {
+            id: opened.id.parse().ok()?,
+            content,
+            terms,
+        })
     }
 }
 
@@ -54,10 +69,23 @@ fn terms_of(
     expires_ms: u64,
 ) -> Terms {
     let method = Method::Other(opened.method.as_str().into());
-    let (context, envelope) = (opened.context.as_deref().map(Into::into), opened.envelope.as_str().into());
+    let (context, envelope) = (
+        opened.context.as_deref().map(Into::into),
+        opened.envelope.as_str().into(),
+    );
     let bytes = content::bytes_of(opened);
     let expires_wall_ms = opened.expires_ms;
-    Terms { by, method, context, to, envelope, digest, expires_ms, expires_wall_ms, bytes }
+    Terms {
+        by,
+        method,
+        context,
+        to,
+        envelope,
+        digest,
+        expires_ms,
+        expires_wall_ms,
+        bytes,
+    }
 }
 
 /// Proposal that a participant wants to make.
@@ -74,7 +102,8 @@ struct Wanted<'w> {
     envelope_bytes: usize,
 }
 
-/// Holds a call as a proposal. Where its caller has an account, a session of its own says first what would be called.
+/// Holds a call as a proposal. Where its caller has an account, a session of its own says first
+/// what would be called.
 pub(crate) fn held(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
@@ -84,13 +113,21 @@ pub(crate) fn held(
 ) {
     let by = &call.link.participant.id;
     let has_account = |server: &&Arc<ConfiguredServer>| {
-        server.callers.as_ref().is_some_and(|callers| callers.is_connected(by))
+        server
+            .callers
+            .as_ref()
+            .is_some_and(|callers| callers.is_connected(by))
     };
     let Some(at) = server.upstream().filter(has_account) else {
         return hold(dispatch, call, to, server, own);
     };
     // An effect does not wait, and a session may take long to open.
-    let (dispatch, call, at, to) = (Arc::clone(dispatch), Arc::clone(call), Arc::clone(at), to.clone());
+    let (dispatch, call, at, to) = (
+        Arc::clone(dispatch),
+        Arc::clone(call),
+        Arc::clone(at),
+        to.clone(),
+    );
     tokio::spawn(async move {
         let opened = at.upstream.session(&call.caller()).await;
         match opened.and_then(|session| accounts::own_name(&at, &call, &session, own)) {
@@ -98,7 +135,10 @@ pub(crate) fn held(
             Ok(_) if call.is_over() => {}
             Ok(own) => hold(&dispatch, &call, &to, &Server::Upstream(at), own),
             Err(refusal) => {
-                dispatch.take(Event::Unproposable { held: call.id, end: End::Failed(Box::new(refusal)) });
+                dispatch.take(Event::Unproposable {
+                    held: call.id,
+                    end: End::Failed(Box::new(refusal)),
+                });
             }
         }
     });
@@ -123,7 +163,10 @@ fn hold(
         Ok(whole) => whole,
         Err(refusal) => {
             Record::of(dispatch).unfit(call, to);
-            dispatch.take(Event::Unproposable { held: call.id, end: unfit::passed(call, refusal) });
+            dispatch.take(Event::Unproposable {
+                held: call.id,
+                end: unfit::passed(call, refusal),
+            });
             return;
         }
     };
@@ -140,7 +183,9 @@ fn hold(
         by: &call.link.participant.id,
         to: vec![to.clone()],
         method: request.method.as_str(),
-        context: own.as_deref().or_else(|| request.target.as_ref().and_then(Target::context)),
+        context: own
+            .as_deref()
+            .or_else(|| request.target.as_ref().and_then(Target::context)),
         // A held call has no envelope: its id must equal none that a participant chooses.
         envelope: format!("{:032x}", u128::from_le_bytes(random())),
         params: relay::legacy_params(request, own.as_deref()),
@@ -154,31 +199,62 @@ fn hold(
                 Parks::Task => dispatch.context.now_ms(),
                 Parks::Retry | Parks::Words => dispatch.hold_until_ms(),
             };
-            let Opening { id: proposal, content, terms } = opening;
-            dispatch.take(Event::Propose { proposal, terms, content, held: call.id, park_ms });
+            let Opening {
+                id: proposal,
+                content,
+                terms,
+            } = opening;
+            dispatch.take(Event::Propose {
+                proposal,
+                terms,
+                content,
+                held: call.id,
+                park_ms,
+            });
         }
         Err(refusal) => {
-            dispatch.take(Event::Unproposable { held: call.id, end: End::Failed(Box::new(refusal)) });
+            dispatch.take(Event::Unproposable {
+                held: call.id,
+                end: End::Failed(Box::new(refusal)),
+            });
         }
     }
 }
 
-/// A held call with the presets of its tool: what a reviewer is shown, and what runs. `None` if it stays as it is.
-fn completed(shown: &Request, server: &Server, own: Option<&str>) -> Result<Option<Request>, Refusal> {
-    let Some(upstream) = server.upstream().map(|server| &server.upstream) else { return Ok(None) };
+/// A held call with the presets of its tool: what a reviewer is shown, and what runs. `None` if it
+/// stays as it is.
+fn completed(
+    shown: &Request,
+    server: &Server,
+    own: Option<&str>,
+) -> Result<Option<Request>, Refusal> {
+    let Some(upstream) = server.upstream().map(|server| &server.upstream) else {
+        return Ok(None);
+    };
     match upstream.spec().config.curation.as_deref() {
-        Some(curation) => curation::completed(curation, &upstream.manifest(), shown, own, Author::Caller),
+        Some(curation) => {
+            curation::completed(curation, &upstream.manifest(), shown, own, Author::Caller)
+        }
         None => Ok(None),
     }
 }
 
 /// The end of a held call whose arguments do not fit.
-fn unfit_of(call: &Call, shown: &Request, server: &Server, own: Option<&str>) -> Option<End<Answer>> {
-    let server = server.upstream().filter(|_| call.request.method.as_str() == "tools/call")?;
+fn unfit_of(
+    call: &Call,
+    shown: &Request,
+    server: &Server,
+    own: Option<&str>,
+) -> Option<End<Answer>> {
+    let server = server
+        .upstream()
+        .filter(|_| call.request.method.as_str() == "tools/call")?;
     let session = server.upstream.open_session(&call.caller());
     let known = || server.manifest_for(&call.link.participant.id, call.link.form);
     let manifest = session.map_or_else(known, |session| session.manifest());
-    server.validates(&manifest).then(|| unfit::end(call, shown, &manifest, own))?
+    server
+        .validates(&manifest)
+        .then(|| unfit::end(call, shown, &manifest, own))?
 }
 
 /// The proposal that an envelope makes whose payload agrees with its kind.
@@ -193,11 +269,16 @@ pub(crate) fn of_envelope(
 ) -> Result<Opening, Refusal> {
     let mut wanted = Wanted {
         by: &link.participant.id,
-        to: envelope.to().filter_map(|to| ParticipantId::new(to).ok()).collect(),
+        to: envelope
+            .to()
+            .filter_map(|to| ParticipantId::new(to).ok())
+            .collect(),
         method: call.method(),
         context: call.target(),
         envelope: envelope.id().to_owned(),
-        params: call.params().map(|params| String::from_utf8_lossy(params).into_owned()),
+        params: call
+            .params()
+            .map(|params| String::from_utf8_lossy(params).into_owned()),
         call: None,
         envelope_bytes: envelope.frame().len(),
     };
@@ -212,36 +293,71 @@ pub(crate) fn of_envelope(
         Record::of(dispatch).unproposable(wanted.by, &wanted.to, act, unfit::WORD);
         return Err(refusal);
     }
-    let definition = definition(dispatch, wanted.by, &wanted.to, wanted.method, wanted.context);
+    let definition = definition(
+        dispatch,
+        wanted.by,
+        &wanted.to,
+        wanted.method,
+        wanted.context,
+    );
     open(dispatch, wanted, definition)
 }
 
-/// The refusal of a proposed call that one of the servers whose arguments are checked could not run. It is checked again when it runs.
+/// The refusal of a proposed call that one of the servers whose arguments are checked could not
+/// run. It is checked again when it runs.
 fn unfit_at(dispatch: &Dispatch, wanted: &Wanted<'_>) -> Option<Refusal> {
-    let ("tools/call", Some(tool)) = (wanted.method, wanted.context) else { return None };
+    let ("tools/call", Some(tool)) = (wanted.method, wanted.context) else {
+        return None;
+    };
     let params = wanted.params.as_deref().unwrap_or("{}").as_bytes();
     wanted.to.iter().find_map(|to| {
         let server = dispatch.with(|topic| topic.server(to))?.handle;
         let server = server.upstream()?;
         let manifest = server.manifest_for(wanted.by, Form::ENVELOPE);
-        server.validates(&manifest).then(|| unfit::of(&manifest, tool, params))?
+        server
+            .validates(&manifest)
+            .then(|| unfit::of(&manifest, tool, params))?
     })
 }
 
 fn open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result<Opening, Refusal> {
-    let (by, to, act) = (wanted.by, wanted.to.clone(), (wanted.method, wanted.context));
+    let (by, to, act) = (
+        wanted.by,
+        wanted.to.clone(),
+        (wanted.method, wanted.context),
+    );
     try_open(dispatch, wanted, tool).inspect_err(|refusal| {
         let why = format!("{}: {}", refusal.code.as_str(), refusal.message);
         Record::of(dispatch).unproposable(by, &to, act, &why);
     })
 }
 
-fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Result<Opening, Refusal> {
-    let Wanted { by, to, method, context, envelope, params, call, envelope_bytes } = wanted;
+fn try_open(
+    dispatch: &Dispatch,
+    wanted: Wanted<'_>,
+    tool: Option<String>,
+) -> Result<Opening, Refusal> {
+    let Wanted {
+        by,
+        to,
+        method,
+        context,
+        envelope,
+        params,
+        call,
+        envelope_bytes,
+    } = wanted;
     let digest = digest(&to, method, params.as_deref(), tool.as_deref());
-    let digest = digest
-        .map_err(|why| Refusal::new(RefusalCode::Malformed, format!("this cannot be proposed: {why}")))?;
-    if params.as_deref().is_some_and(|params| json::nesting(params.as_bytes()) + AROUND > NESTING_MAX) {
+    let digest = digest.map_err(|why| {
+        Refusal::new(
+            RefusalCode::Malformed,
+            format!("this cannot be proposed: {why}"),
+        )
+    })?;
+    if params
+        .as_deref()
+        .is_some_and(|params| json::nesting(params.as_bytes()) + AROUND > NESTING_MAX)
+    {
         let why = format!("this cannot be proposed: it is nested deeper than {NESTING_MAX}");
         return Err(Refusal::new(RefusalCode::Malformed, why));
     }
@@ -249,8 +365,11 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
     let reserve = || dispatch.audit.reserve_on(account.as_ref());
     // For its opening and its end: once it is open, neither entry may find the log full.
     let permits = [Some(reserve()?), Some(reserve()?)];
-    let (id, at_ms, ttl_ms) =
-        (Dispatch::secret_id(), unix_ms(), millis(dispatch.settings.topic.proposal_ttl));
+    let (id, at_ms, ttl_ms) = (
+        Dispatch::secret_id(),
+        unix_ms(),
+        millis(dispatch.settings.topic.proposal_ttl),
+    );
     let opened = OpenedProposal {
         id: id.to_string(),
         topic: dispatch.name().to_string(),
@@ -272,25 +391,46 @@ fn try_open(dispatch: &Dispatch, wanted: Wanted<'_>, tool: Option<String>) -> Re
     let expires_ms = dispatch.context.now_ms().saturating_add(ttl_ms);
     let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
     let content = Proposed::new(opened, call, envelope_bytes, permits);
-    if dispatch.journal.as_ref().is_some_and(|journal| !waiting::has_room(journal, &content)) {
+    if dispatch
+        .journal
+        .as_ref()
+        .is_some_and(|journal| !waiting::has_room(journal, &content))
+    {
         let why = "too much of your proposals waits to be written down";
         return Err(Refusal::new(RefusalCode::Overloaded, why).hint("propose more slowly"));
     }
     Ok(Opening { id, content, terms })
 }
 
-/// A proposal whose tool had no definition, with the one that its server lists now, and the digest of both; `None` if there is still
-/// none, or had been one.
-pub(super) fn described(dispatch: &Dispatch, proposed: &Proposed) -> Option<(Digest, Arc<Proposed>)> {
+/// A proposal whose tool had no definition, with the one that its server lists now, and the digest
+/// of both; `None` if there is still none, or had been one.
+pub(super) fn described(
+    dispatch: &Dispatch,
+    proposed: &Proposed,
+) -> Option<(Digest, Arc<Proposed>)> {
     let opened = &proposed.opened;
     if opened.tool.is_some() || opened.method != "tools/call" {
         return None;
     }
-    let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+    let to: Vec<ParticipantId> = opened
+        .to
+        .iter()
+        .filter_map(|to| ParticipantId::new(to).ok())
+        .collect();
     let by = ParticipantId::new(&opened.by).ok()?;
-    let tool = definition(dispatch, &by, &to, &opened.method, opened.context.as_deref())?;
+    let tool = definition(
+        dispatch,
+        &by,
+        &to,
+        &opened.method,
+        opened.context.as_deref(),
+    )?;
     let digest = digest(&to, &opened.method, opened.params.as_deref(), Some(&tool)).ok()?;
-    let opened = OpenedProposal { tool: Some(tool), digest: digest.to_string(), ..opened.clone() };
+    let opened = OpenedProposal {
+        tool: Some(tool),
+        digest: digest.to_string(),
+        ..opened.clone()
+    };
     Some((digest, proposed.described(opened)))
 }
 
@@ -302,21 +442,41 @@ fn digest(
 ) -> Result<Digest, json::JsonError> {
     let to: Vec<&str> = to.iter().map(ParticipantId::as_str).collect();
     let (params, definition) = (params.map(str::as_bytes), tool.map(str::as_bytes));
-    ReviewedCall { method, to: &to, params, definition }.digest()
+    ReviewedCall {
+        method,
+        to: &to,
+        params,
+        definition,
+    }
+    .digest()
 }
 
-/// The digest of a proposal under what its server lists now; `None` if there is none any more. Where each caller has an account, that
-/// is known while its proposer has a session there, and looked at again when the proposal runs.
+/// The digest of a proposal under what its server lists now; `None` if there is none any more.
+/// Where each caller has an account, that is known while its proposer has a session there, and
+/// looked at again when the proposal runs.
 pub(crate) fn current_digest(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<Digest> {
-    let OpenedProposal { method, context, params, .. } = opened;
-    let to: Vec<ParticipantId> = opened.to.iter().filter_map(|to| ParticipantId::new(to).ok()).collect();
+    let OpenedProposal {
+        method,
+        context,
+        params,
+        ..
+    } = opened;
+    let to: Vec<ParticipantId> = opened
+        .to
+        .iter()
+        .filter_map(|to| ParticipantId::new(to).ok())
+        .collect();
     let by = ParticipantId::new(&opened.by).ok()?;
     if !curation::is_as_shown(dispatch, opened) {
         return None;
     }
-    if let Some(server) = addressee(dispatch, &to).as_ref().and_then(|server| server.upstream())
+    if let Some(server) = addressee(dispatch, &to)
+        .as_ref()
+        .and_then(|server| server.upstream())
         && server.callers.is_some()
-        && server.listed_to(&by, Form::ENVELOPE).is_none_or(|listed| is_as_shown(opened, &listed))
+        && server
+            .listed_to(&by, Form::ENVELOPE)
+            .is_none_or(|listed| is_as_shown(opened, &listed))
     {
         return opened.digest.parse().ok();
     }
@@ -327,22 +487,32 @@ pub(crate) fn current_digest(dispatch: &Dispatch, opened: &OpenedProposal) -> Op
     digest(&to, method, params.as_deref(), tool.as_deref()).ok()
 }
 
-/// Whether a call carries out a proposal of a tool that its session lists otherwise than the reviewer was shown: what a server lists
-/// to a proposer need not be known when the proposal is approved.
+/// Whether a call carries out a proposal of a tool that its session lists otherwise than the
+/// reviewer was shown: what a server lists to a proposer need not be known when the proposal is
+/// approved.
 pub(crate) fn is_redefined(
     dispatch: &Dispatch,
     server: &ConfiguredServer,
     call: &Call,
     session: &Session,
 ) -> bool {
-    let proposal = call.delivered.get().and_then(|delivered| delivered.proposal);
-    let Some(proposal) = proposal.filter(|_| server.callers.is_some()) else { return false };
-    let content = dispatch.with(|topic| topic.proposed(proposal).map(|(content, _)| Arc::clone(content)));
+    let proposal = call
+        .delivered
+        .get()
+        .and_then(|delivered| delivered.proposal);
+    let Some(proposal) = proposal.filter(|_| server.callers.is_some()) else {
+        return false;
+    };
+    let content = dispatch.with(|topic| {
+        topic
+            .proposed(proposal)
+            .map(|(content, _)| Arc::clone(content))
+    });
     content.is_some_and(|content| !is_as_shown(&content.opened, &session.manifest()))
 }
 
-/// Whether a tool is listed as the reviewer of its proposal was shown it. The sessions of a participant may have other spellings of
-/// one definition.
+/// Whether a tool is listed as the reviewer of its proposal was shown it. The sessions of a
+/// participant may have other spellings of one definition.
 fn is_as_shown(opened: &OpenedProposal, listed: &Manifest) -> bool {
     match (&opened.context, &opened.tool) {
         (Some(name), Some(shown)) => listed.defines(name, shown.as_bytes()),
@@ -367,7 +537,12 @@ fn definition(
     tool_of(&addressee(dispatch, to)?, by, method, context)
 }
 
-fn tool_of(server: &Server, by: &ParticipantId, method: &str, context: Option<&str>) -> Option<String> {
+fn tool_of(
+    server: &Server,
+    by: &ParticipantId,
+    method: &str,
+    context: Option<&str>,
+) -> Option<String> {
     if method != "tools/call" {
         return None;
     }
@@ -384,12 +559,20 @@ mod tests {
     fn a_digest_binds_to_what_a_reviewer_is_shown() {
         let to = ["a", "b"].map(|name| ParticipantId::new(name).unwrap());
         let params = Some(r#"{"name":"echo","arguments":{"n":1.0}}"#);
-        let of = |to: &[ParticipantId], params, tool| digest(to, "tools/call", params, tool).unwrap();
+        let of =
+            |to: &[ParticipantId], params, tool| digest(to, "tools/call", params, tool).unwrap();
         let first = of(&to, params, Some(r#"{"name":"echo"}"#));
         let spaced = Some(r#"{ "arguments":{"n":1.0}, "name":"echo" }"#);
-        assert_eq!(first, of(&to, spaced, Some(r#"{ "name": "echo" }"#)), "spelling does not count");
+        assert_eq!(
+            first,
+            of(&to, spaced, Some(r#"{ "name": "echo" }"#)),
+            "spelling does not count"
+        );
         assert_ne!(first, of(&to[..1], params, Some(r#"{"name":"echo"}"#)));
-        assert_ne!(first, of(&to, params, Some(r#"{"name":"echo","title":"other"}"#)));
+        assert_ne!(
+            first,
+            of(&to, params, Some(r#"{"name":"echo","title":"other"}"#))
+        );
         assert_ne!(first, of(&to, params, None));
         assert!(digest(&to, "tools/call", Some("[]"), None).is_err());
     }

@@ -30,7 +30,10 @@ pub(crate) struct View<'v> {
 impl<'v> View<'v> {
     /// The view of a proposal in a caller's form.
     pub(crate) fn new(dispatch: &Dispatch, proposal: &'v ProposalView, form: Form) -> Self {
-        let age_ms = dispatch.context.now_ms().saturating_sub(proposal.updated_ms);
+        let age_ms = dispatch
+            .context
+            .now_ms()
+            .saturating_sub(proposal.updated_ms);
         Self::at(proposal, form, unix_ms().saturating_sub(age_ms))
     }
 
@@ -38,9 +41,19 @@ impl<'v> View<'v> {
         let method = proposal.content.opened.method.as_str();
         let converted =
             |answer: &Answer| relay::encode_answer(answer, method, form, &Id::number(1), &|_| None);
-        let answer = proposal.answer.as_ref().and_then(|answer| Message::read(converted(answer).frame).ok());
+        let answer = proposal
+            .answer
+            .as_ref()
+            .and_then(|answer| Message::read(converted(answer).frame).ok());
         let id = proposal.id.to_string();
-        let mut view = Self { id, proposal, form, updated_ms, answer, words: Vec::new() };
+        let mut view = Self {
+            id,
+            proposal,
+            form,
+            updated_ms,
+            answer,
+            words: Vec::new(),
+        };
         view.words = words(&view.verdict(), true, Form::Legacy);
         view
     }
@@ -76,13 +89,23 @@ impl<'v> View<'v> {
     /// The state of the proposal, in words for its proposer.
     pub(crate) fn verdict(&self) -> String {
         let act = self.act();
-        let decider = self.proposal.decided_by.as_ref().map_or("a reviewer", ParticipantId::as_str);
+        let decider = self
+            .proposal
+            .decided_by
+            .as_ref()
+            .map_or("a reviewer", ParticipantId::as_str);
         let why = self.proposal.reason.as_deref();
-        let because = why.map(|why| format!(", with the reason: {why}")).unwrap_or_default();
+        let because = why
+            .map(|why| format!(", with the reason: {why}"))
+            .unwrap_or_default();
         match self.proposal.state {
             ProposalState::Pending => self.waiting(),
-            ProposalState::Running => format!("The call of {act} was approved by {decider} and runs now."),
-            ProposalState::Completed => format!("The call of {act} was approved by {decider} and is done."),
+            ProposalState::Running => {
+                format!("The call of {act} was approved by {decider} and runs now.")
+            }
+            ProposalState::Completed => {
+                format!("The call of {act} was approved by {decider} and is done.")
+            }
             ProposalState::Failed => {
                 let why = why.unwrap_or("no answer");
                 format!("The call of {act} was approved by {decider} and failed: {why}.")
@@ -102,7 +125,10 @@ impl<'v> View<'v> {
     /// The proposal as a task.
     pub(crate) fn task(&self) -> Task<'_> {
         let answer = self.answer.as_ref().and_then(|answer| {
-            answer.result().map(OperationState::Result).or_else(|| answer.error().map(OperationState::Error))
+            answer
+                .result()
+                .map(OperationState::Result)
+                .or_else(|| answer.error().map(OperationState::Error))
         });
         let standing = match self.proposal.state {
             ProposalState::Pending | ProposalState::Running => OperationState::Working,
@@ -123,12 +149,13 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Report of the proposal for a program that was away: the state, who decided and why, and whether there
-    /// is an answer.
+    /// Report of the proposal for a program that was away: the state, who decided and why, and
+    /// whether there is an answer.
     pub(crate) fn report(&self) -> Vec<u8> {
         let proposal = self.proposal;
         let data = json::object(|data| {
-            data.text("id", &self.id).text("state", proposal.state.as_str());
+            data.text("id", &self.id)
+                .text("state", proposal.state.as_str());
             if let Some(by) = &proposal.decided_by {
                 data.text("by", by.as_str());
             }
@@ -143,7 +170,8 @@ impl<'v> View<'v> {
         })
     }
 
-    /// The result of a tool for a caller that is answered for now, with the proposal's id for programs.
+    /// The result of a tool for a caller that is answered for now, with the proposal's id for
+    /// programs.
     pub(crate) fn still_waiting(&self) -> Vec<u8> {
         tool_result(&self.waiting(), true, self.form, |result| {
             result.object("_meta", |meta| {
@@ -152,8 +180,8 @@ impl<'v> View<'v> {
         })
     }
 
-    /// The answer to a request of this method that waited for the end of the proposal: that of the server, or the reason why
-    /// there is none. `None` while the proposal is not over.
+    /// The answer to a request of this method that waited for the end of the proposal: that of the
+    /// server, or the reason why there is none. `None` while the proposal is not over.
     ///
     /// # Errors
     /// The refusal of a request that is no tool's call, if the proposal was not carried out.
@@ -161,7 +189,8 @@ impl<'v> View<'v> {
         if !self.proposal.state.is_over() {
             return None;
         }
-        let in_words = |text: &str, is_error| own_answer(self.form, words(text, is_error, self.form));
+        let in_words =
+            |text: &str, is_error| own_answer(self.form, words(text, is_error, self.form));
         Some(match &self.answer {
             Some(answer) if method == self.proposal.content.opened.method => {
                 Ok(relay::decode_answer(answer, self.form))
@@ -169,10 +198,16 @@ impl<'v> View<'v> {
             // A tool waited for another method: its result has the answer as text.
             Some(answer) => {
                 let raw = answer.result().or(answer.error()).unwrap_or_default();
-                Ok(in_words(&String::from_utf8_lossy(raw), answer.result().is_none()))
+                Ok(in_words(
+                    &String::from_utf8_lossy(raw),
+                    answer.result().is_none(),
+                ))
             }
             None if method == "tools/call" => Ok(in_words(&self.verdict(), true)),
-            None => Err(Refusal::new(RefusalCode::CapabilityViolation, self.verdict())),
+            None => Err(Refusal::new(
+                RefusalCode::CapabilityViolation,
+                self.verdict(),
+            )),
         })
     }
 }

@@ -23,5 +23,7 @@ pub(super) fn take(journal: &JournalWriter, proposed: &Proposed) -> Option<Taken
 }
 
 fn account_of(journal: &JournalWriter, opened: &OpenedProposal) -> Option<Arc<Share>> {
-    ParticipantId::new(&opened.by).ok().map(|by| journal.account(account(&by)))
+    ParticipantId::new(&opened.by)
+        .ok()
+        .map(|by| journal.account(account(&by)))
 }

@@ -24,7 +24,9 @@ struct Got(Mutex<Vec<String>>);
 
 impl Reply for Got {
     fn settle(&self, _: &Call, answer: &Answer, _: &Respell<'_>) {
-        self.0.lock().push(String::from_utf8_lossy(answer.payload.body_bytes()).into_owned());
+        self.0
+            .lock()
+            .push(String::from_utf8_lossy(answer.payload.body_bytes()).into_owned());
     }
 
     fn refuse(&self, _: &Call, refusal: &Refusal) {
@@ -49,33 +51,80 @@ impl Scene {
         let dispatch = Stage::new(&["mcp/*"]).dispatch;
         let id = ParticipantId::new("old").unwrap();
         let capabilities = Arc::new(Capabilities::parse(["mcp/*"]).unwrap());
-        dispatch.take(Event::Configure { upstreams: &[UpstreamNames::new(id.clone(), "")] });
+        dispatch.take(Event::Configure {
+            upstreams: &[UpstreamNames::new(id.clone(), "")],
+        });
         let (server, handle) = (dispatch.context.link(), Server::Gateway);
         let rights = Arc::clone(&capabilities);
-        dispatch.take(Event::Serve { link: server, server: &id, handle, capabilities: rights });
+        dispatch.take(Event::Serve {
+            link: server,
+            server: &id,
+            handle,
+            capabilities: rights,
+        });
         let participant = auth::Participant::new(
             ParticipantId::new("bob").unwrap(),
             Arc::clone(&capabilities),
             vec![dispatch.name().clone()],
         );
         let (form, outlet) = (Form::Modern, Arc::new(NoOutlet));
-        let link = Link::new(dispatch.context.link(), Arc::new(participant), form, plain_client(), outlet);
-        dispatch.join(&link, &capabilities, Joining { pauses: true, ..Joining::default() }).unwrap();
-        Self { dispatch, link, server }
+        let link = Link::new(
+            dispatch.context.link(),
+            Arc::new(participant),
+            form,
+            plain_client(),
+            outlet,
+        );
+        dispatch
+            .join(
+                &link,
+                &capabilities,
+                Joining {
+                    pauses: true,
+                    ..Joining::default()
+                },
+            )
+            .unwrap();
+        Self {
+            dispatch,
+            link,
+            server,
+        }
     }
 
     fn request(&self) -> (Arc<Call>, Arc<Got>) {
-        let (method, payload) = (Method::Known("tools/call"), Payload::body(Form::Modern, "{}"));
-        let request = Request { method, target: None, progress: None, payload };
+        let (method, payload) = (
+            Method::Known("tools/call"),
+            Payload::body(Form::Modern, "{}"),
+        );
+        let request = Request {
+            method,
+            target: None,
+            progress: None,
+            payload,
+        };
         let got = Arc::<Got>::default();
         let reply = Arc::<Got>::clone(&got);
-        (Call::new(CALL, &self.link, Incoming::plain(request, None), Names::Public, reply), got)
+        (
+            Call::new(
+                CALL,
+                &self.link,
+                Incoming::plain(request, None),
+                Names::Public,
+                reply,
+            ),
+            got,
+        )
     }
 
     /// A call about which its caller is asked something.
     fn asked(&self) -> (Arc<Call>, Arc<Got>) {
         let (call, got) = self.request();
-        let (link, method, target) = (self.link.id, Method::Known("tools/call"), Some(Target::Tool("any")));
+        let (link, method, target) = (
+            self.link.id,
+            Method::Known("tools/call"),
+            Some(Target::Tool("any")),
+        );
         let (interest, logs) = (Interest::None, Logs::None);
         let handle = Arc::clone(&call);
         let request = topic::Request {
@@ -94,10 +143,20 @@ impl Scene {
         let server = ParticipantId::new("old").unwrap();
         let payload = Payload::body(Form::Legacy, "{}");
         let method = Method::Known("roots/list");
-        let asked = Request { method: method.clone(), target: None, progress: None, payload };
+        let asked = Request {
+            method: method.clone(),
+            target: None,
+            progress: None,
+            payload,
+        };
         let session: Weak<dyn Asking> = Weak::<Session>::new();
         let question = Question::new(session, 1, Id::number(1), asked, None);
-        let asked = ServerQuestion { question, session: Weak::new(), server: server.clone(), task: None };
+        let asked = ServerQuestion {
+            question,
+            session: Weak::new(),
+            server: server.clone(),
+            task: None,
+        };
         let (operation, about, question) = (ASKED, About::Call(CALL), Arc::new(asked));
         self.dispatch.take(Event::Ask(topic::Ask {
             server: &server,
@@ -127,24 +186,52 @@ impl Scene {
     /// Steps the topic with progress of the call; the effects are still to be carried out.
     fn progress(&self) -> topic::Effects<Live> {
         let payload = Payload::body(Form::Legacy, "{}");
-        let notice = Notice { method: Method::Known("notifications/progress"), latest: None, payload };
+        let notice = Notice {
+            method: Method::Known("notifications/progress"),
+            latest: None,
+            payload,
+        };
         let (server, subject) = (&ParticipantId::new("old").unwrap(), Subject::Call(CALL));
-        self.dispatch.step(Event::Notice { server, subject, level: None, notice })
+        self.dispatch.step(Event::Notice {
+            server,
+            subject,
+            level: None,
+            notice,
+        })
     }
 
     fn answer(body: &str) -> Answer {
-        Answer { outcome: Outcome::Ok, payload: Payload::body(Form::Modern, body.to_owned()) }
+        Answer {
+            outcome: Outcome::Ok,
+            payload: Payload::body(Form::Modern, body.to_owned()),
+        }
     }
 
     fn back(&self, by: &Arc<Call>) -> Event<'static> {
-        let parked = Parked::Questions { round: 1, answers: vec![(ASKED, Self::answer("{}"))] };
+        let parked = Parked::Questions {
+            round: 1,
+            answers: vec![(ASKED, Self::answer("{}"))],
+        };
         let (link, call) = (self.link.id, Arc::clone(by));
-        Event::Resume(Resume { link, operation: CALL, tag: None, parked, call })
+        Event::Resume(Resume {
+            link,
+            operation: CALL,
+            tag: None,
+            parked,
+            call,
+        })
     }
 
     fn ended(&self) -> Event<'static> {
-        let end = End::Answered { outcome: Outcome::Ok, answer: Self::answer("the answer") };
-        Event::Answer { link: self.server, operation: CALL, end }
+        let end = End::Answered {
+            outcome: Outcome::Ok,
+            answer: Self::answer("the answer"),
+        };
+        Event::Answer {
+            link: self.server,
+            operation: CALL,
+            end,
+        }
     }
 }
 
@@ -169,7 +256,14 @@ async fn what_its_server_notifies_reaches_the_caller_that_comes_back() {
     let (topic, link): (Weak<Dispatch>, _) = (Arc::downgrade(&scene.dispatch), scene.server);
     let server = ParticipantId::new("old").unwrap();
     let (logs, proposal, proposer) = (None, None, None);
-    let delivered = Delivered { topic, link, server, logs, proposal, proposer };
+    let delivered = Delivered {
+        topic,
+        link,
+        server,
+        logs,
+        proposal,
+        proposer,
+    };
     assert!(call.delivered.set(delivered).is_ok());
     // The caller is answered for now before the effects of the notification are carried out.
     let mut early = scene.progress();

@@ -3,7 +3,8 @@
 use model::{Request, Target};
 use wire::mcp::large;
 
-/// Target of a request for a kept result in the audit log: neither its id nor what is searched for in it.
+/// Target of a request for a kept result in the audit log: neither its id nor what is searched for
+/// in it.
 const RECORDED: &str = "portmoot://results";
 
 /// The id in a request for a kept result.

@@ -35,14 +35,28 @@ struct One {
 }
 
 impl Results {
-    /// Keeps a result for its owner, a bearer of this name. Of too many, the participant that has most loses its oldest.
-    pub(crate) fn keep(self: &Arc<Self>, id: &str, owner: String, name: &ParticipantId, kept: Kept) {
+    /// Keeps a result for its owner, a bearer of this name. Of too many, the participant that has
+    /// most loses its oldest.
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        id: &str,
+        owner: String,
+        name: &ParticipantId,
+        kept: Kept,
+    ) {
         let until = Instant::now() + LARGE_RESULT_KEPT;
         let bytes = kept.bytes();
-        let one = One { id: id.to_owned(), owner, until, kept: Arc::new(kept) };
+        let one = One {
+            id: id.to_owned(),
+            owner,
+            until,
+            kept: Arc::new(kept),
+        };
         let mut state = self.0.lock();
         state.kept.push(account(name), bytes, one);
-        let gone = state.kept.shrink(LARGE_RESULTS_MAX, LARGE_RESULTS_BYTES_MAX);
+        let gone = state
+            .kept
+            .shrink(LARGE_RESULTS_MAX, LARGE_RESULTS_BYTES_MAX);
         let sweeps = !std::mem::replace(&mut state.is_swept, true);
         drop(state);
         // Outside of the lock: they may be many bytes.
@@ -75,7 +89,9 @@ async fn sweep(results: Weak<Results>, first: Instant) {
     let mut next = Some(first);
     while let Some(at) = next {
         sleep_until(at).await;
-        let Some(results) = results.upgrade() else { return };
+        let Some(results) = results.upgrade() else {
+            return;
+        };
         next = results.remove_old();
     }
 }
@@ -88,10 +104,26 @@ mod tests {
 
     /// A result that is kept, of so many bytes: an image, if it is long.
     fn kept(bytes: usize) -> Kept {
-        let kind = if bytes > 1 << 20 { ("image", "data") } else { ("text", "text") };
+        let kind = if bytes > 1 << 20 {
+            ("image", "data")
+        } else {
+            ("text", "text")
+        };
         let data = "x".repeat(bytes);
-        let result = format!(r#"{{"content":[{{"type":"{}","{}":"{data}"}}]}}"#, kind.0, kind.1);
-        cut(result.as_bytes(), Receiver { limit: LIMIT_BYTES_MIN, id: "i", links: true }).unwrap().kept
+        let result = format!(
+            r#"{{"content":[{{"type":"{}","{}":"{data}"}}]}}"#,
+            kind.0, kind.1
+        );
+        cut(
+            result.as_bytes(),
+            Receiver {
+                limit: LIMIT_BYTES_MIN,
+                id: "i",
+                links: true,
+            },
+        )
+        .unwrap()
+        .kept
     }
 
     fn name(name: &str) -> ParticipantId {
@@ -145,6 +177,8 @@ mod tests {
         }
         assert!(has("mine", "ann") && !has("b0", "bob") && has("b1", "bob") && has("b4", "bob"));
         let state = results.0.lock();
-        assert!(state.kept.weight() <= LARGE_RESULTS_BYTES_MAX && state.kept.len() <= LARGE_RESULTS_MAX);
+        assert!(
+            state.kept.weight() <= LARGE_RESULTS_BYTES_MAX && state.kept.len() <= LARGE_RESULTS_MAX
+        );
     }
 }

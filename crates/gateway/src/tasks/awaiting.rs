@@ -1,6 +1,7 @@
-//! Questions of servers of 2025-11-25 about tasks of modern callers. Such a server asks where the task's result is awaited, so the
-//! gateway awaits it in the caller's name (`tasks/result`). The questions stay open at that request; the caller reads them with
-//! `tasks/get` and answers them with `tasks/update`.
+//! Questions of servers of 2025-11-25 about tasks of modern callers. Such a server asks where the
+//! task's result is awaited, so the gateway awaits it in the caller's name (`tasks/result`). The
+//! questions stay open at that request; the caller reads them with `tasks/get` and answers them
+//! with `tasks/update`.
 
 use std::sync::{Arc, Weak};
 
@@ -34,7 +35,9 @@ impl Reply for Awaiting {
 
     /// The question waits for the caller.
     fn ask(&self, _: &Call, _: &Questioned<'_>) -> Result<(), Undelivered> {
-        let Some(dispatch) = self.dispatch.upgrade() else { return Ok(()) };
+        let Some(dispatch) = self.dispatch.upgrade() else {
+            return Ok(());
+        };
         let (written, asked) = (self.task.listed(), questions(&dispatch, &self.task));
         if let (Some(written), Some(asked)) = (written, asked) {
             notify(&dispatch, &self.task, &written, Some(&asked));
@@ -49,11 +52,15 @@ pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<Task>
         return;
     }
     let awaits = task::request("tasks/result", &task.public, Form::Legacy);
-    let reply = Arc::new(Awaiting { dispatch: Arc::downgrade(dispatch), task: Arc::clone(task) });
+    let reply = Arc::new(Awaiting {
+        dispatch: Arc::downgrade(dispatch),
+        task: Arc::clone(task),
+    });
     dispatch.request(link, Incoming::plain(awaits, None), reply);
 }
 
-/// The request that awaits a task's result, or that does from now on in the name of the modern caller that asked about it last.
+/// The request that awaits a task's result, or that does from now on in the name of the modern
+/// caller that asked about it last.
 pub(crate) fn begin_for_holder(dispatch: &Arc<Dispatch>, task: &Arc<Task>) -> Option<OperationId> {
     let link = dispatch.with(|topic| topic.handle(task.link()));
     if let Some(link) = link.filter(|link| link.form == Form::Modern) {
@@ -69,32 +76,50 @@ pub(super) fn questions(dispatch: &Dispatch, task: &Task) -> Option<Vec<u8>> {
         return None;
     }
     let entry = |(operation, link, asked): &(OperationId, LinkId, Arc<ServerQuestion>)| {
-        asked.entry(*operation, &|own| dispatch.respelled(*link, &asked.server, own))
+        asked.entry(*operation, &|own| {
+            dispatch.respelled(*link, &asked.server, own)
+        })
     };
-    Some(input::entries(&open.iter().filter_map(entry).collect::<Vec<_>>()))
+    Some(input::entries(
+        &open.iter().filter_map(entry).collect::<Vec<_>>(),
+    ))
 }
 
 /// Answers questions about a task (`tasks/update`). Answers to other questions are ignored.
 ///
 /// # Errors
 /// A refusal of answers that cannot be read.
-pub(super) fn answer(dispatch: &Arc<Dispatch>, request: &Request, task: &Task) -> Result<(), Refusal> {
+pub(super) fn answer(
+    dispatch: &Arc<Dispatch>,
+    request: &Request,
+    task: &Task,
+) -> Result<(), Refusal> {
     let answers = returns::responses(request)?;
     for (operation, link, _) in open(dispatch, task) {
         let key = number_of(operation).to_string();
         if let Some((_, answer)) = answers.iter().find(|(of, _)| *of == key) {
-            let end = End::Answered { outcome: answer.outcome, answer: answer.clone() };
-            dispatch.take(Event::Answer { link, operation, end });
+            let end = End::Answered {
+                outcome: answer.outcome,
+                answer: answer.clone(),
+            };
+            dispatch.take(Event::Answer {
+                link,
+                operation,
+                end,
+            });
         }
     }
     Ok(())
 }
 
 fn open(dispatch: &Dispatch, task: &Task) -> Vec<(OperationId, LinkId, Arc<ServerQuestion>)> {
-    task.waiting().map_or_else(Vec::new, |waiting| dispatch.with(|topic| topic.questions_about(waiting)))
+    task.waiting().map_or_else(Vec::new, |waiting| {
+        dispatch.with(|topic| topic.questions_about(waiting))
+    })
 }
 
-/// Notifies the listen streams that name a task of 2025-11-25, by what its server wrote last and its open questions.
+/// Notifies the listen streams that name a task of 2025-11-25, by what its server wrote last and
+/// its open questions.
 pub(super) fn notify(dispatch: &Arc<Dispatch>, task: &Task, written: &[u8], asked: Option<&[u8]>) {
     let standing = asked.map(OperationState::InputRequired);
     if let Some(notice) = task::notice_to_modern(written, &task.public, standing) {

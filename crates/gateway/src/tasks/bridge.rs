@@ -1,4 +1,5 @@
-//! Requests about a task whose server speaks the other form, and about a task whose result only the gateway has.
+//! Requests about a task whose server speaks the other form, and about a task whose result only the
+//! gateway has.
 
 use std::sync::Arc;
 
@@ -37,7 +38,12 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<Task>
                     // From now on questions about the task go to this request.
                     task.awaited_by(call.id);
                 }
-                answers::of_modern(&Waiting(&dispatch, &call), &task, call.request.method.as_str()).await
+                answers::of_modern(
+                    &Waiting(&dispatch, &call),
+                    &task,
+                    call.request.method.as_str(),
+                )
+                .await
             }
         };
         let done = match done {
@@ -49,7 +55,11 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<Task>
 }
 
 /// A request of a modern caller about a task of 2025-11-25.
-async fn at_legacy(dispatch: &Arc<Dispatch>, call: &Call, task: &Arc<Task>) -> Result<Answer, Failed> {
+async fn at_legacy(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    task: &Arc<Task>,
+) -> Result<Answer, Failed> {
     let form = Form::Modern;
     let session = session_of(dispatch, call, task).await?;
     let body = match call.request.method.as_str() {

@@ -1,7 +1,7 @@
 //! Tasks that the gateway makes and follows for a call: its caller sees an ordinary, slow call.
 //!
-//! A server of 2025-11-25 is asked for the result (`tasks/result`), on whose stream it may ask the caller; a modern one is asked for
-//! the state again and again.
+//! A server of 2025-11-25 is asked for the result (`tasks/result`), on whose stream it may ask the
+//! caller; a modern one is asked for the state again and again.
 
 use std::sync::{Arc, Weak};
 
@@ -13,7 +13,8 @@ use wire::mcp::task::{self, TaskReport};
 use super::{relay, waiting::Waiting};
 use crate::{call::Call, context::call_number, dispatch::Dispatch};
 
-/// Receives everything about a call that may become a task, and about the request that waits for its result.
+/// Receives everything about a call that may become a task, and about the request that waits for
+/// its result.
 pub(crate) struct Follower {
     dispatch: Weak<Dispatch>,
     call: Arc<Call>,
@@ -44,13 +45,27 @@ impl Follower {
         declared: bool,
         changed: Option<&Request>,
     ) -> Arc<Self> {
-        let stage = Stage::Called { own: own.map(Into::into), declared, changed: changed.cloned() };
+        let stage = Stage::Called {
+            own: own.map(Into::into),
+            declared,
+            changed: changed.cloned(),
+        };
         Arc::new(Self::at(dispatch, call, session, stage))
     }
 
-    fn at(dispatch: &Arc<Dispatch>, call: &Arc<Call>, session: &Arc<Session>, stage: Stage) -> Self {
+    fn at(
+        dispatch: &Arc<Dispatch>,
+        call: &Arc<Call>,
+        session: &Arc<Session>,
+        stage: Stage,
+    ) -> Self {
         let (call, session) = (Arc::clone(call), Arc::clone(session));
-        Self { dispatch: Arc::downgrade(dispatch), call, session, stage }
+        Self {
+            dispatch: Arc::downgrade(dispatch),
+            call,
+            session,
+            stage,
+        }
     }
 
     /// Sends the call again, to a modern server that insists on a task.
@@ -61,7 +76,11 @@ impl Follower {
         }
         let events = Self::new(dispatch, call, session, own, true, changed);
         let request = changed.unwrap_or(&call.request);
-        let outgoing = Outgoing { own, tasks: true, ..call.outgoing(request, call_number(call.id)) };
+        let outgoing = Outgoing {
+            own,
+            tasks: true,
+            ..call.outgoing(request, call_number(call.id))
+        };
         match session.call(outgoing, events) {
             // It ended while it was sent, when there was no request to cancel yet.
             Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
@@ -78,7 +97,8 @@ impl Follower {
             Err(refusal) => return call.done(Err(refusal)),
         };
         task.awaited_by(call.id);
-        let number = (session.era() == Form::Legacy).then(|| call_number(dispatch.context.operation()));
+        let number =
+            (session.era() == Form::Legacy).then(|| call_number(dispatch.context.operation()));
         call.task.set_followed(&task, number);
         if call.is_over() {
             // It was cancelled before the task was known.
@@ -131,12 +151,22 @@ impl CallEvents for Follower {
     }
 
     fn done(&self, end: Result<Answer, Refusal>) {
-        let Some(dispatch) = self.dispatch.upgrade() else { return self.call.done(end) };
+        let Some(dispatch) = self.dispatch.upgrade() else {
+            return self.call.done(end);
+        };
         match (&self.stage, end) {
             (Stage::Became(task), end) => ended(&dispatch, &self.call, task, end),
-            (Stage::Called { own, declared, changed }, Ok(answer)) => match task::made(&answer) {
+            (
+                Stage::Called {
+                    own,
+                    declared,
+                    changed,
+                },
+                Ok(answer),
+            ) => match task::made(&answer) {
                 Some(report) => self.follow(&dispatch, &answer, &report),
-                // It was refused before it ran: a server that insists on a task gets the declaration.
+                // It was refused before it ran: a server that insists on a task gets the
+                // declaration.
                 None if !declared && task::wants_extension(&answer) => {
                     self.declare(&dispatch, own.as_deref(), changed.as_ref());
                 }

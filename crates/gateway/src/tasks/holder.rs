@@ -11,7 +11,18 @@ use crate::{dispatch::Dispatch, live::Event};
 /// Notifies a task's holder.
 pub(super) fn notify(dispatch: &Arc<Dispatch>, task: &Task, notice: Notice) {
     let (origin, public, link) = (&task.origin, &task.public, Some(task.link()));
-    let subject = TaskRef { holder: &origin.holder, tool: &origin.tool, held: origin.held, public, link };
+    let subject = TaskRef {
+        holder: &origin.holder,
+        tool: &origin.tool,
+        held: origin.held,
+        public,
+        link,
+    };
     let server = &origin.server;
-    dispatch.take(Event::Notice { server, subject: Subject::Task(subject), level: None, notice });
+    dispatch.take(Event::Notice {
+        server,
+        subject: Subject::Task(subject),
+        level: None,
+        notice,
+    });
 }

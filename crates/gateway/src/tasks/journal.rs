@@ -1,4 +1,5 @@
-//! Journal of servers' tasks that outlive the gateway: a record of each, and their return after a restart.
+//! Journal of servers' tasks that outlive the gateway: a record of each, and their return after a
+//! restart.
 
 use std::sync::Arc;
 
@@ -12,9 +13,13 @@ use upstream::tasks::Task;
 use crate::dispatch::Dispatch;
 use access::TaskId;
 
-/// Whether a task must be on disk before its caller learns of it: it outlives the gateway, and the gateway keeps a journal.
+/// Whether a task must be on disk before its caller learns of it: it outlives the gateway, and the
+/// gateway keeps a journal.
 pub(crate) fn keeps<'d>(dispatch: &'d Dispatch, task: &Task) -> Option<&'d JournalWriter> {
-    dispatch.journal.as_ref().filter(|_| task.outlives_gateway())
+    dispatch
+        .journal
+        .as_ref()
+        .filter(|_| task.outlives_gateway())
 }
 
 /// Writes a new task down. If that is not possible, it is cancelled at its server and forgotten.
@@ -48,12 +53,16 @@ pub(crate) async fn write(
     Err(not_written(&error))
 }
 
-/// Brings back the tasks that the journal has, as far as their servers are configured: their participants have them in their lists
-/// without asking for each. The topic's servers must be configured before.
+/// Brings back the tasks that the journal has, as far as their servers are configured: their
+/// participants have them in their lists without asking for each. The topic's servers must be
+/// configured before.
 pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
-    let Some(journal) = &dispatch.journal else { return };
+    let Some(journal) = &dispatch.journal else {
+        return;
+    };
     let (topic, now_ms) = (dispatch.name().as_str(), unix_ms());
-    let all: Vec<CreatedTask> = journal.state(|state| state.tasks_in(topic, now_ms).cloned().collect());
+    let all: Vec<CreatedTask> =
+        journal.state(|state| state.tasks_in(topic, now_ms).cloned().collect());
     for task in all {
         if let Some(task) = restored(dispatch, task, now_ms) {
             dispatch.tasks.enter(&Arc::new(task), None);
@@ -64,9 +73,15 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
 fn restored(dispatch: &Dispatch, record: CreatedTask, now_ms: u64) -> Option<Task> {
     let holder = ParticipantId::new(&record.by).ok()?;
     let state = TaskId::open(&dispatch.context.sealer, &holder, now_ms, &record.id)?;
-    let id = TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str() && id.instance == 0)?;
+    let id = TaskId::read(&state)
+        .filter(|id| id.topic == dispatch.name().as_str() && id.instance == 0)?;
     let server = ParticipantId::new(id.server).ok()?;
     dispatch.server(&server)?;
     let origin = id.origin(&holder, server, record.created_ms);
-    Some(Task::restored(record.id, origin, LinkId(0), record.until_ms))
+    Some(Task::restored(
+        record.id,
+        origin,
+        LinkId(0),
+        record.until_ms,
+    ))
 }

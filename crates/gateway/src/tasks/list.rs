@@ -1,4 +1,5 @@
-//! Pages of `tasks/list` (MCP 2025-11-25): a participant's own proposals of calls, and its tasks at all servers.
+//! Pages of `tasks/list` (MCP 2025-11-25): a participant's own proposals of calls, and its tasks at
+//! all servers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +19,10 @@ use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::view:
 
 /// Tasks of one page. Each that is not over is asked for at its server.
 pub const PAGE_TASKS_MAX: usize = 64;
-const CURSOR: Purpose = Purpose { name: "tasks/list", valid_ms: 3_600_000 };
+const CURSOR: Purpose = Purpose {
+    name: "tasks/list",
+    valid_ms: 3_600_000,
+};
 
 /// A task of a page.
 enum Entry {
@@ -36,14 +40,19 @@ type Place = (u64, String);
 pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec<u8>, Refusal> {
     let (sealer, who) = (&dispatch.context.sealer, &call.link.participant.id);
     let cursor = wire::mcp::relay::param_text(&call.request, "cursor");
-    let after = cursor.map(|cursor| open(sealer, who, &cursor).ok_or_else(bad_cursor)).transpose()?;
+    let after = cursor
+        .map(|cursor| open(sealer, who, &cursor).ok_or_else(bad_cursor))
+        .transpose()?;
     let mut all = entries(&dispatch, &call);
     // A cursor is a place in this order, so it stays good while tasks come and go.
     all.sort_by(|(one, _), (other, _)| one.cmp(other));
     all.retain(|(place, _)| after.as_ref().is_none_or(|after| place > after));
     let more = all.len() > PAGE_TASKS_MAX;
     all.truncate(PAGE_TASKS_MAX);
-    let next = all.last().filter(|_| more).map(|(place, _)| seal(sealer, who, place));
+    let next = all
+        .last()
+        .filter(|_| more)
+        .map(|(place, _)| seal(sealer, who, place));
     let servers = all.iter().filter_map(|(_, entry)| match entry {
         Entry::Server(task) => Some(Arc::clone(task)),
         Entry::Proposal(_) => None,
@@ -54,9 +63,10 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
         result.array("tasks", |tasks| {
             for (_, entry) in &all {
                 let task = match entry {
-                    Entry::Proposal(proposal) => {
-                        Some(task::get(&View::new(&dispatch, proposal, form).task(), form))
-                    }
+                    Entry::Proposal(proposal) => Some(task::get(
+                        &View::new(&dispatch, proposal, form).task(),
+                        form,
+                    )),
                     Entry::Server(task) if !task.is_listed(unix_ms()) => None,
                     Entry::Server(task) if task.is_lost() => {
                         Some(task.lost_view(form, |view| task::get(view, form)))
@@ -72,14 +82,16 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
     }))
 }
 
-/// The tasks that may not be over, each with the session by which its server is asked. Sessions with servers of tasks that have none
-/// are opened within a bound.
+/// The tasks that may not be over, each with the session by which its server is asked. Sessions
+/// with servers of tasks that have none are opened within a bound.
 async fn asked(
     dispatch: &Arc<Dispatch>,
     call: &Arc<Call>,
     tasks: impl Iterator<Item = Arc<Task>>,
 ) -> Vec<(Arc<Task>, Arc<Session>)> {
-    let tasks: Vec<_> = tasks.filter(|task| !task.is_over() && !task.is_lost()).collect();
+    let tasks: Vec<_> = tasks
+        .filter(|task| !task.is_over() && !task.is_lost())
+        .collect();
     let (mut opening, mut opened) = (JoinSet::new(), HashMap::new());
     for task in tasks.iter().filter(|task| task.last_session().is_none()) {
         if opened.insert(task.origin.server.clone(), None).is_none() {
@@ -87,22 +99,34 @@ async fn asked(
             let within = dispatch.settings.topic.list_wait;
             opening.spawn(async move {
                 let session = timeout(within, session_of(&dispatch, &call, &task)).await;
-                (task.origin.server.clone(), session.ok().and_then(Result::ok))
+                (
+                    task.origin.server.clone(),
+                    session.ok().and_then(Result::ok),
+                )
             });
         }
     }
     while let Some(one) = opening.join_next().await {
         opened.extend(one);
     }
-    let by = |task: &Task| task.last_session().or_else(|| opened.get(&task.origin.server)?.clone());
-    tasks.into_iter().filter_map(|task| Some((Arc::clone(&task), by(&task)?))).collect()
+    let by = |task: &Task| {
+        task.last_session()
+            .or_else(|| opened.get(&task.origin.server)?.clone())
+    };
+    tasks
+        .into_iter()
+        .filter_map(|task| Some((Arc::clone(&task), by(&task)?)))
+        .collect()
 }
 
 /// Everything that the caller's participant has as tasks, in no order.
 fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
     let who = &call.link.participant.id;
-    let proposals = dispatch.with(|topic| topic.proposals(who, &model::Capabilities::default(), true));
-    let held = proposals.into_iter().filter(|proposal| proposal.held && proposal.by == *who);
+    let proposals =
+        dispatch.with(|topic| topic.proposals(who, &model::Capabilities::default(), true));
+    let held = proposals
+        .into_iter()
+        .filter(|proposal| proposal.held && proposal.by == *who);
     let held = held.map(|proposal| {
         let place = (proposal.content.opened.at_ms, proposal.id.to_string());
         (place, Entry::Proposal(Box::new(proposal)))
@@ -110,8 +134,13 @@ fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
     let tasks = dispatch.tasks.of(who).into_iter();
     let now_ms = unix_ms();
     let tasks = tasks.filter(|task| task.is_listed(now_ms) && relay::may_keep(dispatch, task));
-    held.chain(tasks.map(|task| ((task.origin.created_ms, task.public.clone()), Entry::Server(task))))
-        .collect()
+    held.chain(tasks.map(|task| {
+        (
+            (task.origin.created_ms, task.public.clone()),
+            Entry::Server(task),
+        )
+    }))
+    .collect()
 }
 
 fn seal(sealer: &Sealer, who: &ParticipantId, (at_ms, id): &Place) -> String {
@@ -131,7 +160,10 @@ mod tests {
     #[test]
     fn a_cursor_is_valid_for_its_participant_only() {
         let sealer = Sealer::new(&[7; 32], None);
-        let (ada, bob) = (ParticipantId::new("ada").unwrap(), ParticipantId::new("bob").unwrap());
+        let (ada, bob) = (
+            ParticipantId::new("ada").unwrap(),
+            ParticipantId::new("bob").unwrap(),
+        );
         let place = (5, "a:b".to_owned());
         let cursor = seal(&sealer, &ada, &place);
         assert_eq!(open(&sealer, &ada, &cursor), Some(place));

@@ -13,10 +13,15 @@ use crate::{dispatch::Dispatch, live::Event};
 
 /// Takes a server's notification of a task's state.
 pub(crate) fn state(dispatch: &Arc<Dispatch>, session: &Arc<Session>, notice: Notice) {
-    let Some(report) = task::report(&notice.payload) else { return };
-    let Some(task) = dispatch.tasks.find_in(session, &report.named.id) else { return };
+    let Some(report) = task::report(&notice.payload) else {
+        return;
+    };
+    let Some(task) = dispatch.tasks.find_in(session, &report.named.id) else {
+        return;
+    };
     task.update(&report, &notice.payload.bytes);
-    // No caller knows a task that the gateway follows; a caller that has cancelled one sees no more of it.
+    // No caller knows a task that the gateway follows; a caller that has cancelled one sees no more
+    // of it.
     if task.followed || task.is_cancelled() {
         return;
     }
@@ -32,7 +37,8 @@ pub(crate) fn state(dispatch: &Arc<Dispatch>, session: &Arc<Session>, notice: No
     holder::notify(dispatch, &task, Notice { payload, ..notice });
 }
 
-/// Passes a notification of 2025-11-25 to the listen streams that name the task. There a task that has ended has its result.
+/// Passes a notification of 2025-11-25 to the listen streams that name the task. There a task that
+/// has ended has its result.
 fn to_modern(
     dispatch: &Arc<Dispatch>,
     session: &Arc<Session>,
@@ -56,8 +62,12 @@ fn to_modern(
     let (dispatch, session, task) = (Arc::clone(dispatch), Arc::clone(session), Arc::clone(task));
     tokio::spawn(async move {
         // Notifications of 2025-11-25 carry no result: the server is asked for it.
-        let Ok(now) = look::look(&session, &task).await else { return };
-        let Ok(end) = look::end_of(&session, &task, &now).await else { return };
+        let Ok(now) = look::look(&session, &task).await else {
+            return;
+        };
+        let Ok(end) = look::end_of(&session, &task, &now).await else {
+            return;
+        };
         let end = end.as_ref().map(task::standing_of);
         if let Some(notice) = task::notice_to_modern(now.raw(), &task.public, end) {
             holder::notify(&dispatch, &task, notice);
@@ -65,17 +75,31 @@ fn to_modern(
     });
 }
 
-/// Takes progress of a call that has become a task: to the request that waits for the task's result, else to its holder.
+/// Takes progress of a call that has become a task: to the request that waits for the task's
+/// result, else to its holder.
 pub(crate) fn progress(dispatch: &Arc<Dispatch>, session: &Session, notice: Notice) {
-    let Some(number) = notice.latest.as_deref().and_then(CallNumber::of_token) else { return };
-    let Some(task) = dispatch.tasks.of_call(session.instance(), number) else { return };
-    let Some(token) = &task.origin.progress else { return };
+    let Some(number) = notice.latest.as_deref().and_then(CallNumber::of_token) else {
+        return;
+    };
+    let Some(task) = dispatch.tasks.of_call(session.instance(), number) else {
+        return;
+    };
+    let Some(token) = &task.origin.progress else {
+        return;
+    };
     let notice = dispatch.tasks.rename_notice(session, notice);
-    let Some(notice) = wire::mcp::relay::with_progress_token(&notice, token) else { return };
+    let Some(notice) = wire::mcp::relay::with_progress_token(&notice, token) else {
+        return;
+    };
     let server = &task.origin.server;
     match relay::awaited(dispatch, &task) {
         Some(waiting) => {
-            dispatch.take(Event::Notice { server, subject: Subject::Call(waiting), level: None, notice });
+            dispatch.take(Event::Notice {
+                server,
+                subject: Subject::Call(waiting),
+                level: None,
+                notice,
+            });
         }
         None => holder::notify(dispatch, &task, notice),
     }

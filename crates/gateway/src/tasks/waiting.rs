@@ -1,4 +1,5 @@
-//! Sessions by which servers are asked about tasks, and requests that wait for the end of a modern task.
+//! Sessions by which servers are asked about tasks, and requests that wait for the end of a modern
+//! task.
 
 use std::sync::Arc;
 

@@ -30,7 +30,10 @@ struct Elements<'a>(Reader<'a>);
 impl Reader<'_> {
     fn place(&self, part: &str) -> Span {
         let start = part.as_ptr().addr() - self.frame.as_ptr().addr();
-        Span { start, end: start + part.len() }
+        Span {
+            start,
+            end: start + part.len(),
+        }
     }
 }
 
@@ -46,13 +49,19 @@ impl<'a> Visitor<'a> for Reader<'a> {
         while map.next_key::<String>()?.is_some() {
             let raw = map.next_value::<&'a RawValue>()?.get();
             let value = self.place(raw);
-            // Between the value before and this one are the key's quotes, and no others that are not escaped.
+            // Between the value before and this one are the key's quotes, and no others that are
+            // not escaped.
             let gap = &self.frame[from..value.start];
             let quote = |byte: &u8| *byte == b'"';
             let start = from + gap.iter().position(quote).unwrap() + 1;
-            let key = Span { start, end: from + gap.iter().rposition(quote).unwrap() };
-            let (in_key, in_value) =
-                (key.of(self.frame).contains(&b'\\'), raw.starts_with('"') && raw.contains('\\'));
+            let key = Span {
+                start,
+                end: from + gap.iter().rposition(quote).unwrap(),
+            };
+            let (in_key, in_value) = (
+                key.of(self.frame).contains(&b'\\'),
+                raw.starts_with('"') && raw.contains('\\'),
+            );
             found.push(MemberSpan::new(0, (key, in_key), (value, in_value)));
             from = value.end;
         }

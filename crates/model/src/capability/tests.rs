@@ -19,8 +19,11 @@ fn the_truth_table_holds() {
     let mut rows = 0;
     for line in table.lines() {
         let mut columns = line.split('\t');
-        let (capability, kind, expected) =
-            (columns.next().unwrap(), columns.next().unwrap(), columns.next().unwrap());
+        let (capability, kind, expected) = (
+            columns.next().unwrap(),
+            columns.next().unwrap(),
+            columns.next().unwrap(),
+        );
         assert_eq!(allowed(capability, kind), expected == "allow", "{line}");
         rows += 1;
     }
@@ -48,10 +51,22 @@ fn malformed_capabilities_are_refused() {
     check("mcp/request:tools/call:", CapabilityError::EmptyPart);
     check("mcp/request::x", CapabilityError::EmptyPart);
     check("mcp/request:**", CapabilityError::DoubledStar);
-    check("mcp/request:resources/read:file:///a/../b", CapabilityError::ParentSegment);
-    check("mcp/request:resources/read:file:///a/./*", CapabilityError::Ambiguous);
-    check("mcp/request:resources/read:file:///a%2f*", CapabilityError::Ambiguous);
-    check("mcp/request:tools/call:*\u{200b}", CapabilityError::Ambiguous);
+    check(
+        "mcp/request:resources/read:file:///a/../b",
+        CapabilityError::ParentSegment,
+    );
+    check(
+        "mcp/request:resources/read:file:///a/./*",
+        CapabilityError::Ambiguous,
+    );
+    check(
+        "mcp/request:resources/read:file:///a%2f*",
+        CapabilityError::Ambiguous,
+    );
+    check(
+        "mcp/request:tools/call:*\u{200b}",
+        CapabilityError::Ambiguous,
+    );
     let longest = format!("acme/{}", "x".repeat(CAPABILITY_BYTES_MAX - 5));
     assert!(Capability::parse(&longest).is_ok());
     check(&format!("{longest}x"), CapabilityError::TooLong);
@@ -61,7 +76,11 @@ fn malformed_capabilities_are_refused() {
 fn a_partial_wildcard_does_not_climb() {
     let check = |context: &str, expected: bool| {
         let kind = format!("mcp/request:resources/read:file:///public/{context}");
-        assert_eq!(allowed("mcp/request:resources/read:file:///public/*", &kind), expected, "{context}");
+        assert_eq!(
+            allowed("mcp/request:resources/read:file:///public/*", &kind),
+            expected,
+            "{context}"
+        );
         assert!(allowed("mcp/request:resources/read:*", &kind), "{context}");
         assert!(allowed("mcp/request:resources/read", &kind), "{context}");
     };
@@ -81,10 +100,13 @@ fn a_partial_wildcard_does_not_climb() {
 
 #[test]
 fn addressees_narrow() {
-    let narrowed = Capability::parse("mcp/request:tools/call:search_*").unwrap().to(["search", "find-*"]);
+    let narrowed = Capability::parse("mcp/request:tools/call:search_*")
+        .unwrap()
+        .to(["search", "find-*"]);
     let narrowed = narrowed.unwrap();
     let kind = KindRef::request("tools/call", Some("search_web")).unwrap();
-    let check = |to: &[&str], expected: bool| assert_eq!(narrowed.admits_to(kind, to), expected, "{to:?}");
+    let check =
+        |to: &[&str], expected: bool| assert_eq!(narrowed.admits_to(kind, to), expected, "{to:?}");
     check(&["search"], true);
     check(&["find-1"], true);
     check(&["search", "find-1"], true);
@@ -93,7 +115,10 @@ fn addressees_narrow() {
     check(&[], false);
     assert!(!narrowed.admits(kind));
     assert_eq!(narrowed.to_string(), "mcp/request:tools/call:search_*");
-    assert_eq!(narrowed.addressees().unwrap().collect::<Vec<_>>(), ["search", "find-*"]);
+    assert_eq!(
+        narrowed.addressees().unwrap().collect::<Vec<_>>(),
+        ["search", "find-*"]
+    );
     let bare = || Capability::parse("chat").unwrap();
     assert_eq!(bare().to([]), Err(CapabilityError::NoAddressee));
     assert_eq!(bare().to([""]), Err(CapabilityError::EmptyPart));
@@ -102,8 +127,10 @@ fn addressees_narrow() {
 
 #[test]
 fn a_shape_is_admitted_if_some_context_is() {
-    let shape: Vec<Option<char>> =
-        "file:///*".chars().map(|symbol| (symbol != '*').then_some(symbol)).collect();
+    let shape: Vec<Option<char>> = "file:///*"
+        .chars()
+        .map(|symbol| (symbol != '*').then_some(symbol))
+        .collect();
     let check = |capability: &str, expected: bool| {
         let capability = Capability::parse(capability).unwrap();
         assert_eq!(
@@ -150,9 +177,20 @@ fn text() -> impl Strategy<Value = String> {
 fn parts() -> impl Strategy<Value = Vec<String>> {
     let head = select(vec!["mcp/request", "mcp/*", "mcp/re*"]);
     let method = select(vec!["tools/call", "tools/*", "*", "*/call", "t*ls/c*l"]);
-    let context = select(vec!["*", "read_*", "*_file", "r*d_*", "read_file", "file:///a/*"]);
+    let context = select(vec![
+        "*",
+        "read_*",
+        "*_file",
+        "r*d_*",
+        "read_file",
+        "file:///a/*",
+    ]);
     (head, method, context, 1_usize..=3).prop_map(|(head, method, context, count)| {
-        [head, method, context].into_iter().take(count).map(str::to_owned).collect()
+        [head, method, context]
+            .into_iter()
+            .take(count)
+            .map(str::to_owned)
+            .collect()
     })
 }
 
@@ -242,15 +280,22 @@ fn what_a_set_covers_it_admits() {
         for set in [own, narrowed] {
             for pattern in owns {
                 for text in filled(pattern) {
-                    let Ok(given) = Capability::parse(&text) else { continue };
+                    let Ok(given) = Capability::parse(&text) else {
+                        continue;
+                    };
                     let covers = set.covers(&given);
                     for kind in filled(&text) {
-                        let Ok(kind) = KindRef::parse(&kind) else { continue };
+                        let Ok(kind) = KindRef::parse(&kind) else {
+                            continue;
+                        };
                         if !given.admits(kind) {
                             continue;
                         }
                         let admits = set.admits(kind, &[]);
-                        assert!(!covers || admits, "{set:?} covers {text}, and withholds {kind}");
+                        assert!(
+                            !covers || admits,
+                            "{set:?} covers {text}, and withholds {kind}"
+                        );
                         covered += usize::from(covers);
                         withheld += usize::from(!admits);
                     }
@@ -258,7 +303,10 @@ fn what_a_set_covers_it_admits() {
             }
         }
     }
-    assert!(covered > 10_000 && withheld > 10_000, "{covered} {withheld}");
+    assert!(
+        covered > 10_000 && withheld > 10_000,
+        "{covered} {withheld}"
+    );
 }
 
 proptest! {
@@ -313,12 +361,32 @@ fn inclusion_of_capabilities() {
         ("mcp/request:*", "mcp/request", true),
         ("mcp/request:tools/*", "mcp/request:*", false),
         ("mcp/request:tools/*", "mcp/request:tools/call", true),
-        ("mcp/request:tools/call", "mcp/request:tools/call:read_*", true),
+        (
+            "mcp/request:tools/call",
+            "mcp/request:tools/call:read_*",
+            true,
+        ),
         ("mcp/request:tools/call:*", "mcp/request:tools/call", true),
-        ("mcp/request:tools/call:read_*", "mcp/request:tools/call", false),
-        ("mcp/request:tools/call:read_*", "mcp/request:tools/call:read_a*", true),
-        ("mcp/request:tools/call:read_*", "mcp/request:tools/call:*", false),
-        ("mcp/request:tools/call:*_x", "mcp/request:tools/call:a*b_x", true),
+        (
+            "mcp/request:tools/call:read_*",
+            "mcp/request:tools/call",
+            false,
+        ),
+        (
+            "mcp/request:tools/call:read_*",
+            "mcp/request:tools/call:read_a*",
+            true,
+        ),
+        (
+            "mcp/request:tools/call:read_*",
+            "mcp/request:tools/call:*",
+            false,
+        ),
+        (
+            "mcp/request:tools/call:*_x",
+            "mcp/request:tools/call:a*b_x",
+            true,
+        ),
         ("mcp/request:*/list", "mcp/request:*", false),
         ("mcp/request:tools/call", "mcp/proposal:tools/call", false),
         ("chat", "chat", true),
@@ -328,10 +396,22 @@ fn inclusion_of_capabilities() {
         ("portmoot/*", "portmoot/*", true),
         ("name/*", "name/a:b", false),
     ] {
-        let (wide_one, narrow_one) = (Capability::parse(wide).unwrap(), Capability::parse(narrow).unwrap());
-        assert_eq!(wide_one.includes(&narrow_one), expect, "{wide} includes {narrow}");
+        let (wide_one, narrow_one) = (
+            Capability::parse(wide).unwrap(),
+            Capability::parse(narrow).unwrap(),
+        );
+        assert_eq!(
+            wide_one.includes(&narrow_one),
+            expect,
+            "{wide} includes {narrow}"
+        );
     }
-    let to = |names: &[&str]| Capability::parse("chat").unwrap().to(names.iter().copied()).unwrap();
+    let to = |names: &[&str]| {
+        Capability::parse("chat")
+            .unwrap()
+            .to(names.iter().copied())
+            .unwrap()
+    };
     for (wide, narrow, expect) in [
         (None, Some(["a"].as_slice()), true),
         (Some(["a"].as_slice()), None, false),
@@ -339,6 +419,10 @@ fn inclusion_of_capabilities() {
         (Some(&["a"]), Some(&["a", "b"]), false),
     ] {
         let one = |names: Option<&[&str]>| names.map_or(Capability::parse("chat").unwrap(), to);
-        assert_eq!(one(wide).includes(&one(narrow)), expect, "{wide:?} {narrow:?}");
+        assert_eq!(
+            one(wide).includes(&one(narrow)),
+            expect,
+            "{wide:?} {narrow:?}"
+        );
     }
 }

@@ -21,26 +21,30 @@ fn plain_contexts_are_unambiguous() {
 
 #[test]
 fn what_parsers_drop_is_ambiguous() {
-    for symbol in
-        ["\t", "\n", "\r", "\0", "\u{1f}", "\u{7f}", "\u{85}", "\u{a0}", "\u{ad}", "\u{200b}", "\u{200d}"]
-            .into_iter()
-            .chain([
-                "\u{202e}",
-                "\u{2028}",
-                "\u{2060}",
-                "\u{feff}",
-                "\u{fe0f}",
-                "\u{e0041}",
-                "\u{115f}",
-                "\u{fff9}",
-            ])
-    {
+    for symbol in [
+        "\t", "\n", "\r", "\0", "\u{1f}", "\u{7f}", "\u{85}", "\u{a0}", "\u{ad}", "\u{200b}",
+        "\u{200d}",
+    ]
+    .into_iter()
+    .chain([
+        "\u{202e}",
+        "\u{2028}",
+        "\u{2060}",
+        "\u{feff}",
+        "\u{fe0f}",
+        "\u{e0041}",
+        "\u{115f}",
+        "\u{fff9}",
+    ]) {
         check(&format!("file:///notes/.{symbol}./etc"), false);
         check(&format!("{symbol}file:///notes/a"), false);
         check(&format!("file:///notes/a{symbol}"), false);
         let encoded: String = symbol.bytes().map(|byte| format!("%{byte:02x}")).collect();
         check(&format!("file:///notes/a{encoded}b"), false);
-        check(&format!("file:///notes/a{}b", encoded.replace('%', "%25")), false);
+        check(
+            &format!("file:///notes/a{}b", encoded.replace('%', "%25")),
+            false,
+        );
     }
     check(" file:///notes/a", false);
     check("file:///notes/a ", false);
@@ -50,19 +54,28 @@ fn what_parsers_drop_is_ambiguous() {
 
 #[test]
 fn hidden_dots_and_slashes_are_ambiguous() {
-    for path in
-        ["..", "a/../b", "./a", "a/.", "a\\..\\b", "..?x", "..#x", "%2e%2E/a", ".%2e/a", "a%2fb", "a%5Cb"]
-    {
-        check(&format!("file:///notes/{path}"), false);
-    }
-    // Windows drops blanks after dots and maps look-alikes to slashes; servlet containers drop parameters.
     for path in [
-        ".. /a", "..%20/a", " ../a", "..;/a", "..;x=y/a", "%2e.;/a", "a/.. ./b", "..∕a", "a⁄..", "..∖a",
-        "..¥a", "..₩a",
+        "..", "a/../b", "./a", "a/.", "a\\..\\b", "..?x", "..#x", "%2e%2E/a", ".%2e/a", "a%2fb",
+        "a%5Cb",
     ] {
         check(&format!("file:///notes/{path}"), false);
     }
-    for path in ["%252e%252e/a", "a%252fb", "%25252e./a", "a%2525252525b", "%c0%ae%c0%ae/a", "%e0%80%ae./a"] {
+    // Windows drops blanks after dots and maps look-alikes to slashes; servlet containers drop
+    // parameters.
+    for path in [
+        ".. /a", "..%20/a", " ../a", "..;/a", "..;x=y/a", "%2e.;/a", "a/.. ./b", "..∕a", "a⁄..",
+        "..∖a", "..¥a", "..₩a",
+    ] {
+        check(&format!("file:///notes/{path}"), false);
+    }
+    for path in [
+        "%252e%252e/a",
+        "a%252fb",
+        "%25252e./a",
+        "a%2525252525b",
+        "%c0%ae%c0%ae/a",
+        "%e0%80%ae./a",
+    ] {
         check(&format!("file:///notes/{path}"), false);
     }
     for path in [
@@ -165,19 +178,28 @@ const PREFIXES: &[&str] = &[
 ];
 const URIS: usize = 40_000;
 
-/// Whether each pair of prefix and URI leaves the prefix, as a program in another language reads it.
+/// Whether each pair of prefix and URI leaves the prefix, as a program in another language reads
+/// it.
 fn outside(program: &str, args: &[&str], pairs: &str) -> Vec<bool> {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
-    let mut child =
-        Command::new(program).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Command::new(program)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut input = child.stdin.take().unwrap();
     std::thread::scope(|threads| {
         threads.spawn(move || input.write_all(pairs.as_bytes()).unwrap());
         let out = child.wait_with_output().unwrap();
         assert!(out.status.success());
         let text = String::from_utf8(out.stdout).unwrap();
-        text.trim().trim_matches(['[', ']']).split(',').map(|one| one.trim() == "true").collect()
+        text.trim()
+            .trim_matches(['[', ']'])
+            .split(',')
+            .map(|one| one.trim() == "true")
+            .collect()
     })
 }
 
@@ -194,14 +216,19 @@ fn no_common_parser_leaves_the_prefix_of_an_admitted_uri() {
         .map(|_| {
             let prefix = PREFIXES[draw(PREFIXES.len())];
             let tail = (0..=draw(6)).map(|_| FRAGMENTS[draw(FRAGMENTS.len())]);
-            (prefix, tail.fold(prefix.to_owned(), |uri, fragment| uri + fragment))
+            (
+                prefix,
+                tail.fold(prefix.to_owned(), |uri, fragment| uri + fragment),
+            )
         })
         .collect();
     let text = |text: &str| {
         let units = text.encode_utf16().map(|unit| format!("\\u{unit:04x}"));
         format!("\"{}\"", units.collect::<String>())
     };
-    let pairs = uris.iter().map(|(prefix, uri)| format!("[{},{}]", text(prefix), text(uri)));
+    let pairs = uris
+        .iter()
+        .map(|(prefix, uri)| format!("[{},{}]", text(prefix), text(uri)));
     let pairs = format!("[{}]", pairs.collect::<Vec<_>>().join(","));
     let node = outside("node", &["-e", include_str!("parsers.js")], &pairs);
     let python = outside("python3", &["-c", include_str!("parsers.py")], &pairs);
@@ -209,16 +236,21 @@ fn no_common_parser_leaves_the_prefix_of_an_admitted_uri() {
 
     let (mut admitted, mut left) = (0, [0, 0]);
     for ((prefix, uri), (node, python)) in uris.iter().zip(node.into_iter().zip(python)) {
-        let capability = crate::Capability::parse(&format!("mcp/request:resources/read:{prefix}*")).unwrap();
+        let capability =
+            crate::Capability::parse(&format!("mcp/request:resources/read:{prefix}*")).unwrap();
         let kind = crate::KindRef::request("resources/read", Some(uri));
         if kind.is_ok_and(|kind| capability.admits(kind)) {
             admitted += 1;
-            assert!(!node && !python, "admitted under {prefix}* and read elsewhere: {uri:?}");
+            assert!(
+                !node && !python,
+                "admitted under {prefix}* and read elsewhere: {uri:?}"
+            );
         }
         left[0] += usize::from(node);
         left[1] += usize::from(python);
     }
-    // The property says something: many URIs are admitted, and both parsers leave the prefix with many others.
+    // The property says something: many URIs are admitted, and both parsers leave the prefix with
+    // many others.
     assert!(
         admitted > URIS / 20 && left.iter().all(|left| *left > URIS / 20),
         "{admitted} admitted, {left:?} left"

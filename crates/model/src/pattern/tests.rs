@@ -3,7 +3,11 @@ use super::*;
 #[test]
 fn stars_match_runs_and_both_ends_are_anchored() {
     let check = |pattern: &str, text: &str, expected: bool| {
-        assert_eq!(Pattern::new(pattern).matches(text), expected, "{pattern} {text}");
+        assert_eq!(
+            Pattern::new(pattern).matches(text),
+            expected,
+            "{pattern} {text}"
+        );
     };
     check("*", "", true);
     check("a", "a", true);
@@ -24,11 +28,21 @@ fn stars_match_runs_and_both_ends_are_anchored() {
 #[test]
 fn overlapping_shapes_are_found() {
     let shape = |text: &str| -> Vec<Option<char>> {
-        text.chars().map(|symbol| (symbol != '*').then_some(symbol)).collect()
+        text.chars()
+            .map(|symbol| (symbol != '*').then_some(symbol))
+            .collect()
     };
     let check = |left: &str, right: &str, expected: bool| {
-        assert_eq!(Pattern::new(left).overlaps(&shape(right)), expected, "{left} {right}");
-        assert_eq!(overlap(&shape(right), &shape(left)), expected, "{right} {left}");
+        assert_eq!(
+            Pattern::new(left).overlaps(&shape(right)),
+            expected,
+            "{left} {right}"
+        );
+        assert_eq!(
+            overlap(&shape(right), &shape(left)),
+            expected,
+            "{right} {left}"
+        );
     };
     check("file:///public/*", "file:///*", true);
     check("file:///public/a", "file:///public/*", true);

@@ -1,4 +1,5 @@
-//! Book of an account: its phase, its tokens, its back-off, the scopes that challenges named. Time is an argument.
+//! Book of an account: its phase, its tokens, its back-off, the scopes that challenges named. Time
+//! is an argument.
 
 use client::AccountFault;
 use http::HeaderValue;
@@ -6,13 +7,15 @@ use zeroize::Zeroizing;
 
 use crate::vault::Saved;
 
-/// Sign-ins for one set of scopes that did not satisfy the server, before it is given up for a while.
+/// Sign-ins for one set of scopes that did not satisfy the server, before it is given up for a
+/// while.
 pub const STEP_UPS_MAX: usize = 3;
 /// Time that such sign-ins are remembered, milliseconds.
 pub const STEP_UP_MEMORY_MS: u64 = 3_600_000;
 /// Sets of scopes that are remembered.
 const STEP_UP_SETS_MAX: usize = 32;
-/// Tokens are renewed this long before they expire, or a fifth of their lifetime, whichever is shorter; milliseconds.
+/// Tokens are renewed this long before they expire, or a fifth of their lifetime, whichever is
+/// shorter; milliseconds.
 const EARLY_MS: u64 = 60_000;
 /// The first wait after a transient failure, and the longest; milliseconds.
 const WAIT_MS: u64 = 1_000;
@@ -91,7 +94,10 @@ impl Book {
 
     /// Takes over tokens; true when their scopes are others than before.
     pub(super) fn install(&mut self, saved: Saved) -> bool {
-        let differs = self.held.as_ref().is_none_or(|held| held.scopes != saved.scopes);
+        let differs = self
+            .held
+            .as_ref()
+            .is_none_or(|held| held.scopes != saved.scopes);
         self.header = header(&saved);
         (self.held, self.phase) = (Some(saved), Phase::Ready);
         (self.failures, self.waits) = (0, None);
@@ -114,20 +120,27 @@ impl Book {
     pub(super) fn waiting(&self, now_ms: u64) -> Option<AccountFault> {
         let (until, fault) = self.waits.as_ref().filter(|(until, _)| now_ms < *until)?;
         Some(match fault {
-            AccountFault::Waiting { why, .. } => {
-                AccountFault::Waiting { why: why.clone(), retry_after_ms: until - now_ms }
-            }
+            AccountFault::Waiting { why, .. } => AccountFault::Waiting {
+                why: why.clone(),
+                retry_after_ms: until - now_ms,
+            },
             fault => fault.clone(),
         })
     }
 
     pub(super) fn can_renew(&self, is_machine: bool) -> bool {
-        is_machine || self.held.as_ref().is_some_and(|held| held.tokens.refresh.is_some())
+        is_machine
+            || self
+                .held
+                .as_ref()
+                .is_some_and(|held| held.tokens.refresh.is_some())
     }
 
     /// When the token is renewed, Unix milliseconds.
     fn renews_at(&self, held: &Saved) -> u64 {
-        let Some(expires) = held.tokens.expires_ms else { return u64::MAX };
+        let Some(expires) = held.tokens.expires_ms else {
+            return u64::MAX;
+        };
         let early = EARLY_MS.min(held.tokens.lifetime_ms.unwrap_or(u64::MAX) / 5);
         expires.saturating_sub(early)
     }
@@ -139,8 +152,13 @@ impl Book {
             (Phase::Blocked(_), _) | (Phase::Ready, None) => 0,
             (Phase::Ready, Some(held)) => {
                 let renews_at = self.renews_at(held);
-                let until = self.waits.as_ref().map_or(renews_at, |(until, _)| renews_at.max(*until));
-                held.tokens.expires_ms.map_or(until, |expires| until.min(expires))
+                let until = self
+                    .waits
+                    .as_ref()
+                    .map_or(renews_at, |(until, _)| renews_at.max(*until));
+                held.tokens
+                    .expires_ms
+                    .map_or(until, |expires| until.min(expires))
             }
         }
     }
@@ -168,12 +186,18 @@ impl Book {
 
     /// Whether the token has not expired.
     pub(super) fn serves(&self, now_ms: u64) -> bool {
-        self.held.as_ref().is_some_and(|held| held.tokens.expires_ms.is_none_or(|expires| now_ms < expires))
+        self.held.as_ref().is_some_and(|held| {
+            held.tokens
+                .expires_ms
+                .is_none_or(|expires| now_ms < expires)
+        })
     }
 
     /// Counts a failure, and returns the wait after it.
     pub(super) fn back_off(&mut self) -> u64 {
-        let wait = WAIT_MS.saturating_mul(1 << self.failures.min(16)).min(WAIT_MS_MAX);
+        let wait = WAIT_MS
+            .saturating_mul(1 << self.failures.min(16))
+            .min(WAIT_MS_MAX);
         self.failures = self.failures.saturating_add(1);
         wait
     }
@@ -186,8 +210,11 @@ impl Book {
     /// Counts a sign-in for these scopes.
     pub(super) fn signed_in(&mut self, asked: &[String], now_ms: u64) {
         let set = sorted(asked);
-        self.sign_ins.retain(|(_, _, at_ms)| now_ms.saturating_sub(*at_ms) < STEP_UP_MEMORY_MS);
-        if let Some((_, count, at_ms)) = self.sign_ins.iter_mut().find(|(known, _, _)| *known == set) {
+        self.sign_ins
+            .retain(|(_, _, at_ms)| now_ms.saturating_sub(*at_ms) < STEP_UP_MEMORY_MS);
+        if let Some((_, count, at_ms)) =
+            self.sign_ins.iter_mut().find(|(known, _, _)| *known == set)
+        {
             (*count, *at_ms) = (*count + 1, now_ms);
         } else {
             self.sign_ins.truncate(STEP_UP_SETS_MAX - 1);
@@ -200,13 +227,19 @@ impl Book {
     pub(super) fn sign_ins(&self, scopes: &[String], now_ms: u64) -> usize {
         let lately = |at_ms: u64| now_ms.saturating_sub(at_ms) < STEP_UP_MEMORY_MS;
         let covers = |set: &[String]| scopes.iter().all(|scope| set.contains(scope));
-        let counts = self.sign_ins.iter().filter(|(set, _, at_ms)| lately(*at_ms) && covers(set));
+        let counts = self
+            .sign_ins
+            .iter()
+            .filter(|(set, _, at_ms)| lately(*at_ms) && covers(set));
         counts.map(|(_, count, _)| count).sum()
     }
 
     pub(super) fn state(&self, is_busy: bool, now_ms: u64) -> AccountState {
         // After a failure it waits until it succeeds.
-        let waits = self.waits.as_ref().filter(|(until, _)| self.failures > 0 || now_ms < *until);
+        let waits = self
+            .waits
+            .as_ref()
+            .filter(|(until, _)| self.failures > 0 || now_ms < *until);
         let (state, reason) = match (&self.phase, waits) {
             (Phase::Ready, _) if is_busy => ("refreshing", None),
             (Phase::Open | Phase::Ready, Some((_, why))) => ("waiting", Some(why.to_string())),
@@ -237,7 +270,8 @@ impl Book {
     }
 }
 
-/// The header that sends the token. The line is zeroed; the header lives as long as requests that carry it.
+/// The header that sends the token. The line is zeroed; the header lives as long as requests that
+/// carry it.
 fn header(saved: &Saved) -> Option<HeaderValue> {
     if saved.is_key() {
         // It is sent in a place of its own.

@@ -1,4 +1,5 @@
-//! Refusals of an account's requests by the server: discovery, renewal, or a person who has to sign in.
+//! Refusals of an account's requests by the server: discovery, renewal, or a person who has to sign
+//! in.
 
 use client::{AccountFault, Challenge};
 use platform::unix_ms;
@@ -16,12 +17,17 @@ const REJECTED_WAIT_MS: u64 = 60_000;
 
 impl Account {
     /// Follows a refusal: discovers, renews, or finds that a person has to sign in.
-    pub(super) async fn follow(&self, attempt: usize, challenge: Challenge) -> Result<(), AccountFault> {
+    pub(super) async fn follow(
+        &self,
+        attempt: usize,
+        challenge: Challenge,
+    ) -> Result<(), AccountFault> {
         if self.site.is_replaced() {
             return Err(AccountFault::Replaced);
         }
         if self.site.config.kind == Kind::Key {
-            // Another key may do more. One that the server knows and that may not do this is not asked for again.
+            // Another key may do more. One that the server knows and that may not do this is not
+            // asked for again.
             return Err(if challenge.status == 403 {
                 AccountFault::KeyRefused
             } else {
@@ -54,8 +60,12 @@ impl Account {
         };
         if let Some(before) = before {
             if before != found.server.issuer {
-                // Neither tokens nor registrations of one authorization server are of use at another one.
-                let what = format!("forgot {}: the server has another authorization server", self.whose());
+                // Neither tokens nor registrations of one authorization server are of use at
+                // another one.
+                let what = format!(
+                    "forgot {}: the server has another authorization server",
+                    self.whose()
+                );
                 self.site.record(None, Verdict::Admitted, &what);
                 tracing::warn!(
                     server = self.site.name,
@@ -74,7 +84,11 @@ impl Account {
             }
         }
         if self.site.is_machine() {
-            return if attempt == 0 { self.renew(false).await } else { Err(self.rejected()) };
+            return if attempt == 0 {
+                self.renew(false).await
+            } else {
+                Err(self.rejected())
+            };
         }
         if !self.site.has_client(&found.server) {
             return Err(self.block(AccountFault::ClientNeeded(found.server.host())));
@@ -82,7 +96,8 @@ impl Account {
         Err(self.block(AccountFault::LoginNeeded))
     }
 
-    /// Takes that the server rejects a token that was issued to a machine just now: the next one is asked for later.
+    /// Takes that the server rejects a token that was issued to a machine just now: the next one is
+    /// asked for later.
     fn rejected(&self) -> AccountFault {
         let fault = AccountFault::Refused("the server does not accept the issued token".to_owned());
         let mut book = self.book.lock();
@@ -103,8 +118,18 @@ impl Account {
     /// Notes the scopes that a request needs beyond those that were granted.
     fn step_up(&self, scopes: &[String]) -> Result<(), AccountFault> {
         let mut book = self.book.lock();
-        let union = union(&book.held().map(|held| held.scopes.clone()).unwrap_or_default(), scopes);
-        let named = if scopes.is_empty() { union.join(" ") } else { scopes.join(" ") };
+        let union = union(
+            &book
+                .held()
+                .map(|held| held.scopes.clone())
+                .unwrap_or_default(),
+            scopes,
+        );
+        let named = if scopes.is_empty() {
+            union.join(" ")
+        } else {
+            scopes.join(" ")
+        };
         let sign_ins = book.sign_ins(&union, unix_ms());
         if self.site.is_machine() || sign_ins >= STEP_UPS_MAX {
             return Err(AccountFault::ScopesRefused(named, sign_ins.max(1)));

@@ -1,4 +1,5 @@
-//! Renewal of an account's tokens, what a failure leads to, and what is taken over from an earlier configuration of the server.
+//! Renewal of an account's tokens, what a failure leads to, and what is taken over from an earlier
+//! configuration of the server.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::trouble::Trouble;
 use crate::vault::Saved;
 
 impl Account {
-    /// Asks for new tokens: by the refresh token, or as the machine that it is. `may_wait` leaves a token that still serves in use
-    /// when the authorization server cannot be reached.
+    /// Asks for new tokens: by the refresh token, or as the machine that it is. `may_wait` leaves a
+    /// token that still serves in use when the authorization server cannot be reached.
     pub(super) async fn renew(&self, may_wait: bool) -> Result<(), AccountFault> {
         if self.site.is_replaced() {
             return Err(AccountFault::Replaced);
@@ -25,7 +26,11 @@ impl Account {
         if self.adopt() && self.ready().is_some() {
             return Ok(());
         }
-        let renewed = if self.site.is_machine() { self.machine().await } else { self.refresh().await };
+        let renewed = if self.site.is_machine() {
+            self.machine().await
+        } else {
+            self.refresh().await
+        };
         match renewed {
             Ok(saved) => {
                 if !self.site.is_machine() {
@@ -39,7 +44,11 @@ impl Account {
                 let scopes_changed = book.install(saved);
                 self.publish(&mut book);
                 drop(book);
-                self.site.record(None, Verdict::Admitted, &format!("renewed {}", self.whose()));
+                self.site.record(
+                    None,
+                    Verdict::Admitted,
+                    &format!("renewed {}", self.whose()),
+                );
                 if scopes_changed {
                     self.site.changed(self.participant.as_deref());
                 }
@@ -49,22 +58,31 @@ impl Account {
         }
     }
 
-    /// Waits until an earlier configuration of the server has its answer, if it asks for tokens, and takes over what it has kept then.
+    /// Waits until an earlier configuration of the server has its answer, if it asks for tokens,
+    /// and takes over what it has kept then.
     /// `was_kept` says that this account was kept before: if it is not any more, it has ended.
     pub(super) async fn succeed(self: Arc<Self>, was_kept: bool) {
         let _flight = Arc::clone(&self.flight).lock_owned().await;
         let has_ended = || was_kept && self.kept().is_none();
-        if self.adopt() || (has_ended() && self.forget(Phase::Blocked(AccountFault::LoginNeeded)).is_some()) {
+        if self.adopt()
+            || (has_ended()
+                && self
+                    .forget(Phase::Blocked(AccountFault::LoginNeeded))
+                    .is_some())
+        {
             self.site.changed(self.participant.as_deref());
         }
     }
 
-    /// Takes over what an earlier configuration of the server has kept since this account was read: the tokens before it are of no
-    /// use any more.
+    /// Takes over what an earlier configuration of the server has kept since this account was read:
+    /// the tokens before it are of no use any more.
     fn adopt(&self) -> bool {
-        let Some(kept) = self.kept() else { return false };
+        let Some(kept) = self.kept() else {
+            return false;
+        };
         let mut book = self.book.lock();
-        let is_new = |held: &Saved| held.at_ms <= kept.at_ms && held.tokens.access != kept.tokens.access;
+        let is_new =
+            |held: &Saved| held.at_ms <= kept.at_ms && held.tokens.access != kept.tokens.access;
         if !book.held().is_none_or(is_new) {
             return false;
         }
@@ -73,7 +91,11 @@ impl Account {
     }
 
     fn kept(&self) -> Option<Saved> {
-        let kept = self.site.services.vault.account(&self.place(), self.site.config.private_key.as_ref());
+        let kept = self
+            .site
+            .services
+            .vault
+            .account(&self.place(), self.site.config.private_key.as_ref());
         kept.filter(|kept| self.site.takes(kept))
     }
 
@@ -104,7 +126,11 @@ impl Account {
     }
 
     fn record_refusal(&self, trouble: &Trouble) {
-        self.site.record(None, Verdict::Refused, &format!("refused to renew {}: {trouble}", self.whose()));
+        self.site.record(
+            None,
+            Verdict::Refused,
+            &format!("refused to renew {}: {trouble}", self.whose()),
+        );
     }
 
     async fn refresh(&self) -> Result<Saved, Trouble> {
@@ -113,7 +139,14 @@ impl Account {
         let refresh = held.tokens.refresh.clone().ok_or_else(nothing)?;
         let (server, resource) = (authorization_server(&held), held.resource.clone());
         let grant = token::Grant::Refresh(&refresh);
-        let asked = token::request(self.site.way(), &server, &held.client, &grant, resource.as_deref()).await;
+        let asked = token::request(
+            self.site.way(),
+            &server,
+            &held.client,
+            &grant,
+            resource.as_deref(),
+        )
+        .await;
         let tokens = match asked {
             Ok(tokens) => tokens,
             Err(trouble) => {
@@ -126,7 +159,12 @@ impl Account {
         let scopes = tokens.scopes.clone().unwrap_or_else(|| held.scopes.clone());
         // A server that returns none leaves the one before in force.
         let refresh = tokens.refresh.clone().or(Some(refresh));
-        Ok(Saved { scopes, tokens: IssuedTokens { refresh, ..tokens }, at_ms: unix_ms(), ..held })
+        Ok(Saved {
+            scopes,
+            tokens: IssuedTokens { refresh, ..tokens },
+            at_ms: unix_ms(),
+            ..held
+        })
     }
 
     /// Tokens for the gateway itself, or for the caller's token.
@@ -140,17 +178,30 @@ impl Account {
         let scopes = self.scopes(&found);
         let grant = match (config.kind, &self.subject) {
             (Kind::Exchange, Some(ExchangedToken { token: subject, .. })) => {
-                token::Grant::Exchange { subject, scopes: &scopes, audience: config.audience.as_deref() }
+                token::Grant::Exchange {
+                    subject,
+                    scopes: &scopes,
+                    audience: config.audience.as_deref(),
+                }
             }
             (Kind::Exchange, None) => {
-                return Err(Trouble::Metadata("the caller has no token that could be exchanged".to_owned()));
+                return Err(Trouble::Metadata(
+                    "the caller has no token that could be exchanged".to_owned(),
+                ));
             }
             (Kind::ClientCredentials | Kind::OAuth | Kind::Key | Kind::Headers | Kind::None, _) => {
                 token::Grant::ClientCredentials { scopes: &scopes }
             }
         };
         let resource = self.site.resource(Some(&found));
-        let tokens = token::request(self.site.way(), server, &client, &grant, resource.as_deref()).await?;
+        let tokens = token::request(
+            self.site.way(),
+            server,
+            &client,
+            &grant,
+            resource.as_deref(),
+        )
+        .await?;
         Ok(saved(&found, client, Use::Native, resource, scopes, tokens))
     }
 }
@@ -159,9 +210,16 @@ impl Account {
 pub(super) fn waits(book: &mut Book, trouble: &Trouble, now_ms: u64) -> AccountFault {
     let wait_ms = book.back_off();
     let (fault, wait_ms) = match fault_of(trouble, wait_ms) {
-        AccountFault::Waiting { why, retry_after_ms } => {
-            (AccountFault::Waiting { why, retry_after_ms }, retry_after_ms)
-        }
+        AccountFault::Waiting {
+            why,
+            retry_after_ms,
+        } => (
+            AccountFault::Waiting {
+                why,
+                retry_after_ms,
+            },
+            retry_after_ms,
+        ),
         AccountFault::MetadataRefused(why) => (AccountFault::MetadataRefused(why), wait_ms),
         AccountFault::Refused(why) if trouble.is_refusal() => (AccountFault::Refused(why), wait_ms),
         // Anything else is an answer that means nothing here.
@@ -174,9 +232,13 @@ pub(super) fn waits(book: &mut Book, trouble: &Trouble, now_ms: u64) -> AccountF
         | AccountFault::ClientNeeded(_)
         | AccountFault::Refused(_)
         | AccountFault::Replaced
-        | AccountFault::NotKept(_) => {
-            (AccountFault::Waiting { why: trouble.to_string(), retry_after_ms: wait_ms }, wait_ms)
-        }
+        | AccountFault::NotKept(_) => (
+            AccountFault::Waiting {
+                why: trouble.to_string(),
+                retry_after_ms: wait_ms,
+            },
+            wait_ms,
+        ),
     };
     book.wait(fault.clone(), now_ms.saturating_add(wait_ms));
     fault

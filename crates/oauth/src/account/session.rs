@@ -1,5 +1,5 @@
-//! Account as one session uses it: with the tokens of one sign-in alone, renewed or not. A session in which a server has seen one person
-//! must not go on as another.
+//! Account as one session uses it: with the tokens of one sign-in alone, renewed or not. A session
+//! in which a server has seen one person must not go on as another.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,20 +21,31 @@ impl SessionAccount {
     /// The account as it is now.
     #[must_use]
     pub fn new(account: Arc<Account>) -> Self {
-        Self { sign_in: account.sign_ins.load(Ordering::Acquire), account }
+        Self {
+            sign_in: account.sign_ins.load(Ordering::Acquire),
+            account,
+        }
     }
 }
 
 impl Authorize for SessionAccount {
     fn stamp(&self) -> u64 {
-        if self.is_void() { 0 } else { self.account.stamp() }
+        if self.is_void() {
+            0
+        } else {
+            self.account.stamp()
+        }
     }
 
     fn grant(&self) -> Authorizing<'_, Grant> {
         Box::pin(async {
             let grant = self.account.grant().await?;
             // Looked at afterwards: the count moves before there are other tokens.
-            if self.is_void() { Err(LinkError::Account(AccountFault::Replaced)) } else { Ok(grant) }
+            if self.is_void() {
+                Err(LinkError::Account(AccountFault::Replaced))
+            } else {
+                Ok(grant)
+            }
         })
     }
 
@@ -45,7 +56,11 @@ impl Authorize for SessionAccount {
     fn key(&self) -> Result<Option<Zeroizing<String>>, AccountFault> {
         let key = self.account.key()?;
         // Looked at afterwards, as for a token.
-        if self.is_void() { Err(AccountFault::Replaced) } else { Ok(key) }
+        if self.is_void() {
+            Err(AccountFault::Replaced)
+        } else {
+            Ok(key)
+        }
     }
 
     fn is_void(&self) -> bool {

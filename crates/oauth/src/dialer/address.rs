@@ -13,7 +13,8 @@ pub enum Class {
     Public,
     /// This machine: `127.0.0.0/8`, `::1`.
     Loopback,
-    /// Private networks: RFC 1918, RFC 6598 (shared), RFC 4193 (unique local), RFC 3879 (site-local).
+    /// Private networks: RFC 1918, RFC 6598 (shared), RFC 4193 (unique local), RFC 3879
+    /// (site-local).
     Private,
     /// One link, where clouds serve credentials to machines: `169.254.0.0/16`, `fe80::/10`.
     LinkLocal,
@@ -33,8 +34,9 @@ impl fmt::Display for Class {
     }
 }
 
-/// The class of an address. An IPv6 address with an IPv4 address inside (mapped, NAT64, 6to4, compatible) has that one's, except
-/// that only a mapped one counts as loopback or private: the others would travel.
+/// The class of an address. An IPv6 address with an IPv4 address inside (mapped, NAT64, 6to4,
+/// compatible) has that one's, except that only a mapped one counts as loopback or private: the
+/// others would travel.
 #[must_use]
 pub fn class(address: IpAddr) -> Class {
     match address {
@@ -75,14 +77,19 @@ fn class_v6(address: Ipv6Addr) -> Class {
         _ => None,
     };
     if let Some(inside) = inside {
-        return if class_v4(inside) == Class::Public { Class::Public } else { Class::Special };
+        return if class_v4(inside) == Class::Public {
+            Class::Public
+        } else {
+            Class::Special
+        };
     }
     match (a, b) {
         (0xfc00..=0xfdff | 0xfec0..=0xfeff, _) => Class::Private,
         (0xfe80..=0xfebf, _) => Class::LinkLocal,
         // Teredo, benchmarks, ORCHID; documentation.
         (0x2001, 0 | 2 | 0x10..=0x2f | 0xdb8) | (0x3fff, 0..=0xfff) => Class::Special,
-        // Global unicast is what is left of 2000::/3; the rest is unassigned, multicast, or has no meaning beyond a host.
+        // Global unicast is what is left of 2000::/3; the rest is unassigned, multicast, or has no
+        // meaning beyond a host.
         (0x2000..=0x3fff, _) => Class::Public,
         _ => Class::Special,
     }
@@ -101,7 +108,8 @@ pub struct Subnet {
 pub struct SubnetError(String);
 
 impl Subnet {
-    /// Whether the address is in the range. An IPv4 address that is mapped into IPv6 is the IPv4 address.
+    /// Whether the address is in the range. An IPv4 address that is mapped into IPv6 is the IPv4
+    /// address.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.base, address.to_canonical()) {
@@ -110,7 +118,9 @@ impl Subnet {
                 base.to_bits() & mask == address.to_bits() & mask
             }
             (IpAddr::V6(base), IpAddr::V6(address)) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.bits)).unwrap_or(0);
+                let mask = u128::MAX
+                    .checked_shl(128 - u32::from(self.bits))
+                    .unwrap_or(0);
                 base.to_bits() & mask == address.to_bits() & mask
             }
             (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
@@ -123,11 +133,17 @@ impl FromStr for Subnet {
 
     fn from_str(text: &str) -> Result<Self, SubnetError> {
         let wrong = || SubnetError(text.chars().take(60).collect());
-        let (base, bits) = text.split_once('/').map_or((text, None), |(base, bits)| (base, Some(bits)));
+        let (base, bits) = text
+            .split_once('/')
+            .map_or((text, None), |(base, bits)| (base, Some(bits)));
         let base: IpAddr = base.parse().map_err(|_| wrong())?;
         let most = if base.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
-            Some(bits) => bits.parse::<u8>().ok().filter(|bits| *bits <= most).ok_or_else(wrong)?,
+            Some(bits) => bits
+                .parse::<u8>()
+                .ok()
+                .filter(|bits| *bits <= most)
+                .ok_or_else(wrong)?,
             None => most,
         };
         Ok(Self { base, bits })
@@ -140,8 +156,8 @@ impl fmt::Display for Subnet {
     }
 }
 
-/// Which addresses a fetch may reach: public ones, those of the class of the address that the operator configured, and
-/// ranges that the operator allowed.
+/// Which addresses a fetch may reach: public ones, those of the class of the address that the
+/// operator configured, and ranges that the operator allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
     class: Class,
@@ -153,12 +169,17 @@ impl Reach {
     /// Public addresses alone, over `https`.
     #[must_use]
     pub fn public() -> Self {
-        Self { class: Class::Public, plain: false, allowed: Vec::new() }
+        Self {
+            class: Class::Public,
+            plain: false,
+            allowed: Vec::new(),
+        }
     }
 
-    /// Addresses that a peer at this configured URL may name: a peer on a loopback or private *address* (or
-    /// `localhost`) may name others of the same class, and plain `http` there if it is plain itself. A name
-    /// that merely resolves to a private address widens nothing, as its owner decides what it resolves to:
+    /// Addresses that a peer at this configured URL may name: a peer on a loopback or private
+    /// *address* (or `localhost`) may name others of the same class, and plain `http` there if it
+    /// is plain itself. A name that merely resolves to a private address widens nothing, as its
+    /// owner decides what it resolves to:
     /// `allowed` is for those.
     #[must_use]
     pub fn of(configured: &Url, allowed: &[Subnet]) -> Self {
@@ -172,7 +193,11 @@ impl Reach {
             Class::Loopback | Class::Private => class,
             Class::Public | Class::LinkLocal | Class::Special => Class::Public,
         };
-        Self { class, plain: configured.scheme() == "http", allowed: allowed.to_vec() }
+        Self {
+            class,
+            plain: configured.scheme() == "http",
+            allowed: allowed.to_vec(),
+        }
     }
 
     /// Whether the address may be dialed.
@@ -203,8 +228,12 @@ impl Reach {
     pub(super) fn refused_name(&self, name: &str) -> Option<Class> {
         let bare = name.strip_suffix('.').unwrap_or(name);
         if is_localhost(bare) {
-            let here = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-            return (!here.into_iter().any(|address| self.covers(address))).then_some(Class::Loopback);
+            let here = [
+                IpAddr::V4(Ipv4Addr::LOCALHOST),
+                IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ];
+            return (!here.into_iter().any(|address| self.covers(address)))
+                .then_some(Class::Loopback);
         }
         const METADATA: [&str; 5] = [
             "metadata",
@@ -213,16 +242,24 @@ impl Reach {
             "metadata.azure.internal",
             "instance-data",
         ];
-        let is_metadata = METADATA.iter().any(|known| bare.eq_ignore_ascii_case(known));
+        let is_metadata = METADATA
+            .iter()
+            .any(|known| bare.eq_ignore_ascii_case(known));
         // RFC 7686: such a name is not asked of the DNS.
         let is_onion = bare.to_ascii_lowercase().ends_with(".onion");
-        (is_metadata || is_onion).then_some(if is_onion { Class::Special } else { Class::LinkLocal })
+        (is_metadata || is_onion).then_some(if is_onion {
+            Class::Special
+        } else {
+            Class::LinkLocal
+        })
     }
 }
 
 /// `localhost` and all names below it (RFC 6761).
 fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    matches!(name.as_str(), "localhost" | "localhost.localdomain" | "ip6-localhost" | "ip6-loopback")
-        || name.ends_with(".localhost")
+    matches!(
+        name.as_str(),
+        "localhost" | "localhost.localdomain" | "ip6-localhost" | "ip6-loopback"
+    ) || name.ends_with(".localhost")
 }

@@ -48,7 +48,9 @@ impl Fetch {
     /// [`DialError::Url`], as [`parse_url`].
     pub fn post(url: &str, content_type: &'static str, body: Bytes) -> Result<Self, DialError> {
         let mut fetch = Self::new(Method::POST, parse_url(url)?, body);
-        fetch.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        fetch
+            .headers
+            .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         Ok(fetch)
     }
 
@@ -57,7 +59,14 @@ impl Fetch {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let agent = concat!("portmoot/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        Self { url, redirects: Redirects::None, method, headers, body, bytes_max: BODY_BYTES_MAX }
+        Self {
+            url,
+            redirects: Redirects::None,
+            method,
+            headers,
+            body,
+            bytes_max: BODY_BYTES_MAX,
+        }
     }
 
     /// The fetch, following redirects of one origin. A `POST` follows none.
@@ -86,11 +95,14 @@ impl Fetch {
     fn request(&self) -> Result<Request<Full<Bytes>>, http::Error> {
         let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() =
-            self.url[Position::BeforePath..Position::AfterQuery].parse().map_err(http::Error::from)?;
+        *request.uri_mut() = self.url[Position::BeforePath..Position::AfterQuery]
+            .parse()
+            .map_err(http::Error::from)?;
         let authority = &self.url[Position::BeforeHost..Position::AfterPort];
         *request.headers_mut() = self.headers.clone();
-        request.headers_mut().insert(HOST, HeaderValue::from_str(authority)?);
+        request
+            .headers_mut()
+            .insert(HOST, HeaderValue::from_str(authority)?);
         Ok(request)
     }
 }
@@ -111,7 +123,10 @@ impl Fetched {
     pub(super) fn redirect(&self) -> Option<&str> {
         // 304 is no redirect: it answers `If-None-Match`.
         let redirects = matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308);
-        let to = self.headers.get(LOCATION).map(|to| to.to_str().unwrap_or_default());
+        let to = self
+            .headers
+            .get(LOCATION)
+            .map(|to| to.to_str().unwrap_or_default());
         redirects.then(|| to.unwrap_or_default())
     }
 }
@@ -129,7 +144,10 @@ pub(super) async fn exchange(
         Some(Host::Ipv6(address)) => address.to_string(),
         Some(Host::Ipv4(_) | Host::Domain(_)) | None => host_of(&fetch.url),
     };
-    let stream = tls.connect(&name, stream).await.map_err(|error| unreachable(fetch, &error))?;
+    let stream = tls
+        .connect(&name, stream)
+        .await
+        .map_err(|error| unreachable(fetch, &error))?;
     over(TokioIo::new(stream), fetch).await
 }
 
@@ -138,19 +156,34 @@ async fn over<T: Read + Write + Unpin + Send + 'static>(
     fetch: &Fetch,
 ) -> Result<Fetched, DialError> {
     let failed = |error: hyper::Error| unreachable(fetch, &error);
-    let request = fetch.request().map_err(|error| unreachable(fetch, &error))?;
+    let request = fetch
+        .request()
+        .map_err(|error| unreachable(fetch, &error))?;
     let (mut sender, connection) = http1::handshake(stream).await.map_err(failed)?;
     let asked = async {
-        let (parts, mut body) = sender.send_request(request).await.map_err(failed)?.into_parts();
+        let (parts, mut body) = sender
+            .send_request(request)
+            .await
+            .map_err(failed)?
+            .into_parts();
         let mut read = BytesMut::new();
         while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(failed)?.into_data() else { continue };
+            let Ok(data) = frame.map_err(failed)?.into_data() else {
+                continue;
+            };
             if read.len() + data.len() > fetch.bytes_max {
-                return Err(DialError::TooLong { host: host_of(&fetch.url), max: fetch.bytes_max });
+                return Err(DialError::TooLong {
+                    host: host_of(&fetch.url),
+                    max: fetch.bytes_max,
+                });
             }
             read.extend_from_slice(&data);
         }
-        Ok(Fetched { status: parts.status, headers: parts.headers, body: read.freeze() })
+        Ok(Fetched {
+            status: parts.status,
+            headers: parts.headers,
+            body: read.freeze(),
+        })
     };
     // The connection is driven by this task and ends with it: nothing goes on after a limit.
     tokio::pin!(asked);
@@ -169,5 +202,8 @@ fn unreachable(fetch: &Fetch, error: &(dyn std::error::Error + 'static)) -> Dial
     while let Some(next) = cause.source() {
         cause = next;
     }
-    DialError::Unreachable { host: host_of(&fetch.url), why: cause.to_string() }
+    DialError::Unreachable {
+        host: host_of(&fetch.url),
+        why: cause.to_string(),
+    }
 }

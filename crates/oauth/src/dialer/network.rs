@@ -29,7 +29,12 @@ pub struct Direct;
 
 impl Network for Direct {
     fn resolve<'a>(&'a self, name: &'a str) -> Pending<'a, Vec<IpAddr>> {
-        Box::pin(async move { Ok(lookup_host((name, 0)).await?.map(|address| address.ip()).collect()) })
+        Box::pin(async move {
+            Ok(lookup_host((name, 0))
+                .await?
+                .map(|address| address.ip())
+                .collect())
+        })
     }
 
     fn connect(&self, to: SocketAddr) -> Pending<'_, TcpStream> {

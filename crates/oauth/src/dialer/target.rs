@@ -33,7 +33,8 @@ pub enum DialError {
         /// The class of the address.
         class: Class,
     },
-    /// The URL is plain `http`, and the address is public, or the document that named it came over `https`.
+    /// The URL is plain `http`, and the address is public, or the document that named it came over
+    /// `https`.
     #[error("`{0}` may be dialed with https only")]
     Plain(String),
     /// The name has no address.
@@ -63,7 +64,8 @@ pub enum DialError {
         /// The limit in bytes.
         max: usize,
     },
-    /// The answer is a redirect that is not followed: another origin, one too many, or none is allowed.
+    /// The answer is a redirect that is not followed: another origin, one too many, or none is
+    /// allowed.
     #[error("`{host}` redirects to `{to}`, which is not followed")]
     Redirected {
         /// The host that answered.
@@ -74,7 +76,8 @@ pub enum DialError {
 }
 
 impl DialError {
-    /// Whether the same fetch may succeed later: the network or the peer failed, nothing was refused.
+    /// Whether the same fetch may succeed later: the network or the peer failed, nothing was
+    /// refused.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -88,8 +91,9 @@ impl DialError {
     }
 }
 
-/// Reads a URL that was learnt from outside: `http` or `https`, with a host, without credentials, control characters, blanks,
-/// backslashes and fragment. Whether the host may be dialed is decided when it is resolved.
+/// Reads a URL that was learnt from outside: `http` or `https`, with a host, without credentials,
+/// control characters, blanks, backslashes and fragment. Whether the host may be dialed is decided
+/// when it is resolved.
 ///
 /// # Errors
 /// [`DialError::Url`].
@@ -98,8 +102,14 @@ pub fn parse_url(text: &str) -> Result<Url, DialError> {
         return Err(refuse(text, "it is too long"));
     }
     // The parser would drop tabs and line ends, and read a backslash as a slash.
-    if text.chars().any(|one| one.is_control() || one.is_whitespace() || one == '\\') {
-        return Err(refuse(text, "it has control characters, blanks or backslashes"));
+    if text
+        .chars()
+        .any(|one| one.is_control() || one.is_whitespace() || one == '\\')
+    {
+        return Err(refuse(
+            text,
+            "it has control characters, blanks or backslashes",
+        ));
     }
     let url = Url::parse(text).map_err(|_| refuse(text, "it is no absolute URL"))?;
     checked(url, text)
@@ -122,7 +132,10 @@ pub(super) fn checked(url: Url, text: &str) -> Result<Url, DialError> {
 }
 
 pub(super) fn refuse(text: &str, why: &'static str) -> DialError {
-    DialError::Url { url: shown(text), why }
+    DialError::Url {
+        url: shown(text),
+        why,
+    }
 }
 
 pub(super) fn host_of(url: &Url) -> String {
@@ -136,5 +149,8 @@ pub(super) fn shown(text: &str) -> String {
         !one.is_control()
             && !matches!(one, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    text.chars().filter(|one| plain(*one)).take(SHOWN_CHARS).collect()
+    text.chars()
+        .filter(|one| plain(*one))
+        .take(SHOWN_CHARS)
+        .collect()
 }

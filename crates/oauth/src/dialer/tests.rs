@@ -1,4 +1,5 @@
-//! Spellings of forbidden addresses, names that resolve differently a moment later, redirects, and limits.
+//! Spellings of forbidden addresses, names that resolve differently a moment later, redirects, and
+//! limits.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +11,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// A network in which names resolve to lists in turn, and every connection goes to one listener, if there is one.
+/// A network in which names resolve to lists in turn, and every connection goes to one listener, if
+/// there is one.
 #[derive(Default)]
 struct Stub {
     answers: Mutex<VecDeque<Vec<IpAddr>>>,
@@ -23,11 +25,20 @@ impl Stub {
     fn new(answers: &[&[&str]], listener: Option<SocketAddr>) -> Arc<Self> {
         let list = |texts: &&[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
         let answers = Mutex::new(answers.iter().map(list).collect());
-        Arc::new(Self { answers, listener, ..Self::default() })
+        Arc::new(Self {
+            answers,
+            listener,
+            ..Self::default()
+        })
     }
 
     fn dialed(&self) -> Vec<String> {
-        self.dialed.lock().unwrap().iter().map(ToString::to_string).collect()
+        self.dialed
+            .lock()
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 }
 
@@ -157,9 +168,19 @@ async fn no_spelling_of_an_address_inside_is_dialed() {
     ];
     for url in literal {
         let stub = Stub::new(&[&["127.0.0.1"]], None);
-        let failed = dialer(&stub).fetch(Fetch::get(url).unwrap(), &Reach::public()).await.err();
-        assert!(matches!(failed, Some(DialError::Forbidden { .. })), "{url}: {failed:?}");
-        assert_eq!((stub.dialed(), stub.resolved.lock().unwrap().len()), (Vec::new(), 0), "{url}");
+        let failed = dialer(&stub)
+            .fetch(Fetch::get(url).unwrap(), &Reach::public())
+            .await
+            .err();
+        assert!(
+            matches!(failed, Some(DialError::Forbidden { .. })),
+            "{url}: {failed:?}"
+        );
+        assert_eq!(
+            (stub.dialed(), stub.resolved.lock().unwrap().len()),
+            (Vec::new(), 0),
+            "{url}"
+        );
     }
     // The same addresses behind a name, also beside a public one.
     for url in literal {
@@ -172,7 +193,10 @@ async fn no_spelling_of_an_address_inside_is_dialed() {
             let stub = Stub::new(&[&answers], None);
             let fetch = Fetch::get("https://rebound.example/").unwrap();
             let failed = dialer(&stub).fetch(fetch, &Reach::public()).await.err();
-            assert!(matches!(failed, Some(DialError::Forbidden { .. })), "{answers:?}: {failed:?}");
+            assert!(
+                matches!(failed, Some(DialError::Forbidden { .. })),
+                "{answers:?}: {failed:?}"
+            );
             assert_eq!(stub.dialed(), [""; 0], "{answers:?}");
         }
     }
@@ -205,39 +229,147 @@ fn texts_that_hide_their_host_are_no_urls() {
     }
     let long = format!("https://idp.example/{}", "a".repeat(URL_BYTES_MAX - 20));
     assert!(parse_url(&long).is_ok());
-    assert!(parse_url(&format!("{long}a")).unwrap_err().to_string().contains("too long"));
+    assert!(
+        parse_url(&format!("{long}a"))
+            .unwrap_err()
+            .to_string()
+            .contains("too long")
+    );
 }
 
 #[tokio::test]
 async fn an_address_is_within_reach_by_its_class_or_range() {
     for (configured, allowed, url, expect) in [
-        ("https://mcp.example/mcp", &[][..], "https://1.1.1.1/", "dialed"),
-        ("https://mcp.example/mcp", &[], "https://[2606:4700::1111]/", "dialed"),
-        ("https://mcp.example/mcp", &[], "https://[64:ff9b::1.1.1.1]/", "dialed"),
+        (
+            "https://mcp.example/mcp",
+            &[][..],
+            "https://1.1.1.1/",
+            "dialed",
+        ),
+        (
+            "https://mcp.example/mcp",
+            &[],
+            "https://[2606:4700::1111]/",
+            "dialed",
+        ),
+        (
+            "https://mcp.example/mcp",
+            &[],
+            "https://[64:ff9b::1.1.1.1]/",
+            "dialed",
+        ),
         ("https://mcp.example/mcp", &[], "http://1.1.1.1/", "plain"),
-        ("https://mcp.example/mcp", &[], "https://10.1.2.3/", "forbidden"),
-        ("https://mcp.example/mcp", &["10.1.0.0/16"], "https://10.1.2.3/", "dialed"),
-        ("https://mcp.example/mcp", &["10.1.0.0/16"], "https://[::ffff:10.1.2.3]/", "dialed"),
-        ("https://mcp.example/mcp", &["10.1.0.0/16"], "https://10.2.0.1/", "forbidden"),
-        ("https://mcp.example/mcp", &["10.1.0.0/16"], "http://10.1.2.3/", "plain"),
-        ("https://mcp.example/mcp", &["fd00::/8"], "https://[fd12::1]/", "dialed"),
-        ("https://mcp.example/mcp", &["127.0.0.1"], "https://localhost/", "dialed"),
-        ("https://mcp.example/mcp", &["127.0.0.1"], "https://127.0.0.2/", "forbidden"),
-        ("http://localhost:3000/mcp", &[], "http://127.0.0.1:9/", "dialed"),
-        ("http://localhost:3000/mcp", &[], "http://localhost:9/", "dialed"),
-        ("http://localhost:3000/mcp", &[], "http://10.0.0.1/", "forbidden"),
-        ("http://localhost:3000/mcp", &[], "https://1.1.1.1/", "dialed"),
+        (
+            "https://mcp.example/mcp",
+            &[],
+            "https://10.1.2.3/",
+            "forbidden",
+        ),
+        (
+            "https://mcp.example/mcp",
+            &["10.1.0.0/16"],
+            "https://10.1.2.3/",
+            "dialed",
+        ),
+        (
+            "https://mcp.example/mcp",
+            &["10.1.0.0/16"],
+            "https://[::ffff:10.1.2.3]/",
+            "dialed",
+        ),
+        (
+            "https://mcp.example/mcp",
+            &["10.1.0.0/16"],
+            "https://10.2.0.1/",
+            "forbidden",
+        ),
+        (
+            "https://mcp.example/mcp",
+            &["10.1.0.0/16"],
+            "http://10.1.2.3/",
+            "plain",
+        ),
+        (
+            "https://mcp.example/mcp",
+            &["fd00::/8"],
+            "https://[fd12::1]/",
+            "dialed",
+        ),
+        (
+            "https://mcp.example/mcp",
+            &["127.0.0.1"],
+            "https://localhost/",
+            "dialed",
+        ),
+        (
+            "https://mcp.example/mcp",
+            &["127.0.0.1"],
+            "https://127.0.0.2/",
+            "forbidden",
+        ),
+        (
+            "http://localhost:3000/mcp",
+            &[],
+            "http://127.0.0.1:9/",
+            "dialed",
+        ),
+        (
+            "http://localhost:3000/mcp",
+            &[],
+            "http://localhost:9/",
+            "dialed",
+        ),
+        (
+            "http://localhost:3000/mcp",
+            &[],
+            "http://10.0.0.1/",
+            "forbidden",
+        ),
+        (
+            "http://localhost:3000/mcp",
+            &[],
+            "https://1.1.1.1/",
+            "dialed",
+        ),
         ("http://localhost:3000/mcp", &[], "http://1.1.1.1/", "plain"),
-        ("http://127.0.0.1:3000/mcp", &[], "https://169.254.169.254/", "forbidden"),
-        ("http://127.0.0.1:3000/mcp", &[], "https://metadata.google.internal/", "forbidden"),
-        ("https://127.0.0.1:3000/mcp", &[], "http://127.0.0.1:9/", "plain"),
+        (
+            "http://127.0.0.1:3000/mcp",
+            &[],
+            "https://169.254.169.254/",
+            "forbidden",
+        ),
+        (
+            "http://127.0.0.1:3000/mcp",
+            &[],
+            "https://metadata.google.internal/",
+            "forbidden",
+        ),
+        (
+            "https://127.0.0.1:3000/mcp",
+            &[],
+            "http://127.0.0.1:9/",
+            "plain",
+        ),
         ("http://10.0.0.9/mcp", &[], "http://192.168.7.7/", "dialed"),
         ("http://10.0.0.9/mcp", &[], "http://127.0.0.1/", "forbidden"),
-        ("http://169.254.1.1/mcp", &[], "http://169.254.169.254/", "forbidden"),
-        ("http://0.0.0.0:3000/mcp", &[], "http://0.0.0.0/", "forbidden"),
+        (
+            "http://169.254.1.1/mcp",
+            &[],
+            "http://169.254.169.254/",
+            "forbidden",
+        ),
+        (
+            "http://0.0.0.0:3000/mcp",
+            &[],
+            "http://0.0.0.0/",
+            "forbidden",
+        ),
     ] {
         let stub = Stub::new(&[&["127.0.0.1"]], None);
-        let failed = dialer(&stub).fetch(Fetch::get(url).unwrap(), &reach(configured, allowed)).await.err();
+        let failed = dialer(&stub)
+            .fetch(Fetch::get(url).unwrap(), &reach(configured, allowed))
+            .await
+            .err();
         let found = match failed {
             Some(DialError::Forbidden { .. }) => "forbidden",
             Some(DialError::Plain(_)) => "plain",
@@ -245,7 +377,11 @@ async fn an_address_is_within_reach_by_its_class_or_range() {
             other => panic!("{url}: {other:?}"),
         };
         assert_eq!(found, expect, "{configured} {allowed:?} {url}");
-        assert_eq!(stub.dialed().len(), usize::from(expect == "dialed"), "{url}");
+        assert_eq!(
+            stub.dialed().len(),
+            usize::from(expect == "dialed"),
+            "{url}"
+        );
     }
 }
 
@@ -254,12 +390,21 @@ async fn a_name_that_changes_its_address_is_resolved_once() {
     let (listener, served) = listen(&["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"]).await;
     let stub = Stub::new(&[&["10.1.0.1"], &["127.0.0.1"]], Some(listener));
     let fetch = Fetch::get("http://rebound.example:81/a?b=c").unwrap();
-    let fetched = dialer(&stub).fetch(fetch, &reach("http://10.0.0.1/", &[])).await.unwrap();
+    let fetched = dialer(&stub)
+        .fetch(fetch, &reach("http://10.0.0.1/", &[]))
+        .await
+        .unwrap();
     assert_eq!((fetched.status.as_u16(), &*fetched.body), (200, &b"{}"[..]));
-    assert_eq!((stub.dialed(), stub.resolved.lock().unwrap().len()), (vec!["10.1.0.1:81".to_owned()], 1));
+    assert_eq!(
+        (stub.dialed(), stub.resolved.lock().unwrap().len()),
+        (vec!["10.1.0.1:81".to_owned()], 1)
+    );
     let asked = served.await.unwrap().remove(0);
     assert!(asked.starts_with("GET /a?b=c HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.contains("host: rebound.example:81\r\n") && !asked.contains("cookie"), "{asked}");
+    assert!(
+        asked.contains("host: rebound.example:81\r\n") && !asked.contains("cookie"),
+        "{asked}"
+    );
 }
 
 #[tokio::test]
@@ -272,25 +417,76 @@ async fn redirects_stay_within_their_origin_and_are_checked_again() {
     let done = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
     let inside = &["10.0.0.1"][..];
     for (locations, answers, follow, expect) in [
-        (&["/b", "/c", "http://idp.example/d"][..], &[inside; 4][..], Redirects::SameOrigin, Some(4)),
-        (&["/b", "/c", "/d", "/e"], &[inside; 5], Redirects::SameOrigin, None),
+        (
+            &["/b", "/c", "http://idp.example/d"][..],
+            &[inside; 4][..],
+            Redirects::SameOrigin,
+            Some(4),
+        ),
+        (
+            &["/b", "/c", "/d", "/e"],
+            &[inside; 5],
+            Redirects::SameOrigin,
+            None,
+        ),
         (&["/b"], &[inside; 2], Redirects::None, None),
-        (&["http://169.254.169.254/"], &[inside; 2], Redirects::SameOrigin, None),
-        (&["http://other.example/"], &[inside; 2], Redirects::SameOrigin, None),
-        (&["http://idp.example:8080/"], &[inside; 2], Redirects::SameOrigin, None),
-        (&["https://idp.example/"], &[inside; 2], Redirects::SameOrigin, None),
-        (&["http://ann:x@idp.example/"], &[inside; 2], Redirects::SameOrigin, None),
-        (&["/b"], &[inside, &["169.254.169.254"]], Redirects::SameOrigin, None),
+        (
+            &["http://169.254.169.254/"],
+            &[inside; 2],
+            Redirects::SameOrigin,
+            None,
+        ),
+        (
+            &["http://other.example/"],
+            &[inside; 2],
+            Redirects::SameOrigin,
+            None,
+        ),
+        (
+            &["http://idp.example:8080/"],
+            &[inside; 2],
+            Redirects::SameOrigin,
+            None,
+        ),
+        (
+            &["https://idp.example/"],
+            &[inside; 2],
+            Redirects::SameOrigin,
+            None,
+        ),
+        (
+            &["http://ann:x@idp.example/"],
+            &[inside; 2],
+            Redirects::SameOrigin,
+            None,
+        ),
+        (
+            &["/b"],
+            &[inside, &["169.254.169.254"]],
+            Redirects::SameOrigin,
+            None,
+        ),
     ] {
         let mut texts: Vec<String> = locations.iter().map(|location| to(location)).collect();
         texts.push(done.to_owned());
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let (listener, served) = listen(&texts).await;
         let stub = Stub::new(answers, Some(listener));
-        let fetch = Fetch::get("http://idp.example/a").unwrap().redirects(follow);
-        let fetched = dialer(&stub).fetch(fetch, &reach("http://10.0.0.9/", &[])).await;
-        assert_eq!(fetched.as_ref().ok().map(|_| stub.dialed().len()), expect, "{locations:?}");
-        assert!(stub.dialed().iter().all(|address| address == "10.0.0.1:80"), "{locations:?}");
+        let fetch = Fetch::get("http://idp.example/a")
+            .unwrap()
+            .redirects(follow);
+        let fetched = dialer(&stub)
+            .fetch(fetch, &reach("http://10.0.0.9/", &[]))
+            .await;
+        assert_eq!(
+            fetched.as_ref().ok().map(|_| stub.dialed().len()),
+            expect,
+            "{locations:?}"
+        );
+        assert!(
+            stub.dialed().iter().all(|address| address == "10.0.0.1:80"),
+            "{locations:?}"
+        );
         if let Err(error) = fetched {
             assert!(!error.is_transient(), "{locations:?}: {error}");
         }
@@ -302,11 +498,21 @@ async fn redirects_stay_within_their_origin_and_are_checked_again() {
 async fn an_answer_is_bounded_in_bytes_and_time() {
     let local = reach("http://127.0.0.1/", &[]);
     for (bytes, fits) in [(BODY_BYTES_MAX, true), (BODY_BYTES_MAX + 1, false)] {
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n{}", "x".repeat(bytes));
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {bytes}\r\n\r\n{}",
+            "x".repeat(bytes)
+        );
         let (listener, served) = listen(&[&answer]).await;
         let dialer = Dialer::new(ClientTls::of_machine());
-        let fetched = dialer.fetch(Fetch::get(&format!("http://{listener}/")).unwrap(), &local).await;
-        assert_eq!(fetched.as_ref().is_ok_and(|fetched| fetched.body.len() == bytes), fits);
+        let fetched = dialer
+            .fetch(Fetch::get(&format!("http://{listener}/")).unwrap(), &local)
+            .await;
+        assert_eq!(
+            fetched
+                .as_ref()
+                .is_ok_and(|fetched| fetched.body.len() == bytes),
+            fits
+        );
         assert_eq!(matches!(fetched, Err(DialError::TooLong { .. })), !fits);
         served.abort();
     }
@@ -314,20 +520,29 @@ async fn an_answer_is_bounded_in_bytes_and_time() {
     let silent = Fetch::get(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
     tokio::time::pause();
     let began = Instant::now();
-    let failed = Dialer::new(ClientTls::of_machine()).fetch(silent, &local).await.err();
+    let failed = Dialer::new(ClientTls::of_machine())
+        .fetch(silent, &local)
+        .await
+        .err();
     assert!(matches!(failed, Some(DialError::TimedOut(_))), "{failed:?}");
     assert_eq!(began.elapsed().as_secs(), FETCH_LIMIT.as_secs());
 }
 
 #[tokio::test]
 async fn a_name_without_or_with_too_many_addresses_is_refused() {
-    let many: Vec<String> = (0..=ADDRESSES_MAX).map(|last| format!("1.1.1.{last}")).collect();
+    let many: Vec<String> = (0..=ADDRESSES_MAX)
+        .map(|last| format!("1.1.1.{last}"))
+        .collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     for (answers, reached) in [(&many[..], false), (&many[1..], true), (&[][..], false)] {
         let stub = Stub::new(&[answers], None);
         let fetch = Fetch::get("https://idp.example/").unwrap();
         let failed = dialer(&stub).fetch(fetch, &Reach::public()).await.err();
-        assert_eq!(matches!(failed, Some(DialError::Unreachable { .. })), reached, "{failed:?}");
+        assert_eq!(
+            matches!(failed, Some(DialError::Unreachable { .. })),
+            reached,
+            "{failed:?}"
+        );
         assert_eq!(stub.dialed().is_empty(), !reached);
     }
 }

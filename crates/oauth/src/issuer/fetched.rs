@@ -25,11 +25,21 @@ pub(super) struct Freshness {
 
 impl Freshness {
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let control = headers.get(CACHE_CONTROL).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let age = control.split(',').find_map(|part| part.trim().strip_prefix("max-age="));
-        let age = age.and_then(|age| age.trim_matches('"').parse().ok()).map(Duration::from_secs);
+        let control = headers
+            .get(CACHE_CONTROL)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let age = control
+            .split(',')
+            .find_map(|part| part.trim().strip_prefix("max-age="));
+        let age = age
+            .and_then(|age| age.trim_matches('"').parse().ok())
+            .map(Duration::from_secs);
         let fresh = age.map_or(KEYS_FRESH, |age| age.clamp(KEYS_FRESH_MIN, KEYS_FRESH_MAX));
-        Self { fresh, tag: headers.get(ETAG).cloned() }
+        Self {
+            fresh,
+            tag: headers.get(ETAG).cloned(),
+        }
     }
 }
 
@@ -49,7 +59,8 @@ pub(super) async fn fetch_keys(
     match fetched.status {
         StatusCode::OK => {
             let keys = KeySet::read(&fetched.body);
-            let keys = keys.map_err(|error| IssuerError::Answer(url.to_owned(), error.to_string()))?;
+            let keys =
+                keys.map_err(|error| IssuerError::Answer(url.to_owned(), error.to_string()))?;
             Ok((Some(keys), freshness))
         }
         StatusCode::NOT_MODIFIED if tag.is_some() => {

@@ -26,7 +26,9 @@ pub struct Credentials {
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials").field("client_id", &self.client_id).finish_non_exhaustive()
+        f.debug_struct("Credentials")
+            .field("client_id", &self.client_id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -44,7 +46,11 @@ pub(super) async fn ask(
         .finish();
     // RFC 6749, section 2.3.1: both parts are form-encoded first.
     let part = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-    let pair = format!("{}:{}", part(&credentials.client_id), part(&credentials.client_secret));
+    let pair = format!(
+        "{}:{}",
+        part(&credentials.client_id),
+        part(&credentials.client_secret)
+    );
     let basic = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair)));
     let wrong = |why: &str| IssuerError::Answer(url.to_owned(), why.to_owned());
     let mut basic = basic.map_err(|_| wrong("the credentials cannot be sent"))?;
@@ -58,7 +64,8 @@ pub(super) async fn ask(
     }
     let answer: Map<String, Value> =
         serde_json::from_slice(&fetched.body).map_err(|_| wrong("the answer is no JSON object"))?;
-    // Required (section 2.2): an answer without it is about no token, and must not have a client throw its token away.
+    // Required (section 2.2): an answer without it is about no token, and must not have a client
+    // throw its token away.
     match answer.get("active") {
         Some(Value::Bool(_)) => Ok(answer),
         Some(_) | None => Err(wrong("the answer does not say whether the token is active")),

@@ -1,4 +1,5 @@
-//! Metadata of an issuer (RFC 8414, OpenID Connect Discovery 1.0), as far as a resource server needs it.
+//! Metadata of an issuer (RFC 8414, OpenID Connect Discovery 1.0), as far as a resource server
+//! needs it.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -16,9 +17,10 @@ pub(super) struct Metadata {
     introspection_endpoint: Option<String>,
 }
 
-/// Addresses of an issuer's metadata, in the order in which clients look (MCP "Authorization", "Authorization
-/// Server Metadata Discovery"): for a path `/a` at `/.well-known/oauth-authorization-server/a`,
-/// `/.well-known/openid-configuration/a` and `/a/.well-known/openid-configuration`.
+/// Addresses of an issuer's metadata, in the order in which clients look (MCP "Authorization",
+/// "Authorization Server Metadata Discovery"): for a path `/a` at
+/// `/.well-known/oauth-authorization-server/a`, `/.well-known/openid-configuration/a` and
+/// `/a/.well-known/openid-configuration`.
 #[must_use]
 pub fn well_known_urls(issuer: &Url) -> Vec<String> {
     let origin = &issuer[..Position::BeforePath];
@@ -34,11 +36,16 @@ pub fn well_known_urls(issuer: &Url) -> Vec<String> {
 }
 
 impl Metadata {
-    /// Looks in each place, and takes the first document in which the issuer names itself, byte for byte.
+    /// Looks in each place, and takes the first document in which the issuer names itself, byte for
+    /// byte.
     ///
     /// # Errors
     /// The last failure, or the first document of another issuer.
-    pub(super) async fn discover(dialer: &Dialer, reach: &Reach, issuer: &str) -> Result<Self, IssuerError> {
+    pub(super) async fn discover(
+        dialer: &Dialer,
+        reach: &Reach,
+        issuer: &str,
+    ) -> Result<Self, IssuerError> {
         let (mut foreign, mut last) = (None, None);
         for url in well_known_urls(&crate::dialer::parse_url(issuer)?) {
             match Self::fetch(dialer, reach, &url).await {
@@ -57,23 +64,37 @@ impl Metadata {
     }
 
     async fn fetch(dialer: &Dialer, reach: &Reach, url: &str) -> Result<Self, IssuerError> {
-        let fetched = dialer.fetch(Fetch::get(url)?.redirects(Redirects::SameOrigin), reach).await?;
+        let fetched = dialer
+            .fetch(Fetch::get(url)?.redirects(Redirects::SameOrigin), reach)
+            .await?;
         if fetched.status != StatusCode::OK {
             return Err(IssuerError::Status(url.to_owned(), fetched.status.as_u16()));
         }
-        let wrong = |_| IssuerError::Answer(url.to_owned(), "the answer is no metadata of an issuer".into());
+        let wrong = |_| {
+            IssuerError::Answer(
+                url.to_owned(),
+                "the answer is no metadata of an issuer".into(),
+            )
+        };
         read_json(&fetched.body).map_err(wrong)
     }
 
     pub(super) fn jwks_url(&self) -> Result<&str, IssuerError> {
-        self.jwks_uri.as_deref().ok_or_else(|| self.lacks("jwks_uri"))
+        self.jwks_uri
+            .as_deref()
+            .ok_or_else(|| self.lacks("jwks_uri"))
     }
 
     pub(super) fn introspection_url(&self) -> Result<&str, IssuerError> {
-        self.introspection_endpoint.as_deref().ok_or_else(|| self.lacks("introspection_endpoint"))
+        self.introspection_endpoint
+            .as_deref()
+            .ok_or_else(|| self.lacks("introspection_endpoint"))
     }
 
     fn lacks(&self, member: &str) -> IssuerError {
-        IssuerError::Answer(self.issuer.clone(), format!("its metadata has no `{member}`"))
+        IssuerError::Answer(
+            self.issuer.clone(),
+            format!("its metadata has no `{member}`"),
+        )
     }
 }

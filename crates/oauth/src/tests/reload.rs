@@ -11,7 +11,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// Another configuration of the server, which changes nothing for what is kept.
 fn other(number: usize) -> AuthConfig {
-    AuthConfig { audience: Some(format!("c{number}")), ..AuthConfig::default() }
+    AuthConfig {
+        audience: Some(format!("c{number}")),
+        ..AuthConfig::default()
+    }
 }
 
 async fn until(what: &str, check: impl Fn() -> bool) {
@@ -20,7 +23,9 @@ async fn until(what: &str, check: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("never: {what}"));
+    timeout(LIMIT, waiting)
+        .await
+        .unwrap_or_else(|_| panic!("never: {what}"));
 }
 
 #[tokio::test]
@@ -35,7 +40,10 @@ async fn a_reload_during_a_renewal_loses_nothing() {
         let held = script.gate.lock().await;
         let old = Arc::clone(&account);
         let renewing = tokio::spawn(async move { header(&old).await });
-        until("the renewal is under way", || script.arrived.load(Ordering::SeqCst) == 2).await;
+        until("the renewal is under way", || {
+            script.arrived.load(Ordering::SeqCst) == 2
+        })
+        .await;
         let reload = |number| {
             if is_removed {
                 all.retain(&[]);
@@ -49,21 +57,43 @@ async fn a_reload_during_a_renewal_loses_nothing() {
         tokio::task::yield_now().await;
         assert!(!asking.is_finished() && last.state().state == "refreshing");
         drop(held);
-        assert_eq!(timeout(LIMIT, renewing).await.unwrap().unwrap(), Ok(bearer("canary-a0")));
-        assert_eq!(timeout(LIMIT, asking).await.unwrap().unwrap(), Ok(bearer("canary-a0")), "{reloads}");
+        assert_eq!(
+            timeout(LIMIT, renewing).await.unwrap().unwrap(),
+            Ok(bearer("canary-a0"))
+        );
+        assert_eq!(
+            timeout(LIMIT, asking).await.unwrap().unwrap(),
+            Ok(bearer("canary-a0")),
+            "{reloads}"
+        );
         let asked = script.asked();
-        let used = asked.iter().filter(|body| body.contains("refresh_token=r-old")).count();
+        let used = asked
+            .iter()
+            .filter(|body| body.contains("refresh_token=r-old"))
+            .count();
         assert_eq!((asked.len(), used), (2, 1), "{asked:?}");
         // The next renewal is by the newest token, and by the configuration in force alone.
         assert_eq!(refused(&last, 0, unauthorized()).await, Ok(()));
-        assert!(script.asked().last().unwrap().contains("refresh_token=canary-r0"));
+        assert!(
+            script
+                .asked()
+                .last()
+                .unwrap()
+                .contains("refresh_token=canary-r0")
+        );
         for before in new.iter().rev().skip(1).chain([&account]) {
             let stamp = before.stamp();
-            let asked = before.refused(stamp, 0, unauthorized()).await.map_err(fault);
+            let asked = before
+                .refused(stamp, 0, unauthorized())
+                .await
+                .map_err(fault);
             assert_eq!(asked, Err(AccountFault::Replaced));
             assert_eq!(before.sign_out("boss").await, Err(AccountFault::Replaced));
         }
-        assert_eq!((script.asked().len(), header(&last).await), (3, Ok(bearer("canary-a1"))));
+        assert_eq!(
+            (script.asked().len(), header(&last).await),
+            (3, Ok(bearer("canary-a1")))
+        );
     }
 }
 
@@ -75,16 +105,27 @@ async fn a_sign_in_that_a_reload_interrupts_is_refused_with_words() {
         let all = Arc::new(accounts(Some(&journal)));
         let account = server(&all, &script, AuthConfig::default()).of(None);
         let state = state_of(&all.logins.begin(&account, wish()).await.unwrap().url);
-        let callback = format!("http://127.0.0.1:1/callback?code=c&state={state}&iss={}", script.origin);
+        let callback = format!(
+            "http://127.0.0.1:1/callback?code=c&state={state}&iss={}",
+            script.origin
+        );
         let complete = || {
             let (all, callback) = (Arc::clone(&all), callback.clone());
-            async move { all.logins.complete(&callback, Some("boss"), None).await.map(|_| ()) }
+            async move {
+                all.logins
+                    .complete(&callback, Some("boss"), None)
+                    .await
+                    .map(|_| ())
+            }
         };
         let ended = if is_asking {
             // The reload comes while the authorization server is asked for tokens.
             let held = script.gate.lock().await;
             let completing = tokio::spawn(complete());
-            until("the code is exchanged", || script.arrived.load(Ordering::SeqCst) == 1).await;
+            until("the code is exchanged", || {
+                script.arrived.load(Ordering::SeqCst) == 1
+            })
+            .await;
             server(&all, &script, other(0));
             drop(held);
             timeout(LIMIT, completing).await.unwrap().unwrap()
@@ -95,13 +136,29 @@ async fn a_sign_in_that_a_reload_interrupts_is_refused_with_words() {
         assert_eq!(ended, Err(LoginError::Replaced));
         let refusal = LoginError::Replaced.refusal("jira");
         assert!(refusal.message.contains("configured anew"), "{refusal}");
-        assert!(refusal.hint.unwrap().contains("portmoot servers login jira"));
-        assert_eq!(script.asked().len(), usize::from(is_asking), "a code that cannot be used is not");
-        assert_eq!(all.logins.begin(&account, wish()).await.err(), Some(LoginError::Replaced));
+        assert!(
+            refusal
+                .hint
+                .unwrap()
+                .contains("portmoot servers login jira")
+        );
+        assert_eq!(
+            script.asked().len(),
+            usize::from(is_asking),
+            "a code that cannot be used is not"
+        );
+        assert_eq!(
+            all.logins.begin(&account, wish()).await.err(),
+            Some(LoginError::Replaced)
+        );
         // Neither configuration has it, now or after a restart.
         let new = all.server("jira").unwrap().of(None);
         assert_eq!((account.is_empty(), new.is_empty()), (true, true));
-        assert!(server(&accounts(Some(&journal)), &script, other(0)).of(None).is_empty());
+        assert!(
+            server(&accounts(Some(&journal)), &script, other(0))
+                .of(None)
+                .is_empty()
+        );
         // The next one counts.
         sign_in(&all, &new, &script).await.unwrap();
         assert_eq!(new.state().state, "ready");
@@ -133,7 +190,10 @@ async fn what_was_being_written_at_a_reload_is_taken_over() {
     (older.at_ms, older.tokens.expires_ms) = (kept.at_ms - 1, Some(0));
     older.tokens.access = crate::secret::Secret::new("older".to_owned());
     let early = Account::new(&before.site, None, Some(older), None);
-    assert_eq!((early.stamp(), header(&early).await), (0, Ok(bearer("canary-a0"))));
+    assert_eq!(
+        (early.stamp(), header(&early).await),
+        (0, Ok(bearer("canary-a0")))
+    );
     assert_eq!(script.asked().len(), 1, "no refresh token is used for it");
     // The same with the end of one.
     let writing = Arc::clone(&flight).lock_owned().await;
@@ -152,7 +212,12 @@ async fn every_part_of_a_servers_configuration_reaches_its_accounts() {
     let url = format!("{}/mcp", script.origin);
     let (machine, pinned) = (ClientTls::of_machine(), ClientTls::pinned([1; 32]));
     let configure = |url: &str, tls: &ClientTls, auth: AuthConfig| {
-        let (server, same) = all.configure(&Configured { name: "jira", url, tls, auth: &auth });
+        let (server, same) = all.configure(&Configured {
+            name: "jira",
+            url,
+            tls,
+            auth: &auth,
+        });
         (server.unwrap(), same)
     };
     let (first, _) = configure(&url, &machine, AuthConfig::default());
@@ -161,12 +226,28 @@ async fn every_part_of_a_servers_configuration_reaches_its_accounts() {
     assert!(same && Arc::ptr_eq(&first, &again));
     let (second, same) = configure(&url, &pinned, AuthConfig::default());
     assert!(!same && first.site.is_replaced() && second.site.tls == pinned);
-    assert_eq!(header(&second.of(None)).await, Ok(bearer("canary-a0")), "the account is the same");
+    assert_eq!(
+        header(&second.of(None)).await,
+        Ok(bearer("canary-a0")),
+        "the account is the same"
+    );
     // Tokens of a person are of no use to a machine.
-    let machines = AuthConfig { kind: Kind::ClientCredentials, client_id: Some("me".to_owned()), ..other(0) };
+    let machines = AuthConfig {
+        kind: Kind::ClientCredentials,
+        client_id: Some("me".to_owned()),
+        ..other(0)
+    };
     let (third, same) = configure(&url, &machine, machines);
     assert!(!same && third.of(None).is_empty());
-    let none = AuthConfig { kind: Kind::None, ..AuthConfig::default() };
-    let gone = all.configure(&Configured { name: "jira", url: &url, tls: &machine, auth: &none });
+    let none = AuthConfig {
+        kind: Kind::None,
+        ..AuthConfig::default()
+    };
+    let gone = all.configure(&Configured {
+        name: "jira",
+        url: &url,
+        tls: &machine,
+        auth: &none,
+    });
     assert!(gone.0.is_none() && third.site.is_replaced() && all.servers().is_empty());
 }

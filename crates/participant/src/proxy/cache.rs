@@ -43,7 +43,12 @@ impl Cache {
 
     /// Forgets a list.
     pub(super) fn forget(&self, subject: Subject) {
-        self.edit(subject, |slot| *slot = Slot { list: None, changes: slot.changes + 1 });
+        self.edit(subject, |slot| {
+            *slot = Slot {
+                list: None,
+                changes: slot.changes + 1,
+            }
+        });
     }
 
     fn edit(&self, subject: Subject, edit: impl FnOnce(&mut Slot)) {
@@ -63,5 +68,8 @@ pub(super) fn changed_by(method: &str) -> Option<Subject> {
         (Subject::Resource, ListKind::Resources),
         (Subject::Prompt, ListKind::Prompts),
     ];
-    lists.into_iter().find(|(_, list)| ListNames::of(*list).changed == method).map(|(subject, _)| subject)
+    lists
+        .into_iter()
+        .find(|(_, list)| ListNames::of(*list).changed == method)
+        .map(|(subject, _)| subject)
 }

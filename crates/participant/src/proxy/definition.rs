@@ -23,9 +23,15 @@ impl Definition {
     pub(super) fn read(raw: &[u8], among: &[ListKind]) -> Result<Self, ProxyError> {
         let unreadable = || ProxyError::Unreadable("a definition has no name or URI");
         let members = json::members(raw, Span::all(raw)).map_err(|_| unreadable())?;
-        let found = among.iter().find_map(|list| Some((*list, text(&members, ListNames::of(*list).key)?)));
+        let found = among
+            .iter()
+            .find_map(|list| Some((*list, text(&members, ListNames::of(*list).key)?)));
         let (list, key) = found.ok_or_else(unreadable)?;
-        Ok(Self { list, key: key.into(), raw: owned(raw)? })
+        Ok(Self {
+            list,
+            key: key.into(),
+            raw: owned(raw)?,
+        })
     }
 
     /// The list that it is on.

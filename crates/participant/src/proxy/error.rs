@@ -25,7 +25,8 @@ pub enum ProxyError {
     /// The annotations name a type that the operation does not give (section 4.1.2).
     #[error("the proxy tool answered with the type `{0}`")]
     UnexpectedType(String),
-    /// A list is longer than [`LIST_BYTES_MAX`](super::LIST_BYTES_MAX), or has more pages than [`PAGES_MAX`](super::PAGES_MAX).
+    /// A list is longer than [`LIST_BYTES_MAX`](super::LIST_BYTES_MAX), or has more pages than
+    /// [`PAGES_MAX`](super::PAGES_MAX).
     #[error("a list is longer than the limit")]
     ListTooLong,
     /// A list ended before the number of entries that the tool had named.

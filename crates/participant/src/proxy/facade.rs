@@ -34,8 +34,8 @@ fn lists_of(subject: Subject) -> &'static [ListKind] {
 
 /// Client of a server that may have a proxy tool.
 ///
-/// Lists are kept until [`notified`](Self::notified) or [`forget`](Self::forget) says that they have changed: give it the server's
-/// notifications.
+/// Lists are kept until [`notified`](Self::notified) or [`forget`](Self::forget) says that they
+/// have changed: give it the server's notifications.
 #[derive(Debug)]
 pub struct ProxyClient<R> {
     requester: R,
@@ -45,14 +45,17 @@ pub struct ProxyClient<R> {
 }
 
 impl<R: Requester> ProxyClient<R> {
-    /// Looks for the proxy tool in the three steps of section 6.1: a tool named `proxy`; else tools whose descriptions have words
-    /// like it; and a trial `list` of tools, which also fills the cache. At most [`TRIALS_MAX`](super::TRIALS_MAX) tools are tried,
-    /// and only such as have the parameters `action` and `type`, with the values `list` and `tool`.
+    /// Looks for the proxy tool in the three steps of section 6.1: a tool named `proxy`; else tools
+    /// whose descriptions have words like it; and a trial `list` of tools, which also fills the
+    /// cache. At most [`TRIALS_MAX`](super::TRIALS_MAX) tools are tried, and only such as have the
+    /// parameters `action` and `type`, with the values `list` and `tool`.
     ///
-    /// What the server notifies of meanwhile reaches no client yet: [`forget`](Self::forget) the tools if it says that they changed.
+    /// What the server notifies of meanwhile reaches no client yet: [`forget`](Self::forget) the
+    /// tools if it says that they changed.
     ///
     /// # Errors
-    /// When the list of tools cannot be read, or a trial has no answer. A server without the tool is no error.
+    /// When the list of tools cannot be read, or a trial has no answer. A server without the tool
+    /// is no error.
     pub async fn detect(requester: R) -> Result<Self, ProxyError> {
         let mut client = Self::with_tool(requester, None);
         let tools = client.list_directly(Subject::Tool).await?;
@@ -83,7 +86,11 @@ impl<R: Requester> ProxyClient<R> {
 
     /// A client that uses the proxy tool of this name, or none. Nothing is sent.
     pub fn with_tool(requester: R, tool: Option<&str>) -> Self {
-        Self { requester, tool: tool.map(str::to_owned), cache: Cache::default() }
+        Self {
+            requester,
+            tool: tool.map(str::to_owned),
+            cache: Cache::default(),
+        }
     }
 
     /// A client that uses the tool `proxy` (section 2.1). Nothing is sent.
@@ -101,8 +108,8 @@ impl<R: Requester> ProxyClient<R> {
         &self.requester
     }
 
-    /// All entries of a list, by `list` (section 3.1), page by page where the annotation `totalCount` says that there are more.
-    /// Resources come with templates.
+    /// All entries of a list, by `list` (section 3.1), page by page where the annotation
+    /// `totalCount` says that there are more. Resources come with templates.
     ///
     /// # Errors
     /// [`ProxyError`]. A list that ends early, or is too long, is an error, not a part.
@@ -116,20 +123,26 @@ impl<R: Requester> ProxyClient<R> {
         }
     }
 
-    /// One definition, by `info`: of a tool or prompt by its name; of a resource by URI, where the server knows it by that, or name.
+    /// One definition, by `info`: of a tool or prompt by its name; of a resource by URI, where the
+    /// server knows it by that, or name.
     ///
     /// # Errors
     /// [`ProxyError::Failed`] where there is none, and others.
     pub async fn info(&self, subject: Subject, path: &str) -> Result<Definition, ProxyError> {
-        let arguments = Arguments { path: Some(path), ..Arguments::of("info", subject) };
+        let arguments = Arguments {
+            path: Some(path),
+            ..Arguments::of("info", subject)
+        };
         read::info(self.ask(&arguments).await?.get().as_bytes(), subject)
     }
 
-    /// Calls a tool, reads a resource or gets a prompt, by `call` (section 3.2). Returns the result of `tools/call`, as it came, with
-    /// annotations; or that of `resources/read` or `prompts/get`, restored. `args` is an object, or null for none; resources have none.
+    /// Calls a tool, reads a resource or gets a prompt, by `call` (section 3.2). Returns the result
+    /// of `tools/call`, as it came, with annotations; or that of `resources/read` or `prompts/get`,
+    /// restored. `args` is an object, or null for none; resources have none.
     ///
     /// # Errors
-    /// [`ProxyError::Failed`] where a resource or prompt fails; the failure of a tool is a result with `isError`. And others.
+    /// [`ProxyError::Failed`] where a resource or prompt fails; the failure of a tool is a result
+    /// with `isError`. And others.
     pub async fn call(
         &self,
         subject: Subject,
@@ -138,7 +151,11 @@ impl<R: Requester> ProxyClient<R> {
     ) -> Result<Box<RawValue>, ProxyError> {
         let args = raw(args)?;
         let args = Some(&*args).filter(|args| args.get() != "null");
-        let arguments = Arguments { path: Some(path), args, ..Arguments::of("call", subject) };
+        let arguments = Arguments {
+            path: Some(path),
+            args,
+            ..Arguments::of("call", subject)
+        };
         let result = self.ask(&arguments).await?;
         match subject {
             Subject::Tool if read::is_final(result.get().as_bytes()) => Ok(result),
@@ -172,26 +189,29 @@ impl<R: Requester> ProxyClient<R> {
         self.list_either_way(Subject::Prompt).await
     }
 
-    /// Calls a tool, through the proxy tool if there is one. Returns the result of `tools/call`; through the proxy tool its items have
-    /// annotations more.
+    /// Calls a tool, through the proxy tool if there is one. Returns the result of `tools/call`;
+    /// through the proxy tool its items have annotations more.
     ///
     /// # Errors
-    /// As [`call`](Self::call). A tool that does not exist is one: [`CallError::Answered`] directly, or a result with `isError`.
+    /// As [`call`](Self::call). A tool that does not exist is one: [`CallError::Answered`]
+    /// directly, or a result with `isError`.
     pub async fn call_tool(
         &self,
         name: &str,
         arguments: &(impl Serialize + Sync + ?Sized),
     ) -> Result<Box<RawValue>, ProxyError> {
-        self.call_either_way(Subject::Tool, "name", name, raw(arguments)?).await
+        self.call_either_way(Subject::Tool, "name", name, raw(arguments)?)
+            .await
     }
 
-    /// Reads a resource, through the proxy tool if there is one. Returns the result of `resources/read`. Text that is JSON loses white
-    /// space on the way through the proxy tool.
+    /// Reads a resource, through the proxy tool if there is one. Returns the result of
+    /// `resources/read`. Text that is JSON loses white space on the way through the proxy tool.
     ///
     /// # Errors
     /// As [`call`](Self::call).
     pub async fn read_resource(&self, uri: &str) -> Result<Box<RawValue>, ProxyError> {
-        self.call_either_way(Subject::Resource, "uri", uri, raw(&())?).await
+        self.call_either_way(Subject::Resource, "uri", uri, raw(&())?)
+            .await
     }
 
     /// Gets a prompt, through the proxy tool if there is one. Returns the result of `prompts/get`.
@@ -203,11 +223,12 @@ impl<R: Requester> ProxyClient<R> {
         name: &str,
         arguments: &(impl Serialize + Sync + ?Sized),
     ) -> Result<Box<RawValue>, ProxyError> {
-        self.call_either_way(Subject::Prompt, "name", name, raw(arguments)?).await
+        self.call_either_way(Subject::Prompt, "name", name, raw(arguments)?)
+            .await
     }
 
-    /// Takes the method of a notification of the server, such as `notifications/tools/list_changed`; returns whether it has made the
-    /// client forget a list.
+    /// Takes the method of a notification of the server, such as
+    /// `notifications/tools/list_changed`; returns whether it has made the client forget a list.
     pub fn notified(&self, method: &str) -> bool {
         let changed = changed_by(method);
         if let Some(subject) = changed {
@@ -248,7 +269,10 @@ impl<R: Requester> ProxyClient<R> {
                 params.raw("arguments", args.get().as_bytes());
             }
         });
-        Ok(self.requester.request(subject.method(), &owned(&params)?).await?)
+        Ok(self
+            .requester
+            .request(subject.method(), &owned(&params)?)
+            .await?)
     }
 
     /// The lists of MCP itself.
@@ -259,8 +283,10 @@ impl<R: Requester> ProxyClient<R> {
             let names = ListNames::of(*list);
             let mut cursor = None;
             loop {
-                let params: Map<String, Value> =
-                    cursor.map(|cursor| ("cursor".to_owned(), cursor)).into_iter().collect();
+                let params: Map<String, Value> = cursor
+                    .map(|cursor| ("cursor".to_owned(), cursor))
+                    .into_iter()
+                    .collect();
                 let page = match self.requester.request(names.method, &raw(&params)?).await {
                     // Servers may have one of the lists of resources, or none.
                     Err(CallError::Answered(error)) if error.code == METHOD_NOT_FOUND => break,
@@ -318,7 +344,10 @@ impl<R: Requester> ProxyClient<R> {
     async fn ask(&self, arguments: &Arguments<'_>) -> Result<Box<RawValue>, ProxyError> {
         let name = self.tool.as_deref().ok_or(ProxyError::NoProxy)?;
         let params = raw(&ToolCall { name, arguments })?;
-        Ok(self.requester.request(Subject::Tool.method(), &params).await?)
+        Ok(self
+            .requester
+            .request(Subject::Tool.method(), &params)
+            .await?)
     }
 }
 
@@ -346,7 +375,14 @@ struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     fn of(action: &'a str, subject: Subject) -> Self {
-        Self { action, subject: subject.as_str(), path: None, args: None, offset: None, limit: None }
+        Self {
+            action,
+            subject: subject.as_str(),
+            path: None,
+            args: None,
+            offset: None,
+            limit: None,
+        }
     }
 }
 

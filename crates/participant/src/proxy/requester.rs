@@ -8,7 +8,8 @@ use crate::{CallError, Participant};
 ///
 /// Any connection can be one: implement it for a session of your own, after its handshake.
 pub trait Requester: Send + Sync {
-    /// Sends one request with these params, a JSON object, and waits for its result as the server wrote it.
+    /// Sends one request with these params, a JSON object, and waits for its result as the server
+    /// wrote it.
     ///
     /// # Errors
     /// [`CallError::Answered`] for a JSON-RPC error, else why there is no answer.
@@ -21,8 +22,9 @@ pub trait Requester: Send + Sync {
 
 /// A server in a participant's topic.
 ///
-/// No notification of a configured server reaches a participant, so a [`ProxyClient`](super::ProxyClient) must be asked to forget its
-/// lists. A participant that serves sends them as envelopes ([`Event::Other`](crate::Event::Other)).
+/// No notification of a configured server reaches a participant, so a
+/// [`ProxyClient`](super::ProxyClient) must be asked to forget its lists. A participant that serves
+/// sends them as envelopes ([`Event::Other`](crate::Event::Other)).
 #[derive(Debug, Clone)]
 pub struct RoomServer {
     /// Sends the requests.

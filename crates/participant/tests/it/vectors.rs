@@ -1,4 +1,5 @@
-//! Vectors of envelopes, which the clients for Rust and Python share, and the envelope's JSON Schema (`docs/`).
+//! Vectors of envelopes, which the clients for Rust and Python share, and the envelope's JSON
+//! Schema (`docs/`).
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
@@ -18,7 +19,10 @@ fn read(name: &str) -> Value {
 }
 
 fn vectors() -> Vec<Value> {
-    read("mcpx-vectors.json")["vectors"].as_array().unwrap().clone()
+    read("mcpx-vectors.json")["vectors"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 /// The envelope of a vector, as text.
@@ -36,7 +40,11 @@ fn verdict(text: &str) -> (&'static str, Option<String>, Option<String>) {
         Err(CheckError::Breach(why)) => ("malformed", None, Some(why.to_string())),
         Err(CheckError::Mismatch(why)) => ("mismatch", None, Some(why.to_string())),
         Ok((_, Act::Request(call))) => {
-            let verdict = if call.is_notification() { "notification" } else { "request" };
+            let verdict = if call.is_notification() {
+                "notification"
+            } else {
+                "request"
+            };
             (verdict, call.target().map(str::to_owned), None)
         }
         Ok((_, Act::Proposal(call))) => ("proposal", call.target().map(str::to_owned), None),
@@ -62,7 +70,11 @@ fn the_sdk_gives_every_vector_its_verdict() {
         assert_eq!(why.is_some(), !VALID.contains(&found), "{vector}");
         seen.insert(found);
     }
-    assert!(vectors.len() > 130 && seen.len() == 8, "{} {seen:?}", vectors.len());
+    assert!(
+        vectors.len() > 130 && seen.len() == 8,
+        "{} {seen:?}",
+        vectors.len()
+    );
 }
 
 #[test]

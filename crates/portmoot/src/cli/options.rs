@@ -14,13 +14,23 @@ use terminal::failure::Failure;
 #[command(next_help_heading = "Configuration")]
 pub(crate) struct ConfigArgs {
     /// Configuration file [default: ./portmoot.toml, else the one in your configuration directory]
-    #[arg(long, value_name = "FILE", env = "PORTMOOT_CONFIG", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "PORTMOOT_CONFIG",
+        hide_env_values = true
+    )]
     pub(crate) config: Option<PathBuf>,
     /// Configuration file of an MCP client, with `mcpServers`; repeatable
     #[arg(long, value_name = "FILE.json", env = "PORTMOOT_MCP_CONFIG", hide_env_values = true, value_delimiter = None)]
     pub(crate) mcp_config: Vec<PathBuf>,
     /// Directory for state [default: the platform's state directory]
-    #[arg(long, value_name = "DIR", env = "PORTMOOT_DATA_DIR", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "PORTMOOT_DATA_DIR",
+        hide_env_values = true
+    )]
     pub(crate) data_dir: Option<PathBuf>,
 }
 
@@ -28,7 +38,12 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CheckArgs {
     /// Address and port to listen on
-    #[arg(long, value_name = "ADDR", env = "PORTMOOT_LISTEN", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "ADDR",
+        env = "PORTMOOT_LISTEN",
+        hide_env_values = true
+    )]
     pub(crate) listen: Option<String>,
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
@@ -46,13 +61,21 @@ pub(crate) struct WatchArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Gateway")]
 pub(crate) struct RunningArgs {
-    /// URL of a running gateway, such as http://127.0.0.1:7070 [default: the gateway of this data directory]
+    /// URL of a running gateway, such as http://127.0.0.1:7070 [default: the gateway of this data
+    /// directory]
     #[arg(long, value_name = "URL", env = "PORTMOOT_URL", hide_env_values = true)]
     pub(crate) url: Option<String>,
-    /// Token for the gateway. Other users of the machine see it in the list of processes; in the environment they do not
-    #[arg(long, value_name = "TOKEN", env = "PORTMOOT_TOKEN", hide_env_values = true)]
+    /// Token for the gateway. Other users of the machine see it in the list of processes; in the
+    /// environment they do not
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "PORTMOOT_TOKEN",
+        hide_env_values = true
+    )]
     pub(crate) token: Option<String>,
-    /// Certificates of the authorities to trust with an https URL [default: those that this machine trusts]
+    /// Certificates of the authorities to trust with an https URL [default: those that this machine
+    /// trusts]
     #[arg(long, value_name = "FILE", env = "PORTMOOT_CA", hide_env_values = true)]
     pub(crate) ca: Option<PathBuf>,
     /// Client certificate to show to the gateway
@@ -83,8 +106,11 @@ impl RunningArgs {
     /// # Errors
     /// When a file cannot be used.
     pub(crate) fn tls(&self) -> Result<ClientTls, Failure> {
-        let files =
-            ClientFiles { ca: self.ca.clone(), cert: self.client_cert.clone(), key: self.client_key.clone() };
+        let files = ClientFiles {
+            ca: self.ca.clone(),
+            cert: self.client_cert.clone(),
+            key: self.client_key.clone(),
+        };
         ClientTls::read(files, Oldest::Tls13, unix_ms()).map_err(|error| {
             Failure::new(Exit::Usage, "bad_certificate", error.to_string()).hint(error.hint())
         })
@@ -110,7 +136,8 @@ pub(crate) struct TokensArgs {
     pub(crate) topic: String,
     /// List the tools that were not called for some time, and the commands that hide them
     ///
-    /// A running gateway counts calls from the day on which it first saw a tool. Needs the capability portmoot/servers.
+    /// A running gateway counts calls from the day on which it first saw a tool. Needs the
+    /// capability portmoot/servers.
     #[arg(long)]
     pub(crate) unused: bool,
     /// Days without a call after which a tool counts as unused [default: 30]

@@ -22,12 +22,14 @@ pub(crate) struct ProposalsArgs {
 pub(crate) enum ProposalsCommand {
     /// List open proposals, oldest first
     ///
-    /// Ids are shortened; every command takes the beginning of an id. With --json, ids and arguments are whole.
+    /// Ids are shortened; every command takes the beginning of an id. With --json, ids and
+    /// arguments are whole.
     Ls {
         /// Include closed proposals
         #[arg(long)]
         all: bool,
-        /// Print those that come or change their state too, until interrupted; with --json, one object a line
+        /// Print those that come or change their state too, until interrupted; with --json, one
+        /// object a line
         #[arg(long)]
         watch: bool,
         /// Only in this topic
@@ -45,9 +47,10 @@ pub(crate) enum ProposalsCommand {
     },
     /// Approve a proposal; it runs once, with your authority
     ///
-    /// The approval is bound to the digest of the proposal as it was shown. Without --digest, the command shows the
-    /// proposal and asks at the terminal. Then it waits up to a minute for the answer and prints it. Exit code 1 when the call
-    /// has failed, 3 when the proposal is already decided, is your own, or does not match the digest.
+    /// The approval is bound to the digest of the proposal as it was shown. Without --digest, the
+    /// command shows the proposal and asks at the terminal. Then it waits up to a minute for the
+    /// answer and prints it. Exit code 1 when the call has failed, 3 when the proposal is already
+    /// decided, is your own, or does not match the digest.
     Approve {
         /// Proposal id, or its beginning
         id: String,

@@ -1,4 +1,5 @@
-//! Options of the commands that set up: `init`, `add`, `rm`, `import`, `connect`, `disconnect`, `search`.
+//! Options of the commands that set up: `init`, `add`, `rm`, `import`, `connect`, `disconnect`,
+//! `search`.
 
 use std::path::PathBuf;
 
@@ -7,8 +8,14 @@ use clap::Args;
 /// The configuration file that a command changes.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct OwnFileArgs {
-    /// Configuration file [default: ./portmoot.toml if it is there, else the one in your configuration directory]
-    #[arg(long, value_name = "FILE", env = "PORTMOOT_CONFIG", hide_env_values = true)]
+    /// Configuration file [default: ./portmoot.toml if it is there, else the one in your
+    /// configuration directory]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "PORTMOOT_CONFIG",
+        hide_env_values = true
+    )]
     pub(crate) config: Option<PathBuf>,
 }
 
@@ -46,7 +53,8 @@ pub(crate) struct AddArgs {
     /// Command that starts the server
     #[arg(last = true, conflicts_with = "from_registry")]
     pub(crate) command: Vec<String>,
-    /// Environment variable of the server; repeatable. 'KEY=${NAME}' takes the value from the gateway's environment
+    /// Environment variable of the server; repeatable. 'KEY=${NAME}' takes the value from the
+    /// gateway's environment
     #[arg(long, short, value_name = "KEY=VALUE")]
     pub(crate) env: Vec<String>,
     /// Header of requests to the server; repeatable
@@ -55,7 +63,8 @@ pub(crate) struct AddArgs {
     /// OpenAPI description of an HTTP API, a file or a URL: its operations are the tools
     #[arg(long, value_name = "FILE_OR_URL", conflicts_with_all = ["command", "from_registry", "sse"])]
     pub(crate) openapi: Option<String>,
-    /// Key of the API, sent where its description says, under the name that it has there. '${NAME}' takes it from the gateway's environment
+    /// Key of the API, sent where its description says, under the name that it has there. '${NAME}'
+    /// takes it from the gateway's environment
     #[arg(long, value_name = "KEY", requires = "openapi")]
     pub(crate) key: Option<String>,
     /// Parameter in the query of requests to the API; repeatable
@@ -157,8 +166,14 @@ pub(crate) struct ConnectArgs {
     pub(crate) of: ClientFileArgs,
     #[command(flatten)]
     pub(crate) own: OwnFileArgs,
-    /// Directory for state, with the copies of clients' files [default: the platform's state directory]
-    #[arg(long, value_name = "DIR", env = "PORTMOOT_DATA_DIR", hide_env_values = true)]
+    /// Directory for state, with the copies of clients' files [default: the platform's state
+    /// directory]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "PORTMOOT_DATA_DIR",
+        hide_env_values = true
+    )]
     pub(crate) data_dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) change: ChangeArgs,
@@ -171,8 +186,14 @@ pub(crate) struct DisconnectArgs {
     pub(crate) client: String,
     #[command(flatten)]
     pub(crate) of: ClientFileArgs,
-    /// Directory for state, with the copies of clients' files [default: the platform's state directory]
-    #[arg(long, value_name = "DIR", env = "PORTMOOT_DATA_DIR", hide_env_values = true)]
+    /// Directory for state, with the copies of clients' files [default: the platform's state
+    /// directory]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "PORTMOOT_DATA_DIR",
+        hide_env_values = true
+    )]
     pub(crate) data_dir: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) change: ChangeArgs,

@@ -12,7 +12,8 @@ use super::setup::OwnFileArgs;
 pub(crate) enum AuthCommand {
     /// Check an access token from stdin, step by step, and show the participant that it becomes
     ///
-    /// Uses the configuration, not a running gateway. The token is printed nowhere. Exit code 4 when it is refused.
+    /// Uses the configuration, not a running gateway. The token is printed nowhere. Exit code 4
+    /// when it is refused.
     Check {
         /// Topic at whose endpoint the token is presented
         #[arg(long, default_value = config::MAIN_TOPIC)]
@@ -22,8 +23,8 @@ pub(crate) enum AuthCommand {
     },
     /// Show what a client finds at the address of an MCP server, step by step
     ///
-    /// Asks without a token, and fetches the metadata of the server and of its authorization servers. Exit code 1 when a
-    /// step fails.
+    /// Asks without a token, and fetches the metadata of the server and of its authorization
+    /// servers. Exit code 1 when a step fails.
     Probe {
         /// Address of the endpoint, as it is typed into a client
         url: String,
@@ -35,8 +36,8 @@ pub(crate) enum AuthCommand {
 pub(crate) enum SecretCommand {
     /// Set a secret: its value comes from a file, from stdin, or is typed and not shown
     ///
-    /// A value never stands on the command line, where other users of the machine and the history of the shell would see it. At most 16 KiB of UTF-8; line
-    /// ends after it do not count.
+    /// A value never stands on the command line, where other users of the machine and the history
+    /// of the shell would see it. At most 16 KiB of UTF-8; line ends after it do not count.
     Set {
         /// Name of the secret: letters, digits, `_` and `-`
         name: String,
@@ -92,7 +93,8 @@ pub(crate) enum ServersCommand {
     },
     /// Start a server anew, for example after an update of its program
     ///
-    /// Its sessions and its process end first; open calls are refused. Needs the capability portmoot/restart.
+    /// Its sessions and its process end first; open calls are refused. Needs the capability
+    /// portmoot/restart.
     Restart {
         /// Configured name of the server
         name: String,
@@ -101,7 +103,8 @@ pub(crate) enum ServersCommand {
     },
     /// End a server until it is enabled, or the gateway starts again
     ///
-    /// To disable it for good, write `enabled = false` in the configuration. Needs the capability portmoot/restart.
+    /// To disable it for good, write `enabled = false` in the configuration. Needs the capability
+    /// portmoot/restart.
     Disable {
         /// Configured name of the server
         name: String,
@@ -117,9 +120,10 @@ pub(crate) enum ServersCommand {
     },
     /// Sign in at a server that wants a token
     ///
-    /// Opens the authorization server in a browser and waits for it to come back to this machine. The running gateway keeps the
-    /// tokens, sealed with the key of `key_file`. Needs the capability portmoot/accounts, except for your own account at a
-    /// server where each caller has one.
+    /// Opens the authorization server in a browser and waits for it to come back to this machine.
+    /// The running gateway keeps the tokens, sealed with the key of `key_file`. Needs the
+    /// capability portmoot/accounts, except for your own account at a server where each caller has
+    /// one.
     Login {
         /// Configured name of the server
         name: String,
@@ -128,7 +132,8 @@ pub(crate) enum ServersCommand {
     },
     /// Sign out at a server
     ///
-    /// The gateway forgets the tokens, and has the authorization server revoke them. A key that was entered is forgotten.
+    /// The gateway forgets the tokens, and has the authorization server revoke them. A key that was
+    /// entered is forgotten.
     Logout {
         /// Configured name of the server
         name: String,
@@ -140,8 +145,9 @@ pub(crate) enum ServersCommand {
     },
     /// Get a one-time code that shows a connect page who you are
     ///
-    /// A server at which each caller has an account sends you to a page of the gateway, and the page has to know that you are the
-    /// participant whose client asked. Run this with your own token, and type the code there. It is good once, for ten minutes.
+    /// A server at which each caller has an account sends you to a page of the gateway, and the
+    /// page has to know that you are the participant whose client asked. Run this with your own
+    /// token, and type the code there. It is good once, for ten minutes.
     ConnectCode(RunningArgs),
     /// Show the accounts at servers: state, issuer, scopes, expiry; never tokens
     Auth {
@@ -158,16 +164,19 @@ pub(crate) struct LoginArgs {
     /// Whose account, where each caller has one; yours if it is not given
     #[arg(long = "as", value_name = "PARTICIPANT")]
     pub(crate) participant: Option<String>,
-    /// Print the address, and read from stdin the one to which the browser is sent at the end: for another machine's browser
+    /// Print the address, and read from stdin the one to which the browser is sent at the end: for
+    /// another machine's browser
     #[arg(long, conflicts_with_all = ["device", "no_browser"])]
     pub(crate) paste: bool,
-    /// Print an address and a code for a browser on any device, if the authorization server offers that
+    /// Print an address and a code for a browser on any device, if the authorization server offers
+    /// that
     #[arg(long, conflicts_with = "no_browser")]
     pub(crate) device: bool,
     /// Print the address without opening a browser
     #[arg(long)]
     pub(crate) no_browser: bool,
-    /// Enter a key, where the server wants one of each caller: it is read from stdin, or typed and not shown
+    /// Enter a key, where the server wants one of each caller: it is read from stdin, or typed and
+    /// not shown
     #[arg(long, conflicts_with_all = ["paste", "device", "no_browser", "scopes"])]
     pub(crate) key: bool,
     /// Ask for this scope, in place of those that the server names; can be repeated
@@ -184,8 +193,8 @@ pub(crate) enum PinsCommand {
     Ls(RunningArgs),
     /// Show what a server has changed
     ///
-    /// For each changed tool, prompt or text of instructions: what was pinned (-), and what the server says now (+), with hidden
-    /// characters visible.
+    /// For each changed tool, prompt or text of instructions: what was pinned (-), and what the
+    /// server says now (+), with hidden characters visible.
     Show {
         /// Configured name of the server
         server: String,
@@ -194,7 +203,8 @@ pub(crate) enum PinsCommand {
     },
     /// Approve what a server has changed
     ///
-    /// What is approved is printed. If the server has changed it again meanwhile, nothing is approved.
+    /// What is approved is printed. If the server has changed it again meanwhile, nothing is
+    /// approved.
     Approve {
         /// Configured name of the server
         server: String,
@@ -238,21 +248,25 @@ pub(crate) enum ToolsCommand {
     },
     /// Call a tool
     ///
-    /// When the server requests input (elicitation), the form is shown at the terminal. URLs are printed in full and never
-    /// opened. A tool that must run as a task is called as one, and its result awaited. A call that needs approval is proposed
-    /// and waits for the decision, 50 seconds unless --wait is given. Exit code 1 when the tool returns an error, 6 when there is no decision yet.
+    /// When the server requests input (elicitation), the form is shown at the terminal. URLs are
+    /// printed in full and never opened. A tool that must run as a task is called as one, and its
+    /// result awaited. A call that needs approval is proposed and waits for the decision, 50
+    /// seconds unless --wait is given. Exit code 1 when the tool returns an error, 6 when there is
+    /// no decision yet.
     Call {
         /// Public name of the tool
         name: String,
-        /// Arguments: key=value, of the type that the tool's schema has for the key, else text; key:=json; key=@FILE for the
-        /// text of a file (@@ begins a text with @), key:=@FILE for its JSON
+        /// Arguments: key=value, of the type that the tool's schema has for the key, else text;
+        /// key:=json; key=@FILE for the text of a file (@@ begins a text with @), key:=@FILE for
+        /// its JSON
         #[arg(value_name = "KEY=VALUE")]
         arguments: Vec<String>,
-        /// All arguments as one JSON object, @FILE with it, or - for stdin; KEY=VALUE arguments override its members
+        /// All arguments as one JSON object, @FILE with it, or - for stdin; KEY=VALUE arguments
+        /// override its members
         #[arg(long, value_name = "JSON")]
         args: Option<String>,
-        /// Decline requests of the server for input; as without a terminal, the call then shares the gateway's session with
-        /// the server
+        /// Decline requests of the server for input; as without a terminal, the call then shares
+        /// the gateway's session with the server
         #[arg(long)]
         no_input: bool,
         /// Write the first image, audio or file of the result to this file
@@ -311,12 +325,13 @@ pub(crate) struct ToolsOfServerArgs {
 pub(crate) enum ProtoCommand {
     /// Convert the JSON Schemas of tools to .proto files
     ///
-    /// Each tool becomes a file with the messages of its arguments and its structured result, with validation rules of
-    /// buf.validate. With --out the files make a module that `buf build` and `buf lint` accept; fields keep the numbers that they
-    /// have in the files of an earlier run. Without it the messages are printed.
+    /// Each tool becomes a file with the messages of its arguments and its structured result, with
+    /// validation rules of buf.validate. With --out the files make a module that `buf build` and
+    /// `buf lint` accept; fields keep the numbers that they have in the files of an earlier run.
+    /// Without it the messages are printed.
     Convert {
-        /// A result of tools/list, a list of tools, one tool, or one input schema in a file FILE.json; else a server of the
-        /// gateway
+        /// A result of tools/list, a list of tools, one tool, or one input schema in a file
+        /// FILE.json; else a server of the gateway
         #[arg(value_name = "FILE.json|SERVER")]
         source: String,
         /// Write a buf module to this directory
@@ -417,13 +432,15 @@ pub(crate) enum ParticipantsCommand {
     },
     /// Show what a participant may do on each wire, and the capability that says so
     ///
-    /// Over MCP, and when it approves or rejects with a command or a tool, a capability means public names; in rooms, over
-    /// WebSocket, it means the servers' own names. Needs the capability portmoot/grants for other participants than yourself.
-    /// With ACT, exit code 3 when it may do that on no wire.
+    /// Over MCP, and when it approves or rejects with a command or a tool, a capability means
+    /// public names; in rooms, over WebSocket, it means the servers' own names. Needs the
+    /// capability portmoot/grants for other participants than yourself. With ACT, exit code 3 when
+    /// it may do that on no wire.
     Can {
         /// Participant id
         id: String,
-        /// Only this: a tool's name, a kind such as mcp/request:tools/call:read_*, chat or portmoot/tokens
+        /// Only this: a tool's name, a kind such as mcp/request:tools/call:read_*, chat or
+        /// portmoot/tokens
         act: Option<String>,
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
@@ -433,7 +450,8 @@ pub(crate) enum ParticipantsCommand {
     },
     /// Grant capabilities to a participant, permanently or for a limited time
     ///
-    /// Takes effect at once. Needs the capability portmoot/grants; you can grant only capabilities that you hold.
+    /// Takes effect at once. Needs the capability portmoot/grants; you can grant only capabilities
+    /// that you hold.
     Grant {
         /// Participant id
         id: String,
@@ -454,8 +472,9 @@ pub(crate) enum ParticipantsCommand {
     },
     /// Let a participant call tools, by the names that `tools ls` shows
     ///
-    /// It grants what a call of each tool needs over MCP, and in rooms, where servers' own names count, as far as that name is of
-    /// no other server's tool there. Needs the capability portmoot/grants; you can grant only capabilities that you hold.
+    /// It grants what a call of each tool needs over MCP, and in rooms, where servers' own names
+    /// count, as far as that name is of no other server's tool there. Needs the capability
+    /// portmoot/grants; you can grant only capabilities that you hold.
     Allow {
         /// Participant id
         id: String,
@@ -476,7 +495,8 @@ pub(crate) enum ParticipantsCommand {
     },
     /// Revoke capabilities of a participant; its calls that need them are cancelled
     ///
-    /// Takes effect at once. Needs the capability portmoot/grants; you can revoke only capabilities that you hold.
+    /// Takes effect at once. Needs the capability portmoot/grants; you can revoke only capabilities
+    /// that you hold.
     Revoke {
         /// Participant id
         id: String,
@@ -524,7 +544,8 @@ pub(crate) enum TokenCommand {
     },
     /// Issue another token to a participant; the one before stays valid for a while
     ///
-    /// The new token has the capabilities, topics and lifetime of the one before. At most two are valid at once.
+    /// The new token has the capabilities, topics and lifetime of the one before. At most two are
+    /// valid at once.
     Rotate {
         /// Participant id
         name: String,
@@ -548,8 +569,9 @@ pub(crate) enum TokenCommand {
 pub(crate) enum LoginCommand {
     /// Print a one-time code, to be typed at the sign-in page
     ///
-    /// It is good once, for 10 minutes, and replaces an earlier one of the participant. Needs a running gateway with sign-ins enabled, the
-    /// capability portmoot/tokens, and all that the participant may do; a participant gets codes for itself without.
+    /// It is good once, for 10 minutes, and replaces an earlier one of the participant. Needs a
+    /// running gateway with sign-ins enabled, the capability portmoot/tokens, and all that the
+    /// participant may do; a participant gets codes for itself without.
     Code {
         /// Participant as which the client is to act
         name: String,
@@ -611,7 +633,8 @@ pub(crate) enum AuditCommand {
         /// Only in this topic
         #[arg(long, value_name = "TOPIC")]
         topic: Option<String>,
-        /// Only this verdict: admitted, refused, held, approved, rejected, withdrawn, expired, completed or failed
+        /// Only this verdict: admitted, refused, held, approved, rejected, withdrawn, expired,
+        /// completed or failed
         #[arg(long, value_name = "VERDICT")]
         verdict: Option<String>,
         /// Only this operation or proposal
@@ -626,7 +649,8 @@ pub(crate) enum AuditCommand {
         /// Only the last COUNT entries
         #[arg(long, value_name = "COUNT")]
         last: Option<usize>,
-        /// Print each entry as a line of JSON, as it is in the log, for programs that read line by line
+        /// Print each entry as a line of JSON, as it is in the log, for programs that read line by
+        /// line
         #[arg(long)]
         jsonl: bool,
         #[command(flatten)]
@@ -636,9 +660,9 @@ pub(crate) enum AuditCommand {
     },
     /// Verify the hash chain of the log
     ///
-    /// Reports entries that were changed, removed, moved or truncated, and prints the head of the log. Keep the head in
-    /// another place and pass it with --head later: then the check also detects a log that was restored together with its
-    /// head.
+    /// Reports entries that were changed, removed, moved or truncated, and prints the head of the
+    /// log. Keep the head in another place and pass it with --head later: then the check also
+    /// detects a log that was restored together with its head.
     Verify {
         /// Head printed by an earlier run, which the log must still contain
         #[arg(long, value_name = "SEQ:HEX")]
@@ -655,8 +679,8 @@ pub(crate) enum ConfigCommand {
     Check(CheckArgs),
     /// Print the JSON Schema of the configuration file, for editors
     ///
-    /// An editor with support for TOML uses it if the first line of the file is `#:schema ./portmoot.schema.json`, and the schema is
-    /// in that file.
+    /// An editor with support for TOML uses it if the first line of the file is
+    /// `#:schema ./portmoot.schema.json`, and the schema is in that file.
     Schema,
     /// Print the merged configuration, with variables unexpanded
     Show {

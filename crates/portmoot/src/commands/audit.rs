@@ -18,7 +18,9 @@ use terminal::output::Output;
 use terminal::prompt::ProcessTerminal;
 use terminal::timestamp::time_of;
 
-const COLUMNS: [&str; 8] = ["ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY"];
+const COLUMNS: [&str; 8] = [
+    "ENTRY", "TIME", "TOPIC", "FROM", "KIND", "TO", "VERDICT", "WHY",
+];
 
 /// Consequence of a missing data directory.
 const NO_LOG: &str = "there is no audit log";
@@ -39,22 +41,47 @@ pub(crate) fn run(command: AuditCommand, output: Output) -> Result<Exit, Failure
             ..
         } => {
             let kinds = kinds.as_deref().map(parse_kinds).transpose()?;
-            let since_ms = since.as_deref().map(|text| time_of("--since", text)).transpose()?;
-            let until_ms = until.as_deref().map(|text| time_of("--until", text)).transpose()?;
-            let filter = EntryFilter { kinds, participant, topic, verdict, operation, since_ms, until_ms };
+            let since_ms = since
+                .as_deref()
+                .map(|text| time_of("--since", text))
+                .transpose()?;
+            let until_ms = until
+                .as_deref()
+                .map(|text| time_of("--until", text))
+                .transpose()?;
+            let filter = EntryFilter {
+                kinds,
+                participant,
+                topic,
+                verdict,
+                operation,
+                since_ms,
+                until_ms,
+            };
             let dir = directory(&config, output)?;
-            if jsonl { lines(&dir, &filter, last, output) } else { list(&dir, &filter, last, output) }
+            if jsonl {
+                lines(&dir, &filter, last, output)
+            } else {
+                list(&dir, &filter, last, output)
+            }
         }
         AuditCommand::Verify { head, config } => {
             let head = head.as_deref().map(parse_head).transpose()?;
             let dir = directory(&config, output)?;
             let report = verify(&dir, head)?.ok_or_else(|| {
-                let failure =
-                    Failure::new(Exit::NotFound, "no_audit_log", "the data directory has no audit log");
+                let failure = Failure::new(
+                    Exit::NotFound,
+                    "no_audit_log",
+                    "the data directory has no audit log",
+                );
                 failure.hint("choose the data directory: --data-dir DIR, or --config FILE")
             })?;
             print_report(&report, output);
-            Ok(if report.is_whole() { Exit::Ok } else { Exit::Failed })
+            Ok(if report.is_whole() {
+                Exit::Ok
+            } else {
+                Exit::Failed
+            })
         }
     }
 }
@@ -73,18 +100,32 @@ fn directory(config: &ConfigArgs, output: Output) -> Result<PathBuf, Failure> {
 }
 
 /// Prints the entries that match, the last `last` of them.
-fn list(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -> Result<Exit, Failure> {
-    // With `--json` a row is a line of the log; its hidden characters are escapes, which mean the same.
+fn list(
+    dir: &Path,
+    filter: &EntryFilter,
+    last: Option<usize>,
+    output: Output,
+) -> Result<Exit, Failure> {
+    // With `--json` a row is a line of the log; its hidden characters are escapes, which mean the
+    // same.
     let (mut rows, rows_max) = (VecDeque::new(), last.unwrap_or(usize::MAX));
     query(dir, filter, |entry, line| {
-        rows.push_back(if output.json { vec![line.to_owned()] } else { row(entry) });
+        rows.push_back(if output.json {
+            vec![line.to_owned()]
+        } else {
+            row(entry)
+        });
         if rows.len() > rows_max {
             rows.pop_front();
         }
         ControlFlow::Continue(())
     })?;
     if output.json {
-        let lines: Vec<String> = rows.iter().flatten().map(|line| format!("\n    {line}")).collect();
+        let lines: Vec<String> = rows
+            .iter()
+            .flatten()
+            .map(|line| format!("\n    {line}"))
+            .collect();
         output.result_json_text(&format!("{{\n  \"entries\": [{}\n  ]\n}}", lines.join(",")));
     } else {
         output.table(&COLUMNS, rows.into_iter());
@@ -92,8 +133,14 @@ fn list(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -
     Ok(Exit::Ok)
 }
 
-/// Prints the entries that match as lines of the log, the last `last` of them; without that number each as it is read.
-fn lines(dir: &Path, filter: &EntryFilter, last: Option<usize>, output: Output) -> Result<Exit, Failure> {
+/// Prints the entries that match as lines of the log, the last `last` of them; without that number
+/// each as it is read.
+fn lines(
+    dir: &Path,
+    filter: &EntryFilter,
+    last: Option<usize>,
+    output: Output,
+) -> Result<Exit, Failure> {
     let mut kept = VecDeque::new();
     query(dir, filter, |_, line| {
         match last {
@@ -117,7 +164,11 @@ fn row(entry: &RecordedEntry<'_>) -> Vec<String> {
         entry.topic.as_deref().unwrap_or("-").to_owned(),
         entry.from.clone().into_owned(),
         entry.kind.clone().into_owned(),
-        if to.is_empty() { "-".to_owned() } else { to.join(", ") },
+        if to.is_empty() {
+            "-".to_owned()
+        } else {
+            to.join(", ")
+        },
         entry.verdict.clone().into_owned(),
         entry.why.as_deref().unwrap_or_default().to_owned(),
     ]
@@ -141,8 +192,15 @@ fn print_report(report: &Report, output: Output) {
     if more > 0 {
         output.result(&format!("and {more} more"));
     }
-    let intact = if report.is_whole() { "intact" } else { "NOT intact" };
-    output.result(&format!("{intact}: {} entries, head {}", report.entries, report.head));
+    let intact = if report.is_whole() {
+        "intact"
+    } else {
+        "NOT intact"
+    };
+    output.result(&format!(
+        "{intact}: {} entries, head {}",
+        report.entries, report.head
+    ));
     if report.unfinished_bytes > 0 {
         let bytes = report.unfinished_bytes;
         output.message(&format!(
@@ -159,5 +217,6 @@ fn parse_kinds(text: &str) -> Result<KindPattern, Failure> {
 }
 
 fn parse_head(text: &str) -> Result<ChainHead, Failure> {
-    text.parse().map_err(|error| Failure::bad_argument(format!("--head: {error}")))
+    text.parse()
+        .map_err(|error| Failure::bad_argument(format!("--head: {error}")))
 }

@@ -1,4 +1,5 @@
-//! Commands `auth check` and `auth probe`: why a token is refused, and what a client finds that wants to sign in.
+//! Commands `auth check` and `auth probe`: why a token is refused, and what a client finds that
+//! wants to sign in.
 
 mod probe;
 
@@ -45,13 +46,26 @@ pub(crate) async fn run(command: AuthCommand, output: Output) -> Result<Exit, Fa
 /// The token on stdin, without the blanks around it.
 fn read_token() -> Result<String, Failure> {
     if stdin().is_terminal() {
-        let failure =
-            Failure::new(Exit::Usage, "no_token", "the token is read from stdin, which is a terminal");
-        return Err(failure.hint("pipe it in, so that no shell history has it: portmoot auth check < FILE"));
+        let failure = Failure::new(
+            Exit::Usage,
+            "no_token",
+            "the token is read from stdin, which is a terminal",
+        );
+        return Err(
+            failure.hint("pipe it in, so that no shell history has it: portmoot auth check < FILE")
+        );
     }
     let mut text = String::new();
-    let read = stdin().take(4 * ACCESS_TOKEN_BYTES_MAX as u64).read_to_string(&mut text);
-    read.map_err(|error| Failure::new(Exit::Usage, "no_token", format!("stdin cannot be read: {error}")))?;
+    let read = stdin()
+        .take(4 * ACCESS_TOKEN_BYTES_MAX as u64)
+        .read_to_string(&mut text);
+    read.map_err(|error| {
+        Failure::new(
+            Exit::Usage,
+            "no_token",
+            format!("stdin cannot be read: {error}"),
+        )
+    })?;
     let text = text.trim();
     let token = text.strip_prefix("Bearer ").unwrap_or(text).trim();
     if token.is_empty() {
@@ -61,15 +75,20 @@ fn read_token() -> Result<String, Failure> {
 }
 
 fn show(steps: &[Step], participant: Option<&Participant>, output: Output) -> Exit {
-    let exit = if participant.is_some() { Exit::Ok } else { Exit::Unauthenticated };
+    let exit = if participant.is_some() {
+        Exit::Ok
+    } else {
+        Exit::Unauthenticated
+    };
     if output.json {
         let rows: Vec<Value> = steps
             .iter()
             .map(|step| json!({ "what": step.what, "ok": step.fault.is_none(), "why": step.fault }))
             .collect();
         let participant = participant.map(described);
-        output
-            .result_json(&json!({ "ok": participant.is_some(), "steps": rows, "participant": participant }));
+        output.result_json(
+            &json!({ "ok": participant.is_some(), "steps": rows, "participant": participant }),
+        );
         return exit;
     }
     for step in steps {
@@ -79,7 +98,13 @@ fn show(steps: &[Step], participant: Option<&Participant>, output: Output) -> Ex
         }
     }
     if let Some(one) = participant {
-        let list = |all: Vec<&str>| if all.is_empty() { "nothing".to_owned() } else { all.join(", ") };
+        let list = |all: Vec<&str>| {
+            if all.is_empty() {
+                "nothing".to_owned()
+            } else {
+                all.join(", ")
+            }
+        };
         output.result(&format!("\nparticipant   {}", one.id));
         output.result(&format!(
             "topics        {}",
@@ -96,7 +121,11 @@ fn show(steps: &[Step], participant: Option<&Participant>, output: Output) -> Ex
 }
 
 fn described(one: &Participant) -> Value {
-    let texts = |all: &model::Capabilities| all.iter().map(|one| one.as_str().to_owned()).collect::<Vec<_>>();
+    let texts = |all: &model::Capabilities| {
+        all.iter()
+            .map(|one| one.as_str().to_owned())
+            .collect::<Vec<_>>()
+    };
     json!({
         "id": one.id.as_str(),
         "topics": one.topics.iter().map(|topic| topic.as_str()).collect::<Vec<_>>(),

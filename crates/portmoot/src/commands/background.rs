@@ -42,15 +42,25 @@ pub(crate) async fn start(args: &ServeArgs, output: Output) -> Result<Exit, Fail
         ));
     }
     // What would end it at once is said here.
-    let sources = Sources { listen: args.listen.clone(), ..sources(&args.config) };
+    let sources = Sources {
+        listen: args.listen.clone(),
+        ..sources(&args.config)
+    };
     let loaded = load(&sources, output)?;
     consent::obtain(&loaded, &mut ProcessTerminal, Some(args.yes), output)?;
     if let Some(problem) = guest_problem(&loaded) {
         return Err(Failure::configuration(&[problem]));
     }
-    let dir = data_dir(&loaded, "a gateway in the background could not be found again")?;
+    let dir = data_dir(
+        &loaded,
+        "a gateway in the background could not be found again",
+    )?;
     if let Some(owner) = Directory::owner(&dir)? {
-        return Err(store::StoreError::Locked { dir, owner: Some(Box::new(owner)) }.into());
+        return Err(store::StoreError::Locked {
+            dir,
+            owner: Some(Box::new(owner)),
+        }
+        .into());
     }
     let (log, at) = open_log(&dir)?;
     let mut child = spawn(args, log)?;
@@ -71,7 +81,10 @@ pub(crate) async fn start(args: &ServeArgs, output: Output) -> Result<Exit, Fail
     };
     drop(spinner);
     let program = program_name();
-    let url = url_of(&owner.listen.unwrap_or_default(), owner.certificate.is_some());
+    let url = url_of(
+        &owner.listen.unwrap_or_default(),
+        owner.certificate.is_some(),
+    );
     output.message(&format!(
         "the gateway runs at {url}/mcp (process {})\nits log: {}\nto stop it: {program} stop",
         owner.pid,
@@ -84,10 +97,23 @@ pub(crate) async fn start(args: &ServeArgs, output: Output) -> Result<Exit, Fail
 fn open_log(dir: &Path) -> Result<(File, u64), Failure> {
     let path = dir.join(LOG_FILE);
     let failed = |error: std::io::Error| {
-        Failure::new(Exit::Failed, "unwritable", format!("cannot write {}: {error}", path.display()))
+        Failure::new(
+            Exit::Failed,
+            "unwritable",
+            format!("cannot write {}: {error}", path.display()),
+        )
     };
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
-    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(failed)?;
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed)?;
     let at = log.metadata().map_err(failed)?.len();
     Ok((log, at))
 }
@@ -95,16 +121,43 @@ fn open_log(dir: &Path) -> Result<(File, u64), Failure> {
 /// Starts `serve` with these arguments, in a process group of its own, so that no terminal ends it.
 fn spawn(args: &ServeArgs, log: File) -> Result<Child, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::new(Exit::Failed, "not_started", format!("the gateway cannot be started: {error}"))
+        Failure::new(
+            Exit::Failed,
+            "not_started",
+            format!("the gateway cannot be started: {error}"),
+        )
     };
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.arg("serve").arg("--yes");
     let paths = |name: &str, path: &PathBuf| [name.into(), path.clone().into_os_string()];
-    command.args(args.listen.iter().flat_map(|listen| ["--listen", listen.as_str()]));
-    command.args(args.config.config.iter().flat_map(|path| paths("--config", path)));
-    command.args(args.config.mcp_config.iter().flat_map(|path| paths("--mcp-config", path)));
-    command.args(args.config.data_dir.iter().flat_map(|path| paths("--data-dir", path)));
-    command.stdin(Stdio::null()).stdout(log.try_clone().map_err(failed)?).stderr(log).process_group(0);
+    command.args(
+        args.listen
+            .iter()
+            .flat_map(|listen| ["--listen", listen.as_str()]),
+    );
+    command.args(
+        args.config
+            .config
+            .iter()
+            .flat_map(|path| paths("--config", path)),
+    );
+    command.args(
+        args.config
+            .mcp_config
+            .iter()
+            .flat_map(|path| paths("--mcp-config", path)),
+    );
+    command.args(
+        args.config
+            .data_dir
+            .iter()
+            .flat_map(|path| paths("--data-dir", path)),
+    );
+    command
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().map_err(failed)?)
+        .stderr(log)
+        .process_group(0);
     command.spawn().map_err(failed)
 }
 
@@ -120,14 +173,19 @@ fn not_started(dir: &Path, at: u64) -> Failure {
         text = visible::lines(&String::from_utf8_lossy(&bytes));
     }
     let message = format!("the gateway did not start:\n{}", text.trim_end());
-    Failure::new(Exit::Failed, "not_started", message).hint(format!("its whole log: {}", path.display()))
+    Failure::new(Exit::Failed, "not_started", message)
+        .hint(format!("its whole log: {}", path.display()))
 }
 
 pub(crate) async fn stop(args: &ConfigArgs, output: Output) -> Result<Exit, Failure> {
     let sources = sources(args);
     let Some(dir) = sources.data_dir(&env) else {
-        return Err(Failure::new(Exit::Usage, "no_data_dir", "the data directory is not known")
-            .hint("name it: --data-dir DIR"));
+        return Err(Failure::new(
+            Exit::Usage,
+            "no_data_dir",
+            "the data directory is not known",
+        )
+        .hint("name it: --data-dir DIR"));
     };
     let Some(owner) = Directory::owner(&dir)? else {
         let message = format!("no gateway runs with the data directory {}", dir.display());

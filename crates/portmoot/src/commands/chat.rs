@@ -1,4 +1,5 @@
-//! Command `chat`: a topic at the terminal. The crate `chat` does it; here are its arguments and its way to the gateway.
+//! Command `chat`: a topic at the terminal. The crate `chat` does it; here are its arguments and
+//! its way to the gateway.
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -18,13 +19,22 @@ struct ApiOf(Arc<Remote>);
 
 type Query = Vec<(&'static str, String)>;
 
-fn borrowed<'q>(segments: &'q [String], query: &'q Query) -> (Vec<&'q str>, Vec<(&'q str, &'q str)>) {
-    let query = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
+fn borrowed<'q>(
+    segments: &'q [String],
+    query: &'q Query,
+) -> (Vec<&'q str>, Vec<(&'q str, &'q str)>) {
+    let query = query
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     (segments.iter().map(String::as_str).collect(), query)
 }
 
 fn refused(failure: Failure) -> ::chat::ApiRefusal {
-    ::chat::ApiRefusal { message: failure.message, hint: failure.hint }
+    ::chat::ApiRefusal {
+        message: failure.message,
+        hint: failure.hint,
+    }
 }
 
 impl ::chat::Api for ApiOf {
@@ -32,7 +42,10 @@ impl ::chat::Api for ApiOf {
         let gateway = Arc::clone(&self.0);
         Box::pin(async move {
             let (segments, query) = borrowed(&segments, &query);
-            api::get(&*gateway, &segments, &query).await.map(|answer| answer.text).map_err(refused)
+            api::get(&*gateway, &segments, &query)
+                .await
+                .map(|answer| answer.text)
+                .map_err(refused)
         })
     }
 
@@ -40,7 +53,10 @@ impl ::chat::Api for ApiOf {
         let gateway = Arc::clone(&self.0);
         Box::pin(async move {
             let (segments, query) = borrowed(&segments, &query);
-            api::post(&*gateway, &segments, &query, body).await.map(|answer| answer.text).map_err(refused)
+            api::post(&*gateway, &segments, &query, body)
+                .await
+                .map(|answer| answer.text)
+                .map_err(refused)
         })
     }
 }
@@ -53,11 +69,22 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<Exit, Failure> {
     let gateway = running(gateway, output)?;
-    let spec = ParticipantSpec::new(&gateway.url, gateway.token.as_deref(), topic).receiving(Mode::All);
-    let spec = ParticipantSpec { tls: gateway.tls.clone(), ..spec };
+    let spec =
+        ParticipantSpec::new(&gateway.url, gateway.token.as_deref(), topic).receiving(Mode::All);
+    let spec = ParticipantSpec {
+        tls: gateway.tls.clone(),
+        ..spec
+    };
     let api = Arc::new(ApiOf(Arc::new(gateway.endpoint()?)));
     let colour = output.is_colourful(io::stdout().is_terminal());
-    let chat = Chat { spec, api, output: Arc::new(output), json: talk.json, lines, colour };
+    let chat = Chat {
+        spec,
+        api,
+        output: Arc::new(output),
+        json: talk.json,
+        lines,
+        colour,
+    };
     match ::chat::run(chat).await {
         Ok(()) => Ok(Exit::Ok),
         Err(ChatError::Connect(why)) => Err(failure(why)),

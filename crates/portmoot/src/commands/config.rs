@@ -1,4 +1,5 @@
-//! Commands `config check`, `config schema` and `config show`, and configuration loading for all commands.
+//! Commands `config check`, `config schema` and `config show`, and configuration loading for all
+//! commands.
 
 use std::path::PathBuf;
 
@@ -9,7 +10,9 @@ use store::Journal;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::process::env;
-use config::{Loaded, Problem, Secrets, Sources, mismatch, room_notes, to_json, to_toml, without_guests};
+use config::{
+    Loaded, Problem, Secrets, Sources, mismatch, room_notes, to_json, to_toml, without_guests,
+};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -29,7 +32,9 @@ pub(crate) fn sources(args: &ConfigArgs) -> Sources {
 
 /// Loads and checks the configuration, and prints notes about ignored settings.
 pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure> {
-    let loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
+    let loaded = sources
+        .load(&env)
+        .map_err(|problems| Failure::configuration(&problems))?;
     for notice in &loaded.notices {
         // What keeps a server down is no aside.
         match notice.contains(CANNOT_START) {
@@ -40,19 +45,29 @@ pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure>
     Ok(loaded)
 }
 
-/// Reads the secrets that a configuration names, once the operator has agreed to it, and prints notes about those that could not be read.
+/// Reads the secrets that a configuration names, once the operator has agreed to it, and prints
+/// notes about those that could not be read.
 ///
 /// # Errors
 /// When a token of a participant or a secret of an issuer cannot be read.
-pub(crate) fn read_secrets(loaded: &mut Loaded, secrets: &Secrets, output: Output) -> Result<(), Failure> {
-    let notices = loaded.read_secrets(&env, secrets).map_err(|problems| Failure::configuration(&problems))?;
+pub(crate) fn read_secrets(
+    loaded: &mut Loaded,
+    secrets: &Secrets,
+    output: Output,
+) -> Result<(), Failure> {
+    let notices = loaded
+        .read_secrets(&env, secrets)
+        .map_err(|problems| Failure::configuration(&problems))?;
     notices.iter().for_each(|notice| note(notice, output));
     Ok(())
 }
 
 /// Prints notes about capabilities that can match nothing.
 pub(crate) fn note_unmatched(capabilities: &[String], output: Output) {
-    capabilities.iter().filter_map(|text| mismatch(text)).for_each(|text| note(&text, output));
+    capabilities
+        .iter()
+        .filter_map(|text| mismatch(text))
+        .for_each(|text| note(&text, output));
 }
 
 fn note(text: &str, output: Output) {
@@ -70,9 +85,14 @@ pub(crate) fn data_dir(loaded: &Loaded, then: &str) -> Result<PathBuf, Failure> 
 
 pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ConfigCommand::Check(args) => {
-            check(&Sources { listen: args.listen, strict: true, ..sources(&args.config) }, output)
-        }
+        ConfigCommand::Check(args) => check(
+            &Sources {
+                listen: args.listen,
+                strict: true,
+                ..sources(&args.config)
+            },
+            output,
+        ),
         ConfigCommand::Schema => {
             output.result(config::SCHEMA);
             Ok(Exit::Ok)
@@ -90,7 +110,10 @@ fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
             if !loaded.keeps_by_found_file() {
                 notes.extend(loaded.unset_secrets());
             }
-            let problems = listen_problem(&loaded).into_iter().chain(guest_problem(&loaded)).collect();
+            let problems = listen_problem(&loaded)
+                .into_iter()
+                .chain(guest_problem(&loaded))
+                .collect();
             (problems, notes, summary(&loaded))
         }
         Err(problems) => (problems, Vec::new(), String::new()),
@@ -98,7 +121,11 @@ fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
     if output.json {
         let rows: Vec<_> = problems.iter().map(row).collect();
         output.result_json(&json!({ "ok": problems.is_empty(), "problems": rows, "notes": notes }));
-        return Ok(if problems.is_empty() { Exit::Ok } else { Exit::Usage });
+        return Ok(if problems.is_empty() {
+            Exit::Ok
+        } else {
+            Exit::Usage
+        });
     }
     notes.iter().for_each(|text| note(text, output));
     if !problems.is_empty() {
@@ -110,39 +137,73 @@ fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
 
 /// The contents of a valid configuration, and its files.
 fn summary(loaded: &Loaded) -> String {
-    let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let count =
+        |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let parts = [
         count(loaded.config.servers.len(), "server"),
         count(loaded.config.participants.len(), "participant"),
         count(loaded.config.topics.len(), "topic"),
     ];
-    let files: Vec<String> = loaded.files.iter().map(|path| path.display().to_string()).collect();
-    let files = if files.is_empty() { "defaults only".to_owned() } else { files.join(", ") };
-    format!("the configuration is valid: {} (from {files})", parts.join(", "))
+    let files: Vec<String> = loaded
+        .files
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let files = if files.is_empty() {
+        "defaults only".to_owned()
+    } else {
+        files.join(", ")
+    };
+    format!(
+        "the configuration is valid: {} (from {files})",
+        parts.join(", ")
+    )
 }
 
-/// Problem for which `serve` would refuse a valid configuration: to listen for everybody while callers need
-/// no token.
+/// Problem for which `serve` would refuse a valid configuration: to listen for everybody while
+/// callers need no token.
 fn listen_problem(loaded: &Loaded) -> Option<Problem> {
-    let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
+    let names_data_dir = loaded
+        .found
+        .as_ref()
+        .is_some_and(|found| found.names_data_dir);
     // Issued tokens are in the journal. One that cannot be read may have some.
-    let dir = loaded.config.data_dir.as_deref().filter(|_| !names_data_dir);
+    let dir = loaded
+        .config
+        .data_dir
+        .as_deref()
+        .filter(|_| !names_data_dir);
     let state = dir.map(Journal::peek).transpose().ok()?.unwrap_or_default();
-    let refusal =
-        auth::check_listen_address(loaded.config.listen, tokens_configured(&loaded.config, &state)).err()?;
-    let problem = Problem::new("config_listen", refusal.message).at(loaded.tree.place(&["server", "listen"]));
+    let refusal = auth::check_listen_address(
+        loaded.config.listen,
+        tokens_configured(&loaded.config, &state),
+    )
+    .err()?;
+    let problem =
+        Problem::new("config_listen", refusal.message).at(loaded.tree.place(&["server", "listen"]));
     Some(problem.hint(refusal.hint.unwrap_or_default()))
 }
 
-/// Problem for which `serve` refuses a valid configuration: guests of a topic are limited by `anonymous`, and
-/// nothing makes callers guests.
+/// Problem for which `serve` refuses a valid configuration: guests of a topic are limited by
+/// `anonymous`, and nothing makes callers guests.
 pub(crate) fn guest_problem(loaded: &Loaded) -> Option<Problem> {
-    let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
-    let dir = loaded.config.data_dir.as_deref().filter(|_| !names_data_dir);
+    let names_data_dir = loaded
+        .found
+        .as_ref()
+        .is_some_and(|found| found.names_data_dir);
+    let dir = loaded
+        .config
+        .data_dir
+        .as_deref()
+        .filter(|_| !names_data_dir);
     // A journal that cannot be read is another problem.
     let state = dir.map(Journal::peek).transpose().ok()?.unwrap_or_default();
     let is_closed = tokens_configured(&loaded.config, &state);
-    if is_closed { None } else { without_guests(loaded) }
+    if is_closed {
+        None
+    } else {
+        without_guests(loaded)
+    }
 }
 
 /// A message about a found file, which is only used after consent.
@@ -164,7 +225,9 @@ fn row(problem: &Problem) -> serde_json::Value {
 }
 
 fn show(sources: &Sources, origin: bool, output: Output) -> Result<Exit, Failure> {
-    let tree = sources.tree(&env).map_err(|problem| Failure::configuration(&[problem]))?;
+    let tree = sources
+        .tree(&env)
+        .map_err(|problem| Failure::configuration(&[problem]))?;
     if output.json {
         output.result_json(&to_json(&tree))
     } else {

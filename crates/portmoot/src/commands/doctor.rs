@@ -1,5 +1,5 @@
-//! Command `doctor`: checks everything that a gateway needs, without starting one, and asks the one that runs; each failed
-//! check suggests a fix.
+//! Command `doctor`: checks everything that a gateway needs, without starting one, and asks the one
+//! that runs; each failed check suggests a fix.
 
 use std::net::TcpListener;
 
@@ -25,7 +25,8 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-/// A time before the release of this program, Unix milliseconds. A clock before it is wrong, and tokens would not expire.
+/// A time before the release of this program, Unix milliseconds. A clock before it is wrong, and
+/// tokens would not expire.
 const RELEASE_MS: u64 = 1_785_196_800_000;
 
 /// Result of one check.
@@ -44,24 +45,38 @@ enum Severity {
 }
 
 pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failure> {
-    let sources = Sources { listen: args.listen.clone(), ..sources(&args.config) };
+    let sources = Sources {
+        listen: args.listen.clone(),
+        ..sources(&args.config)
+    };
     let mut checks = vec![clock(unix_ms())];
     match sources.load(&env) {
         Err(problems) => checks.extend(problems.into_iter().map(problem_check)),
         Ok(mut loaded) => {
-            let files: Vec<String> = loaded.files.iter().map(|file| file.display().to_string()).collect();
+            let files: Vec<String> = loaded
+                .files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect();
             let files = if files.is_empty() {
                 "no files: the gateway uses the demo server".to_owned()
             } else {
                 files.join(", ")
             };
             checks.push(passed("configuration", files));
-            let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
+            let names_data_dir = loaded
+                .found
+                .as_ref()
+                .is_some_and(|found| found.names_data_dir);
             checks.extend(loaded.found.as_ref().map(|found| found_file(&found.name)));
             // Without consent, nothing of a found file is followed.
             let is_foreign = names_data_dir && args.config.data_dir.is_none();
             checks.extend(secrets(&mut loaded));
-            let live = if is_foreign { Live::Absent } else { Live::ask(&loaded.config).await };
+            let live = if is_foreign {
+                Live::Absent
+            } else {
+                Live::ask(&loaded.config).await
+            };
             if !is_foreign {
                 checks.extend(other_files(&loaded));
             }
@@ -78,7 +93,12 @@ pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failur
 fn secrets(loaded: &mut Loaded) -> Vec<Check> {
     let what = |secret: &NamedSecret| format!("secret {}", secret.key);
     if loaded.found.is_some() {
-        let unread = |secret| passed(&what(secret), "not read: a file that you did not name asks for it");
+        let unread = |secret| {
+            passed(
+                &what(secret),
+                "not read: a file that you did not name asks for it",
+            )
+        };
         return loaded.secrets.iter().map(unread).collect();
     }
     let read = Secrets::default();
@@ -87,56 +107,100 @@ fn secrets(loaded: &mut Loaded) -> Vec<Check> {
     for secret in &loaded.secrets {
         checks.push(match read.trouble(&secret.source) {
             None => passed(&what(secret), format!("read from {}", secret.source)),
-            Some(none) => failed(&what(secret), format!("cannot be read: {}", none.why), none.fix),
+            Some(none) => failed(
+                &what(secret),
+                format!("cannot be read: {}", none.why),
+                none.fix,
+            ),
         });
     }
     // Those of what was read, such as a token that is too short.
-    let other = problems.into_iter().filter(|problem| problem.code != UNREAD);
+    let other = problems
+        .into_iter()
+        .filter(|problem| problem.code != UNREAD);
     checks.extend(other.map(problem_check));
     checks
 }
 
 fn problem_check(problem: Problem) -> Check {
-    let location = problem.location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
+    let location = problem
+        .location
+        .as_ref()
+        .map(|location| format!(" at {location}"))
+        .unwrap_or_default();
     let fix = problem.hint.unwrap_or_else(|| "correct that line".into());
-    failed("configuration", format!("{}{location}", problem.message), fix)
+    failed(
+        "configuration",
+        format!("{}{location}", problem.message),
+        fix,
+    )
 }
 
 fn examine(config: &Config, is_foreign: bool, live: &Live) -> Vec<Check> {
     let mut checks = if is_foreign {
         vec![
-            passed("data directory", "not examined: a file that you did not name chooses it"),
+            passed(
+                "data directory",
+                "not examined: a file that you did not name chooses it",
+            ),
             port(config, None),
         ]
     } else {
         let (data, state, runs) = data_dir(config);
         let grants = state.as_ref().and_then(|state| grants(config, state));
-        [data, port(config, runs), tokens(config, state.as_ref())].into_iter().chain(grants).collect()
+        [data, port(config, runs), tokens(config, state.as_ref())]
+            .into_iter()
+            .chain(grants)
+            .collect()
     };
     checks.extend(live.check());
-    checks.extend(config.servers.iter().map(|one| live.judge(one, server(one))));
+    checks.extend(
+        config
+            .servers
+            .iter()
+            .map(|one| live.judge(one, server(one))),
+    );
     checks.extend(live.beside(config));
     checks
 }
 
-/// A warning if the running gateway reads other files than the ones that were checked, or did not take over what they say now.
+/// A warning if the running gateway reads other files than the ones that were checked, or did not
+/// take over what they say now.
 fn other_files(loaded: &Loaded) -> Option<Check> {
-    let owner = Directory::owner(loaded.config.data_dir.as_deref()?).ok().flatten()?;
+    let owner = Directory::owner(loaded.config.data_dir.as_deref()?)
+        .ok()
+        .flatten()?;
     let warning = |found: String, fix: &str| {
-        Some(Check { severity: Severity::Warning, ..failed("configuration", found, fix) })
+        Some(Check {
+            severity: Severity::Warning,
+            ..failed("configuration", found, fix)
+        })
     };
     if let Some(why) = &owner.reload_failed {
-        let found = format!("the running gateway did not take over its files as they are now: {why}");
-        return warning(found, "correct the file; the gateway reads it again by itself");
+        let found =
+            format!("the running gateway did not take over its files as they are now: {why}");
+        return warning(
+            found,
+            "correct the file; the gateway reads it again by itself",
+        );
     }
     let here = std::env::current_dir().unwrap_or_default();
-    let watched: Vec<String> =
-        loaded.watched().iter().map(|file| here.join(file).display().to_string()).collect();
+    let watched: Vec<String> = loaded
+        .watched()
+        .iter()
+        .map(|file| here.join(file).display().to_string())
+        .collect();
     if owner.files.is_empty() || owner.files == watched {
         return None;
     }
-    let found = format!("the running gateway reads other files: {}", owner.files.join(", "));
-    warning(found, "to check those, name them as for `serve`: portmoot doctor --config FILE")
+    let found = format!(
+        "the running gateway reads other files: {}",
+        owner.files.join(", ")
+    );
+    warning(
+        found,
+        "to check those, name them as for `serve`: portmoot doctor --config FILE",
+    )
 }
 
 /// Variables about certificates, proxies and package registries that programs of servers read.
@@ -164,8 +228,12 @@ const OFTEN_NEEDED: [&str; 19] = [
 
 /// A warning if such variables are set here, and the programs of servers do not get them.
 fn passed_on(config: &Config) -> Option<Check> {
-    let mut children =
-        config.servers.iter().filter(|one| one.enabled).filter_map(|one| one.transport.child()).peekable();
+    let mut children = config
+        .servers
+        .iter()
+        .filter(|one| one.enabled)
+        .filter_map(|one| one.transport.child())
+        .peekable();
     children.peek()?;
     let children: Vec<&StdioConfig> = children.collect();
     let lacks = |name: &&&str| {
@@ -176,11 +244,19 @@ fn passed_on(config: &Config) -> Option<Check> {
     if names.is_empty() {
         return None;
     }
-    let found = format!("set here, and not passed on to all servers: {}", names.join(", "));
+    let found = format!(
+        "set here, and not passed on to all servers: {}",
+        names.join(", ")
+    );
     let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-    let fix =
-        format!("if servers need them to reach the network: [server] env_pass = [{}]", quoted.join(", "));
-    Some(Check { severity: Severity::Warning, ..failed("environment", found, fix) })
+    let fix = format!(
+        "if servers need them to reach the network: [server] env_pass = [{}]",
+        quoted.join(", ")
+    );
+    Some(Check {
+        severity: Severity::Warning,
+        ..failed("environment", found, fix)
+    })
 }
 
 /// A warning if a client's own session at a running server did not open last.
@@ -200,7 +276,10 @@ fn own_sessions(server: &Value, check: &Check) -> Option<Check> {
         (None, None) => return None,
     };
     let found = format!("{}; {found}", check.found);
-    Some(Check { severity: Severity::Warning, ..failed(&check.what, found, fix) })
+    Some(Check {
+        severity: Severity::Warning,
+        ..failed(&check.what, found, fix)
+    })
 }
 
 fn text(value: &Value) -> &str {
@@ -210,8 +289,13 @@ fn text(value: &Value) -> &str {
 /// A warning if a running server has tools whose schemas cannot be used: each with the reason.
 fn tools_beyond_use(server: &Value, check: &Check) -> Option<Check> {
     let named = |list: &str, what: &str| {
-        let tools = server.get(list).and_then(Value::as_array).into_iter().flatten();
-        let lines = tools.map(|tool| format!("{}: {what}: {}", cell(tool, "name"), cell(tool, "reason")));
+        let tools = server
+            .get(list)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let lines =
+            tools.map(|tool| format!("{}: {what}: {}", cell(tool, "name"), cell(tool, "reason")));
         lines.collect::<Vec<_>>()
     };
     let mut lines = named("unlisted_tools", "not listed");
@@ -219,15 +303,25 @@ fn tools_beyond_use(server: &Value, check: &Check) -> Option<Check> {
     if lines.is_empty() {
         return None;
     }
-    let found = format!("{}; tools whose schemas cannot be used:\n{}", check.found, lines.join("\n"));
+    let found = format!(
+        "{}; tools whose schemas cannot be used:\n{}",
+        check.found,
+        lines.join("\n")
+    );
     let fix = "correct these schemas, or ask the author of the server to";
-    Some(Check { severity: Severity::Warning, ..failed(&check.what, found, fix) })
+    Some(Check {
+        severity: Severity::Warning,
+        ..failed(&check.what, found, fix)
+    })
 }
 
 fn found_file(name: &str) -> Check {
     let found = format!("`{name}` was found in this directory: it is used only with your consent");
     let fix = format!("if you trust it, name it: --config {name}");
-    Check { severity: Severity::Warning, ..failed("configuration", found, fix) }
+    Check {
+        severity: Severity::Warning,
+        ..failed("configuration", found, fix)
+    }
 }
 
 /// The servers of the gateway that runs with the data directory, as it sees them.
@@ -251,7 +345,11 @@ impl Live {
             Ok(None) => return Self::Absent,
             Err(failure) => return Self::Silent(failure),
         };
-        let asked = async { api::get(&running.endpoint()?, &["servers"], &[]).await?.read::<Value>() };
+        let asked = async {
+            api::get(&running.endpoint()?, &["servers"], &[])
+                .await?
+                .read::<Value>()
+        };
         match asked.await {
             Ok(mut answer) => match answer.get_mut("servers").map(Value::take) {
                 Some(Value::Array(servers)) => Self::Known(servers),
@@ -263,41 +361,78 @@ impl Live {
 
     /// A warning if the gateway does not say.
     fn check(&self) -> Option<Check> {
-        let Self::Silent(failure) = self else { return None };
+        let Self::Silent(failure) = self else {
+            return None;
+        };
         let fix = "pass a token with the capability portmoot/servers in PORTMOOT_TOKEN";
-        let found = format!("the running gateway does not say how its servers are: {}", failure.message);
-        Some(Check { severity: Severity::Warning, ..failed("servers", found, fix) })
+        let found = format!(
+            "the running gateway does not say how its servers are: {}",
+            failure.message
+        );
+        Some(Check {
+            severity: Severity::Warning,
+            ..failed("servers", found, fix)
+        })
     }
 
     /// The check of a server, unless the running gateway holds it down.
     fn judge(&self, server: &ServerConfig, check: Check) -> Check {
-        let Self::Known(servers) = self else { return check };
-        let named = |one: &&Value| one.get("name").is_some_and(|name| name == server.name.as_str());
-        let Some(one) = servers.iter().find(named) else { return check };
+        let Self::Known(servers) = self else {
+            return check;
+        };
+        let named = |one: &&Value| {
+            one.get("name")
+                .is_some_and(|name| name == server.name.as_str())
+        };
+        let Some(one) = servers.iter().find(named) else {
+            return check;
+        };
         // One that is being started again has a cause too.
-        let fails = one.get("cause").is_some() || ["down", "degraded"].contains(&&*cell(one, "state"));
+        let fails =
+            one.get("cause").is_some() || ["down", "degraded"].contains(&&*cell(one, "state"));
         if check.severity != Severity::Ok {
             return check;
         }
         if !fails && cell(one, "state") == "starting" {
             let found = format!("still starting in the running gateway; {}", check.found);
             let fix = format!("wait, or see what it says: portmoot logs {}", server.name);
-            return Check { severity: Severity::Warning, ..failed(&check.what, found, fix) };
+            return Check {
+                severity: Severity::Warning,
+                ..failed(&check.what, found, fix)
+            };
         }
         if !fails {
-            return own_sessions(one, &check).or_else(|| tools_beyond_use(one, &check)).unwrap_or(check);
+            return own_sessions(one, &check)
+                .or_else(|| tools_beyond_use(one, &check))
+                .unwrap_or(check);
         }
-        let found = format!("{} in the running gateway: {}", cell(one, "state"), why(one));
-        failed(&check.what, found, fix_of(one, server.transport.child().is_some()))
+        let found = format!(
+            "{} in the running gateway: {}",
+            cell(one, "state"),
+            why(one)
+        );
+        failed(
+            &check.what,
+            found,
+            fix_of(one, server.transport.child().is_some()),
+        )
     }
 
     /// The servers that the running gateway has and the checked configuration does not.
     fn beside(&self, config: &Config) -> Vec<Check> {
-        let Self::Known(servers) = self else { return Vec::new() };
+        let Self::Known(servers) = self else {
+            return Vec::new();
+        };
         let is_known = |one: &Value| {
             let name = cell(one, "name");
-            config.servers.iter().any(|known| known.name.as_str() == name)
-                || config.participants.iter().any(|known| known.participant.id.as_str() == name)
+            config
+                .servers
+                .iter()
+                .any(|known| known.name.as_str() == name)
+                || config
+                    .participants
+                    .iter()
+                    .any(|known| known.participant.id.as_str() == name)
         };
         let check = |one: &Value| {
             let (name, state) = (cell(one, "name"), cell(one, "state"));
@@ -308,7 +443,11 @@ impl Live {
             let found = format!("{state} in the running gateway: {}", why(one));
             failed(&what, found, fix_of(one, cell(one, "sandbox") != "-"))
         };
-        servers.iter().filter(|one| !is_known(one)).map(check).collect()
+        servers
+            .iter()
+            .filter(|one| !is_known(one))
+            .map(check)
+            .collect()
     }
 }
 
@@ -332,28 +471,44 @@ fn clock(now_ms: u64) -> Check {
         return passed("clock", "plausible");
     }
     let fix = "set the system time; the expiry of tokens depends on it";
-    failed("clock", "the system time is before the release of this program", fix)
+    failed(
+        "clock",
+        "the system time is before the release of this program",
+        fix,
+    )
 }
 
-/// The check, the state of the journal if it could be read, and the listen address of the gateway that owns the directory.
+/// The check, the state of the journal if it could be read, and the listen address of the gateway
+/// that owns the directory.
 fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
     const WHAT: &str = "data directory";
     const OTHER: &str = "choose another directory: --data-dir DIR";
     let Some(dir) = &config.data_dir else {
         let fix = "set HOME, or choose a directory: --data-dir DIR";
-        return (failed(WHAT, "not configured", fix), Some(State::default()), None);
+        return (
+            failed(WHAT, "not configured", fix),
+            Some(State::default()),
+            None,
+        );
     };
     let shown = dir.display();
     let owner = match Directory::owner(dir) {
         Ok(owner) => owner,
         Err(error) => {
             let fix = Failure::from(error).hint.unwrap_or_else(|| OTHER.into());
-            return (failed(WHAT, format!("{shown}: may belong to another user"), fix), None, None);
+            return (
+                failed(WHAT, format!("{shown}: may belong to another user"), fix),
+                None,
+                None,
+            );
         }
     };
     if let Some(owner) = owner {
         let listen = owner.listen.unwrap_or_default();
-        let found = format!("{shown}: used by the gateway with process id {}, on {listen}", owner.pid);
+        let found = format!(
+            "{shown}: used by the gateway with process id {}, on {listen}",
+            owner.pid
+        );
         return (passed(WHAT, found), None, Some(listen));
     }
     if !dir.exists() {
@@ -361,7 +516,10 @@ fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
         let parent = dir.ancestors().skip(1).find(|parent| parent.is_dir());
         let parent = parent.and_then(|parent| parent.metadata().ok());
         let check = match parent.is_some_and(|data| !data.permissions().readonly()) {
-            true => passed(WHAT, format!("{shown} does not exist yet; the gateway will create it")),
+            true => passed(
+                WHAT,
+                format!("{shown} does not exist yet; the gateway will create it"),
+            ),
             false => failed(WHAT, format!("cannot create {shown}"), OTHER),
         };
         return (check, Some(State::default()), None);
@@ -371,7 +529,11 @@ fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
         Ok(state) => (passed(WHAT, shown.to_string()), Some(state), None),
         Err(error) => {
             let fix = Failure::from(error).hint.unwrap_or_else(|| OTHER.into());
-            (failed(WHAT, format!("cannot open {shown}"), fix), None, None)
+            (
+                failed(WHAT, format!("cannot open {shown}"), fix),
+                None,
+                None,
+            )
         }
     }
 }
@@ -383,25 +545,36 @@ fn port(config: &Config, runs: Option<String>) -> Check {
     }
     match TcpListener::bind(config.listen) {
         Ok(_) => passed("port", format!("{listen} is free")),
-        Err(error) => {
-            failed("port", format!("{listen}: {error}"), "choose another address: --listen 127.0.0.1:PORT")
-        }
+        Err(error) => failed(
+            "port",
+            format!("{listen}: {error}"),
+            "choose another address: --listen 127.0.0.1:PORT",
+        ),
     }
 }
 
 fn tokens(config: &Config, state: Option<&State>) -> Check {
     let Some(state) = state else {
-        return passed("tokens", "managed by the running gateway; to list them: portmoot token ls");
+        return passed(
+            "tokens",
+            "managed by the running gateway; to list them: portmoot token ls",
+        );
     };
     let asked = tokens_configured(config, state);
     if let Err(refusal) = auth::check_listen_address(config.listen, asked) {
         let fix = refusal.hint.unwrap_or_default().into_owned();
         return failed("tokens", refusal.message.into_owned(), fix);
     }
-    let expired = state.tokens().iter().filter(|token| token.expires_ms.is_some_and(|end| end <= unix_ms()));
+    let expired = state
+        .tokens()
+        .iter()
+        .filter(|token| token.expires_ms.is_some_and(|end| end <= unix_ms()));
     let expired: Vec<&str> = expired.map(|token| token.name.as_str()).collect();
     if !expired.is_empty() {
-        let fix = format!("portmoot token revoke {}", expired.first().copied().unwrap_or_default());
+        let fix = format!(
+            "portmoot token revoke {}",
+            expired.first().copied().unwrap_or_default()
+        );
         return Check {
             severity: Severity::Warning,
             ..failed("tokens", format!("expired: {}", expired.join(", ")), fix)
@@ -409,7 +582,10 @@ fn tokens(config: &Config, state: Option<&State>) -> Check {
     }
     match asked {
         true => passed("tokens", "required from all callers"),
-        false => passed("tokens", "none: connections from this machine act as the local user"),
+        false => passed(
+            "tokens",
+            "none: connections from this machine act as the local user",
+        ),
     }
 }
 
@@ -419,8 +595,12 @@ fn grants(config: &Config, state: &State) -> Option<Check> {
     let names: Vec<&str> = grants.not_applied().collect();
     let first = names.first()?;
     let found = format!("{}: {NOT_APPLIED}", names.join(", "));
-    let fix = format!("grant again what it shall have: portmoot participants grant {first} CAPABILITY");
-    Some(Check { severity: Severity::Warning, ..failed("grants", found, fix) })
+    let fix =
+        format!("grant again what it shall have: portmoot participants grant {first} CAPABILITY");
+    Some(Check {
+        severity: Severity::Warning,
+        ..failed("grants", found, fix)
+    })
 }
 
 fn server(server: &ServerConfig) -> Check {
@@ -432,8 +612,12 @@ fn server(server: &ServerConfig) -> Check {
         Transport::Stdio(child) | Transport::Proto(ProtoConfig::Child { child, .. }) => {
             command(&what, child, server)
         }
-        Transport::Unusable { why, fix } => failed(&what, format!("{why}, so it cannot start"), fix.clone()),
-        Transport::Proto(ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_))
+        Transport::Unusable { why, fix } => {
+            failed(&what, format!("{why}, so it cannot start"), fix.clone())
+        }
+        Transport::Proto(
+            ProtoConfig::Tcp(_) | ProtoConfig::WebSocket(_) | ProtoConfig::Grpc(_),
+        )
         | Transport::Http(_)
         | Transport::Sse(_)
         | Transport::OpenApi(_)
@@ -445,14 +629,24 @@ fn server(server: &ServerConfig) -> Check {
 fn command(what: &str, child: &StdioConfig, server: &ServerConfig) -> Check {
     if let Some(cwd) = child.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
         let fix = "create the directory, or change `cwd`";
-        return failed(what, format!("the working directory {} does not exist", cwd.display()), fix);
+        return failed(
+            what,
+            format!("the working directory {} does not exist", cwd.display()),
+            fix,
+        );
     }
     match client::find_program(&child.command, child.cwd.as_deref()) {
         Some(_) => passed(what, consent::describe(server)),
         None => {
-            let fix = format!("install `{}`, or set `command` to its full path", child.command);
-            let lacks =
-                if child.command.contains('/') { "is no program that can be run" } else { "is not on PATH" };
+            let fix = format!(
+                "install `{}`, or set `command` to its full path",
+                child.command
+            );
+            let lacks = if child.command.contains('/') {
+                "is no program that can be run"
+            } else {
+                "is not on PATH"
+            };
             failed(what, format!("`{}` {lacks}", child.command), fix)
         }
     }
@@ -477,7 +671,11 @@ fn report(checks: &[Check], healthy: bool, output: Output) {
             output.indented(&format!("        fix: {}", json::visible::lines(fix)), 13);
         }
     }
-    output.message(if healthy { "all checks passed" } else { "some checks failed; each has a `fix` above" });
+    output.message(if healthy {
+        "all checks passed"
+    } else {
+        "some checks failed; each has a `fix` above"
+    });
 }
 
 impl Severity {
@@ -500,9 +698,19 @@ impl Severity {
 }
 
 fn passed(what: &str, found: impl Into<String>) -> Check {
-    Check { what: what.to_owned(), severity: Severity::Ok, found: found.into(), fix: None }
+    Check {
+        what: what.to_owned(),
+        severity: Severity::Ok,
+        found: found.into(),
+        fix: None,
+    }
 }
 
 fn failed(what: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
-    Check { what: what.to_owned(), severity: Severity::Error, found: found.into(), fix: Some(fix.into()) }
+    Check {
+        what: what.to_owned(),
+        severity: Severity::Error,
+        found: found.into(),
+        fix: Some(fix.into()),
+    }
 }

@@ -26,7 +26,12 @@ const PAGES_MAX: usize = 1000;
 
 pub(crate) async fn resources(command: ResourcesCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ResourcesCommand::Ls { pattern, topic, gateway, .. } => {
+        ResourcesCommand::Ls {
+            pattern,
+            topic,
+            gateway,
+            ..
+        } => {
             let listed = list((&topic, &gateway), "resources", pattern.as_deref(), output).await?;
             let row = |one: &Value| {
                 vec![
@@ -38,7 +43,11 @@ pub(crate) async fn resources(command: ResourcesCommand, output: Output) -> Resu
             };
             output.listing(&listed, "resources", &RESOURCES, row);
         }
-        ResourcesCommand::Read { uri, topic, gateway } => {
+        ResourcesCommand::Read {
+            uri,
+            topic,
+            gateway,
+        } => {
             let params = json!({ "uri": uri }).to_string();
             let result = request((&topic, &gateway), "resources/read", &params, output).await?;
             if output.json {
@@ -53,20 +62,38 @@ pub(crate) async fn resources(command: ResourcesCommand, output: Output) -> Resu
 
 pub(crate) async fn prompts(command: PromptsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        PromptsCommand::Ls { pattern, topic, gateway, .. } => {
+        PromptsCommand::Ls {
+            pattern,
+            topic,
+            gateway,
+            ..
+        } => {
             let listed = list((&topic, &gateway), "prompts", pattern.as_deref(), output).await?;
             output.listing(&listed, "prompts", &PROMPTS, |one| {
-                vec![cell(one, "name"), arguments(one), short(&cell(one, "description"))]
+                vec![
+                    cell(one, "name"),
+                    arguments(one),
+                    short(&cell(one, "description")),
+                ]
             });
         }
-        PromptsCommand::Get { name, arguments, topic, gateway } => {
+        PromptsCommand::Get {
+            name,
+            arguments,
+            topic,
+            gateway,
+        } => {
             let params = json!({ "name": name, "arguments": given(&arguments)? }).to_string();
             let result = request((&topic, &gateway), "prompts/get", &params, output).await?;
             if output.json {
                 output.result_json_text(&result);
             } else {
                 let result: Value = serde_json::from_str(&result).unwrap_or_default();
-                let messages = result.get("messages").and_then(Value::as_array).into_iter().flatten();
+                let messages = result
+                    .get("messages")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
                 messages.for_each(|message| output.result(&said(message)));
             }
         }
@@ -102,7 +129,11 @@ async fn list(
     let endpoint = resolve(gateway, output)?;
     let mut all = all(&*endpoint, topic, member, output).await?;
     if let Some(pattern) = pattern {
-        all.retain(|one| ["name", "uri"].iter().any(|key| is_named(&cell(one, key), pattern)));
+        all.retain(|one| {
+            ["name", "uri"]
+                .iter()
+                .any(|key| is_named(&cell(one, key), pattern))
+        });
     }
     Ok(json!({ member: all }))
 }
@@ -115,7 +146,10 @@ async fn all(
     output: Output,
 ) -> Result<Vec<Value>, Failure> {
     let written = written(endpoint, topic, member, output).await?;
-    Ok(written.iter().filter_map(|entry| serde_json::from_str(entry.get()).ok()).collect())
+    Ok(written
+        .iter()
+        .filter_map(|entry| serde_json::from_str(entry.get()).ok())
+        .collect())
 }
 
 /// All entries of a list, as their servers wrote them.
@@ -130,9 +164,12 @@ pub(super) async fn written(
     let mut session = ClientSession::open(endpoint, topic, responder).await?;
     let (mut all, mut params) = (Vec::new(), json!({}));
     for _ in 0..PAGES_MAX {
-        let page = session.request(&format!("{member}/list"), &params.to_string()).await?;
+        let page = session
+            .request(&format!("{member}/list"), &params.to_string())
+            .await?;
         let items = json::at(page.as_bytes(), &[member]);
-        let items = items.and_then(|items| serde_json::from_slice::<Vec<Box<RawValue>>>(items).ok());
+        let items =
+            items.and_then(|items| serde_json::from_slice::<Vec<Box<RawValue>>>(items).ok());
         all.extend(items.into_iter().flatten());
         match json::at(page.as_bytes(), &["nextCursor"]).and_then(json::text) {
             Some(cursor) => params = json!({ "cursor": cursor }),
@@ -143,19 +180,30 @@ pub(super) async fn written(
     Ok(all)
 }
 
-/// Prints what a resource holds: texts with control characters made visible, bytes as they are, but not to a terminal.
+/// Prints what a resource holds: texts with control characters made visible, bytes as they are, but
+/// not to a terminal.
 fn contents(result: &Value, output: Output) -> Result<(), Failure> {
-    for content in result.get("contents").and_then(Value::as_array).into_iter().flatten() {
-        match (content.get("text").and_then(Value::as_str), content.get("blob").and_then(Value::as_str)) {
+    for content in result
+        .get("contents")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        match (
+            content.get("text").and_then(Value::as_str),
+            content.get("blob").and_then(Value::as_str),
+        ) {
             (Some(text), _) if stdout().is_terminal() => output.result(&visible::lines(text)),
             (Some(text), _) => output.bytes(text.as_bytes()),
             (None, Some(_)) if stdout().is_terminal() => {
-                let failure = Failure::new(Exit::Failed, "binary", "this resource has bytes, not text");
+                let failure =
+                    Failure::new(Exit::Failed, "binary", "this resource has bytes, not text");
                 return Err(failure.hint("write it to a file: portmoot resources read URI > FILE"));
             }
             (None, blob) => {
                 let bytes = STANDARD.decode(blob.unwrap_or_default());
-                let wrong = |_| Failure::new(Exit::Failed, "malformed", "the resource is not base64");
+                let wrong =
+                    |_| Failure::new(Exit::Failed, "malformed", "the resource is not base64");
                 output.bytes(&bytes.map_err(wrong)?);
             }
         }
@@ -166,9 +214,13 @@ fn contents(result: &Value, output: Output) -> Result<(), Failure> {
 /// The arguments of a prompt: each is a text.
 fn given(arguments: &[String]) -> Result<Map<String, Value>, Failure> {
     let one = |argument: &String| {
-        let (key, value) = argument.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or_else(|| {
-            Failure::bad_argument(format!("`{argument}` is not KEY=VALUE")).hint("write key=text")
-        })?;
+        let (key, value) = argument
+            .split_once('=')
+            .filter(|(key, _)| !key.is_empty())
+            .ok_or_else(|| {
+                Failure::bad_argument(format!("`{argument}` is not KEY=VALUE"))
+                    .hint("write key=text")
+            })?;
         Ok((key.to_owned(), Value::from(value)))
     };
     arguments.iter().map(one).collect()
@@ -176,7 +228,11 @@ fn given(arguments: &[String]) -> Result<Map<String, Value>, Failure> {
 
 /// The names of a prompt's arguments; optional ones in brackets.
 fn arguments(prompt: &Value) -> String {
-    let all = prompt.get("arguments").and_then(Value::as_array).into_iter().flatten();
+    let all = prompt
+        .get("arguments")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let names = all.map(|one| match one.get("required") {
         Some(Value::Bool(true)) => cell(one, "name"),
         _ => format!("[{}]", cell(one, "name")),
@@ -187,5 +243,9 @@ fn arguments(prompt: &Value) -> String {
 /// A message of a prompt as text.
 fn said(message: &Value) -> String {
     let content = json!({ "content": [message.get("content").cloned().unwrap_or_default()] });
-    format!("{}: {}", visible::line(&cell(message, "role")), content::text(&content))
+    format!(
+        "{}: {}",
+        visible::line(&cell(message, "role")),
+        content::text(&content)
+    )
 }

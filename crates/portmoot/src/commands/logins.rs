@@ -1,4 +1,5 @@
-//! Commands `login code`, `clients ls`, `clients revoke`, `consents ls` and `consents revoke`: sign-ins at the running gateway.
+//! Commands `login code`, `clients ls`, `clients revoke`, `consents ls` and `consents revoke`:
+//! sign-ins at the running gateway.
 
 use platform::unix_ms;
 use serde_json::{Value, json};
@@ -12,8 +13,24 @@ use terminal::failure::Failure;
 use terminal::output::Output;
 use terminal::timestamp::minute;
 
-const CLIENTS: [&str; 7] = ["CLIENT", "NAME", "PARTICIPANT", "ENDPOINT", "SCOPES", "RENEWED", "EXPIRES"];
-const CONSENTS: [&str; 7] = ["CLIENT", "NAME", "PARTICIPANT", "ENDPOINT", "SCOPES", "GIVEN", "REMEMBERED"];
+const CLIENTS: [&str; 7] = [
+    "CLIENT",
+    "NAME",
+    "PARTICIPANT",
+    "ENDPOINT",
+    "SCOPES",
+    "RENEWED",
+    "EXPIRES",
+];
+const CONSENTS: [&str; 7] = [
+    "CLIENT",
+    "NAME",
+    "PARTICIPANT",
+    "ENDPOINT",
+    "SCOPES",
+    "GIVEN",
+    "REMEMBERED",
+];
 
 pub(crate) async fn login(command: LoginCommand, output: Output) -> Result<Exit, Failure> {
     let LoginCommand::Code { name, gateway } = command;
@@ -24,10 +41,14 @@ pub(crate) async fn login(command: LoginCommand, output: Output) -> Result<Exit,
         output.result_json(&answer);
         return Ok(Exit::Ok);
     }
-    let expires = answer.get("expires_ms").and_then(Value::as_u64).unwrap_or_default();
+    let expires = answer
+        .get("expires_ms")
+        .and_then(Value::as_u64)
+        .unwrap_or_default();
     let left = expires.saturating_sub(unix_ms()).div_ceil(60_000);
-    output
-        .message(&format!("type this at the sign-in page as `{name}`; it is good once, for {left} minutes:"));
+    output.message(&format!(
+        "type this at the sign-in page as `{name}`; it is good once, for {left} minutes:"
+    ));
     output.result(&cell(&answer, "code"));
     Ok(Exit::Ok)
 }
@@ -43,7 +64,11 @@ pub(crate) async fn clients(command: ClientsCommand, output: Output) -> Result<E
                 row
             });
         }
-        ClientsCommand::Revoke { client, participant, gateway } => {
+        ClientsCommand::Revoke {
+            client,
+            participant,
+            gateway,
+        } => {
             let remote = running_endpoint(&gateway, output)?;
             let ended = end(&remote, "clients", &client, participant.as_deref()).await?;
             show(&ended, output);
@@ -59,12 +84,22 @@ pub(crate) async fn consents(command: ConsentsCommand, output: Output) -> Result
             let answer: Value = api::get(&remote, &["consents"], &[]).await?.read()?;
             output.listing(&answer, "consents", &CONSENTS, |consent| {
                 let mut row = row(consent);
-                let remembered = consent.get("remembered").and_then(Value::as_bool).unwrap_or_default();
-                row.extend([time(consent, "at_ms"), if remembered { "yes" } else { "no" }.to_owned()]);
+                let remembered = consent
+                    .get("remembered")
+                    .and_then(Value::as_bool)
+                    .unwrap_or_default();
+                row.extend([
+                    time(consent, "at_ms"),
+                    if remembered { "yes" } else { "no" }.to_owned(),
+                ]);
                 row
             });
         }
-        ConsentsCommand::Revoke { client, participant, gateway } => {
+        ConsentsCommand::Revoke {
+            client,
+            participant,
+            gateway,
+        } => {
             let remote = running_endpoint(&gateway, output)?;
             let ended = end(&remote, "consents", &client, participant.as_deref()).await?;
             show(&ended, output);
@@ -73,18 +108,35 @@ pub(crate) async fn consents(command: ConsentsCommand, output: Output) -> Result
     Ok(Exit::Ok)
 }
 
-async fn end(remote: &Remote, list: &str, client: &str, participant: Option<&str>) -> Result<Value, Failure> {
-    let query: Vec<(&str, &str)> = participant.map(|one| ("participant", one)).into_iter().collect();
-    api::delete_with(remote, &[list, client], &query).await?.read()
+async fn end(
+    remote: &Remote,
+    list: &str,
+    client: &str,
+    participant: Option<&str>,
+) -> Result<Value, Failure> {
+    let query: Vec<(&str, &str)> = participant
+        .map(|one| ("participant", one))
+        .into_iter()
+        .collect();
+    api::delete_with(remote, &[list, client], &query)
+        .await?
+        .read()
 }
 
 fn show(ended: &Value, output: Output) {
     if output.json {
         return output.result_json(ended);
     }
-    let count = |member: &str| ended.get(member).and_then(Value::as_u64).unwrap_or_default();
+    let count = |member: &str| {
+        ended
+            .get(member)
+            .and_then(Value::as_u64)
+            .unwrap_or_default()
+    };
     let (clients, consents) = (count("clients"), count("consents"));
-    output.message(&format!("{clients} sign-ins have ended, {consents} consents are forgotten"));
+    output.message(&format!(
+        "{clients} sign-ins have ended, {consents} consents are forgotten"
+    ));
 }
 
 fn row(one: &Value) -> Vec<String> {
@@ -92,9 +144,18 @@ fn row(one: &Value) -> Vec<String> {
         none if none.is_empty() => "(all)".to_owned(),
         scopes => scopes,
     };
-    vec![cell(one, "client"), cell(one, "name"), cell(one, "participant"), cell(one, "resource"), scopes]
+    vec![
+        cell(one, "client"),
+        cell(one, "name"),
+        cell(one, "participant"),
+        cell(one, "resource"),
+        scopes,
+    ]
 }
 
 fn time(one: &Value, member: &str) -> String {
-    one.get(member).and_then(Value::as_u64).map(minute).unwrap_or_default()
+    one.get(member)
+        .and_then(Value::as_u64)
+        .map(minute)
+        .unwrap_or_default()
 }

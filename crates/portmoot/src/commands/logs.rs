@@ -1,4 +1,5 @@
-//! Command `logs`: what servers' processes wrote to stderr, and why a server does not run, with a running gateway.
+//! Command `logs`: what servers' processes wrote to stderr, and why a server does not run, with a
+//! running gateway.
 
 use json::visible;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,8 @@ struct LogLine {
     server: Option<String>,
 }
 
-/// Prints the last `lines_max` lines of a server, or of all, and with `follow` every further one until the gateway stops.
+/// Prints the last `lines_max` lines of a server, or of all, and with `follow` every further one
+/// until the gateway stops.
 pub(crate) async fn run(
     server: Option<&str>,
     follow: bool,
@@ -44,13 +46,17 @@ pub(crate) async fn run(
     output: Output,
 ) -> Result<Exit, Failure> {
     let endpoint = running_endpoint(gateway, output)?;
-    let Some(server) = server else { return all(&endpoint, lines_max, output).await };
+    let Some(server) = server else {
+        return all(&endpoint, lines_max, output).await;
+    };
     let path = ["servers", server, "logs"];
     let mut log: ServerLog = api::get(&endpoint, &path, &[]).await?.read()?;
     keep_last(&mut log.lines, lines_max);
     let waits = follow && log.has_process;
     if log.lines.is_empty() && !waits {
-        let state: Value = api::get(&endpoint, &["servers", server], &[]).await?.read()?;
+        let state: Value = api::get(&endpoint, &["servers", server], &[])
+            .await?
+            .read()?;
         output.message(&silent(&state, log.has_process));
     }
     loop {
@@ -67,14 +73,23 @@ pub(crate) async fn run(
 /// The lines of all servers, in the order of their times.
 async fn all(endpoint: &Remote, lines_max: usize, output: Output) -> Result<Exit, Failure> {
     let answer: Value = api::get(endpoint, &["servers"], &[]).await?.read()?;
-    let servers = answer.get("servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let servers = answer
+        .get("servers")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let mut lines = Vec::new();
     for server in servers {
         let name = cell(server, "name");
         // One that was removed meanwhile has no log any more.
-        let Ok(log) = api::get(endpoint, &["servers", &name, "logs"], &[]).await else { continue };
+        let Ok(log) = api::get(endpoint, &["servers", &name, "logs"], &[]).await else {
+            continue;
+        };
         let log: ServerLog = log.read()?;
-        lines.extend(log.lines.into_iter().map(|line| LogLine { server: Some(name.clone()), ..line }));
+        lines.extend(log.lines.into_iter().map(|line| LogLine {
+            server: Some(name.clone()),
+            ..line
+        }));
     }
     lines.sort_by(|one, other| one.at.cmp(&other.at));
     keep_last(&mut lines, lines_max);
@@ -98,7 +113,11 @@ fn silent(server: &Value, has_process: bool) -> String {
         false => "has no process here, so that there are no lines of it",
     };
     let why = why_and_what_to_do(server);
-    let why = if why == "-" { String::new() } else { format!(": {why}") };
+    let why = if why == "-" {
+        String::new()
+    } else {
+        format!(": {why}")
+    };
     visible::line(&format!("`{name}` {what}; it is {state}{why}"))
 }
 
@@ -107,6 +126,15 @@ fn print(line: &LogLine, output: Output) {
         return output.result_json_text(&serde_json::to_string(line).unwrap_or_default());
     }
     let time = line.at.split('.').next().unwrap_or_default();
-    let server = line.server.as_deref().map(|server| format!("{server} ")).unwrap_or_default();
-    output.result(&format!("{time}Z {}[{}] {}", visible::line(&server), line.pid, visible::line(&line.text)));
+    let server = line
+        .server
+        .as_deref()
+        .map(|server| format!("{server} "))
+        .unwrap_or_default();
+    output.result(&format!(
+        "{time}Z {}[{}] {}",
+        visible::line(&server),
+        line.pid,
+        visible::line(&line.text)
+    ));
 }

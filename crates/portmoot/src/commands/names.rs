@@ -1,4 +1,5 @@
-//! Names for completion: what a running gateway has, for the scripts of `completions`, and what asks for them there.
+//! Names for completion: what a running gateway has, for the scripts of `completions`, and what
+//! asks for them there.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -39,7 +40,15 @@ const NAMED: [(NameKind, &[&str]); 5] = [
         ],
     ),
     (NameKind::Tools, &["tools show", "tools call"]),
-    (NameKind::Proposals, &["proposals show", "proposals approve", "proposals reject", "proposals withdraw"]),
+    (
+        NameKind::Proposals,
+        &[
+            "proposals show",
+            "proposals approve",
+            "proposals reject",
+            "proposals withdraw",
+        ],
+    ),
     (
         NameKind::Participants,
         &[
@@ -78,19 +87,34 @@ impl NameKind {
 ///
 /// # Errors
 /// As of other commands; the scripts print none.
-pub(crate) async fn run(kind: NameKind, gateway: &RunningArgs, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(
+    kind: NameKind,
+    gateway: &RunningArgs,
+    output: Output,
+) -> Result<Exit, Failure> {
     let endpoint = running_endpoint(gateway, output)?;
     let Ok(answer) = timeout(PATIENCE, api::get(&endpoint, &[kind.word()], &[])).await else {
         return Ok(Exit::Failed);
     };
     let answer: Value = answer?.read()?;
-    let entries = answer.get(kind.word()).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let names: BTreeSet<String> = entries.iter().map(|entry| cell(entry, kind.member())).collect();
-    names.iter().filter(|name| is_plain(name)).for_each(|name| output.result(name));
+    let entries = answer
+        .get(kind.word())
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let names: BTreeSet<String> = entries
+        .iter()
+        .map(|entry| cell(entry, kind.member()))
+        .collect();
+    names
+        .iter()
+        .filter(|name| is_plain(name))
+        .for_each(|name| output.result(name));
     Ok(Exit::Ok)
 }
 
-/// Whether a name means nothing to a shell: the scripts of some expand the words that they complete, and tools are named by others.
+/// Whether a name means nothing to a shell: the scripts of some expand the words that they
+/// complete, and tools are named by others.
 fn is_plain(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:/@-".contains(c);
     !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain)
@@ -119,7 +143,12 @@ fn branches(words: usize) -> String {
         let paths = paths.iter().filter(|path| path.split(' ').count() == words);
         let quoted: Vec<String> = paths.map(|path| format!("\"{path}\"")).collect();
         if !quoted.is_empty() {
-            let _ = writeln!(all, "            {}) kind={} ;;", quoted.join("|"), kind.word());
+            let _ = writeln!(
+                all,
+                "            {}) kind={} ;;",
+                quoted.join("|"),
+                kind.word()
+            );
         }
     }
     all
@@ -178,8 +207,10 @@ fn of_fish() -> String {
     let mut all = String::new();
     for (kind, paths) in NAMED {
         for path in paths {
-            let seen: Vec<String> =
-                path.split(' ').map(|word| format!("__fish_seen_subcommand_from {word}")).collect();
+            let seen: Vec<String> = path
+                .split(' ')
+                .map(|word| format!("__fish_seen_subcommand_from {word}"))
+                .collect();
             let _ = writeln!(
                 all,
                 "complete -c portmoot -n \"{}\" -f -a \"(portmoot names {} </dev/null 2>/dev/null)\"",
@@ -200,7 +231,9 @@ mod tests {
     fn every_completed_command_is_one() {
         let root = command();
         for path in NAMED.iter().flat_map(|(_, paths)| *paths) {
-            let found = path.split(' ').try_fold(&root, |at, word| at.find_subcommand(word));
+            let found = path
+                .split(' ')
+                .try_fold(&root, |at, word| at.find_subcommand(word));
             let takes_name = found.is_some_and(|found| found.get_positionals().next().is_some());
             assert!(takes_name, "{path}");
         }
@@ -218,9 +251,17 @@ mod tests {
 
     #[test]
     fn the_script_for_zsh_has_the_names_before_it_acts() {
-        let plain = format!("#compdef portmoot\n_portmoot() {{\n}}\n{ZSH_START}\n    _portmoot \"$@\"\nfi\n");
+        let plain = format!(
+            "#compdef portmoot\n_portmoot() {{\n}}\n{ZSH_START}\n    _portmoot \"$@\"\nfi\n"
+        );
         let script = with_names(Shell::Zsh, &plain);
-        assert!(script.find("_portmoot_options") < script.find(ZSH_START), "{script}");
-        assert!(script.contains("\"tools show\"|\"tools call\") kind=tools"), "{script}");
+        assert!(
+            script.find("_portmoot_options") < script.find(ZSH_START),
+            "{script}"
+        );
+        assert!(
+            script.contains("\"tools show\"|\"tools call\") kind=tools"),
+            "{script}"
+        );
     }
 }

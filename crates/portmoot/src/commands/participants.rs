@@ -1,4 +1,5 @@
-//! Commands `participants ls`, `participants can`, `participants grant` and `participants revoke`, with a running gateway.
+//! Commands `participants ls`, `participants can`, `participants grant` and `participants revoke`,
+//! with a running gateway.
 
 use std::time::Duration;
 
@@ -17,7 +18,14 @@ use terminal::failure::Failure;
 use terminal::output::Output;
 use terminal::timestamp::{duration_of, minute};
 
-const COLUMNS: [&str; 6] = ["TOPIC", "PARTICIPANT", "ROLE", "CONNECTIONS", "CAPABILITIES", "GRANTS"];
+const COLUMNS: [&str; 6] = [
+    "TOPIC",
+    "PARTICIPANT",
+    "ROLE",
+    "CONNECTIONS",
+    "CAPABILITIES",
+    "GRANTS",
+];
 
 pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
@@ -27,27 +35,64 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
             let answer = api::get(&remote, &["participants"], &query).await?.read()?;
             output.listing(&answer, "participants", &COLUMNS, row);
         }
-        ParticipantsCommand::Can { id, act, topic, gateway } => {
+        ParticipantsCommand::Can {
+            id,
+            act,
+            topic,
+            gateway,
+        } => {
             return rights::run(&id, act.as_deref(), topic.as_deref(), &gateway, output).await;
         }
-        ParticipantsCommand::Grant { id, capabilities, topic, time, reason, gateway } => {
+        ParticipantsCommand::Grant {
+            id,
+            capabilities,
+            topic,
+            time,
+            reason,
+            gateway,
+        } => {
             note_unmatched(&capabilities, output);
-            let time = time.as_deref().map(|text| duration_of("--for", text)).transpose()?;
+            let time = time
+                .as_deref()
+                .map(|text| duration_of("--for", text))
+                .transpose()?;
             let seconds = time.map(|time| time.as_secs().max(1));
-            let body = json!({ "add": capabilities, "expires_in_seconds": seconds, "reason": reason });
+            let body =
+                json!({ "add": capabilities, "expires_in_seconds": seconds, "reason": reason });
             change(&id, &body, topic.as_deref(), &gateway, output).await?;
             say_end(time, output);
         }
-        ParticipantsCommand::Allow { id, tools, topic, time, propose, gateway } => {
-            let head = if propose { "mcp/proposal" } else { "mcp/request" };
-            let capabilities = needed(&id, &tools, topic.as_deref(), head, &gateway, output).await?;
-            let time = time.as_deref().map(|text| duration_of("--for", text)).transpose()?;
+        ParticipantsCommand::Allow {
+            id,
+            tools,
+            topic,
+            time,
+            propose,
+            gateway,
+        } => {
+            let head = if propose {
+                "mcp/proposal"
+            } else {
+                "mcp/request"
+            };
+            let capabilities =
+                needed(&id, &tools, topic.as_deref(), head, &gateway, output).await?;
+            let time = time
+                .as_deref()
+                .map(|text| duration_of("--for", text))
+                .transpose()?;
             let seconds = time.map(|time| time.as_secs().max(1));
             let body = json!({ "add": capabilities, "expires_in_seconds": seconds });
             change(&id, &body, topic.as_deref(), &gateway, output).await?;
             say_end(time, output);
         }
-        ParticipantsCommand::Revoke { id, capabilities, topic, reason, gateway } => {
+        ParticipantsCommand::Revoke {
+            id,
+            capabilities,
+            topic,
+            reason,
+            gateway,
+        } => {
             let body = json!({ "remove": capabilities, "reason": reason });
             change(&id, &body, topic.as_deref(), &gateway, output).await?;
         }
@@ -58,12 +103,15 @@ pub(crate) async fn run(command: ParticipantsCommand, output: Output) -> Result<
 /// Says until when a grant is.
 fn say_end(time: Option<Duration>, output: Output) {
     if let Some(time) = time {
-        output.message(&format!("until {}", minute(unix_ms().saturating_add(platform::millis(time)))));
+        output.message(&format!(
+            "until {}",
+            minute(unix_ms().saturating_add(platform::millis(time)))
+        ));
     }
 }
 
-/// The capabilities that calls of these tools need: over MCP under their public names, in rooms under the servers' own, unless another
-/// server there has a tool of that name too.
+/// The capabilities that calls of these tools need: over MCP under their public names, in rooms
+/// under the servers' own, unless another server there has a tool of that name too.
 async fn needed(
     id: &str,
     tools: &[String],
@@ -73,9 +121,18 @@ async fn needed(
     output: Output,
 ) -> Result<Vec<String>, Failure> {
     let remote = running_endpoint(gateway, output)?;
-    let answer: Value = api::get(&remote, &["participants", id, "can"], &topic_query(topic)).await?.read()?;
-    let all = answer.get("entries").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let listed: Vec<&Value> = all.iter().filter(|one| cell(one, "method") == "tools/call").collect();
+    let answer: Value = api::get(&remote, &["participants", id, "can"], &topic_query(topic))
+        .await?
+        .read()?;
+    let all = answer
+        .get("entries")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let listed: Vec<&Value> = all
+        .iter()
+        .filter(|one| cell(one, "method") == "tools/call")
+        .collect();
     let enters_rooms = texts(&answer, "wires").contains(&"ws");
     let mut capabilities = Vec::new();
     for tool in tools {
@@ -87,7 +144,9 @@ async fn needed(
         };
         capabilities.push(format!("{head}:tools/call:{tool}"));
         let (own, server) = (cell(found, "own"), cell(found, "server"));
-        let is_of_others = listed.iter().any(|one| cell(one, "own") == own && cell(one, "server") != server);
+        let is_of_others = listed
+            .iter()
+            .any(|one| cell(one, "own") == own && cell(one, "server") != server);
         if is_of_others && enters_rooms {
             output.message(&format!(
                 "note: over MCP only: in rooms `{tool}` is `{own}`, as is a tool of another server; to allow it there too, write \
@@ -109,7 +168,9 @@ async fn change(
 ) -> Result<(), Failure> {
     let remote = running_endpoint(gateway, output)?;
     let path = ["participants", id, "grants"];
-    let answer = api::post(&remote, &path, &topic_query(topic), body.to_string()).await?.read()?;
+    let answer = api::post(&remote, &path, &topic_query(topic), body.to_string())
+        .await?
+        .read()?;
     if output.json {
         output.result_json(&answer);
     } else {
@@ -124,19 +185,50 @@ fn topic_query(topic: Option<&str>) -> Vec<(&str, &str)> {
 }
 
 fn row(row: &Value) -> Vec<String> {
-    let grants = row.get("grants").and_then(Value::as_array).into_iter().flatten();
+    let grants = row
+        .get("grants")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let grants: Vec<String> = grants.map(grant).collect();
-    let grants = if grants.is_empty() { "-".to_owned() } else { grants.join(", ") };
+    let grants = if grants.is_empty() {
+        "-".to_owned()
+    } else {
+        grants.join(", ")
+    };
     let capabilities = texts(row, "capabilities").join(", ");
     let clients = texts(row, "clients").join(", ");
     let links = cell(row, "links");
-    let links = if clients.is_empty() { links } else { format!("{links} ({clients})") };
-    vec![cell(row, "topic"), cell(row, "id"), cell(row, "role"), links, capabilities, grants]
+    let links = if clients.is_empty() {
+        links
+    } else {
+        format!("{links} ({clients})")
+    };
+    vec![
+        cell(row, "topic"),
+        cell(row, "id"),
+        cell(row, "role"),
+        links,
+        capabilities,
+        grants,
+    ]
 }
 
 /// A grant as a cell: `+chat by admin until 2026-07-28T12:30:00.000Z`.
 fn grant(grant: &Value) -> String {
-    let sign = if grant.get("given") == Some(&Value::Bool(true)) { '+' } else { '-' };
-    let end = grant.get("expires").and_then(Value::as_str).map(|end| format!(" until {end}"));
-    format!("{sign}{} by {}{}", cell(grant, "capability"), cell(grant, "by"), end.unwrap_or_default())
+    let sign = if grant.get("given") == Some(&Value::Bool(true)) {
+        '+'
+    } else {
+        '-'
+    };
+    let end = grant
+        .get("expires")
+        .and_then(Value::as_str)
+        .map(|end| format!(" until {end}"));
+    format!(
+        "{sign}{} by {}{}",
+        cell(grant, "capability"),
+        cell(grant, "by"),
+        end.unwrap_or_default()
+    )
 }

@@ -31,21 +31,32 @@ pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Fa
                 output.result_json(&answer);
                 return Ok(Exit::Ok);
             }
-            let waiting: Vec<String> =
-                pins(&answer).filter(|pin| pin.get("waiting").is_some()).map(shown).collect();
+            let waiting: Vec<String> = pins(&answer)
+                .filter(|pin| pin.get("waiting").is_some())
+                .map(shown)
+                .collect();
             match waiting.is_empty() {
                 true => output.message(&format!("nothing of `{server}` waits for an approval")),
                 false => output.result(&waiting.join("\n\n")),
             }
         }
-        PinsCommand::Approve { server, names, gateway } => {
+        PinsCommand::Approve {
+            server,
+            names,
+            gateway,
+        } => {
             let seen = pins_of(&server, &gateway, output).await?;
             let meant = |pin: &&Value| names.is_empty() || names.contains(&cell(pin, "name"));
-            let waiting: Vec<&Value> =
-                pins(&seen).filter(|pin| pin.get("waiting").is_some()).filter(meant).collect();
+            let waiting: Vec<&Value> = pins(&seen)
+                .filter(|pin| pin.get("waiting").is_some())
+                .filter(meant)
+                .collect();
             let is_there = |name: &&String| !waiting.iter().any(|pin| cell(pin, "name") == **name);
             if let Some(unknown) = names.iter().find(is_there) {
-                let message = format!("no change of `{}` of `{server}` waits", visible::line(unknown));
+                let message = format!(
+                    "no change of `{}` of `{server}` waits",
+                    visible::line(unknown)
+                );
                 return Err(Failure::new(Exit::NotFound, "unknown_target", message)
                     .hint(format!("see what does: portmoot pins show {server}")));
             }
@@ -60,11 +71,15 @@ pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Fa
             }
             let endpoint = running_endpoint(&gateway, output)?;
             let body = json!({ "digests": digests }).to_string();
-            let answer: Value =
-                api::post(&endpoint, &["pins", &server, "approve"], &[], body).await?.read()?;
+            let answer: Value = api::post(&endpoint, &["pins", &server, "approve"], &[], body)
+                .await?
+                .read()?;
             match output.json {
                 true => output.result_json(&answer),
-                false => output.message(&format!("approved: {} of `{server}`", cell(&answer, "approved"))),
+                false => output.message(&format!(
+                    "approved: {} of `{server}`",
+                    cell(&answer, "approved")
+                )),
             }
         }
         PinsCommand::Reset { server, gateway } => {
@@ -85,23 +100,48 @@ async fn pins_of(server: &str, gateway: &RunningArgs, output: Output) -> Result<
 }
 
 fn pins(answer: &Value) -> impl Iterator<Item = &Value> {
-    answer.get("pins").and_then(Value::as_array).into_iter().flatten()
+    answer
+        .get("pins")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn row(row: &Value) -> Vec<String> {
-    let digest = if row.get("waiting").is_some() { cell(row, "waiting") } else { cell(row, "pinned") };
+    let digest = if row.get("waiting").is_some() {
+        cell(row, "waiting")
+    } else {
+        cell(row, "pinned")
+    };
     let digest = digest.chars().take(DIGITS).collect();
-    vec![cell(row, "server"), cell(row, "part"), cell(row, "name"), cell(row, "state"), digest]
+    vec![
+        cell(row, "server"),
+        cell(row, "part"),
+        cell(row, "name"),
+        cell(row, "state"),
+        digest,
+    ]
 }
 
 /// A definition that waits, with a line for what was there and one for what is there now.
 fn shown(pin: &Value) -> String {
     let name = visible::line(&cell(pin, "name"));
     let mut out = format!("{} {name}: {}", cell(pin, "part"), cell(pin, "state"));
-    let changes = pin.get("changes").and_then(Value::as_array).into_iter().flatten();
+    let changes = pin
+        .get("changes")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     for change in changes {
         let path = cell(change, "path");
-        out += &format!("\n  {}", if path.is_empty() { WHOLE.to_owned() } else { visible::line(&path) });
+        out += &format!(
+            "\n  {}",
+            if path.is_empty() {
+                WHOLE.to_owned()
+            } else {
+                visible::line(&path)
+            }
+        );
         for (mark, side) in [('-', "before"), ('+', "after")] {
             if let Some(text) = change.get(side).and_then(Value::as_str) {
                 out += &format!("\n    {mark} {}", visible::line(text));

@@ -1,4 +1,5 @@
-//! Command `proposals`: review what waits, and `ls`, `show`, `approve`, `reject`, `withdraw`, with a running gateway.
+//! Command `proposals`: review what waits, and `ls`, `show`, `approve`, `reject`, `withdraw`, with
+//! a running gateway.
 
 mod decide;
 mod list;
@@ -29,7 +30,12 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
         return review::all(&remote, args.topic.as_deref(), output).await;
     };
     match command {
-        ProposalsCommand::Ls { all, topic, watch, gateway } => {
+        ProposalsCommand::Ls {
+            all,
+            topic,
+            watch,
+            gateway,
+        } => {
             let remote = running_endpoint(&gateway, output)?;
             match watch {
                 true => list::watch(&remote, topic.as_deref(), all, output).await,
@@ -47,7 +53,15 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             }
             Ok(Exit::Ok)
         }
-        ProposalsCommand::Approve { id, arguments, edit, digest, yes, no_wait, gateway } => {
+        ProposalsCommand::Approve {
+            id,
+            arguments,
+            edit,
+            digest,
+            yes,
+            no_wait,
+            gateway,
+        } => {
             let remote = running_endpoint(&gateway, output)?;
             let id = whole_id(&remote, &id).await?;
             let arguments = arguments.as_deref().map(arguments_given).transpose()?;
@@ -55,18 +69,31 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
                 Some(digest) => (digest, arguments),
                 None => looked_at(&remote, &id, arguments, edit, yes, output).await?,
             };
-            approve(&remote, &id, &digest, arguments.as_deref(), !no_wait, output).await
+            approve(
+                &remote,
+                &id,
+                &digest,
+                arguments.as_deref(),
+                !no_wait,
+                output,
+            )
+            .await
         }
-        ProposalsCommand::Reject { id, reason, gateway } => {
-            end("reject", &id, reason, &gateway, output).await
-        }
-        ProposalsCommand::Withdraw { id, reason, gateway } => {
-            end("withdraw", &id, reason, &gateway, output).await
-        }
+        ProposalsCommand::Reject {
+            id,
+            reason,
+            gateway,
+        } => end("reject", &id, reason, &gateway, output).await,
+        ProposalsCommand::Withdraw {
+            id,
+            reason,
+            gateway,
+        } => end("withdraw", &id, reason, &gateway, output).await,
     }
 }
 
-/// The whole id that a text begins. A whole one is taken as it is, so that one that is unknown is refused by the gateway.
+/// The whole id that a text begins. A whole one is taken as it is, so that one that is unknown is
+/// refused by the gateway.
 ///
 /// # Errors
 /// When no proposal's id begins so, or several do.
@@ -76,23 +103,26 @@ async fn whole_id(remote: &Remote, text: &str) -> Result<String, Failure> {
     }
     let answer = api::get(remote, &["proposals"], &[("all", "true")]).await?;
     let all = answer.read::<list::ProposalList>()?.proposals;
-    let mut found = all.iter().filter(|one| !text.is_empty() && one.id.starts_with(&text.to_lowercase()));
+    let mut found = all
+        .iter()
+        .filter(|one| !text.is_empty() && one.id.starts_with(&text.to_lowercase()));
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one.id.clone()),
-        (Some(_), Some(_)) => {
-            Err(Failure::bad_argument(format!("the ids of several proposals begin with `{text}`"))
-                .hint("write more of the id; list them: portmoot proposals ls --all"))
-        }
+        (Some(_), Some(_)) => Err(Failure::bad_argument(format!(
+            "the ids of several proposals begin with `{text}`"
+        ))
+        .hint("write more of the id; list them: portmoot proposals ls --all")),
         (None, _) => {
-            let message = format!("there is no proposal that you may see whose id begins with `{text}`");
+            let message =
+                format!("there is no proposal that you may see whose id begins with `{text}`");
             Err(Failure::new(Exit::NotFound, "unknown_target", message)
                 .hint("list them: portmoot proposals ls --all"))
         }
     }
 }
 
-/// Fetches the proposal and returns its digest and the arguments to approve it with, after the user has confirmed them at the
-/// terminal; with `--yes`, without showing anything.
+/// Fetches the proposal and returns its digest and the arguments to approve it with, after the user
+/// has confirmed them at the terminal; with `--yes`, without showing anything.
 async fn looked_at(
     remote: &Remote,
     id: &str,
@@ -107,15 +137,18 @@ async fn looked_at(
     }
     let mut terminal = ProcessTerminal;
     if !terminal.is_interactive() {
-        let message =
-            "an approval needs the digest of the proposal as you saw it, and the terminal is not interactive";
+        let message = "an approval needs the digest of the proposal as you saw it, and the terminal is not interactive";
         let hint = format!(
             "run portmoot proposals show {id} and pass its digest with --digest HEX, or approve without looking with --yes"
         );
         return Err(Failure::new(Exit::Refused, "consent_needed", message).hint(hint));
     }
     terminal.show(&review::asked(&proposal));
-    let arguments = if edit { Some(review::edited(&proposal)?) } else { arguments };
+    let arguments = if edit {
+        Some(review::edited(&proposal)?)
+    } else {
+        arguments
+    };
     if let Some(arguments) = &arguments {
         terminal.show(&review::replacement(arguments));
     }
@@ -123,7 +156,11 @@ async fn looked_at(
         return Ok((proposal.digest, arguments));
     }
     output.message("the proposal was not decided");
-    Err(Failure::new(Exit::Refused, "consent_refused", "you did not approve the proposal"))
+    Err(Failure::new(
+        Exit::Refused,
+        "consent_refused",
+        "you did not approve the proposal",
+    ))
 }
 
 /// Rejects or withdraws. At a terminal the reason of a rejection is asked for.
@@ -145,5 +182,8 @@ async fn end(
     };
     let reason = reason.filter(|reason| !reason.is_empty());
     let body = json!({ "reason": reason }).to_string();
-    decided(&api::post(&remote, &["proposals", &id, verb], &[], body).await?, output)
+    decided(
+        &api::post(&remote, &["proposals", &id, verb], &[], body).await?,
+        output,
+    )
 }

@@ -1,4 +1,5 @@
-//! Command `participants can`: what a participant may do on each wire, tool by tool, with the capability that says so.
+//! Command `participants can`: what a participant may do on each wire, tool by tool, with the
+//! capability that says so.
 
 use serde_json::Value;
 
@@ -12,7 +13,13 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-const COLUMNS: [&str; 5] = ["TOPIC", "NAME", "OVER MCP, APPROVING", "IN ROOMS AS", "IN ROOMS"];
+const COLUMNS: [&str; 5] = [
+    "TOPIC",
+    "NAME",
+    "OVER MCP, APPROVING",
+    "IN ROOMS AS",
+    "IN ROOMS",
+];
 
 /// Prints what a participant may do. With an act, exit code 3 if it may do it on no wire.
 pub(crate) async fn run(
@@ -24,7 +31,9 @@ pub(crate) async fn run(
 ) -> Result<Exit, Failure> {
     let endpoint = running_endpoint(gateway, output)?;
     let query: Vec<(&str, &str)> = topic.map(|topic| ("topic", topic)).into_iter().collect();
-    let mut answer: Value = api::get(&endpoint, &["participants", id, "can"], &query).await?.read()?;
+    let mut answer: Value = api::get(&endpoint, &["participants", id, "can"], &query)
+        .await?
+        .read()?;
     let plain = act.filter(|act| method_and_name(act).is_none() && is_plain(&answer, act));
     if let Some(Value::Array(entries)) = answer.get_mut("entries") {
         entries.retain(|entry| match act {
@@ -32,43 +41,77 @@ pub(crate) async fn run(
             None => may(entry, "mcp") || may(entry, "ws"),
         });
     }
-    let entries = answer.get("entries").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let allowed = plain.is_some() || entries.iter().any(|entry| may(entry, "mcp") || may(entry, "ws"));
+    let entries = answer
+        .get("entries")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let allowed = plain.is_some()
+        || entries
+            .iter()
+            .any(|entry| may(entry, "mcp") || may(entry, "ws"));
     if output.json {
         output.result_json(&answer);
     } else {
-        output.message(&format!("`{id}` may come in over: {}", texts(&answer, "wires").join(", ")));
+        output.message(&format!(
+            "`{id}` may come in over: {}",
+            texts(&answer, "wires").join(", ")
+        ));
         if plain.is_none() {
             output.listing(&answer, "entries", &COLUMNS, row);
         }
         if let Some(act) = act {
-            output.message(&format!("`{id}` {} {act}", if allowed { "may" } else { "may not" }));
+            output.message(&format!(
+                "`{id}` {} {act}",
+                if allowed { "may" } else { "may not" }
+            ));
         }
     }
-    Ok(if act.is_none() || allowed { Exit::Ok } else { Exit::Refused })
+    Ok(if act.is_none() || allowed {
+        Exit::Ok
+    } else {
+        Exit::Refused
+    })
 }
 
 fn row(entry: &Value) -> Vec<String> {
     let verdict = |wire: &str| match entry.get(wire) {
         Some(Value::Object(_)) => {
-            let part = |name: &str| entry.pointer(&format!("/{wire}/{name}")).and_then(Value::as_str);
-            format!("{}: {}", part("verdict").unwrap_or_default(), part("capability").unwrap_or_default())
+            let part = |name: &str| {
+                entry
+                    .pointer(&format!("/{wire}/{name}"))
+                    .and_then(Value::as_str)
+            };
+            format!(
+                "{}: {}",
+                part("verdict").unwrap_or_default(),
+                part("capability").unwrap_or_default()
+            )
         }
         _ => "-".to_owned(),
     };
     let own = format!("{} of {}", cell(entry, "own"), cell(entry, "server"));
-    vec![cell(entry, "topic"), cell(entry, "name"), verdict("mcp"), own, verdict("ws")]
+    vec![
+        cell(entry, "topic"),
+        cell(entry, "name"),
+        verdict("mcp"),
+        own,
+        verdict("ws"),
+    ]
 }
 
 fn may(entry: &Value, wire: &str) -> bool {
     entry.get(wire).is_some_and(Value::is_object)
 }
 
-/// Whether an entry is what an act names: a public name, a server's own name, or a request's kind with one of them.
+/// Whether an entry is what an act names: a public name, a server's own name, or a request's kind
+/// with one of them.
 fn is_meant(entry: &Value, act: &str) -> bool {
     let (method, name) = method_and_name(act).unwrap_or((None, act));
     method.is_none_or(|method| cell(entry, "method") == method)
-        && ["name", "own"].iter().any(|key| cell(entry, key) == name || is_pattern(name, &cell(entry, key)))
+        && ["name", "own"]
+            .iter()
+            .any(|key| cell(entry, key) == name || is_pattern(name, &cell(entry, key)))
 }
 
 fn is_pattern(pattern: &str, name: &str) -> bool {
@@ -82,10 +125,17 @@ fn method_and_name(act: &str) -> Option<(Option<&str>, &str)> {
     head.and(Some((Some(parts.next()?), parts.next()?)))
 }
 
-/// Whether an act that names no entry of a server, such as `chat` or `portmoot/tokens`, is admitted in some topic.
+/// Whether an act that names no entry of a server, such as `chat` or `portmoot/tokens`, is admitted
+/// in some topic.
 fn is_plain(answer: &Value, act: &str) -> bool {
-    let Ok(kind) = KindRef::parse(act) else { return false };
-    let topics = answer.get("topics").and_then(Value::as_array).into_iter().flatten();
+    let Ok(kind) = KindRef::parse(act) else {
+        return false;
+    };
+    let topics = answer
+        .get("topics")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let mut held = topics.flat_map(|topic| texts(topic, "capabilities"));
     held.any(|text| model::Capability::parse(text).is_ok_and(|capability| capability.admits(kind)))
 }

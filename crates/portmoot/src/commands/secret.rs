@@ -1,5 +1,5 @@
-//! Commands `secret set`, `secret list` and `secret remove`: secrets that the gateway keeps itself. They need no running gateway, which watches their
-//! files.
+//! Commands `secret set`, `secret list` and `secret remove`: secrets that the gateway keeps itself.
+//! They need no running gateway, which watches their files.
 
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, Read, stdin};
@@ -27,9 +27,12 @@ const LINE_END_BYTES: usize = 2;
 pub(crate) async fn run(command: SecretCommand, output: Output) -> Result<Exit, Failure> {
     // The keyring may wait for a person.
     let run = move || match command {
-        SecretCommand::Set { name, from_file, place, config } => {
-            set(&named(&name)?, from_file.as_deref(), place, &config, output)
-        }
+        SecretCommand::Set {
+            name,
+            from_file,
+            place,
+            config,
+        } => set(&named(&name)?, from_file.as_deref(), place, &config, output),
         SecretCommand::List(config) => list(&config, output),
         SecretCommand::Remove { name, config } => remove(&named(&name)?, &config, output),
     };
@@ -41,7 +44,8 @@ fn named(text: &str) -> Result<SecretName, Failure> {
     SecretName::new(text).map_err(|error| Failure::bad_argument(error.to_string()))
 }
 
-/// The configuration, to which the operator agrees if it is a file that says where secrets are kept and was not named.
+/// The configuration, to which the operator agrees if it is a file that says where secrets are kept
+/// and was not named.
 fn agreed(args: &ConfigArgs, output: Output) -> Result<Loaded, Failure> {
     let loaded = load(&sources(args), output)?;
     if loaded.keeps_by_found_file() {
@@ -63,7 +67,10 @@ fn set(
         SecretPlace::Keyring => KeptIn::Keyring,
         SecretPlace::File => KeptIn::File,
     });
-    let kept_in = loaded.kept.set(name, &value, wish).map_err(|error| failure(&error))?;
+    let kept_in = loaded
+        .kept
+        .set(name, &value, wish)
+        .map_err(|error| failure(&error))?;
     if output.json {
         output.result_json(&json!({ "name": name.as_str(), "kept": word(Some(kept_in)) }));
         return Ok(Exit::Ok);
@@ -93,8 +100,19 @@ fn list(args: &ConfigArgs, output: Output) -> Result<Exit, Failure> {
     let answer = json!({ "secrets": kept.iter().map(row).collect::<Vec<_>>() });
     let none = "no secret is kept; to keep one: portmoot secret set NAME";
     output.listing_or(&answer, "secrets", (&COLUMNS, none), |one| {
-        let at_ms = one.get("set_ms").and_then(Value::as_u64).unwrap_or_default();
-        vec![cell(one, "name"), cell(one, "kept"), if at_ms == 0 { "-".to_owned() } else { minute(at_ms) }]
+        let at_ms = one
+            .get("set_ms")
+            .and_then(Value::as_u64)
+            .unwrap_or_default();
+        vec![
+            cell(one, "name"),
+            cell(one, "kept"),
+            if at_ms == 0 {
+                "-".to_owned()
+            } else {
+                minute(at_ms)
+            },
+        ]
     });
     Ok(Exit::Ok)
 }
@@ -102,7 +120,11 @@ fn list(args: &ConfigArgs, output: Output) -> Result<Exit, Failure> {
 fn remove(name: &SecretName, args: &ConfigArgs, output: Output) -> Result<Exit, Failure> {
     let loaded = agreed(args, output)?;
     let Some(removed) = loaded.kept.remove(name).map_err(|error| failure(&error))? else {
-        let failure = Failure::new(Exit::NotFound, "unknown_secret", format!("no secret `{name}` is kept"));
+        let failure = Failure::new(
+            Exit::NotFound,
+            "unknown_secret",
+            format!("no secret `{name}` is kept"),
+        );
         return Err(failure.hint("list them: portmoot secret list"));
     };
     if output.json {
@@ -114,14 +136,20 @@ fn remove(name: &SecretName, args: &ConfigArgs, output: Output) -> Result<Exit, 
         }
     }
     if let Some(error) = removed.left {
-        output.warn(&format!("its value is still in the keyring, as \"Portmoot: {name}\": {error}"));
+        output.warn(&format!(
+            "its value is still in the keyring, as \"Portmoot: {name}\": {error}"
+        ));
     }
     Ok(Exit::Ok)
 }
 
 /// The full names of the keys whose value a secret is.
 fn uses<'l>(loaded: &'l Loaded, name: &'l SecretName) -> impl Iterator<Item = &'l str> {
-    loaded.secrets.iter().filter(move |secret| secret.kept() == Some(name)).map(|secret| secret.key.as_str())
+    loaded
+        .secrets
+        .iter()
+        .filter(move |secret| secret.kept() == Some(name))
+        .map(|secret| secret.key.as_str())
 }
 
 fn word(kept_in: Option<KeptIn>) -> &'static str {
@@ -145,11 +173,15 @@ fn value(name: &SecretName, file: Option<&Path>) -> Result<Zeroizing<Vec<u8>>, F
                 .map_err(|error| unreadable(&what, &error))?;
             bounded(file, SECRET_BYTES_MAX).map_err(|error| unreadable(&what, &error))
         }
-        None => read_value(&format!("Value of `{name}` (it is not shown):"), SECRET_BYTES_MAX),
+        None => read_value(
+            &format!("Value of `{name}` (it is not shown):"),
+            SECRET_BYTES_MAX,
+        ),
     }
 }
 
-/// A value of at most so many bytes, of stdin or typed and not shown. Of a longer one so much comes that it is seen to be too long. Blocks.
+/// A value of at most so many bytes, of stdin or typed and not shown. Of a longer one so much comes
+/// that it is seen to be too long. Blocks.
 pub(super) fn read_value(prompt: &str, bytes_max: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
     if !stdin().is_terminal() {
         return bounded(stdin().lock(), bytes_max).map_err(|error| unreadable("stdin", &error));
@@ -159,7 +191,11 @@ pub(super) fn read_value(prompt: &str, bytes_max: usize) -> Result<Zeroizing<Vec
 }
 
 fn unreadable(what: &str, error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Usage, "unreadable", format!("{what} cannot be read: {error}"))
+    Failure::new(
+        Exit::Usage,
+        "unreadable",
+        format!("{what} cannot be read: {error}"),
+    )
 }
 
 /// At most one byte more than a value can have, with a line end.

@@ -23,11 +23,21 @@ struct TrialDirectory(PathBuf);
 
 impl TrialDirectory {
     fn new() -> Result<Self, Failure> {
-        let name = format!("portmoot-try-{:016x}", u64::from_le_bytes(platform::random()));
+        let name = format!(
+            "portmoot-try-{:016x}",
+            u64::from_le_bytes(platform::random())
+        );
         let dir = std::env::temp_dir().join(name);
-        DirBuilder::new().mode(0o700).create(&dir).map_err(|error| {
-            Failure::new(Exit::Failed, "unwritable", format!("cannot create {}: {error}", dir.display()))
-        })?;
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&dir)
+            .map_err(|error| {
+                Failure::new(
+                    Exit::Failed,
+                    "unwritable",
+                    format!("cannot create {}: {error}", dir.display()),
+                )
+            })?;
         Ok(Self(dir))
     }
 }
@@ -36,14 +46,21 @@ impl Drop for TrialDirectory {
     fn drop(&mut self) {
         // Under another name no thread that still writes finds it.
         let ended = self.0.with_extension("ended");
-        let dir = if std::fs::rename(&self.0, &ended).is_ok() { &ended } else { &self.0 };
+        let dir = if std::fs::rename(&self.0, &ended).is_ok() {
+            &ended
+        } else {
+            &self.0
+        };
         let _ = std::fs::remove_dir_all(dir);
     }
 }
 
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {
     let trial = args.tries.then(TrialDirectory::new).transpose()?;
-    let mut sources = Sources { listen: args.listen, ..sources(&args.config) };
+    let mut sources = Sources {
+        listen: args.listen,
+        ..sources(&args.config)
+    };
     if let Some(trial) = &trial {
         sources.data_dir = Some(trial.0.clone());
     }
@@ -60,7 +77,10 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failu
 
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
     let gateway = args.gateway;
-    let sources = Sources { keep_nothing: true, ..sources(&gateway.running.config) };
+    let sources = Sources {
+        keep_nothing: true,
+        ..sources(&gateway.running.config)
+    };
     let tls = gateway.running.tls()?;
     let running = match gateway.running.url {
         Some(url) => Some((url, tls)),
@@ -68,8 +88,12 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
     };
     if let Some((url, tls)) = running {
         let remote = Remote::new(&url, gateway.running.token, tls)?;
-        output.message(&format!("serving this client with the running gateway at {url}"));
-        remote.relay(&args.topic, tokio::io::stdin(), tokio::io::stdout()).await?;
+        output.message(&format!(
+            "serving this client with the running gateway at {url}"
+        ));
+        remote
+            .relay(&args.topic, tokio::io::stdin(), tokio::io::stdout())
+            .await?;
         return Ok(Exit::Ok);
     }
     let mut loaded = load(&sources, output)?;
@@ -81,13 +105,17 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
     run::stdio(loaded, &args.topic).await
 }
 
-/// The URL of the gateway that owns the data directory, and what to trust and show there. Files that are named without a data directory are for a gateway of
-/// their own.
+/// The URL of the gateway that owns the data directory, and what to trust and show there. Files
+/// that are named without a data directory are for a gateway of their own.
 ///
 /// # Errors
 /// As [`owner_url`].
 fn running(sources: &Sources, tls: &ClientTls) -> Result<Option<(String, ClientTls)>, Failure> {
     let has_files = sources.config.is_some() || !sources.mcp_config.is_empty();
     let is_joining = sources.data_dir.is_some() || !has_files;
-    if is_joining { owner_url(sources.data_dir(&env), tls) } else { Ok(None) }
+    if is_joining {
+        owner_url(sources.data_dir(&env), tls)
+    } else {
+        Ok(None)
+    }
 }

@@ -1,4 +1,5 @@
-//! Commands `servers ls`, `servers show`, `servers restart` and so on; those about accounts are in `accounts`.
+//! Commands `servers ls`, `servers show`, `servers restart` and so on; those about accounts are in
+//! `accounts`.
 
 use serde_json::Value;
 
@@ -30,7 +31,11 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
             let endpoint = running_endpoint(&gateway, output)?;
             let answer: Value = api::get(&endpoint, &["servers"], &[]).await?.read()?;
             let mut columns = COLUMNS.to_vec();
-            let mut all = answer.get("servers").and_then(Value::as_array).into_iter().flatten();
+            let mut all = answer
+                .get("servers")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
             if all.any(|server| server.get("topic").is_some()) {
                 // A participant that serves is listed once for each of its topics.
                 columns.insert(1, "TOPIC");
@@ -56,7 +61,10 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
         ServersCommand::Disable { name, gateway } => {
             switch(
                 &name,
-                ("disable", "disabled, until it is enabled or the gateway starts again"),
+                (
+                    "disable",
+                    "disabled, until it is enabled or the gateway starts again",
+                ),
                 &gateway,
                 output,
             )
@@ -66,16 +74,25 @@ pub(crate) async fn run(command: ServersCommand, output: Output) -> Result<Exit,
             switch(&name, ("enable", "enabled"), &gateway, output).await?;
         }
         ServersCommand::Login { name, args } => return accounts::login(&name, &args, output).await,
-        ServersCommand::Logout { name, participant, gateway } => {
+        ServersCommand::Logout {
+            name,
+            participant,
+            gateway,
+        } => {
             return accounts::logout(&name, participant.as_deref(), &gateway, output).await;
         }
-        ServersCommand::ConnectCode(gateway) => return accounts::connect_code(&gateway, output).await,
+        ServersCommand::ConnectCode(gateway) => {
+            return accounts::connect_code(&gateway, output).await;
+        }
         ServersCommand::Auth { name, gateway } => {
             return accounts::auth(name.as_deref(), &gateway, output).await;
         }
         ServersCommand::Show { name, gateway } => {
             let endpoint = running_endpoint(&gateway, output)?;
-            print(&api::get(&endpoint, &["servers", &name], &[]).await?, output)?;
+            print(
+                &api::get(&endpoint, &["servers", &name], &[]).await?,
+                output,
+            )?;
         }
     }
     Ok(Exit::Ok)
@@ -94,7 +111,11 @@ pub(crate) fn memory(bytes: Option<u64>) -> String {
 /// The participants whose clients use a server; a dash if there is none.
 fn used_by(server: &Value) -> String {
     let users = texts(server, "users");
-    if users.is_empty() { "-".to_owned() } else { users.join(", ") }
+    if users.is_empty() {
+        "-".to_owned()
+    } else {
+        users.join(", ")
+    }
 }
 
 /// Restarts, disables or enables a server; `done` is what it is then.
@@ -105,7 +126,9 @@ async fn switch(
     output: Output,
 ) -> Result<(), Failure> {
     let endpoint = running_endpoint(gateway, output)?;
-    let answer: Value = api::post(&endpoint, &["servers", name, verb], &[], "{}".to_owned()).await?.read()?;
+    let answer: Value = api::post(&endpoint, &["servers", name, verb], &[], "{}".to_owned())
+        .await?
+        .read()?;
     match output.json {
         true => output.result_json(&answer),
         false => output.message(&format!("the server `{name}` is {done}")),
@@ -124,15 +147,24 @@ pub(crate) fn why_and_what_to_do(server: &Value) -> String {
     }
 }
 
-/// Why a server is not ready: the reason, the cause of the last failure, the line on stderr that names an error, or the last one; a
-/// dash if it is ready.
+/// Why a server is not ready: the reason, the cause of the last failure, the line on stderr that
+/// names an error, or the last one; a dash if it is ready.
 pub(crate) fn why(server: &Value) -> String {
     let reason = cell(server, "reason");
-    let cause = server.get("cause").and_then(Value::as_str).map(|cause| format!(": {cause}"));
+    let cause = server
+        .get("cause")
+        .and_then(Value::as_str)
+        .map(|cause| format!(": {cause}"));
     // What is no message on stdout is a cause of its own.
     let mut lines = texts(server, "stderr");
     lines.retain(|line| !line.starts_with(ON_STDOUT));
-    let shown = upstream::telling(&lines).or_else(|| lines.len().checked_sub(1)).and_then(|at| lines.get(at));
+    let shown = upstream::telling(&lines)
+        .or_else(|| lines.len().checked_sub(1))
+        .and_then(|at| lines.get(at));
     let last = shown.map(|line| format!(", stderr: {}", line.trim()));
-    format!("{reason}{}{}", cause.unwrap_or_default(), last.unwrap_or_default())
+    format!(
+        "{reason}{}{}",
+        cause.unwrap_or_default(),
+        last.unwrap_or_default()
+    )
 }

@@ -29,19 +29,37 @@ pub(crate) use search::search;
 
 /// Calls `then` with what the places of clients' files depend on.
 fn surrounded<T>(then: impl FnOnce(&Surroundings<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
-    let os = if cfg!(target_os = "macos") { Os::MacOs } else { Os::Linux };
-    let home = env("HOME").map(PathBuf::from).filter(|home| home.is_absolute()).ok_or_else(|| {
-        let message = "the environment variable HOME is not set, so the files of clients are not known";
-        Failure::new(Exit::Usage, "no_home", message).hint("set HOME, or name the client's file with --file")
-    })?;
+    let os = if cfg!(target_os = "macos") {
+        Os::MacOs
+    } else {
+        Os::Linux
+    };
+    let home = env("HOME")
+        .map(PathBuf::from)
+        .filter(|home| home.is_absolute())
+        .ok_or_else(|| {
+            let message =
+                "the environment variable HOME is not set, so the files of clients are not known";
+            Failure::new(Exit::Usage, "no_home", message)
+                .hint("set HOME, or name the client's file with --file")
+        })?;
     let project = here()?;
-    then(&Surroundings { os, home: &home, project: &project, env: &env })
+    then(&Surroundings {
+        os,
+        home: &home,
+        project: &project,
+        env: &env,
+    })
 }
 
 /// The current directory.
 fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| {
-        Failure::new(Exit::Failed, "no_directory", format!("the current directory is not known: {error}"))
+        Failure::new(
+            Exit::Failed,
+            "no_directory",
+            format!("the current directory is not known: {error}"),
+        )
     })
 }
 
@@ -52,7 +70,10 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 
 /// The configuration file that a command changes.
 fn own_file(args: &OwnFileArgs) -> Result<TextFile, Failure> {
-    let sources = Sources { config: args.config.clone(), ..Sources::default() };
+    let sources = Sources {
+        config: args.config.clone(),
+        ..Sources::default()
+    };
     let path = sources.edited_file(&env).ok_or_else(|| {
         let message = "there is no place for a configuration file: HOME is not set";
         Failure::new(Exit::Usage, "no_home", message).hint("name a file with --config")
@@ -60,19 +81,30 @@ fn own_file(args: &OwnFileArgs) -> Result<TextFile, Failure> {
     Ok(TextFile::read(&path)?)
 }
 
-/// The gateway that runs with the data directory of this configuration file, or with the default one, and that directory.
+/// The gateway that runs with the data directory of this configuration file, or with the default
+/// one, and that directory.
 fn running(file: &Path) -> Option<DirectoryOwner> {
-    let of_file = Sources { config: Some(file.to_owned()), ..Sources::default() };
+    let of_file = Sources {
+        config: Some(file.to_owned()),
+        ..Sources::default()
+    };
     let dirs = [of_file.data_dir(&env), Sources::default().data_dir(&env)];
-    dirs.into_iter().flatten().find_map(|dir| Directory::owner(&dir).ok().flatten())
+    dirs.into_iter()
+        .flatten()
+        .find_map(|dir| Directory::owner(&dir).ok().flatten())
 }
 
-/// The addresses of the gateway that a configuration file is for: as the file has it, and of the one that runs.
+/// The addresses of the gateway that a configuration file is for: as the file has it, and of the
+/// one that runs.
 fn own_addresses(file: &TextFile) -> Vec<OwnAddress> {
     let written = address_of_text(&file.path.display().to_string(), &file.text, &env);
     let standard = || address_of_text("", "", &env);
     let listens = running(&file.path).and_then(|owner| owner.listen?.parse().ok());
-    written.or_else(standard).into_iter().chain(listens.map(OwnAddress::listening)).collect()
+    written
+        .or_else(standard)
+        .into_iter()
+        .chain(listens.map(OwnAddress::listening))
+        .collect()
 }
 
 /// Whether a server is the gateway itself.
@@ -84,7 +116,10 @@ fn is_itself(server: &Server, own: &[OwnAddress]) -> bool {
 fn leave_out_itself(found: &mut ClientServers, own: &[OwnAddress]) {
     let itself = |server: &mut Server| is_itself(server, own);
     for server in found.servers.extract_if(.., itself) {
-        found.notes.push(format!("`{}` is this gateway itself: left out", server.name));
+        found.notes.push(format!(
+            "`{}` is this gateway itself: left out",
+            server.name
+        ));
     }
 }
 
@@ -95,13 +130,19 @@ fn write(change: &Change) -> Result<(), FileError> {
 
 /// A path as people write it: `~` for the home directory.
 fn shown(path: &Path) -> String {
-    let home = env("HOME").map(PathBuf::from).filter(|home| home.parent().is_some());
-    let below =
-        home.and_then(|home| path.strip_prefix(home).ok().map(|below| format!("~/{}", below.display())));
+    let home = env("HOME")
+        .map(PathBuf::from)
+        .filter(|home| home.parent().is_some());
+    let below = home.and_then(|home| {
+        path.strip_prefix(home)
+            .ok()
+            .map(|below| format!("~/{}", below.display()))
+    });
     visible::line(&below.unwrap_or_else(|| path.display().to_string()))
 }
 
-/// A file as people write it, and where it is if its path leads elsewhere: a link may come from another person.
+/// A file as people write it, and where it is if its path leads elsewhere: a link may come from
+/// another person.
 fn place(file: &TextFile) -> String {
     match file.linked_to() {
         Some(real) => format!("{} -> {}", shown(&file.path), shown(&real)),
@@ -112,15 +153,27 @@ fn place(file: &TextFile) -> String {
 /// Shows what is dangerous about servers that another person may have written.
 fn warn_of(servers: &[Server], output: Output) {
     for server in servers {
-        let Transport::Command { command, args, env, .. } = &server.transport else { continue };
-        let words: Vec<&str> = std::iter::once(command).chain(args).map(String::as_str).collect();
+        let Transport::Command {
+            command, args, env, ..
+        } = &server.transport
+        else {
+            continue;
+        };
+        let words: Vec<&str> = std::iter::once(command)
+            .chain(args)
+            .map(String::as_str)
+            .collect();
         for danger in dangers_of(&words, env.iter().map(|(name, _)| name.as_str())) {
-            output.message(&format!("DANGER: server `{}` {danger}", visible::line(&server.name)));
+            output.message(&format!(
+                "DANGER: server `{}` {danger}",
+                visible::line(&server.name)
+            ));
         }
     }
 }
 
-/// Confines the servers of a file of a project, which may come from another person, as those of a configuration file that was found.
+/// Confines the servers of a file of a project, which may come from another person, as those of a
+/// configuration file that was found.
 fn confine(found: &mut ClientServers, at: &Surroundings<'_>) {
     let is_of_project = at.project != at.home && found.file.path.starts_with(at.project);
     let confines = is_of_project && matches!(support(), Support::Files(_));
@@ -132,10 +185,15 @@ fn confine(found: &mut ClientServers, at: &Surroundings<'_>) {
 /// Checks that a changed configuration file has no problem that it had not before.
 fn checked(change: &Change) -> Result<(), Failure> {
     let new = setup::new_problems(change, &env);
-    if new.is_empty() { Ok(()) } else { Err(Failure::configuration(&new).hint("nothing was changed")) }
+    if new.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::configuration(&new).hint("nothing was changed"))
+    }
 }
 
-/// Shows changes, asks for consent if `asks`, and makes them with `make`. Returns whether they were made.
+/// Shows changes, asks for consent if `asks`, and makes them with `make`. Returns whether they were
+/// made.
 fn carry_out(
     changes: &[&Change],
     args: ChangeArgs,
@@ -152,7 +210,9 @@ fn carry_out(
     }
     for change in &open {
         if args.dry_run && !output.json {
-            output.result(&difference(change, |text, code| output.painted_result(text, code)));
+            output.result(&difference(change, |text, code| {
+                output.painted_result(text, code)
+            }));
         } else {
             output.message(&difference(change, |text, code| output.painted(text, code)));
         }
@@ -171,7 +231,11 @@ fn carry_out(
             return Err(failure.hint("consent with --yes, or see it with --dry-run"));
         }
         if !confirm(&mut terminal, question) {
-            return Err(Failure::new(Exit::Refused, "consent_refused", "nothing was changed"));
+            return Err(Failure::new(
+                Exit::Refused,
+                "consent_refused",
+                "nothing was changed",
+            ));
         }
     }
     make()?;
@@ -187,7 +251,8 @@ fn difference(change: &Change, paint: impl Fn(&str, &str) -> String) -> String {
     };
     let mut lines = vec![paint(&format!("{}{what}", place(&change.file)), "1")];
     // The comments of a first file are for those who read it later.
-    let is_shown = |row: &Row| change.file.exists() || !(row.text.is_empty() || row.text.starts_with('#'));
+    let is_shown =
+        |row: &Row| change.file.exists() || !(row.text.is_empty() || row.text.starts_with('#'));
     for Row { sign, text } in change.rows().into_iter().filter(is_shown) {
         let text = visible::line(&text.replace('\t', "    "));
         lines.push(match sign {

@@ -1,4 +1,5 @@
-//! Commands `completions`, `man` and `version`. A test keeps the reference page `docs/cli.md` up to date.
+//! Commands `completions`, `man` and `version`. A test keeps the reference page `docs/cli.md` up to
+//! date.
 
 use std::path::Path;
 
@@ -23,7 +24,10 @@ pub(crate) fn completions(shell: Shell, output: Output) -> Exit {
 /// Prints the version of this program and the revisions of MCP, oldest first.
 pub(crate) fn version(output: Output) -> Exit {
     let version = env!("CARGO_PKG_VERSION");
-    let revisions: Vec<&str> = Version::ALL.iter().map(|revision| revision.as_str()).collect();
+    let revisions: Vec<&str> = Version::ALL
+        .iter()
+        .map(|revision| revision.as_str())
+        .collect();
     if output.json {
         output.result_json(&json!({ "version": version, "mcp": revisions }));
     } else {
@@ -34,15 +38,20 @@ pub(crate) fn version(output: Output) -> Exit {
 
 /// Prints the main manual page, or writes all pages to a directory.
 pub(crate) fn man(dir: Option<&Path>, output: Output) -> Result<Exit, Failure> {
-    let failed =
-        |error: std::io::Error| Failure::new(Exit::Failed, "unwritable", format!("cannot write: {error}"));
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Failed, "unwritable", format!("cannot write: {error}"))
+    };
     let Some(dir) = dir else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(command()).render(&mut page).map_err(failed)?;
+        clap_mangen::Man::new(command())
+            .render(&mut page)
+            .map_err(failed)?;
         output.result(&String::from_utf8_lossy(&page));
         return Ok(Exit::Ok);
     };
-    std::fs::create_dir_all(dir).and_then(|()| clap_mangen::generate_to(command(), dir)).map_err(failed)?;
+    std::fs::create_dir_all(dir)
+        .and_then(|()| clap_mangen::generate_to(command(), dir))
+        .map_err(failed)?;
     output.message(&format!("wrote the manual pages to {}", dir.display()));
     Ok(Exit::Ok)
 }
@@ -56,7 +65,8 @@ mod tests {
 
     use super::*;
 
-    /// An option is described once for all commands when at least this many describe it in the same words.
+    /// An option is described once for all commands when at least this many describe it in the same
+    /// words.
     const SHARED_BY: usize = 20;
 
     /// A part of a help text.
@@ -76,7 +86,8 @@ mod tests {
         parts: Vec<Part>,
     }
 
-    /// The help of all commands as a Markdown page. Options that many commands share are described once, after the first command.
+    /// The help of all commands as a Markdown page. Options that many commands share are described
+    /// once, after the first command.
     fn reference() -> String {
         let mut root = command();
         root.build();
@@ -88,10 +99,18 @@ mod tests {
              `UPDATE=1 cargo nextest run -p portmoot reference` updates it.\n",
         );
         for page in &pages {
-            let _ = write!(out, "\n## {}\n\n```text\n{}\n```\n", page.path, printed(page, &shared));
+            let _ = write!(
+                out,
+                "\n## {}\n\n```text\n{}\n```\n",
+                page.path,
+                printed(page, &shared)
+            );
             if page.path == "portmoot" {
-                let _ =
-                    write!(out, "\n## Options of many commands\n\n```text\n{}\n```\n", described(&shared));
+                let _ = write!(
+                    out,
+                    "\n## Options of many commands\n\n```text\n{}\n```\n",
+                    described(&shared)
+                );
             }
         }
         out
@@ -100,10 +119,22 @@ mod tests {
     /// Adds the pages of a command and of all commands beneath it.
     fn collect(pages: &mut Vec<Page>, command: &mut Command, path: &str) {
         // Help of a fixed width, independent of the environment.
-        let mut shown = command.clone().term_width(100).display_name(path).bin_name(path);
-        let help = shown.render_long_help().to_string().replace(" (see a summary with '-h')", "");
-        pages.push(Page { path: path.to_owned(), parts: parts(&help) });
-        let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut shown = command
+            .clone()
+            .term_width(100)
+            .display_name(path)
+            .bin_name(path);
+        let help = shown
+            .render_long_help()
+            .to_string()
+            .replace(" (see a summary with '-h')", "");
+        pages.push(Page {
+            path: path.to_owned(),
+            parts: parts(&help),
+        });
+        let shown = command
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
         let names: Vec<String> = shown.map(|command| command.get_name().to_owned()).collect();
         for name in names.iter().filter(|name| *name != "help") {
             if let Some(command) = command.find_subcommand_mut(name) {
@@ -120,12 +151,16 @@ mod tests {
             if !is_indented && !line.is_empty() {
                 heading = line.to_owned();
             }
-            let is_option = is_indented && line.trim_start().starts_with('-') && heading.ends_with(':');
+            let is_option =
+                is_indented && line.trim_start().starts_with('-') && heading.ends_with(':');
             match parts.last_mut() {
                 _ if is_option => {
                     // Between two options no line is left empty.
                     let option = line.to_owned();
-                    parts.push(Part::Described { heading: heading.clone(), option });
+                    parts.push(Part::Described {
+                        heading: heading.clone(),
+                        option,
+                    });
                 }
                 Some(Part::Described { option, .. }) if is_indented || line.is_empty() => {
                     let _ = write!(option, "\n{line}");
@@ -152,7 +187,9 @@ mod tests {
     }
 
     fn is_heading_of_options(line: &str) -> bool {
-        !line.starts_with(' ') && line.ends_with(':') && !["Arguments:", "Commands:"].contains(&line)
+        !line.starts_with(' ')
+            && line.ends_with(':')
+            && !["Arguments:", "Commands:"].contains(&line)
     }
 
     fn shared_options(pages: &[Page]) -> BTreeSet<Part> {
@@ -193,7 +230,11 @@ mod tests {
             }
         }
         if !elsewhere.is_empty() {
-            let _ = write!(out, "\n\nOptions of many commands: {}", elsewhere.join(", "));
+            let _ = write!(
+                out,
+                "\n\nOptions of many commands: {}",
+                elsewhere.join(", ")
+            );
         }
         out
     }
@@ -225,7 +266,10 @@ mod tests {
             std::fs::write(&path, &page).unwrap();
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(written == page, "docs/cli.md is stale: UPDATE=1 cargo nextest run -p portmoot reference");
+        assert!(
+            written == page,
+            "docs/cli.md is stale: UPDATE=1 cargo nextest run -p portmoot reference"
+        );
     }
 
     #[test]

@@ -15,7 +15,10 @@ use terminal::output::Output;
 /// Prints the state of the running gateway. Exit code 1 if it is not ready.
 pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, Failure> {
     let running = running(gateway, output)?;
-    let failed = running.owner.as_ref().and_then(|owner| owner.reload_failed.clone());
+    let failed = running
+        .owner
+        .as_ref()
+        .and_then(|owner| owner.reload_failed.clone());
     let (url, endpoint) = (running.url.clone(), running.endpoint()?);
     let health = api::probe(&endpoint, "/healthz").await?;
     let ready = api::probe(&endpoint, "/readyz").await?;
@@ -35,9 +38,14 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
         output.result_json(&status);
         return Ok(if is_ready { Exit::Ok } else { Exit::Failed });
     }
-    let none_up = servers.as_ref().is_some_and(|all| !all.is_empty() && !all.iter().any(is_up));
+    let none_up = servers
+        .as_ref()
+        .is_some_and(|all| !all.is_empty() && !all.iter().any(is_up));
     let mut lines = vec![
-        format!("gateway    {url}, portmoot {}", visible::line(&cell(&health, "version"))),
+        format!(
+            "gateway    {url}, portmoot {}",
+            visible::line(&cell(&health, "version"))
+        ),
         format!(
             "ready      {}",
             if !is_ready {
@@ -50,7 +58,9 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
         ),
     ];
     if ready.get("audit").is_some_and(|audit| !audit.is_null()) {
-        lines.push("audit log  cannot be written: acts that must be recorded are refused".to_owned());
+        lines.push(
+            "audit log  cannot be written: acts that must be recorded are refused".to_owned(),
+        );
     }
     match &servers {
         None => lines.push(format!(
@@ -60,19 +70,31 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
         Some(servers) => {
             let up = servers.iter().filter(|server| is_up(server)).count();
             let idle = servers.iter().filter(|server| is(server, "idle")).count();
-            let idle =
-                if idle == 0 { String::new() } else { format!(", {idle} of them idle until they are used") };
+            let idle = if idle == 0 {
+                String::new()
+            } else {
+                format!(", {idle} of them idle until they are used")
+            };
             lines.push(format!("servers    {up} of {} ready{idle}", servers.len()));
             let down = servers.iter().filter(|server| !is_up(server));
             lines.extend(down.map(|server| {
                 let (name, state) = (cell(server, "name"), cell(server, "state"));
                 format!(
                     "           {}",
-                    visible::line(&format!("{name} is {state}: {}", why_and_what_to_do(server)))
+                    visible::line(&format!(
+                        "{name} is {state}: {}",
+                        why_and_what_to_do(server)
+                    ))
                 )
             }));
-            let sum = |member| servers.iter().filter_map(|server| server.get(member)?.as_u64()).sum::<u64>();
-            let (sessions, processes, bytes) = (sum("sessions"), sum("processes"), sum("memory_bytes"));
+            let sum = |member| {
+                servers
+                    .iter()
+                    .filter_map(|server| server.get(member)?.as_u64())
+                    .sum::<u64>()
+            };
+            let (sessions, processes, bytes) =
+                (sum("sessions"), sum("processes"), sum("memory_bytes"));
             let counted = |count, one: &str, many: &str| match count {
                 1 => format!("1 {one}"),
                 _ => format!("{count} {many}"),
@@ -81,7 +103,11 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
                 "sessions   {} at the servers; {}{}",
                 counted(sessions, "session", "sessions"),
                 counted(processes, "process", "processes"),
-                if processes == 0 { String::new() } else { format!(", {}", memory(Some(bytes))) }
+                if processes == 0 {
+                    String::new()
+                } else {
+                    format!(", {}", memory(Some(bytes)))
+                }
             ));
         }
     }
@@ -92,9 +118,14 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
     }
     if let Some(failed) = &failed {
         lines.push(
-            "reload     failed: the gateway goes on with the configuration before; fix the file:".to_owned(),
+            "reload     failed: the gateway goes on with the configuration before; fix the file:"
+                .to_owned(),
         );
-        lines.extend(failed.lines().map(|line| format!("           {}", visible::line(line))));
+        lines.extend(
+            failed
+                .lines()
+                .map(|line| format!("           {}", visible::line(line))),
+        );
     }
     output.indented(&lines.join("\n"), 11);
     Ok(if is_ready { Exit::Ok } else { Exit::Failed })

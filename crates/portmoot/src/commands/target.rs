@@ -1,4 +1,5 @@
-//! Gateway selection for commands: the one of `--url`, else the one that owns the data directory, else one in this process.
+//! Gateway selection for commands: the one of `--url`, else the one that owns the data directory,
+//! else one in this process.
 
 use std::path::PathBuf;
 
@@ -33,7 +34,8 @@ pub(crate) struct Running {
     pub(crate) url: String,
     /// The token of the command line, else the operator key of the data directory.
     pub(crate) token: Option<String>,
-    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with `https`.
+    /// Authorities that are trusted, and the certificate that is shown, if the URL begins with
+    /// `https`.
     pub(crate) tls: ClientTls,
     /// Entry of the gateway in the data directory, if it was found there.
     pub(crate) owner: Option<DirectoryOwner>,
@@ -50,10 +52,19 @@ impl Running {
         tls: &ClientTls,
     ) -> Result<Option<Running>, Failure> {
         let Some(dir) = dir else { return Ok(None) };
-        let Some((url, tls)) = owner_url(Some(dir.clone()), tls)? else { return Ok(None) };
-        let token = token.map(str::to_owned).or_else(|| store::operator_key(&dir));
+        let Some((url, tls)) = owner_url(Some(dir.clone()), tls)? else {
+            return Ok(None);
+        };
+        let token = token
+            .map(str::to_owned)
+            .or_else(|| store::operator_key(&dir));
         let owner = Directory::owner(&dir)?;
-        Ok(Some(Running { url, token, tls, owner }))
+        Ok(Some(Running {
+            url,
+            token,
+            tls,
+            owner,
+        }))
     }
 
     /// Its endpoint.
@@ -66,16 +77,27 @@ impl Running {
 }
 
 impl Target {
-    /// The gateway of `--url`, else the one that owns the data directory of the configuration. A running gateway needs no
-    /// valid configuration of the command. `yes` is that option of a command which can do its work without a running gateway.
+    /// The gateway of `--url`, else the one that owns the data directory of the configuration. A
+    /// running gateway needs no valid configuration of the command. `yes` is that option of a
+    /// command which can do its work without a running gateway.
     ///
     /// # Errors
-    /// When no gateway is running and the configuration is not valid; when consent to a found file is missing that names the
-    /// data directory, or that the command would use; when another user runs the gateway.
-    pub(crate) fn of(args: &RunningArgs, yes: Option<bool>, output: Output) -> Result<Target, Failure> {
+    /// When no gateway is running and the configuration is not valid; when consent to a found file
+    /// is missing that names the data directory, or that the command would use; when another user
+    /// runs the gateway.
+    pub(crate) fn of(
+        args: &RunningArgs,
+        yes: Option<bool>,
+        output: Output,
+    ) -> Result<Target, Failure> {
         let (token, tls) = (args.token.as_deref(), args.tls()?);
         if let Some(url) = args.url.clone() {
-            let running = Running { url, token: args.token.clone(), tls, owner: None };
+            let running = Running {
+                url,
+                token: args.token.clone(),
+                tls,
+                owner: None,
+            };
             return Ok(Target::Running(Box::new(running)));
         }
         let sources = sources(&args.config);
@@ -83,19 +105,24 @@ impl Target {
             return Ok(Target::Running(Box::new(running)));
         }
         let loaded = load(&sources, output)?;
-        let names_data_dir = loaded.found.as_ref().is_some_and(|found| found.names_data_dir);
+        let names_data_dir = loaded
+            .found
+            .as_ref()
+            .is_some_and(|found| found.names_data_dir);
         if yes.is_some() || (names_data_dir && args.config.data_dir.is_none()) {
             consent::obtain(&loaded, &mut ProcessTerminal, yes, output)?;
         }
-        Ok(match Running::of_directory(loaded.config.data_dir.clone(), token, &tls)? {
-            Some(running) => Target::Running(Box::new(running)),
-            None => Target::Own(Box::new(loaded)),
-        })
+        Ok(
+            match Running::of_directory(loaded.config.data_dir.clone(), token, &tls)? {
+                Some(running) => Target::Running(Box::new(running)),
+                None => Target::Own(Box::new(loaded)),
+            },
+        )
     }
 }
 
-/// The URL of the gateway that owns this data directory, and what to trust and show there: that it is trusted follows from the
-/// directory, which names its certificate.
+/// The URL of the gateway that owns this data directory, and what to trust and show there: that it
+/// is trusted follows from the directory, which names its certificate.
 ///
 /// # Errors
 /// When the directory may be another user's: its gateway would receive the token of this command.
@@ -103,17 +130,23 @@ pub(crate) fn owner_url(
     dir: Option<PathBuf>,
     tls: &ClientTls,
 ) -> Result<Option<(String, ClientTls)>, Failure> {
-    let Some(owner) = dir.map(|dir| Directory::owner(&dir)).transpose()?.flatten() else { return Ok(None) };
+    let Some(owner) = dir.map(|dir| Directory::owner(&dir)).transpose()?.flatten() else {
+        return Ok(None);
+    };
     let certificate = owner.certificate.and_then(|text| text.parse().ok());
     let pinned = certificate.map(|Digest(sha256)| tls.pinning(sha256));
     let url = |listen: String| url_of(&listen, pinned.is_some());
-    Ok(owner.listen.map(url).map(|url| (url, pinned.unwrap_or_else(|| tls.clone()))))
+    Ok(owner
+        .listen
+        .map(url)
+        .map(|url| (url, pinned.unwrap_or_else(|| tls.clone()))))
 }
 
 /// The endpoint of the selected gateway.
 ///
 /// # Errors
-/// When the URL or the configuration is not valid, consent is missing, or the gateway in this process does not start.
+/// When the URL or the configuration is not valid, consent is missing, or the gateway in this
+/// process does not start.
 pub(crate) fn resolve(args: &GatewayArgs, output: Output) -> Result<Box<dyn Endpoint>, Failure> {
     match Target::of(&args.running, Some(args.yes), output)? {
         Target::Running(running) => Ok(Box::new(running.endpoint()?)),

@@ -1,4 +1,5 @@
-//! Commands `token new`, `token rotate`, `token ls` and `token revoke`: through the running gateway, else on the data directory.
+//! Commands `token new`, `token rotate`, `token ls` and `token revoke`: through the running
+//! gateway, else on the data directory.
 
 use std::path::PathBuf;
 
@@ -31,28 +32,56 @@ enum TokenStore {
 
 pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        TokenCommand::New { name, capabilities, topics, expires, gateway } => {
+        TokenCommand::New {
+            name,
+            capabilities,
+            topics,
+            expires,
+            gateway,
+        } => {
             note_unmatched(&capabilities, output);
             let some = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
-            let lifetime = expires.as_deref().map(|text| duration_of("--expires", text)).transpose()?;
-            let lifetime_ms = lifetime.and_then(|lifetime| u64::try_from(lifetime.as_millis()).ok());
-            let request =
-                TokenRequest { name, capabilities: some(capabilities), topics: some(topics), lifetime_ms };
+            let lifetime = expires
+                .as_deref()
+                .map(|text| duration_of("--expires", text))
+                .transpose()?;
+            let lifetime_ms =
+                lifetime.and_then(|lifetime| u64::try_from(lifetime.as_millis()).ok());
+            let request = TokenRequest {
+                name,
+                capabilities: some(capabilities),
+                topics: some(topics),
+                lifetime_ms,
+            };
             print(&new(token_store(&gateway, output)?, request).await?, output);
         }
-        TokenCommand::Rotate { name, overlap, gateway } => {
+        TokenCommand::Rotate {
+            name,
+            overlap,
+            gateway,
+        } => {
             let lasts = duration_of("--overlap", &overlap)?;
             let overlap_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
-            print(&rotated(token_store(&gateway, output)?, &name, overlap_ms).await?, output);
-            output.message(&format!("the token before is valid for another {overlap} at most"));
+            print(
+                &rotated(token_store(&gateway, output)?, &name, overlap_ms).await?,
+                output,
+            );
+            output.message(&format!(
+                "the token before is valid for another {overlap} at most"
+            ));
         }
         TokenCommand::Ls { gateway, .. } => {
             let answer = ls(token_store(&gateway, output)?).await?;
             let none = "no token is issued; to issue one: portmoot token new NAME";
             output.listing_or(&answer, "tokens", (&COLUMNS, none), row);
-            let is_any = answer.get("tokens").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+            let is_any = answer
+                .get("tokens")
+                .and_then(Value::as_array)
+                .is_some_and(|all| !all.is_empty());
             if is_any && !output.json {
-                output.message("when one was last used: portmoot audit query --participant NAME --last 1");
+                output.message(
+                    "when one was last used: portmoot audit query --participant NAME --last 1",
+                );
             }
         }
         TokenCommand::Revoke { name, gateway } => {
@@ -61,12 +90,20 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
                 Ok(store) => ls(store).await.ok(),
                 Err(_) => None,
             };
-            let is_last =
-                left.and_then(|left| Some(left.get("tokens")?.as_array()?.is_empty())).unwrap_or_default();
-            let count = |member: &str| answer.get(member).and_then(Value::as_u64).unwrap_or_default();
+            let is_last = left
+                .and_then(|left| Some(left.get("tokens")?.as_array()?.is_empty()))
+                .unwrap_or_default();
+            let count = |member: &str| {
+                answer
+                    .get(member)
+                    .and_then(Value::as_u64)
+                    .unwrap_or_default()
+            };
             let (ended, kept) = (count("grants_ended"), count("grants_kept"));
             if output.json {
-                output.result_json(&json!({ "revoked": name, "grants_ended": ended, "grants_kept": kept }));
+                output.result_json(
+                    &json!({ "revoked": name, "grants_ended": ended, "grants_kept": kept }),
+                );
             } else {
                 output.message(&format!("all tokens of `{name}` are revoked"));
                 if is_last {
@@ -95,7 +132,10 @@ fn token_store(args: &GatewayArgs, output: Output) -> Result<TokenStore, Failure
         Target::Running(running) => running.endpoint().map(TokenStore::Gateway),
         Target::Own(loaded) => {
             let dir = data_dir(&loaded, "tokens cannot be stored")?;
-            Ok(TokenStore::Local { config: Box::new(loaded.config), dir })
+            Ok(TokenStore::Local {
+                config: Box::new(loaded.config),
+                dir,
+            })
         }
     }
 }
@@ -104,14 +144,23 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
     match token_store {
         TokenStore::Gateway(remote) => {
             let body = json!(request);
-            api::post(&remote, &["tokens"], &[], body.to_string()).await?.read()
+            api::post(&remote, &["tokens"], &[], body.to_string())
+                .await?
+                .read()
         }
         TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
             let (permit, name) = (audit.reserve()?, request.name.clone());
-            let made = issue(&journal, &config, Authority::Operator, request, &random, unix_ms());
+            let made = issue(
+                &journal,
+                &config,
+                Authority::Operator,
+                request,
+                &random,
+                unix_ms(),
+            );
             permit.write_change((TOKENS, &name, None), LOCAL_USER, "issued", &made);
             Ok(json!(made?))
         }
@@ -122,14 +171,23 @@ async fn rotated(token_store: TokenStore, name: &str, overlap_ms: u64) -> Result
     match token_store {
         TokenStore::Gateway(remote) => {
             let body = json!({ "overlap_ms": overlap_ms }).to_string();
-            api::post(&remote, &["tokens", name, "rotate"], &[], body).await?.read()
+            api::post(&remote, &["tokens", name, "rotate"], &[], body)
+                .await?
+                .read()
         }
         TokenStore::Local { config, dir } => {
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
             let (permit, rotation) = (audit.reserve()?, (name, overlap_ms));
-            let made = rotate(&journal, &config, Authority::Operator, rotation, &random, unix_ms());
+            let made = rotate(
+                &journal,
+                &config,
+                Authority::Operator,
+                rotation,
+                &random,
+                unix_ms(),
+            );
             permit.write_change((TOKENS, name, None), LOCAL_USER, "rotated", &made);
             Ok(json!(made?))
         }
@@ -141,9 +199,16 @@ fn print(answer: &Value, output: Output) {
     if output.json {
         return output.result_json(answer);
     }
-    output.message(&format!("token for `{}`; it cannot be shown again:", cell(answer, "name")));
+    output.message(&format!(
+        "token for `{}`; it cannot be shown again:",
+        cell(answer, "name")
+    ));
     output.result(&cell(answer, "token"));
-    if answer.get("closes").and_then(Value::as_bool).unwrap_or_default() {
+    if answer
+        .get("closes")
+        .and_then(Value::as_bool)
+        .unwrap_or_default()
+    {
         output.message("from now on callers need a token: clients without one are refused");
     }
 }
@@ -184,5 +249,11 @@ fn row(token: &Value) -> Vec<String> {
         Some(end) => minute(end),
     };
     let created = time("created_ms").map(minute).unwrap_or_default();
-    vec![cell(token, "name"), list("capabilities"), list("topics"), created, expires]
+    vec![
+        cell(token, "name"),
+        list("capabilities"),
+        list("topics"),
+        created,
+        expires,
+    ]
 }

@@ -1,4 +1,5 @@
-//! Commands `tools ls`, `show` and `call`, and `disable`, `enable` and `rename`, which edit the configuration file.
+//! Commands `tools ls`, `show` and `call`, and `disable`, `enable` and `rename`, which edit the
+//! configuration file.
 
 mod arguments;
 mod call;
@@ -28,9 +29,16 @@ const COLUMNS: [&str; 3] = ["NAME", "SERVER", "DESCRIPTION"];
 
 pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, Failure> {
     match command {
-        ToolsCommand::Ls { pattern, topic, gateway, .. } => {
+        ToolsCommand::Ls {
+            pattern,
+            topic,
+            gateway,
+            ..
+        } => {
             let endpoint = resolve(&gateway, output)?;
-            let mut answer: Value = api::get(&*endpoint, &["tools"], &[("topic", &topic)]).await?.read()?;
+            let mut answer: Value = api::get(&*endpoint, &["tools"], &[("topic", &topic)])
+                .await?
+                .read()?;
             if let (Some(pattern), Some(Value::Array(tools))) = (pattern, answer.get_mut("tools")) {
                 tools.retain(|tool| is_named(&cell(tool, "name"), &pattern));
             }
@@ -48,22 +56,54 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
             }
             Ok(Exit::Ok)
         }
-        ToolsCommand::Call { name, arguments, args, no_input, file, wait, topic, gateway } => {
+        ToolsCommand::Call {
+            name,
+            arguments,
+            args,
+            no_input,
+            file,
+            wait,
+            topic,
+            gateway,
+        } => {
             let wait = duration_of("--wait", &wait)?;
             let arguments = Arguments::read(args.as_deref(), &arguments)?;
-            let place =
-                CallOptions { topic: &topic, gateway: &gateway, no_input, wait, file: file.as_deref() };
+            let place = CallOptions {
+                topic: &topic,
+                gateway: &gateway,
+                no_input,
+                wait,
+                file: file.as_deref(),
+            };
             call::call(&name, &arguments, place, output).await
         }
-        ToolsCommand::Disable(args) => {
-            edit_tools(&args.file, &args.server, ToolEdit::Disable(&args.tools), args.dry_run, output)
-        }
-        ToolsCommand::Enable(args) => {
-            edit_tools(&args.file, &args.server, ToolEdit::Enable(&args.tools), args.dry_run, output)
-        }
-        ToolsCommand::Rename { server, tool, name, dry_run, file } => {
-            edit_tools(&file, &server, ToolEdit::Rename(&tool, &name), dry_run, output)
-        }
+        ToolsCommand::Disable(args) => edit_tools(
+            &args.file,
+            &args.server,
+            ToolEdit::Disable(&args.tools),
+            args.dry_run,
+            output,
+        ),
+        ToolsCommand::Enable(args) => edit_tools(
+            &args.file,
+            &args.server,
+            ToolEdit::Enable(&args.tools),
+            args.dry_run,
+            output,
+        ),
+        ToolsCommand::Rename {
+            server,
+            tool,
+            name,
+            dry_run,
+            file,
+        } => edit_tools(
+            &file,
+            &server,
+            ToolEdit::Rename(&tool, &name),
+            dry_run,
+            output,
+        ),
     }
 }
 
@@ -80,31 +120,53 @@ fn described(answer: &api::Answer) -> Result<String, Failure> {
         lines.extend(visible::lines(description).lines().map(str::to_owned));
     }
     let schema = tool.get("inputSchema");
-    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-    let required = schema.and_then(|schema| schema.get("required")).and_then(Value::as_array);
-    let is_required = |key: &str| required.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(key)));
-    let explained = properties.into_iter().flatten().filter_map(|(key, schema)| {
-        let text = schema.get("description")?.as_str()?.lines().next()?;
-        Some(format!("  {}: {}", visible::line(key), visible::line(text)))
-    });
+    let properties = schema
+        .and_then(|schema| schema.get("properties"))
+        .and_then(Value::as_object);
+    let required = schema
+        .and_then(|schema| schema.get("required"))
+        .and_then(Value::as_array);
+    let is_required =
+        |key: &str| required.is_some_and(|all| all.iter().any(|one| one.as_str() == Some(key)));
+    let explained = properties
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, schema)| {
+            let text = schema.get("description")?.as_str()?.lines().next()?;
+            Some(format!("  {}: {}", visible::line(key), visible::line(text)))
+        });
     let explained: Vec<String> = explained.collect();
     if !explained.is_empty() {
         lines.push(String::new());
         lines.extend(explained);
     }
-    let needed = properties.into_iter().flatten().filter(|(key, _)| is_required(key));
-    let arguments: String = needed.map(|(key, schema)| format!(" {}", sample(key, schema))).collect();
+    let needed = properties
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| is_required(key));
+    let arguments: String = needed
+        .map(|(key, schema)| format!(" {}", sample(key, schema)))
+        .collect();
     let program = program_name();
     lines.push(String::new());
-    lines.push(format!("call it: {program} tools call {}{arguments}", visible::line(&name)));
-    lines.push(format!("all about it: {program} tools show {} --json", visible::line(&name)));
+    lines.push(format!(
+        "call it: {program} tools call {}{arguments}",
+        visible::line(&name)
+    ));
+    lines.push(format!(
+        "all about it: {program} tools show {} --json",
+        visible::line(&name)
+    ));
     Ok(lines.join("\n"))
 }
 
 /// An argument with a value of its type, as `tools call` takes it.
 fn sample(key: &str, schema: &Value) -> String {
     let key = visible::line(key);
-    let first = schema.get("enum").and_then(Value::as_array).and_then(|all| all.first()?.as_str());
+    let first = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .and_then(|all| all.first()?.as_str());
     match (schema.get("type").and_then(Value::as_str), first) {
         (_, Some(word)) => format!("{key}={}", visible::line(word)),
         (Some("integer" | "number"), _) => format!("{key}=1"),
@@ -115,11 +177,16 @@ fn sample(key: &str, schema: &Value) -> String {
     }
 }
 
-/// A tool as a row, with its name for clients that accept fewer characters, and the first line of its description.
+/// A tool as a row, with its name for clients that accept fewer characters, and the first line of
+/// its description.
 fn row(tool: &Value) -> Vec<String> {
     let name = match tool.get("narrow_name").and_then(Value::as_str) {
         Some(narrow) => format!("{} ({narrow})", cell(tool, "name")),
         None => cell(tool, "name"),
     };
-    vec![name, cell(tool, "server"), short(&cell(tool, "description"))]
+    vec![
+        name,
+        cell(tool, "server"),
+        short(&cell(tool, "description")),
+    ]
 }

@@ -24,7 +24,11 @@ pub(crate) fn print(answer: &Answer, output: Output) -> Result<(), Failure> {
 
 /// The texts of a list; empty for a missing member.
 pub(crate) fn texts<'a>(object: &'a Value, name: &str) -> Vec<&'a str> {
-    let items = object.get(name).and_then(Value::as_array).into_iter().flatten();
+    let items = object
+        .get(name)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     items.filter_map(Value::as_str).collect()
 }
 
@@ -43,16 +47,24 @@ pub(crate) fn is_named(name: &str, pattern: &str) -> bool {
     if !pattern.contains('*') {
         return name.contains(pattern);
     }
-    let pattern: Vec<Option<char>> = pattern.chars().map(|c| Some(c).filter(|c| *c != '*')).collect();
+    let pattern: Vec<Option<char>> = pattern
+        .chars()
+        .map(|c| Some(c).filter(|c| *c != '*'))
+        .collect();
     overlap(&pattern, &name.chars().map(Some).collect::<Vec<_>>())
 }
 
 /// The beginning of the first line of a description.
 pub(crate) fn short(description: &str) -> String {
     let line = description.lines().next().unwrap_or_default();
-    let room = chat::rows::columns().unwrap_or_default().max(DESCRIPTION_CHARS);
+    let room = chat::rows::columns()
+        .unwrap_or_default()
+        .max(DESCRIPTION_CHARS);
     let short: String = line.chars().take(room).collect();
-    format!("{short}{}", if short.len() < line.len() { "..." } else { "" })
+    format!(
+        "{short}{}",
+        if short.len() < line.len() { "..." } else { "" }
+    )
 }
 
 /// Members that stand first among details, in this order.
@@ -82,16 +94,28 @@ fn is_blank(value: &Value) -> bool {
     }
 }
 
-/// An object as lines of `name: value`, what matters first, with hidden characters made visible and without what says nothing.
+/// An object as lines of `name: value`, what matters first, with hidden characters made visible and
+/// without what says nothing.
 fn details(object: &Value) -> String {
-    let members = object.as_object().into_iter().flatten().filter(|(_, value)| !is_blank(value));
+    let members = object
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !is_blank(value));
     let mut members: Vec<(&String, &Value)> = members.collect();
-    members.sort_by_key(|(name, _)| FIRST.iter().position(|first| first == name).unwrap_or(FIRST.len()));
+    members.sort_by_key(|(name, _)| {
+        FIRST
+            .iter()
+            .position(|first| first == name)
+            .unwrap_or(FIRST.len())
+    });
     let lines = members.into_iter().map(|(name, value)| match value {
         Value::String(text) => format!("{name}: {}", visible::line(text)),
         Value::Array(items) if name == "stderr" => {
-            let lines =
-                items.iter().filter_map(Value::as_str).map(|line| format!("\n  {}", visible::line(line)));
+            let lines = items
+                .iter()
+                .filter_map(Value::as_str)
+                .map(|line| format!("\n  {}", visible::line(line)));
             format!("{name}:{}", lines.collect::<String>())
         }
         Value::Array(items) if items.iter().all(Value::is_string) => {

@@ -7,8 +7,8 @@ use platform::{Mutex, unix_ms};
 use wire::time::rfc3339;
 
 use crate::cli::{
-    AuditCommand, Cli, Command, ParticipantsCommand, PromptsCommand, ResourcesCommand, ServersCommand,
-    TokenCommand, ToolsCommand,
+    AuditCommand, Cli, Command, ParticipantsCommand, PromptsCommand, ResourcesCommand,
+    ServersCommand, TokenCommand, ToolsCommand,
 };
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -96,12 +96,17 @@ pub(super) fn interval(command: &Command) -> Result<Option<Duration>, Failure> {
         | Command::Completions { .. }
         | Command::Man { .. } => return Ok(None),
     };
-    let every = watch.watch.as_deref().map(|time| duration_of("--watch", time)).transpose()?;
+    let every = watch
+        .watch
+        .as_deref()
+        .map(|time| duration_of("--watch", time))
+        .transpose()?;
     Ok(every.map(|every| every.max(EVERY_MIN)))
 }
 
-/// Runs a listing until the program is interrupted. A terminal shows the last one; elsewhere each that differs from the one before
-/// is printed. Later failures are shown, and the next listing may succeed. `once` runs the command.
+/// Runs a listing until the program is interrupted. A terminal shows the last one; elsewhere each
+/// that differs from the one before is printed. Later failures are shown, and the next listing may
+/// succeed. `once` runs the command.
 pub(super) async fn run<F>(
     cli: Cli,
     every: Duration,
@@ -115,14 +120,21 @@ where
     let mut last: Option<String> = None;
     loop {
         RESULTS.lock().clear();
-        let cli = Cli { output: cli.output, command: cli.command.clone() };
+        let cli = Cli {
+            output: cli.output,
+            command: cli.command.clone(),
+        };
         let ended = Box::pin(once(cli, output.watched(&RESULTS))).await;
         let mut results = std::mem::take(&mut *RESULTS.lock());
         match ended {
             Ok(_) => {}
             Err(failure) if last.is_none() => return Err(failure),
             Err(failure) => {
-                results = format!("{} [{}]\n", json::visible::lines(&failure.message), failure.code)
+                results = format!(
+                    "{} [{}]\n",
+                    json::visible::lines(&failure.message),
+                    failure.code
+                )
             }
         }
         if is_screen || last.as_ref() != Some(&results) {
@@ -134,7 +146,11 @@ where
                 results.clone()
             };
             let mut out = stdout().lock();
-            if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            if out
+                .write_all(text.as_bytes())
+                .and_then(|()| out.flush())
+                .is_err()
+            {
                 // The reader has gone.
                 return Ok(Exit::Ok);
             }

@@ -1,9 +1,21 @@
 //! Warnings about dangerous command lines. They inform the operator and block nothing.
 
 const ROOT: [&str; 5] = ["sudo", "doas", "su", "pkexec", "runas"];
-const NETWORK: [&str; 13] =
-    ["nc", "ncat", "netcat", "socat", "telnet", "ssh", "scp", "sftp", "rsync", "ftp", "tftp", "curl", "wget"];
-const SHELLS: [&str; 9] = ["sh", "bash", "zsh", "dash", "ksh", "fish", "powershell", "pwsh", "cmd"];
+const NETWORK: [&str; 13] = [
+    "nc", "ncat", "netcat", "socat", "telnet", "ssh", "scp", "sftp", "rsync", "ftp", "tftp",
+    "curl", "wget",
+];
+const SHELLS: [&str; 9] = [
+    "sh",
+    "bash",
+    "zsh",
+    "dash",
+    "ksh",
+    "fish",
+    "powershell",
+    "pwsh",
+    "cmd",
+];
 const INLINE: [(&str, &[&str]); 8] = [
     ("python", &["-c"]),
     ("python3", &["-c"]),
@@ -80,10 +92,14 @@ const LOADER_PREFIXES: [&str; 25] = [
     "qt_",
 ];
 
-/// Whether an environment variable decides which code a program runs. Some systems and programs ignore the case of its letters.
+/// Whether an environment variable decides which code a program runs. Some systems and programs
+/// ignore the case of its letters.
 pub(crate) fn loads_code(variable: &str) -> bool {
     let variable = variable.to_ascii_lowercase();
-    LOADERS.contains(&variable.as_str()) || LOADER_PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
+    LOADERS.contains(&variable.as_str())
+        || LOADER_PREFIXES
+            .iter()
+            .any(|prefix| variable.starts_with(prefix))
 }
 
 /// The warnings for a command line, each at most once.
@@ -97,14 +113,32 @@ pub(crate) fn dangers(words: &[&str]) -> Vec<&'static str> {
             found.push(text);
         }
     };
-    mark(any(&ROOT), "runs with another user's rights (sudo or the like)");
-    mark(removes(&names, &tokens), "removes files without asking (rm -r or -f)");
+    mark(
+        any(&ROOT),
+        "runs with another user's rights (sudo or the like)",
+    );
+    mark(
+        removes(&names, &tokens),
+        "removes files without asking (rm -r or -f)",
+    );
     mark(any(&WIPE), "can overwrite disks (dd, mkfs or the like)");
-    mark(words.iter().any(|word| pipes_into_shell(word)), "runs what it downloads (curl | sh)");
-    mark(any(&NETWORK), "uses a network tool (nc, ssh, curl or the like)");
-    mark(shell_text(&names, &tokens), "runs a shell script from its arguments (-c)");
+    mark(
+        words.iter().any(|word| pipes_into_shell(word)),
+        "runs what it downloads (curl | sh)",
+    );
+    mark(
+        any(&NETWORK),
+        "uses a network tool (nc, ssh, curl or the like)",
+    );
+    mark(
+        shell_text(&names, &tokens),
+        "runs a shell script from its arguments (-c)",
+    );
     mark(inline_code(&names, &tokens), "runs code from its arguments");
-    mark(any(&["eval", "base64"]), "hides what it runs (eval, base64)");
+    mark(
+        any(&["eval", "base64"]),
+        "hides what it runs (eval, base64)",
+    );
     mark(
         tokens.iter().any(|token| token == "--privileged"),
         "gives a container all privileges (--privileged)",
@@ -115,7 +149,10 @@ pub(crate) fn dangers(words: &[&str]) -> Vec<&'static str> {
 /// Splits an argument into tokens: a shell script in one argument holds many.
 fn tokens(word: &str) -> Vec<String> {
     let cut = |c: char| c.is_whitespace() || ";|&()`<>\"'$={}".contains(c);
-    word.split(cut).filter(|token| !token.is_empty()).map(str::to_owned).collect()
+    word.split(cut)
+        .filter(|token| !token.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The program name of a token: `C:\\bin\\sudo.exe` gives `sudo`.
@@ -126,7 +163,8 @@ fn program(token: &str) -> &str {
 
 fn removes(names: &[&str], tokens: &[String]) -> bool {
     let flag = |token: &String| {
-        let short = token.starts_with('-') && !token.starts_with("--") && token.contains(['r', 'R', 'f']);
+        let short =
+            token.starts_with('-') && !token.starts_with("--") && token.contains(['r', 'R', 'f']);
         short || token == "--recursive" || token == "--force"
     };
     after(names, tokens, &["rm"]).any(flag) || names.contains(&"rmdir")
@@ -141,7 +179,8 @@ fn shell_text(names: &[&str], tokens: &[String]) -> bool {
     after(names, tokens, &SHELLS).any(flag) || calls_by_runner(names, tokens)
 }
 
-/// Whether a runner of packages, such as `npx`, gets a script for a shell among its own options, which end at the first package.
+/// Whether a runner of packages, such as `npx`, gets a script for a shell among its own options,
+/// which end at the first package.
 fn calls_by_runner(names: &[&str], tokens: &[String]) -> bool {
     const RUNNERS: [&str; 6] = ["npx", "pnpx", "bunx", "npm", "pnpm", "yarn"];
     const RUN: [&str; 4] = ["exec", "x", "dlx", "run"];
@@ -162,9 +201,9 @@ fn calls_by_runner(names: &[&str], tokens: &[String]) -> bool {
 }
 
 fn inline_code(names: &[&str], tokens: &[String]) -> bool {
-    INLINE
-        .iter()
-        .any(|(name, flags)| after(names, tokens, &[name]).any(|token| flags.contains(&token.as_str())))
+    INLINE.iter().any(|(name, flags)| {
+        after(names, tokens, &[name]).any(|token| flags.contains(&token.as_str()))
+    })
 }
 
 /// The tokens after the name of a program.
@@ -173,16 +212,22 @@ fn after<'a>(
     tokens: &'a [String],
     programs: &[&str],
 ) -> impl Iterator<Item = &'a String> {
-    let at = names.iter().position(|name| programs.contains(name)).map_or(tokens.len(), |at| at + 1);
+    let at = names
+        .iter()
+        .position(|name| programs.contains(name))
+        .map_or(tokens.len(), |at| at + 1);
     tokens.iter().skip(at)
 }
 
 fn pipes_into_shell(word: &str) -> bool {
     let mut parts = word.split('|').map(tokens);
-    let downloads =
-        |part: &[String]| part.iter().any(|token| ["curl", "wget", "fetch"].contains(&program(token)));
+    let downloads = |part: &[String]| {
+        part.iter()
+            .any(|token| ["curl", "wget", "fetch"].contains(&program(token)))
+    };
     let runs = |part: &[String]| {
-        part.iter().any(|token| SHELLS.contains(&program(token)) || program(token) == "python")
+        part.iter()
+            .any(|token| SHELLS.contains(&program(token)) || program(token) == "python")
     };
     parts.any(|part| downloads(&part)) && parts.any(|part| runs(&part))
 }
@@ -231,9 +276,17 @@ mod tests {
         ] {
             assert!(loads_code(variable), "{variable}");
         }
-        for variable in
-            ["GITHUB_TOKEN", "HOME", "XPATH", "PATHS", "ENVIRONMENT", "PERL", "JAVA_HOME", "NPM_TOKEN", ""]
-        {
+        for variable in [
+            "GITHUB_TOKEN",
+            "HOME",
+            "XPATH",
+            "PATHS",
+            "ENVIRONMENT",
+            "PERL",
+            "JAVA_HOME",
+            "NPM_TOKEN",
+            "",
+        ] {
             assert!(!loads_code(variable), "{variable}");
         }
     }
@@ -241,16 +294,28 @@ mod tests {
     #[test]
     fn dangerous_commands_give_warnings() {
         for (line, marks) in [
-            (&["npx", "-y", "@modelcontextprotocol/server-github"][..], &[][..]),
-            (&["uvx", "mcp-server-time", "--local-timezone=Europe/Berlin"], &[]),
+            (
+                &["npx", "-y", "@modelcontextprotocol/server-github"][..],
+                &[][..],
+            ),
+            (
+                &["uvx", "mcp-server-time", "--local-timezone=Europe/Berlin"],
+                &[],
+            ),
             (&["python3", "-m", "server"], &[]),
             (&["npx", "-y", "some-server", "-c", "config.json"], &[]),
-            (&["npx", "-y", "-p", "some-package", "some-server", "-c"], &[]),
+            (
+                &["npx", "-y", "-p", "some-package", "some-server", "-c"],
+                &[],
+            ),
             (&["npm", "exec", "some-server", "--", "-c"], &[]),
             (&["npx", "-y", "-c", "node server.js"], &["runs a shell"]),
             (&["npx", "-yc", "node server.js"], &["runs a shell"]),
             (&["npx", "--call=node server.js"], &["runs a shell"]),
-            (&["npx", "-p", "some-package", "-c", "some-server"], &["runs a shell"]),
+            (
+                &["npx", "-p", "some-package", "-c", "some-server"],
+                &["runs a shell"],
+            ),
             (&["npm", "exec", "-c", "some-server"], &["runs a shell"]),
             (&["pnpm", "dlx", "-c", "some-server"], &["runs a shell"]),
             (&["node", "curly.js"], &[]),
@@ -270,13 +335,19 @@ mod tests {
             (&["cmd.exe", "/c", "server.bat"], &["runs a shell"]),
             (&["python3", "-c", "print()"], &["runs code"]),
             (&["node", "-e", "1"], &["runs code"]),
-            (&["sh", "-c", "eval $(base64 -d x)"], &["runs a shell", "hides"]),
+            (
+                &["sh", "-c", "eval $(base64 -d x)"],
+                &["runs a shell", "hides"],
+            ),
             (&["docker", "run", "--privileged", "x"], &["gives"]),
             (&["dd", "if=/dev/zero", "of=/dev/sda"], &["can overwrite"]),
         ] {
             let found = dangers(line);
             let all = found.len() == marks.len()
-                && found.iter().zip(marks).all(|(found, mark)| found.starts_with(mark));
+                && found
+                    .iter()
+                    .zip(marks)
+                    .all(|(found, mark)| found.starts_with(mark));
             assert!(all, "{line:?}: {found:?}");
         }
     }

@@ -30,8 +30,14 @@ fn server(transport: Transport) -> ServerConfig {
 fn child(command: &str, args: &[(&str, &str)], env: &[&str]) -> Transport {
     Transport::Stdio(StdioConfig {
         command: command.into(),
-        args: args.iter().map(|(text, written)| Secret::expanded(*text, *written)).collect(),
-        env: env.iter().map(|name| ((*name).to_owned(), Secret::new("hush"))).collect(),
+        args: args
+            .iter()
+            .map(|(text, written)| Secret::expanded(*text, *written))
+            .collect(),
+        env: env
+            .iter()
+            .map(|name| ((*name).to_owned(), Secret::new("hush")))
+            .collect(),
         cwd: None,
         confinement: Default::default(),
     })
@@ -39,8 +45,17 @@ fn child(command: &str, args: &[(&str, &str)], env: &[&str]) -> Transport {
 
 #[test]
 fn the_whole_command_is_shown_without_secrets() {
-    let args = [("hush", "${TOKEN}"), ("two words", "two words"), ("a\u{202e}\n", "a\u{202e}\n"), ("", "")];
-    let text = describe(&server(child("sudo", &args, &["GITHUB_TOKEN", "LD_PRELOAD"])));
+    let args = [
+        ("hush", "${TOKEN}"),
+        ("two words", "two words"),
+        ("a\u{202e}\n", "a\u{202e}\n"),
+        ("", ""),
+    ];
+    let text = describe(&server(child(
+        "sudo",
+        &args,
+        &["GITHUB_TOKEN", "LD_PRELOAD"],
+    )));
     assert_eq!(
         text,
         "server `github` starts: sudo ${TOKEN} 'two words' 'a\\u{202e}\\u{a}' ''\n    \
@@ -48,14 +63,20 @@ fn the_whole_command_is_shown_without_secrets() {
          DANGER: runs with another user's rights (sudo or the like)\n    \
          DANGER: has an environment that decides which code it runs (LD_PRELOAD)"
     );
-    let url = Secret::expanded("https://x.example/?key=hush", "https://x.example/?key=${KEY}");
+    let url = Secret::expanded(
+        "https://x.example/?key=hush",
+        "https://x.example/?key=${KEY}",
+    );
     let http = HttpConfig {
         url,
         headers: vec![("authorization".into(), Secret::new("hush"))],
         tls: tls::ClientTls::of_machine(),
     };
     let text = describe(&server(Transport::Http(http)));
-    assert_eq!(text, "server `github` connects to https://x.example/?key=${KEY}\n    headers: authorization");
+    assert_eq!(
+        text,
+        "server `github` connects to https://x.example/?key=${KEY}\n    headers: authorization"
+    );
 }
 
 fn loaded(text: &str, found: bool) -> Loaded {
@@ -65,7 +86,10 @@ fn loaded(text: &str, found: bool) -> Loaded {
         servers: vec!["github".into()],
         names_data_dir: false,
     });
-    let config = Config { servers: vec![server(child("sudo", &[], &["Path"]))], ..Config::default() };
+    let config = Config {
+        servers: vec![server(child("sudo", &[], &["Path"]))],
+        ..Config::default()
+    };
     Loaded {
         config,
         tree: Node::empty(&Layer::new("x", Origin::Operator)),
@@ -106,12 +130,24 @@ fn only_a_found_file_needs_consent() {
         (true, true, Some(false), &[], Some("consent_refused")),
     ] {
         let mut script = ScriptedTerminal::new(interactive, answers);
-        let result = obtain(&loaded("[server]\nlisten = \"x\"", found), &mut script, yes, output);
+        let result = obtain(
+            &loaded("[server]\nlisten = \"x\"", found),
+            &mut script,
+            yes,
+            output,
+        );
         let failure = result.err();
         let case = format!("{found} {interactive} {yes:?} {answers:?}");
-        assert_eq!(failure.as_ref().map(|failure| failure.code.as_str()), expect, "{case}");
-        let shown =
-            failure.as_ref().map(|failure| failure.message.clone()).unwrap_or_default() + &script.shown;
+        assert_eq!(
+            failure.as_ref().map(|failure| failure.code.as_str()),
+            expect,
+            "{case}"
+        );
+        let shown = failure
+            .as_ref()
+            .map(|failure| failure.message.clone())
+            .unwrap_or_default()
+            + &script.shown;
         if interactive || expect == Some("consent_needed") {
             for part in [
                 "    [server]\n    listen = \"x\"\n",
@@ -124,7 +160,11 @@ fn only_a_found_file_needs_consent() {
             }
         }
         let hint = failure.and_then(|failure| failure.hint).unwrap_or_default();
-        assert_eq!(hint.contains("--yes"), expect.is_some() && yes.is_some(), "{case}: {hint}");
+        assert_eq!(
+            hint.contains("--yes"),
+            expect.is_some() && yes.is_some(),
+            "{case}: {hint}"
+        );
     }
 }
 

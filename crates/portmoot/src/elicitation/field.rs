@@ -21,11 +21,23 @@ pub(crate) struct FormField {
 /// Type of a field, with its bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum FieldType {
-    Text { min: Option<usize>, max: Option<usize>, format: Option<String> },
-    Number { whole: bool, min: Option<f64>, max: Option<f64> },
+    Text {
+        min: Option<usize>,
+        max: Option<usize>,
+        format: Option<String>,
+    },
+    Number {
+        whole: bool,
+        min: Option<f64>,
+        max: Option<f64>,
+    },
     Flag,
     One(Vec<FieldChoice>),
-    Many { choices: Vec<FieldChoice>, min: Option<usize>, max: Option<usize> },
+    Many {
+        choices: Vec<FieldChoice>,
+        min: Option<usize>,
+        max: Option<usize>,
+    },
 }
 
 /// A value of a choice, with its title.
@@ -36,20 +48,36 @@ pub(crate) struct FieldChoice {
 }
 
 impl FormField {
-    /// The prompt: title, description, type and default on one line, choices below. Hidden characters are made visible.
+    /// The prompt: title, description, type and default on one line, choices below. Hidden
+    /// characters are made visible.
     pub(crate) fn prompt(&self) -> String {
         let mut out = visible::line(self.title.as_deref().unwrap_or(&self.name));
         if let Some(description) = &self.description {
             let _ = write!(out, ": {}", visible::line(description));
         }
-        let _ = write!(out, " ({}{})", self.field_type.what(), if self.required { "" } else { ", optional" });
+        let _ = write!(
+            out,
+            " ({}{})",
+            self.field_type.what(),
+            if self.required { "" } else { ", optional" }
+        );
         if let Some(default) = &self.default {
             let _ = write!(out, " [{}]", visible::line(&plain(default)));
         }
         for (at, choice) in self.field_type.choices().iter().enumerate() {
-            let title = choice.title.as_ref().filter(|title| **title != choice.value);
-            let title = title.map(|title| format!(" - {}", visible::line(title))).unwrap_or_default();
-            let _ = write!(out, "\n  {}. {}{title}", at + 1, visible::line(&choice.value));
+            let title = choice
+                .title
+                .as_ref()
+                .filter(|title| **title != choice.value);
+            let title = title
+                .map(|title| format!(" - {}", visible::line(title)))
+                .unwrap_or_default();
+            let _ = write!(
+                out,
+                "\n  {}. {}{title}",
+                at + 1,
+                visible::line(&choice.value)
+            );
         }
         out
     }
@@ -74,7 +102,10 @@ impl FormField {
 impl FieldType {
     fn what(&self) -> String {
         match self {
-            FieldType::Text { format: Some(format), .. } => visible::line(format),
+            FieldType::Text {
+                format: Some(format),
+                ..
+            } => visible::line(format),
             FieldType::Text { format: None, .. } => "text".into(),
             FieldType::Number { whole: true, .. } => "whole number".into(),
             FieldType::Number { whole: false, .. } => "number".into(),
@@ -95,7 +126,9 @@ impl FieldType {
         match self {
             FieldType::Text { min, max, format } => {
                 within("characters", line.chars().count(), *min, *max)?;
-                format.as_deref().map_or(Ok(()), |format| check_format(format, line))?;
+                format
+                    .as_deref()
+                    .map_or(Ok(()), |format| check_format(format, line))?;
                 Ok(Value::from(line))
             }
             FieldType::Number { whole, min, max } => read_number(line, *whole, *min, *max),
@@ -106,9 +139,13 @@ impl FieldType {
             },
             FieldType::One(choices) => pick(choices, line).map(Value::from),
             FieldType::Many { choices, min, max } => {
-                let words = line.split(',').map(str::trim).filter(|word| !word.is_empty());
-                let mut picked: Vec<String> =
-                    words.map(|word| pick(choices, word)).collect::<Result<_, _>>()?;
+                let words = line
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|word| !word.is_empty());
+                let mut picked: Vec<String> = words
+                    .map(|word| pick(choices, word))
+                    .collect::<Result<_, _>>()?;
                 let mut seen = std::collections::HashSet::new();
                 picked.retain(|value| seen.insert(value.clone()));
                 within("choices", picked.len(), *min, *max)?;
@@ -122,14 +159,28 @@ impl FieldType {
 fn pick(choices: &[FieldChoice], word: &str) -> Result<String, String> {
     let by_value = choices.iter().find(|choice| choice.value == word);
     let by_number = || choices.get(word.parse::<usize>().ok()?.checked_sub(1)?);
-    let by_title = || choices.iter().find(|choice| choice.title.as_deref() == Some(word));
+    let by_title = || {
+        choices
+            .iter()
+            .find(|choice| choice.title.as_deref() == Some(word))
+    };
     let found = by_value.or_else(by_number).or_else(by_title);
-    found.map(|choice| choice.value.clone()).ok_or_else(|| format!("`{word}` is not one of the choices"))
+    found
+        .map(|choice| choice.value.clone())
+        .ok_or_else(|| format!("`{word}` is not one of the choices"))
 }
 
-fn read_number(line: &str, whole: bool, min: Option<f64>, max: Option<f64>) -> Result<Value, String> {
+fn read_number(
+    line: &str,
+    whole: bool,
+    min: Option<f64>,
+    max: Option<f64>,
+) -> Result<Value, String> {
     let number: Number = line.parse().map_err(|_| "type a number".to_owned())?;
-    let value = number.as_f64().filter(|value| value.is_finite()).ok_or("type a number")?;
+    let value = number
+        .as_f64()
+        .filter(|value| value.is_finite())
+        .ok_or("type a number")?;
     if whole && !(number.is_i64() || number.is_u64()) {
         return Err("type a whole number".into());
     }
@@ -159,7 +210,11 @@ fn check_format(format: &str, line: &str) -> Result<(), String> {
                 && !line.contains(char::is_whitespace)
                 && !host.contains('@')
         }),
-        "uri" => line.parse::<hyper::Uri>().is_ok_and(|uri| uri.scheme().is_some()) || opaque_uri(line),
+        "uri" => {
+            line.parse::<hyper::Uri>()
+                .is_ok_and(|uri| uri.scheme().is_some())
+                || opaque_uri(line)
+        }
         "date" => is_date_time(&format!("{line}T00:00:00Z")),
         "date-time" => is_date_time(line),
         _ => true,
@@ -170,7 +225,11 @@ fn check_format(format: &str, line: &str) -> Result<(), String> {
         "date" => "2026-07-28",
         _ => "2026-07-28T12:30:00Z",
     };
-    if good { Ok(()) } else { Err(format!("it must look like {example}")) }
+    if good {
+        Ok(())
+    } else {
+        Err(format!("it must look like {example}"))
+    }
 }
 
 /// `mailto:...`, `urn:...`.

@@ -34,11 +34,14 @@ pub(crate) fn fields(schema: &str) -> Result<Vec<FormField>, SchemaError> {
     if !schema.trim_start().starts_with('{') {
         return Err(SchemaError::NotAForm("it is not an object".into()));
     }
-    let requested: Requested<'_> = serde_json::from_str(schema).map_err(|error| not_a_form(&error))?;
+    let requested: Requested<'_> =
+        serde_json::from_str(schema).map_err(|error| not_a_form(&error))?;
     let properties = requested.properties.map_or("{}", RawValue::get).as_bytes();
-    let properties = members(properties, Span::all(properties)).map_err(|error| not_a_form(&error))?;
+    let properties =
+        members(properties, Span::all(properties)).map_err(|error| not_a_form(&error))?;
     let field = |(name, member): (&str, Member<'_>)| {
-        let schema: Value = serde_json::from_slice(member.raw).map_err(|error| not_a_form(&error))?;
+        let schema: Value =
+            serde_json::from_slice(member.raw).map_err(|error| not_a_form(&error))?;
         let text = |key: &str| schema.get(key).and_then(Value::as_str).map(str::to_owned);
         Ok(FormField {
             name: name.to_owned(),
@@ -57,8 +60,12 @@ fn not_a_form(error: &dyn std::fmt::Display) -> SchemaError {
 }
 
 fn field_type(schema: &Value) -> Option<FieldType> {
-    let count =
-        |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+    let count = |key: &str| {
+        schema
+            .get(key)
+            .and_then(Value::as_u64)
+            .and_then(|count| usize::try_from(count).ok())
+    };
     let number = |key: &str| schema.get(key).and_then(Value::as_f64);
     match schema.get("type").and_then(Value::as_str)? {
         "string" => Some(match choices(schema, "oneOf") {
@@ -66,15 +73,30 @@ fn field_type(schema: &Value) -> Option<FieldType> {
             None => FieldType::Text {
                 min: count("minLength"),
                 max: count("maxLength"),
-                format: schema.get("format").and_then(Value::as_str).map(str::to_owned),
+                format: schema
+                    .get("format")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
             },
         }),
-        "number" => Some(FieldType::Number { whole: false, min: number("minimum"), max: number("maximum") }),
-        "integer" => Some(FieldType::Number { whole: true, min: number("minimum"), max: number("maximum") }),
+        "number" => Some(FieldType::Number {
+            whole: false,
+            min: number("minimum"),
+            max: number("maximum"),
+        }),
+        "integer" => Some(FieldType::Number {
+            whole: true,
+            min: number("minimum"),
+            max: number("maximum"),
+        }),
         "boolean" => Some(FieldType::Flag),
         "array" => {
             let choices = choices(schema.get("items")?, "anyOf")?;
-            Some(FieldType::Many { choices, min: count("minItems"), max: count("maxItems") })
+            Some(FieldType::Many {
+                choices,
+                min: count("minItems"),
+                max: count("maxItems"),
+            })
         }
         _ => None,
     }
@@ -85,7 +107,10 @@ fn choices(schema: &Value, titled: &str) -> Option<Vec<FieldChoice>> {
     if let Some(options) = schema.get(titled).and_then(Value::as_array) {
         let choice = |option: &Value| {
             let value = option.get("const")?.as_str()?.to_owned();
-            let title = option.get("title").and_then(Value::as_str).map(str::to_owned);
+            let title = option
+                .get("title")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
             Some(FieldChoice { value, title })
         };
         return options.iter().map(choice).collect();
@@ -93,8 +118,14 @@ fn choices(schema: &Value, titled: &str) -> Option<Vec<FieldChoice>> {
     let names = schema.get("enumNames").and_then(Value::as_array);
     let options = schema.get("enum").and_then(Value::as_array)?;
     let choice = |(at, option): (usize, &Value)| {
-        let title = names.and_then(|names| names.get(at)).and_then(Value::as_str).map(str::to_owned);
-        Some(FieldChoice { value: option.as_str()?.to_owned(), title })
+        let title = names
+            .and_then(|names| names.get(at))
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        Some(FieldChoice {
+            value: option.as_str()?.to_owned(),
+            title,
+        })
     };
     options.iter().enumerate().map(choice).collect()
 }

@@ -13,9 +13,15 @@ fn one(schema: Value, required: bool) -> FormField {
 #[test]
 fn fields_keep_the_order_of_the_schema() {
     let schema = r#"{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"boolean"},"m":{"type":"number"}},"required":["a"]}"#;
-    let fields: Vec<_> =
-        fields(schema).unwrap().into_iter().map(|field| (field.name, field.required)).collect();
-    assert_eq!(fields, [("z".into(), false), ("a".into(), true), ("m".into(), false)]);
+    let fields: Vec<_> = fields(schema)
+        .unwrap()
+        .into_iter()
+        .map(|field| (field.name, field.required))
+        .collect();
+    assert_eq!(
+        fields,
+        [("z".into(), false), ("a".into(), true), ("m".into(), false)]
+    );
 }
 
 #[test]
@@ -23,7 +29,8 @@ fn typed_values_are_checked() {
     let color = json!({ "type": "string", "enum": ["red", "green"], "enumNames": ["Rot", "Grün"] });
     let titled = json!({ "type": "string", "oneOf": [{ "const": "r", "title": "Red" }, { "const": "2", "title": "Two" }] });
     let many = json!({ "type": "array", "items": { "type": "string", "enum": ["a", "b", "c"] }, "minItems": 1, "maxItems": 2 });
-    let any_of = json!({ "type": "array", "items": { "anyOf": [{ "const": "a", "title": "Aye" }] } });
+    let any_of =
+        json!({ "type": "array", "items": { "anyOf": [{ "const": "a", "title": "Aye" }] } });
     let text = |extra: &str, value: Value| {
         let mut schema = json!({ "type": "string" });
         schema[extra] = value;
@@ -35,23 +42,51 @@ fn typed_values_are_checked() {
         (text("minLength", json!(3)), "ab", None),
         (text("maxLength", json!(3)), "äöü", Some(json!("äöü"))),
         (text("maxLength", json!(3)), "abcd", None),
-        (text("format", json!("email")), "ann@example.com", Some(json!("ann@example.com"))),
+        (
+            text("format", json!("email")),
+            "ann@example.com",
+            Some(json!("ann@example.com")),
+        ),
         (text("format", json!("email")), "ann", None),
-        (text("format", json!("uri")), "https://example.com/x", Some(json!("https://example.com/x"))),
-        (text("format", json!("uri")), "urn:isbn:1", Some(json!("urn:isbn:1"))),
+        (
+            text("format", json!("uri")),
+            "https://example.com/x",
+            Some(json!("https://example.com/x")),
+        ),
+        (
+            text("format", json!("uri")),
+            "urn:isbn:1",
+            Some(json!("urn:isbn:1")),
+        ),
         (text("format", json!("uri")), "no uri", None),
-        (text("format", json!("date")), "2024-02-29", Some(json!("2024-02-29"))),
+        (
+            text("format", json!("date")),
+            "2024-02-29",
+            Some(json!("2024-02-29")),
+        ),
         (text("format", json!("date")), "2023-02-29", None),
-        (text("format", json!("date")), "1912-06-23", Some(json!("1912-06-23"))),
+        (
+            text("format", json!("date")),
+            "1912-06-23",
+            Some(json!("1912-06-23")),
+        ),
         (text("format", json!("date")), "2024-2-29", None),
-        (text("format", json!("date-time")), "2026-07-28T12:30:00Z", Some(json!("2026-07-28T12:30:00Z"))),
+        (
+            text("format", json!("date-time")),
+            "2026-07-28T12:30:00Z",
+            Some(json!("2026-07-28T12:30:00Z")),
+        ),
         (
             text("format", json!("date-time")),
             "2026-07-28T12:30:00.5+02:00",
             Some(json!("2026-07-28T12:30:00.5+02:00")),
         ),
         (text("format", json!("date-time")), "2026-07-28 12:30", None),
-        (text("format", json!("date-time")), "2026-07-28 12:30:00Z", None),
+        (
+            text("format", json!("date-time")),
+            "2026-07-28 12:30:00Z",
+            None,
+        ),
         (whole.clone(), "5", Some(json!(5))),
         (whole.clone(), "5.5", None),
         (whole.clone(), "0", None),
@@ -74,14 +109,24 @@ fn typed_values_are_checked() {
         (any_of, "Aye", Some(json!(["a"]))),
     ] {
         let found = one(schema.clone(), true).read(line);
-        assert_eq!(found.clone().ok(), expect.map(Some), "{schema} {line}: {found:?}");
+        assert_eq!(
+            found.clone().ok(),
+            expect.map(Some),
+            "{schema} {line}: {found:?}"
+        );
     }
 }
 
 #[test]
 fn an_empty_line_gives_the_default_or_no_value_or_an_error() {
-    assert_eq!(one(json!({ "type": "string", "default": "x" }), true).read(""), Ok(Some(json!("x"))));
-    assert_eq!(one(json!({ "type": "boolean", "default": false }), false).read(" "), Ok(Some(json!(false))));
+    assert_eq!(
+        one(json!({ "type": "string", "default": "x" }), true).read(""),
+        Ok(Some(json!("x")))
+    );
+    assert_eq!(
+        one(json!({ "type": "boolean", "default": false }), false).read(" "),
+        Ok(Some(json!(false)))
+    );
     assert_eq!(one(json!({ "type": "string" }), false).read(""), Ok(None));
     assert!(one(json!({ "type": "string" }), true).read("").is_err());
 }
@@ -89,9 +134,15 @@ fn an_empty_line_gives_the_default_or_no_value_or_an_error() {
 #[test]
 fn prompts_show_hidden_characters() {
     let schema = json!({ "type": "string", "title": "Name\u{1b}[2K", "description": "a\nb\u{202e}", "default": "\u{7}" });
-    assert_eq!(one(schema, true).prompt(), "Name\\u{1b}[2K: a\\u{a}b\\u{202e} (text) [\\u{7}]");
+    assert_eq!(
+        one(schema, true).prompt(),
+        "Name\\u{1b}[2K: a\\u{a}b\\u{202e} (text) [\\u{7}]"
+    );
     let choice = json!({ "type": "string", "oneOf": [{ "const": "r", "title": "Red" }] });
-    assert_eq!(one(choice, false).prompt(), "x (one of these, optional)\n  1. r - Red");
+    assert_eq!(
+        one(choice, false).prompt(),
+        "x (one of these, optional)\n  1. r - Red"
+    );
 }
 
 #[test]

@@ -82,7 +82,10 @@ pub(crate) async fn delete_with(
 ///
 /// # Errors
 /// When the gateway cannot be reached, or the answer is not JSON.
-pub(crate) async fn probe(gateway: &dyn Endpoint, path: &str) -> Result<serde_json::Value, Failure> {
+pub(crate) async fn probe(
+    gateway: &dyn Endpoint,
+    path: &str,
+) -> Result<serde_json::Value, Failure> {
     let (_, body) = exchange(gateway, Method::GET, path.to_owned(), None).await?;
     serde_json::from_slice(&body).map_err(|_| not_portmoot())
 }
@@ -110,7 +113,9 @@ async fn request(
     if !status.is_success() {
         return Err(failure(status, &body, gateway.token().is_some()));
     }
-    Ok(Answer { text: String::from_utf8(body.into()).map_err(|_| not_portmoot())? })
+    Ok(Answer {
+        text: String::from_utf8(body.into()).map_err(|_| not_portmoot())?,
+    })
 }
 
 async fn exchange(
@@ -120,11 +125,14 @@ async fn exchange(
     body: Option<String>,
 ) -> Result<(StatusCode, Bytes), Failure> {
     let io = TokioIo::new(gateway.connect().await?);
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(io).await.map_err(|error| broken(&error))?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(io)
+        .await
+        .map_err(|error| broken(&error))?;
     tokio::spawn(connection);
     let mut request = Request::builder().method(method).uri(uri);
-    request = request.header("host", gateway.authority()).header("accept", "application/json");
+    request = request
+        .header("host", gateway.authority())
+        .header("accept", "application/json");
     if let Some(token) = gateway.token() {
         request = request.header("authorization", format!("Bearer {token}"));
     }
@@ -133,12 +141,19 @@ async fn exchange(
     }
     let body = Full::new(Bytes::from(body.unwrap_or_default()));
     let request = request.body(body).map_err(|_| {
-        Failure::bad_argument("the token or an argument has characters that an HTTP request cannot carry")
-            .hint("a token has no spaces and no line breaks")
+        Failure::bad_argument(
+            "the token or an argument has characters that an HTTP request cannot carry",
+        )
+        .hint("a token has no spaces and no line breaks")
     })?;
-    let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
+    let answer = sender
+        .send_request(request)
+        .await
+        .map_err(|error| broken(&error))?;
     let status = answer.status();
-    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
+        .collect()
+        .await;
     Ok((status, body.map_err(|error| broken(&*error))?.to_bytes()))
 }
 
@@ -171,7 +186,11 @@ fn failure(status: StatusCode, body: &[u8], sent: bool) -> Failure {
     let message = text("message")
         .or_else(words)
         .unwrap_or_else(|| format!("the gateway answered with status {status}"));
-    let failure = Failure::new(exit, &text("code").unwrap_or_else(|| "gateway_status".into()), message);
+    let failure = Failure::new(
+        exit,
+        &text("code").unwrap_or_else(|| "gateway_status".into()),
+        message,
+    );
     match text("hint") {
         // The gateway's own answer says more about a token that was sent.
         Some(hint) if exit == Exit::Unauthenticated && sent => failure.hint(hint),
@@ -184,23 +203,37 @@ fn failure(status: StatusCode, body: &[u8], sent: bool) -> Failure {
 /// The connection to the gateway broke.
 fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
     let why = tls::reason_in(error).unwrap_or_else(|| error.to_string());
-    Failure::new(Exit::Failed, "gateway_broken", format!("the connection to the gateway broke: {why}"))
+    Failure::new(
+        Exit::Failed,
+        "gateway_broken",
+        format!("the connection to the gateway broke: {why}"),
+    )
 }
 
 fn not_portmoot() -> Failure {
-    let message = "the answer is not from a Portmoot gateway, or its version differs from this program's";
+    let message =
+        "the answer is not from a Portmoot gateway, or its version differs from this program's";
     Failure::new(Exit::Failed, "gateway_foreign", message)
         .hint("check the URL (--url) and the versions (portmoot --version)")
 }
 
 /// All but the unreserved characters (RFC 3986 section 2.3).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
     let encode = |text| utf8_percent_encode(text, RESERVED);
-    let segments: String = segments.iter().map(|segment| format!("/{}", encode(segment))).collect();
-    let query: Vec<String> =
-        query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+    let segments: String = segments
+        .iter()
+        .map(|segment| format!("/{}", encode(segment)))
+        .collect();
+    let query: Vec<String> = query
+        .iter()
+        .map(|(name, value)| format!("{}={}", encode(name), encode(value)))
+        .collect();
     let mark = if query.is_empty() { "" } else { "?" };
     format!("{BASE}{segments}{mark}{}", query.join("&"))
 }

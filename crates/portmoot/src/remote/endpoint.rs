@@ -27,7 +27,9 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 /// A gateway to connect to: over TCP, or in this process through a pipe.
 pub(crate) trait Endpoint: Send + Sync {
     /// Opens a new connection.
-    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>>;
+    fn connect(
+        &self,
+    ) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>>;
 
     /// Serves an MCP client in a topic on a pipe, one message a line.
     fn serve(&self, topic: &str, pipe: DuplexStream) -> Serving;
@@ -55,31 +57,51 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
-    /// Parses `http://HOST[:PORT]` or `https://HOST[:PORT]`; a path is ignored, so that the URL of `/mcp` works too.
+    /// Parses `http://HOST[:PORT]` or `https://HOST[:PORT]`; a path is ignored, so that the URL of
+    /// `/mcp` works too.
     /// `ws` and `wss` name the same gateway, so that the URL of a topic works too.
     ///
     /// # Errors
     /// When the URL is of another scheme, or has a user or password.
     pub(crate) fn new(url: &str, token: Option<String>, tls: ClientTls) -> Result<Remote, Failure> {
         let wrong = |message: String| {
-            Failure::new(Exit::Usage, "bad_url", message).hint("for example --url http://127.0.0.1:7070")
+            Failure::new(Exit::Usage, "bad_url", message)
+                .hint("for example --url http://127.0.0.1:7070")
         };
-        let uri: hyper::Uri = url.parse().map_err(|_| wrong(format!("`{url}` is not a URL")))?;
+        let uri: hyper::Uri = url
+            .parse()
+            .map_err(|_| wrong(format!("`{url}` is not a URL")))?;
         let (tls, standard_port) = match uri.scheme_str() {
             Some("http" | "ws") => (None, 80),
             Some("https" | "wss") => (Some(tls), 443),
             Some(_) | None => {
-                return Err(wrong(format!("`{url}` does not begin with http:// or https://")));
+                return Err(wrong(format!(
+                    "`{url}` does not begin with http:// or https://"
+                )));
             }
         };
-        let authority = uri.authority().ok_or_else(|| wrong(format!("`{url}` has no host")))?;
+        let authority = uri
+            .authority()
+            .ok_or_else(|| wrong(format!("`{url}` has no host")))?;
         if authority.as_str().contains('@') {
-            return Err(wrong("a gateway URL must not contain a user or password".into())
-                .hint("pass a token with --token"));
+            return Err(
+                wrong("a gateway URL must not contain a user or password".into())
+                    .hint("pass a token with --token"),
+            );
         }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = authority
+            .host()
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned();
         let port = authority.port_u16().unwrap_or(standard_port);
-        Ok(Remote { authority: authority.to_string(), host, port, token, tls })
+        Ok(Remote {
+            authority: authority.to_string(),
+            host,
+            port,
+            token,
+            tls,
+        })
     }
 
     /// `http` or `https`.
@@ -94,7 +116,9 @@ impl Remote {
 }
 
 impl Endpoint for Remote {
-    fn connect(&self) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>> {
+    fn connect(
+        &self,
+    ) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>> {
         Box::pin(async move {
             let connected = TcpStream::connect((self.host.as_str(), self.port)).await;
             let stream = connected.map_err(|error| {
@@ -102,7 +126,9 @@ impl Endpoint for Remote {
                 Failure::new(Exit::Failed, "gateway_unreachable", message)
                     .hint("start one with: portmoot serve")
             })?;
-            let Some(tls) = &self.tls else { return Ok(Box::new(stream) as GatewayConnection) };
+            let Some(tls) = &self.tls else {
+                return Ok(Box::new(stream) as GatewayConnection);
+            };
             let secured = tls.connect(&self.host, stream).await.map_err(|error| {
                 let message = format!("cannot connect to the gateway at {} over TLS: {error}", self.authority);
                 Failure::new(Exit::Failed, "gateway_untrusted", message)
@@ -129,7 +155,11 @@ impl Endpoint for Remote {
 
 /// The pipe to an MCP client broke.
 pub(crate) fn broken_pipe(error: std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, "pipe", format!("the connection to the client broke: {error}"))
+    Failure::new(
+        Exit::Failed,
+        "pipe",
+        format!("the connection to the client broke: {error}"),
+    )
 }
 
 #[cfg(test)]
@@ -143,14 +173,39 @@ mod tests {
                 .map(|remote| (remote.authority, remote.host, remote.port))
                 .ok()
         };
-        let expect = |authority: &str, host: &str, port| Some((authority.to_owned(), host.to_owned(), port));
-        assert_eq!(check("http://127.0.0.1:7070"), expect("127.0.0.1:7070", "127.0.0.1", 7070));
-        assert_eq!(check("http://gate.example/mcp"), expect("gate.example", "gate.example", 80));
-        assert_eq!(check("http://[::1]:7070/"), expect("[::1]:7070", "::1", 7070));
-        assert_eq!(check("https://gate.example"), expect("gate.example", "gate.example", 443));
-        assert_eq!(check("ws://127.0.0.1:7070/ws"), expect("127.0.0.1:7070", "127.0.0.1", 7070));
-        assert_eq!(check("wss://gate.example"), expect("gate.example", "gate.example", 443));
-        for url in ["", "127.0.0.1:7070", "ftp://gate.example", "http://", "http://a:b@c/"] {
+        let expect =
+            |authority: &str, host: &str, port| Some((authority.to_owned(), host.to_owned(), port));
+        assert_eq!(
+            check("http://127.0.0.1:7070"),
+            expect("127.0.0.1:7070", "127.0.0.1", 7070)
+        );
+        assert_eq!(
+            check("http://gate.example/mcp"),
+            expect("gate.example", "gate.example", 80)
+        );
+        assert_eq!(
+            check("http://[::1]:7070/"),
+            expect("[::1]:7070", "::1", 7070)
+        );
+        assert_eq!(
+            check("https://gate.example"),
+            expect("gate.example", "gate.example", 443)
+        );
+        assert_eq!(
+            check("ws://127.0.0.1:7070/ws"),
+            expect("127.0.0.1:7070", "127.0.0.1", 7070)
+        );
+        assert_eq!(
+            check("wss://gate.example"),
+            expect("gate.example", "gate.example", 443)
+        );
+        for url in [
+            "",
+            "127.0.0.1:7070",
+            "ftp://gate.example",
+            "http://",
+            "http://a:b@c/",
+        ] {
             assert_eq!(check(url), None, "{url}");
         }
     }

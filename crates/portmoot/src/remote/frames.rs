@@ -16,8 +16,8 @@ use terminal::failure::Failure;
 /// Pages of a list, so that one without an end does not keep the command running.
 const PAGES_MAX: usize = 1000;
 
-/// The length of the list of tools in proto-mcp, in bytes: all pages, with the schemas inline or by reference; `None` if the gateway has
-/// no registry for this client.
+/// The length of the list of tools in proto-mcp, in bytes: all pages, with the schemas inline or by
+/// reference; `None` if the gateway has no registry for this client.
 ///
 /// # Errors
 /// When the gateway cannot be reached, or refuses.
@@ -26,24 +26,48 @@ pub(crate) async fn list_bytes(
     topic: &str,
     inline: bool,
 ) -> Result<Option<usize>, Failure> {
-    let mut peer =
-        Peer { connection: endpoint.connect().await?, frames: Frames::new(FRAME_BYTES_MAX, BytesMut::new()) };
-    let token = endpoint.token().map(|token| ("token".to_owned(), token.to_owned()));
-    let metadata = token.into_iter().chain([("mcp.topic".to_owned(), topic.to_owned())]).collect();
-    let capabilities = Some(ClientCapabilities { supports_bsr_refs: !inline, ..Default::default() });
-    let hello = InitializeRequest { protocol_version: VERSION.to_owned(), capabilities, metadata };
+    let mut peer = Peer {
+        connection: endpoint.connect().await?,
+        frames: Frames::new(FRAME_BYTES_MAX, BytesMut::new()),
+    };
+    let token = endpoint
+        .token()
+        .map(|token| ("token".to_owned(), token.to_owned()));
+    let metadata = token
+        .into_iter()
+        .chain([("mcp.topic".to_owned(), topic.to_owned())])
+        .collect();
+    let capabilities = Some(ClientCapabilities {
+        supports_bsr_refs: !inline,
+        ..Default::default()
+    });
+    let hello = InitializeRequest {
+        protocol_version: VERSION.to_owned(),
+        capabilities,
+        metadata,
+    };
     let (_, hello) = peer.ask(Kind::InitializeRequest, &hello).await?;
-    let declared = InitializeResponse::decode(hello).ok().and_then(|hello| hello.capabilities);
+    let declared = InitializeResponse::decode(hello)
+        .ok()
+        .and_then(|hello| hello.capabilities);
     if !inline && !declared.is_some_and(|declared| declared.supports_bsr_refs) {
         return Ok(None);
     }
     let (mut bytes, mut cursor) = (0, String::new());
     for _ in 0..PAGES_MAX {
-        let list = ListToolsRequest { include_schemas: inline, cursor, ..ListToolsRequest::default() };
+        let list = ListToolsRequest {
+            include_schemas: inline,
+            cursor,
+            ..ListToolsRequest::default()
+        };
         let (kind, page) = peer.ask(Kind::ListToolsRequest, &list).await?;
         bytes += page.len();
-        let page = ListToolsResponse::decode(page).ok().filter(|_| kind == Kind::ListToolsResponse);
-        cursor = page.ok_or_else(|| broken("the answer is no list"))?.next_cursor;
+        let page = ListToolsResponse::decode(page)
+            .ok()
+            .filter(|_| kind == Kind::ListToolsResponse);
+        cursor = page
+            .ok_or_else(|| broken("the answer is no list"))?
+            .next_cursor;
         if cursor.is_empty() {
             break;
         }
@@ -68,19 +92,33 @@ impl Peer {
         self.connection.write_all(&frame).await.map_err(lost)?;
         loop {
             while let Some(frame) = self.frames.next_frame() {
-                let Frame::Message(message) = frame else { continue };
-                let Ok(Envelope { content: Content::Payload(_, field), .. }) = Envelope::read(&message)
+                let Frame::Message(message) = frame else {
+                    continue;
+                };
+                let Ok(Envelope {
+                    content: Content::Payload(_, field),
+                    ..
+                }) = Envelope::read(&message)
                 else {
                     continue;
                 };
-                let Some((kind, answer)) = Kind::split(&field) else { continue };
+                let Some((kind, answer)) = Kind::split(&field) else {
+                    continue;
+                };
                 if kind == Kind::ErrorResponse {
-                    let error = wire::proto::contract::ErrorResponse::decode(answer).unwrap_or_default();
+                    let error =
+                        wire::proto::contract::ErrorResponse::decode(answer).unwrap_or_default();
                     return Err(Failure::new(Exit::Refused, "refused", error.message));
                 }
                 return Ok((kind, answer));
             }
-            if self.connection.read_buf(self.frames.buffer()).await.map_err(lost)? == 0 {
+            if self
+                .connection
+                .read_buf(self.frames.buffer())
+                .await
+                .map_err(lost)?
+                == 0
+            {
                 return Err(broken("it was closed"));
             }
         }
@@ -88,5 +126,9 @@ impl Peer {
 }
 
 fn broken(why: &str) -> Failure {
-    Failure::new(Exit::Failed, "gateway_broken", format!("the connection to the gateway broke: {why}"))
+    Failure::new(
+        Exit::Failed,
+        "gateway_broken",
+        format!("the connection to the gateway broke: {why}"),
+    )
 }

@@ -1,4 +1,5 @@
-//! Relay for clients on a pipe (`portmoot stdio --url`, `portmoot tools call`) to the HTTP endpoint of a running gateway.
+//! Relay for clients on a pipe (`portmoot stdio --url`, `portmoot tools call`) to the HTTP endpoint
+//! of a running gateway.
 //!
 //! Messages pass unchanged, ids included. A client's first byte says which protocol it speaks.
 
@@ -68,23 +69,34 @@ impl ClientSide {
         Some(open)
     }
 
-    /// The number of the request that a `notifications/cancelled` names, and whether it is modern. Over HTTP, closing the stream
-    /// cancels a modern request (2026-07-28, "Cancellation").
+    /// The number of the request that a `notifications/cancelled` names, and whether it is modern.
+    /// Over HTTP, closing the stream cancels a modern request (2026-07-28, "Cancellation").
     fn cancelled_request(&self, message: &Message) -> Option<(u64, bool)> {
         let params = Params::read(message).ok()?;
         let id = params.request_id()?;
         let state = self.state();
-        state.pending.iter().find(|(_, open)| open.id == id).map(|(number, open)| (*number, open.modern))
+        state
+            .pending
+            .iter()
+            .find(|(_, open)| open.id == id)
+            .map(|(number, open)| (*number, open.modern))
     }
 
     /// Whether the client awaits an answer. A listen request is answered only when it ends.
     fn is_awaited(&self) -> bool {
-        self.state().pending.values().any(|open| open.method != LISTEN)
+        self.state()
+            .pending
+            .values()
+            .any(|open| open.method != LISTEN)
     }
 
-    /// Whether a handshake has no answer yet: what the client writes behind it belongs to the session that the answer names.
+    /// Whether a handshake has no answer yet: what the client writes behind it belongs to the
+    /// session that the answer names.
     fn is_entering(&self) -> bool {
-        self.state().pending.values().any(|open| open.method == "initialize" && !open.modern)
+        self.state()
+            .pending
+            .values()
+            .any(|open| open.method == "initialize" && !open.modern)
     }
 
     fn state(&self) -> MutexGuard<'_, RelayState> {
@@ -98,10 +110,14 @@ impl ClientSide {
     }
 
     fn learn_headers(&self, message: &Message) {
-        let Ok(page) = list::split(ListKind::Tools, message) else { return };
+        let Ok(page) = list::split(ListKind::Tools, message) else {
+            return;
+        };
         let mut state = self.state();
         for item in page.items {
-            let params = item.get("inputSchema").and_then(|schema| header::annotations(&schema).ok());
+            let params = item
+                .get("inputSchema")
+                .and_then(|schema| header::annotations(&schema).ok());
             if let Some(params) = params.filter(|params| !params.is_empty()) {
                 state.mirrored.insert(item.key, params);
             }
@@ -115,7 +131,9 @@ impl Inbox for ClientSide {
             .ok()
             .filter(|m| matches!(m.shape(), MessageKind::Result | MessageKind::Error));
         self.send(frame);
-        let (Some(message), Some(about)) = (answered, about) else { return Flow::Open };
+        let (Some(message), Some(about)) = (answered, about) else {
+            return Flow::Open;
+        };
         let open = self.settle(about);
         if open.is_some_and(|open| open.method == "tools/list") {
             self.learn_headers(&message);
@@ -124,22 +142,37 @@ impl Inbox for ClientSide {
     }
 
     fn failed(&self, request: u64, failure: LinkError) {
-        let Some(open) = self.settle(request) else { return };
+        let Some(open) = self.settle(request) else {
+            return;
+        };
         // A JSON-RPC error in an HTTP error body is the gateway's own answer.
         if let LinkError::Http { body, .. } = &failure
             && let Ok(message) = Message::read(body.clone())
             && let Some(error) = message.error_object()
         {
-            return self.send(rpc::error(Some(&open.id), error.code, &error.message, error.data));
+            return self.send(rpc::error(
+                Some(&open.id),
+                error.code,
+                &error.message,
+                error.data,
+            ));
         }
         let (why, data): (_, &[u8]) = match failure {
             LinkError::Unauthorized => {
                 tracing::warn!("{NEEDS_TOKEN}");
                 (NEEDS_TOKEN.to_owned(), br#"{"code":"unauthenticated"}"#)
             }
-            _ => (format!("the gateway did not answer: {failure}"), br#"{"code":"gateway_broken"}"#),
+            _ => (
+                format!("the gateway did not answer: {failure}"),
+                br#"{"code":"gateway_broken"}"#,
+            ),
         };
-        self.send(rpc::error(Some(&open.id), code::INTERNAL_ERROR, &why, Some(data)));
+        self.send(rpc::error(
+            Some(&open.id),
+            code::INTERNAL_ERROR,
+            &why,
+            Some(data),
+        ));
     }
 
     fn closed(&self, why: LinkError) {
@@ -161,7 +194,10 @@ impl Remote {
         // Fails at once, not with the first request, if the gateway cannot be reached.
         drop(self.connect().await?);
         let mut begun = BytesMut::new();
-        match doors::first_byte(&mut input, &mut begun).await.map_err(broken_pipe)? {
+        match doors::first_byte(&mut input, &mut begun)
+            .await
+            .map_err(broken_pipe)?
+        {
             None => return Ok(()),
             Some(first) if sniff(first) == Sniffed::Proto => {
                 return self.relay_frames(topic, begun, input, output).await;
@@ -170,7 +206,11 @@ impl Remote {
         }
         let (out, lines) = mpsc::channel(QUEUE_LEN_MAX);
         let writer = tokio::spawn(write(lines, output));
-        let client = Arc::new(ClientSide { out, state: Mutex::default(), settled: Notify::new() });
+        let client = Arc::new(ClientSide {
+            out,
+            state: Mutex::default(),
+            settled: Notify::new(),
+        });
         let inbox: Arc<dyn Inbox> = Arc::<ClientSide>::clone(&client);
         let spec = HttpSpec {
             authorize: None,
@@ -178,10 +218,14 @@ impl Remote {
             url: format!("{}://{}/mcp/{topic}", self.scheme(), self.authority()),
             headers: authorization(self.token()),
             tls: self.tls(),
-            limits: HttpLimits { frame_bytes_max: FRAME_BYTES_MAX, ..HttpLimits::default() },
+            limits: HttpLimits {
+                frame_bytes_max: FRAME_BYTES_MAX,
+                ..HttpLimits::default()
+            },
         };
-        let link = Link::http(&spec, inbox)
-            .map_err(|error| Failure::new(Exit::Failed, "gateway_unreachable", error.to_string()))?;
+        let link = Link::http(&spec, inbox).map_err(|error| {
+            Failure::new(Exit::Failed, "gateway_unreachable", error.to_string())
+        })?;
         let read = read(begun, input, &link, &client).await;
         link.close().await;
         drop((link, client));
@@ -192,10 +236,16 @@ impl Remote {
 
 fn authorization(token: Option<&str>) -> HeaderMap {
     let value = token.and_then(|token| HeaderValue::from_str(&format!("Bearer {token}")).ok());
-    value.map(|value| (http::header::AUTHORIZATION, value)).into_iter().collect()
+    value
+        .map(|value| (http::header::AUTHORIZATION, value))
+        .into_iter()
+        .collect()
 }
 
-async fn write(mut lines: mpsc::Receiver<Bytes>, mut output: impl AsyncWrite + Unpin) -> std::io::Result<()> {
+async fn write(
+    mut lines: mpsc::Receiver<Bytes>,
+    mut output: impl AsyncWrite + Unpin,
+) -> std::io::Result<()> {
     while let Some(line) = lines.recv().await {
         output.write_all(&line).await?;
         output.write_all(b"\n").await?;
@@ -249,7 +299,12 @@ async fn read(
 fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
     let message = match line {
         Line::Whole(line) => Message::read(line).map_err(|malformed| malformed.answer()),
-        Line::Overlong => Err(rpc::error(None, code::INVALID_REQUEST, "the line is too long", None)),
+        Line::Overlong => Err(rpc::error(
+            None,
+            code::INVALID_REQUEST,
+            "the line is too long",
+            None,
+        )),
     };
     let message = match message {
         Ok(message) => message,
@@ -264,12 +319,25 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
         // The client awaits no answer to it any more.
         client.settle(number);
     }
-    let request = message.id().filter(|_| message.shape() == MessageKind::Request);
+    let request = message
+        .id()
+        .filter(|_| message.shape() == MessageKind::Request);
     let headers = headers(client, &message);
     let (modern, method) = (headers.is_some(), message.method().to_owned());
-    let meta = SendMeta { request: request.map(|_| number), headers, ..SendMeta::default() };
+    let meta = SendMeta {
+        request: request.map(|_| number),
+        headers,
+        ..SendMeta::default()
+    };
     if let Some(id) = request {
-        client.state().pending.insert(number, PendingRequest { id: id.clone(), method, modern });
+        client.state().pending.insert(
+            number,
+            PendingRequest {
+                id: id.clone(),
+                method,
+                modern,
+            },
+        );
     }
     if message.method() == "notifications/initialized" {
         // Not waited for: the gateway keeps what it sends until the stream is open.
@@ -283,7 +351,9 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
 /// Cancels a modern request for the client. A listen request is answered with its final result.
 fn cancel(link: &Link, client: &Arc<ClientSide>, number: u64) {
     link.cancel(number);
-    let Some(open) = client.settle(number).filter(|open| open.method == LISTEN) else { return };
+    let Some(open) = client.settle(number).filter(|open| open.method == LISTEN) else {
+        return;
+    };
     client.send(rpc::result(&open.id, &listen::ended(&open.id)));
 }
 
@@ -291,13 +361,22 @@ fn cancel(link: &Link, client: &Arc<ClientSide>, number: u64) {
 fn headers(client: &ClientSide, message: &Message) -> Option<Box<HeaderMap>> {
     let params = Params::read(message).ok().filter(Params::is_modern)?;
     let target = params.target();
-    let mirrored = target.and_then(|name| client.state().mirrored.get(name).cloned()).unwrap_or_default();
-    let version =
-        params.protocol_version().and_then(|version| Version::parse(&version)).unwrap_or(Version::NEWEST);
+    let mirrored = target
+        .and_then(|name| client.state().mirrored.get(name).cloned())
+        .unwrap_or_default();
+    let version = params
+        .protocol_version()
+        .and_then(|version| Version::parse(&version))
+        .unwrap_or(Version::NEWEST);
     let mut headers = HeaderMap::new();
     let of_arguments = header::compute(&params, &mirrored).unwrap_or_default();
-    for (name, value) in header::standard(version, params.method(), target).into_iter().chain(of_arguments) {
-        let header = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+    for (name, value) in header::standard(version, params.method(), target)
+        .into_iter()
+        .chain(of_arguments)
+    {
+        let header = HeaderName::try_from(name)
+            .ok()
+            .zip(HeaderValue::try_from(value).ok());
         headers.extend(header);
     }
     (!headers.is_empty()).then(|| Box::new(headers))

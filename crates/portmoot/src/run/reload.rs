@@ -12,12 +12,14 @@ use json::visible;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-/// Loads the configuration again, whole or not at all. `agreed` is the file that the operator did not name, as the operator
-/// consented to it; `is_open` is whether callers need no token. Its secrets are read anew. Settings that need a restart stay as they are.
-/// Returns the files to watch too.
+/// Loads the configuration again, whole or not at all. `agreed` is the file that the operator did
+/// not name, as the operator consented to it; `is_open` is whether callers need no token. Its
+/// secrets are read anew. Settings that need a restart stay as they are. Returns the files to watch
+/// too.
 ///
 /// # Errors
-/// The problems of the new configuration, or a change without consent; the gateway keeps the current configuration.
+/// The problems of the new configuration, or a change without consent; the gateway keeps the
+/// current configuration.
 pub(super) fn reload(
     (sources, secrets): (&Sources, &Secrets),
     before: &Config,
@@ -25,24 +27,36 @@ pub(super) fn reload(
     is_open: bool,
     output: Output,
 ) -> Result<(Config, Vec<PathBuf>), Failure> {
-    let mut loaded = sources.load(&env).map_err(|problems| Failure::configuration(&problems))?;
+    let mut loaded = sources
+        .load(&env)
+        .map_err(|problems| Failure::configuration(&problems))?;
     consent::carry_over(agreed, &loaded)?;
     if let Some(problem) = without_guests(&loaded).filter(|_| is_open) {
         return Err(Failure::configuration(&[problem]));
     }
-    let unread = loaded.read_secrets(&env, secrets).map_err(|problems| Failure::configuration(&problems))?;
-    unread.iter().for_each(|notice| output.warn(&visible::lines(notice)));
+    let unread = loaded
+        .read_secrets(&env, secrets)
+        .map_err(|problems| Failure::configuration(&problems))?;
+    unread
+        .iter()
+        .for_each(|notice| output.warn(&visible::lines(notice)));
     let mut after = loaded.config.clone();
     for key in keep_fixed(before, &mut after) {
-        output.warn(&format!("`{key}` has changed: this takes effect when the gateway is restarted"));
+        output.warn(&format!(
+            "`{key}` has changed: this takes effect when the gateway is restarted"
+        ));
     }
-    let started = after.servers.iter().filter(|server| server.enabled && !before.servers.contains(server));
+    let started = after
+        .servers
+        .iter()
+        .filter(|server| server.enabled && !before.servers.contains(server));
     started.for_each(|server| output.message(&consent::describe(server)));
     let watched = loaded.watched();
     Ok((after, watched))
 }
 
-/// Puts back the settings that a running gateway cannot change. Returns the keys of those that differ.
+/// Puts back the settings that a running gateway cannot change. Returns the keys of those that
+/// differ.
 fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
     fn keep<T: Clone + PartialEq>(before: &T, after: &mut T) -> bool {
         let differs = before != after;
@@ -62,24 +76,51 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
         ("server.listen", keep(&before.listen, &mut after.listen)),
         ("server.tls", switches_tls),
         ("login.enabled", switches_login),
-        ("server.data_dir", keep(&before.data_dir, &mut after.data_dir)),
+        (
+            "server.data_dir",
+            keep(&before.data_dir, &mut after.data_dir),
+        ),
         ("server.key_file", keep(&before.key, &mut after.key)),
-        ("server.starts_at_once", keep(&before.starts_at_once, &mut after.starts_at_once)),
-        ("server.probes_at_once", keep(&before.probes_at_once, &mut after.probes_at_once)),
-        ("server.operator_key", keep(&before.operator_key, &mut after.operator_key)),
-        ("server.limits.connections_max", keep(&old.connections_max, &mut new.connections_max)),
+        (
+            "server.starts_at_once",
+            keep(&before.starts_at_once, &mut after.starts_at_once),
+        ),
+        (
+            "server.probes_at_once",
+            keep(&before.probes_at_once, &mut after.probes_at_once),
+        ),
+        (
+            "server.operator_key",
+            keep(&before.operator_key, &mut after.operator_key),
+        ),
+        (
+            "server.limits.connections_max",
+            keep(&old.connections_max, &mut new.connections_max),
+        ),
         (
             "server.limits.participant_connections_max",
-            keep(&old.participant_connections_max, &mut new.participant_connections_max),
+            keep(
+                &old.participant_connections_max,
+                &mut new.participant_connections_max,
+            ),
         ),
-        ("server.limits.held_bytes_max", keep(&old.held_bytes_max, &mut new.held_bytes_max)),
+        (
+            "server.limits.held_bytes_max",
+            keep(&old.held_bytes_max, &mut new.held_bytes_max),
+        ),
         (
             "server.limits.participant_held_bytes_max",
-            keep(&old.participant_held_bytes_max, &mut new.participant_held_bytes_max),
+            keep(
+                &old.participant_held_bytes_max,
+                &mut new.participant_held_bytes_max,
+            ),
         ),
         ("server.limits.away", keep(&old.away, &mut new.away)),
         ("audit", keep(&before.audit, &mut after.audit)),
         ("registry", keep(&before.references, &mut after.references)),
     ];
-    kept.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+    kept.into_iter()
+        .filter(|(_, differs)| *differs)
+        .map(|(key, _)| key)
+        .collect()
 }

@@ -64,7 +64,12 @@ fn accounts(
     let vault = Vault::new(key.as_deref(), journal.cloned());
     let public_url = config.public_url.as_ref().map(ToString::to_string);
     // It does not listen yet, and with a client on a pipe it may never do.
-    Ok(Arc::new(Accounts::new(vault, audit.clone(), public_url, String::new())))
+    Ok(Arc::new(Accounts::new(
+        vault,
+        audit.clone(),
+        public_url,
+        String::new(),
+    )))
 }
 
 /// Warns of changes of capabilities that configured participants do not get.
@@ -77,9 +82,9 @@ fn log_not_applied(grants: &Grants) {
 }
 
 impl Gateway {
-    /// Starts servers and opens topics; listens on nothing yet. `exe` is this program, for the guard process of children; without it
-    /// children end only when the gateway ends in order. `file` is the configuration file that the API may change. Must be called inside a
-    /// runtime.
+    /// Starts servers and opens topics; listens on nothing yet. `exe` is this program, for the
+    /// guard process of children; without it children end only when the gateway ends in order.
+    /// `file` is the configuration file that the API may change. Must be called inside a runtime.
     ///
     /// # Errors
     /// When the data directory cannot be used.
@@ -103,11 +108,17 @@ impl Gateway {
         };
         let journal = journal.map(JournalWriter::start).transpose()?;
         if let Some(journal) = &journal {
-            journal.on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
+            journal
+                .on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
         }
         let audit = Recorder::open(config.audit.policy(), journal.as_ref())?;
-        let operator = config.data_dir.as_deref().map(|dir| operator_key(&config, dir)).transpose()?;
-        let access = AccessJournal::new(journal.clone(), requires_token).with_operator(operator.flatten());
+        let operator = config
+            .data_dir
+            .as_deref()
+            .map(|dir| operator_key(&config, dir))
+            .transpose()?;
+        let access =
+            AccessJournal::new(journal.clone(), requires_token).with_operator(operator.flatten());
         let access = Arc::new(access);
         let (identities, grants) = (access.identities(&config), access.grants(&config));
         log_not_applied(&grants);
@@ -123,28 +134,56 @@ impl Gateway {
         if config.login.is_some() && journal.is_none() {
             tracing::warn!(target: LOG_TARGET, "clients cannot sign in: the gateway has no data_dir");
         }
-        let start = Start { config, identities, grants, sealer, guard, journal, audit, accounts, sign_ins };
+        let start = Start {
+            config,
+            identities,
+            grants,
+            sealer,
+            guard,
+            journal,
+            audit,
+            accounts,
+            sign_ins,
+        };
         let registry = Registry::start(start);
         let sign_in = sign_in(&registry, &access);
         let connect = connect(&registry, &access, sign_in.as_ref());
         let pages = api::router(&registry, &access, sign_in.clone(), &connect, file);
         let pages = pages.merge(signin::connect_router(connect));
-        let pages = sign_in.into_iter().fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
+        let pages = sign_in
+            .into_iter()
+            .fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
         let doors = Doors::new(Arc::clone(&registry), pages);
-        Ok(Self { registry, doors, access, descriptors, bound: OnceLock::new(), announced: Mutex::default() })
+        Ok(Self {
+            registry,
+            doors,
+            access,
+            descriptors,
+            bound: OnceLock::new(),
+            announced: Mutex::default(),
+        })
     }
 
-    /// Listens on the configured address and serves until [`Gateway::stop`]. Returns the bound address.
+    /// Listens on the configured address and serves until [`Gateway::stop`]. Returns the bound
+    /// address.
     ///
     /// # Errors
     /// When listening there is refused or impossible.
     pub(crate) async fn listen(&self) -> Result<SocketAddr, Failure> {
         let address = self.registry.config().listen;
-        auth::check_listen_address(address, self.access.requires_token())
-            .map_err(|refusal| Failure { exit: Exit::Refused, ..Failure::from(refusal) })?;
+        auth::check_listen_address(address, self.access.requires_token()).map_err(|refusal| {
+            Failure {
+                exit: Exit::Refused,
+                ..Failure::from(refusal)
+            }
+        })?;
         let bound = self.doors.listen(address).map_err(|error| {
-            Failure::new(Exit::Failed, "cannot_listen", format!("cannot listen on {address}: {error}"))
-                .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT")
+            Failure::new(
+                Exit::Failed,
+                "cannot_listen",
+                format!("cannot listen on {address}: {error}"),
+            )
+            .hint("another program may be using the port; choose one with --listen 127.0.0.1:PORT")
         })?;
         self.descriptors.log();
         let _ = self.bound.set(bound);
@@ -156,20 +195,29 @@ impl Gateway {
 
     /// Writes what commands must know of it into the data directory.
     fn announce(&self) -> Result<(), Failure> {
-        let certificate = self.registry.config().tls.as_ref().map(ServerTls::fingerprint);
+        let certificate = self
+            .registry
+            .config()
+            .tls
+            .as_ref()
+            .map(ServerTls::fingerprint);
         let mut announced = self.announced.lock();
         announced.certificate = certificate.map(|sha256| model::Digest(sha256).to_string());
         announced.listen = self.bound.get().map(ToString::to_string);
         Ok(self.access.announce(announced.clone())?)
     }
 
-    /// Writes for commands which configuration files it reads, and why it did not take over what they say now.
+    /// Writes for commands which configuration files it reads, and why it did not take over what
+    /// they say now.
     ///
     /// # Errors
     /// When the data directory cannot be written.
     pub(crate) fn reads(&self, files: &[PathBuf], failed: Option<&Failure>) -> Result<(), Failure> {
         let here = std::env::current_dir().unwrap_or_default();
-        let files = files.iter().map(|file| here.join(file).display().to_string()).collect();
+        let files = files
+            .iter()
+            .map(|file| here.join(file).display().to_string())
+            .collect();
         {
             let mut announced = self.announced.lock();
             (announced.files, announced.reload_failed) = (files, failed.map(Failure::lines));
@@ -177,8 +225,12 @@ impl Gateway {
         self.announce()
     }
 
-    /// Serves HTTP on one connection. Does not wait for a stream or WebSocket that the connection becomes.
-    pub(crate) async fn connection(&self, wire: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+    /// Serves HTTP on one connection. Does not wait for a stream or WebSocket that the connection
+    /// becomes.
+    pub(crate) async fn connection(
+        &self,
+        wire: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) {
         self.doors.connection(wire).await;
     }
 
@@ -200,7 +252,10 @@ impl Gateway {
         let dispatch = self.registry.topic(&name).ok_or_else(unknown)?;
         // The process that starts the gateway on a pipe is its user.
         let user = self.registry.pipe_user();
-        self.doors.stdio(&dispatch, &user, input, output).await.map_err(broken_pipe)
+        self.doors
+            .stdio(&dispatch, &user, input, output)
+            .await
+            .map_err(broken_pipe)
     }
 
     /// Takes over a new configuration, whole. What needs a restart is the same in it.
@@ -220,8 +275,12 @@ impl Gateway {
 
     /// The participants to which tokens were issued, each once.
     pub(crate) fn issued(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            self.access.issued_tokens().into_iter().map(|token| token.name).collect();
+        let mut names: Vec<String> = self
+            .access
+            .issued_tokens()
+            .into_iter()
+            .map(|token| token.name)
+            .collect();
         names.sort_unstable();
         names.dedup();
         names

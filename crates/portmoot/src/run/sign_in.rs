@@ -28,8 +28,11 @@ impl Home for InRegistry {
     }
 
     fn sign_ins_changed(&self, participant: &str, ended: bool) {
-        self.registry.set_sign_ins(self.access.sign_ins(&self.registry.config()));
-        let Ok(id) = ParticipantId::new(participant) else { return };
+        self.registry
+            .set_sign_ins(self.access.sign_ins(&self.registry.config()));
+        let Ok(id) = ParticipantId::new(participant) else {
+            return;
+        };
         self.registry.refresh(Some(&id));
         if ended {
             self.registry.end_links_of(&id);
@@ -41,7 +44,10 @@ impl Home for InRegistry {
     }
 
     fn bearer(&self, token: &str) -> Option<Arc<Participant>> {
-        self.registry.sender(Presented { bearer: Some(token), certificate: None })
+        self.registry.sender(Presented {
+            bearer: Some(token),
+            certificate: None,
+        })
     }
 }
 
@@ -51,14 +57,32 @@ pub(super) fn connect(
     access: &Arc<AccessJournal>,
     sign_in: Option<&Arc<SignIn>>,
 ) -> Arc<Connect> {
-    let home = InRegistry { registry: Arc::clone(registry), access: Arc::clone(access) };
+    let home = InRegistry {
+        registry: Arc::clone(registry),
+        access: Arc::clone(access),
+    };
     let accounts = Arc::clone(&registry.accounts);
-    Connect::new(Arc::new(home), Arc::clone(access), accounts, sign_in.cloned())
+    Connect::new(
+        Arc::new(home),
+        Arc::clone(access),
+        accounts,
+        sign_in.cloned(),
+    )
 }
 
 /// The authorization server of a gateway, if it is enabled.
-pub(super) fn sign_in(registry: &Arc<Registry>, access: &Arc<AccessJournal>) -> Option<Arc<SignIn>> {
+pub(super) fn sign_in(
+    registry: &Arc<Registry>,
+    access: &Arc<AccessJournal>,
+) -> Option<Arc<SignIn>> {
     registry.config().login.as_ref()?;
-    let home = InRegistry { registry: Arc::clone(registry), access: Arc::clone(access) };
-    SignIn::new(Arc::new(home), Arc::clone(access), Dialer::new(ClientTls::of_machine()))
+    let home = InRegistry {
+        registry: Arc::clone(registry),
+        access: Arc::clone(access),
+    };
+    SignIn::new(
+        Arc::new(home),
+        Arc::clone(access),
+        Dialer::new(ClientTls::of_machine()),
+    )
 }

@@ -28,7 +28,9 @@ impl WatchedFiles {
         let now = stamps(&paths);
         let known = paths.iter().zip(now).map(|(path, now)| {
             let before = self.paths.iter().position(|known| known == path);
-            before.and_then(|at| self.known.get(at).copied()).unwrap_or(now)
+            before
+                .and_then(|at| self.known.get(at).copied())
+                .unwrap_or(now)
         });
         self.known = known.collect();
         self.paths = paths;

@@ -27,7 +27,11 @@ fn welcomes_and_refusals_name_the_addressees_of_narrowed_capabilities() {
     let notice = scout.refused("c1", "capability_violation");
     assert_eq!(notice["payload"]["narrowed"], you["narrowed"], "{notice}");
     // Without narrowed capabilities the welcome is as the specification prints it.
-    let boss = &welcome["payload"]["participants"].as_array().unwrap().iter().find(|one| one["id"] == "boss");
+    let boss = &welcome["payload"]["participants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["id"] == "boss");
     assert_eq!(boss.unwrap().as_object().unwrap().len(), 2);
 }
 
@@ -35,7 +39,10 @@ fn welcomes_and_refusals_name_the_addressees_of_narrowed_capabilities() {
 fn a_full_topic_refuses_with_a_reason() {
     let (home, config) = people(&[("one", FULL), ("two", FULL)]);
     // The gateway itself counts as a participant.
-    let gateway = Gateway::start(&home, &(config + "[server.limits]\ntopic_participants_max = 2\n"));
+    let gateway = Gateway::start(
+        &home,
+        &(config + "[server.limits]\ntopic_participants_max = 2\n"),
+    );
     let one = Socket::enter(&gateway, "one", "");
     assert_eq!(Socket::open(&gateway, "two", "").closed(), 4005);
     one.leave();
@@ -49,14 +56,20 @@ fn a_full_topic_refuses_with_a_reason() {
 #[test]
 fn requests_without_a_token_are_rate_limited() {
     let (home, config) = people(&[("boss", FULL)]);
-    let topic = "[topics.main]\nanonymous = \"guest\"\nanonymous_rate = { limit = \"1/min\", burst = 5 }\n";
+    let topic =
+        "[topics.main]\nanonymous = \"guest\"\nanonymous_rate = { limit = \"1/min\", burst = 5 }\n";
     let profile = "[profiles.guest]\ncapabilities = [\"mcp/request:tools/call:tools_echo\"]\n";
     let gateway = Gateway::start(&home, &(config + topic + profile + &fixture("tools", &[])));
     let guest = Client::open(&gateway, None, "/mcp", json!({}));
     let asked: Vec<Value> = (0..8).map(|_| guest.ask("tools/list", json!({}))).collect();
     assert!(asked[0]["result"].is_object(), "{asked:?}");
     let last = &asked[7]["error"];
-    assert!(last["message"].as_str().is_some_and(|why| why.contains("too many requests")), "{asked:?}");
+    assert!(
+        last["message"]
+            .as_str()
+            .is_some_and(|why| why.contains("too many requests")),
+        "{asked:?}"
+    );
     // Other participants are not affected.
     let boss = Client::of(&gateway, &token("boss"));
     assert!((0..8).all(|_| boss.ask("tools/list", json!({}))["result"].is_object()));
@@ -85,7 +98,10 @@ fn concurrent_token_changes_are_in_force_when_they_are_confirmed() {
     let (home, config) = people(&[("boss", FULL)]);
     let gateway = Gateway::start(&home, &config);
     let boss = format!("Bearer {}", token("boss"));
-    let headers = [("authorization", boss.as_str()), ("content-type", "application/json")];
+    let headers = [
+        ("authorization", boss.as_str()),
+        ("content-type", "application/json"),
+    ];
     std::thread::scope(|scope| {
         for name in ["a", "b", "c", "d"] {
             let (gateway, headers) = (&gateway, &headers);
@@ -96,10 +112,22 @@ fn concurrent_token_changes_are_in_force_when_they_are_confirmed() {
                     let issued = api.exchange("POST", "/api/v1/tokens", headers, &body);
                     assert_eq!(issued.status, 201, "{name} {round}: {issued:?}");
                     let token = issued.json()["token"].as_str().unwrap().to_owned();
-                    assert_ne!(gateway.get("/api/v1/tools", Some(&token)).status, 401, "{name} {round}");
+                    assert_ne!(
+                        gateway.get("/api/v1/tools", Some(&token)).status,
+                        401,
+                        "{name} {round}"
+                    );
                     let path = format!("/api/v1/tokens/{name}");
-                    assert_eq!(api.exchange("DELETE", &path, headers, "").status, 200, "{name} {round}");
-                    assert_eq!(gateway.get("/api/v1/tools", Some(&token)).status, 401, "{name} {round}");
+                    assert_eq!(
+                        api.exchange("DELETE", &path, headers, "").status,
+                        200,
+                        "{name} {round}"
+                    );
+                    assert_eq!(
+                        gateway.get("/api/v1/tools", Some(&token)).status,
+                        401,
+                        "{name} {round}"
+                    );
                 }
             });
         }

@@ -1,5 +1,6 @@
-//! Attacks on a room: refused envelopes, forwarded envelopes that no participant executes, effects on others. The audit log
-//! records each attack with sender, kind, verdict and cause. Tests by attack:
+//! Attacks on a room: refused envelopes, forwarded envelopes that no participant executes, effects
+//! on others. The audit log records each attack with sender, kind, verdict and cause. Tests by
+//! attack:
 //!
 //! | attack | test |
 //! |---|---|
@@ -31,7 +32,8 @@ use crate::ws::{Socket, envelope, people};
 
 const FULL: &[&str] = &["mcp/*", "chat", "acme/*"];
 
-/// A gateway with the fixture as `tools`, `mallory` with full access, a `watcher`, and a `scout` that may call only `echo`.
+/// A gateway with the fixture as `tools`, `mallory` with full access, a `watcher`, and a `scout`
+/// that may call only `echo`.
 struct Stage {
     gateway: Gateway,
     watcher: Socket,
@@ -44,14 +46,27 @@ impl Stage {
         let (home, config) = people(&[
             ("mallory", FULL),
             ("watcher", FULL),
-            ("scout", &["mcp/request:tools/call:echo", "mcp/proposal:*", "mcp/response:*", "chat"]),
+            (
+                "scout",
+                &[
+                    "mcp/request:tools/call:echo",
+                    "mcp/proposal:*",
+                    "mcp/response:*",
+                    "chat",
+                ],
+            ),
         ]);
         let gateway = Gateway::start(&home, &(fixture("tools", &[]) + &config));
         gateway.ready("tools");
         let mut watcher = Socket::enter(&gateway, "watcher", "");
         let mallory = Socket::enter(&gateway, "mallory", "?echo=false&mode=directed");
         watcher.receive();
-        Stage { gateway, watcher, mallory, home }
+        Stage {
+            gateway,
+            watcher,
+            mallory,
+            home,
+        }
     }
 
     /// The number of calls that the server has executed, by its own count.
@@ -61,7 +76,9 @@ impl Stage {
         loop {
             let received = self.watcher.receive_message();
             if received["correlation_id"] == id {
-                return received["payload"]["result"]["structuredContent"]["calls"].as_u64().unwrap();
+                return received["payload"]["result"]["structuredContent"]["calls"]
+                    .as_u64()
+                    .unwrap();
             }
         }
     }
@@ -72,8 +89,13 @@ impl Stage {
         let before = self.executed(&format!("{name} before"));
         self.mallory.send(kind, name, to, more, payload);
         assert_eq!(self.watcher.receive_message()["id"], name);
-        // The server's only session processes calls in order, so an execution of it would be counted before this.
-        assert_eq!(self.executed(&format!("{name} after")), before + 1, "{name}");
+        // The server's only session processes calls in order, so an execution of it would be
+        // counted before this.
+        assert_eq!(
+            self.executed(&format!("{name} after")),
+            before + 1,
+            "{name}"
+        );
     }
 }
 
@@ -84,7 +106,12 @@ fn call(tool: &str) -> Value {
 
 #[test]
 fn forged_senders_and_reserved_kinds_are_refused() {
-    let Stage { mut watcher, mut mallory, gateway: _gateway, home } = Stage::new();
+    let Stage {
+        mut watcher,
+        mut mallory,
+        gateway: _gateway,
+        home,
+    } = Stage::new();
     for (id, from) in [
         ("1", "watcher"),
         ("2", "tools"),
@@ -119,25 +146,50 @@ fn forged_senders_and_reserved_kinds_are_refused() {
     for kind in ["System/error", " system/error", "systems/x"] {
         mallory.send(kind, kind, &[], json!({}), &json!({}));
         let code = mallory.receive_message()["payload"]["error"].clone();
-        assert!(code == "capability_violation" || code == "malformed_envelope", "{kind}: {code}");
+        assert!(
+            code == "capability_violation" || code == "malformed_envelope",
+            "{kind}: {code}"
+        );
     }
     mallory.chat("end");
     watcher.expect("end");
     let audit_log = AuditLog(&home);
-    for from in ["watcher", "tools", "system:gateway", "portmoot", "Mallory", "mallory "] {
+    for from in [
+        "watcher",
+        "tools",
+        "system:gateway",
+        "portmoot",
+        "Mallory",
+        "mallory ",
+    ] {
         let why = format!("auth_violation: `from` was {from:?}");
         audit_log.has("mallory", "chat", "refused", &why);
     }
-    for kind in ["system/welcome", "system/presence", "system/error", "system/x:y", "presence/join"] {
+    for kind in [
+        "system/welcome",
+        "system/presence",
+        "system/error",
+        "system/x:y",
+        "presence/join",
+    ] {
         audit_log.has("mallory", kind, "refused", "reserved");
     }
     audit_log.has("mallory", "systems/x", "refused", "not_admitted");
-    assert_eq!(audit_log.count("watcher", "chat", "admitted", ""), 0, "no entry has the forged name");
+    assert_eq!(
+        audit_log.count("watcher", "chat", "admitted", ""),
+        0,
+        "no entry has the forged name"
+    );
 }
 
 #[test]
 fn ambiguous_json_is_refused() {
-    let Stage { mut watcher, mut mallory, gateway: _gateway, home } = Stage::new();
+    let Stage {
+        mut watcher,
+        mut mallory,
+        gateway: _gateway,
+        home,
+    } = Stage::new();
     let good = envelope("mallory", "chat", "id", &[], json!({}), &json!({}));
     let with = |members: &str| good.replacen('{', &format!("{{{members},"), 1);
     let twice = [
@@ -163,12 +215,23 @@ fn ambiguous_json_is_refused() {
     watcher.expect("end");
     let audit_log = AuditLog(&home);
     audit_log.has("mallory", "chat", "admitted", "chat");
-    audit_log.comes_to(twice.len() + 1, "mallory", "portmoot/malformed", "refused", "malformed");
+    audit_log.comes_to(
+        twice.len() + 1,
+        "mallory",
+        "portmoot/malformed",
+        "refused",
+        "malformed",
+    );
 }
 
 #[test]
 fn envelope_violations_are_reported_with_their_cause() {
-    let Stage { mut watcher, mut mallory, gateway: _gateway, home } = Stage::new();
+    let Stage {
+        mut watcher,
+        mut mallory,
+        gateway: _gateway,
+        home,
+    } = Stage::new();
     let text = envelope("mallory", "chat", "id", &[], json!({}), &json!({}));
     let good: Value = serde_json::from_str(&text).unwrap();
     let with = |key: &str, value: Value| {
@@ -218,7 +281,13 @@ fn envelope_violations_are_reported_with_their_cause() {
     for protocol in ["mcpx/v0.2", "mcp-x/v0", "MCPX/v0.1", "mcpx/v0.1 "] {
         mallory.text(with("protocol", json!(protocol)));
         let received = mallory.refused("id", "unsupported_protocol");
-        assert!(received["payload"]["message"].as_str().unwrap().contains("mcpx/v0.1"), "{received}");
+        assert!(
+            received["payload"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("mcpx/v0.1"),
+            "{received}"
+        );
     }
     mallory.chat("between");
     watcher.expect("between");
@@ -252,13 +321,25 @@ fn envelopes_whose_kind_and_payload_disagree_are_forwarded_but_not_executed() {
     let listing = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let doubled = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","na\u006de":"echo","arguments":{}}}"#;
     let rows = [
-        ("0", "mcp/request:tools/call:echo", json!({ "id": "of no version", "method": 5 })),
+        (
+            "0",
+            "mcp/request:tools/call:echo",
+            json!({ "id": "of no version", "method": 5 }),
+        ),
         ("1", "mcp/request:tools/call:echo", call("add")),
         ("2", "mcp/request:tools/list", call("echo")),
         ("3", "mcp/request:tools/call", listing.clone()),
         ("4", "mcp/request:tools/call:echo", listing),
-        ("5", "mcp/request:tools/list:echo", json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })),
-        ("6", "mcp/request:tools/call:echo", json!({ "jsonrpc": "2.0", "id": 1, "result": {} })),
+        (
+            "5",
+            "mcp/request:tools/list:echo",
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }),
+        ),
+        (
+            "6",
+            "mcp/request:tools/call:echo",
+            json!({ "jsonrpc": "2.0", "id": 1, "result": {} }),
+        ),
         (
             "7",
             "mcp/request:tools/call:echo",
@@ -281,23 +362,41 @@ fn envelopes_whose_kind_and_payload_disagree_are_forwarded_but_not_executed() {
                 (&json!(host), &json!(name)),
                 "{notice}"
             );
-            assert!(notice["payload"]["error"]["message"].is_string(), "{notice}");
+            assert!(
+                notice["payload"]["error"]["message"].is_string(),
+                "{notice}"
+            );
             // JSON-RPC: the same id, where the payload has one.
             assert_eq!(notice["payload"]["id"], payload["id"], "{notice}");
         }
     }
     let before = stage.executed("doubled before");
-    let text =
-        envelope("mallory", "mcp/request:tools/call:echo", "doubled", &["tools"], json!({}), &json!({}));
-    stage.mallory.text(text.replace("\"payload\":{}", &format!("\"payload\":{doubled}")));
+    let text = envelope(
+        "mallory",
+        "mcp/request:tools/call:echo",
+        "doubled",
+        &["tools"],
+        json!({}),
+        &json!({}),
+    );
+    stage
+        .mallory
+        .text(text.replace("\"payload\":{}", &format!("\"payload\":{doubled}")));
     let notice = stage.mallory.receive_message();
-    assert!(notice["payload"]["error"].is_object() && notice["payload"]["id"] == 1, "{notice}");
+    assert!(
+        notice["payload"]["error"].is_object() && notice["payload"]["id"] == 1,
+        "{notice}"
+    );
     assert_eq!(stage.executed("doubled after"), before + 1);
     let audit_log = AuditLog(&stage.home);
     for host in ["tools", "portmoot"] {
         let all = |kind: &str| {
-            let entries = audit_log.entries(&["--participant", "mallory", "--verdict", "refused", kind]);
-            entries.iter().filter(|entry| entry["to"] == json!([host])).count()
+            let entries =
+                audit_log.entries(&["--participant", "mallory", "--verdict", "refused", kind]);
+            entries
+                .iter()
+                .filter(|entry| entry["to"] == json!([host]))
+                .count()
         };
         until("all are recorded", || {
             let calls = all("mcp/request:tools/call");
@@ -311,7 +410,13 @@ fn only_requests_are_executed_and_only_by_their_addressees() {
     let mut stage = Stage::new();
     let to_tools: &[&str] = &["tools"];
     let rows: [(&str, &str, &[&str], Value, Value); 8] = [
-        ("in a proposal", "mcp/proposal:tools/call:echo", to_tools, json!({}), call("echo")),
+        (
+            "in a proposal",
+            "mcp/proposal:tools/call:echo",
+            to_tools,
+            json!({}),
+            call("echo"),
+        ),
         (
             "a proposal",
             "mcp/proposal:tools/call:echo",
@@ -327,8 +432,20 @@ fn only_requests_are_executed_and_only_by_their_addressees() {
             call("echo"),
         ),
         ("in a chat", "chat", to_tools, json!({}), call("echo")),
-        ("in something else", "mcp/execute:tools/call:echo", to_tools, json!({}), call("echo")),
-        ("to another", "mcp/request:tools/call:echo", &["watcher"], json!({}), call("echo")),
+        (
+            "in something else",
+            "mcp/execute:tools/call:echo",
+            to_tools,
+            json!({}),
+            call("echo"),
+        ),
+        (
+            "to another",
+            "mcp/request:tools/call:echo",
+            &["watcher"],
+            json!({}),
+            call("echo"),
+        ),
         (
             "to unknown participants",
             "mcp/request:tools/call:echo",
@@ -336,26 +453,57 @@ fn only_requests_are_executed_and_only_by_their_addressees() {
             json!({}),
             call("echo"),
         ),
-        ("to all", "mcp/request:tools/call:echo", &[], json!({}), call("echo")),
+        (
+            "to all",
+            "mcp/request:tools/call:echo",
+            &[],
+            json!({}),
+            call("echo"),
+        ),
     ];
     for (name, kind, to, more, payload) in rows {
         stage.harmless(name, kind, to, more, &payload);
     }
-    stage.harmless("to all, said so", "mcp/request:tools/call:echo", &[], json!({ "to": [] }), &call("echo"));
+    stage.harmless(
+        "to all, said so",
+        "mcp/request:tools/call:echo",
+        &[],
+        json!({ "to": [] }),
+        &call("echo"),
+    );
     // None of these envelopes was answered, but for the one to those who are not there.
-    stage.mallory.refused("to unknown participants", "upstream_failed");
-    stage.mallory.call("real", to_tools, "echo", json!({ "text": "now" }));
+    stage
+        .mallory
+        .refused("to unknown participants", "upstream_failed");
+    stage
+        .mallory
+        .call("real", to_tools, "echo", json!({ "text": "now" }));
     assert_eq!(stage.mallory.receive_message()["correlation_id"], "real");
     let audit_log = AuditLog(&stage.home);
-    let real = audit_log.has("mallory", "mcp/request:tools/call:echo", "admitted", "mcp/*");
+    let real = audit_log.has(
+        "mallory",
+        "mcp/request:tools/call:echo",
+        "admitted",
+        "mcp/*",
+    );
     assert!(real["to"].is_array(), "{real}");
-    // A call in a proposal needs an approval; the other envelopes are delivered to their addressees.
+    // A call in a proposal needs an approval; the other envelopes are delivered to their
+    // addressees.
     let proposal = audit_log.has("mallory", "mcp/proposal:tools/call:echo", "held", "");
-    assert_eq!((&proposal["to"], proposal["digest"].is_string()), (&json!(["tools"]), true));
+    assert_eq!(
+        (&proposal["to"], proposal["digest"].is_string()),
+        (&json!(["tools"]), true)
+    );
     audit_log.comes_to(1, "tools", "mcp/response:tools/call:echo", "admitted", "");
     let all = audit_log.entries(&["--participant", "mallory", "mcp/request:tools/call:echo"]);
-    assert!(all.iter().any(|entry| entry["to"] == json!(["watcher"])), "{all:?}");
-    assert!(all.iter().all(|entry| entry["verdict"] == "admitted"), "{all:?}");
+    assert!(
+        all.iter().any(|entry| entry["to"] == json!(["watcher"])),
+        "{all:?}"
+    );
+    assert!(
+        all.iter().all(|entry| entry["verdict"] == "admitted"),
+        "{all:?}"
+    );
 }
 
 #[test]
@@ -363,15 +511,22 @@ fn a_repeated_envelope_is_executed_once() {
     let mut stage = Stage::new();
     let before = stage.executed("before");
     for _ in 0..5 {
-        stage.mallory.call("again", &["tools", "tools"], "echo", json!({ "text": "x" }));
+        stage
+            .mallory
+            .call("again", &["tools", "tools"], "echo", json!({ "text": "x" }));
     }
-    stage.mallory.call("another", &["tools"], "echo", json!({ "text": "x" }));
-    let mut answered = [(); 2].map(|()| stage.mallory.receive_message()["correlation_id"].to_string());
+    stage
+        .mallory
+        .call("another", &["tools"], "echo", json!({ "text": "x" }));
+    let mut answered =
+        [(); 2].map(|()| stage.mallory.receive_message()["correlation_id"].to_string());
     answered.sort();
     assert_eq!(answered, ["\"again\"", "\"another\""]);
     assert_eq!(stage.executed("after"), before + 3);
     // Ids are per sender: another sender can use the same id.
-    stage.watcher.call("again", &["tools"], "echo", json!({ "text": "x" }));
+    stage
+        .watcher
+        .call("again", &["tools"], "echo", json!({ "text": "x" }));
     loop {
         let received = stage.watcher.receive_message();
         if received["from"] == "tools" && received["to"] == json!(["watcher"]) {
@@ -387,9 +542,20 @@ fn a_repeated_envelope_is_executed_once() {
     assert_eq!(mallory.receive_message()["correlation_id"], "new");
     assert_eq!(stage.executed("after coming back"), before + 2);
     let audit_log = AuditLog(&stage.home);
-    let entry = audit_log.has("mallory", "mcp/request:tools/call:echo", "refused", "repeat: \"again\"");
+    let entry = audit_log.has(
+        "mallory",
+        "mcp/request:tools/call:echo",
+        "refused",
+        "repeat: \"again\"",
+    );
     assert_eq!(entry["to"], json!(["tools"]), "each receiver once");
-    audit_log.comes_to(5, "mallory", "mcp/request:tools/call:echo", "refused", "repeat");
+    audit_log.comes_to(
+        5,
+        "mallory",
+        "mcp/request:tools/call:echo",
+        "refused",
+        "repeat",
+    );
 }
 
 #[test]
@@ -422,14 +588,18 @@ fn a_flood_is_refused_and_does_not_affect_other_participants() {
         other.chat(&number.to_string());
         assert_eq!(other.receive_message()["id"], number.to_string());
     }
-    // The first refusals have entries of their own; the others are counted in one entry, at the latest when the gateway stops.
+    // The first refusals have entries of their own; the others are counted in one entry, at the
+    // latest when the gateway stops.
     let audit_log = AuditLog(&home);
     audit_log.has("flooder", "chat", "refused", "rate_limited");
     gateway.signal("TERM");
     gateway.wait();
     audit_log.comes_to(10, "flooder", "chat", "admitted", "chat");
     audit_log.comes_to(256, "flooder", "chat", "refused", "rate_limited");
-    assert_eq!(audit_log.counted("flooder", "chat", "refused", "rate_limited"), 491);
+    assert_eq!(
+        audit_log.counted("flooder", "chat", "refused", "rate_limited"),
+        491
+    );
     audit_log.comes_to(100, "other", "chat", "admitted", "chat");
     audit_log.is_whole();
 }
@@ -437,13 +607,25 @@ fn a_flood_is_refused_and_does_not_affect_other_participants() {
 #[test]
 fn flood_counts_are_written_during_the_flood() {
     let stage = Stage::new();
-    let Stage { gateway: _gateway, mut mallory, watcher: _watcher, home } = stage;
+    let Stage {
+        gateway: _gateway,
+        mut mallory,
+        watcher: _watcher,
+        home,
+    } = stage;
     for number in 0..600 {
-        let kind = if number % 2 == 0 { "system/error" } else { "nothing" };
+        let kind = if number % 2 == 0 {
+            "system/error"
+        } else {
+            "nothing"
+        };
         mallory.send(kind, &number.to_string(), &[], json!({}), &json!({}));
         mallory.refused(&number.to_string(), "capability_violation");
     }
     // 44 of each of two causes are left: after ten seconds the log has their counts.
     let entry = AuditLog(&home).has("mallory", "portmoot/flood", "refused", "counted: ");
-    assert_eq!(entry["why"], "counted: not_admitted 44, reserved 44", "{entry}");
+    assert_eq!(
+        entry["why"], "counted: not_admitted 44, reserved 44",
+        "{entry}"
+    );
 }

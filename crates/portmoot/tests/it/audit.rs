@@ -33,14 +33,28 @@ fn home() -> (Home, std::path::PathBuf) {
         digest: None,
         payload: None,
     };
-    let forged = AuditEntry { kind: "system/\u{202e}error".into(), to: &[], topic: None, ..entry };
-    let chat =
-        AuditEntry { kind: "chat".into(), verdict: Verdict::Admitted, at_ms: 1_785_241_900_000, ..entry };
+    let forged = AuditEntry {
+        kind: "system/\u{202e}error".into(),
+        to: &[],
+        topic: None,
+        ..entry
+    };
+    let chat = AuditEntry {
+        kind: "chat".into(),
+        verdict: Verdict::Admitted,
+        at_ms: 1_785_241_900_000,
+        ..entry
+    };
     for entry in [entry, forged, chat] {
         audit.reserve().unwrap().write(&entry);
     }
     audit.flush().unwrap();
-    let segment = fs::read_dir(dir.join("audit")).unwrap().next().unwrap().unwrap().path();
+    let segment = fs::read_dir(dir.join("audit"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
     (home, segment)
 }
 
@@ -48,9 +62,15 @@ fn home() -> (Home, std::path::PathBuf) {
 fn the_log_is_queried_by_kind_participant_time_and_operation() {
     let (home, _) = home();
     let check = |args: &[&str], expected: &[u64]| {
-        let ran = home.run(&[&["audit", "query", "--json", "--data-dir", "data"], args].concat()).expect(0);
+        let ran = home
+            .run(&[&["audit", "query", "--json", "--data-dir", "data"], args].concat())
+            .expect(0);
         let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
-        let found = answer["entries"].as_array().unwrap().iter().map(|entry| entry["seq"].as_u64().unwrap());
+        let found = answer["entries"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["seq"].as_u64().unwrap());
         assert_eq!(found.collect::<Vec<_>>(), expected, "{args:?}");
     };
     check(&[], &[1, 2, 3]);
@@ -59,10 +79,16 @@ fn the_log_is_queried_by_kind_participant_time_and_operation() {
     check(&["--participant", "files"], &[1, 3]);
     check(&["--participant", "absent"], &[]);
     check(&["--verdict", "refused", "--topic", "main"], &[1]);
-    check(&["--operation", &format!("{:032x}", 7), "--last", "1"], &[3]);
+    check(
+        &["--operation", &format!("{:032x}", 7), "--last", "1"],
+        &[3],
+    );
     check(&["--since", "2026-07-28T12:31:00Z"], &[3]);
     check(&["--until", "2026-07-28T12:31:00Z"], &[1, 2]);
-    let shown = home.run(&["audit", "query", "--data-dir", "data"]).expect(0).stdout;
+    let shown = home
+        .run(&["audit", "query", "--data-dir", "data"])
+        .expect(0)
+        .stdout;
     let expected = [
         r"ENTRY  TIME                      TOPIC  FROM   KIND                               TO     VERDICT   WHY",
         r"1      2026-07-28T12:30:00.250Z  main   scout  mcp/request:tools/call:write_file  files  refused   capability_violation",
@@ -72,34 +98,56 @@ fn the_log_is_queried_by_kind_participant_time_and_operation() {
     assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
     for wrong in [["*", ""], ["--since", "yesterday"]] {
         let args: Vec<&str> = wrong.into_iter().filter(|arg| !arg.is_empty()).collect();
-        home.run(&[&["audit", "query", "--data-dir", "data"], &args[..]].concat()).expect(2);
+        home.run(&[&["audit", "query", "--data-dir", "data"], &args[..]].concat())
+            .expect(2);
     }
 }
 
 #[test]
 fn changed_entries_are_found() {
     let (home, segment) = home();
-    let verify = |more: &[&str]| home.run(&[&["audit", "verify", "--data-dir", "data"], more].concat());
+    let verify =
+        |more: &[&str]| home.run(&[&["audit", "verify", "--data-dir", "data"], more].concat());
     let summaries = verify(&[]).expect(0).stdout;
-    let head = summaries.trim().strip_prefix("intact: 3 entries, head ").unwrap().to_owned();
+    let head = summaries
+        .trim()
+        .strip_prefix("intact: 3 entries, head ")
+        .unwrap()
+        .to_owned();
     verify(&["--head", &head]).expect(0);
     verify(&["--head", "3"]).expect(2);
     let text = fs::read_to_string(&segment).unwrap();
     fs::write(&segment, text.replace("refused", "admitted")).unwrap();
     let summaries = verify(&[]).expect(1).stdout;
-    assert!(summaries.starts_with("entry 1, or the entry before it, was changed\n"), "{summaries}");
+    assert!(
+        summaries.starts_with("entry 1, or the entry before it, was changed\n"),
+        "{summaries}"
+    );
     let report: Value = serde_json::from_str(&verify(&["--json"]).expect(1).stdout).unwrap();
-    assert_eq!((&report["intact"], &report["findings_count"]), (&Value::Bool(false), &Value::from(2)));
+    assert_eq!(
+        (&report["intact"], &report["findings_count"]),
+        (&Value::Bool(false), &Value::from(2))
+    );
     fs::write(&segment, text.lines().next().unwrap().to_owned() + "\n").unwrap();
     let summaries = verify(&["--head", &head]).expect(1).stdout;
-    assert!(summaries.starts_with("the end was cut off: entries 2 to 3 are missing\n"), "{summaries}");
-    home.run(&["audit", "verify", "--data-dir", "elsewhere"]).expect(5);
+    assert!(
+        summaries.starts_with("the end was cut off: entries 2 to 3 are missing\n"),
+        "{summaries}"
+    );
+    home.run(&["audit", "verify", "--data-dir", "elsewhere"])
+        .expect(5);
 }
 
 /// The participants.
 const PEOPLE: [(&str, &[&str]); 3] = [
-    ("boss", &["mcp/*", "chat", "portmoot/tokens", "portmoot/grants"]),
-    ("scout", &["mcp/proposal:tools/call", "mcp/response:*", "chat"]),
+    (
+        "boss",
+        &["mcp/*", "chat", "portmoot/tokens", "portmoot/grants"],
+    ),
+    (
+        "scout",
+        &["mcp/proposal:tools/call", "mcp/response:*", "chat"],
+    ),
     ("mallory", &["mcp/response:*", "chat"]),
 ];
 
@@ -111,7 +159,10 @@ fn start(home: &Home, audit: &str) -> Gateway {
     let topics = "topics = [\"main\", \"short\"]\ncapabilities =";
     let config = config_of(home, &PEOPLE).replace("capabilities =", topics);
     let more = "[topics.main]\n[topics.short]\nproposal_ttl = \"200ms\"\n";
-    Gateway::start(home, &format!("{config}[audit]\n{audit}\n{more}{}", fixture("files", &[])))
+    Gateway::start(
+        home,
+        &format!("{config}[audit]\n{audit}\n{more}{}", fixture("files", &[])),
+    )
 }
 
 fn client(gateway: &Gateway, name: &str, path: &str) -> Client {
@@ -120,9 +171,17 @@ fn client(gateway: &Gateway, name: &str, path: &str) -> Client {
 
 fn api(gateway: &Gateway, name: &str, method: &str, path: &str, body: &Value) -> Value {
     let bearer = format!("Bearer {}", token(name));
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+    ];
     let mut connection = Connection::open(gateway.address());
-    let reply = connection.exchange(method, &format!("/api/v1/{path}"), &headers, &body.to_string());
+    let reply = connection.exchange(
+        method,
+        &format!("/api/v1/{path}"),
+        &headers,
+        &body.to_string(),
+    );
     serde_json::from_str(&reply.body).unwrap_or_default()
 }
 
@@ -130,7 +189,11 @@ fn api(gateway: &Gateway, name: &str, method: &str, path: &str, body: &Value) ->
 fn pending(gateway: &Gateway) -> Value {
     until("a proposal waits", || {
         let proposals = api(gateway, "boss", "GET", "proposals", &json!({}));
-        proposals["proposals"].as_array()?.iter().find(|one| one["state"] == "pending").cloned()
+        proposals["proposals"]
+            .as_array()?
+            .iter()
+            .find(|one| one["state"] == "pending")
+            .cloned()
     })
 }
 
@@ -154,15 +217,18 @@ fn send(gateway: &Gateway, name: &str, texts: &[String], received: &str) {
     let (mut all, mut part) = (Vec::new(), [0; 4096]);
     while !String::from_utf8_lossy(&all).contains(received) {
         let read = stream.read(&mut part).unwrap();
-        assert!(read > 0, "never: {received} in {}", String::from_utf8_lossy(&all));
+        assert!(
+            read > 0,
+            "never: {received} in {}",
+            String::from_utf8_lossy(&all)
+        );
         all.extend_from_slice(&part[..read]);
     }
 }
 
 fn envelope(from: &str, kind: &str, payload: &Value) -> String {
     let id = format!("envelope-of-{from}-{}", kind.replace(['/', ':'], "-"));
-    let mut text =
-        json!({ "protocol": "mcpx/v0.1", "id": id, "from": from, "kind": kind, "payload": payload });
+    let mut text = json!({ "protocol": "mcpx/v0.1", "id": id, "from": from, "kind": kind, "payload": payload });
     text["ts"] = json!("2026-07-28T12:30:00Z");
     // Longer than a frame with a one-byte length.
     text["padding"] = json!("-".repeat(130));
@@ -170,7 +236,9 @@ fn envelope(from: &str, kind: &str, payload: &Value) -> String {
 }
 
 fn entries(home: &Home, args: &[&str]) -> Vec<Value> {
-    let ran = home.run(&[&["audit", "query", "--json", "--data-dir", "data"], args].concat()).expect(0);
+    let ran = home
+        .run(&[&["audit", "query", "--json", "--data-dir", "data"], args].concat())
+        .expect(0);
     let answer: Value = serde_json::from_str(&ran.stdout).unwrap();
     answer["entries"].as_array().unwrap().clone()
 }
@@ -179,8 +247,16 @@ fn entries(home: &Home, args: &[&str]) -> Vec<Value> {
 fn summaries(entries: &[Value]) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let line = |entry: &Value| {
-        let own = entry["own"].as_str().map(|own| format!(" [{own}]")).unwrap_or_default();
-        let to: Vec<String> = entry["to"].as_array().into_iter().flatten().map(text).collect();
+        let own = entry["own"]
+            .as_str()
+            .map(|own| format!(" [{own}]"))
+            .unwrap_or_default();
+        let to: Vec<String> = entry["to"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(text)
+            .collect();
         let (from, kind) = (text(&entry["from"]), text(&entry["kind"]));
         let (verdict, why) = (text(&entry["verdict"]), text(&entry["why"]));
         format!("{from} {kind}{own} > {}: {verdict}, {why}", to.join(","))
@@ -192,21 +268,40 @@ fn summaries(entries: &[Value]) -> Vec<String> {
 fn requests_and_envelopes_are_recorded_without_secrets() {
     let home = audited();
     let mut gateway = start(&home, "payloads = \"full\"\nredact = [\"pin\"]");
-    let (boss, mallory) = (client(&gateway, "boss", "/mcp"), client(&gateway, "mallory", "/mcp"));
+    let (boss, mallory) = (
+        client(&gateway, "boss", "/mcp"),
+        client(&gateway, "mallory", "/mcp"),
+    );
     boss.call(
         "files_echo",
         json!({ "text": "hi", "password": "hunter2", "a": { "Token": "t-1" }, "pin": 4_711_047_110_471_i64 }),
     );
     boss.names("tools");
     for tool in ["files_echo", "nothing"] {
-        assert!(mallory.ask("tools/call", json!({ "name": tool, "arguments": {} }))["error"].is_object());
+        assert!(
+            mallory.ask("tools/call", json!({ "name": tool, "arguments": {} }))["error"]
+                .is_object()
+        );
     }
     let chat = json!({ "text": "hello", "format": "plain" });
-    let said = [("boss", "chat"), ("mallory", "system/error"), ("mallory", "chat")];
-    let mut said: Vec<String> = said.iter().map(|(from, kind)| envelope(from, kind, &chat)).collect();
+    let said = [
+        ("boss", "chat"),
+        ("mallory", "system/error"),
+        ("mallory", "chat"),
+    ];
+    let mut said: Vec<String> = said
+        .iter()
+        .map(|(from, kind)| envelope(from, kind, &chat))
+        .collect();
     said.push(format!("{{{}", " ".repeat(130)));
     send(&gateway, "mallory", &said, "malformed_envelope");
-    api(&gateway, "boss", "POST", "tokens", &json!({ "name": "guest" }));
+    api(
+        &gateway,
+        "boss",
+        "POST",
+        "tokens",
+        &json!({ "name": "guest" }),
+    );
     api(&gateway, "boss", "DELETE", "tokens/guest", &json!({}));
     api(
         &gateway,
@@ -217,8 +312,9 @@ fn requests_and_envelopes_are_recorded_without_secrets() {
     );
     gateway.signal("TERM");
     gateway.wait();
-    let (came_and_went, all): (Vec<_>, Vec<_>) =
-        entries(&home, &[]).into_iter().partition(|entry| entry["kind"] == "portmoot/connection");
+    let (came_and_went, all): (Vec<_>, Vec<_>) = entries(&home, &[])
+        .into_iter()
+        .partition(|entry| entry["kind"] == "portmoot/connection");
     let expected = ["admitted, opened", "completed, lost"];
     assert_eq!(
         summaries(&came_and_went),
@@ -238,15 +334,23 @@ fn requests_and_envelopes_are_recorded_without_secrets() {
     ];
     assert_eq!(summaries(&all), expected);
     assert_eq!(summaries(&entries(&home, &["system/*"])), [expected[4]]);
-    assert_eq!(entries(&home, &["--participant", "mallory", "--verdict", "refused"]).len(), 5);
+    assert_eq!(
+        entries(&home, &["--participant", "mallory", "--verdict", "refused"]).len(),
+        5
+    );
     let operation = all[0]["operation"].as_str().unwrap();
-    assert_eq!(entries(&home, &["--operation", operation]), [all[0].clone()]);
+    assert_eq!(
+        entries(&home, &["--operation", operation]),
+        [all[0].clone()]
+    );
     assert_eq!(all[0]["payload"]["arguments"]["text"], "hi");
-    let log = fs::read_to_string(home.path().join("data/audit/00000000000000000001.jsonl")).unwrap();
+    let log =
+        fs::read_to_string(home.path().join("data/audit/00000000000000000001.jsonl")).unwrap();
     for secret in ["hunter2", "t-1", "4711047110471", "token-of-"] {
         assert!(!log.contains(secret), "{secret}");
     }
-    home.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
+    home.run(&["audit", "verify", "--data-dir", "data"])
+        .expect(0);
 }
 
 #[test]
@@ -255,7 +359,10 @@ fn proposal_decisions_and_outcomes_are_recorded() {
     let mut gateway = start(&home, "");
     let scout = client(&gateway, "scout", "/mcp");
     let ends: [(&str, Value); 2] = [
-        ("approve", json!({ "arguments": { "text": "other", "token": "t-2" } })),
+        (
+            "approve",
+            json!({ "arguments": { "text": "other", "token": "t-2" } }),
+        ),
         ("reject", json!({ "reason": "not today" })),
     ];
     for (verb, mut body) in ends {
@@ -269,41 +376,80 @@ fn proposal_decisions_and_outcomes_are_recorded() {
         }
         api(&gateway, "boss", "POST", &format!("{path}/{verb}"), &body);
         let answer = answers.next();
-        assert_eq!(answer["result"]["isError"] == true, verb == "reject", "{answer}");
+        assert_eq!(
+            answer["result"]["isError"] == true,
+            verb == "reject",
+            "{answer}"
+        );
     }
     let short = client(&gateway, "scout", "/mcp/short");
-    assert!(short.ask("tools/call", json!({ "name": "files_echo", "arguments": {} })).is_object());
+    assert!(
+        short
+            .ask(
+                "tools/call",
+                json!({ "name": "files_echo", "arguments": {} })
+            )
+            .is_object()
+    );
     gateway.signal("TERM");
     gateway.wait();
     let proposal = "mcp/proposal:tools/call:echo > files:";
     let ends = [
-        ("boss", vec!["refused, own", "approved, proposed by scout, arguments edited", "completed, -"]),
+        (
+            "boss",
+            vec![
+                "refused, own",
+                "approved, proposed by scout, arguments edited",
+                "completed, -",
+            ],
+        ),
         ("boss", vec!["rejected, not today"]),
     ];
     let calls = entries(&home, &["--topic", "main", "mcp/request:*"]);
-    let opened = entries(&home, &["--topic", "main", "--verdict", "held", "mcp/proposal:*"]);
+    let opened = entries(
+        &home,
+        &["--topic", "main", "--verdict", "held", "mcp/proposal:*"],
+    );
     for ((decider, ends), (call, opened)) in ends.into_iter().zip(calls.iter().zip(&opened)) {
         let held = "scout mcp/request:tools/call:files_echo [echo] > files: held, -";
         assert_eq!(summaries(std::slice::from_ref(call)), [held]);
-        let mut expected =
-            vec![format!("scout {proposal} held, for the call {}", call["operation"].as_str().unwrap())];
+        let mut expected = vec![format!(
+            "scout {proposal} held, for the call {}",
+            call["operation"].as_str().unwrap()
+        )];
         for end in ends {
             let decides = end.starts_with("approved") || end.starts_with("rejected");
-            expected.push(format!("{} {proposal} {end}", if decides { decider } else { "scout" }));
+            expected.push(format!(
+                "{} {proposal} {end}",
+                if decides { decider } else { "scout" }
+            ));
         }
         assert_eq!(
-            summaries(&entries(&home, &["--operation", opened["operation"].as_str().unwrap()])),
+            summaries(&entries(
+                &home,
+                &["--operation", opened["operation"].as_str().unwrap()]
+            )),
             expected
         );
     }
-    let all = entries(&home, &["--operation", opened[0]["operation"].as_str().unwrap()]);
+    let all = entries(
+        &home,
+        &["--operation", opened[0]["operation"].as_str().unwrap()],
+    );
     // The digest of the shown params; that of the edited params differs. Neither text is recorded.
     assert_eq!(all[0]["digest"], all[2]["digest"]);
     assert_ne!(all[0]["payload_sha256"], all[2]["payload_sha256"]);
     assert!(all[2]["payload_sha256"].is_string() && all[2]["payload"].is_null());
-    let short = summaries(&entries(&home, &["--topic", "short", "--verdict", "expired"]));
-    assert!(short[0].starts_with(&format!("scout {proposal} expired, ")), "{short:?}");
-    home.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
+    let short = summaries(&entries(
+        &home,
+        &["--topic", "short", "--verdict", "expired"],
+    ));
+    assert!(
+        short[0].starts_with(&format!("scout {proposal} expired, ")),
+        "{short:?}"
+    );
+    home.run(&["audit", "verify", "--data-dir", "data"])
+        .expect(0);
 }
 
 #[test]
@@ -326,18 +472,29 @@ fn the_log_is_intact_after_a_crash_under_load_and_continues() {
             threads.map(|thread| thread.join().unwrap())
         });
         // The disk may be slower than the calls; the entries after these are still queued.
-        until("most entries are written", || (lines(&segment) > crash * 200).then_some(()));
+        until("most entries are written", || {
+            (lines(&segment) > crash * 200).then_some(())
+        });
         gateway.signal("KILL");
         drop(open);
         drop(gateway);
-        let summaries = home.run(&["audit", "verify", "--data-dir", "data"]).expect(0).stdout;
+        let summaries = home
+            .run(&["audit", "verify", "--data-dir", "data"])
+            .expect(0)
+            .stdout;
         let count: usize = summaries.split(' ').nth(1).unwrap().parse().unwrap();
         assert!(count > crash * 200, "{summaries}");
     }
     let text = fs::read_to_string(&segment).unwrap();
     fs::write(&segment, text.replacen("\"boss\"", "\"loss\"", 1)).unwrap();
-    let summaries = home.run(&["audit", "verify", "--data-dir", "data"]).expect(1).stdout;
-    assert!(summaries.starts_with("entry 1, or the entry before it, was changed\n"), "{summaries}");
+    let summaries = home
+        .run(&["audit", "verify", "--data-dir", "data"])
+        .expect(1)
+        .stdout;
+    assert!(
+        summaries.starts_with("entry 1, or the entry before it, was changed\n"),
+        "{summaries}"
+    );
 }
 
 #[test]
@@ -357,16 +514,37 @@ fn operations_that_cannot_be_recorded_are_refused() {
     assert!(refused.to_string().contains("log_unavailable"), "{refused}");
     assert!(boss.names("tools").contains(&"files_echo".to_owned()));
     let ready = gateway.get("/readyz", None);
-    assert_eq!((ready.status, &ready.json()["audit"]), (503, &json!("unavailable")));
+    assert_eq!(
+        (ready.status, &ready.json()["audit"]),
+        (503, &json!("unavailable"))
+    );
     let metrics = gateway.get("/metrics", Some(&token("boss"))).body;
-    assert!(metrics.contains("portmoot_audit_available 0\n"), "{metrics}");
-    assert!(metrics.contains("portmoot_journal_available 1\n"), "{metrics}");
-    let no = api(&gateway, "boss", "POST", "tokens", &json!({ "name": "guest" }));
+    assert!(
+        metrics.contains("portmoot_audit_available 0\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("portmoot_journal_available 1\n"),
+        "{metrics}"
+    );
+    let no = api(
+        &gateway,
+        "boss",
+        "POST",
+        "tokens",
+        &json!({ "name": "guest" }),
+    );
     assert_eq!(no["code"], "log_unavailable");
     let metrics = gateway.get("/metrics", Some(&token("boss"))).body;
-    let refused = metrics.lines().find_map(|line| line.strip_prefix("portmoot_audit_refused_total "));
+    let refused = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("portmoot_audit_refused_total "));
     assert!(refused.unwrap().parse::<u64>().unwrap() >= 2, "{metrics}");
-    let chat = envelope("mallory", "chat", &json!({ "text": "hello", "format": "plain" }));
+    let chat = envelope(
+        "mallory",
+        "chat",
+        &json!({ "text": "hello", "format": "plain" }),
+    );
     send(&gateway, "mallory", &[chat], "log_unavailable");
 }
 
@@ -378,7 +556,8 @@ fn a_disabled_log_writes_nothing() {
     gateway.signal("TERM");
     gateway.wait();
     assert!(!home.path().join("data/audit").exists());
-    home.run(&["audit", "verify", "--data-dir", "data"]).expect(5);
+    home.run(&["audit", "verify", "--data-dir", "data"])
+        .expect(5);
 }
 
 #[test]
@@ -392,19 +571,38 @@ fn a_segment_that_cannot_be_opened_is_opened_later() {
     let boss = client(&gateway, "boss", "/mcp");
     let mut carried_out = 0;
     let mut echo = || {
-        let answer = boss.ask("tools/call", json!({ "name": "files_echo", "arguments": { "text": "x" } }));
+        let answer = boss.ask(
+            "tools/call",
+            json!({ "name": "files_echo", "arguments": { "text": "x" } }),
+        );
         carried_out += usize::from(answer["result"].is_object());
         answer
     };
-    let refused = until("acts are refused", || Some(echo()).filter(|answer| answer["error"].is_object()));
-    assert_eq!(refused["error"]["data"]["code"], "log_unavailable", "{refused}");
+    let refused = until("acts are refused", || {
+        Some(echo()).filter(|answer| answer["error"].is_object())
+    });
+    assert_eq!(
+        refused["error"]["data"]["code"], "log_unavailable",
+        "{refused}"
+    );
     fs::remove_dir(&segment).unwrap();
-    until("acts are recorded again", || Some(echo()).filter(|answer| answer["result"].is_object()));
+    until("acts are recorded again", || {
+        Some(echo()).filter(|answer| answer["result"].is_object())
+    });
     echo();
     gateway.signal("TERM");
     gateway.wait();
-    let recorded =
-        entries(&home, &["--participant", "boss", "--verdict", "admitted", "mcp/request:tools/call:*"]);
+    let recorded = entries(
+        &home,
+        &[
+            "--participant",
+            "boss",
+            "--verdict",
+            "admitted",
+            "mcp/request:tools/call:*",
+        ],
+    );
     assert_eq!(recorded.len(), carried_out, "{recorded:?}");
-    home.run(&["audit", "verify", "--data-dir", "data"]).expect(0);
+    home.run(&["audit", "verify", "--data-dir", "data"])
+        .expect(0);
 }

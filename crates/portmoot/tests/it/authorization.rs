@@ -21,7 +21,8 @@ use crate::http::{Connection, Reply};
 use crate::support::{Gateway, fixture};
 use provider::Provider;
 
-/// The address under which clients outside reach the gateway of these tests, which they reach otherwise.
+/// The address under which clients outside reach the gateway of these tests, which they reach
+/// otherwise.
 const PUBLIC: &str = "https://mcp.example.com/gw";
 
 /// The resource of an endpoint.
@@ -29,7 +30,8 @@ fn resource(endpoint: &str) -> String {
     format!("{PUBLIC}{endpoint}")
 }
 
-/// A gateway whose callers sign in at the provider: `ops` may do all in `main` and `ops`, machines read tools `a_e*`.
+/// A gateway whose callers sign in at the provider: `ops` may do all in `main` and `ops`, machines
+/// read tools `a_e*`.
 fn config(provider: &Provider, more: &str) -> String {
     format!(
         "[server]\npublic_url = \"{PUBLIC}\"\n{more}\n[topics.main]\n[topics.ops]\naccess = \"private\"\n\
@@ -62,9 +64,15 @@ fn initialize_message() -> Value {
 
 fn post(gateway: &Gateway, path: &str, token: Option<&str>, message: &Value) -> Reply {
     let bearer = token.map(|token| format!("Bearer {token}"));
-    let mut headers =
-        vec![("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
-    headers.extend(bearer.iter().map(|bearer| ("authorization", bearer.as_str())));
+    let mut headers = vec![
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+    ];
+    headers.extend(
+        bearer
+            .iter()
+            .map(|bearer| ("authorization", bearer.as_str())),
+    );
     Connection::open(gateway.address()).exchange("POST", path, &headers, &message.to_string())
 }
 

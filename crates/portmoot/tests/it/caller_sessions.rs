@@ -1,4 +1,5 @@
-//! Limits of callers' own sessions at a server: the longest idle one is closed for a new one, busy ones are not.
+//! Limits of callers' own sessions at a server: the longest idle one is closed for a new one, busy
+//! ones are not.
 
 use serde_json::{Value, json};
 
@@ -20,7 +21,9 @@ fn child(session: &Session<'_>) -> u64 {
 }
 
 fn status(gateway: &Gateway) -> Value {
-    gateway.request("GET /api/v1/servers/fixture", &[], b"").json()
+    gateway
+        .request("GET /api/v1/servers/fixture", &[], b"")
+        .json()
 }
 
 fn gone(pid: u64) {
@@ -33,8 +36,16 @@ fn the_longest_idle_session_is_closed_for_a_new_one() {
     let [one, two, three] = [(); 3].map(|()| sampler(&gateway));
     let (first, second) = (child(&one), child(&two));
     assert_ne!(first, second);
-    assert_eq!(status(&gateway)["sessions"], 3, "two and the shared one: the bound is reached");
-    assert_eq!((child(&one), child(&two)), (first, second), "the sessions of the others stay");
+    assert_eq!(
+        status(&gateway)["sessions"],
+        3,
+        "two and the shared one: the bound is reached"
+    );
+    assert_eq!(
+        (child(&one), child(&two)),
+        (first, second),
+        "the sessions of the others stay"
+    );
     assert_eq!(child(&one), first);
     let third = child(&three);
     gone(second);
@@ -55,7 +66,11 @@ fn busy_sessions_are_not_closed_for_new_ones() {
     let calls = [&one, &two].map(|session| session.send(call("7", "hang", "{}")));
     until("both are busy", || status(&gateway)["calls"] == 2);
     let refused = three.call("record", &json!({}));
-    assert_eq!(refused.pointer("/error/data/code"), Some(&json!("upstream_busy")), "{refused}");
+    assert_eq!(
+        refused.pointer("/error/data/code"),
+        Some(&json!("upstream_busy")),
+        "{refused}"
+    );
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("too many sessions"), "{message}");
     // Callers of the shared session are not affected.
@@ -96,7 +111,11 @@ fn an_idle_session_ends_and_a_busy_one_does_not() {
     gone(children[0]);
     assert!(is_alive(children[1]), "what is called");
     assert!(is_alive(children[2]), "what is to tell of a resource");
-    assert_ne!(child(&idle), children[0], "its caller has another when it needs one");
+    assert_ne!(
+        child(&idle),
+        children[0],
+        "its caller has another when it needs one"
+    );
     drop(held);
 }
 
@@ -111,7 +130,9 @@ fn a_modern_caller_follows_the_lists_of_its_own_session() {
     let call = |tool: &str| ask("tools/call", json!({ "name": tool, "arguments": {} }));
     let lists_it = || {
         let listed = ask("tools/list", json!({}));
-        let tools = listed["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
+        let tools = listed["tools"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{listed}"));
         tools.iter().any(|tool| tool["name"] == "sometimes")
     };
     let own = call("record")["structuredContent"]["pid"].as_u64().unwrap();
@@ -124,9 +145,18 @@ fn a_modern_caller_follows_the_lists_of_its_own_session() {
     call("toggle_tool");
     listening.next_of("notifications/tools/list_changed");
     assert!(lists_it());
-    assert_eq!(call("sometimes")["content"][0]["text"], "a tool that is listed at times");
-    let plain = gateway.session().post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).text();
-    assert!(!plain.contains("\"sometimes\""), "another caller has another child");
+    assert_eq!(
+        call("sometimes")["content"][0]["text"],
+        "a tool that is listed at times"
+    );
+    let plain = gateway
+        .session()
+        .post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)
+        .text();
+    assert!(
+        !plain.contains("\"sometimes\""),
+        "another caller has another child"
+    );
     // Without its session it sees the shared lists again.
     signal(u32::try_from(own).unwrap(), "KILL");
     listening.next_of("notifications/tools/list_changed");

@@ -19,7 +19,8 @@ fn timeless(line: &str) -> String {
 /// Starts `portmoot chat` as this participant and waits for its first line.
 fn person(home: &Home, gateway: &Gateway, name: &str) -> Program {
     let url = gateway.url();
-    let mut person = Program::start(home.command(&["chat", "--url", &url, "--token", &token(name)]));
+    let mut person =
+        Program::start(home.command(&["chat", "--url", &url, "--token", &token(name)]));
     person.wait_for_line("You are ");
     person
 }
@@ -36,18 +37,33 @@ async fn a_user_chats_calls_tools_and_approves() {
         Event::Chat { from, text, .. } => Some((from, text)),
         _ => None,
     };
-    assert_eq!(receive(&mut received, "a chat", said).await, ("boss".to_owned(), "hello all".to_owned()));
+    assert_eq!(
+        receive(&mut received, "a chat", said).await,
+        ("boss".to_owned(), "hello all".to_owned())
+    );
     worker.chat("hi\nboss: do it\u{1b}[2J\u{202e}").unwrap();
     assert_eq!(timeless(&person.wait_for_line("worker: ")), "worker: hi");
-    assert_eq!(timeless(&person.wait_for_line("boss: ")), "worker| boss: do it\\u{1b}[2J\\u{202e}");
+    assert_eq!(
+        timeless(&person.wait_for_line("boss: ")),
+        "worker| boss: do it\\u{1b}[2J\\u{202e}"
+    );
     for (typed, seen) in [
         ("/tools worker", "worker  echo  Says it again"),
         ("/tools", "worker  echo  Says it again"),
         (r#"/call worker echo {"text": "a b"}"#, "= a b"),
         (r#"/call worker echo"#, "! `text` is missing"),
-        ("/call worker none", "! answered with an error: unknown tool `none`"),
-        ("/call worker echo [1]", "The arguments must be one JSON object"),
-        ("/who", "scout  mcp/proposal:tools/call, mcp/response:*, chat"),
+        (
+            "/call worker none",
+            "! answered with an error: unknown tool `none`",
+        ),
+        (
+            "/call worker echo [1]",
+            "The arguments must be one JSON object",
+        ),
+        (
+            "/who",
+            "scout  mcp/proposal:tools/call, mcp/response:*, chat",
+        ),
         ("/proposals", "No proposal waits for a decision"),
         ("/msg gone hi", "gone is not here"),
         ("/approve 7", "There is no such open proposal"),
@@ -57,13 +73,21 @@ async fn a_user_chats_calls_tools_and_approves() {
         person.type_line(typed);
         person.wait_for_line(seen);
     }
-    let mut proposal = scout.propose(&["worker"], "tools/call", &echo("please\u{202e}")).unwrap();
+    let mut proposal = scout
+        .propose(&["worker"], "tools/call", &echo("please\u{202e}"))
+        .unwrap();
     let head = person.wait_for_line("? proposal #1 by scout at worker: tools/call echo");
     assert!(timeless(&head).starts_with("? "), "{head}");
     person.wait_for_line("look again: no definition of this tool; hidden characters");
-    assert!(person.wait_for_line("text").contains(r#""text": "please\u{202e}""#));
+    assert!(
+        person
+            .wait_for_line("text")
+            .contains(r#""text": "please\u{202e}""#)
+    );
     person.type_line("/approve 1");
-    person.wait_for_line("Approve #1? It may be DESTRUCTIVE: its server does not say (MCP's default).");
+    person.wait_for_line(
+        "Approve #1? It may be DESTRUCTIVE: its server does not say (MCP's default).",
+    );
     person.type_line("/yes");
     person.wait_for_line("= please\\u{202e}");
     let outcome = read(&proposal.outcome(TIMEOUT).await.unwrap());
@@ -95,7 +119,11 @@ async fn chat_waits_for_open_calls_at_the_end_of_the_input() {
     person.close_input();
     boss.fulfil(&proposed, None).await.unwrap();
     let (code, printed) = person.wait_for_exit();
-    assert_eq!((code, printed.lines().any(|line| timeless(line) == "= late")), (0, true), "{printed}");
+    assert_eq!(
+        (code, printed.lines().any(|line| timeless(line) == "= late")),
+        (0, true),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -112,21 +140,41 @@ fn chat_says_whose_proposal_has_changed_and_who_decided() {
     reader.wait_for_line("? proposal #1 by scout");
     // Another participant uses the same id: it is refused, and changes nothing about the first one.
     let kind = "mcp/proposal:tools/call:echo";
-    boss.send(kind, id, &["worker"], json!({}), &json!({ "method": "tools/call", "params": echo("x") }));
+    boss.send(
+        kind,
+        id,
+        &["worker"],
+        json!({}),
+        &json!({ "method": "tools/call", "params": echo("x") }),
+    );
     boss.refused(id, "conflict");
     reader.type_line("/proposals");
     reader.wait_for_line("? proposal #1 by scout");
-    boss.call("no", &["portmoot"], "reject_proposal", json!({ "id": id, "reason": "not today" }));
+    boss.call(
+        "no",
+        &["portmoot"],
+        "reject_proposal",
+        json!({ "id": id, "reason": "not today" }),
+    );
     let seen = proposer.wait_for_line("* your");
-    assert_eq!(timeless(&seen), "* your proposal #1 is rejected by boss: not today");
+    assert_eq!(
+        timeless(&seen),
+        "* your proposal #1 is rejected by boss: not today"
+    );
     let seen = reader.wait_for_line("* the proposal");
-    assert_eq!(timeless(&seen), "* the proposal #1 of scout is rejected by boss: not today");
+    assert_eq!(
+        timeless(&seen),
+        "* the proposal #1 of scout is rejected by boss: not today"
+    );
     reader.type_line("/proposals");
     reader.wait_for_line("No proposal waits for a decision");
     reader.type_line("/quit");
     let (code, seen) = reader.wait_for_exit();
     assert!(code == 0 && !seen.contains("your proposal"), "{seen}");
-    assert!(pending.ends_with(" is pending (not here: worker)"), "{pending}");
+    assert!(
+        pending.ends_with(" is pending (not here: worker)"),
+        "{pending}"
+    );
 }
 
 #[test]
@@ -134,10 +182,25 @@ fn chat_exits_with_a_code_when_it_cannot_join() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let chat = |more: &[&str]| home.run(&[&["chat"], more].concat());
-    let wrong = chat(&["--url", &gateway.url(), "--token", "a-token-that-is-not-issued"]).expect(4).stderr;
+    let wrong = chat(&[
+        "--url",
+        &gateway.url(),
+        "--token",
+        "a-token-that-is-not-issued",
+    ])
+    .expect(4)
+    .stderr;
     assert!(wrong.contains("--token TOKEN"), "{wrong}");
     let boss = token("boss");
-    chat(&["--url", &gateway.url(), "--token", &boss, "--topic", "vault"]).expect(3);
+    chat(&[
+        "--url",
+        &gateway.url(),
+        "--token",
+        &boss,
+        "--topic",
+        "vault",
+    ])
+    .expect(3);
     chat(&["--url", "gopher://x"]).expect(2);
     chat(&["--url", "http://127.0.0.1:1"]).expect(1);
     // Without --url, `chat` finds the gateway of the data directory.
@@ -167,7 +230,11 @@ async fn at_a_terminal_words_are_completed_and_messages_appear_above_the_line() 
         ("= typed", "/qu\t"),
     ];
     let ran: Ran = tokio::task::block_in_place(|| {
-        run_with_stdout_at_terminal(&home, &["chat", "--lines", "--url", &url, "--token", &token], &steps)
+        run_with_stdout_at_terminal(
+            &home,
+            &["chat", "--lines", "--url", &url, "--token", &token],
+            &steps,
+        )
     });
     ran.expect(0);
     answering.await.unwrap();
@@ -181,7 +248,13 @@ async fn at_a_terminal_no_row_of_a_message_looks_like_another_participants() {
     let (url, token) = (gateway.url(), token("boss"));
     // In a terminal of 40 columns each of these would begin a row of its own.
     let forged = "boss: approve it";
-    let pads = [" ".repeat(30), "漢".repeat(16), "e\u{301}".repeat(32), "\t".repeat(8), "x".repeat(32)];
+    let pads = [
+        " ".repeat(30),
+        "漢".repeat(16),
+        "e\u{301}".repeat(32),
+        "\t".repeat(8),
+        "x".repeat(32),
+    ];
     let answering = tokio::spawn(async move {
         let said = |event| matches!(event, Event::Chat { .. }).then_some(());
         receive(&mut received, "a chat", said).await;
@@ -194,17 +267,34 @@ async fn at_a_terminal_no_row_of_a_message_looks_like_another_participants() {
     });
     let steps = [("> ", "hello"), ("worker: the end", "/quit")];
     let ran: Ran = tokio::task::block_in_place(|| {
-        run_at_terminal_of(40, &home, &["chat", "--lines", "--url", &url, "--token", &token], &steps)
+        run_at_terminal_of(
+            40,
+            &home,
+            &["chat", "--lines", "--url", &url, "--token", &token],
+            &steps,
+        )
     });
     let shown = ran.expect(0).stderr;
     answering.await.unwrap();
     let rows: Vec<&str> = shown.split(['\r', '\n']).collect();
-    assert!(rows.iter().any(|row| row.contains("worker| ") && row.contains(forged)), "{shown}");
-    assert!(!rows.iter().any(|row| row.trim_start().starts_with(forged)), "{shown}");
+    assert!(
+        rows.iter()
+            .any(|row| row.contains("worker| ") && row.contains(forged)),
+        "{shown}"
+    );
+    assert!(
+        !rows.iter().any(|row| row.trim_start().starts_with(forged)),
+        "{shown}"
+    );
     // No row of a message is as long as the terminal is wide, so that the terminal wraps none.
-    let messages = rows.iter().filter_map(|row| row.find("worker").map(|at| &row[at..]));
+    let messages = rows
+        .iter()
+        .filter_map(|row| row.find("worker").map(|at| &row[at..]));
     for row in messages.filter(|row| row.contains("hi") || row.contains("| ")) {
-        assert!(row.chars().filter(|c| *c != '\u{301}').count() < 40, "{row:?}");
+        assert!(
+            row.chars().filter(|c| *c != '\u{301}').count() < 40,
+            "{row:?}"
+        );
     }
 }
 
@@ -216,7 +306,9 @@ async fn chat_shows_the_history_on_entering() {
     let (scout, mut reported) = join(&gateway, "scout").await;
     worker.chat("one").unwrap();
     worker.chat("two\nboss: three").unwrap();
-    let mut decided = scout.propose(&["worker"], "tools/call", &echo("decided")).unwrap();
+    let mut decided = scout
+        .propose(&["worker"], "tools/call", &echo("decided"))
+        .unwrap();
     let (boss, mut asked) = join(&gateway, "boss").await;
     let proposed = receive(&mut asked, "a proposal", |event| match event {
         Event::History { past, .. } => past.into_iter().find_map(|event| match event {
@@ -228,10 +320,18 @@ async fn chat_shows_the_history_on_entering() {
     });
     boss.reject(proposed.await.id(), "no").await.unwrap();
     assert!(decided.outcome(TIMEOUT).await.is_err());
-    let _open = scout.propose(&["worker"], "tools/call", &echo("open")).unwrap();
+    let _open = scout
+        .propose(&["worker"], "tools/call", &echo("open"))
+        .unwrap();
     let mut pending = 0;
     let two = |event| {
-        pending += usize::from(matches!(event, Event::ProposalState { state: ProposalState::Pending, .. }));
+        pending += usize::from(matches!(
+            event,
+            Event::ProposalState {
+                state: ProposalState::Pending,
+                ..
+            }
+        ));
         (pending == 2).then_some(())
     };
     receive(&mut reported, "both wait", two).await;
@@ -245,8 +345,15 @@ async fn chat_shows_the_history_on_entering() {
     // Messages are on stdout, notes on stderr.
     let of = |stream: &[&str]| {
         let places: Vec<Option<usize>> = stream.iter().map(|line| seen.find(line)).collect();
-        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{stream:?}: {seen}");
+        assert!(
+            places.iter().all(Option::is_some) && places.is_sorted(),
+            "{stream:?}: {seen}"
+        );
     };
     of(&["worker: one", "worker: two", "worker| boss: three"]);
-    of(&["* earlier messages:", "* end of the earlier messages", "? proposal #1"]);
+    of(&[
+        "* earlier messages:",
+        "* end of the earlier messages",
+        "? proposal #1",
+    ]);
 }

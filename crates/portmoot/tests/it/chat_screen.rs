@@ -1,4 +1,5 @@
-//! Tests of `portmoot chat` in a real terminal: the full screen and the plain lines, keys, decisions, hostile texts.
+//! Tests of `portmoot chat` in a real terminal: the full screen and the plain lines, keys,
+//! decisions, hostile texts.
 //!
 //! `UPDATE=1 cargo nextest run -p portmoot chat_screen` writes `tests/screens` again.
 
@@ -21,7 +22,10 @@ use crate::ws::{config_of, home_of, token};
 const PEOPLE: &[(&str, &[&str])] = &[
     ("boss", &["mcp/*", "chat", "portmoot/grants"]),
     ("worker", &["mcp/response:*", "chat"]),
-    ("scout", &["mcp/proposal:tools/call", "mcp/response:*", "chat"]),
+    (
+        "scout",
+        &["mcp/proposal:tools/call", "mcp/response:*", "chat"],
+    ),
     ("mallory", &["mcp/response:*", "mcp/proposal:*", "chat"]),
 ];
 
@@ -45,22 +49,35 @@ impl Room {
 
     /// A room that keeps so many messages.
     async fn keeping(history: usize, env: &[(&str, &str)]) -> Room {
-        let home = env.iter().fold(home_of(PEOPLE), |home, (name, value)| home.env(name, value));
+        let home = env
+            .iter()
+            .fold(home_of(PEOPLE), |home, (name, value)| home.env(name, value));
         let config = config_of(&home, PEOPLE) + &format!("[topics.main]\nhistory = {history}\n");
         let gateway = Gateway::start(&home, &config);
         let (worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
         let (scout, events) = join(&gateway, "scout").await;
-        Room { home, gateway, worker, scout, events }
+        Room {
+            home,
+            gateway,
+            worker,
+            scout,
+            events,
+        }
     }
 
     /// `portmoot chat` as the boss.
     fn boss(&self, size: (u16, u16), more: &[&str]) -> Pane {
         let (url, token) = (self.gateway.url(), token("boss"));
-        Pane::start(&self.home, size, &[&["chat", "--url", &url, "--token", &token], more].concat())
+        Pane::start(
+            &self.home,
+            size,
+            &[&["chat", "--url", &url, "--token", &token], more].concat(),
+        )
     }
 }
 
-/// A screen without what differs from run to run: times of day, ages, ids. Escape sequences stay, with `\\e` for their first byte.
+/// A screen without what differs from run to run: times of day, ages, ids. Escape sequences stay,
+/// with `\\e` for their first byte.
 pub(crate) fn steady(screen: &str) -> String {
     let (mut out, mut word, mut in_escape) = (String::new(), String::new(), false);
     let end = |word: &mut String, out: &mut String| {
@@ -69,7 +86,10 @@ pub(crate) fn steady(screen: &str) -> String {
         let is_id = word.len() >= 30 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
         let is_age = digits > 0 && digits + 1 == word.len() && word.ends_with(['s', 'm']);
         match (is_time || is_id, is_age) {
-            (true, _) => out.extend(word.chars().map(|c| if c.is_ascii_hexdigit() { '0' } else { c })),
+            (true, _) => out.extend(
+                word.chars()
+                    .map(|c| if c.is_ascii_hexdigit() { '0' } else { c }),
+            ),
             (_, true) => out.push_str("9s"),
             _ => out.push_str(word),
         }
@@ -94,16 +114,26 @@ pub(crate) fn steady(screen: &str) -> String {
         }
     }
     end(&mut word, &mut out);
-    let lines =
-        out.lines().map(|line| without_dates(line).replace("made now", "made 9s ago").trim_end().to_owned());
+    let lines = out.lines().map(|line| {
+        without_dates(line)
+            .replace("made now", "made 9s ago")
+            .trim_end()
+            .to_owned()
+    });
     lines.collect::<Vec<_>>().join("\n").trim_end().to_owned() + "\n"
 }
 
 /// A line without the dates that are before times of another day: a screen is drawn at any hour.
 fn without_dates(line: &str) -> String {
     let is_date = |word: &str| {
-        let mut parts = word.trim_end().split('-').map(|part| (part.len(), part.parse::<u16>().is_ok()));
-        [4, 2, 2].iter().all(|length| parts.next() == Some((*length, true))) && parts.next().is_none()
+        let mut parts = word
+            .trim_end()
+            .split('-')
+            .map(|part| (part.len(), part.parse::<u16>().is_ok()));
+        [4, 2, 2]
+            .iter()
+            .all(|length| parts.next() == Some((*length, true)))
+            && parts.next().is_none()
     };
     let word = |word| match str::strip_prefix(word, "(") {
         Some(rest) if is_date(rest) => "(",
@@ -116,25 +146,40 @@ fn without_dates(line: &str) -> String {
 /// Compares a screen with the file of this name.
 #[track_caller]
 fn compare(name: &str, screen: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/screens")
+        .join(name);
     let shown = steady(screen);
     if std::env::var_os("UPDATE").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, &shown).unwrap();
     }
     let known = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(shown, known, "UPDATE=1 cargo nextest run -p portmoot chat_screen ({name})");
+    assert_eq!(
+        shown, known,
+        "UPDATE=1 cargo nextest run -p portmoot chat_screen ({name})"
+    );
 }
 
 /// Makes a few things happen before the boss comes, and one proposal that waits.
 async fn happenings(room: &mut Room) -> participant::Proposal {
-    room.worker.chat("I serve echo.\nboss: not really the boss").unwrap();
-    receive(&mut room.events, "a chat", |event| matches!(event, Event::Chat { .. }).then_some(())).await;
+    room.worker
+        .chat("I serve echo.\nboss: not really the boss")
+        .unwrap();
+    receive(&mut room.events, "a chat", |event| {
+        matches!(event, Event::Chat { .. }).then_some(())
+    })
+    .await;
     room.scout.chat("@boss may I tidy up?").unwrap();
     room.scout.chat_to(&["boss"], "between us").unwrap();
-    let proposal = room.scout.propose(&["worker"], "tools/call", &echo("please")).unwrap();
+    let proposal = room
+        .scout
+        .propose(&["worker"], "tools/call", &echo("please"))
+        .unwrap();
     block_in_place(|| {
-        until("it waits", || (!room.gateway.pending(&room.home, &token("boss")).is_null()).then_some(()));
+        until("it waits", || {
+            (!room.gateway.pending(&room.home, &token("boss")).is_null()).then_some(())
+        });
     });
     proposal
 }
@@ -158,7 +203,9 @@ async fn the_screen_and_the_lines_in_a_real_terminal() {
             pane.wait_for("y approves");
             compare(&name("sure"), &pane.styled());
             pane.press(&["n"]);
-            pane.wait_until("the question is dropped", |screen| !screen.contains("y approves"));
+            pane.wait_until("the question is dropped", |screen| {
+                !screen.contains("y approves")
+            });
             pane.press(&["F1"]);
             pane.wait_for("Keys and commands");
             compare(&name("help"), &pane.styled());
@@ -182,17 +229,27 @@ async fn a_reviewer_who_comes_late_decides_what_waits() {
     // The editor of the person: it replaces a word.
     let mut room = Room::with(&[("EDITOR", "sed -i s/please/edited/")]).await;
     let mut first = happenings(&mut room).await;
-    let propose = |text: &str| room.scout.propose(&["worker"], "tools/call", &echo(text)).unwrap();
-    let [mut second, mut third, mut fourth, mut fifth] =
-        [propose("two"), propose("please"), propose("here"), propose("often")];
+    let propose = |text: &str| {
+        room.scout
+            .propose(&["worker"], "tools/call", &echo(text))
+            .unwrap()
+    };
+    let [mut second, mut third, mut fourth, mut fifth] = [
+        propose("two"),
+        propose("please"),
+        propose("here"),
+        propose("often"),
+    ];
     let pane = room.boss((120, 40), &[]);
     pane.wait_for("5 wait");
     pane.press(&["F2"]);
     pane.wait_for("proposal #1 by scout");
-    // A card opens by itself when the one before it is decided: keys decide it when the screen lists them again.
+    // A card opens by itself when the one before it is decided: keys decide it when the screen
+    // lists them again.
     let opened = |number: usize| {
         pane.wait_until(&format!("#{number} can be decided"), |screen| {
-            screen.contains(&format!("proposal #{number} by scout")) && screen.contains("a approve  r reject")
+            screen.contains(&format!("proposal #{number} by scout"))
+                && screen.contains("a approve  r reject")
         });
     };
     opened(1);
@@ -200,14 +257,19 @@ async fn a_reviewer_who_comes_late_decides_what_waits() {
     pane.press(&["a"]);
     pane.wait_for("Approve #1? It may be DESTRUCTIVE");
     pane.press(&["y"]);
-    assert_eq!(read(&first.outcome(TIMEOUT).await.unwrap())["content"][0]["text"], "please");
+    assert_eq!(
+        read(&first.outcome(TIMEOUT).await.unwrap())["content"][0]["text"],
+        "please"
+    );
     // Reject, with a reason.
     opened(2);
     pane.press(&["r"]);
     pane.wait_for("reject #2, because:");
     pane.type_text("not today");
     pane.press(&["Enter"]);
-    let Err(CallError::Ended { reason, .. }) = second.outcome(TIMEOUT).await else { panic!() };
+    let Err(CallError::Ended { reason, .. }) = second.outcome(TIMEOUT).await else {
+        panic!()
+    };
     assert_eq!(reason.as_deref(), Some("not today"));
     // Edit in the editor.
     opened(3);
@@ -215,7 +277,10 @@ async fn a_reviewer_who_comes_late_decides_what_waits() {
     pane.wait_for("with these arguments instead");
     pane.wait_for("|   \"text\": \"edited\"");
     pane.press(&["y"]);
-    assert_eq!(read(&third.outcome(TIMEOUT).await.unwrap())["content"][0]["text"], "edited");
+    assert_eq!(
+        read(&third.outcome(TIMEOUT).await.unwrap())["content"][0]["text"],
+        "edited"
+    );
     // Edit in place.
     opened(4);
     pane.press(&["e"]);
@@ -225,10 +290,17 @@ async fn a_reviewer_who_comes_late_decides_what_waits() {
     pane.press(&["Enter"]);
     pane.wait_for("with these arguments instead");
     pane.press(&["y"]);
-    assert_eq!(read(&fourth.outcome(TIMEOUT).await.unwrap())["content"][0]["text"], "in place");
+    assert_eq!(
+        read(&fourth.outcome(TIMEOUT).await.unwrap())["content"][0]["text"],
+        "in place"
+    );
     // Approve and allow for a time: the next call needs no proposal.
     opened(5);
-    let mode = || room.scout.call_mode("worker", "tools/call", &echo("again")).unwrap();
+    let mode = || {
+        room.scout
+            .call_mode("worker", "tools/call", &echo("again"))
+            .unwrap()
+    };
     assert_eq!(mode(), Some(CallMode::Propose));
     pane.press(&["h"]);
     pane.wait_for("2) 1 hour");
@@ -236,15 +308,32 @@ async fn a_reviewer_who_comes_late_decides_what_waits() {
     pane.wait_for("let scout make this call in topic main without asking");
     pane.wait_for("mcp/request:tools/call:echo");
     pane.press(&["y"]);
-    assert_eq!(read(&fifth.outcome(TIMEOUT).await.unwrap())["content"][0]["text"], "often");
-    block_in_place(|| until("scout may call", || (mode() == Some(CallMode::Request)).then_some(())));
+    assert_eq!(
+        read(&fifth.outcome(TIMEOUT).await.unwrap())["content"][0]["text"],
+        "often"
+    );
+    block_in_place(|| {
+        until("scout may call", || {
+            (mode() == Some(CallMode::Request)).then_some(())
+        })
+    });
     pane.press(&["Escape"]);
     pane.wait_for("scout may do this without asking for 15m");
-    for line in ["= please", "= #2 is rejected", "= edited", "= in place", "= often"] {
+    for line in [
+        "= please",
+        "= #2 is rejected",
+        "= edited",
+        "= in place",
+        "= often",
+    ] {
         pane.wait_for(line);
     }
     // A call of others is seen as it happens.
-    let answer = room.scout.request("worker", "tools/call", &echo("again")).await.unwrap();
+    let answer = room
+        .scout
+        .request("worker", "tools/call", &echo("again"))
+        .await
+        .unwrap();
     assert_eq!(read(&answer)["content"][0]["text"], "again");
     pane.wait_for(r#"> scout to worker: tools/call echo {"text":"again"}"#);
     pane.wait_for("< worker to scout: tools/call echo");
@@ -338,11 +427,19 @@ async fn every_key_works_in_a_real_terminal() {
     let room = Room::with(&[("EDITOR", "true")]).await;
     let lines: Vec<String> = (0..60).map(|number| format!("line {number}")).collect();
     let long = json!({ "name": "echo", "arguments": { "lines": lines } });
-    let _long = room.scout.propose(&["worker"], "tools/call", &long).unwrap();
+    let _long = room
+        .scout
+        .propose(&["worker"], "tools/call", &long)
+        .unwrap();
     block_in_place(|| {
-        until("one waits", || (!room.gateway.pending(&room.home, &token("boss")).is_null()).then_some(()))
+        until("one waits", || {
+            (!room.gateway.pending(&room.home, &token("boss")).is_null()).then_some(())
+        })
     });
-    let _short = room.scout.propose(&["worker"], "tools/call", &echo("please")).unwrap();
+    let _short = room
+        .scout
+        .propose(&["worker"], "tools/call", &echo("please"))
+        .unwrap();
     let pane = room.boss((80, 24), &[]);
     pane.wait_for("2 wait");
     for number in 0..60 {
@@ -361,15 +458,22 @@ async fn every_key_works_in_a_real_terminal() {
             }
         }
         match shown.strip_prefix('!') {
-            Some(gone) => pane.wait_until(&format!("{keys:?}: no {gone:?}"), |screen| !screen.contains(gone)),
-            None => pane.wait_until(&format!("{keys:?}: {shown:?}"), |screen| screen.contains(shown)),
+            Some(gone) => pane.wait_until(&format!("{keys:?}: no {gone:?}"), |screen| {
+                !screen.contains(gone)
+            }),
+            None => pane.wait_until(&format!("{keys:?}: {shown:?}"), |screen| {
+                screen.contains(shown)
+            }),
         };
     }
     pane.press(&["C-d"]);
     pressed.insert("Ctrl-D".to_owned());
     assert_eq!(pane.wait_for_exit(), 0);
-    let all: BTreeSet<String> =
-        chat::keys::KEYS.iter().flat_map(|binding| binding.keys).map(|key| (*key).to_owned()).collect();
+    let all: BTreeSet<String> = chat::keys::KEYS
+        .iter()
+        .flat_map(|binding| binding.keys)
+        .map(|key| (*key).to_owned())
+        .collect();
     let missing: Vec<&String> = all.difference(&pressed).collect();
     assert!(missing.is_empty(), "keys that no step presses: {missing:?}");
 }
@@ -391,9 +495,18 @@ fn hostile() -> Vec<String> {
     ]
     .map(str::to_owned)
     .into();
-    for pad in
-        [" ", "\u{6f22}", "x", "\u{e9}", "\u{1f600}", "e\u{301}", "\t", "\u{5e9}", "\u{b7}", "\u{ac01}"]
-    {
+    for pad in [
+        " ",
+        "\u{6f22}",
+        "x",
+        "\u{e9}",
+        "\u{1f600}",
+        "e\u{301}",
+        "\t",
+        "\u{5e9}",
+        "\u{b7}",
+        "\u{ac01}",
+    ] {
         for count in [30, 66, 68, 70, 72, 150] {
             all.push(format!("hi{}boss: approve it", pad.repeat(count)));
         }
@@ -406,13 +519,18 @@ fn hostile() -> Vec<String> {
 async fn hostile_texts_forge_nothing_in_a_real_terminal() {
     let mut room = Room::keeping(0, &[("NO_COLOR", "1")]).await;
     let (mallory, _events) = join(&room.gateway, "mallory").await;
-    for (size, more) in [((80, 24), &[][..]), ((120, 40), &[]), ((80, 24), &["--lines"])] {
+    for (size, more) in [
+        ((80, 24), &[][..]),
+        ((120, 40), &[]),
+        ((80, 24), &["--lines"]),
+    ] {
         let pane = room.boss(size, more);
         pane.wait_for("* here:");
         for (number, said) in hostile().iter().enumerate() {
             mallory.chat(said).unwrap();
             // Words of another behind them, which nothing may cover.
-            let is_it = |event| matches!(event, Event::Chat { text, .. } if text == *said).then_some(());
+            let is_it =
+                |event| matches!(event, Event::Chat { text, .. } if text == *said).then_some(());
             receive(&mut room.events, "the hostile text", is_it).await;
             room.worker.chat(&format!("after {number}")).unwrap();
             let shown = pane.wait_for(&format!("after {number}"));
@@ -430,8 +548,12 @@ async fn hostile_texts_forge_nothing_in_a_real_terminal() {
                     "F1 help",
                 ];
                 // Beside or below the talk.
-                let frame = begin.starts_with('|') || begin.starts_with("-- inbox") || begin.is_empty();
-                let is_known = frame || known.iter().any(|known| begin.starts_with(known.trim_end()));
+                let frame =
+                    begin.starts_with('|') || begin.starts_with("-- inbox") || begin.is_empty();
+                let is_known = frame
+                    || known
+                        .iter()
+                        .any(|known| begin.starts_with(known.trim_end()));
                 assert!(is_known, "{said:?}: {row:?} in\n{shown}");
                 let hidden = |c: char| participant::visible::is_hidden(c) && c != '\u{200e}';
                 assert!(!row.chars().any(hidden), "{said:?}: {row:?}");
@@ -456,7 +578,9 @@ async fn the_screen_follows_its_size_and_the_connection() {
     let room = Room::new().await;
     let pane = room.boss((80, 24), &[]);
     pane.wait_for("connected | 4 here");
-    room.worker.chat(&format!("{} the end", "word ".repeat(30))).unwrap();
+    room.worker
+        .chat(&format!("{} the end", "word ".repeat(30)))
+        .unwrap();
     pane.wait_for("the end");
     pane.resize((40, 12));
     pane.wait_until("40 columns", |screen| {
@@ -467,7 +591,13 @@ async fn the_screen_follows_its_size_and_the_connection() {
     pane.resize((120, 30));
     pane.wait_for("-- inbox: empty --");
     let address = room.gateway.address().to_owned();
-    let Room { home, mut gateway, worker, scout, events } = room;
+    let Room {
+        home,
+        mut gateway,
+        worker,
+        scout,
+        events,
+    } = room;
     block_in_place(|| {
         gateway.signal("KILL");
         gateway.wait();
@@ -476,7 +606,8 @@ async fn the_screen_follows_its_size_and_the_connection() {
     pane.type_text("lost words");
     pane.press(&["Enter"]);
     pane.wait_for("! not sent: not connected");
-    let gateway = Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", &address]));
+    let gateway =
+        Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", &address]));
     pane.wait_for("* connected again");
     pane.wait_for("connected | ");
     drop((worker, scout, events, gateway));
@@ -503,7 +634,9 @@ async fn private_words_and_mentions_reach_the_person() {
 /// A part of the page between its mark and the next heading or mark.
 fn generated(page: &str, mark: &str, text: &str) -> String {
     let mark = format!("<!-- {mark} -->\n");
-    let (before, after) = page.split_once(&mark).unwrap_or_else(|| panic!("no {mark}"));
+    let (before, after) = page
+        .split_once(&mark)
+        .unwrap_or_else(|| panic!("no {mark}"));
     // A generated part ends with an empty line before the next text that is not its own.
     let rest = match after.strip_prefix("```\n") {
         Some(block) => block.split_once("```\n").unwrap().1,
@@ -525,18 +658,28 @@ fn the_page_of_the_chat_has_its_keys_its_commands_and_a_screen() {
             keys += &format!("| {} | {words} |\n", names.join(", "));
         }
     }
-    let screen = std::fs::read_to_string(folder.join("tests/screens/inbox-80x24-plain")).unwrap_or_default();
+    let screen =
+        std::fs::read_to_string(folder.join("tests/screens/inbox-80x24-plain")).unwrap_or_default();
     let plain = |text: &str| match text.split_once('m') {
         Some((_, plain)) => plain.to_owned(),
         None => String::new(),
     };
     let mut parts = screen.split("\\e[");
-    let screen: String = parts.next().into_iter().map(str::to_owned).chain(parts.map(plain)).collect();
+    let screen: String = parts
+        .next()
+        .into_iter()
+        .map(str::to_owned)
+        .chain(parts.map(plain))
+        .collect();
     let commands = chat::help_rows(200);
     let commands = commands.iter().skip_while(|row| *row != "Commands").skip(1);
     let commands: String = commands.map(|row| format!("{}\n", row.trim())).collect();
     let made = generated(&page, "keys", &keys);
-    let made = generated(&made, "screen: inbox-80x24-plain", &format!("```\n{screen}```\n"));
+    let made = generated(
+        &made,
+        "screen: inbox-80x24-plain",
+        &format!("```\n{screen}```\n"),
+    );
     let made = generated(&made, "commands", &format!("```\n{commands}```\n"));
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, &made).unwrap();

@@ -1,4 +1,5 @@
-//! Servers with `validate = true`: what does not fit a tool's input schema is answered by the gateway, and no server sees it.
+//! Servers with `validate = true`: what does not fit a tool's input schema is answered by the
+//! gateway, and no server sees it.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +19,8 @@ const KEY: &str = "validate = true\n";
 const WHY: &str = "the arguments do not fit the input schema of the tool, so it was not called:\n";
 const KIND: &str = "mcp/request:tools/call:s_strict";
 
-/// A tool that only takes a short `text`, and perhaps a number, with a rule that protobuf has no words for.
+/// A tool that only takes a short `text`, and perhaps a number, with a rule that protobuf has no
+/// words for.
 fn strict() -> Value {
     let properties = json!({ "text": { "type": "string", "not": { "const": "bad" } }, "n": { "type": "number", "maximum": 3 } });
     let schema = json!({ "type": "object", "properties": properties, "required": ["text"], "additionalProperties": false });
@@ -32,9 +34,14 @@ fn serving(tools: Vec<Value>) -> (Peer, Arc<Mutex<Vec<Value>>>) {
     let peer = Peer::stdio(move |message| {
         let mut said = Vec::new();
         if message["method"] == "tools/call" {
-            said.push(answer(message, r#"{"content":[{"type":"text","text":"done"}]}"#));
+            said.push(answer(
+                message,
+                r#"{"content":[{"type":"text","text":"done"}]}"#,
+            ));
             if message["params"]["name"] == "change" {
-                said.push(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_owned());
+                said.push(
+                    r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_owned(),
+                );
             }
         } else {
             let tools = Value::from(kept.lock().unwrap().clone()).to_string();
@@ -49,7 +56,11 @@ fn serving(tools: Vec<Value>) -> (Peer, Arc<Mutex<Vec<Value>>>) {
 fn is_unfit(result: &Value, violations: &[&str]) {
     assert_eq!(result["isError"], true, "{result}");
     let text = result["content"][0]["text"].as_str().unwrap();
-    let lines: Vec<&str> = text.strip_prefix(WHY).unwrap_or_else(|| panic!("{text}")).lines().collect();
+    let lines: Vec<&str> = text
+        .strip_prefix(WHY)
+        .unwrap_or_else(|| panic!("{text}"))
+        .lines()
+        .collect();
     assert_eq!(lines.len(), violations.len(), "{text}");
     for (line, violation) in lines.iter().zip(violations) {
         assert!(line.starts_with(violation), "{text}");
@@ -80,22 +91,43 @@ fn unfit_arguments_do_not_reach_the_server() {
     let named = |arguments: Value| json!({ "name": "s_strict", "arguments": arguments });
 
     is_unfit(&client.call("s_strict", wrong()), BOTH);
-    is_unfit(&client.ask("tools/call", json!({ "name": "s_strict" }))["result"], &[MISSING]);
+    is_unfit(
+        &client.ask("tools/call", json!({ "name": "s_strict" }))["result"],
+        &[MISSING],
+    );
     let newer = modern(&gateway, Some(&token("ann")), "tools/call", named(wrong())).json();
     is_unfit(&newer["result"], BOTH);
     assert_eq!(newer["result"]["resultType"], "complete");
     let by_proxy = json!({ "action": "call", "type": "tool", "path": "s_strict", "args": wrong() });
-    let by_proxy = client.ask("tools/call", json!({ "name": "proxy", "arguments": by_proxy }));
+    let by_proxy = client.ask(
+        "tools/call",
+        json!({ "name": "proxy", "arguments": by_proxy }),
+    );
     let text = by_proxy["result"].to_string();
-    assert!(by_proxy["result"]["isError"] == true && text.contains("greater than"), "{by_proxy}");
+    assert!(
+        by_proxy["result"]["isError"] == true && text.contains("greater than"),
+        "{by_proxy}"
+    );
     // Who asked for a task gets none, and no result in its place.
     let task = json!({ "name": "s_strict", "arguments": wrong(), "task": {} });
     let refused = client.ask("tools/call", task);
-    assert_eq!(refused["error"]["data"]["code"], "schema_violation", "{refused}");
-    assert!(refused["error"]["message"].as_str().unwrap().contains("/n: "), "{refused}");
+    assert_eq!(
+        refused["error"]["data"]["code"], "schema_violation",
+        "{refused}"
+    );
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("/n: "),
+        "{refused}"
+    );
     // A participant without the permission learns nothing about the schema.
     let stranger = Client::of(&gateway, &token("eve")).ask("tools/call", named(wrong()));
-    assert_eq!(stranger["error"]["data"]["code"], "unknown_target", "{stranger}");
+    assert_eq!(
+        stranger["error"]["data"]["code"], "unknown_target",
+        "{stranger}"
+    );
     assert_eq!(peer.calls("strict"), 0);
 
     // What fits arrives as it was written.
@@ -105,7 +137,10 @@ fn unfit_arguments_do_not_reach_the_server() {
     );
     is_done(&client.post_text(&call).json()["result"]);
     assert!(
-        peer.received().last().unwrap().contains(&format!(r#""arguments":{written}"#)),
+        peer.received()
+            .last()
+            .unwrap()
+            .contains(&format!(r#""arguments":{written}"#)),
         "{:?}",
         peer.received()
     );
@@ -114,7 +149,10 @@ fn unfit_arguments_do_not_reach_the_server() {
     // In a batch each call is judged on its own.
     let old = Client::of_revision(&gateway, &token("ann"), "2025-03-26");
     let both = [named(wrong()), named(json!({ "text": "fits" }))];
-    let both: Vec<Value> = both.into_iter().map(|params| old.request("tools/call", params)).collect();
+    let both: Vec<Value> = both
+        .into_iter()
+        .map(|params| old.request("tools/call", params))
+        .collect();
     let events = old.begin(&Value::from(both));
     let mut answers = events.rest();
     answers.sort_by_key(|answer| answer["id"].as_u64());
@@ -147,20 +185,33 @@ fn unfit_arguments_open_no_proposal_and_are_not_run_by_one() {
     let all: Value = serde_json::from_str(&proposals(&["ls", "--all", "--json"])).unwrap();
     assert_eq!(all["proposals"], json!([]), "{all}");
 
-    // One that fits is proposed; a reviewer whose edit does not fit has it run into the same answer.
+    // One that fits is proposed; a reviewer whose edit does not fit has it run into the same
+    // answer.
     let open = scout.begin_call("s_strict", json!({ "text": "fits" }));
-    let id = gateway.pending(&home, &boss)["id"].as_str().unwrap().to_owned();
+    let id = gateway.pending(&home, &boss)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     proposals(&["approve", &id, "--yes", "--arguments", r#"{"text":"bad"}"#]);
     let last = open.rest();
     let result = &last.last().unwrap()["result"];
-    assert!(result["isError"] == true && result.to_string().contains("- /text: "), "{last:?}");
+    assert!(
+        result["isError"] == true && result.to_string().contains("- /text: "),
+        "{last:?}"
+    );
     // The proposal of a caller that asked for a task is the task: it ends with that answer too.
     let params = json!({ "name": "s_strict", "arguments": { "text": "fits" }, "task": {} });
     let task = scout.ask("tools/call", params)["result"]["task"]["taskId"].clone();
-    let id = gateway.pending(&home, &boss)["id"].as_str().unwrap().to_owned();
+    let id = gateway.pending(&home, &boss)["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     proposals(&["approve", &id, "--yes", "--arguments", r#"{"text":"bad"}"#]);
     let result = scout.ask("tasks/result", json!({ "taskId": task }))["result"].clone();
-    assert!(result["isError"] == true && result.to_string().contains("- /text: "), "{result}");
+    assert!(
+        result["isError"] == true && result.to_string().contains("- /text: "),
+        "{result}"
+    );
     assert_eq!(peer.calls("strict"), 0);
 }
 
@@ -178,7 +229,13 @@ fn unfit_requests_in_a_room_are_answered_for_the_server() {
     assert_eq!(said["from"], "s", "{said}");
     is_unfit(&said["payload"]["result"], BOTH);
     assert_eq!(peer.calls("strict"), 0);
-    AuditLog(&home).comes_to(1, "ann", "mcp/request:tools/call:strict", "refused", "unfit");
+    AuditLog(&home).comes_to(
+        1,
+        "ann",
+        "mcp/request:tools/call:strict",
+        "refused",
+        "unfit",
+    );
 }
 
 #[test]
@@ -193,7 +250,12 @@ fn clients_of_proto_mcp_are_judged_by_both_gates() {
     gateway.ready("s");
     let (url, over_pipe) = (websocket(&gateway), words.iter().map(String::as_str));
     let over_pipe: Vec<&str> = ["--pipe"].into_iter().chain(over_pipe).collect();
-    let ways = [&over_pipe[..], &["--ws", &url], &["--tcp", gateway.address()], &["--grpc"]];
+    let ways = [
+        &over_pipe[..],
+        &["--ws", &url],
+        &["--tcp", gateway.address()],
+        &["--grpc"],
+    ];
     for (count, way) in ways.into_iter().enumerate() {
         let call = |text: &str| match way {
             ["--grpc"] => {
@@ -207,48 +269,92 @@ fn clients_of_proto_mcp_are_judged_by_both_gates() {
         // Only JSON Schema can say this.
         let answered = call("bad");
         let why = answered[0].as_str().unwrap_or_default();
-        assert!(why.starts_with(&format!("{WHY}- /text: ")), "{way:?}: {answered}");
+        assert!(
+            why.starts_with(&format!("{WHY}- /text: ")),
+            "{way:?}: {answered}"
+        );
         assert_eq!(listed.calls(), "strict\n".repeat(count + 1), "{way:?}");
     }
     // A null that the message cannot say is one for the JSON all the same.
     let marked = ["--metadata", r#"{"mcp.null":"[\"/n\"]"}"#];
     let typed = ["--typed", "s_strict", r#"{"text":"fits"}"#, "--ws", &url];
     let answered = proto_client(&[&typed[..], &marked].concat())["answer"].to_string();
-    assert!(answered.contains("- /n: this is not of type \\\"number"), "{answered}");
+    assert!(
+        answered.contains("- /n: this is not of type \\\"number"),
+        "{answered}"
+    );
     AuditLog(&served).comes_to(4, "local", KIND, "refused", "unfit");
 }
 
 #[test]
 fn unfit_proposals_of_a_room_are_refused_when_they_are_made() {
     let (peer, _) = serving(vec![strict()]);
-    let (home, config) = people(&[("boss", &["mcp/*"]), ("scout", &["mcp/proposal:*"]), ("eve", &["chat"])]);
+    let (home, config) = people(&[
+        ("boss", &["mcp/*"]),
+        ("scout", &["mcp/proposal:*"]),
+        ("eve", &["chat"]),
+    ]);
     let gateway = Gateway::start(&home, &(config + &peer.child("s", "s") + KEY));
     gateway.ready("s");
     let propose = |socket: &mut Socket, id: &str, arguments: Value| {
         let params = json!({ "name": "strict", "arguments": arguments });
         let payload = json!({ "method": "tools/call", "params": params });
-        socket.send("mcp/proposal:tools/call:strict", id, &["s"], json!({}), &payload);
+        socket.send(
+            "mcp/proposal:tools/call:strict",
+            id,
+            &["s"],
+            json!({}),
+            &payload,
+        );
     };
     let mut scout = Socket::enter(&gateway, "scout", "?echo=false");
     propose(&mut scout, "wrong", wrong());
     let state = scout.receive_until(|envelope| envelope["correlation_id"] == "wrong");
     assert_eq!(state["payload"]["state"], "rejected", "{state}");
     let reason = state["payload"]["reason"].as_str().unwrap();
-    assert!(reason.contains(MISSING) && reason.contains(TOO_MUCH), "{reason}");
+    assert!(
+        reason.contains(MISSING) && reason.contains(TOO_MUCH),
+        "{reason}"
+    );
     // A participant without the permission learns nothing about the schema.
     let mut eve = Socket::enter(&gateway, "eve", "?echo=false");
     propose(&mut eve, "theirs", wrong());
-    assert!(!eve.refused("theirs", "capability_violation").to_string().contains("maximum"));
+    assert!(
+        !eve.refused("theirs", "capability_violation")
+            .to_string()
+            .contains("maximum")
+    );
     // One that fits is the only proposal that there is.
     propose(&mut scout, "right", json!({ "text": "fits" }));
     let pending = gateway.pending(&home, &token("boss"));
-    assert_eq!(pending["params"]["arguments"], json!({ "text": "fits" }), "{pending}");
+    assert_eq!(
+        pending["params"]["arguments"],
+        json!({ "text": "fits" }),
+        "{pending}"
+    );
     let (url, boss) = (gateway.url(), token("boss"));
-    let all = home.run(&["proposals", "ls", "--all", "--json", "--url", &url, "--token", &boss]).expect(0);
+    let all = home
+        .run(&[
+            "proposals",
+            "ls",
+            "--all",
+            "--json",
+            "--url",
+            &url,
+            "--token",
+            &boss,
+        ])
+        .expect(0);
     let all: Value = serde_json::from_str(&all.stdout).unwrap();
     assert_eq!(all["proposals"].as_array().unwrap().len(), 1, "{all}");
     let log = AuditLog(&home);
-    log.comes_to(1, "scout", "mcp/proposal:tools/call:strict", "refused", "unfit");
+    log.comes_to(
+        1,
+        "scout",
+        "mcp/proposal:tools/call:strict",
+        "refused",
+        "unfit",
+    );
     assert_eq!(peer.calls("strict"), 0);
 }
 
@@ -262,32 +368,59 @@ fn tools_with_hostile_schemas_are_left_out_and_cost_little() {
     let doubling: serde_json::Map<String, Value> = (0..60)
         .map(|at| {
             let next = json!({ "$ref": format!("#/$defs/d{}", (at + 1).min(59)) });
-            (format!("d{at}"), if at == 59 { json!({}) } else { json!({ "anyOf": [next, next] }) })
+            (
+                format!("d{at}"),
+                if at == 59 {
+                    json!({})
+                } else {
+                    json!({ "anyOf": [next, next] })
+                },
+            )
         })
         .collect();
-    let tree =
-        json!([{ "properties": { "x": { "$ref": "#" } } }, { "properties": { "x": { "$ref": "#" } } }]);
+    let tree = json!([{ "properties": { "x": { "$ref": "#" } } }, { "properties": { "x": { "$ref": "#" } } }]);
     let hostile = [
         tool("loop", json!({ "allOf": [{ "$ref": "#" }] })),
-        tool("doubling", json!({ "$ref": "#/$defs/d0", "$defs": doubling })),
-        tool("far", json!({ "properties": { "a": { "$ref": format!("http://127.0.0.1:{}/x", 1) } } })),
-        tool("file", json!({ "properties": { "a": { "$ref": "file:///etc/passwd" } } })),
-        tool("pattern", json!({ "properties": { "a": { "pattern": "((a{1000}){1000}){1000}" } } })),
+        tool(
+            "doubling",
+            json!({ "$ref": "#/$defs/d0", "$defs": doubling }),
+        ),
+        tool(
+            "far",
+            json!({ "properties": { "a": { "$ref": format!("http://127.0.0.1:{}/x", 1) } } }),
+        ),
+        tool(
+            "file",
+            json!({ "properties": { "a": { "$ref": "file:///etc/passwd" } } }),
+        ),
+        tool(
+            "pattern",
+            json!({ "properties": { "a": { "pattern": "((a{1000}){1000}){1000}" } } }),
+        ),
         tool("wide", json!({ "enum": vec![json!({}); 10_001] })),
     ];
     let mut tools = vec![strict(), tool("tree", json!({ "anyOf": tree }))];
     tools.extend(hostile.iter().cloned());
     let (peer, _) = serving(tools);
     let home = Home::new();
-    let gateway = Gateway::start(&home, &(peer.child("s", "s") + KEY + "[topics.main]\nbuiltin = []\n"));
+    let gateway = Gateway::start(
+        &home,
+        &(peer.child("s", "s") + KEY + "[topics.main]\nbuiltin = []\n"),
+    );
     gateway.ready("s");
     let client = Client::plain(&gateway);
     assert_eq!(client.names("tools"), ["s_strict", "s_tree"]);
     let server = gateway.server("s").to_string();
     for tool in &hostile {
         let name = tool["name"].as_str().unwrap();
-        let refused = client.ask("tools/call", json!({ "name": format!("s_{name}"), "arguments": {} }));
-        assert_eq!(refused["error"]["data"]["code"], "unknown_target", "{refused}");
+        let refused = client.ask(
+            "tools/call",
+            json!({ "name": format!("s_{name}"), "arguments": {} }),
+        );
+        assert_eq!(
+            refused["error"]["data"]["code"], "unknown_target",
+            "{refused}"
+        );
         assert!(server.contains(&format!("\"{name}\"")), "{server}");
     }
     assert!(
@@ -295,18 +428,30 @@ fn tools_with_hostile_schemas_are_left_out_and_cost_little() {
         "{server}"
     );
     // The commands of an operator name them too.
-    let found = home.run(&["doctor", "--config", "portmoot.toml"]).expect(0).stdout;
-    let shown = home.run(&["servers", "show", "s", "--url", &gateway.url()]).expect(0).stdout;
+    let found = home
+        .run(&["doctor", "--config", "portmoot.toml"])
+        .expect(0)
+        .stdout;
+    let shown = home
+        .run(&["servers", "show", "s", "--url", &gateway.url()])
+        .expect(0)
+        .stdout;
     for tool in &hostile {
         let name = tool["name"].as_str().unwrap();
         assert!(found.contains(&format!("{name}: not listed: ")), "{found}");
         assert!(shown.contains(&format!("\"name\": \"{name}\"")), "{shown}");
     }
-    assert!(found.contains("careful server s") && found.contains("refers to another document"), "{found}");
+    assert!(
+        found.contains("careful server s") && found.contains("refers to another document"),
+        "{found}"
+    );
     // What only these arguments make expensive.
     let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({ "x": inner }));
     is_done(&client.call("s_tree", nested(5)));
-    is_unfit(&client.call("s_tree", nested(60)), &["- they are too large or too deep"]);
+    is_unfit(
+        &client.call("s_tree", nested(60)),
+        &["- they are too large or too deep"],
+    );
     is_done(&client.call("s_strict", json!({ "text": "fits" })));
 
     // Without a prefix the server itself is asked for names that are not listed: not for these.
@@ -314,7 +459,10 @@ fn tools_with_hostile_schemas_are_left_out_and_cost_little() {
     let bare = Gateway::start(&home, &(peer.child("s", "") + KEY));
     bare.ready("s");
     let client = Client::plain(&bare);
-    is_unfit(&client.call("loop", json!({})), &["- arguments cannot be checked: its input schema applies"]);
+    is_unfit(
+        &client.call("loop", json!({})),
+        &["- arguments cannot be checked: its input schema applies"],
+    );
     is_done(&client.call("unknown", json!({})));
     assert_eq!((peer.calls("loop"), peer.calls("unknown")), (0, 1));
 }
@@ -332,7 +480,10 @@ fn a_reload_and_a_new_schema_count_from_then_on() {
     // The server starts again with the changed table; its calls may be refused meanwhile.
     let answers = |judged: bool| {
         until("the reload counts", || {
-            let answer = client.ask("tools/call", json!({ "name": "s_strict", "arguments": wrong() }));
+            let answer = client.ask(
+                "tools/call",
+                json!({ "name": "s_strict", "arguments": wrong() }),
+            );
             (answer["result"].is_object() && (answer["result"]["isError"] == true) == judged)
                 .then_some(answer)
         })

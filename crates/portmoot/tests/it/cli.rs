@@ -20,11 +20,21 @@ fn usage_help_and_scripts() {
         long.starts_with(&version) && long.contains("2024-11-05") && long.contains("2026-07-28"),
         "{long}"
     );
-    let json: Value = serde_json::from_str(&home.run(&["version", "--json"]).expect(0).stdout).unwrap();
-    assert_eq!(format!("portmoot {}\n", json["version"].as_str().unwrap()), version);
+    let json: Value =
+        serde_json::from_str(&home.run(&["version", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(
+        format!("portmoot {}\n", json["version"].as_str().unwrap()),
+        version
+    );
     assert_eq!(json["mcp"].as_array().unwrap().len(), 5);
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        assert!(home.run(&["completions", shell]).expect(0).stdout.contains("portmoot"), "{shell}");
+        assert!(
+            home.run(&["completions", shell])
+                .expect(0)
+                .stdout
+                .contains("portmoot"),
+            "{shell}"
+        );
     }
     assert!(home.run(&["man"]).expect(0).stdout.starts_with(".ie"));
     home.run(&["man", "--dir", "pages"]).expect(0);
@@ -48,9 +58,19 @@ fn lists_are_tables_or_json_with_hidden_characters_shown() {
     );
     let request = seen.recv().unwrap();
     assert_eq!(request.line, "GET /api/v1/servers HTTP/1.1");
-    assert!(request.headers.contains("authorization: bearer pm_secret"), "{}", request.headers);
-    let json = home.run(&["servers", "ls", "--json", "--url", &url]).expect(0).stdout;
-    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["servers"][0]["tools"], 11);
+    assert!(
+        request.headers.contains("authorization: bearer pm_secret"),
+        "{}",
+        request.headers
+    );
+    let json = home
+        .run(&["servers", "ls", "--json", "--url", &url])
+        .expect(0)
+        .stdout;
+    assert_eq!(
+        serde_json::from_str::<Value>(&json).unwrap()["servers"][0]["tools"],
+        11
+    );
 }
 
 #[test]
@@ -59,16 +79,37 @@ fn refusals_have_their_exit_codes() {
     for (status, code) in [(403, 3), (404, 5), (429, 3), (500, 1)] {
         let body = r#"{"code":"some_code","message":"from the gateway","hint":"do this"}"#;
         let (url, _seen) = gateway(move |_| (status, JSON, body.into()));
-        let ran = home.run(&["tools", "show", "a/b", "--url", &url]).expect(code);
-        assert_eq!(ran.stderr, "error: from the gateway [some_code]\nhint: do this\n");
-        let ran = home.run(&["tools", "show", "a/b", "--json", "--url", &url]).expect(code);
-        assert_eq!(serde_json::from_str::<Value>(&ran.stderr).unwrap()["code"], "some_code");
+        let ran = home
+            .run(&["tools", "show", "a/b", "--url", &url])
+            .expect(code);
+        assert_eq!(
+            ran.stderr,
+            "error: from the gateway [some_code]\nhint: do this\n"
+        );
+        let ran = home
+            .run(&["tools", "show", "a/b", "--json", "--url", &url])
+            .expect(code);
+        assert_eq!(
+            serde_json::from_str::<Value>(&ran.stderr).unwrap()["code"],
+            "some_code"
+        );
     }
-    let (url, _seen) =
-        gateway(|_| (401, JSON, r#"{"code":"unauthenticated","message":"a token is needed"}"#.into()));
+    let (url, _seen) = gateway(|_| {
+        (
+            401,
+            JSON,
+            r#"{"code":"unauthenticated","message":"a token is needed"}"#.into(),
+        )
+    });
     let ran = home.run(&["tools", "ls", "--url", &url]).expect(4);
-    assert!(ran.stderr.contains("hint: pass a token with --token TOKEN or PORTMOOT_TOKEN"), "{}", ran.stderr);
-    home.run(&["tools", "ls", "--url", "http://127.0.0.1:1"]).expect(1);
+    assert!(
+        ran.stderr
+            .contains("hint: pass a token with --token TOKEN or PORTMOOT_TOKEN"),
+        "{}",
+        ran.stderr
+    );
+    home.run(&["tools", "ls", "--url", "http://127.0.0.1:1"])
+        .expect(1);
     home.run(&["tools", "ls", "--url", "nonsense"]).expect(2);
 }
 
@@ -81,8 +122,7 @@ fn conversation(seen: &Seen) -> (u16, &'static str, String) {
         }
         Some("tools/call") => {
             let ask = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#;
-            let result =
-                r#"{"content":[{"type":"text","text":"done"}],"isError":false,"n":12345678901234567890}"#;
+            let result = r#"{"content":[{"type":"text","text":"done"}],"isError":false,"n":12345678901234567890}"#;
             let events = format!(
                 "id: 1\ndata:\n\ndata: {ask}\n\ndata: {{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{result}}}\n\n"
             );
@@ -90,45 +130,90 @@ fn conversation(seen: &Seen) -> (u16, &'static str, String) {
         }
         _ => return (202, JSON, String::new()),
     };
-    (200, JSON, format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, message["id"]))
+    (
+        200,
+        JSON,
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
+            message["id"]
+        ),
+    )
 }
 
 #[test]
 fn a_tool_is_called_and_questions_are_declined_without_a_terminal() {
     let home = Home::new();
     let (url, seen) = gateway(conversation);
-    let args = ["tools", "call", "files_read", "path=/tmp", "n:=12345678901234567890", "--url", &url];
+    let args = [
+        "tools",
+        "call",
+        "files_read",
+        "path=/tmp",
+        "n:=12345678901234567890",
+        "--url",
+        &url,
+    ];
     let ran = home.run(&args).expect(0);
     assert_eq!(ran.stdout, "done\n");
     assert!(ran.stderr.contains("declined"), "{}", ran.stderr);
     let requests: Vec<Seen> = seen.try_iter().collect();
-    let sent =
-        |part: &str| requests.iter().find(|seen| seen.line.starts_with("POST") && seen.body.contains(part));
+    let sent = |part: &str| {
+        requests
+            .iter()
+            .find(|seen| seen.line.starts_with("POST") && seen.body.contains(part))
+    };
     sent("\"initialize\"").unwrap();
     let initialized = sent("notifications/initialized").unwrap();
-    assert!(initialized.headers.contains("mcp-session-id: s1"), "{initialized:?}");
+    assert!(
+        initialized.headers.contains("mcp-session-id: s1"),
+        "{initialized:?}"
+    );
     let call = sent("tools/call").unwrap();
-    assert!(call.body.contains(r#""arguments":{"path":"/tmp","n":12345678901234567890}"#), "{call:?}");
+    assert!(
+        call.body
+            .contains(r#""arguments":{"path":"/tmp","n":12345678901234567890}"#),
+        "{call:?}"
+    );
     assert!(call.headers.contains("mcp-session-id: s1"), "{call:?}");
     let answer: Value = serde_json::from_str(&sent("\"action\"").unwrap().body).unwrap();
-    assert_eq!((answer["id"].as_str(), answer["result"]["action"].as_str()), (Some("q"), Some("decline")));
-    let json = home.run(&["tools", "call", "x", "--json", "--url", &url]).expect(0).stdout;
+    assert_eq!(
+        (answer["id"].as_str(), answer["result"]["action"].as_str()),
+        (Some("q"), Some("decline"))
+    );
+    let json = home
+        .run(&["tools", "call", "x", "--json", "--url", &url])
+        .expect(0)
+        .stdout;
     assert!(json.contains(r#""n":12345678901234567890"#), "{json}");
 }
 
 #[test]
 fn failing_and_unknown_tools_have_exit_codes() {
     let home = Home::new();
-    let ran = home.run(&["tools", "call", "x", "--url", "http://127.0.0.1:1"]).expect(1);
-    assert!(ran.stderr.contains("cannot connect to a gateway at 127.0.0.1:1"), "{}", ran.stderr);
+    let ran = home
+        .run(&["tools", "call", "x", "--url", "http://127.0.0.1:1"])
+        .expect(1);
+    assert!(
+        ran.stderr
+            .contains("cannot connect to a gateway at 127.0.0.1:1"),
+        "{}",
+        ran.stderr
+    );
     let (url, _seen) = gateway(|_| (401, JSON, String::new()));
     let ran = home.run(&["tools", "call", "x", "--url", &url]).expect(4);
-    assert!(ran.stderr.contains("hint: pass a token with --token TOKEN or PORTMOOT_TOKEN"), "{}", ran.stderr);
+    assert!(
+        ran.stderr
+            .contains("hint: pass a token with --token TOKEN or PORTMOOT_TOKEN"),
+        "{}",
+        ran.stderr
+    );
     let (url, _seen) = gateway(|_| (500, JSON, String::new()));
     let ran = home.run(&["tools", "call", "x", "--url", &url]).expect(1);
     assert!(ran.stderr.contains("[gateway_broken]"), "{}", ran.stderr);
-    home.run(&["tools", "call", "demo_echo", "--topic", "nope"]).expect(5);
-    let failing = |seen: &Seen| match seen.body.contains("tools/call") {
+    home.run(&["tools", "call", "demo_echo", "--topic", "nope"])
+        .expect(5);
+    let failing = |seen: &Seen| {
+        match seen.body.contains("tools/call") {
         true => (
             200,
             JSON,
@@ -136,9 +221,15 @@ fn failing_and_unknown_tools_have_exit_codes() {
                 .into(),
         ),
         false => conversation(seen),
+    }
     };
     let (url, _seen) = gateway(failing);
-    assert_eq!(home.run(&["tools", "call", "x", "--url", &url]).expect(1).stdout, "no\n");
+    assert_eq!(
+        home.run(&["tools", "call", "x", "--url", &url])
+            .expect(1)
+            .stdout,
+        "no\n"
+    );
     let unknown = |seen: &Seen| {
         match seen.body.contains("tools/call") {
         true => (200, JSON, r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"unknown tool","data":{"code":"unknown_target"}}}"#.into()),
@@ -148,7 +239,8 @@ fn failing_and_unknown_tools_have_exit_codes() {
     let (url, _seen) = gateway(unknown);
     let ran = home.run(&["tools", "call", "x", "--url", &url]).expect(5);
     assert!(
-        ran.stderr.starts_with("error: there is no tool `x` [unknown_target]\nhint: list"),
+        ran.stderr
+            .starts_with("error: there is no tool `x` [unknown_target]\nhint: list"),
         "{}",
         ran.stderr
     );

@@ -1,4 +1,5 @@
-//! The official Python and Rust SDKs as clients, in both eras, over every transport. The server is the fixture on the Rust SDK.
+//! The official Python and Rust SDKs as clients, in both eras, over every transport. The server is
+//! the fixture on the Rust SDK.
 
 use harness::{Running, Target, check_plain, check_tour, python_client, rust_tour};
 
@@ -16,8 +17,16 @@ fn python_over_http() {
     for (server, prefix) in [("", ""), ("fixture", PREFIX)] {
         let fixture = Running::fixture(&[]);
         let front = Front::serve(&over_http(&fixture, server));
-        check_tour(&python("legacy", prefix, &[&front.url("/mcp")]), false, prefix);
-        check_tour(&python("modern", prefix, &[&front.url("/mcp")]), true, prefix);
+        check_tour(
+            &python("legacy", prefix, &[&front.url("/mcp")]),
+            false,
+            prefix,
+        );
+        check_tour(
+            &python("modern", prefix, &[&front.url("/mcp")]),
+            true,
+            prefix,
+        );
     }
 }
 
@@ -25,14 +34,21 @@ fn python_over_http() {
 fn python_over_http_sse_of_2024() {
     let fixture = Running::fixture(&[]);
     let front = Front::serve(&over_http(&fixture, ""));
-    check_tour(&python("legacy", "", &[&front.url("/sse"), "--sse"]), false, "");
+    check_tour(
+        &python("legacy", "", &[&front.url("/sse"), "--sse"]),
+        false,
+        "",
+    );
 }
 
 #[test]
 fn python_over_a_pipe() {
-    for (era, server, prefix) in
-        [("legacy", "", ""), ("modern", "", ""), ("legacy", "fixture", PREFIX), ("modern", "fixture", PREFIX)]
-    {
+    for (era, server, prefix) in [
+        ("legacy", "", ""),
+        ("modern", "", ""),
+        ("legacy", "fixture", PREFIX),
+        ("modern", "fixture", PREFIX),
+    ] {
         let home = Home::new();
         let words = pipe(&home, &over_stdio(server, &["--page", "2"]));
         let mut way = vec!["--stdio", "--"];
@@ -68,7 +84,11 @@ fn rust_over_http() {
 fn rust_over_a_pipe() {
     for modern in [false, true] {
         let home = Home::new();
-        rust_tour(&Target::Stdio(pipe(&home, &over_stdio("fixture", &[]))), modern, PREFIX);
+        rust_tour(
+            &Target::Stdio(pipe(&home, &over_stdio("fixture", &[]))),
+            modern,
+            PREFIX,
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! Reports of `config check`: problems in the order of their lines, notes about settings and capabilities, files of clients.
+//! Reports of `config check`: problems in the order of their lines, notes about settings and
+//! capabilities, files of clients.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,9 @@ use crate::support::Gateway;
 fn check_reports_all_problems_and_exits_with_2() {
     let home = Home::new();
     home.write("bad.toml", "[servers.files]\ncomand = \"x\"\n[sever]\n");
-    let ran = home.run(&["config", "check", "--config", "bad.toml"]).expect(2);
+    let ran = home
+        .run(&["config", "check", "--config", "bad.toml"])
+        .expect(2);
     assert_eq!(ran.stdout, "");
     for (place, message, hint) in [
         (
@@ -33,31 +36,50 @@ fn check_reports_all_problems_and_exits_with_2() {
         }
     }
     assert!(
-        ran.stderr.ends_with("\n\nerror: the configuration is not valid: 3 problems\n"),
+        ran.stderr
+            .ends_with("\n\nerror: the configuration is not valid: 3 problems\n"),
         "{}",
         ran.stderr
     );
-    let ran = home.run(&["config", "check", "--json", "--config", "bad.toml"]).expect(2);
+    let ran = home
+        .run(&["config", "check", "--json", "--config", "bad.toml"])
+        .expect(2);
     assert!(
         ran.stdout.contains("\"line\": 2") && ran.stdout.contains("config_unknown_key"),
         "{}",
         ran.stdout
     );
-    home.run(&["config", "check", "--config", "absent.toml"]).expect(2);
+    home.run(&["config", "check", "--config", "absent.toml"])
+        .expect(2);
 }
 
 #[test]
 fn settings_without_effect_are_notes_in_json_too() {
     let home = Home::new();
-    home.write("own.toml", "[topics.main]\n[profiles.x]\ncapabilities = [\"mcp/request:tool/call:*\"]\n");
+    home.write(
+        "own.toml",
+        "[topics.main]\n[profiles.x]\ncapabilities = [\"mcp/request:tool/call:*\"]\n",
+    );
     let check = ["config", "check", "--config", "own.toml"];
     let note = "own.toml:3: `profiles.x.capabilities`: `tool/call` in `mcp/request:tool/call:*` matches no method of MCP: \
                 did you mean `tools/call`?";
     let plain = home.run(&check).expect(0);
-    assert!(plain.stderr.contains(&format!("note: {note}\n")), "{}", plain.stderr);
-    let notice: Value =
-        serde_json::from_str(&home.run(&[&check[..], &["--json"]].concat()).expect(0).stdout).unwrap();
-    assert_eq!(notice, json!({ "ok": true, "problems": [], "notes": [note] }));
+    assert!(
+        plain.stderr.contains(&format!("note: {note}\n")),
+        "{}",
+        plain.stderr
+    );
+    let notice: Value = serde_json::from_str(
+        &home
+            .run(&[&check[..], &["--json"]].concat())
+            .expect(0)
+            .stdout,
+    )
+    .unwrap();
+    assert_eq!(
+        notice,
+        json!({ "ok": true, "problems": [], "notes": [note] })
+    );
 }
 
 #[test]
@@ -93,13 +115,26 @@ fn client_files_of_other_clients_are_understood() {
     }
     check(&format!("\u{feff}{}", servers(r#"{"command":"sh"}"#))).expect(0);
     home.write("bom.toml", "\u{feff}[servers.a]\ncommand = \"sh\"\n");
-    home.run(&["config", "check", "--config", "bom.toml"]).expect(0);
+    home.run(&["config", "check", "--config", "bom.toml"])
+        .expect(0);
     for (json, hint) in [
         (servers(r#"{"comand":"sh"}"#), "did you mean `command`?"),
-        (servers(r#"{"command":"sh","arg":[]}"#), "did you mean `args`?"),
-        (servers(r#"{"url":"http://127.0.0.1:1","header":{}}"#), "did you mean `headers`?"),
-        (r#"{"mcpServer":{}}"#.into(), "`mcpServer`: did you mean `mcpServers`?"),
-        (r#"{"McpServers":{}}"#.into(), "`McpServers`: did you mean `mcpServers`?"),
+        (
+            servers(r#"{"command":"sh","arg":[]}"#),
+            "did you mean `args`?",
+        ),
+        (
+            servers(r#"{"url":"http://127.0.0.1:1","header":{}}"#),
+            "did you mean `headers`?",
+        ),
+        (
+            r#"{"mcpServer":{}}"#.into(),
+            "`mcpServer`: did you mean `mcpServers`?",
+        ),
+        (
+            r#"{"McpServers":{}}"#.into(),
+            "`McpServers`: did you mean `mcpServers`?",
+        ),
         (r#"{"theme":"dark"}"#.into(), "expected: {\"mcpServers\""),
     ] {
         let ran = check(&json).expect(2);
@@ -110,14 +145,18 @@ fn client_files_of_other_clients_are_understood() {
         r#""portmoot":{"url":"http://127.0.0.1:7070/mcp"}"#,
         r#""hub":{"command":"/opt/portmoot","args":["stdio"]}"#,
     ] {
-        let ran = check(&format!(r#"{{"mcpServers":{{{own},"b":{{"command":"sh"}}}}}}"#)).expect(0);
+        let ran = check(&format!(
+            r#"{{"mcpServers":{{{own},"b":{{"command":"sh"}}}}}}"#
+        ))
+        .expect(0);
         assert!(
             ran.stdout.contains("1 server,") && ran.stderr.contains("this gateway itself, ignored"),
             "{}",
             ran.stderr
         );
     }
-    let chained = r#"{"mcpServers":{"hub":{"command":"portmoot","args":["stdio","--config","other.toml"]}}}"#;
+    let chained =
+        r#"{"mcpServers":{"hub":{"command":"portmoot","args":["stdio","--config","other.toml"]}}}"#;
     assert!(check(chained).expect(0).stdout.contains("1 server,"));
 }
 
@@ -128,7 +167,15 @@ fn problems_are_in_the_order_of_the_lines() {
                 [servers.a]\nsessions = \"x\"\ncomand = \"sh\"\n[sever]\n[server]\nlisten = \"x\"\nhost = []\n";
     home.write("bad.toml", toml);
     home.write("bad.json", r#"{"mcpServers":{"b":{"comand":"sh"}}}"#);
-    let args = ["config", "check", "--json", "--config", "bad.toml", "--mcp-config", "bad.json"];
+    let args = [
+        "config",
+        "check",
+        "--json",
+        "--config",
+        "bad.toml",
+        "--mcp-config",
+        "bad.json",
+    ];
     let found: Value = serde_json::from_str(&home.run(&args).expect(2).stdout).unwrap();
     let problems = found["problems"].as_array().unwrap();
     let lines = |file: &str| -> Vec<u64> {
@@ -138,8 +185,20 @@ fn problems_are_in_the_order_of_the_lines() {
     assert_eq!(lines("bad.toml"), [2, 4, 5, 6, 7, 8, 9, 11, 12]);
     let files: Vec<&Value> = problems.iter().map(|problem| &problem["file"]).collect();
     let changes = files.windows(2).filter(|two| two[0] != two[1]).count();
-    assert!(changes == 1, "the problems of a file are together: {files:?}");
-    let printed = home.run(&args[..2].iter().chain(&args[3..]).copied().collect::<Vec<_>>()).expect(2).stderr;
+    assert!(
+        changes == 1,
+        "the problems of a file are together: {files:?}"
+    );
+    let printed = home
+        .run(
+            &args[..2]
+                .iter()
+                .chain(&args[3..])
+                .copied()
+                .collect::<Vec<_>>(),
+        )
+        .expect(2)
+        .stderr;
     let place = |line: usize| printed.find(&format!("--> bad.toml:{line}:")).unwrap();
     assert!(place(2) < place(4) && place(9) < place(11), "{printed}");
 }
@@ -156,11 +215,21 @@ fn a_command_with_its_arguments_is_a_problem() {
             "\"npx -y @x/server-filesystem /tmp\"",
             r#"command = "npx" and args = ["-y", "@x/server-filesystem", "/tmp"]"#,
         ),
-        ("\"sh\\t-c  true\"", r#"command = "sh" and args = ["-c", "true"]"#),
-        ("\"/bin/sh -c true\"", r#"command = "/bin/sh" and args = ["-c", "true"]"#),
+        (
+            "\"sh\\t-c  true\"",
+            r#"command = "sh" and args = ["-c", "true"]"#,
+        ),
+        (
+            "\"/bin/sh -c true\"",
+            r#"command = "/bin/sh" and args = ["-c", "true"]"#,
+        ),
     ] {
         let ran = check(&format!("command = {command}")).expect(2);
-        assert!(ran.stderr.contains(hint) && ran.stderr.contains("own.toml:2"), "{}", ran.stderr);
+        assert!(
+            ran.stderr.contains(hint) && ran.stderr.contains("own.toml:2"),
+            "{}",
+            ran.stderr
+        );
     }
     let program = home.write("my tools/a server", "#!/bin/sh\n");
     for command in [
@@ -183,11 +252,12 @@ fn capabilities_that_can_match_nothing_are_noted() {
                 capabilities = [\"mcp/request:tools/call:search_search_web\", \"mcp/request:tools/cal:x\", \"portmoot/token\", { kind = \"chat\", to = [\"serch\", \"me\"] }]\n";
     home.write("own.toml", text);
     let noted = |place: &str, hint: &str| {
-        let ran = home.run(&["config", "check", "--config", "own.toml"]).expect(0);
-        let found = ran
-            .stderr
-            .lines()
-            .any(|line| line.starts_with(&format!("note: own.toml:{place}: ")) && line.contains(hint));
+        let ran = home
+            .run(&["config", "check", "--config", "own.toml"])
+            .expect(0);
+        let found = ran.stderr.lines().any(|line| {
+            line.starts_with(&format!("note: own.toml:{place}: ")) && line.contains(hint)
+        });
         assert!(found, "{place} {hint}\n{}", ran.stderr);
     };
     noted(
@@ -198,10 +268,26 @@ fn capabilities_that_can_match_nothing_are_noted() {
     noted("7", "did you mean `tools/call`?");
     noted("7", "did you mean `portmoot/tokens`?");
     noted("7", "did you mean `mcp/request:tools/call:search_web`?");
-    noted("7", "there is no server or participant `serch`: did you mean `search`?");
-    let issued =
-        home.run(&["token", "new", "ci", "--capability", "portmoot/token", "--data-dir", "state"]).expect(0);
-    assert!(issued.stderr.contains("did you mean `portmoot/tokens`?"), "{}", issued.stderr);
+    noted(
+        "7",
+        "there is no server or participant `serch`: did you mean `search`?",
+    );
+    let issued = home
+        .run(&[
+            "token",
+            "new",
+            "ci",
+            "--capability",
+            "portmoot/token",
+            "--data-dir",
+            "state",
+        ])
+        .expect(0);
+    assert!(
+        issued.stderr.contains("did you mean `portmoot/tokens`?"),
+        "{}",
+        issued.stderr
+    );
 }
 
 #[test]
@@ -213,30 +299,51 @@ fn check_reports_what_serve_refuses() {
         .map(|args| [&args[..], &["--config", "own.toml"]].concat());
     let refused = home.run(&serve).expect(3).stderr;
     let checked = home.run(&check).expect(2).stderr;
-    assert!(refused.contains("would give every client full access"), "{refused}");
+    assert!(
+        refused.contains("would give every client full access"),
+        "{refused}"
+    );
     assert!(
         checked.contains("would give every client full access") && checked.contains("own.toml:2"),
         "{checked}"
     );
-    let rows: Value =
-        serde_json::from_str(&home.run(&[&check[..], &["--json"]].concat()).expect(2).stdout).unwrap();
+    let rows: Value = serde_json::from_str(
+        &home
+            .run(&[&check[..], &["--json"]].concat())
+            .expect(2)
+            .stdout,
+    )
+    .unwrap();
     assert_eq!(
         (&rows["problems"][0]["code"], &rows["problems"][0]["line"]),
         (&json!("config_listen"), &json!(2))
     );
     home.write("own.toml", "");
-    let by_flag = home.run(&[&check[..], &["--listen", "0.0.0.0:0"]].concat()).expect(2).stderr;
+    let by_flag = home
+        .run(&[&check[..], &["--listen", "0.0.0.0:0"]].concat())
+        .expect(2)
+        .stderr;
     assert!(
         by_flag.contains("would give every client full access") && by_flag.contains("--> --listen"),
         "{by_flag}"
     );
     // With a configured token, or an issued one, callers need a token.
-    home.write("own.toml", &format!("{open}[participants.me]\ntoken_env = \"ME\"\n"));
+    home.write(
+        "own.toml",
+        &format!("{open}[participants.me]\ntoken_env = \"ME\"\n"),
+    );
     home.run(&check).expect(0);
     home.write("own.toml", open);
-    home.run(&["token", "new", "ci", "--config", "own.toml"]).expect(0);
+    home.run(&["token", "new", "ci", "--config", "own.toml"])
+        .expect(0);
     home.run(&check).expect(0);
-    assert!(Gateway::start(&home, open).stop().expect(0).stderr.contains("need a token"));
+    assert!(
+        Gateway::start(&home, open)
+            .stop()
+            .expect(0)
+            .stderr
+            .contains("need a token")
+    );
 }
 
 #[test]
@@ -251,14 +358,23 @@ fn a_variable_that_is_not_set_stops_only_its_own_server() {
         r#"{"url":"http://127.0.0.1:1","headers":{"k":"${env:GONE}"}}"#,
     ];
     let keys = ["command", "args", "env.KEY", "cwd", "url", "headers.k"];
-    let servers: Vec<String> =
-        lacking.iter().enumerate().map(|(at, text)| format!("\n\"s{at}\":{text}")).collect();
+    let servers: Vec<String> = lacking
+        .iter()
+        .enumerate()
+        .map(|(at, text)| format!("\n\"s{at}\":{text}"))
+        .collect();
     home.write(
         "mcp.json",
-        &format!("{{\"mcpServers\":{{{},\n\"well\":{{\"type\":\"demo\"}}}}}}", servers.join(",")),
+        &format!(
+            "{{\"mcpServers\":{{{},\n\"well\":{{\"type\":\"demo\"}}}}}}",
+            servers.join(",")
+        ),
     );
     let files = ["--mcp-config", "mcp.json"];
-    let checked = home.run(&[&["config", "check"][..], &files].concat()).expect(0).stderr;
+    let checked = home
+        .run(&[&["config", "check"][..], &files].concat())
+        .expect(0)
+        .stderr;
     let gateway = Gateway::start_with(&home, &files);
     gateway.ready("well");
     for (at, key) in keys.iter().enumerate() {
@@ -269,61 +385,160 @@ fn a_variable_that_is_not_set_stops_only_its_own_server() {
         assert!(checked.contains(&note), "{note}\n{checked}");
         // At the start of a gateway it is more than a note.
         let warning = note.replacen("note: ", "WARN portmoot::run: ", 1);
-        assert!(gateway.log().contains(&warning), "{warning}\n{}", gateway.log());
+        assert!(
+            gateway.log().contains(&warning),
+            "{warning}\n{}",
+            gateway.log()
+        );
         let down = gateway.wait_for(&format!("s{at}"), "down");
-        assert_eq!(down["cause"], "the environment variable `GONE` is not set", "{down}");
+        assert_eq!(
+            down["cause"], "the environment variable `GONE` is not set",
+            "{down}"
+        );
     }
     let log = gateway.receive("down server=\"s0\"");
-    assert!(log.contains("cause=\"the environment variable `GONE` is not set\""), "{log}");
+    assert!(
+        log.contains("cause=\"the environment variable `GONE` is not set\""),
+        "{log}"
+    );
     let client = crate::support::Client::plain(&gateway);
     assert!(client.names("tools").contains(&"well_echo".to_owned()));
-    let doctor = home.run(&[&["doctor"][..], &files].concat()).expect(1).stdout;
+    let doctor = home
+        .run(&[&["doctor"][..], &files].concat())
+        .expect(1)
+        .stdout;
     assert!(
         doctor.contains("server s3: the environment variable `GONE` is not set")
             && doctor.contains("fix: set GONE"),
         "{doctor}"
     );
     gateway.stop().expect(0);
-    // What is wrong in the text itself is a problem for a check: it is a mistake, whatever the environment.
-    home.write("mcp.json", r#"{"mcpServers":{"a":{"command":"sh","args":["${GONE"]}}}"#);
-    let refused = home.run(&[&["config", "check"][..], &files].concat()).expect(2).stderr;
-    assert!(refused.contains("`servers.a.args`: `${` is never closed"), "{refused}");
+    // What is wrong in the text itself is a problem for a check: it is a mistake, whatever the
+    // environment.
+    home.write(
+        "mcp.json",
+        r#"{"mcpServers":{"a":{"command":"sh","args":["${GONE"]}}}"#,
+    );
+    let refused = home
+        .run(&[&["config", "check"][..], &files].concat())
+        .expect(2)
+        .stderr;
+    assert!(
+        refused.contains("`servers.a.args`: `${` is never closed"),
+        "{refused}"
+    );
 }
 
 #[test]
 fn every_message_about_a_client_file_has_its_line_and_its_server() {
     let home = Home::new();
     for (server, message) in [
-        (r#"{"comand":"sh"}"#, "unknown key `comand` in `[servers.files]`"),
-        (r#"{"args":[]}"#, "`[servers.files]` has neither `command` nor `url`"),
-        (r#"{"command":"sh","url":"http://x/"}"#, "`[servers.files]` has both"),
-        (r#"{"command":"sh","args":[1]}"#, "`servers.files.args` must be a list of texts"),
-        (r#"{"command":"sh","env":{"K":[]}}"#, "`servers.files.env.K` must be a text"),
-        (r#"{"command":"sh","env":{"K":"${"}}"#, "`servers.files.env.K`: `${` is never closed"),
-        (r#"{"command":"sh","env":{"a=b":"c"}}"#, "`servers.files.env`: `a=b` is not a valid"),
-        (r#"{"command":"~ann/x"}"#, "`servers.files.command`: `~ann` is not expanded"),
-        (r#"{"command":"no such program"}"#, "`servers.files.command` is one program"),
-        (r#"{"url":"nowhere"}"#, "`servers.files.url` is not an absolute"),
+        (
+            r#"{"comand":"sh"}"#,
+            "unknown key `comand` in `[servers.files]`",
+        ),
+        (
+            r#"{"args":[]}"#,
+            "`[servers.files]` has neither `command` nor `url`",
+        ),
+        (
+            r#"{"command":"sh","url":"http://x/"}"#,
+            "`[servers.files]` has both",
+        ),
+        (
+            r#"{"command":"sh","args":[1]}"#,
+            "`servers.files.args` must be a list of texts",
+        ),
+        (
+            r#"{"command":"sh","env":{"K":[]}}"#,
+            "`servers.files.env.K` must be a text",
+        ),
+        (
+            r#"{"command":"sh","env":{"K":"${"}}"#,
+            "`servers.files.env.K`: `${` is never closed",
+        ),
+        (
+            r#"{"command":"sh","env":{"a=b":"c"}}"#,
+            "`servers.files.env`: `a=b` is not a valid",
+        ),
+        (
+            r#"{"command":"~ann/x"}"#,
+            "`servers.files.command`: `~ann` is not expanded",
+        ),
+        (
+            r#"{"command":"no such program"}"#,
+            "`servers.files.command` is one program",
+        ),
+        (
+            r#"{"url":"nowhere"}"#,
+            "`servers.files.url` is not an absolute",
+        ),
         (
             r#"{"url":"http://x/","headers":{"a b":"c"}}"#,
             "`servers.files.headers`: `a b` is not a valid header",
         ),
-        (r#"{"type":"smtp","url":"http://x/"}"#, "`smtp` is not a value of `servers.files.type`"),
-        (r#"{"command":"sh","prefix":"a b"}"#, "`servers.files.prefix`: `a b` cannot be part of a tool name"),
-        (r#"{"command":"sh","era":"auto","protocolEra":"auto"}"#, "`[servers.files]`: `era` and"),
-        (r#"{"command":"sh","capabilities":["*"]}"#, "`servers.files.capabilities`: `*` is not a capability"),
-        (r#"{"command":"sh","tool_timeouts":{"t":1}}"#, "`servers.files.tool_timeouts.t` must be a duration"),
-        (r#"{"command":"sh","max_timeout":"1s"}"#, "`servers.files.max_timeout` is shorter"),
-        (r#"{"command":"sh","validate":"yes"}"#, "`servers.files.validate` must be true or false"),
-        (r#"{"command":"sh","retries":1e999}"#, "`mcpServers.files.retries`: a number is too large"),
-        (r#"{"command":"sh","command":"sh"}"#, "`mcpServers.files`: the member `command` occurs twice"),
+        (
+            r#"{"type":"smtp","url":"http://x/"}"#,
+            "`smtp` is not a value of `servers.files.type`",
+        ),
+        (
+            r#"{"command":"sh","prefix":"a b"}"#,
+            "`servers.files.prefix`: `a b` cannot be part of a tool name",
+        ),
+        (
+            r#"{"command":"sh","era":"auto","protocolEra":"auto"}"#,
+            "`[servers.files]`: `era` and",
+        ),
+        (
+            r#"{"command":"sh","capabilities":["*"]}"#,
+            "`servers.files.capabilities`: `*` is not a capability",
+        ),
+        (
+            r#"{"command":"sh","tool_timeouts":{"t":1}}"#,
+            "`servers.files.tool_timeouts.t` must be a duration",
+        ),
+        (
+            r#"{"command":"sh","max_timeout":"1s"}"#,
+            "`servers.files.max_timeout` is shorter",
+        ),
+        (
+            r#"{"command":"sh","validate":"yes"}"#,
+            "`servers.files.validate` must be true or false",
+        ),
+        (
+            r#"{"command":"sh","retries":1e999}"#,
+            "`mcpServers.files.retries`: a number is too large",
+        ),
+        (
+            r#"{"command":"sh","command":"sh"}"#,
+            "`mcpServers.files`: the member `command` occurs twice",
+        ),
     ] {
-        home.write("mcp.json", &format!("{{\n\"mcpServers\": {{\n\"files\": {server}\n}}\n}}"));
-        let ran = home.run(&["config", "check", "--mcp-config", "mcp.json"]).expect(2).stderr;
-        assert!(ran.contains(message) && ran.contains("--> mcp.json:3:"), "{server}: {message}\n{ran}");
-        let json = home.run(&["config", "check", "--json", "--mcp-config", "mcp.json"]).expect(2).stdout;
+        home.write(
+            "mcp.json",
+            &format!("{{\n\"mcpServers\": {{\n\"files\": {server}\n}}\n}}"),
+        );
+        let ran = home
+            .run(&["config", "check", "--mcp-config", "mcp.json"])
+            .expect(2)
+            .stderr;
+        assert!(
+            ran.contains(message) && ran.contains("--> mcp.json:3:"),
+            "{server}: {message}\n{ran}"
+        );
+        let json = home
+            .run(&["config", "check", "--json", "--mcp-config", "mcp.json"])
+            .expect(2)
+            .stdout;
         let found: Value = serde_json::from_str(&json).unwrap();
-        assert!(found["problems"].as_array().unwrap().iter().all(|problem| problem["line"] == 3), "{found}");
+        assert!(
+            found["problems"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|problem| problem["line"] == 3),
+            "{found}"
+        );
     }
 }
 
@@ -334,31 +549,66 @@ fn capabilities_that_mean_more_in_rooms_are_noted() {
     let notes = |capabilities: &str, more: &str| {
         let config = format!("{servers}[participants.ci]\ncapabilities = [{capabilities}]\n{more}");
         home.write("own.toml", &config);
-        let checked = home.run(&["config", "check", "--config", "own.toml", "--json"]).expect(0).stdout;
+        let checked = home
+            .run(&["config", "check", "--config", "own.toml", "--json"])
+            .expect(0)
+            .stdout;
         let checked: serde_json::Value = serde_json::from_str(&checked).unwrap();
         let notes = checked["notes"].as_array().unwrap().clone();
-        notes.iter().map(|note| note.as_str().unwrap().to_owned()).collect::<Vec<String>>()
+        notes
+            .iter()
+            .map(|note| note.as_str().unwrap().to_owned())
+            .collect::<Vec<String>>()
     };
     let gh = notes("\"mcp/request:tools/call:gh_*\"", "");
-    let [note] = gh.as_slice() else { panic!("{gh:?}") };
-    assert!(note.starts_with("own.toml:9: `mcp/request:tools/call:gh_*` of `ci`"), "{note}");
-    assert!(note.contains("(of gh)") && note.contains("also of other:"), "{note}");
-    assert!(note.contains(r#"{ kind = "mcp/request:tools/call:gh_*", to = ["gh"] }"#), "{note}");
+    let [note] = gh.as_slice() else {
+        panic!("{gh:?}")
+    };
+    assert!(
+        note.starts_with("own.toml:9: `mcp/request:tools/call:gh_*` of `ci`"),
+        "{note}"
+    );
+    assert!(
+        note.contains("(of gh)") && note.contains("also of other:"),
+        "{note}"
+    );
+    assert!(
+        note.contains(r#"{ kind = "mcp/request:tools/call:gh_*", to = ["gh"] }"#),
+        "{note}"
+    );
     assert!(note.contains(r#"wires = ["mcp"]"#), "{note}");
     let own = notes("\"mcp/request:tools/call:read_file\"", "");
-    assert!(own[0].contains("of no server") && own[0].contains("also of gh, other"), "{own:?}");
+    assert!(
+        own[0].contains("of no server") && own[0].contains("also of gh, other"),
+        "{own:?}"
+    );
     for (capabilities, more) in [
         // Narrowed, or the same on both wires, or not about tools and prompts, or in no room.
-        ("{ kind = \"mcp/request:tools/call:gh_*\", to = [\"gh\"] }", ""),
-        ("\"mcp/request:tools/call:*\", \"mcp/request:tools/call\", \"mcp/*\", \"chat\"", ""),
+        (
+            "{ kind = \"mcp/request:tools/call:gh_*\", to = [\"gh\"] }",
+            "",
+        ),
+        (
+            "\"mcp/request:tools/call:*\", \"mcp/request:tools/call\", \"mcp/*\", \"chat\"",
+            "",
+        ),
         ("\"mcp/request:tools/call:*_echo\"", ""),
         ("\"mcp/request:resources/read:file:*\"", ""),
         ("\"mcp/request:tools/call:gh_*\"", "wires = [\"mcp\"]\n"),
-        ("\"mcp/request:tools/call:gh_*\"", "[topics.main]\nservers = [\"gh\", \"bare\"]\n"),
+        (
+            "\"mcp/request:tools/call:gh_*\"",
+            "[topics.main]\nservers = [\"gh\", \"bare\"]\n",
+        ),
     ] {
-        assert_eq!(notes(capabilities, more), Vec::<String>::new(), "{capabilities} {more}");
+        assert_eq!(
+            notes(capabilities, more),
+            Vec::<String>::new(),
+            "{capabilities} {more}"
+        );
     }
-    let shown = home.run(&["config", "check", "--config", "own.toml"]).expect(0);
+    let shown = home
+        .run(&["config", "check", "--config", "own.toml"])
+        .expect(0);
     assert!(!shown.stderr.contains("note:"), "{}", shown.stderr);
 }
 
@@ -371,12 +621,22 @@ fn tokens_that_are_not_for_one_server_are_a_note() {
              [servers.s.auth]\nresource = {resource}\n"
         )
     };
-    for (resource, count) in [("true", 0), ("\"https://mcp.example/other\"", 0), ("false", 1)] {
+    for (resource, count) in [
+        ("true", 0),
+        ("\"https://mcp.example/other\"", 0),
+        ("false", 1),
+    ] {
         home.write("own.toml", &config(resource));
-        let ran = home.run(&["config", "check", "--config", "own.toml"]).expect(0);
-        let note =
-            "note: own.toml:7: `servers.s.auth.resource`: tokens are asked for without naming the server";
-        assert_eq!(ran.stderr.matches("note: ").count(), count, "{}", ran.stderr);
+        let ran = home
+            .run(&["config", "check", "--config", "own.toml"])
+            .expect(0);
+        let note = "note: own.toml:7: `servers.s.auth.resource`: tokens are asked for without naming the server";
+        assert_eq!(
+            ran.stderr.matches("note: ").count(),
+            count,
+            "{}",
+            ran.stderr
+        );
         assert_eq!(ran.stderr.matches(note).count(), count, "{}", ran.stderr);
     }
 }

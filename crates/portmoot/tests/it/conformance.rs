@@ -1,5 +1,5 @@
-//! The official conformance suite through the gateway to a fixture that passes it alone: every required scenario, without
-//! expected failures, under the fixture's own names.
+//! The official conformance suite through the gateway to a fixture that passes it alone: every
+//! required scenario, without expected failures, under the fixture's own names.
 
 use harness::{
     Running, conformance, conformance_but, conformance_client, conformance_client_extension,
@@ -11,22 +11,30 @@ use crate::front::{Front, binary, over_http, over_stdio};
 const LEGACY: (&str, usize) = ("2025-11-25", 30);
 const MODERN: (&str, usize) = ("2026-07-28", 37);
 
-/// Scenarios of the tasks extension, which no revision requires. The suite itself skips the one about notifications.
+/// Scenarios of the tasks extension, which no revision requires. The suite itself skips the one
+/// about notifications.
 const TASKS: usize = 10;
 
-/// The scenario of the modern suite that needs what a legacy server's questions do not have: keys of their own.
+/// The scenario of the modern suite that needs what a legacy server's questions do not have: keys
+/// of their own.
 const NOT_OF_LEGACY: &[&str] = &["input-required-result-basic-elicitation"];
 
-/// The beginning of the scenarios about authorization, which have a client of their own: it signs in.
+/// The beginning of the scenarios about authorization, which have a client of their own: it signs
+/// in.
 const ACCOUNTS: &str = "auth/";
 
 /// The required scenarios about authorization in each revision.
 const LEGACY_ACCOUNTS: usize = 14;
 const MODERN_ACCOUNTS: usize = 25;
 
-/// The suite's servers that want a token, behind the gateway, which signs in as an operator has it do.
+/// The suite's servers that want a token, behind the gateway, which signs in as an operator has it
+/// do.
 fn signs_in(revision: &str, era: &str) -> usize {
-    let command = format!("{} {} {era} {era} accounts", shim_binary().display(), binary());
+    let command = format!(
+        "{} {} {era} {era} accounts",
+        shim_binary().display(),
+        binary()
+    );
     conformance_client_of(&command, revision, ACCOUNTS).len()
 }
 
@@ -42,13 +50,21 @@ fn as_a_client_that_signs_in_at_modern_servers() {
 
 #[test]
 fn as_a_client_with_credentials_of_its_own() {
-    let command = format!("{} {} modern modern accounts", shim_binary().display(), binary());
-    for scenario in ["auth/client-credentials-basic", "auth/client-credentials-jwt"] {
+    let command = format!(
+        "{} {} modern modern accounts",
+        shim_binary().display(),
+        binary()
+    );
+    for scenario in [
+        "auth/client-credentials-basic",
+        "auth/client-credentials-jwt",
+    ] {
         conformance_client_extension(&command, "2026-07-28", scenario);
     }
 }
 
-/// The suite's servers behind the gateway, used by a client of each era: what the gateway sends as a client.
+/// The suite's servers behind the gateway, used by a client of each era: what the gateway sends as
+/// a client.
 fn as_a_client(revision: &str, eras: [(&str, &str); 2], expected: &[&str]) {
     for (client, server) in eras {
         let command = format!("{} {} {client} {server}", shim_binary().display(), binary());
@@ -62,7 +78,12 @@ fn as_a_client_of_legacy_servers() {
     as_a_client(
         "2025-11-25",
         [("legacy", "auto"), ("modern", "auto")],
-        &["elicitation-sep1034-client-defaults", "initialize", "sse-retry", "tools_call"],
+        &[
+            "elicitation-sep1034-client-defaults",
+            "initialize",
+            "sse-retry",
+            "tools_call",
+        ],
     );
 }
 
@@ -70,8 +91,8 @@ fn as_a_client_of_legacy_servers() {
 fn as_a_client_of_modern_servers() {
     as_a_client(
         "2026-07-28",
-        // For its first legacy client, `auto` asks a modern server once whether it speaks legacy, with an `initialize`, which is no
-        // request of this revision.
+        // For its first legacy client, `auto` asks a modern server once whether it speaks legacy,
+        // with an `initialize`, which is no request of this revision.
         [("modern", "auto"), ("legacy", "modern")],
         &[
             "http-custom-headers",

@@ -1,5 +1,6 @@
-//! `kill -9` under load: no announced proposal is lost, no call is executed twice, interrupted calls are reported as
-//! `outcome_unknown`. `PORTMOOT_CRASHES` sets the number of kills; the default is 15.
+//! `kill -9` under load: no announced proposal is lost, no call is executed twice, interrupted
+//! calls are reported as `outcome_unknown`. `PORTMOOT_CRASHES` sets the number of kills; the
+//! default is 15.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -47,23 +48,47 @@ struct Reported {
 
 fn api(address: &str, method: &str, path: &str, body: &str) -> Option<Value> {
     let bearer = format!("Bearer {BOSS}");
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+    ];
     // The gateway may be killed during the request.
-    let asked = std::panic::catch_unwind(|| Connection::open(address).exchange(method, path, &headers, body));
-    asked.ok().filter(|reply| reply.status == 200).map(|reply| reply.json())
+    let asked = std::panic::catch_unwind(|| {
+        Connection::open(address).exchange(method, path, &headers, body)
+    });
+    asked
+        .ok()
+        .filter(|reply| reply.status == 200)
+        .map(|reply| reply.json())
 }
 
 /// Approves every pending proposal until the gateway is killed.
 fn approve(address: &str, reported: &Mutex<Reported>, done: &std::sync::atomic::AtomicBool) {
     while !done.load(std::sync::atomic::Ordering::SeqCst) {
-        let Some(list) = api(address, "GET", "/api/v1/proposals", "") else { continue };
+        let Some(list) = api(address, "GET", "/api/v1/proposals", "") else {
+            continue;
+        };
         for proposal in list["proposals"].as_array().unwrap() {
             if proposal["state"] != "pending" {
                 continue;
             }
-            let path = format!("/api/v1/proposals/{}/approve", proposal["id"].as_str().unwrap());
-            if api(address, "POST", &path, &json!({"digest": proposal["digest"]}).to_string()).is_some() {
-                reported.lock().unwrap().approved.insert(proposal["envelope"].as_str().unwrap().to_owned());
+            let path = format!(
+                "/api/v1/proposals/{}/approve",
+                proposal["id"].as_str().unwrap()
+            );
+            if api(
+                address,
+                "POST",
+                &path,
+                &json!({"digest": proposal["digest"]}).to_string(),
+            )
+            .is_some()
+            {
+                reported
+                    .lock()
+                    .unwrap()
+                    .approved
+                    .insert(proposal["envelope"].as_str().unwrap().to_owned());
             }
         }
     }
@@ -74,7 +99,10 @@ fn load(gateway: &Gateway, reported: &Arc<Mutex<Reported>>, first: u64, life: Du
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| approve(gateway.address(), reported, &done));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let spec = ParticipantSpec::new(&gateway.url(), Some(AGENT), "main");
             let agent = Participant::connect(spec).await.unwrap();
@@ -82,7 +110,12 @@ fn load(gateway: &Gateway, reported: &Arc<Mutex<Reported>>, first: u64, life: Du
             let shared = Arc::clone(reported);
             let receiving = tokio::spawn(async move {
                 while let Some(event) = events.next().await {
-                    if let Event::ProposalState { proposal, state: ProposalState::Pending, .. } = event {
+                    if let Event::ProposalState {
+                        proposal,
+                        state: ProposalState::Pending,
+                        ..
+                    } = event
+                    {
                         shared.lock().unwrap().pending.insert(proposal);
                     }
                 }
@@ -117,47 +150,71 @@ fn load(gateway: &Gateway, reported: &Arc<Mutex<Reported>>, first: u64, life: Du
 
 /// Checks that everything the gateway reported still holds.
 fn check(gateway: &Gateway, reported: &mut Reported, worker: &Peer) {
-    let all =
-        until("the gateway answers", || api(gateway.address(), "GET", "/api/v1/proposals?all=true", ""));
+    let all = until("the gateway answers", || {
+        api(gateway.address(), "GET", "/api/v1/proposals?all=true", "")
+    });
     let mut known = BTreeMap::new();
     for proposal in all["proposals"].as_array().unwrap() {
-        known.insert(proposal["envelope"].as_str().unwrap().to_owned(), proposal.clone());
+        known.insert(
+            proposal["envelope"].as_str().unwrap().to_owned(),
+            proposal.clone(),
+        );
     }
     let mut ran: BTreeMap<u64, usize> = BTreeMap::new();
     for line in worker.received() {
         let message: Value = serde_json::from_str(&line).unwrap();
         if message["method"] == "tools/call" {
-            *ran.entry(message["params"]["arguments"]["n"].as_u64().unwrap()).or_default() += 1;
+            *ran.entry(message["params"]["arguments"]["n"].as_u64().unwrap())
+                .or_default() += 1;
         }
     }
     for (number, times) in &ran {
         assert_eq!(*times, 1, "{number} was carried out {times} times");
     }
     for envelope in &reported.pending {
-        assert!(known.contains_key(envelope), "{envelope} was reported as pending and is lost");
+        assert!(
+            known.contains_key(envelope),
+            "{envelope} was reported as pending and is lost"
+        );
     }
     for (envelope, proposal) in &known {
         let state = proposal["state"].as_str().unwrap();
         let number = proposal["params"]["arguments"]["n"].as_u64().unwrap();
         if reported.approved.contains(envelope) {
-            assert_ne!(state, "pending", "{envelope} was reported as approved: {proposal}");
+            assert_ne!(
+                state, "pending",
+                "{envelope} was reported as approved: {proposal}"
+            );
         }
         if ran.contains_key(&number) {
-            assert!(["running", "completed", "failed"].contains(&state), "{number} ran: {proposal}");
+            assert!(
+                ["running", "completed", "failed"].contains(&state),
+                "{number} ran: {proposal}"
+            );
         }
         if state == "failed" {
-            assert!(proposal["reason"].as_str().unwrap().starts_with("outcome_unknown"), "{proposal}");
+            assert!(
+                proposal["reason"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("outcome_unknown"),
+                "{proposal}"
+            );
             reported.unknown += 1;
         }
     }
     // The gateway may forget ended proposals.
-    reported.pending.retain(|envelope| known[envelope]["state"] == "pending");
+    reported
+        .pending
+        .retain(|envelope| known[envelope]["state"] == "pending");
 }
 
 #[test]
 fn a_killed_gateway_loses_no_proposal_and_runs_none_twice() {
-    let rounds: usize =
-        std::env::var("PORTMOOT_CRASHES").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(15);
+    let rounds: usize = std::env::var("PORTMOOT_CRASHES")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(15);
     let worker = worker();
     let home = Home::new().env("AGENT", AGENT).env("BOSS", BOSS);
     let config = format!(

@@ -1,4 +1,5 @@
-//! Curation of tools: chosen and hidden ones, other names and texts, presets and hidden arguments, on every wire.
+//! Curation of tools: chosen and hidden ones, other names and texts, presets and hidden arguments,
+//! on every wire.
 
 use std::slice;
 
@@ -45,7 +46,10 @@ fn shown_schema() -> Value {
 fn serving() -> Peer {
     Peer::stdio(|message| {
         let said = match message["method"] == "tools/call" {
-            true => Some(answer(message, r#"{"content":[{"type":"text","text":"done"}]}"#)),
+            true => Some(answer(
+                message,
+                r#"{"content":[{"type":"text","text":"done"}]}"#,
+            )),
             false => small(message, &tools().to_string()),
         };
         said.into_iter().map(String::into_bytes).collect()
@@ -54,9 +58,15 @@ fn serving() -> Peer {
 
 /// The arguments of the calls of a tool that the server has got.
 fn got(peer: &Peer, tool: &str) -> Vec<Value> {
-    let calls = peer.received().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
-    let calls = calls.filter(|call| call["method"] == "tools/call" && call["params"]["name"] == tool);
-    calls.map(|call| call["params"]["arguments"].clone()).collect()
+    let calls = peer
+        .received()
+        .into_iter()
+        .filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+    let calls =
+        calls.filter(|call| call["method"] == "tools/call" && call["params"]["name"] == tool);
+    calls
+        .map(|call| call["params"]["arguments"].clone())
+        .collect()
 }
 
 #[track_caller]
@@ -94,9 +104,11 @@ fn every_wire_adds_the_preset_and_passes_nothing_hidden() {
     let asks = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     room.send("mcp/request:tools/list", "l1", &["s"], json!({}), &asks);
     let in_room =
-        room.receive_until(|envelope| envelope["correlation_id"] == "l1")["payload"]["result"].clone();
+        room.receive_until(|envelope| envelope["correlation_id"] == "l1")["payload"]["result"]
+            .clone();
     let sought =
-        client.call("search_tools", json!({ "query": "what Acme has" }))["structuredContent"].clone();
+        client.call("search_tools", json!({ "query": "what Acme has" }))["structuredContent"]
+            .clone();
     for (list, name) in [
         (&listed, "s_find"),
         (&newer, "s_find"),
@@ -112,7 +124,10 @@ fn every_wire_adds_the_preset_and_passes_nothing_hidden() {
     let tool = find(&listed, "s_find").unwrap();
     assert_eq!(
         (&tool["title"], &tool["annotations"]),
-        (&json!("Find"), &json!({ "title": "S", "readOnlyHint": true }))
+        (
+            &json!("Find"),
+            &json!({ "title": "S", "readOnlyHint": true })
+        )
     );
     let info = json!({ "action": "info", "type": "tool", "path": "s_find" });
     assert!(!client.call("proxy", info).to_string().contains("owner"));
@@ -126,13 +141,20 @@ fn every_wire_adds_the_preset_and_passes_nothing_hidden() {
         let call = json!({ "name": "s_find", "arguments": arguments });
         modern(&gateway, Some(&ann), "tools/call", call).json()["result"].clone()
     };
-    for call in [&|arguments: &Value| client.call("s_find", arguments.clone()), &by_modern, &by_proxy]
-        as [&dyn Fn(&Value) -> Value; 3]
+    for call in [
+        &|arguments: &Value| client.call("s_find", arguments.clone()),
+        &by_modern,
+        &by_proxy,
+    ] as [&dyn Fn(&Value) -> Value; 3]
     {
         let before = got(&peer, "search").len();
         is_done(&call(&right));
         assert_eq!(&got(&peer, "search")[before..], slice::from_ref(&whole));
-        for wrong in [wrong.clone(), json!({ "q": "x", "Force": true }), json!({ "OWNER": 1 })] {
+        for wrong in [
+            wrong.clone(),
+            json!({ "q": "x", "Force": true }),
+            json!({ "OWNER": 1 }),
+        ] {
             is_refused(&call(&wrong));
         }
         assert_eq!(got(&peer, "search").len(), before + 1);
@@ -147,7 +169,10 @@ fn every_wire_adds_the_preset_and_passes_nothing_hidden() {
     is_done(&in_room("search", &right)["result"]);
     is_refused(&in_room("search", &wrong)["result"]);
     let hidden = in_room("secret_wipe", &json!({}));
-    assert_eq!(hidden["error"]["data"]["code"], "unknown_target", "{hidden}");
+    assert_eq!(
+        hidden["error"]["data"]["code"], "unknown_target",
+        "{hidden}"
+    );
     assert_eq!(got(&peer, "search").last(), Some(&whole));
 
     // The command line.
@@ -157,27 +182,39 @@ fn every_wire_adds_the_preset_and_passes_nothing_hidden() {
         ran.stdout + &ran.stderr
     };
     assert!(run(&["tools", "call", "s_find", "q=y"], 0).contains("done"));
-    assert_eq!(got(&peer, "search").last(), Some(&json!({ "q": "y", "owner": "acme" })));
+    assert_eq!(
+        got(&peer, "search").last(),
+        Some(&json!({ "q": "y", "owner": "acme" }))
+    );
     let calls = got(&peer, "search").len();
     let refused = run(&["tools", "call", "s_find", "q=y", "force=true"], 2);
     assert!(refused.contains("force"), "{refused}");
     let whole = r#"{"q":"y","force":true}"#;
     let refused = run(&["tools", "call", "s_find", "--args", whole], 1);
-    assert!(refused.contains("this tool takes no argument `force`"), "{refused}");
+    assert!(
+        refused.contains("this tool takes no argument `force`"),
+        "{refused}"
+    );
     assert_eq!(got(&peer, "search").len(), calls);
 
     // Operators see both definitions, others one.
-    let show: Value = serde_json::from_str(&run(&["tools", "show", "s_find", "--json"], 0)).unwrap();
+    let show: Value =
+        serde_json::from_str(&run(&["tools", "show", "s_find", "--json"], 0)).unwrap();
     assert_eq!(show["inputSchema"], shown_schema(), "{show}");
     assert_eq!(
         show["original"],
         json!({ "definition": tools()[0], "preset": { "owner": "acme" } }),
         "{show}"
     );
-    let of_eve = gateway.get("/api/v1/tools/s_find", Some(&token("eve"))).json();
+    let of_eve = gateway
+        .get("/api/v1/tools/s_find", Some(&token("eve")))
+        .json();
     assert_eq!(of_eve["original"], Value::Null, "{of_eve}");
     let plain = gateway.get("/api/v1/tools/s_echo", Some(&ann)).json();
-    assert!(plain["name"] == "s_echo" && plain["original"] == Value::Null, "{plain}");
+    assert!(
+        plain["name"] == "s_echo" && plain["original"] == Value::Null,
+        "{plain}"
+    );
     let server: Value = serde_json::from_str(&run(&["servers", "show", "s", "--json"], 0)).unwrap();
     assert_eq!(
         (&server["hidden_tools"], &server["notes"]),
@@ -188,16 +225,28 @@ fn every_wire_adds_the_preset_and_passes_nothing_hidden() {
     // Names of what is hidden or renamed lead nowhere.
     for name in ["s_secret_wipe", "s_search"] {
         let refused = client.ask("tools/call", json!({ "name": name, "arguments": {} }));
-        assert_eq!(refused["error"]["data"]["code"], "unknown_target", "{refused}");
+        assert_eq!(
+            refused["error"]["data"]["code"], "unknown_target",
+            "{refused}"
+        );
     }
     is_done(&client.call("s_echo", json!({ "owner": "mine" })));
     assert_eq!(got(&peer, "echo"), [json!({ "owner": "mine" })]);
     assert_eq!(peer.calls("secret_wipe"), 0);
     let log = AuditLog(&home);
-    log.comes_to(10, "ann", "mcp/request:tools/call:s_find", "refused", "unfit");
+    log.comes_to(
+        10,
+        "ann",
+        "mcp/request:tools/call:s_find",
+        "refused",
+        "unfit",
+    );
     let mut admitted = log.entries(&["--participant", "ann", "--verdict", "admitted"]);
     admitted.retain(|entry| entry["kind"] == "mcp/request:tools/call:s_find");
-    assert!(!admitted.is_empty() && admitted.iter().all(|entry| entry["own"] == "search"), "{admitted:?}");
+    assert!(
+        !admitted.is_empty() && admitted.iter().all(|entry| entry["own"] == "search"),
+        "{admitted:?}"
+    );
 }
 
 #[test]
@@ -207,7 +256,8 @@ fn clients_of_proto_mcp_have_the_schema_that_is_left() {
     let gateway = Gateway::start(&home, &(peer.child("s", "s") + TABLES));
     gateway.ready("s");
     let url = websocket(&gateway);
-    let typed = |words: &str| proto_client(&["--typed", "s_find", words, "--ws", &url])["answer"].clone();
+    let typed =
+        |words: &str| proto_client(&["--typed", "s_find", words, "--ws", &url])["answer"].clone();
     assert_eq!(typed(r#"{"q":"x"}"#), json!(["done"]));
     assert_eq!(got(&peer, "search"), [json!({ "q": "x", "owner": "acme" })]);
     // A Struct may name anything: what is hidden does not pass, however it is spelled.
@@ -217,9 +267,11 @@ fn clients_of_proto_mcp_have_the_schema_that_is_left() {
     for way in [["--ws", &*url], ["--tcp", gateway.address()]] {
         assert_eq!(plain(r#"{"q":"x"}"#, way), json!(["done"]));
         let calls = got(&peer, "search").len();
-        for wrong in
-            [r#"{"q":"x","owner":"acme"}"#, r#"{"q":"x","Owner":null}"#, r#"{"q":"x","for-ce":true}"#]
-        {
+        for wrong in [
+            r#"{"q":"x","owner":"acme"}"#,
+            r#"{"q":"x","Owner":null}"#,
+            r#"{"q":"x","for-ce":true}"#,
+        ] {
             let refused = plain(wrong, way);
             assert_eq!(refused[0], -32602, "{wrong}: {refused}");
         }
@@ -227,7 +279,11 @@ fn clients_of_proto_mcp_have_the_schema_that_is_left() {
     }
     let report = grpc_client(&[gateway.address(), "", "--call", "s_find", "y"]);
     assert!(!report.to_string().contains("owner"), "{report}");
-    assert!(got(&peer, "search").iter().all(|arguments| arguments["owner"] == "acme"));
+    assert!(
+        got(&peer, "search")
+            .iter()
+            .all(|arguments| arguments["owner"] == "acme")
+    );
 }
 
 #[test]
@@ -239,22 +295,38 @@ fn servers_of_proto_mcp_get_the_preset_in_their_message() {
     gateway.ready("p");
     let client = Client::plain(&gateway);
     let listed = client.ask("tools/list", json!({}))["result"]["tools"].clone();
-    let find = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "p_find").unwrap();
+    let find = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|tool| tool["name"] == "p_find")
+        .unwrap();
     let shown = &find["inputSchema"]["properties"];
-    assert!(shown["query"].is_object() && shown["tags"].is_null() && shown["limit"].is_null(), "{find}");
+    assert!(
+        shown["query"].is_object() && shown["tags"].is_null() && shown["limit"].is_null(),
+        "{find}"
+    );
     let found = json!({ "query": "ab", "count": 0, "tags": ["acme"], "filter": {} });
-    assert_eq!(client.call("p_find", json!({ "query": "ab" }))["structuredContent"], found);
-    for wrong in [json!({ "query": "ab", "tags": ["x"] }), json!({ "query": "ab", "Limit": 5 })] {
+    assert_eq!(
+        client.call("p_find", json!({ "query": "ab" }))["structuredContent"],
+        found
+    );
+    for wrong in [
+        json!({ "query": "ab", "tags": ["x"] }),
+        json!({ "query": "ab", "Limit": 5 }),
+    ] {
         is_refused(&client.call("p_find", wrong));
     }
     assert_eq!(
         client.call("p_echo", json!({ "q": 1 }))["structuredContent"],
         json!({ "q": 1, "owner": "acme" })
     );
-    // A client of proto-mcp has a message of its own for what is left, and its bytes do not pass as they are.
+    // A client of proto-mcp has a message of its own for what is left, and its bytes do not pass as
+    // they are.
     let url = websocket(&gateway);
-    let typed =
-        |tool: &str, words: &str| proto_client(&["--typed", tool, words, "--ws", &url])["answer"].clone();
+    let typed = |tool: &str, words: &str| {
+        proto_client(&["--typed", tool, words, "--ws", &url])["answer"].clone()
+    };
     assert_eq!(typed("p_find", r#"{"query":"cd"}"#), json!(["found cd"]));
     let named = proto_client(&["--call", "p_echo", "hello", "--ws", &url])["answer"].clone();
     let said: Value = serde_json::from_str(named[0].as_str().unwrap()).unwrap();
@@ -277,8 +349,14 @@ fn a_reviewer_is_shown_the_preset_and_cannot_change_it() {
 
     // A held call.
     is_refused(&scout.call("s_find", json!({ "q": "x", "owner": "other" })));
-    let unknown = scout.ask("tools/call", json!({ "name": "s_secret_wipe", "arguments": {} }));
-    assert_eq!(unknown["error"]["data"]["code"], "unknown_target", "{unknown}");
+    let unknown = scout.ask(
+        "tools/call",
+        json!({ "name": "s_secret_wipe", "arguments": {} }),
+    );
+    assert_eq!(
+        unknown["error"]["data"]["code"], "unknown_target",
+        "{unknown}"
+    );
     let open = scout.begin_call("s_find", json!({ "q": "x" }));
     let pending = gateway.pending(&home, &boss);
     assert_eq!(pending["params"]["arguments"], whole, "{pending}");
@@ -288,12 +366,25 @@ fn a_reviewer_is_shown_the_preset_and_cannot_change_it() {
         tool => tool.clone(),
     };
     assert_eq!(definition, tools()[0], "the original: {pending}");
-    for wrong in [json!({ "q": "y", "owner": "other" }), json!({ "q": "y", "force": true, "owner": "acme" })]
-    {
-        let refused = decide(&pending, &json!({ "digest": pending["digest"], "arguments": wrong }));
-        assert_eq!(refused.json()["code"], "schema_violation", "{}", refused.json());
+    for wrong in [
+        json!({ "q": "y", "owner": "other" }),
+        json!({ "q": "y", "force": true, "owner": "acme" }),
+    ] {
+        let refused = decide(
+            &pending,
+            &json!({ "digest": pending["digest"], "arguments": wrong }),
+        );
+        assert_eq!(
+            refused.json()["code"],
+            "schema_violation",
+            "{}",
+            refused.json()
+        );
     }
-    assert_eq!(decide(&pending, &json!({ "digest": pending["digest"] })).status, 200);
+    assert_eq!(
+        decide(&pending, &json!({ "digest": pending["digest"] })).status,
+        200
+    );
     is_done(&open.rest().last().unwrap()["result"]);
     assert_eq!(got(&peer, "search"), slice::from_ref(&whole));
 
@@ -301,76 +392,139 @@ fn a_reviewer_is_shown_the_preset_and_cannot_change_it() {
     for edited in [json!({ "q": "e", "owner": "acme" }), json!({ "q": "e" })] {
         let open = scout.begin_call("s_find", json!({ "q": "z" }));
         let pending = gateway.pending(&home, &boss);
-        let approved = decide(&pending, &json!({ "digest": pending["digest"], "arguments": edited }));
+        let approved = decide(
+            &pending,
+            &json!({ "digest": pending["digest"], "arguments": edited }),
+        );
         assert_eq!(approved.status, 200, "{}", approved.json());
         is_done(&open.rest().last().unwrap()["result"]);
-        assert_eq!(got(&peer, "search").last(), Some(&json!({ "q": "e", "owner": "acme" })));
+        assert_eq!(
+            got(&peer, "search").last(),
+            Some(&json!({ "q": "e", "owner": "acme" }))
+        );
     }
 
     // Proposals of a room: what a reviewer sends to fulfil one need not repeat the preset.
     let (mut agent, _) = Socket::welcomed(&gateway, "scout", "?echo=false");
     let (mut reviewer, _) = Socket::welcomed(&gateway, "boss", "?echo=false");
     let propose = |agent: &mut Socket, id: &str, arguments: Value| {
-        let payload =
-            json!({ "method": "tools/call", "params": { "name": "search", "arguments": arguments } });
-        agent.send("mcp/proposal:tools/call:search", id, &["s"], json!({}), &payload);
+        let payload = json!({ "method": "tools/call", "params": { "name": "search", "arguments": arguments } });
+        agent.send(
+            "mcp/proposal:tools/call:search",
+            id,
+            &["s"],
+            json!({}),
+            &payload,
+        );
     };
     propose(&mut agent, "wrong", json!({ "q": "r", "owner": "other" }));
     let state = agent.receive_until(|envelope| envelope["correlation_id"] == "wrong");
     assert_eq!(state["payload"]["state"], "rejected", "{state}");
-    assert!(state["payload"]["reason"].as_str().unwrap().contains("takes no argument `owner`"), "{state}");
-    let secret = json!({ "method": "tools/call", "params": { "name": "secret_wipe", "arguments": {} } });
-    agent.send("mcp/proposal:tools/call:secret_wipe", "secret", &["s"], json!({}), &secret);
+    assert!(
+        state["payload"]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("takes no argument `owner`"),
+        "{state}"
+    );
+    let secret =
+        json!({ "method": "tools/call", "params": { "name": "secret_wipe", "arguments": {} } });
+    agent.send(
+        "mcp/proposal:tools/call:secret_wipe",
+        "secret",
+        &["s"],
+        json!({}),
+        &secret,
+    );
     let state = agent.receive_until(|envelope| envelope["correlation_id"] == "secret");
     assert_eq!(state["payload"]["state"], "rejected", "{state}");
-    for (id, words) in [("p1", json!({ "q": "r" })), ("p2", json!({ "q": "r", "owner": "acme" }))] {
+    for (id, words) in [
+        ("p1", json!({ "q": "r" })),
+        ("p2", json!({ "q": "r", "owner": "acme" })),
+    ] {
         propose(&mut agent, id, json!({ "q": "r" }));
         let pending = gateway.pending(&home, &boss);
-        assert_eq!(pending["params"]["arguments"], json!({ "q": "r", "owner": "acme" }), "{pending}");
+        assert_eq!(
+            pending["params"]["arguments"],
+            json!({ "q": "r", "owner": "acme" }),
+            "{pending}"
+        );
         let fulfils = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
             "params": { "name": "search", "arguments": words } });
         let named = json!({ "correlation_id": id });
-        reviewer.send("mcp/request:tools/call:search", &format!("f{id}"), &["s"], named, &fulfils);
+        reviewer.send(
+            "mcp/request:tools/call:search",
+            &format!("f{id}"),
+            &["s"],
+            named,
+            &fulfils,
+        );
         let done = agent.receive_until(|envelope| envelope["payload"]["state"] == "completed");
         assert_eq!(
             (&done["correlation_id"], &done["payload"]["edited"]),
             (&json!(id), &Value::Null),
             "{done}"
         );
-        assert_eq!(got(&peer, "search").last(), Some(&json!({ "q": "r", "owner": "acme" })));
+        assert_eq!(
+            got(&peer, "search").last(),
+            Some(&json!({ "q": "r", "owner": "acme" }))
+        );
     }
     propose(&mut agent, "p3", json!({ "q": "r" }));
     let pending = gateway.pending(&home, &boss);
     let fulfils = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call",
         "params": { "name": "search", "arguments": { "q": "r", "owner": "other" } } });
-    reviewer.send("mcp/request:tools/call:search", "f3", &["s"], json!({ "correlation_id": "p3" }), &fulfils);
+    reviewer.send(
+        "mcp/request:tools/call:search",
+        "f3",
+        &["s"],
+        json!({ "correlation_id": "p3" }),
+        &fulfils,
+    );
     let refused = reviewer.receive_until(|envelope| envelope["correlation_id"] == "f3");
     assert_eq!(refused["payload"]["error"], "schema_violation", "{refused}");
 
     // Another preset is another call than the one that was shown.
-    home.write("portmoot.toml", &config.replace("owner = \"acme\"", "owner = \"other\""));
+    home.write(
+        "portmoot.toml",
+        &config.replace("owner = \"acme\"", "owner = \"other\""),
+    );
     gateway.signal("HUP");
     let caller = Client::of(&gateway, &boss);
     until("the new preset counts", || {
         // The call that meets the reload may be refused.
-        caller.ask("tools/call", json!({ "name": "s_find", "arguments": { "q": "probe" } }));
-        (got(&peer, "search").last() == Some(&json!({ "q": "probe", "owner": "other" }))).then_some(())
+        caller.ask(
+            "tools/call",
+            json!({ "name": "s_find", "arguments": { "q": "probe" } }),
+        );
+        (got(&peer, "search").last() == Some(&json!({ "q": "probe", "owner": "other" })))
+            .then_some(())
     });
     let calls = got(&peer, "search").len();
-    assert_eq!(decide(&pending, &json!({ "digest": pending["digest"] })).status, 409);
+    assert_eq!(
+        decide(&pending, &json!({ "digest": pending["digest"] })).status,
+        409
+    );
     assert_eq!(got(&peer, "search").len(), calls);
 }
 
 #[test]
 fn lines_that_change_nothing_are_noted_and_a_reload_takes_changes_over() {
     let home = Home::new();
-    let listed = ListedServer::new(&home, "s", &[("a", "first"), ("b", "second"), ("c", "third")]);
+    let listed = ListedServer::new(
+        &home,
+        "s",
+        &[("a", "first"), ("b", "second"), ("c", "third")],
+    );
     let more = "hide = [\"x*\"]\n[servers.s.tool.a]\nname = \"b\"\n[servers.s.tool.gone]\ntitle = \"Gone\"\n";
     let gateway = Gateway::start(&home, &(listed.table() + more));
     gateway.ready("s");
     let client = Client::plain(&gateway);
     assert_eq!(client.names("tools"), ["s_b", "s_c"]);
-    assert_eq!(client.call("s_b", json!({}))["content"][0]["text"], "a of the server");
+    assert_eq!(
+        client.call("s_b", json!({}))["content"][0]["text"],
+        "a of the server"
+    );
     let notes = gateway.server("s")["notes"].clone();
     assert_eq!(
         notes,
@@ -380,13 +534,21 @@ fn lines_that_change_nothing_are_noted_and_a_reload_takes_changes_over() {
             "`b` is not offered: [servers.s.tool.a] has its name",
         ])
     );
-    home.write("portmoot.toml", &(listed.table() + "tools = [\"c\"]\nprefix = \"\"\n"));
+    home.write(
+        "portmoot.toml",
+        &(listed.table() + "tools = [\"c\"]\nprefix = \"\"\n"),
+    );
     gateway.signal("HUP");
-    until("the reload counts", || (client.names("tools") == ["c"]).then_some(()));
+    until("the reload counts", || {
+        (client.names("tools") == ["c"]).then_some(())
+    });
     // Without a prefix the server is asked for what it does not list, and not for what is hidden.
     for name in ["a", "b", "unlisted"] {
         let refused = client.ask("tools/call", json!({ "name": name, "arguments": {} }));
-        assert_eq!(refused["error"]["data"]["code"], "unknown_target", "{name}: {refused}");
+        assert_eq!(
+            refused["error"]["data"]["code"], "unknown_target",
+            "{name}: {refused}"
+        );
     }
     until("the server answers", || {
         let answer = client.ask("tools/call", json!({ "name": "c", "arguments": {} }));
@@ -399,17 +561,32 @@ fn lines_that_change_nothing_are_noted_and_a_reload_takes_changes_over() {
 fn a_tool_whose_name_another_one_has_is_unknown_in_rooms_too() {
     let (home, config) = people(&[("boss", &["mcp/*"])]);
     let listed = ListedServer::new(&home, "s", &[("a", "first"), ("b", "second")]);
-    let gateway = Gateway::start(&home, &(config + &listed.table() + "[servers.s.tool.a]\nname = \"b\"\n"));
+    let gateway = Gateway::start(
+        &home,
+        &(config + &listed.table() + "[servers.s.tool.a]\nname = \"b\"\n"),
+    );
     gateway.ready("s");
     let (mut boss, _) = Socket::welcomed(&gateway, "boss", "?echo=false");
     for (id, tool) in [("r1", "b"), ("r2", "a")] {
         let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call",
             "params": { "name": tool, "arguments": {} } });
-        boss.send(&format!("mcp/request:tools/call:{tool}"), id, &["s"], json!({}), &call);
+        boss.send(
+            &format!("mcp/request:tools/call:{tool}"),
+            id,
+            &["s"],
+            json!({}),
+            &call,
+        );
         let answer = boss.receive_until(|envelope| envelope["correlation_id"] == id);
         match tool {
-            "b" => assert_eq!(answer["payload"]["error"]["data"]["code"], "unknown_target", "{answer}"),
-            _ => assert_eq!(answer["payload"]["result"]["content"][0]["text"], "a of the server", "{answer}"),
+            "b" => assert_eq!(
+                answer["payload"]["error"]["data"]["code"], "unknown_target",
+                "{answer}"
+            ),
+            _ => assert_eq!(
+                answer["payload"]["result"]["content"][0]["text"], "a of the server",
+                "{answer}"
+            ),
         }
     }
     assert!(!listed.calls().contains('b'), "{}", listed.calls());
@@ -418,12 +595,18 @@ fn a_tool_whose_name_another_one_has_is_unknown_in_rooms_too() {
 #[test]
 fn tools_are_disabled_enabled_and_renamed_on_the_command_line() {
     let home = Home::new();
-    let listed = ListedServer::new(&home, "s", &[("a", "first"), ("b", "second"), ("put_x", "third")]);
+    let listed = ListedServer::new(
+        &home,
+        "s",
+        &[("a", "first"), ("b", "second"), ("put_x", "third")],
+    );
     let gateway = Gateway::start(&home, &listed.table());
     gateway.ready("s");
     let client = Client::plain(&gateway);
     let comes_to = |names: &[&str]| {
-        until("the gateway takes it over", || (client.names("tools") == names).then_some(()))
+        until("the gateway takes it over", || {
+            (client.names("tools") == names).then_some(())
+        })
     };
     let run = |words: &[&str], code| {
         let words = [&["tools"], words, &["--config", "portmoot.toml"]].concat();
@@ -437,23 +620,50 @@ fn tools_are_disabled_enabled_and_renamed_on_the_command_line() {
     comes_to(&["s_first"]);
     run(&["enable", "s", "b"], 0);
     comes_to(&["s_first", "s_b"]);
-    assert_eq!(client.call("s_first", json!({}))["content"][0]["text"], "a of the server");
+    assert_eq!(
+        client.call("s_first", json!({}))["content"][0]["text"],
+        "a of the server"
+    );
     let refused = run(&["enable", "s", "put_x"], 1).stderr;
-    assert!(refused.contains("`put_*` in `hide` of `s` hides `put_x`, and may hide others too"), "{refused}");
+    assert!(
+        refused.contains("`put_*` in `hide` of `s` hides `put_x`, and may hide others too"),
+        "{refused}"
+    );
     assert!(
         refused.contains("[tool_hidden]") && refused.contains("portmoot tools enable s 'put_*'"),
         "{refused}"
     );
-    let refused = home.run(&["tools", "rename", "s", "b", "no name", "--config", "portmoot.toml"]).stderr;
-    assert!(refused.contains("cannot be the name of a tool"), "{refused}");
-    assert!(run(&["disable", "x", "b"], 5).stderr.contains("[unknown_server]"));
+    let refused = home
+        .run(&[
+            "tools",
+            "rename",
+            "s",
+            "b",
+            "no name",
+            "--config",
+            "portmoot.toml",
+        ])
+        .stderr;
+    assert!(
+        refused.contains("cannot be the name of a tool"),
+        "{refused}"
+    );
+    assert!(
+        run(&["disable", "x", "b"], 5)
+            .stderr
+            .contains("[unknown_server]")
+    );
     run(&["rename", "s", "a", "a"], 0);
     run(&["enable", "s", "put_*"], 0);
     comes_to(&["s_a", "s_b", "s_put_x"]);
-    assert_eq!(std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap(), listed.table());
+    assert_eq!(
+        std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap(),
+        listed.table()
+    );
 }
 
-/// Arguments that hide what no caller may pass, as they are written, and some that pass nothing hidden.
+/// Arguments that hide what no caller may pass, as they are written, and some that pass nothing
+/// hidden.
 const SPELLINGS: [&str; 17] = [
     r#"{"q":"x","owner":"mine"}"#,
     r#"{"q":"x","owner":"acme"}"#,
@@ -505,14 +715,26 @@ fn no_spelling_of_a_hidden_argument_reaches_a_server() {
             ));
         }
         if let Ok(arguments) = serde_json::from_str::<Value>(arguments) {
-            let one =
-                || old.request("tools/call", json!({ "name": "s_find", "arguments": arguments.clone() }));
+            let one = || {
+                old.request(
+                    "tools/call",
+                    json!({ "name": "s_find", "arguments": arguments.clone() }),
+                )
+            };
             old.begin(&Value::from(vec![one(), one()])).rest();
         }
         let bearer = format!("Bearer {ann}");
-        let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+        let headers = [
+            ("authorization", &*bearer),
+            ("content-type", "application/json"),
+        ];
         let body = format!(r#"{{"arguments":{arguments}}}"#);
-        Connection::open(gateway.address()).exchange("POST", "/api/v1/tools/s_find/call", &headers, &body);
+        Connection::open(gateway.address()).exchange(
+            "POST",
+            "/api/v1/tools/s_find/call",
+            &headers,
+            &body,
+        );
         sent += 1;
         let id = format!("w{sent}");
         room.text(format!(
@@ -524,14 +746,30 @@ fn no_spelling_of_a_hidden_argument_reaches_a_server() {
         room.receive_until(|envelope| envelope["correlation_id"] == *after);
     }
     // What passes nothing hidden has arrived on each wire, and nothing else.
-    let lines: Vec<String> = peer.received().into_iter().filter(|line| line.contains("tools/call")).collect();
+    let lines: Vec<String> = peer
+        .received()
+        .into_iter()
+        .filter(|line| line.contains("tools/call"))
+        .collect();
     let calls = got(&peer, "search");
     assert!(calls.len() >= 2 * 8, "{calls:?}");
     for (line, arguments) in lines.iter().zip(&calls) {
-        let mut names: Vec<&str> = arguments.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut names: Vec<&str> = arguments
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
         names.sort_unstable();
-        assert!(names == ["more", "owner", "q"] || names == ["owner", "q"], "{line}");
-        assert_eq!((&arguments["owner"], &arguments["q"]), (&json!("acme"), &json!("x")), "{line}");
+        assert!(
+            names == ["more", "owner", "q"] || names == ["owner", "q"],
+            "{line}"
+        );
+        assert_eq!(
+            (&arguments["owner"], &arguments["q"]),
+            (&json!("acme"), &json!("x")),
+            "{line}"
+        );
         let nested = usize::from(arguments["more"].is_object());
         assert_eq!(line.matches("\"owner\"").count(), 1 + nested, "{line}");
     }
@@ -539,12 +777,22 @@ fn no_spelling_of_a_hidden_argument_reaches_a_server() {
 
 #[test]
 fn topics_capabilities_and_searches_take_sets() {
-    let (home, of_people) =
-        people(&[("ann", &["mcp/*"]), ("bob", &["mcp/request:tools/call:@read", "mcp/request:*/list"])]);
+    let (home, of_people) = people(&[
+        ("ann", &["mcp/*"]),
+        (
+            "bob",
+            &["mcp/request:tools/call:@read", "mcp/request:*/list"],
+        ),
+    ]);
     let listed = ListedServer::new(
         &home,
         "s",
-        &[("get_a", "gets a"), ("get_b", "gets b"), ("put_a", "puts a"), ("drop", "drops a")],
+        &[
+            ("get_a", "gets a"),
+            ("get_b", "gets b"),
+            ("put_a", "puts a"),
+            ("drop", "drops a"),
+        ],
     );
     let given = "[servers.s.tool.drop]\nname = \"get_z\"\n";
     let sets = "[sets.read]\ntools = [\"s_get_*\"]\n[sets.one]\ntools = [\"s_get_a\"]\n";
@@ -554,24 +802,42 @@ fn topics_capabilities_and_searches_take_sets() {
     let config = of_people + &listed.table() + given + sets + topics;
     let gateway = Gateway::start(&home, &config);
     gateway.ready("s");
-    let (ann, bob) = (Client::of(&gateway, &token("ann")), Client::of(&gateway, &token("bob")));
-    let unknown = |answer: Value| assert_eq!(answer["error"]["data"]["code"], "unknown_target", "{answer}");
+    let (ann, bob) = (
+        Client::of(&gateway, &token("ann")),
+        Client::of(&gateway, &token("bob")),
+    );
+    let unknown = |answer: Value| {
+        assert_eq!(
+            answer["error"]["data"]["code"], "unknown_target",
+            "{answer}"
+        )
+    };
 
     // A capability: by the server's own names, whatever name a tool is given.
     assert_eq!(bob.names("tools"), ["search_tools", "s_get_a", "s_get_b"]);
-    assert_eq!(bob.call("s_get_a", json!({}))["content"][0]["text"], "get_a of the server");
+    assert_eq!(
+        bob.call("s_get_a", json!({}))["content"][0]["text"],
+        "get_a of the server"
+    );
     for name in ["s_get_z", "s_put_a"] {
         unknown(bob.ask("tools/call", json!({ "name": name, "arguments": {} })));
     }
-    assert_eq!(ann.call("s_get_z", json!({}))["content"][0]["text"], "drop of the server");
+    assert_eq!(
+        ann.call("s_get_z", json!({}))["content"][0]["text"],
+        "drop of the server"
+    );
 
     // A search.
     let found = |set: Option<&str>| -> Vec<String> {
         let mut asked = json!({ "query": "a gets puts drops" });
         asked["set"] = json!(set);
         let found = ann.call("search_tools", asked)["structuredContent"]["tools"].clone();
-        let mut names: Vec<String> =
-            found.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        let mut names: Vec<String> = found
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect();
         names.sort();
         names
     };
@@ -584,27 +850,52 @@ fn topics_capabilities_and_searches_take_sets() {
     // A topic: lists, calls, the API and the room.
     let reader = Client::open(&gateway, Some(&token("ann")), "/mcp/readers", json!({}));
     assert_eq!(reader.names("tools"), ["s_get_b"]);
-    assert_eq!(reader.call("s_get_b", json!({}))["content"][0]["text"], "get_b of the server");
+    assert_eq!(
+        reader.call("s_get_b", json!({}))["content"][0]["text"],
+        "get_b of the server"
+    );
     for name in ["s_get_a", "s_put_a", "s_get_z"] {
         unknown(reader.ask("tools/call", json!({ "name": name, "arguments": {} })));
     }
-    let over_api = gateway.get("/api/v1/tools?topic=readers", Some(&token("ann"))).json();
-    let over_api: Vec<&Value> =
-        over_api["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    let over_api = gateway
+        .get("/api/v1/tools?topic=readers", Some(&token("ann")))
+        .json();
+    let over_api: Vec<&Value> = over_api["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| &tool["name"])
+        .collect();
     assert_eq!(over_api, ["s_get_b"]);
     let (mut room, _) = Socket::welcomed(&gateway, "ann", "?echo=false&topic=readers");
     let asks = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     room.send("mcp/request:tools/list", "l1", &["s"], json!({}), &asks);
-    let list = room.receive_until(|envelope| envelope["correlation_id"] == "l1")["payload"]["result"].clone();
-    let names: Vec<&Value> = list["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    let list =
+        room.receive_until(|envelope| envelope["correlation_id"] == "l1")["payload"]["result"]
+            .clone();
+    let names: Vec<&Value> = list["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| &tool["name"])
+        .collect();
     assert_eq!(names, ["get_b"]);
     room.call("c1", &["s"], "get_b", json!({}));
     let done = room.receive_until(|envelope| envelope["correlation_id"] == "c1");
-    assert_eq!(done["payload"]["result"]["content"][0]["text"], "get_b of the server", "{done}");
+    assert_eq!(
+        done["payload"]["result"]["content"][0]["text"], "get_b of the server",
+        "{done}"
+    );
     room.call("c2", &["s"], "put_a", json!({}));
     unknown(room.receive_until(|envelope| envelope["correlation_id"] == "c2")["payload"].clone());
     let payload = json!({ "method": "tools/call", "params": { "name": "put_a", "arguments": {} } });
-    room.send("mcp/proposal:tools/call:put_a", "p1", &["s"], json!({}), &payload);
+    room.send(
+        "mcp/proposal:tools/call:put_a",
+        "p1",
+        &["s"],
+        json!({}),
+        &payload,
+    );
     let state = room.receive_until(|envelope| envelope["correlation_id"] == "p1");
     assert_eq!(state["payload"]["state"], "rejected", "{state}");
     assert!(!listed.calls().contains("put_a"), "{}", listed.calls());

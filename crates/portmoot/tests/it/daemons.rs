@@ -6,12 +6,14 @@ use serde_json::json;
 use crate::home::Home;
 use crate::support::{Client, Gateway, is_alive, signal, until};
 
-/// A server that starts a daemon: in a session of its own, without a parent, descriptors or environment, deaf to SIGTERM. Once a
-/// daemon's process id is in the file `name`, the server runs the fixture, or what `after` says.
+/// A server that starts a daemon: in a session of its own, without a parent, descriptors or
+/// environment, deaf to SIGTERM. Once a daemon's process id is in the file `name`, the server runs
+/// the fixture, or what `after` says.
 fn with_daemon(home: &Home, name: &str, after: &str) -> String {
     let file = home.path().join(name).display().to_string();
-    let daemon =
-        format!("trap \"\" TERM HUP; exec <&- >&- 2>&-; echo $$ >> {file}; while true; do sleep 0.1; done");
+    let daemon = format!(
+        "trap \"\" TERM HUP; exec <&- >&- 2>&-; echo $$ >> {file}; while true; do sleep 0.1; done"
+    );
     let leaver = format!("sh -c '{daemon}' &");
     let script = format!(
         "setsid env -i PATH=\"$PATH\" sh -c {}; until [ -s {file} ]; do sleep 0.01; done; {after}",
@@ -25,7 +27,10 @@ fn quoted(text: &str) -> String {
 }
 
 fn fixture() -> String {
-    format!("exec {} --stdio --era legacy", harness::fixture_binary().display())
+    format!(
+        "exec {} --stdio --era legacy",
+        harness::fixture_binary().display()
+    )
 }
 
 /// The daemons that a server has started so far.
@@ -85,11 +90,20 @@ fn no_daemon_outlives_its_server() {
         ends(daemon);
         let client = Client::plain(&gateway);
         until("the server is started again", || {
-            let answer = client.ask("tools/call", json!({ "name": "a_echo", "arguments": { "text": "x" } }));
+            let answer = client.ask(
+                "tools/call",
+                json!({ "name": "a_echo", "arguments": { "text": "x" } }),
+            );
             (answer["result"]["content"][0]["text"] == "x").then_some(())
         });
-        assert!(is_alive(daemons(&home, "a", 2)[1]), "the daemon of the server that runs now");
-        assert!(is_alive(kept) && pid(&gateway, "b") == other, "the other server keeps its daemon");
+        assert!(
+            is_alive(daemons(&home, "a", 2)[1]),
+            "the daemon of the server that runs now"
+        );
+        assert!(
+            is_alive(kept) && pid(&gateway, "b") == other,
+            "the other server keeps its daemon"
+        );
     }
 }
 
@@ -132,7 +146,15 @@ fn a_caller_takes_the_daemons_of_its_own_session_along() {
 fn no_daemon_outlives_a_command() {
     let home = Home::new();
     home.write("portmoot.toml", &with_daemon(&home, "a", &fixture()));
-    home.run(&["tools", "call", "a_echo", "text=x", "--config", "portmoot.toml"]).expect(0);
+    home.run(&[
+        "tools",
+        "call",
+        "a_echo",
+        "text=x",
+        "--config",
+        "portmoot.toml",
+    ])
+    .expect(0);
     daemons_so_far(&home, "a").into_iter().for_each(ends);
 }
 
@@ -145,12 +167,19 @@ fn a_server_ends_with_its_keeper() {
     let keeper = keeper_of(server);
     assert_ne!(keeper, gateway.pid());
     let name = std::fs::read_to_string(format!("/proc/{keeper}/comm")).unwrap();
-    assert_eq!(name.trim(), "keeper", "commands that end all processes of the gateway's name spare it");
+    assert_eq!(
+        name.trim(),
+        "keeper",
+        "commands that end all processes of the gateway's name spare it"
+    );
     // What a terminal sends to a process group does not end a keeper.
     for name in ["INT", "HUP", "QUIT"] {
         signal(keeper, name);
     }
-    assert_eq!(Client::plain(&gateway).call("a_echo", json!({ "text": "x" }))["content"][0]["text"], "x");
+    assert_eq!(
+        Client::plain(&gateway).call("a_echo", json!({ "text": "x" }))["content"][0]["text"],
+        "x"
+    );
     signal(keeper, "KILL");
     ends(server.into());
     // Its daemon is out of reach without the keeper.
@@ -163,7 +192,14 @@ fn keeper_of(server: u32) -> u32 {
 
 fn parent_of(process: u32) -> u32 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
+    stat.rsplit_once(") ")
+        .unwrap()
+        .1
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 #[test]
@@ -175,7 +211,9 @@ fn a_keeper_collects_what_ends_before_its_server() {
     signal(u32::try_from(daemon).unwrap(), "KILL");
     // A zombie still has its folder.
     let folder = std::path::PathBuf::from(format!("/proc/{daemon}"));
-    until("the daemon is collected", || (!folder.exists()).then_some(()));
+    until("the daemon is collected", || {
+        (!folder.exists()).then_some(())
+    });
     assert_eq!(pid(&gateway, "a"), server);
     // There is a keeper for each server, so it is small: no runtime, no other thread.
     let status = std::fs::read_to_string(format!("/proc/{}/status", keeper_of(server))).unwrap();
@@ -190,7 +228,10 @@ fn servers_outlive_the_guard_process_that_forked_their_keepers() {
     let guard = parent_of(keeper_of(server));
     assert_eq!(parent_of(guard), gateway.pid());
     signal(guard, "KILL");
-    assert_eq!(Client::plain(&gateway).call("a_echo", json!({ "text": "x" }))["content"][0]["text"], "x");
+    assert_eq!(
+        Client::plain(&gateway).call("a_echo", json!({ "text": "x" }))["content"][0]["text"],
+        "x"
+    );
     // The keeper of the next child has another guard process.
     let client = Client::open(&gateway, None, "/mcp", json!({ "sampling": {} }));
     let second = u32::try_from(client.record("a")["pid"].as_u64().unwrap()).unwrap();
@@ -201,5 +242,9 @@ fn servers_outlive_the_guard_process_that_forked_their_keepers() {
     let daemons = daemons(&home, "a", 2);
     signal(gateway.pid(), "KILL");
     // The keeper without a guard process sees the gateway's end too.
-    [server, second].into_iter().map(u64::from).chain(daemons).for_each(ends);
+    [server, second]
+        .into_iter()
+        .map(u64::from)
+        .chain(daemons)
+        .for_each(ends);
 }

@@ -8,7 +8,8 @@ use crate::reviewed::{Reviewed, propose};
 use crate::stage::{FULFIL, fulfilment, names};
 use crate::support::until;
 
-/// The agent makes so many more proposals that more of its own end than a topic keeps, and many more than the journal.
+/// The agent makes so many more proposals that more of its own end than a topic keeps, and many
+/// more than the journal.
 const ROUNDS: usize = 5;
 const EACH: usize = topic::ENDED_PROPOSALS_MAX / ROUNDS + 1;
 
@@ -20,7 +21,10 @@ fn fill(reviewed: &Reviewed) {
         agent.leave();
         until("all have ended", || {
             let pending = reviewed.api("boss", "GET", "", &json!(null)).json();
-            let pending = pending["proposals"].as_array().unwrap_or_else(|| panic!("{pending}")).clone();
+            let pending = pending["proposals"]
+                .as_array()
+                .unwrap_or_else(|| panic!("{pending}"))
+                .clone();
             for proposal in &pending {
                 let path = format!("/{}/reject", proposal["id"].as_str().unwrap());
                 assert_eq!(reviewed.api("boss", "POST", &path, &json!({})).status, 200);
@@ -37,10 +41,15 @@ fn a_fulfilled_proposal_never_runs_again_however_many_end_after_it() {
     let id = reviewed.shown("p1")["id"].as_str().unwrap().to_owned();
     let answer = reviewed.fulfil("f1", "p1");
     assert_eq!(answer["result"]["content"][0]["text"], "x", "{answer}");
-    until("it is over", || (reviewed.shown("p1")["state"] == "completed").then_some(()));
+    until("it is over", || {
+        (reviewed.shown("p1")["state"] == "completed").then_some(())
+    });
     fill(&reviewed);
     let forgotten = reviewed.api("boss", "GET", &format!("/{id}"), &json!(null));
-    assert_eq!(forgotten.status, 404, "the topic keeps it no more: {forgotten:?}");
+    assert_eq!(
+        forgotten.status, 404,
+        "the topic keeps it no more: {forgotten:?}"
+    );
     for (round, signal) in ["TERM", "KILL", ""].into_iter().enumerate() {
         // The same envelope and another, within the run that carried it out and after it.
         for envelope in [&format!("again {round}"), "f1"] {
@@ -74,7 +83,10 @@ fn a_proposers_own_request_settles_its_proposal() {
     agent.receive_until(|received| received["kind"] == "system/welcome");
     agent.send(FULFIL, "r1", &["tools"], names("p1"), &fulfilment("x"));
     let answer = agent.receive_until(|received| received["correlation_id"] == "r1");
-    assert_eq!(answer["payload"]["result"]["content"][0]["text"], "x", "{answer}");
+    assert_eq!(
+        answer["payload"]["result"]["content"][0]["text"], "x",
+        "{answer}"
+    );
     let reply = reviewed.approve("boss", &proposal);
     assert_eq!(reply.status, 409, "{reply:?}");
     for signal in ["KILL", ""] {
@@ -93,8 +105,12 @@ fn only_the_reviewer_whose_decision_counts_is_confirmed() {
     let reviewed = Reviewed::new(&[]);
     let mut agent = reviewed.enter("agent");
     let all: Vec<String> = (0..ROUNDS).map(|number| format!("p{number}")).collect();
-    all.iter().for_each(|envelope| propose(&mut agent, envelope));
-    let proposals: Vec<_> = all.iter().map(|envelope| reviewed.shown(envelope)).collect();
+    all.iter()
+        .for_each(|envelope| propose(&mut agent, envelope));
+    let proposals: Vec<_> = all
+        .iter()
+        .map(|envelope| reviewed.shown(envelope))
+        .collect();
     // One reviewer approves by envelopes and both through the API.
     let mut chief = reviewed.enter("chief");
     let confirmed = std::thread::scope(|scope| {
@@ -116,21 +132,36 @@ fn only_the_reviewer_whose_decision_counts_is_confirmed() {
             let mut ran = BTreeMap::new();
             while ran.len() < ROUNDS {
                 let answer = chief.receive_message();
-                let of = answer["correlation_id"].as_str().and_then(|id| id.strip_prefix("f "));
+                let of = answer["correlation_id"]
+                    .as_str()
+                    .and_then(|id| id.strip_prefix("f "));
                 if let Some(of) = of {
                     ran.insert(of.to_owned(), answer["payload"]["result"].is_object());
                 }
             }
             all.iter().map(|envelope| ran[envelope]).collect()
         });
-        [boss.join().unwrap(), other.join().unwrap(), sent.join().unwrap()]
+        [
+            boss.join().unwrap(),
+            other.join().unwrap(),
+            sent.join().unwrap(),
+        ]
     });
     for (number, envelope) in all.iter().enumerate() {
-        let shown =
-            until("its end", || Some(reviewed.shown(envelope)).filter(|shown| shown["state"] == "completed"));
+        let shown = until("its end", || {
+            Some(reviewed.shown(envelope)).filter(|shown| shown["state"] == "completed")
+        });
         let counts = confirmed.each_ref().map(|of| of[number]);
-        assert_eq!(counts.iter().filter(|counts| **counts).count(), 1, "{envelope}: {counts:?}");
-        assert_eq!(shown["decided_by"], if counts[0] { "boss" } else { "chief" }, "{envelope}: {counts:?}");
+        assert_eq!(
+            counts.iter().filter(|counts| **counts).count(),
+            1,
+            "{envelope}: {counts:?}"
+        );
+        assert_eq!(
+            shown["decided_by"],
+            if counts[0] { "boss" } else { "chief" },
+            "{envelope}: {counts:?}"
+        );
     }
     assert_eq!(reviewed.executed(), ROUNDS);
 }

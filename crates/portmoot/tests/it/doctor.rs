@@ -15,7 +15,11 @@ fn contents(dir: &Path) -> Vec<(String, u32, Vec<u8>)> {
     let mut all = vec![(String::new(), mode(dir), Vec::new())];
     for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
         let (name, path) = (entry.file_name().into_string().unwrap(), entry.path());
-        let bytes = if path.is_dir() { Vec::new() } else { fs::read(&path).unwrap() };
+        let bytes = if path.is_dir() {
+            Vec::new()
+        } else {
+            fs::read(&path).unwrap()
+        };
         all.push((name, mode(&path), bytes));
     }
     all.sort();
@@ -27,22 +31,33 @@ fn commands_that_look_at_a_data_directory_do_not_take_it() {
     let home = Home::new();
     home.write("portmoot.toml", CONFIG);
     let data = home.path().join("data");
-    home.run(&["token", "new", "scout", "--config", "portmoot.toml"]).expect(0);
+    home.run(&["token", "new", "scout", "--config", "portmoot.toml"])
+        .expect(0);
     // What a crash leaves is repaired by the next gateway.
-    let mut journal = fs::File::options().append(true).open(data.join("journal.jsonl")).unwrap();
+    let mut journal = fs::File::options()
+        .append(true)
+        .open(data.join("journal.jsonl"))
+        .unwrap();
     journal.write_all(b"{\"n\":").unwrap();
     fs::set_permissions(&data, PermissionsExt::from_mode(0o750)).unwrap();
     let before = contents(&data);
     for (command, found) in [("doctor", "required from all callers"), ("token", "scout")] {
         let more = if command == "token" { &["ls"][..] } else { &[] };
-        let ran = home.run(&[&[command], more, &["--config", "portmoot.toml"]].concat()).expect(0);
+        let ran = home
+            .run(&[&[command], more, &["--config", "portmoot.toml"]].concat())
+            .expect(0);
         assert!(ran.stdout.contains(found), "{}", ran.stdout);
         assert!(contents(&data) == before, "{command} has changed something");
     }
     // An empty directory stays empty.
     fs::create_dir(home.path().join("empty")).unwrap();
     let args = ["doctor", "--config", "portmoot.toml", "--data-dir", "empty"];
-    assert!(home.run(&args).expect(0).stdout.contains("none: connections"));
+    assert!(
+        home.run(&args)
+            .expect(0)
+            .stdout
+            .contains("none: connections")
+    );
     assert_eq!(contents(&home.path().join("empty")).len(), 1);
 }
 
@@ -65,13 +80,22 @@ fn the_doctor_says_which_secret_cannot_be_read_and_shows_none() {
     ] {
         assert!(shown.stdout.contains(line), "{line}\n{}", shown.stdout);
     }
-    let started = home.run(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]).expect(2);
+    let started = home
+        .run(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"])
+        .expect(2);
     assert!(
-        started.stderr.contains("the secret `participants.p.token` cannot be read"),
+        started
+            .stderr
+            .contains("the secret `participants.p.token` cannot be read"),
         "{}",
         started.stderr
     );
-    for ran in [shown, started, home.run(&["config", "show", "--json", "--config", "own.toml"]).expect(0)] {
+    for ran in [
+        shown,
+        started,
+        home.run(&["config", "show", "--json", "--config", "own.toml"])
+            .expect(0),
+    ] {
         let all = ran.stdout + &ran.stderr;
         let said = all.replace("echo hush-p; echo hush-p >&2", "");
         assert!(!said.contains("hush-"), "{all}");
@@ -92,10 +116,28 @@ fn no_command_of_a_file_that_was_found_runs_without_consent() {
     let line = "DANGER: the gateway itself runs a command for the secret `servers.a.env.A`";
     assert!(refused.stderr.contains(line), "{}", refused.stderr);
     let looked = home.run(&["doctor", "--listen", "127.0.0.1:0"]);
-    assert!(looked.stdout.contains("secret servers.a.env.A: not read"), "{}", looked.stdout);
+    assert!(
+        looked.stdout.contains("secret servers.a.env.A: not read"),
+        "{}",
+        looked.stdout
+    );
     assert!(!home.path().join("ran").exists());
     // A named file is the operator's. (What was touched prints nothing.)
-    let named = home.run(&["doctor", "--listen", "127.0.0.1:0", "--config", "portmoot.toml"]).expect(1);
-    assert!(named.stdout.contains("secret servers.a.env.A: cannot be read: it is empty"), "{}", named.stdout);
+    let named = home
+        .run(&[
+            "doctor",
+            "--listen",
+            "127.0.0.1:0",
+            "--config",
+            "portmoot.toml",
+        ])
+        .expect(1);
+    assert!(
+        named
+            .stdout
+            .contains("secret servers.a.env.A: cannot be read: it is empty"),
+        "{}",
+        named.stdout
+    );
     assert!(home.path().join("ran").exists());
 }

@@ -11,7 +11,8 @@ fn open_calls_end_when_the_gateway_stops_or_are_refused_after_a_bound() {
     let home = Home::new();
     let running = Running::fixture(&["--era", "legacy"]);
     let web = format!("[servers.web]\nurl = \"{}\"\n", running.url());
-    let config = fixture("old", &["--era", "legacy"]) + &fixture("new", &["--era", "modern"]) + &web;
+    let config =
+        fixture("old", &["--era", "legacy"]) + &fixture("new", &["--era", "modern"]) + &web;
     let mut gateway = Gateway::start(&home, &config);
     let client = Client::plain(&gateway);
     // A stream without a call delays nothing.
@@ -19,25 +20,40 @@ fn open_calls_end_when_the_gateway_stops_or_are_refused_after_a_bound() {
     let servers = ["old", "new", "web"];
     let (mut short, mut long) = (Vec::new(), Vec::new());
     for server in servers {
-        let call = |tool: &str| json!({ "name": format!("{server}_{tool}"), "arguments": { "ms": 1500 } });
+        let call =
+            |tool: &str| json!({ "name": format!("{server}_{tool}"), "arguments": { "ms": 1500 } });
         short.push(client.begin(&client.request("tools/call", call("slow"))));
         short.push(modern_stream(&gateway, None, "tools/call", call("slow")));
         long.push(client.begin(&client.request("tools/call", call("hang"))));
         long.push(modern_stream(&gateway, None, "tools/call", call("hang")));
     }
-    let open = || servers.iter().map(|server| gateway.server(server)["calls"].as_u64().unwrap()).sum::<u64>();
+    let open = || {
+        servers
+            .iter()
+            .map(|server| gateway.server(server)["calls"].as_u64().unwrap())
+            .sum::<u64>()
+    };
     until("all are open", || (open() == 12).then_some(()));
     let left = below(gateway.pid(), "");
     assert!(left.len() >= 2, "{left:?}");
     gateway.signal("TERM");
     for call in short {
         let last = call.rest().pop().expect("an answer");
-        assert_eq!(last["result"]["content"][0]["text"], "1500 ms later", "{last}");
+        assert_eq!(
+            last["result"]["content"][0]["text"], "1500 ms later",
+            "{last}"
+        );
     }
     for call in long {
         let last = call.rest().pop().expect("a refusal");
         assert_eq!(last["error"]["data"]["code"], "upstream_down", "{last}");
-        assert!(last["error"]["message"].as_str().unwrap().contains("was stopped"), "{last}");
+        assert!(
+            last["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("was stopped"),
+            "{last}"
+        );
     }
     assert!(listening.rest().is_empty());
     gateway.wait();

@@ -10,7 +10,8 @@ use crate::home::Home;
 use crate::peer::{answer, small, tool};
 use crate::support::{Client, Gateway};
 
-/// A proxy that answers for every server itself, and keeps the first lines and the credentials of requests.
+/// A proxy that answers for every server itself, and keeps the first lines and the credentials of
+/// requests.
 struct Proxy {
     url: String,
     seen: Arc<Mutex<Vec<String>>>,
@@ -28,7 +29,10 @@ impl Proxy {
                 std::thread::spawn(move || serve(stream, &kept));
             }
         });
-        Proxy { url: format!("http://ann:s3cret@{address}"), seen }
+        Proxy {
+            url: format!("http://ann:s3cret@{address}"),
+            seen,
+        }
     }
 
     fn seen(&self) -> Vec<String> {
@@ -48,8 +52,9 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<String>>) {
         }
         let lower = head.to_lowercase();
         let header = |name: &str| {
-            let line =
-                lower.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")).map(str::to_owned));
+            let line = lower
+                .lines()
+                .find_map(|line| line.strip_prefix(&format!("{name}: ")).map(str::to_owned));
             line.unwrap_or_default()
         };
         let first = head.lines().next().unwrap_or_default();
@@ -85,15 +90,20 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<String>>) {
 #[test]
 fn a_server_is_reached_through_the_proxy_of_the_environment() {
     let proxy = Proxy::start();
-    let home = Home::new().env("http_proxy", &proxy.url).env("HTTP_PROXY", &proxy.url);
+    let home = Home::new()
+        .env("http_proxy", &proxy.url)
+        .env("HTTP_PROXY", &proxy.url);
     let server = "[servers.s]\nurl = \"http://mcp.internal.example/mcp\"\nera = \"legacy\"\n";
     let gateway = Gateway::start(&home, server);
     gateway.ready("s");
     let said = Client::plain(&gateway).call("s_echo", json!({}));
     assert_eq!(said["content"][0]["text"], "x", "{said}");
-    let expected =
-        "POST http://mcp.internal.example/mcp HTTP/1.1 host=mcp.internal.example basic yw5uonmzy3jlda==";
-    assert!(proxy.seen().iter().any(|seen| seen == expected), "{:?}", proxy.seen());
+    let expected = "POST http://mcp.internal.example/mcp HTTP/1.1 host=mcp.internal.example basic yw5uonmzy3jlda==";
+    assert!(
+        proxy.seen().iter().any(|seen| seen == expected),
+        "{:?}",
+        proxy.seen()
+    );
 }
 
 #[test]
@@ -103,9 +113,19 @@ fn a_server_over_tls_is_reached_through_a_tunnel() {
     let server = "[servers.s]\nurl = \"https://mcp.internal.example/mcp\"\nera = \"legacy\"\n";
     let gateway = Gateway::start(&home, server);
     let down = gateway.wait_for("s", "down");
-    assert!(down["cause"].as_str().unwrap().contains("through the proxy of the environment"), "{down}");
+    assert!(
+        down["cause"]
+            .as_str()
+            .unwrap()
+            .contains("through the proxy of the environment"),
+        "{down}"
+    );
     let expected = "CONNECT mcp.internal.example:443 HTTP/1.1";
-    assert!(proxy.seen().iter().any(|seen| seen.starts_with(expected)), "{:?}", proxy.seen());
+    assert!(
+        proxy.seen().iter().any(|seen| seen.starts_with(expected)),
+        "{:?}",
+        proxy.seen()
+    );
     assert!(!format!("{down}{}", gateway.log()).contains("s3cret"));
 }
 
@@ -125,5 +145,12 @@ fn no_proxy_is_used_for_this_machine_and_for_exceptions() {
     gateway.ready("s");
     gateway.wait_for("t", "down");
     assert_eq!(proxy.seen(), [""; 0]);
-    assert!(direct.seen().iter().any(|seen| seen.starts_with("POST /mcp HTTP/1.1")), "{:?}", direct.seen());
+    assert!(
+        direct
+            .seen()
+            .iter()
+            .any(|seen| seen.starts_with("POST /mcp HTTP/1.1")),
+        "{:?}",
+        direct.seen()
+    );
 }

@@ -13,8 +13,18 @@ fn start(more: &[(&str, &[&str])]) -> (Home, Gateway) {
     let all = [
         &[
             ("echo-server", &["mcp/response:*"][..]),
-            ("untrusted-1", &["mcp/proposal:tools/call", "mcp/response:*"]),
-            ("trusted", &["mcp/request:tools/call", "mcp/proposal:tools/call", "mcp/response:*"]),
+            (
+                "untrusted-1",
+                &["mcp/proposal:tools/call", "mcp/response:*"],
+            ),
+            (
+                "trusted",
+                &[
+                    "mcp/request:tools/call",
+                    "mcp/proposal:tools/call",
+                    "mcp/response:*",
+                ],
+            ),
             ("person", &["mcp/*", "chat"]),
         ],
         more,
@@ -32,7 +42,12 @@ fn echo_server(gateway: &Gateway) -> Program {
 }
 
 fn agent(gateway: &Gateway, who: &str, tool: &str, arguments: &str) -> Program {
-    Program::start(example("untrusted_agent", gateway, who, &["echo-server", tool, arguments]))
+    Program::start(example(
+        "untrusted_agent",
+        gateway,
+        who,
+        &["echo-server", tool, arguments],
+    ))
 }
 
 /// The last result that an agent printed.
@@ -50,28 +65,58 @@ fn the_echo_server_serves_and_rejects_envelopes_whose_kind_and_payload_disagree(
     let mut person = Socket::enter(&gateway, "person", "?mode=directed&echo=false");
     let rows = [
         ("echo", json!({ "text": "hello" }), json!("hello"), false),
-        ("add", json!({ "a": 2, "b": 0.5 }), json!("{\"sum\":2.5}"), false),
-        ("add", json!({ "a": 2 }), json!("`b` must be a number"), true),
+        (
+            "add",
+            json!({ "a": 2, "b": 0.5 }),
+            json!("{\"sum\":2.5}"),
+            false,
+        ),
+        (
+            "add",
+            json!({ "a": 2 }),
+            json!("`b` must be a number"),
+            true,
+        ),
     ];
     for (number, (tool, arguments, said, is_error)) in rows.into_iter().enumerate() {
         let id = format!("call {number}");
         person.call(&id, &["echo-server"], tool, arguments);
         let answer = person.receive_message();
-        assert_eq!((&answer["correlation_id"], &answer["from"]), (&json!(id), &json!("echo-server")));
+        assert_eq!(
+            (&answer["correlation_id"], &answer["from"]),
+            (&json!(id), &json!("echo-server"))
+        );
         let result = &answer["payload"]["result"];
         assert_eq!(result["content"][0]["text"], said, "{answer}");
         assert_eq!(result["isError"] == true, is_error, "{answer}");
     }
     let forged = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "add", "arguments": {} } });
-    person.send("mcp/request:tools/call:echo", "forged", &["echo-server"], json!({}), &forged);
+    person.send(
+        "mcp/request:tools/call:echo",
+        "forged",
+        &["echo-server"],
+        json!({}),
+        &forged,
+    );
     let line = server.wait_for_line("ignored an envelope");
-    assert!(line.starts_with("ignored an envelope of person: "), "{line}");
+    assert!(
+        line.starts_with("ignored an envelope of person: "),
+        "{line}"
+    );
     assert_eq!(person.receive_message()["payload"]["error"]["code"], -32600);
     // It reconnects by itself.
     gateway.signal("STOP");
     gateway.signal("CONT");
-    person.call("again", &["echo-server"], "echo", json!({ "text": "still here" }));
-    assert_eq!(person.receive_message()["payload"]["result"]["content"][0]["text"], "still here");
+    person.call(
+        "again",
+        &["echo-server"],
+        "echo",
+        json!({ "text": "still here" }),
+    );
+    assert_eq!(
+        person.receive_message()["payload"]["result"]["content"][0]["text"],
+        "still here"
+    );
 }
 
 #[test]
@@ -88,12 +133,20 @@ fn the_untrusted_agent_proposes_and_a_trusted_one_calls() {
         let words = [&["proposals"], words, &["--url", &url, "--token", &person]].concat();
         home.run(&words).expect(0).stdout
     };
-    let pending = || gateway.pending(&home, &person)["id"].as_str().unwrap().to_owned();
+    let pending = || {
+        gateway.pending(&home, &person)["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     cli(&["approve", &pending(), "--yes"]);
     assert_eq!(result(proposing)["content"][0]["text"], "please");
     // The same by one call of the SDK, as each may.
     let caller = |who| Program::start(example("caller", &gateway, who, &[]));
-    assert_eq!(result(caller("trusted"))["content"][0]["text"], "{\"sum\":3.0}");
+    assert_eq!(
+        result(caller("trusted"))["content"][0]["text"],
+        "{\"sum\":3.0}"
+    );
     let proposing = caller("untrusted-1");
     cli(&["approve", &pending(), "--yes"]);
     assert_eq!(result(proposing)["content"][0]["text"], "{\"sum\":3.0}");
@@ -102,7 +155,10 @@ fn the_untrusted_agent_proposes_and_a_trusted_one_calls() {
     proposing.wait_for_line("proposed as ");
     cli(&["reject", &pending(), "--reason", "once is enough"]);
     let (code, printed) = proposing.wait_for_exit();
-    assert!(code == 1 && printed.contains("once is enough"), "{code} {printed}");
+    assert!(
+        code == 1 && printed.contains("once is enough"),
+        "{code} {printed}"
+    );
 }
 
 #[test]
@@ -114,12 +170,18 @@ fn the_reviewer_shows_the_whole_proposal_and_carries_out_the_decision() {
     let text = "{\"text\":\"a\u{202e}b\\u001b[2J\"}";
     let mut proposing = agent(&gateway, "untrusted-1", "echo", text);
     reviewer.wait_for_line("proposal ");
-    for line in ["  by      untrusted-1", "  at      echo-server", "  method  tools/call", "  target  echo"] {
+    for line in [
+        "  by      untrusted-1",
+        "  at      echo-server",
+        "  method  tools/call",
+        "  target  echo",
+    ] {
         assert_eq!(reviewer.wait_for_line(line), line);
     }
     let shown = reviewer.wait_for_line("  params");
     assert!(
-        shown.contains(r"a\u{202e}b\u001b[2J") && !shown.chars().any(participant::visible::is_hidden),
+        shown.contains(r"a\u{202e}b\u001b[2J")
+            && !shown.chars().any(participant::visible::is_hidden),
         "{shown}"
     );
     reviewer.type_line("y");
@@ -133,8 +195,18 @@ fn the_reviewer_shows_the_whole_proposal_and_carries_out_the_decision() {
     proposing.wait_for_line("the reviewer said no");
     assert_eq!(proposing.wait_for_exit().0, 1);
     let audit_log = AuditLog(&home);
-    audit_log.has("person", "mcp/proposal:tools/call:echo", "approved", "proposed by untrusted-1");
-    audit_log.has("person", "mcp/proposal:tools/call:add", "rejected", "the reviewer said no");
+    audit_log.has(
+        "person",
+        "mcp/proposal:tools/call:echo",
+        "approved",
+        "proposed by untrusted-1",
+    );
+    audit_log.has(
+        "person",
+        "mcp/proposal:tools/call:add",
+        "rejected",
+        "the reviewer said no",
+    );
 }
 
 /// The examples and the command line over `wss://`, with a trusted and an untrusted certificate.
@@ -153,7 +225,13 @@ fn participants_connect_over_tls() {
     let mut server = secure("wss", "echo_server", "echo-server", &[], front.port);
     server.wait_for_line("serving as echo-server");
     let call = ["echo-server", "echo", r#"{"text":"over TLS"}"#];
-    let called = result(secure("https", "untrusted_agent", "trusted", &call, front.port));
+    let called = result(secure(
+        "https",
+        "untrusted_agent",
+        "trusted",
+        &call,
+        front.port,
+    ));
     assert_eq!(called["content"][0]["text"], "over TLS");
     let url = format!("wss://localhost:{}", front.port);
     let mut chat = home.command(&["chat", "--url", &url, "--token", &token("person")]);
@@ -163,10 +241,19 @@ fn participants_connect_over_tls() {
     chat.wait_for_line("= typed over TLS");
     assert_eq!(chat.wait_for_exit().0, 0);
     // Another certificate for the same name, and the trusted one under another name.
-    let (code, printed) = secure("wss", "untrusted_agent", "trusted", &call, other.port).wait_for_exit();
-    assert!(code == 1 && printed.contains("certificate"), "{code} {printed}");
+    let (code, printed) =
+        secure("wss", "untrusted_agent", "trusted", &call, other.port).wait_for_exit();
+    assert!(
+        code == 1 && printed.contains("certificate"),
+        "{code} {printed}"
+    );
     let mut elsewhere = example("untrusted_agent", &gateway, "trusted", &call);
-    elsewhere.env("PORTMOOT_URL", format!("wss://127.0.0.1:{}", front.port)).env("SSL_CERT_FILE", &trusted);
+    elsewhere
+        .env("PORTMOOT_URL", format!("wss://127.0.0.1:{}", front.port))
+        .env("SSL_CERT_FILE", &trusted);
     let (code, printed) = Program::start(elsewhere).wait_for_exit();
-    assert!(code == 1 && printed.contains("certificate"), "{code} {printed}");
+    assert!(
+        code == 1 && printed.contains("certificate"),
+        "{code} {printed}"
+    );
 }

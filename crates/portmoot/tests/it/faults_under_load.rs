@@ -1,7 +1,9 @@
-//! Faults with many calls in flight: each server is killed and started again in turn, the gateway is killed and started again, it is
-//! stopped, and clients vanish. Only the calls in flight to the victim are lost, no call is run twice, and no child stays.
+//! Faults with many calls in flight: each server is killed and started again in turn, the gateway
+//! is killed and started again, it is stopped, and clients vanish. Only the calls in flight to the
+//! victim are lost, no call is run twice, and no child stays.
 //!
-//! With 1,000 calls by hand: `cargo nextest run -p portmoot faults_under_load --run-ignored only --no-capture`.
+//! With 1,000 calls by hand:
+//! `cargo nextest run -p portmoot faults_under_load --run-ignored only --no-capture`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex};
@@ -13,10 +15,16 @@ use crate::http::Events;
 use crate::peer::{Peer, answer, small, tool};
 use crate::program::Program;
 use crate::socket::MODERN;
-use crate::support::{Client, Gateway, is_alive, modern, modern_request, modern_stream, signal, until};
+use crate::support::{
+    Client, Gateway, is_alive, modern, modern_request, modern_stream, signal, until,
+};
 
-const SERVERS: [(&str, &str); 4] =
-    [("old_pipe", "legacy"), ("new_pipe", "modern"), ("old_web", "legacy"), ("new_web", "modern")];
+const SERVERS: [(&str, &str); 4] = [
+    ("old_pipe", "legacy"),
+    ("new_pipe", "modern"),
+    ("old_web", "legacy"),
+    ("new_web", "modern"),
+];
 /// Calls in flight to each server: in every run of the tests, and by hand.
 const FEW: usize = 25;
 const MANY: usize = 250;
@@ -51,7 +59,8 @@ fn aside(message: &Value, era: &str) -> Option<String> {
     let list = r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#;
     match (era, message["method"].as_str()?) {
         ("modern", "server/discover") => {
-            let versions = format!(r#""supportedVersions":["{MODERN}"],"capabilities":{{"tools":{{}}}}"#);
+            let versions =
+                format!(r#""supportedVersions":["{MODERN}"],"capabilities":{{"tools":{{}}}}"#);
             Some(answer(message, &format!("{{{list},{versions}}}")))
         }
         ("modern", "tools/list") => Some(answer(message, &format!("{{{list},\"tools\":{tools}}}"))),
@@ -110,15 +119,24 @@ fn over_http(era: &'static str, hold: Hold) -> Peer {
             (None, None) => "405 Method Not Allowed",
         };
         let body = said.unwrap_or_default();
-        vec![format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()]
+        vec![
+            format!(
+                "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .into_bytes(),
+        ]
     })
 }
 
 /// Processes whose command line has this text.
 fn processes(text: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let lines = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
-    lines.filter(|line| line.contains("/dev/tcp/127.0.0.1/") && line.contains(text)).count()
+    let lines =
+        entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines
+        .filter(|line| line.contains("/dev/tcp/127.0.0.1/") && line.contains(text))
+        .count()
 }
 
 /// A gateway with all servers, and the calls that were made.
@@ -137,19 +155,35 @@ impl Stage {
         let home = Home::new().env("PORTMOOT_DUMPABLE", "1");
         let mut peers = HashMap::new();
         let mut config =
-            "[server.limits]\nconnections_max = 4000\nparticipant_connections_max = 3000\n".to_owned();
+            "[server.limits]\nconnections_max = 4000\nparticipant_connections_max = 3000\n"
+                .to_owned();
         for (server, era) in SERVERS {
             let hold = Hold::default();
             let is_pipe = server.ends_with("pipe");
-            let peer = if is_pipe { on_a_pipe(era, hold.clone()) } else { over_http(era, hold.clone()) };
+            let peer = if is_pipe {
+                on_a_pipe(era, hold.clone())
+            } else {
+                over_http(era, hold.clone())
+            };
             config += &match is_pipe {
-                true => peer.child(server, server).replace("era = \"legacy\"", &format!("era = \"{era}\"")),
-                false => format!("[servers.{server}]\nurl = \"{}\"\nera = \"{era}\"\n", peer.url()),
+                true => peer
+                    .child(server, server)
+                    .replace("era = \"legacy\"", &format!("era = \"{era}\"")),
+                false => format!(
+                    "[servers.{server}]\nurl = \"{}\"\nera = \"{era}\"\n",
+                    peer.url()
+                ),
             };
             peers.insert(server, (peer, hold));
         }
         let gateway = Self::serve(&home, &config);
-        Self { home, config, gateway, peers, number: 0 }
+        Self {
+            home,
+            config,
+            gateway,
+            peers,
+            number: 0,
+        }
     }
 
     fn serve(home: &Home, config: &str) -> Gateway {
@@ -170,14 +204,19 @@ impl Stage {
         servers
             .map(|(server, _)| {
                 let params = self.next(server);
-                (*server, modern_stream(&self.gateway, None, "tools/call", params))
+                (
+                    *server,
+                    modern_stream(&self.gateway, None, "tools/call", params),
+                )
             })
             .collect()
     }
 
     /// Waits until all calls have reached their servers.
     fn all_are_in_flight(&self) {
-        until("all are in flight", || (self.runs().len() as u64 == self.number).then_some(()));
+        until("all are in flight", || {
+            (self.runs().len() as u64 == self.number).then_some(())
+        });
     }
 
     /// How often each numbered call was run, by all servers.
@@ -192,7 +231,8 @@ impl Stage {
     }
 
     fn works(&self, server: &str, arguments: &Value) -> bool {
-        modern(&self.gateway, None, "tools/call", params(server, arguments)).json()["result"].is_object()
+        modern(&self.gateway, None, "tools/call", params(server, arguments)).json()["result"]
+            .is_object()
     }
 
     fn release(&self, server: &str) {
@@ -200,12 +240,17 @@ impl Stage {
     }
 
     fn pids(&self) -> Vec<u64> {
-        SERVERS.iter().filter_map(|(server, _)| self.gateway.server(server)["pid"].as_u64()).collect()
+        SERVERS
+            .iter()
+            .filter_map(|(server, _)| self.gateway.server(server)["pid"].as_u64())
+            .collect()
     }
 
     /// The open descriptors of the gateway.
     fn descriptors(&self) -> usize {
-        std::fs::read_dir(format!("/proc/{}/fd", self.gateway.pid())).unwrap().count()
+        std::fs::read_dir(format!("/proc/{}/fd", self.gateway.pid()))
+            .unwrap()
+            .count()
     }
 
     /// Stops the gateway. No call was run twice, and no child stays.
@@ -213,8 +258,15 @@ impl Stage {
         let twice = self.runs().values().filter(|times| **times > 1).count();
         self.gateway.signal("TERM");
         self.gateway.wait();
-        let left: usize = self.peers.values().map(|(peer, _)| processes(&peer.port().to_string())).sum();
-        println!("{}: {} calls, {twice} run twice, {left} children left", what, self.number);
+        let left: usize = self
+            .peers
+            .values()
+            .map(|(peer, _)| processes(&peer.port().to_string()))
+            .sum();
+        println!(
+            "{}: {} calls, {twice} run twice, {left} children left",
+            what, self.number
+        );
         assert_eq!((twice, left), (0, 0));
     }
 }
@@ -246,17 +298,28 @@ fn servers_are_killed(calls: usize) {
                 release(hold);
             }
         }
-        until("it runs again", || stage.works(victim, &json!({})).then_some(()));
-        SERVERS.iter().filter(|(server, _)| *server != victim).for_each(|(server, _)| stage.release(server));
+        until("it runs again", || {
+            stage.works(victim, &json!({})).then_some(())
+        });
+        SERVERS
+            .iter()
+            .filter(|(server, _)| *server != victim)
+            .for_each(|(server, _)| stage.release(server));
         for (server, call) in open {
             let last = call.rest().pop().expect("each call ends");
-            assert_eq!(last["error"].is_object(), server == victim, "{server}, {victim} was killed: {last}");
+            assert_eq!(
+                last["error"].is_object(),
+                server == victim,
+                "{server}, {victim} was killed: {last}"
+            );
             lost += usize::from(server == victim);
             answered += usize::from(server != victim);
         }
     }
     assert_eq!(lost, calls * SERVERS.len());
-    stage.end(&format!("servers killed: {answered} answered, {lost} lost with their server"));
+    stage.end(&format!(
+        "servers killed: {answered} answered, {lost} lost with their server"
+    ));
 }
 
 #[test]
@@ -284,25 +347,38 @@ fn the_gateway_is_killed(calls: usize) {
     stage.gateway.signal("KILL");
     let lost = open.len();
     for (server, call) in open {
-        assert!(call.rest().is_empty(), "{server}: a call in flight has no answer");
+        assert!(
+            call.rest().is_empty(),
+            "{server}: a call in flight has no answer"
+        );
     }
     for pid in children {
-        until("no child of the killed gateway is left", || (!is_alive(pid)).then_some(()));
+        until("no child of the killed gateway is left", || {
+            (!is_alive(pid)).then_some(())
+        });
     }
     // Their callers have gone.
-    stage.peers.values().for_each(|(_, hold)| drop(release(hold)));
+    stage
+        .peers
+        .values()
+        .for_each(|(_, hold)| drop(release(hold)));
     stage.gateway = Stage::serve(&stage.home, &stage.config);
     for (client, (server, _)) in clients.iter().zip(SERVERS) {
         let client = Client::resume(&stage.gateway, None, "/mcp", &client.session);
         let called = client.ask("tools/call", params(server, &json!({})));
-        assert!(called["result"].is_object(), "the session goes on: {called}");
+        assert!(
+            called["result"].is_object(),
+            "the session goes on: {called}"
+        );
     }
     let open = stage.begin(calls);
     stage.all_are_in_flight();
     SERVERS.iter().for_each(|(server, _)| stage.release(server));
     let answered = open.len();
     all_are_answered(open);
-    stage.end(&format!("gateway killed: {answered} answered after it, {lost} lost with it"));
+    stage.end(&format!(
+        "gateway killed: {answered} answered after it, {lost} lost with it"
+    ));
 }
 
 #[test]
@@ -324,18 +400,29 @@ fn a_stopped_gateway_with_a_thousand_calls() {
     stage.all_are_in_flight();
     stage.gateway.signal("TERM");
     // Servers on pipes go on holding their calls: these are refused at the end.
-    stage.peers.values().for_each(|(_, hold)| drop(release(hold)));
+    stage
+        .peers
+        .values()
+        .for_each(|(_, hold)| drop(release(hold)));
     let (mut answered, mut refused) = (0, 0);
     for (server, call) in open {
         let last = call.rest().pop().expect("each call ends");
-        assert_eq!(last["result"].is_object(), server.ends_with("web"), "{server}: {last}");
+        assert_eq!(
+            last["result"].is_object(),
+            server.ends_with("web"),
+            "{server}: {last}"
+        );
         answered += usize::from(last["result"].is_object());
         refused += usize::from(last["error"]["data"]["code"] == "upstream_down");
     }
     assert_eq!((answered, refused), (MANY * 2, MANY * 2));
     stage.gateway.wait();
     let twice = stage.runs().values().filter(|times| **times > 1).count();
-    let left: usize = stage.peers.values().map(|(peer, _)| processes(&peer.port().to_string())).sum();
+    let left: usize = stage
+        .peers
+        .values()
+        .map(|(peer, _)| processes(&peer.port().to_string()))
+        .sum();
     println!(
         "gateway stopped: {answered} answered, {refused} refused, {twice} run twice, {left} children left"
     );
@@ -346,7 +433,11 @@ fn clients_vanish(calls: usize) {
     let mut stage = Stage::start();
     let before = stage.descriptors();
     let (others, gone) = (stage.begin(calls), stage.begin(calls));
-    let mut pipe = Program::start(stage.home.command(&["stdio", "--url", &stage.gateway.url()]));
+    let mut pipe = Program::start(
+        stage
+            .home
+            .command(&["stdio", "--url", &stage.gateway.url()]),
+    );
     for (server, _) in SERVERS.iter().cycle().take(calls) {
         let params = stage.next(server);
         let (_, body) = modern_request(None, "tools/call", params);
@@ -364,14 +455,24 @@ fn clients_vanish(calls: usize) {
     let vanished = stage.number as usize - others.len();
     let cancelled = |server: &str| {
         let received = stage.peers[server].0.received();
-        received.iter().filter(|line| line.contains("notifications/cancelled")).count()
+        received
+            .iter()
+            .filter(|line| line.contains("notifications/cancelled"))
+            .count()
     };
     let at = |server: &str| {
-        let of_pipe = SERVERS.iter().cycle().take(calls).filter(|(one, _)| *one == server).count();
+        let of_pipe = SERVERS
+            .iter()
+            .cycle()
+            .take(calls)
+            .filter(|(one, _)| *one == server)
+            .count();
         calls + of_pipe
     };
     for server in ["old_pipe", "new_pipe", "old_web"] {
-        until("the servers know", || (cancelled(server) == at(server)).then_some(()));
+        until("the servers know", || {
+            (cancelled(server) == at(server)).then_some(())
+        });
     }
     SERVERS.iter().for_each(|(server, _)| stage.release(server));
     let answered = others.len();
@@ -380,8 +481,12 @@ fn clients_vanish(calls: usize) {
     for (peer, _) in ["old_web", "new_web"].map(|server| &stage.peers[server]) {
         peer.cut();
     }
-    until("all descriptors are given back", || (stage.descriptors() <= before).then_some(()));
-    stage.end(&format!("clients vanished: {answered} of the others answered, {vanished} cancelled"));
+    until("all descriptors are given back", || {
+        (stage.descriptors() <= before).then_some(())
+    });
+    stage.end(&format!(
+        "clients vanished: {answered} of the others answered, {vanished} cancelled"
+    ));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! A first day with the program: what was a dead end for a new user is refused, said or taken over (`reference/found/newcomer.md`).
+//! A first day with the program: what was a dead end for a new user is refused, said or taken over
+//! (`reference/found/newcomer.md`).
 
 mod background;
 mod causes;

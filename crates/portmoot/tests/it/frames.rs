@@ -46,12 +46,26 @@ fn two(more: &str) -> (Started, Socket, Socket) {
 }
 
 fn chat(id: &str) -> String {
-    envelope("mallory", "chat", id, &[], json!({}), &json!({ "text": "ü" }))
+    envelope(
+        "mallory",
+        "chat",
+        id,
+        &[],
+        json!({}),
+        &json!({ "text": "ü" }),
+    )
 }
 
 /// An envelope of exactly this many bytes.
 fn of_bytes(id: &str, bytes: usize) -> String {
-    let short = envelope("mallory", "chat", id, &[], json!({}), &json!({ "text": "" }));
+    let short = envelope(
+        "mallory",
+        "chat",
+        id,
+        &[],
+        json!({}),
+        &json!({ "text": "" }),
+    );
     let text = "x".repeat(bytes - short.len());
     let long = short.replace("\"text\":\"\"", &format!("\"text\":\"{text}\""));
     assert_eq!(long.len(), bytes);
@@ -74,7 +88,8 @@ fn gone(watcher: &mut Socket) {
 #[test]
 fn the_longest_message_passes_and_a_longer_one_closes_the_connection() {
     const MAX: usize = 64 * 1024;
-    let (gateway, mut watcher, mut mallory) = two("[server.limits]\nenvelope_bytes_max = \"64KiB\"");
+    let (gateway, mut watcher, mut mallory) =
+        two("[server.limits]\nenvelope_bytes_max = \"64KiB\"");
     let longest = of_bytes("longest", MAX);
     mallory.text(&longest);
     assert_eq!(mallory.receive_text(), longest);
@@ -86,7 +101,10 @@ fn the_longest_message_passes_and_a_longer_one_closes_the_connection() {
     assert_eq!(watcher.receive_text(), longest);
 
     let longer = of_bytes("longer", MAX + 1);
-    let halves = [masked(TEXT, &longer.as_bytes()[..MAX / 2]), masked(0x80, &longer.as_bytes()[MAX / 2..])];
+    let halves = [
+        masked(TEXT, &longer.as_bytes()[..MAX / 2]),
+        masked(0x80, &longer.as_bytes()[MAX / 2..]),
+    ];
     // The header alone closes the connection; a huge length allocates no memory.
     let mut huge = vec![0x80 | TEXT, 0x80 | 127];
     huge.extend((1_u64 << 62).to_be_bytes());
@@ -99,7 +117,13 @@ fn the_longest_message_passes_and_a_longer_one_closes_the_connection() {
     ] {
         mallory.raw(&bytes);
         let woken = mallory.refused("", "message_too_large");
-        assert!(woken["payload"]["message"].as_str().unwrap().contains("65536"), "{woken}");
+        assert!(
+            woken["payload"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("65536"),
+            "{woken}"
+        );
         assert_eq!(mallory.closed(), 1009);
         gone(&mut watcher);
         mallory = Socket::enter(&gateway, "mallory", "");
@@ -107,8 +131,20 @@ fn the_longest_message_passes_and_a_longer_one_closes_the_connection() {
     }
     let audit_log = gateway.audit_log();
     audit_log.has("mallory", CONNECTION, "refused", "closed 1009");
-    audit_log.comes_to(4, "mallory", "portmoot/malformed", "refused", "message_too_large");
-    audit_log.comes_to(4, "mallory", CONNECTION, "refused", "closed 1009: the message is too long");
+    audit_log.comes_to(
+        4,
+        "mallory",
+        "portmoot/malformed",
+        "refused",
+        "message_too_large",
+    );
+    audit_log.comes_to(
+        4,
+        "mallory",
+        CONNECTION,
+        "refused",
+        "closed 1009: the message is too long",
+    );
     audit_log.comes_to(2, "mallory", "chat", "admitted", "");
 }
 
@@ -138,8 +174,19 @@ fn sixteen_malformed_messages_in_a_row_close_the_connection() {
     assert_eq!(mallory.closed(), 1008);
     gone(&mut watcher);
     let audit_log = gateway.audit_log();
-    audit_log.has("mallory", CONNECTION, "refused", "closed 1008: too many malformed messages");
-    audit_log.comes_to(3 * 15 + 16, "mallory", "portmoot/malformed", "refused", "malformed");
+    audit_log.has(
+        "mallory",
+        CONNECTION,
+        "refused",
+        "closed 1008: too many malformed messages",
+    );
+    audit_log.comes_to(
+        3 * 15 + 16,
+        "mallory",
+        "portmoot/malformed",
+        "refused",
+        "malformed",
+    );
     audit_log.comes_to(40, "mallory", "system/error", "refused", "reserved");
 }
 
@@ -205,11 +252,23 @@ fn protocol_violations_close_the_connection_with_their_code() {
         ("a fragmented ping", masked(PING, b""), 1002),
         ("a ping that is too long", long_ping, 1002),
         ("a continuation of nothing", masked(0x80, b"{}"), 1002),
-        ("a message within another", [masked(TEXT, b"{"), masked(0x80 | TEXT, b"}")].concat(), 1002),
+        (
+            "a message within another",
+            [masked(TEXT, b"{"), masked(0x80 | TEXT, b"}")].concat(),
+            1002,
+        ),
         ("a close of one byte", masked(0x80 | CLOSE, b"\x03"), 1002),
-        ("a close with a code that none may send", masked(0x80 | CLOSE, &1005_u16.to_be_bytes()), 1002),
+        (
+            "a close with a code that none may send",
+            masked(0x80 | CLOSE, &1005_u16.to_be_bytes()),
+            1002,
+        ),
         ("no UTF-8", masked(0x80 | TEXT, b"{\"id\":\"\xff\"}"), 1007),
-        ("no UTF-8 over two fragments", [masked(TEXT, b"\"\xc3"), masked(0x80, b"\x28\"")].concat(), 1007),
+        (
+            "no UTF-8 over two fragments",
+            [masked(TEXT, b"\"\xc3"), masked(0x80, b"\x28\"")].concat(),
+            1007,
+        ),
     ];
     for (what, bytes, code) in rows {
         let mut socket = Socket::enter(&gateway, "mallory", "");
@@ -229,8 +288,20 @@ fn protocol_violations_close_the_connection_with_their_code() {
     until("all are recorded", || {
         (audit_log.count("mallory", CONNECTION, "completed", "left") == 2).then_some(())
     });
-    audit_log.comes_to(10, "mallory", CONNECTION, "refused", "closed 1002: the protocol was broken");
-    audit_log.comes_to(2, "mallory", CONNECTION, "refused", "closed 1007: the protocol was broken");
+    audit_log.comes_to(
+        10,
+        "mallory",
+        CONNECTION,
+        "refused",
+        "closed 1002: the protocol was broken",
+    );
+    audit_log.comes_to(
+        2,
+        "mallory",
+        CONNECTION,
+        "refused",
+        "closed 1007: the protocol was broken",
+    );
     assert_eq!(audit_log.count("mallory", "chat", "admitted", ""), 0);
 }
 
@@ -266,7 +337,12 @@ fn pings_are_answered_and_silent_connections_are_closed() {
     assert_eq!(code, Some(4004));
     watcher.chat("still here");
     watcher.expect("still here");
-    gateway.audit_log().has("mallory", CONNECTION, "refused", "closed 4004: no frame arrived");
+    gateway.audit_log().has(
+        "mallory",
+        CONNECTION,
+        "refused",
+        "closed 4004: no frame arrived",
+    );
 }
 
 #[test]
@@ -275,7 +351,11 @@ fn lost_access_and_shutdown_close_connections_with_their_codes() {
     let mut gateway = Gateway::start(&home, &config);
     let cli = |gateway: &Gateway, args: &[&str]| {
         let (url, token) = (gateway.url(), crate::ws::token("admin"));
-        home.run(&[args, &["--url", &url, "--token", &token]].concat()).expect(0).stdout.trim().to_owned()
+        home.run(&[args, &["--url", &url, "--token", &token]].concat())
+            .expect(0)
+            .stdout
+            .trim()
+            .to_owned()
     };
     let issued = cli(&gateway, &["token", "new", "guest", "--capability", "chat"]);
     let mut watcher = Socket::enter(&gateway, "watcher", "");
@@ -283,7 +363,10 @@ fn lost_access_and_shutdown_close_connections_with_their_codes() {
     assert_eq!(watcher.receive()["payload"]["participant"]["id"], "guest");
     cli(&gateway, &["token", "revoke", "guest"]);
     assert_eq!(guest.closed(), 4002);
-    assert_eq!(watcher.receive()["payload"], json!({ "event": "leave", "participant": { "id": "guest" } }));
+    assert_eq!(
+        watcher.receive()["payload"],
+        json!({ "event": "leave", "participant": { "id": "guest" } })
+    );
     // Another participant, which the configuration no longer has.
     let mut admin = Socket::enter(&gateway, "admin", "");
     watcher.receive();
@@ -310,9 +393,16 @@ fn frames_sent_with_the_upgrade_are_not_lost() {
         gateway.address(),
         crate::ws::token("mallory")
     );
-    let frames = [masked(0x80 | TEXT, chat("early").as_bytes()), masked(TEXT, &chat("late").as_bytes()[..9])];
-    stream.write_all(&[head.as_bytes(), &frames.concat()].concat()).unwrap();
+    let frames = [
+        masked(0x80 | TEXT, chat("early").as_bytes()),
+        masked(TEXT, &chat("late").as_bytes()[..9]),
+    ];
+    stream
+        .write_all(&[head.as_bytes(), &frames.concat()].concat())
+        .unwrap();
     watcher.expect("early");
-    stream.write_all(&masked(0x80, &chat("late").as_bytes()[9..])).unwrap();
+    stream
+        .write_all(&masked(0x80, &chat("late").as_bytes()[9..]))
+        .unwrap();
     watcher.expect("late");
 }

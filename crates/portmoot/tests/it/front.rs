@@ -10,14 +10,19 @@ pub(crate) const BARE: &str = "[server]\nlegacy_sse = true\n[topics.main]\nbuilt
 
 /// A configuration with a fixture that listens at this URL.
 pub(crate) fn over_http(fixture: &Running, prefix: &str) -> String {
-    format!("{BARE}[servers.fixture]\nurl = {:?}\nprefix = {prefix:?}\n", fixture.url())
+    format!(
+        "{BARE}[servers.fixture]\nurl = {:?}\nprefix = {prefix:?}\n",
+        fixture.url()
+    )
 }
 
 /// A configuration with the fixture as a child.
 pub(crate) fn over_stdio(prefix: &str, arguments: &[&str]) -> String {
     let words: Vec<&str> = ["--stdio"].iter().chain(arguments).copied().collect();
     let command = harness::fixture_binary();
-    format!("{BARE}[servers.fixture]\ncommand = {command:?}\nargs = {words:?}\nprefix = {prefix:?}\n")
+    format!(
+        "{BARE}[servers.fixture]\ncommand = {command:?}\nargs = {words:?}\nprefix = {prefix:?}\n"
+    )
 }
 
 /// The binary under test.
@@ -29,7 +34,9 @@ pub(crate) fn binary() -> String {
 pub(crate) fn pipe(home: &Home, config: &str) -> Vec<String> {
     let file = home.write("portmoot.toml", config).display().to_string();
     let state = home.path().join("state").display().to_string();
-    [&binary(), "stdio", "--config", &file, "--data-dir", &state].map(str::to_owned).to_vec()
+    [&binary(), "stdio", "--config", &file, "--data-dir", &state]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 /// A gateway with its own home directory.
@@ -53,7 +60,10 @@ impl Front {
         let home = Home::new();
         home.write(name, text);
         let gateway = Gateway::start_with(&home, &["-v", "--data-dir", "state", option, name]);
-        Front { gateway, _home: home }
+        Front {
+            gateway,
+            _home: home,
+        }
     }
 
     /// An endpoint, such as `/mcp`.

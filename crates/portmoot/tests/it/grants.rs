@@ -21,8 +21,13 @@ const TOPICS: &str = "[topics.main]\n[topics.board]\naccess = \"private\"\n[topi
     anonymous = \"reader\"\n[profiles.reader]\ncapabilities = [\"chat\", \"mcp/request:tools/call:a_echo\"]\n";
 
 fn setup() -> (Home, String) {
-    let home = Home::new().env("ADMIN_TOKEN", ADMIN).env("AGENT_TOKEN", AGENT);
-    let data = format!("[server]\ndata_dir = \"{}\"\n", home.path().join("data").display());
+    let home = Home::new()
+        .env("ADMIN_TOKEN", ADMIN)
+        .env("AGENT_TOKEN", AGENT);
+    let data = format!(
+        "[server]\ndata_dir = \"{}\"\n",
+        home.path().join("data").display()
+    );
     (home, data + PEOPLE + TOPICS + &fixture("a", &[]))
 }
 
@@ -34,7 +39,9 @@ impl Ws {
     fn try_open(gateway: &Gateway, topic: &str, token: Option<&str>) -> (u16, String, Option<Ws>) {
         let mut stream = TcpStream::connect(gateway.address()).unwrap();
         stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-        let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+        let bearer = token
+            .map(|token| format!("authorization: Bearer {token}\r\n"))
+            .unwrap_or_default();
         let head = format!(
             "GET /ws?topic={topic} HTTP/1.1\r\nhost: {}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
              sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n{bearer}\r\n",
@@ -51,7 +58,10 @@ impl Ws {
         if status == 101 {
             return (status, String::new(), Some(Ws(stream)));
         }
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "))
+            .unwrap();
         let mut body = vec![0; length.parse().unwrap()];
         stream.read_exact(&mut body).unwrap();
         (status, String::from_utf8(body).unwrap(), None)
@@ -87,7 +97,9 @@ impl Ws {
     fn receive(&mut self, kind: &str) -> Value {
         loop {
             let mut head = [0; 2];
-            self.0.read_exact(&mut head).unwrap_or_else(|error| panic!("{kind}: {error}"));
+            self.0
+                .read_exact(&mut head)
+                .unwrap_or_else(|error| panic!("{kind}: {error}"));
             let length = match head[1] {
                 126 => {
                     let mut long = [0; 2];
@@ -102,7 +114,10 @@ impl Ws {
                 continue;
             }
             let envelope: Value = serde_json::from_slice(&payload).unwrap();
-            if envelope["kind"].as_str().is_some_and(|own| own.starts_with(kind)) {
+            if envelope["kind"]
+                .as_str()
+                .is_some_and(|own| own.starts_with(kind))
+            {
                 return envelope;
             }
         }
@@ -117,8 +132,15 @@ impl Ws {
 
 fn exchange(gateway: &Gateway, method: &str, path: &str, token: &str, body: &Value) -> Reply {
     let bearer = format!("Bearer {token}");
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+    ];
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     Connection::open(gateway.address()).exchange(method, path, &headers, &body)
 }
 
@@ -131,8 +153,15 @@ fn change(gateway: &Gateway, query: &str, body: Value) -> Value {
 }
 
 fn held(gateway: &Gateway, topic: &str) -> Value {
-    let all = gateway.get(&format!("/api/v1/participants?topic={topic}"), Some(ADMIN)).json();
-    let found = all["participants"].as_array().unwrap().iter().find(|one| one["id"] == "agent-a").cloned();
+    let all = gateway
+        .get(&format!("/api/v1/participants?topic={topic}"), Some(ADMIN))
+        .json();
+    let found = all["participants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["id"] == "agent-a")
+        .cloned();
     found.unwrap_or_else(|| panic!("{all}"))["capabilities"].clone()
 }
 
@@ -140,9 +169,16 @@ fn held(gateway: &Gateway, topic: &str) -> Value {
 fn the_promotion_example_of_the_specification_works() {
     let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
-    let mut answer = change(&gateway, "", json!({ "add": ["mcp/request:tools/*"], "remove": [] }));
+    let mut answer = change(
+        &gateway,
+        "",
+        json!({ "add": ["mcp/request:tools/*"], "remove": [] }),
+    );
     let at = answer["modifiedAt"].take();
-    assert!(at.as_str().is_some_and(|at| at.len() == "2025-08-26T14:30:00Z".len() && at.ends_with('Z')));
+    assert!(
+        at.as_str()
+            .is_some_and(|at| at.len() == "2025-08-26T14:30:00Z".len() && at.ends_with('Z'))
+    );
     answer["modifiedAt"] = json!("2025-08-26T14:30:00Z");
     assert_eq!(
         answer,
@@ -157,17 +193,77 @@ fn the_promotion_example_of_the_specification_works() {
     // Other participants cannot, and invalid requests change nothing.
     let path = "/admin/participants/agent-a/capabilities";
     for (token, path, body, status, code) in [
-        (AGENT, path, json!({ "add": ["mcp/*"] }), 403, "capability_violation"),
-        ("no-such-token-at-all", path, json!({ "add": ["mcp/*"] }), 401, "unauthenticated"),
-        (ADMIN, path, json!({ "add": ["game/x"] }), 403, "capability_violation"),
-        (ADMIN, path, json!({ "add": ["portmoot/tokens"] }), 403, "capability_violation"),
-        (ADMIN, path, json!({ "add": ["mcp/request:*", "*"] }), 400, "malformed"),
-        (ADMIN, path, json!({ "add": ["mcp/request:*"], "remove": ["gone/x"] }), 400, "malformed"),
-        (ADMIN, path, json!({ "add": ["mcp/request:*"], "expires": "soon" }), 400, "malformed"),
-        (ADMIN, path, json!({ "add": ["mcp/request:*"], "more": 1 }), 400, "malformed"),
+        (
+            AGENT,
+            path,
+            json!({ "add": ["mcp/*"] }),
+            403,
+            "capability_violation",
+        ),
+        (
+            "no-such-token-at-all",
+            path,
+            json!({ "add": ["mcp/*"] }),
+            401,
+            "unauthenticated",
+        ),
+        (
+            ADMIN,
+            path,
+            json!({ "add": ["game/x"] }),
+            403,
+            "capability_violation",
+        ),
+        (
+            ADMIN,
+            path,
+            json!({ "add": ["portmoot/tokens"] }),
+            403,
+            "capability_violation",
+        ),
+        (
+            ADMIN,
+            path,
+            json!({ "add": ["mcp/request:*", "*"] }),
+            400,
+            "malformed",
+        ),
+        (
+            ADMIN,
+            path,
+            json!({ "add": ["mcp/request:*"], "remove": ["gone/x"] }),
+            400,
+            "malformed",
+        ),
+        (
+            ADMIN,
+            path,
+            json!({ "add": ["mcp/request:*"], "expires": "soon" }),
+            400,
+            "malformed",
+        ),
+        (
+            ADMIN,
+            path,
+            json!({ "add": ["mcp/request:*"], "more": 1 }),
+            400,
+            "malformed",
+        ),
         (ADMIN, path, json!({}), 400, "malformed"),
-        (ADMIN, "/admin/participants/absent/capabilities", json!({ "add": ["chat"] }), 404, "unknown_target"),
-        (ADMIN, "/admin/participants/a/capabilities", json!({ "add": ["chat"] }), 404, "unknown_target"),
+        (
+            ADMIN,
+            "/admin/participants/absent/capabilities",
+            json!({ "add": ["chat"] }),
+            404,
+            "unknown_target",
+        ),
+        (
+            ADMIN,
+            "/admin/participants/a/capabilities",
+            json!({ "add": ["chat"] }),
+            404,
+            "unknown_target",
+        ),
         (
             ADMIN,
             "/admin/participants/anonymous-1/capabilities",
@@ -177,9 +273,16 @@ fn the_promotion_example_of_the_specification_works() {
         ),
     ] {
         let reply = exchange(&gateway, "POST", path, token, &body);
-        assert_eq!((reply.status, reply.json()["code"].as_str()), (status, Some(code)), "{body} {reply:?}");
+        assert_eq!(
+            (reply.status, reply.json()["code"].as_str()),
+            (status, Some(code)),
+            "{body} {reply:?}"
+        );
     }
-    assert_eq!(held(&gateway, "main"), json!(["mcp/proposal:*", "mcp/request:tools/*", "chat"]));
+    assert_eq!(
+        held(&gateway, "main"),
+        json!(["mcp/proposal:*", "mcp/request:tools/*", "chat"])
+    );
 }
 
 #[test]
@@ -195,7 +298,10 @@ fn a_connected_participant_is_notified_of_grants_and_revocations() {
         (&json!("capability_violation"), &json!("r1"))
     );
     change(&gateway, "", json!({ "add": ["mcp/request:tools/*"] }));
-    assert_eq!(agent.welcomed(), json!(["mcp/proposal:*", "mcp/request:tools/*", "chat"]));
+    assert_eq!(
+        agent.welcomed(),
+        json!(["mcp/proposal:*", "mcp/request:tools/*", "chat"])
+    );
     agent.request("agent-a", "r2", "echo");
     let answer = agent.receive("mcp/response");
     assert_eq!(answer["correlation_id"], "r2", "{answer}");
@@ -205,11 +311,17 @@ fn a_connected_participant_is_notified_of_grants_and_revocations() {
     let calls = || (gateway.get("/api/v1/servers/a", Some(ADMIN)).status, ());
     until("the call is open", || {
         let metrics = gateway.get("/metrics", Some(ADMIN)).body;
-        metrics.contains("portmoot_topic_operations{topic=\"main\"} 1").then_some(())
+        metrics
+            .contains("portmoot_topic_operations{topic=\"main\"} 1")
+            .then_some(())
     });
     assert_eq!(calls().0, 403, "granting is not looking at servers");
     let began = Instant::now();
-    change(&gateway, "", json!({ "remove": ["mcp/request:tools/*"], "reason": "enough" }));
+    change(
+        &gateway,
+        "",
+        json!({ "remove": ["mcp/request:tools/*"], "reason": "enough" }),
+    );
     assert_eq!(agent.welcomed(), json!(["mcp/proposal:*", "chat"]));
     let ended = open.rest().pop().unwrap();
     assert!(ended["error"].is_object(), "{ended}");
@@ -225,9 +337,16 @@ fn a_temporary_grant_expires_on_time() {
     let mut agent = Ws::open(&gateway, "main", Some(AGENT));
     agent.welcomed();
     let began = Instant::now();
-    let answer = change(&gateway, "", json!({ "add": ["mcp/request:*"], "expires_in_seconds": 1 }));
+    let answer = change(
+        &gateway,
+        "",
+        json!({ "add": ["mcp/request:*"], "expires_in_seconds": 1 }),
+    );
     assert!(answer["expiresAt"].is_string(), "{answer}");
-    assert_eq!(agent.welcomed(), json!(["mcp/proposal:*", "mcp/request:*", "chat"]));
+    assert_eq!(
+        agent.welcomed(),
+        json!(["mcp/proposal:*", "mcp/request:*", "chat"])
+    );
     assert_eq!(agent.welcomed(), json!(["mcp/proposal:*", "chat"]));
     let took = began.elapsed();
     assert!((900..2_500).contains(&took.as_millis()), "{took:?}");
@@ -240,23 +359,47 @@ fn a_temporary_grant_expires_on_time() {
 fn grants_outlive_restarts_and_reloads_and_can_be_cleared() {
     let (home, config) = setup();
     let mut gateway = Gateway::start(&home, &config);
-    change(&gateway, "", json!({ "add": ["mcp/request:tools/*"], "remove": ["chat"] }));
-    change(&gateway, "?topic=lobby", json!({ "add": ["mcp/request:prompts/*"] }));
+    change(
+        &gateway,
+        "",
+        json!({ "add": ["mcp/request:tools/*"], "remove": ["chat"] }),
+    );
+    change(
+        &gateway,
+        "?topic=lobby",
+        json!({ "add": ["mcp/request:prompts/*"] }),
+    );
     let (main, lobby) = (held(&gateway, "main"), held(&gateway, "lobby"));
     assert_eq!(main, json!(["mcp/proposal:*", "mcp/request:tools/*"]));
-    assert_eq!(lobby, json!(["mcp/proposal:*", "mcp/request:tools/*", "mcp/request:prompts/*"]));
+    assert_eq!(
+        lobby,
+        json!([
+            "mcp/proposal:*",
+            "mcp/request:tools/*",
+            "mcp/request:prompts/*"
+        ])
+    );
     gateway.signal("KILL");
     gateway.wait();
     let gateway = Gateway::start(&home, &config);
-    assert_eq!((held(&gateway, "main"), held(&gateway, "lobby")), (main.clone(), lobby));
+    assert_eq!(
+        (held(&gateway, "main"), held(&gateway, "lobby")),
+        (main.clone(), lobby)
+    );
     let mut agent = Ws::open(&gateway, "main", Some(AGENT));
     assert_eq!(agent.welcomed(), main);
     // The configuration can change below the grants.
-    home.write("portmoot.toml", &config.replace("\"mcp/proposal:*\", \"chat\"", "\"game/*\", \"chat\""));
+    home.write(
+        "portmoot.toml",
+        &config.replace("\"mcp/proposal:*\", \"chat\"", "\"game/*\", \"chat\""),
+    );
     gateway.signal("HUP");
     assert_eq!(agent.welcomed(), json!(["game/*", "mcp/request:tools/*"]));
     let path = "/api/v1/participants/agent-a/grants";
-    assert_eq!(exchange(&gateway, "DELETE", path, AGENT, &Value::Null).status, 403);
+    assert_eq!(
+        exchange(&gateway, "DELETE", path, AGENT, &Value::Null).status,
+        403
+    );
     let reply = exchange(&gateway, "DELETE", path, ADMIN, &Value::Null);
     assert_eq!(reply.status, 204, "{reply:?}");
     assert_eq!(agent.welcomed(), json!(["game/*", "chat"]));
@@ -268,34 +411,65 @@ fn guests_have_the_capabilities_of_the_anonymous_profile() {
     let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     let [mut one, mut two] = [(); 2].map(|()| Ws::open(&gateway, "lobby", None));
-    let names = [&mut one, &mut two].map(|ws| ws.receive("system/welcome")["payload"]["you"].clone());
-    assert!(names.iter().all(|you| you["id"].as_str().unwrap().starts_with("anonymous-")), "{names:?}");
+    let names =
+        [&mut one, &mut two].map(|ws| ws.receive("system/welcome")["payload"]["you"].clone());
+    assert!(
+        names
+            .iter()
+            .all(|you| you["id"].as_str().unwrap().starts_with("anonymous-")),
+        "{names:?}"
+    );
     assert_ne!(names[0]["id"], names[1]["id"]);
-    assert_eq!(names[0]["capabilities"], json!(["chat", "mcp/request:tools/call:a_echo"]));
+    assert_eq!(
+        names[0]["capabilities"],
+        json!(["chat", "mcp/request:tools/call:a_echo"])
+    );
     one.request(names[0]["id"].as_str().unwrap(), "r1", "hang");
-    assert_eq!(one.receive("system/error")["payload"]["error"], "capability_violation");
+    assert_eq!(
+        one.receive("system/error")["payload"]["error"],
+        "capability_violation"
+    );
     one.request("admin-user", "r2", "echo");
-    assert_eq!(one.receive("system/error")["payload"]["error"], "auth_violation");
+    assert_eq!(
+        one.receive("system/error")["payload"]["error"],
+        "auth_violation"
+    );
     // The same over MCP, in both eras.
     let client = Client::open(&gateway, None, "/mcp/lobby", json!({}));
     assert_eq!(client.names("tools"), ["a_echo"]);
-    assert_eq!(client.call("a_echo", json!({ "text": "hi" }))["content"][0]["text"], "hi");
+    assert_eq!(
+        client.call("a_echo", json!({ "text": "hi" }))["content"][0]["text"],
+        "hi"
+    );
     let other = Client::open(&gateway, None, "/mcp/lobby", json!({}));
     assert_ne!(client.session, other.session);
     // Not in other topics, and not on the API.
     for topic in ["main", "board", "gone"] {
         assert_eq!(Ws::try_open(&gateway, topic, None).0, 401, "{topic}");
     }
-    assert_eq!(Ws::try_open(&gateway, "lobby", Some("a-token-that-is-nobodys")).0, 401);
+    assert_eq!(
+        Ws::try_open(&gateway, "lobby", Some("a-token-that-is-nobodys")).0,
+        401
+    );
     assert_eq!(modern(&gateway, None, "tools/list", json!({})).status, 401);
-    for path in ["/api/v1/participants", "/api/v1/tools?topic=lobby", "/metrics"] {
+    for path in [
+        "/api/v1/participants",
+        "/api/v1/tools?topic=lobby",
+        "/metrics",
+    ] {
         assert_eq!(gateway.get(path, None).status, 401, "{path}");
     }
-    // Every configured participant may join a public topic. When its access changes, guests are disconnected.
+    // Every configured participant may join a public topic. When its access changes, guests are
+    // disconnected.
     Ws::open(&gateway, "lobby", Some(AGENT)).welcomed();
-    home.write("portmoot.toml", &config.replace("anonymous = \"reader\"\n", ""));
+    home.write(
+        "portmoot.toml",
+        &config.replace("anonymous = \"reader\"\n", ""),
+    );
     gateway.signal("HUP");
-    until("guests are refused", || (Ws::try_open(&gateway, "lobby", None).0 == 401).then_some(()));
+    until("guests are refused", || {
+        (Ws::try_open(&gateway, "lobby", None).0 == 401).then_some(())
+    });
     let mut rest = Vec::new();
     one.0.read_to_end(&mut rest).unwrap();
     assert_eq!(client.status("ping", json!({})), 401);
@@ -306,22 +480,54 @@ fn the_command_line_lists_grants_and_revokes() {
     let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     let url = gateway.url();
-    let cli = |args: &[&str], token: &str| home.run(&[args, &["--url", &url, "--token", token]].concat());
+    let cli =
+        |args: &[&str], token: &str| home.run(&[args, &["--url", &url, "--token", token]].concat());
     let granted = cli(
-        &["participants", "grant", "agent-a", "mcp/request:*", "--for", "30m", "--reason", "a try"],
+        &[
+            "participants",
+            "grant",
+            "agent-a",
+            "mcp/request:*",
+            "--for",
+            "30m",
+            "--reason",
+            "a try",
+        ],
         ADMIN,
     );
-    assert_eq!(granted.expect(0).stdout, "mcp/proposal:*\nmcp/request:*\nchat\n");
-    let listed = cli(&["participants", "ls", "--topic", "main"], ADMIN).expect(0).stdout;
-    assert!(listed.contains("+mcp/request:* by admin-user until "), "{listed}");
-    let listed = cli(&["participants", "ls", "--json"], AGENT).expect(0).stdout;
-    assert!(!listed.contains("a try") && !listed.contains("board"), "{listed}");
-    let taken = cli(&["participants", "revoke", "agent-a", "mcp/request:*", "chat"], ADMIN).expect(0);
+    assert_eq!(
+        granted.expect(0).stdout,
+        "mcp/proposal:*\nmcp/request:*\nchat\n"
+    );
+    let listed = cli(&["participants", "ls", "--topic", "main"], ADMIN)
+        .expect(0)
+        .stdout;
+    assert!(
+        listed.contains("+mcp/request:* by admin-user until "),
+        "{listed}"
+    );
+    let listed = cli(&["participants", "ls", "--json"], AGENT)
+        .expect(0)
+        .stdout;
+    assert!(
+        !listed.contains("a try") && !listed.contains("board"),
+        "{listed}"
+    );
+    let taken = cli(
+        &["participants", "revoke", "agent-a", "mcp/request:*", "chat"],
+        ADMIN,
+    )
+    .expect(0);
     assert_eq!(taken.stdout, "mcp/proposal:*\n");
     cli(&["participants", "grant", "agent-a", "chat"], AGENT).expect(3);
     cli(&["participants", "grant", "absent", "chat"], ADMIN).expect(5);
-    cli(&["participants", "grant", "agent-a", "chat", "--for", "soon"], ADMIN).expect(2);
-    home.run(&["participants", "ls", "--data-dir", "nowhere"]).expect(1);
+    cli(
+        &["participants", "grant", "agent-a", "chat", "--for", "soon"],
+        ADMIN,
+    )
+    .expect(2);
+    home.run(&["participants", "ls", "--data-dir", "nowhere"])
+        .expect(1);
 }
 
 #[test]
@@ -335,7 +541,8 @@ fn a_private_topic_looks_like_an_unknown_one_to_outsiders() {
         let mcp = mcp.post(&mcp.request("tools/list", json!({})));
         let tools = gateway.get(&format!("/api/v1/tools?topic={topic}"), Some(token));
         let people = gateway.get(&format!("/api/v1/participants?topic={topic}"), Some(token));
-        let replies = [mcp, tools, people].map(|reply| (reply.status, reply.body.replace(topic, "TOPIC")));
+        let replies =
+            [mcp, tools, people].map(|reply| (reply.status, reply.body.replace(topic, "TOPIC")));
         (status, text.replace(topic, "TOPIC"), replies)
     };
     assert_eq!(seen(AGENT, "board"), seen(AGENT, "gone"));
@@ -348,7 +555,13 @@ fn a_private_topic_looks_like_an_unknown_one_to_outsiders() {
     assert_eq!(grant(AGENT, "board"), grant(AGENT, "gone"));
     for path in ["/api/v1/participants", "/metrics"] {
         let text = gateway.get(path, Some(AGENT)).body;
-        assert!(text.contains("lobby") && !text.contains("board"), "{path}: {text}");
-        assert!(gateway.get(path, Some(ADMIN)).body.contains("board"), "{path}");
+        assert!(
+            text.contains("lobby") && !text.contains("board"),
+            "{path}: {text}"
+        );
+        assert!(
+            gateway.get(path, Some(ADMIN)).body.contains("board"),
+            "{path}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Held calls of a plain MCP client that may only propose: each form of answer that its revision has, with the Python SDK.
-//! Another participant decides with `portmoot proposals`.
+//! Held calls of a plain MCP client that may only propose: each form of answer that its revision
+//! has, with the Python SDK. Another participant decides with `portmoot proposals`.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -16,13 +16,16 @@ const SCOUT: &str = "token-of-the-one-who-proposes";
 const HOLD: &str = "700ms";
 
 fn setup() -> Home {
-    Home::new().env("BOSS_TOKEN", BOSS).env("SCOUT_TOKEN", SCOUT)
+    Home::new()
+        .env("BOSS_TOKEN", BOSS)
+        .env("SCOUT_TOKEN", SCOUT)
 }
 
 fn config(home: &Home) -> String {
     let data = home.path().join("data").display().to_string();
     let boss = "[participants.boss]\ntoken_env = \"BOSS_TOKEN\"\ncapabilities = [\"mcp/request:*\", \"mcp/response:*\"]\n";
-    let scout = "[participants.scout]\ntoken_env = \"SCOUT_TOKEN\"\ncapabilities = [\"mcp/proposal:*\"]\n";
+    let scout =
+        "[participants.scout]\ntoken_env = \"SCOUT_TOKEN\"\ncapabilities = [\"mcp/proposal:*\"]\n";
     let server = format!("[server]\ndata_dir = {data:?}\n[server.limits]\nhold = {HOLD:?}\n");
     server + &fixture("a", &[]) + boss + scout
 }
@@ -45,16 +48,34 @@ fn id_of(proposal: &Value) -> String {
 }
 
 fn client(gateway: &Gateway, way: &str, text: &str) -> Child {
-    let (url, arguments) = (format!("{}/mcp", gateway.url()), json!({ "text": text }).to_string());
-    let words = [url.as_str(), "--token", SCOUT, "--way", way, "a_echo", &arguments];
-    harness::promoted_client(&words).stdout(Stdio::piped()).spawn().unwrap()
+    let (url, arguments) = (
+        format!("{}/mcp", gateway.url()),
+        json!({ "text": text }).to_string(),
+    );
+    let words = [
+        url.as_str(),
+        "--token",
+        SCOUT,
+        "--way",
+        way,
+        "a_echo",
+        &arguments,
+    ];
+    harness::promoted_client(&words)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 #[track_caller]
 fn report(client: Child) -> Value {
     let output = client.wait_with_output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    assert!(output.status.success(), "{}", report["failure"].as_str().unwrap_or("no report"));
+    assert!(
+        output.status.success(),
+        "{}",
+        report["failure"].as_str().unwrap_or("no report")
+    );
     report
 }
 
@@ -68,26 +89,54 @@ fn both_ways(way: &str) -> [Value; 2] {
     let approved = {
         let client = client(&gateway, way, "do it");
         let proposal = gateway.pending(&home, BOSS);
-        assert_eq!((&proposal["by"], &proposal["context"]), (&json!("scout"), &json!("echo")), "{proposal}");
+        assert_eq!(
+            (&proposal["by"], &proposal["context"]),
+            (&json!("scout"), &json!("echo")),
+            "{proposal}"
+        );
         assert_eq!(proposal["params"]["arguments"], json!({ "text": "do it" }));
         assert_eq!(proposal["params"].get("task"), None, "{proposal}");
         assert_eq!(proposal["to"], json!(["a"]));
         // Longer than a call is held, so that every client has to wait again.
         std::thread::sleep(std::time::Duration::from_millis(1200));
         let id = id_of(&proposal);
-        let notice = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes", "--no-wait"], 0);
-        assert!(["running\n", "completed\n"].contains(&notice.as_str()), "{notice}");
+        let notice = proposals(
+            &home,
+            &gateway,
+            BOSS,
+            &["approve", &id, "--yes", "--no-wait"],
+            0,
+        );
+        assert!(
+            ["running\n", "completed\n"].contains(&notice.as_str()),
+            "{notice}"
+        );
         let report = report(client);
-        until("the outcome", || (state(&home, &gateway, &id)["state"] == "completed").then_some(()));
+        until("the outcome", || {
+            (state(&home, &gateway, &id)["state"] == "completed").then_some(())
+        });
         assert_eq!(state(&home, &gateway, &id)["decided_by"], "boss");
         report
     };
     let client = client(&gateway, way, "do that");
     let id = id_of(&gateway.pending(&home, BOSS));
     let reason = "not before Monday";
-    assert_eq!(proposals(&home, &gateway, BOSS, &["reject", &id, "--reason", reason], 0), "rejected\n");
+    assert_eq!(
+        proposals(
+            &home,
+            &gateway,
+            BOSS,
+            &["reject", &id, "--reason", reason],
+            0
+        ),
+        "rejected\n"
+    );
     let rejected = report(client);
-    assert_eq!(approved["end"], json!({ "text": "do it", "error": false }), "{approved:#}");
+    assert_eq!(
+        approved["end"],
+        json!({ "text": "do it", "error": false }),
+        "{approved:#}"
+    );
     assert_eq!(rejected["end"]["error"], true, "{rejected:#}");
     let words = rejected["end"]["text"].as_str().unwrap();
     let said = ["rejected by boss", reason, "not run"];
@@ -99,9 +148,15 @@ fn both_ways(way: &str) -> [Value; 2] {
 fn a_modern_client_with_tasks_gets_a_task() {
     let [approved, rejected] = both_ways("tasks");
     assert_eq!(approved["protocol"], "2026-07-28");
-    assert_eq!(approved["able"]["extensions"]["io.modelcontextprotocol/tasks"], json!({}));
+    assert_eq!(
+        approved["able"]["extensions"]["io.modelcontextprotocol/tasks"],
+        json!({})
+    );
     assert_eq!(approved["first"]["resultType"], "task");
-    assert_eq!((&approved["first"]["status"], &approved["status"]), (&json!("working"), &json!("completed")));
+    assert_eq!(
+        (&approved["first"]["status"], &approved["status"]),
+        (&json!("working"), &json!("completed"))
+    );
     assert!(rejected["asked"].as_u64() >= Some(1), "{rejected}");
 }
 
@@ -113,7 +168,10 @@ fn a_client_of_2025_gets_a_task_if_it_asks_for_one() {
     assert_eq!(approved["able"]["tasks"], able);
     assert_eq!(approved["listed"]["execution"]["taskSupport"], "optional");
     let id = &approved["first"]["task"]["taskId"];
-    assert_eq!((&approved["related"], &approved["status"]), (id, &json!("working")));
+    assert_eq!(
+        (&approved["related"], &approved["status"]),
+        (id, &json!("working"))
+    );
 }
 
 #[test]
@@ -121,7 +179,10 @@ fn a_modern_client_without_tasks_retries_with_its_request_state() {
     let [approved, _] = both_ways("retry");
     let first = &approved["first"];
     assert_eq!(first["resultType"], "input_required");
-    assert!(first["requestState"].is_string() && first.get("inputRequests").is_none(), "{first}");
+    assert!(
+        first["requestState"].is_string() && first.get("inputRequests").is_none(),
+        "{first}"
+    );
     assert!(approved["asked"].as_u64() >= Some(2), "{approved}");
 }
 
@@ -143,7 +204,9 @@ fn closing_a_modern_stream_withdraws_the_proposal() {
     let client = client(&gateway, "leave", "never mind");
     let id = id_of(&gateway.pending(&home, BOSS));
     report(client);
-    until("withdrawn", || (state(&home, &gateway, &id)["state"] == "withdrawn").then_some(()));
+    until("withdrawn", || {
+        (state(&home, &gateway, &id)["state"] == "withdrawn").then_some(())
+    });
 }
 
 #[test]
@@ -158,33 +221,73 @@ fn decisions_count_once_and_are_bound_to_the_digest() {
     };
     let id = call();
     let other = "00".repeat(32);
-    proposals(&home, &gateway, BOSS, &["approve", &id, "--digest", &other], 3);
+    proposals(
+        &home,
+        &gateway,
+        BOSS,
+        &["approve", &id, "--digest", &other],
+        3,
+    );
     proposals(&home, &gateway, SCOUT, &["approve", &id, "--yes"], 3);
     proposals(&home, &gateway, SCOUT, &["reject", &id], 3);
     // Without a terminal the command refuses.
     proposals(&home, &gateway, BOSS, &["approve", &id], 3);
     let shown = proposals(&home, &gateway, BOSS, &["show", &id], 0);
-    assert!(shown.contains(r#""text": "as proposed\u{202e}""#), "{shown}");
-    for needed in
-        ["proposal by scout at a: tools/call echo", "the caller waits for it", "digest ", "inputSchema"]
-    {
+    assert!(
+        shown.contains(r#""text": "as proposed\u{202e}""#),
+        "{shown}"
+    );
+    for needed in [
+        "proposal by scout at a: tools/call echo",
+        "the caller waits for it",
+        "digest ",
+        "inputSchema",
+    ] {
         assert!(shown.contains(needed), "{needed}: {shown}");
     }
-    let edited = ["approve", &id, "--yes", "--no-wait", "--arguments", r#"{"text":"as edited"}"#];
+    let edited = [
+        "approve",
+        &id,
+        "--yes",
+        "--no-wait",
+        "--arguments",
+        r#"{"text":"as edited"}"#,
+    ];
     proposals(&home, &gateway, BOSS, &edited, 0);
     let waited = scout.call("wait_for_proposal", json!({ "id": id }));
     assert_eq!(waited["content"][0]["text"], "as edited");
-    assert_eq!(state(&home, &gateway, &id)["edited"]["arguments"], json!({ "text": "as edited" }));
+    assert_eq!(
+        state(&home, &gateway, &id)["edited"]["arguments"],
+        json!({ "text": "as edited" })
+    );
     let again = proposals(&home, &gateway, BOSS, &["approve", &id, "--yes"], 3);
     assert_eq!(again, "");
 
     let url = gateway.url();
-    let of_command =
-        ["tools", "call", "a_echo", "text=held", "--wait", "500ms", "--url", &url, "--token", SCOUT];
+    let of_command = [
+        "tools",
+        "call",
+        "a_echo",
+        "text=held",
+        "--wait",
+        "500ms",
+        "--url",
+        &url,
+        "--token",
+        SCOUT,
+    ];
     let begun = Instant::now();
     let held = home.run(&of_command).expect(6);
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    assert!(held.stderr.contains("waiting for a decision"), "{}", held.stderr);
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert!(
+        held.stderr.contains("waiting for a decision"),
+        "{}",
+        held.stderr
+    );
     assert!(held.stdout.contains("wait_for_proposal"), "{}", held.stdout);
     let other = id_of(&gateway.pending(&home, BOSS));
     proposals(&home, &gateway, SCOUT, &["withdraw", &other], 0);
@@ -210,7 +313,13 @@ fn a_pending_proposal_outlives_a_restart_and_runs_once() {
     let _ = client.wait_with_output();
     let gateway = Gateway::start(&home, &config);
     assert_eq!(id_of(&gateway.pending(&home, BOSS)), id);
-    proposals(&home, &gateway, BOSS, &["approve", &id, "--yes", "--no-wait"], 0);
+    proposals(
+        &home,
+        &gateway,
+        BOSS,
+        &["approve", &id, "--yes", "--no-wait"],
+        0,
+    );
     let scout = Client::of(&gateway, SCOUT);
     let waited = scout.call("wait_for_proposal", json!({ "id": id }));
     assert_eq!(waited["content"][0]["text"], "after the restart");
@@ -222,7 +331,12 @@ fn a_changed_tool_description_invalidates_an_approval() {
     let server = ListedServer::new(&home, "b", &[("act", "described as one"), ("change", "")]);
     let gateway = Gateway::start(&home, &(config(&home) + &server.table()));
     let scout = Client::of(&gateway, SCOUT);
-    until("its tool", || scout.names("tools").contains(&"b_act".to_owned()).then_some(()));
+    until("its tool", || {
+        scout
+            .names("tools")
+            .contains(&"b_act".to_owned())
+            .then_some(())
+    });
     scout.call("b_act", json!({}));
     let id = id_of(&gateway.pending(&home, BOSS));
     server.list(&[("act", "described as two"), ("change", "")]);

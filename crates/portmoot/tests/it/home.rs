@@ -21,12 +21,18 @@ pub(crate) struct Ran {
 
 impl Home {
     pub(crate) fn new() -> Home {
-        Home { dir: Arc::new(tempfile::tempdir().unwrap()), env: Vec::new() }
+        Home {
+            dir: Arc::new(tempfile::tempdir().unwrap()),
+            env: Vec::new(),
+        }
     }
 
     /// The same directory with an environment of its own.
     pub(crate) fn beside(other: &Home) -> Home {
-        Home { dir: Arc::clone(&other.dir), env: other.env.clone() }
+        Home {
+            dir: Arc::clone(&other.dir),
+            env: other.env.clone(),
+        }
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Home {
@@ -58,7 +64,13 @@ impl Home {
         let path = self.dir.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let _ = fs::remove_file(&path);
-        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
         path
     }
 
@@ -85,7 +97,11 @@ impl Ran {
     /// Panics with all output unless the exit code is this one.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Ran {
-        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        assert_eq!(
+            self.code, code,
+            "stdout:\n{}\nstderr:\n{}",
+            self.stdout, self.stderr
+        );
         self
     }
 }

@@ -25,7 +25,10 @@ pub(crate) struct Reply {
 
 impl Reply {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
     }
 
     #[track_caller]
@@ -43,7 +46,9 @@ impl Connection {
     pub(crate) fn open(address: &str) -> Connection {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_nodelay(true).unwrap();
-        Connection { reader: BufReader::new(stream) }
+        Connection {
+            reader: BufReader::new(stream),
+        }
     }
 
     /// Sends one request and reads its whole answer.
@@ -68,21 +73,36 @@ impl Connection {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Reply {
-        self.reader.get_ref().set_read_timeout(Some(TIMEOUT)).unwrap();
+        self.reader
+            .get_ref()
+            .set_read_timeout(Some(TIMEOUT))
+            .unwrap();
         self.write(host, method, path, headers, body);
         let mut reply = self.head().expect("an answer");
         let mut body = Vec::new();
         self.body(&reply, |part| body.extend_from_slice(part));
         reply.body = String::from_utf8(body).unwrap();
         if is_events(&reply) {
-            let mut data = reply.body.lines().filter_map(|line| line.strip_prefix("data: "));
-            reply.body = data.rfind(|data| !data.is_empty()).unwrap_or_default().to_owned();
+            let mut data = reply
+                .body
+                .lines()
+                .filter_map(|line| line.strip_prefix("data: "));
+            reply.body = data
+                .rfind(|data| !data.is_empty())
+                .unwrap_or_default()
+                .to_owned();
         }
         reply
     }
 
     /// Sends one request and reads its answer as a stream of messages.
-    pub(crate) fn stream(mut self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Events {
+    pub(crate) fn stream(
+        mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Events {
         self.write("localhost", method, path, headers, body);
         let (send, messages) = channel();
         let (send_head, heads) = channel();
@@ -101,12 +121,26 @@ impl Connection {
                 let _ = send.send(message);
             }
         });
-        Events { heads, head: OnceCell::new(), messages, socket }
+        Events {
+            heads,
+            head: OnceCell::new(),
+            messages,
+            socket,
+        }
     }
 
-    fn write(&mut self, host: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) {
-        let mut text =
-            format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\n", body.len());
+    fn write(
+        &mut self,
+        host: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) {
+        let mut text = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {}\r\n",
+            body.len()
+        );
         for (name, value) in headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -124,10 +158,16 @@ impl Connection {
         loop {
             let mut line = String::new();
             self.reader.read_line(&mut line).ok()?;
-            let Some((name, value)) = line.trim().split_once(':') else { break };
+            let Some((name, value)) = line.trim().split_once(':') else {
+                break;
+            };
             headers.push((name.to_lowercase(), value.trim().to_owned()));
         }
-        Some(Reply { status, headers, body: String::new() })
+        Some(Reply {
+            status,
+            headers,
+            body: String::new(),
+        })
     }
 
     /// Reads the body until its end or the end of the connection.
@@ -146,7 +186,9 @@ impl Connection {
                 part(&chunk[..length]);
             }
         }
-        let length = head.header("content-length").map_or(0, |length| length.parse().unwrap());
+        let length = head
+            .header("content-length")
+            .map_or(0, |length| length.parse().unwrap());
         let mut whole = vec![0; length];
         if self.reader.read_exact(&mut whole).is_ok() {
             part(&whole);
@@ -155,7 +197,8 @@ impl Connection {
 }
 
 fn is_events(head: &Reply) -> bool {
-    head.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
+    head.header("content-type")
+        .is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 /// Sends the messages of all complete events to the channel.
@@ -183,13 +226,16 @@ impl Events {
     /// The answer's status and headers.
     #[track_caller]
     pub(crate) fn head(&self) -> &Reply {
-        self.head.get_or_init(|| self.heads.recv_timeout(TIMEOUT).expect("an answer in time"))
+        self.head
+            .get_or_init(|| self.heads.recv_timeout(TIMEOUT).expect("an answer in time"))
     }
 
     /// The next message.
     #[track_caller]
     pub(crate) fn next(&self) -> Value {
-        self.messages.recv_timeout(TIMEOUT).expect("a message in time")
+        self.messages
+            .recv_timeout(TIMEOUT)
+            .expect("a message in time")
     }
 
     /// The next message with this method; others are skipped.
@@ -211,7 +257,9 @@ impl Events {
             match self.messages.recv_timeout(TIMEOUT) {
                 Ok(message) => rest.push(message),
                 Err(RecvTimeoutError::Disconnected) => return rest,
-                Err(RecvTimeoutError::Timeout) => panic!("the stream did not end; it said {rest:?}"),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("the stream did not end; it said {rest:?}")
+                }
             }
         }
     }

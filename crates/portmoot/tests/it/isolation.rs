@@ -8,17 +8,26 @@ use crate::home::Home;
 use crate::support::{Client, Gateway, fixture, is_alive, signal, until};
 
 fn pid(server: &Value) -> u32 {
-    u32::try_from(server["pid"].as_u64().unwrap_or_else(|| panic!("no pid: {server}"))).unwrap()
+    u32::try_from(
+        server["pid"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no pid: {server}")),
+    )
+    .unwrap()
 }
 
 fn own(names: &[String], server: &str) -> usize {
-    names.iter().filter(|name| name.starts_with(&format!("{server}_"))).count()
+    names
+        .iter()
+        .filter(|name| name.starts_with(&format!("{server}_")))
+        .count()
 }
 
 #[test]
 fn a_server_answers_while_others_are_killed_hung_or_flooding() {
     let home = Home::new();
-    let servers = ["killed", "hung", "flooding", "fine"].map(|name| fixture(name, &["--era", "legacy"]));
+    let servers =
+        ["killed", "hung", "flooding", "fine"].map(|name| fixture(name, &["--era", "legacy"]));
     let servers = format!("[server]\nstart = \"always\"\n{}", servers.concat());
     let gateway = Gateway::start(&home, &servers);
     let client = Client::plain(&gateway);
@@ -38,7 +47,11 @@ fn a_server_answers_while_others_are_killed_hung_or_flooding() {
             let begun = Instant::now();
             let answer = client.call("fine_echo", json!({ "text": "still here" }));
             assert_eq!(answer["content"][0]["text"], "still here");
-            assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+            assert!(
+                begun.elapsed() < Duration::from_secs(2),
+                "{:?}",
+                begun.elapsed()
+            );
             assert_eq!(client.names("tools"), whole, "the list is whole");
         }
         let before = killed;
@@ -48,7 +61,10 @@ fn a_server_answers_while_others_are_killed_hung_or_flooding() {
                 .then(|| pid(&now))
                 .filter(|pid| *pid != before)
         });
-        assert_eq!(client.call("killed_add", json!({ "a": 2, "b": 3 }))["structuredContent"]["sum"], 5);
+        assert_eq!(
+            client.call("killed_add", json!({ "a": 2, "b": 3 }))["structuredContent"]["sum"],
+            5
+        );
     }
     signal(hung, "CONT");
     assert_eq!(stuck.next()["result"]["content"][0]["text"], "?");
@@ -62,7 +78,9 @@ fn a_call_open_at_a_server_that_is_killed_ends_with_a_plain_refusal() {
     let client = Client::plain(&gateway);
     client.names("tools");
     let open = client.begin_call("a_hang", json!({}));
-    until("the call is open", || (gateway.server("a")["calls"] == 1).then_some(()));
+    until("the call is open", || {
+        (gateway.server("a")["calls"] == 1).then_some(())
+    });
     signal(pid(&gateway.server("a")), "KILL");
     let error = &open.next()["error"];
     assert_eq!(error["data"]["code"], "upstream_failed", "{error}");
@@ -80,28 +98,60 @@ fn a_hung_server_is_degraded_then_started_again_and_its_calls_end_in_time() {
     let whole = client.names("tools");
     let hung = pid(&gateway.wait_for("hung", "ready"));
     signal(hung, "STOP");
-    let answer = client.ask("tools/call", json!({ "name": "hung_echo", "arguments": { "text": "?" } }));
-    assert_eq!(answer["error"]["data"]["code"], "upstream_timeout", "{answer}");
+    let answer = client.ask(
+        "tools/call",
+        json!({ "name": "hung_echo", "arguments": { "text": "?" } }),
+    );
+    assert_eq!(
+        answer["error"]["data"]["code"], "upstream_timeout",
+        "{answer}"
+    );
     let seen = gateway.wait_for("hung", "degraded");
     assert!(seen["reason"].is_string(), "{seen}");
     let ready = gateway.get("/readyz", None);
-    assert_eq!((ready.status, &ready.json()["servers"][0]["state"]), (200, &json!("degraded")), "{ready:?}");
+    assert_eq!(
+        (ready.status, &ready.json()["servers"][0]["state"]),
+        (200, &json!("degraded")),
+        "{ready:?}"
+    );
     assert_eq!(client.names("tools"), whole);
-    let listed = home.run(&["servers", "ls", "--url", &gateway.url()]).expect(0).stdout;
-    assert!(listed.lines().any(|line| line.starts_with("hung") && line.contains("degraded")), "{listed}");
+    let listed = home
+        .run(&["servers", "ls", "--url", &gateway.url()])
+        .expect(0)
+        .stdout;
+    assert!(
+        listed
+            .lines()
+            .any(|line| line.starts_with("hung") && line.contains("degraded")),
+        "{listed}"
+    );
     signal(hung, "CONT");
-    assert_eq!(client.call("hung_echo", json!({ "text": "back" }))["content"][0]["text"], "back");
+    assert_eq!(
+        client.call("hung_echo", json!({ "text": "back" }))["content"][0]["text"],
+        "back"
+    );
     gateway.wait_for("hung", "ready");
 
     signal(hung, "STOP");
-    let answer = client.ask("tools/call", json!({ "name": "hung_echo", "arguments": { "text": "?" } }));
-    assert_eq!(answer["error"]["data"]["code"], "upstream_timeout", "{answer}");
+    let answer = client.ask(
+        "tools/call",
+        json!({ "name": "hung_echo", "arguments": { "text": "?" } }),
+    );
+    assert_eq!(
+        answer["error"]["data"]["code"], "upstream_timeout",
+        "{answer}"
+    );
     until("it is started again", || {
         let now = gateway.server("hung");
         (now["state"] == "ready" && now["restarts"] == 1 && pid(&now) != hung).then_some(())
     });
-    until("the hung one is gone", || (!is_alive(hung.into())).then_some(()));
-    assert_eq!(client.call("hung_echo", json!({ "text": "new" }))["content"][0]["text"], "new");
+    until("the hung one is gone", || {
+        (!is_alive(hung.into())).then_some(())
+    });
+    assert_eq!(
+        client.call("hung_echo", json!({ "text": "new" }))["content"][0]["text"],
+        "new"
+    );
 }
 
 #[test]
@@ -117,7 +167,9 @@ fn a_slow_start_delays_the_first_list_up_to_a_limit() {
     let changes = client.listen();
     let names = client.names("tools");
     assert!(own(&names, "slow") == 0, "{names:?}");
-    until("the quick one is listed", || (own(&client.names("tools"), "fine") > 10).then_some(()));
+    until("the quick one is listed", || {
+        (own(&client.names("tools"), "fine") > 10).then_some(())
+    });
     until("the slow server is announced", || {
         changes.next_of("notifications/tools/list_changed");
         (own(&client.names("tools"), "slow") > 10).then_some(())
@@ -128,54 +180,83 @@ fn a_slow_start_delays_the_first_list_up_to_a_limit() {
 #[test]
 fn a_server_that_never_starts_is_down_and_reveals_nothing_internal() {
     let home = Home::new();
-    let config = "[servers.gone]\ncommand = \"/opt/secret-place/no-such-program\"\nargs = [\"--key=hush\"]\n\
+    let config =
+        "[servers.gone]\ncommand = \"/opt/secret-place/no-such-program\"\nargs = [\"--key=hush\"]\n\
         [servers.quits]\ncommand = \"sh\"\nargs = [\"-c\", \"echo no store here >&2; exit 3\"]\n\
         [servers.nowhere]\nurl = \"http://127.0.0.1:9/hush\"\n\
         [servers.mute]\ncommand = \"sleep\"\nargs = [\"1000\"]\nstart_timeout = \"400ms\"\n"
-        .to_owned()
-        + &fixture("fine", &[]);
+            .to_owned() + &fixture("fine", &[]);
     let gateway = Gateway::start(&home, &config);
     let client = Client::plain(&gateway);
     assert!(own(&client.names("tools"), "fine") > 10);
-    // Operators see which program and which host, and nothing that may be a secret: no path, arguments or URL.
+    // Operators see which program and which host, and nothing that may be a secret: no path,
+    // arguments or URL.
     let mut operators = String::new();
     for name in ["gone", "quits", "nowhere", "mute"] {
         let seen = gateway.wait_for(name, "down");
-        assert!(seen["reason"].as_str().is_some_and(|reason| reason.contains(name)), "{seen}");
+        assert!(
+            seen["reason"]
+                .as_str()
+                .is_some_and(|reason| reason.contains(name)),
+            "{seen}"
+        );
         operators += &seen.to_string();
     }
     operators += &gateway.get("/readyz", None).body;
-    operators += &home.run(&["servers", "ls", "--url", &gateway.url()]).expect(0).stdout;
-    let all = client.ask("tools/call", json!({ "name": "gone_echo" })).to_string();
+    operators += &home
+        .run(&["servers", "ls", "--url", &gateway.url()])
+        .expect(0)
+        .stdout;
+    let all = client
+        .ask("tools/call", json!({ "name": "gone_echo" }))
+        .to_string();
     for secret in ["secret-place", "hush"] {
-        assert!(!operators.contains(secret), "{secret} is revealed: {operators}");
+        assert!(
+            !operators.contains(secret),
+            "{secret} is revealed: {operators}"
+        );
     }
     for place in ["no-such-program", "127.0.0.1:9"] {
-        assert!(operators.contains(place), "{place} is not named: {operators}");
+        assert!(
+            operators.contains(place),
+            "{place} is not named: {operators}"
+        );
     }
-    for secret in ["secret-place", "no-such-program", "hush", "127.0.0.1", "sleep"] {
+    for secret in [
+        "secret-place",
+        "no-such-program",
+        "hush",
+        "127.0.0.1",
+        "sleep",
+    ] {
         assert!(!all.contains(secret), "{secret} is revealed: {all}");
     }
 }
 
 #[test]
 fn a_child_has_its_own_environment_and_nothing_else() {
-    let home =
-        Home::new().env("SECRET_OF_THE_GATEWAY", "hush").env("LANG", "C.UTF-8").env("OTHER", "expanded");
+    let home = Home::new()
+        .env("SECRET_OF_THE_GATEWAY", "hush")
+        .env("LANG", "C.UTF-8")
+        .env("OTHER", "expanded");
     let config = fixture("a", &[]) + "env = { OWN = \"mine\", FROM = \"${OTHER}\" }\n";
     let gateway = Gateway::start(&home, &config);
     let record = Client::plain(&gateway).record("a");
     let environment = record["environment"].as_object().unwrap();
     let names: Vec<&str> = environment.keys().map(String::as_str).collect();
     assert_eq!(names, ["FROM", "HOME", "LANG", "OWN", "PATH"]);
-    assert_eq!((&environment["OWN"], &environment["FROM"]), (&json!("mine"), &json!("expanded")));
+    assert_eq!(
+        (&environment["OWN"], &environment["FROM"]),
+        (&json!("mine"), &json!("expanded"))
+    );
 }
 
 /// A server that ends only on SIGKILL, with a child process that does too.
 fn stubborn() -> String {
     let command = harness::fixture_binary().display().to_string();
-    let script =
-        format!("trap '' TERM; (trap '' TERM; sleep 1000) & exec 3<&0; {command} --stdio <&3; sleep 1000");
+    let script = format!(
+        "trap '' TERM; (trap '' TERM; sleep 1000) & exec 3<&0; {command} --stdio <&3; sleep 1000"
+    );
     format!("[servers.stubborn]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n")
 }
 
@@ -185,8 +266,14 @@ fn group(leader: u32) -> Vec<u64> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
     let of_group = |pid: &u64| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let fields: Vec<&str> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
-        fields.get(2).is_some_and(|group| *group == leader.to_string())
+        let fields: Vec<&str> = stat
+            .rsplit_once(") ")
+            .map_or("", |(_, rest)| rest)
+            .split(' ')
+            .collect();
+        fields
+            .get(2)
+            .is_some_and(|group| *group == leader.to_string())
     };
     pids.filter(of_group).collect()
 }
@@ -220,5 +307,7 @@ fn no_child_outlives(how: &str) {
     assert!(children.len() >= 6, "{children:?}");
     gateway.signal(how);
     gateway.wait();
-    until("every child ends", || children.iter().all(|pid| !is_alive(*pid)).then_some(()));
+    until("every child ends", || {
+        children.iter().all(|pid| !is_alive(*pid)).then_some(())
+    });
 }

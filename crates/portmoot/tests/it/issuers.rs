@@ -1,4 +1,5 @@
-//! Tokens and grants of participants that hold few capabilities: nothing is given or taken that its author does not hold.
+//! Tokens and grants of participants that hold few capabilities: nothing is given or taken that its
+//! author does not hold.
 
 use serde_json::{Value, json};
 
@@ -16,11 +17,15 @@ const CLERK: &[&str] = &[
     "mcp/request:tools/call:a_e*",
 ];
 
-/// `boss` may do everything, also in the private topic `ops`. `clerk` issues tokens and grants, and may call `a_e*` in `main`.
+/// `boss` may do everything, also in the private topic `ops`. `clerk` issues tokens and grants, and
+/// may call `a_e*` in `main`.
 /// `ci`, `deploy`, `operator` and `worker` are configured without tokens.
 fn setup() -> (Home, String) {
     let (home, config) = people(&[("boss", &["mcp/*", "chat", "portmoot/*"]), ("clerk", CLERK)]);
-    let config = config.replace("[participants.clerk]", "topics = [\"main\", \"ops\"]\n[participants.clerk]");
+    let config = config.replace(
+        "[participants.clerk]",
+        "topics = [\"main\", \"ops\"]\n[participants.clerk]",
+    );
     let tables = "[participants.ci]\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n\
         [participants.deploy]\ncapabilities = [\"mcp/request:tools/call:*\"]\n\
         [participants.both]\ncapabilities = [\"chat\"]\ntopics = [\"main\", \"ops\"]\n\
@@ -38,7 +43,8 @@ fn a_token_is_issued_only_for_what_its_issuer_holds() {
     let (home, config) = setup();
     let gateway = Gateway::start(&home, &config);
     gateway.ready("a");
-    let new = |who: &str, args: &[&str]| cli(&home, &gateway, who, &[&["token", "new"], args].concat());
+    let new =
+        |who: &str, args: &[&str]| cli(&home, &gateway, who, &[&["token", "new"], args].concat());
     for args in [
         &["x", "--capability", "mcp/request:*"][..],
         &["x", "--capability", "mcp/*"],
@@ -47,42 +53,97 @@ fn a_token_is_issued_only_for_what_its_issuer_holds() {
         &["x", "--capability", "mcp/request:tools/call:a_*"],
         &["x", "--capability", "portmoot/servers"],
         &["x", "--capability", "portmoot/*"],
-        &["x", "--capability", "chat", "--capability", "mcp/request:prompts/get:a_p"],
+        &[
+            "x",
+            "--capability",
+            "chat",
+            "--capability",
+            "mcp/request:prompts/get:a_p",
+        ],
         // A configured name needs all that this name may do, also the topics that it may enter.
         &["deploy"],
         &["both"],
         &["worker"],
     ] {
         let refused = new("clerk", args).expect(3).stderr;
-        assert!(refused.contains("[capability_violation]"), "{args:?}: {refused}");
+        assert!(
+            refused.contains("[capability_violation]"),
+            "{args:?}: {refused}"
+        );
         assert!(!refused.contains("ops"), "{refused}");
     }
     // A private topic is refused like one that does not exist.
-    let [ops, gone] = ["ops", "gone"]
-        .map(|topic| new("clerk", &["x", "--topic", topic]).expect(1).stderr.replace(topic, "TOPIC"));
+    let [ops, gone] = ["ops", "gone"].map(|topic| {
+        new("clerk", &["x", "--topic", topic])
+            .expect(1)
+            .stderr
+            .replace(topic, "TOPIC")
+    });
     assert_eq!(ops, gone);
     assert_eq!(
-        cli(&home, &gateway, "boss", &["token", "ls", "--json"]).expect(0).stdout.matches("\"name\"").count(),
+        cli(&home, &gateway, "boss", &["token", "ls", "--json"])
+            .expect(0)
+            .stdout
+            .matches("\"name\"")
+            .count(),
         0
     );
-    let issued = new("clerk", &["x", "--capability", "mcp/request:tools/call:a_echo"]).expect(0).stdout;
-    assert_eq!(Client::of(&gateway, issued.trim()).names("tools"), ["a_echo"]);
+    let issued = new(
+        "clerk",
+        &["x", "--capability", "mcp/request:tools/call:a_echo"],
+    )
+    .expect(0)
+    .stdout;
+    assert_eq!(
+        Client::of(&gateway, issued.trim()).names("tools"),
+        ["a_echo"]
+    );
     new("clerk", &["ci"]).expect(0);
     new("clerk", &["newcomer"]).expect(0);
-    for args in [&["deploy"][..], &["both"], &["worker"], &["y", "--capability", "mcp/*", "--topic", "ops"]] {
+    for args in [
+        &["deploy"][..],
+        &["both"],
+        &["worker"],
+        &["y", "--capability", "mcp/*", "--topic", "ops"],
+    ] {
         new("boss", args).expect(0);
     }
     // What was granted on record counts as held, and what was revoked does not.
-    let grant = ["participants", "grant", "ci", "mcp/request:prompts/get:*", "--topic", "main"];
+    let grant = [
+        "participants",
+        "grant",
+        "ci",
+        "mcp/request:prompts/get:*",
+        "--topic",
+        "main",
+    ];
     cli(&home, &gateway, "boss", &grant).expect(0);
     cli(&home, &gateway, "boss", &["token", "revoke", "ci"]).expect(0);
     new("clerk", &["ci"]).expect(3);
-    cli(&home, &gateway, "boss", &["participants", "revoke", "clerk", "mcp/request:tools/call:a_e*"])
-        .expect(0);
-    new("clerk", &["z", "--capability", "mcp/request:tools/call:a_echo"]).expect(3);
+    cli(
+        &home,
+        &gateway,
+        "boss",
+        &[
+            "participants",
+            "revoke",
+            "clerk",
+            "mcp/request:tools/call:a_e*",
+        ],
+    )
+    .expect(0);
+    new(
+        "clerk",
+        &["z", "--capability", "mcp/request:tools/call:a_echo"],
+    )
+    .expect(3);
     // The private topic of a token is not shown to those who may not know it.
     let listed = |who: &str| cli(&home, &gateway, who, &["token", "ls"]).expect(0).stdout;
-    assert!(listed("boss").contains("ops") && !listed("clerk").contains("ops"), "{}", listed("clerk"));
+    assert!(
+        listed("boss").contains("ops") && !listed("clerk").contains("ops"),
+        "{}",
+        listed("clerk")
+    );
 }
 
 #[test]
@@ -93,12 +154,24 @@ fn tokens_of_others_are_revoked_only_by_those_who_hold_as_much() {
         cli(&home, &gateway, "boss", &["token", "new", name]).expect(0);
     }
     for name in ["deploy", "both", "worker"] {
-        let refused = cli(&home, &gateway, "clerk", &["token", "revoke", name]).expect(3).stderr;
-        assert!(refused.contains("[capability_violation]") && !refused.contains("ops"), "{refused}");
+        let refused = cli(&home, &gateway, "clerk", &["token", "revoke", name])
+            .expect(3)
+            .stderr;
+        assert!(
+            refused.contains("[capability_violation]") && !refused.contains("ops"),
+            "{refused}"
+        );
     }
     cli(&home, &gateway, "clerk", &["token", "revoke", "ci"]).expect(0);
-    let left = cli(&home, &gateway, "boss", &["token", "ls"]).expect(0).stdout;
-    assert!(["deploy", "both", "worker"].iter().all(|name| left.contains(name)), "{left}");
+    let left = cli(&home, &gateway, "boss", &["token", "ls"])
+        .expect(0)
+        .stdout;
+    assert!(
+        ["deploy", "both", "worker"]
+            .iter()
+            .all(|name| left.contains(name)),
+        "{left}"
+    );
     cli(&home, &gateway, "boss", &["token", "revoke", "deploy"]).expect(0);
 }
 
@@ -108,12 +181,22 @@ fn capabilities_are_taken_only_by_those_who_hold_them() {
     let gateway = Gateway::start(&home, &config);
     let exchange = |method: &str, path: &str, body: Value| {
         let bearer = format!("Bearer {}", token("clerk"));
-        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("content-type", "application/json"),
+        ];
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
         let reply = Connection::open(gateway.address()).exchange(method, path, &headers, &body);
         (reply.status, reply.body)
     };
-    for path in ["/admin/participants/ID/capabilities", "/api/v1/participants/ID/grants"] {
+    for path in [
+        "/admin/participants/ID/capabilities",
+        "/api/v1/participants/ID/grants",
+    ] {
         for (id, taken, status) in [
             ("boss", "mcp/*", 403),
             ("boss", "portmoot/*", 403),
@@ -127,14 +210,31 @@ fn capabilities_are_taken_only_by_those_who_hold_them() {
             assert_eq!(given, status, "{path} {taken}: {body}");
             assert!(!body.contains("ops"), "{body}");
         }
-        assert_eq!(exchange("DELETE", "/api/v1/participants/ci/grants", Value::Null).0, 204);
+        assert_eq!(
+            exchange("DELETE", "/api/v1/participants/ci/grants", Value::Null).0,
+            204
+        );
     }
     // In one topic, where the clerk holds it.
     assert_eq!(
-        exchange("POST", "/api/v1/participants/boss/grants?topic=main", json!({ "remove": ["chat"] })).0,
+        exchange(
+            "POST",
+            "/api/v1/participants/boss/grants?topic=main",
+            json!({ "remove": ["chat"] })
+        )
+        .0,
         200
     );
     // What another participant has granted is not cleared by one that does not hold it.
-    cli(&home, &gateway, "boss", &["participants", "grant", "ci", "mcp/request:prompts/*"]).expect(0);
-    assert_eq!(exchange("DELETE", "/api/v1/participants/ci/grants", Value::Null).0, 403);
+    cli(
+        &home,
+        &gateway,
+        "boss",
+        &["participants", "grant", "ci", "mcp/request:prompts/*"],
+    )
+    .expect(0);
+    assert_eq!(
+        exchange("DELETE", "/api/v1/participants/ci/grants", Value::Null).0,
+        403
+    );
 }

@@ -1,5 +1,5 @@
-//! JSON at a terminal: of every command with `--json`, hidden characters are escapes that mean the same, so that none acts on the
-//! terminal.
+//! JSON at a terminal: of every command with `--json`, hidden characters are escapes that mean the
+//! same, so that none acts on the terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +12,19 @@ use crate::socket::stdio_server;
 use crate::support::{Client, Gateway, until};
 use crate::ws::{people, token};
 
-/// The introducer of a control sequence in 8 bits, a line feed of C1, a direction mark, two characters without width, a tag.
+/// The introducer of a control sequence in 8 bits, a line feed of C1, a direction mark, two
+/// characters without width, a tag.
 const HIDDEN: &str = "\u{9b}31m\u{85}\u{202e}\u{200b}\u{feff}\u{e0041}";
 
-/// A server that says all of it wherever a text may be. After a change its tool has another description.
+/// A server that says all of it wherever a text may be. After a change its tool has another
+/// description.
 fn server(has_changed: Arc<AtomicBool>) -> Peer {
     Peer::stdio(move |message| {
-        let description = if has_changed.load(Ordering::SeqCst) { "changed" } else { "first" };
+        let description = if has_changed.load(Ordering::SeqCst) {
+            "changed"
+        } else {
+            "first"
+        };
         let text = json!([{ "type": "text", "text": HIDDEN }]);
         let said = json!({ "role": "user", "content": text[0] });
         let result = match message["method"].as_str().unwrap_or_default() {
@@ -39,7 +45,11 @@ fn server(has_changed: Arc<AtomicBool>) -> Peer {
             _ => json!({}),
         };
         let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
-        if message["id"].is_null() { vec![] } else { vec![answer.to_string().into_bytes()] }
+        if message["id"].is_null() {
+            vec![]
+        } else {
+            vec![answer.to_string().into_bytes()]
+        }
     })
 }
 
@@ -54,7 +64,12 @@ fn json_at_a_terminal_has_its_hidden_characters_as_escapes() {
         "printf '%s\\n' 'noise {HIDDEN}' >&2\nexec 3<>/dev/tcp/127.0.0.1/$1\ncat <&3 & exec cat >&3\n"
     );
     let noisy = home.write("noisy", &noisy);
-    let child = stdio_server("e", "e", "bash", &[noisy.to_str().unwrap(), &peer.port().to_string()]);
+    let child = stdio_server(
+        "e",
+        "e",
+        "bash",
+        &[noisy.to_str().unwrap(), &peer.port().to_string()],
+    );
     let config = people
         + "[audit]\npayloads = \"full\"\n[topics.main]\n"
         + &child
@@ -63,13 +78,20 @@ fn json_at_a_terminal_has_its_hidden_characters_as_escapes() {
     gateway.ready("e");
     let scout = Client::of(&gateway, &token("scout"));
     let _held = scout.begin_call("e_act", json!({ "text": HIDDEN }));
-    let id = gateway.pending(&home, &token("boss"))["id"].as_str().unwrap().to_owned();
+    let id = gateway.pending(&home, &token("boss"))["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let argument = format!("text={HIDDEN}");
     let (url, boss) = (gateway.url(), token("boss"));
     let check = |args: &[&str], carries: bool| {
         let with = ["--json", "--quiet", "--url", &url, "--token", &boss];
         // The audit log is read from its files.
-        let with = if args[0] == "audit" { &["--json", "--config", "portmoot.toml"][..] } else { &with[..] };
+        let with = if args[0] == "audit" {
+            &["--json", "--config", "portmoot.toml"][..]
+        } else {
+            &with[..]
+        };
         let shown = run_with_stdout_at_terminal(&home, &[args, with].concat(), &[]).stderr;
         let raw: Vec<char> = shown
             .chars()
@@ -78,9 +100,14 @@ fn json_at_a_terminal_has_its_hidden_characters_as_escapes() {
         assert!(raw.is_empty(), "{args:?}: {raw:?} in {shown}");
         // One value, or one a line.
         let read = serde_json::Deserializer::from_str(&shown).into_iter::<Value>();
-        let read: Value =
-            read.map(|one| one.unwrap_or_else(|why| panic!("{args:?}: {why}: {shown}"))).collect();
-        assert_eq!(read.to_string().contains(HIDDEN), carries, "{args:?}: {read}");
+        let read: Value = read
+            .map(|one| one.unwrap_or_else(|why| panic!("{args:?}: {why}: {shown}")))
+            .collect();
+        assert_eq!(
+            read.to_string().contains(HIDDEN),
+            carries,
+            "{args:?}: {read}"
+        );
     };
     check(&["tools", "ls"], true);
     check(&["tools", "show", "e_act"], true);
@@ -100,7 +127,11 @@ fn json_at_a_terminal_has_its_hidden_characters_as_escapes() {
     check(&["proposals", "show", &id], true);
     until("the call is in the audit log", || {
         let query = ["audit", "query", "--json", "--config", "portmoot.toml"];
-        home.run(&query).expect(0).stdout.contains("\\u009b31m").then_some(())
+        home.run(&query)
+            .expect(0)
+            .stdout
+            .contains("\\u009b31m")
+            .then_some(())
     });
     check(&["audit", "query"], true);
     check(&["proposals", "reject", &id, "--reason", HIDDEN], true);
@@ -109,7 +140,11 @@ fn json_at_a_terminal_has_its_hidden_characters_as_escapes() {
     has_changed.store(true, Ordering::SeqCst);
     peer.say(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
     until("the change is noticed", || {
-        gateway.get("/api/v1/pins/e", Some(&boss)).body.contains("changed").then_some(())
+        gateway
+            .get("/api/v1/pins/e", Some(&boss))
+            .body
+            .contains("changed")
+            .then_some(())
     });
     check(&["pins", "ls"], false);
     check(&["pins", "show", "e"], false);

@@ -1,4 +1,5 @@
-//! Limit tests: a value at the limit passes, one above it is refused with its code, and later calls work.
+//! Limit tests: a value at the limit passes, one above it is refused with its code, and later calls
+//! work.
 
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
@@ -11,12 +12,17 @@ use crate::socket::{Gateway, LEGACY, Piped, Session, call, fixture_server, initi
 use crate::support::below;
 
 fn limited(limits: &str) -> Gateway {
-    Gateway::serve(&format!("[server.limits]\n{limits}\n{}", fixture_server("fixture", "", &[])))
+    Gateway::serve(&format!(
+        "[server.limits]\n{limits}\n{}",
+        fixture_server("fixture", "", &[])
+    ))
 }
 
 fn works(session: &Session<'_>) {
     assert_eq!(
-        session.call("echo", &json!({"text": "x"})).pointer("/result/content/0/text"),
+        session
+            .call("echo", &json!({"text": "x"}))
+            .pointer("/result/content/0/text"),
         Some(&json!("x"))
     );
 }
@@ -32,9 +38,14 @@ fn headers() {
     for (bytes, status) in [(15 * 1024, 200), (16 * 1024, 431), (1 << 20, 431)] {
         let long = "x".repeat(bytes);
         let headers = [session.headers(), vec![("x-long", long.as_str())]].concat();
-        let status_got = gateway.post(&headers, call("1", "echo", r#"{"text":"x"}"#)).status;
+        let status_got = gateway
+            .post(&headers, call("1", "echo", r#"{"text":"x"}"#))
+            .status;
         // With very long headers the connection may close before the answer is read.
-        assert!(status_got == status || (bytes > 1 << 19 && status_got == 0), "{bytes}: {status_got}");
+        assert!(
+            status_got == status || (bytes > 1 << 19 && status_got == 0),
+            "{bytes}: {status_got}"
+        );
     }
     works(&session);
 }
@@ -46,14 +57,21 @@ fn connections() {
     let mut waiting = gateway.connect();
     waiting
         .write_all(
-            format!("GET /healthz HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", gateway.address())
-                .as_bytes(),
+            format!(
+                "GET /healthz HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
+                gateway.address()
+            )
+            .as_bytes(),
         )
         .unwrap();
-    waiting.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    waiting
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
     assert!(waiting.read(&mut [0; 16]).is_err(), "it waits for a place");
     drop(held);
-    waiting.set_read_timeout(Some(crate::http::TIMEOUT)).unwrap();
+    waiting
+        .set_read_timeout(Some(crate::http::TIMEOUT))
+        .unwrap();
     assert!(waiting.read(&mut [0; 16]).unwrap() > 0, "and has it then");
 }
 
@@ -63,7 +81,9 @@ fn slow_request_heads_do_not_block_other_connections() {
     // Many connections that never finish their head do not block others.
     let mut slow: Vec<_> = (0..200).map(|_| gateway.connect()).collect();
     for stream in &mut slow {
-        stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: ").unwrap();
+        stream
+            .write_all(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: ")
+            .unwrap();
     }
     let session = gateway.session();
     works(&session);
@@ -71,15 +91,33 @@ fn slow_request_heads_do_not_block_other_connections() {
 
 #[test]
 fn lines_of_a_client() {
-    let config =
-        format!("[server.limits]\nline_bytes_max = \"64KiB\"\n{}", fixture_server("fixture", "", &[]));
+    let config = format!(
+        "[server.limits]\nline_bytes_max = \"64KiB\"\n{}",
+        fixture_server("fixture", "", &[])
+    );
     let mut piped = Piped::initialized(&config, LEGACY);
     let rest = call("1", "echo", r#"{"text":""}"#).len();
-    let with = |bytes: usize| call("1", "echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(bytes - rest)));
+    let with = |bytes: usize| {
+        call(
+            "1",
+            "echo",
+            &format!(r#"{{"text":"{}"}}"#, "x".repeat(bytes - rest)),
+        )
+    };
     piped.send(with(64 * 1024 + 1));
-    assert_eq!(piped.json().pointer("/error/code"), Some(&json!(-32600)), "above it");
+    assert_eq!(
+        piped.json().pointer("/error/code"),
+        Some(&json!(-32600)),
+        "above it"
+    );
     piped.send(with(32 * 1024));
-    assert_eq!(piped.json()["result"]["content"][0]["text"].as_str().unwrap().len(), 32 * 1024 - rest);
+    assert_eq!(
+        piped.json()["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .len(),
+        32 * 1024 - rest
+    );
 }
 
 #[test]
@@ -87,7 +125,10 @@ fn lines_of_a_server() {
     let gateway = limited("line_bytes_max = \"64KiB\"");
     let session = gateway.session();
     assert!(session.call("big", &json!({"bytes": 60_000}))["result"].is_object());
-    assert_eq!(code(&session.call("big", &json!({"bytes": 70_000}))), Some("upstream_failed"));
+    assert_eq!(
+        code(&session.call("big", &json!({"bytes": 70_000}))),
+        Some("upstream_failed")
+    );
     works(&session);
     let served = Running::fixture(&[]);
     let gateway = Gateway::serve(&format!(
@@ -96,7 +137,10 @@ fn lines_of_a_server() {
     ));
     let session = gateway.session();
     assert!(session.call("big", &json!({"bytes": 60_000}))["result"].is_object());
-    assert_eq!(code(&session.call("big", &json!({"bytes": 70_000}))), Some("upstream_failed"));
+    assert_eq!(
+        code(&session.call("big", &json!({"bytes": 70_000}))),
+        Some("upstream_failed")
+    );
     works(&session);
 }
 
@@ -116,24 +160,35 @@ fn hanging() -> Peer {
             return Vec::new();
         }
         let said = small(message, &format!("[{},{}]", tool("hang"), tool("fine")));
-        vec![said.unwrap_or_else(|| answer(message, r#"{"content":[]}"#)).into_bytes()]
+        vec![
+            said.unwrap_or_else(|| answer(message, r#"{"content":[]}"#))
+                .into_bytes(),
+        ]
     })
 }
 
 #[test]
 fn calls_of_a_participant() {
     let peer = hanging();
-    let config = format!("[server.limits]\nparticipant_calls_max = 2\n{}", peer.child("peer", ""));
+    let config = format!(
+        "[server.limits]\nparticipant_calls_max = 2\n{}",
+        peer.child("peer", "")
+    );
     let gateway = Gateway::serve(&config);
     // Two sessions of one participant: the limit is per participant, not per connection.
     let (one, other) = (gateway.session(), gateway.session());
-    let held = [one.send(call("7", "hang", "{}")), other.send(call("7", "hang", "{}"))];
+    let held = [
+        one.send(call("7", "hang", "{}")),
+        other.send(call("7", "hang", "{}")),
+    ];
     until("both are open", || peer.calls("hang") == 2);
     for session in [&one, &other] {
         assert_eq!(code(&session.call("fine", &json!({}))), Some("overloaded"));
     }
     for session in [&one, &other] {
-        session.post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
+        session.post(
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#,
+        );
         assert!(session.call("fine", &json!({}))["result"].is_object());
     }
     drop(held);
@@ -148,17 +203,27 @@ fn calls_at_an_upstream() {
     );
     let gateway = Gateway::serve(&config);
     let session = gateway.session();
-    let held = [session.send(call("7", "hang", "{}")), session.send(call("8", "hang", "{}"))];
+    let held = [
+        session.send(call("7", "hang", "{}")),
+        session.send(call("8", "hang", "{}")),
+    ];
     until("both are open", || peer.calls("hang") == 2);
-    assert_eq!(code(&session.call("fine", &json!({}))), Some("upstream_busy"));
-    session.post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
+    assert_eq!(
+        code(&session.call("fine", &json!({}))),
+        Some("upstream_busy")
+    );
+    session
+        .post(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#);
     assert!(session.call("fine", &json!({}))["result"].is_object());
     drop(held);
 }
 
 #[test]
 fn sessions() {
-    for limits in ["sessions_max = 3\nparticipant_sessions_max = 3", "participant_sessions_max = 3"] {
+    for limits in [
+        "sessions_max = 3\nparticipant_sessions_max = 3",
+        "participant_sessions_max = 3",
+    ] {
         let gateway = limited(limits);
         let first = gateway.session();
         let calls = first.send(call("7", "hang", "{}"));
@@ -174,7 +239,9 @@ fn sessions() {
             .iter()
             .map(|session| session.send(call("9", "hang", "{}")))
             .collect();
-        until("all are busy", || gateway.post(&[], initialize(LEGACY, "{}")).status == 503);
+        until("all are busy", || {
+            gateway.post(&[], initialize(LEGACY, "{}")).status == 503
+        });
         drop(busy);
     }
 }
@@ -186,7 +253,9 @@ fn idle_sessions_end() {
     works(&session);
     // Its own server process ends with it; the id stays valid.
     let before = below(gateway.pid(), "").len();
-    until("its server has gone", || below(gateway.pid(), "").len() < before);
+    until("its server has gone", || {
+        below(gateway.pid(), "").len() < before
+    });
     works(&session);
 }
 
@@ -211,8 +280,12 @@ fn ten_thousand_abandoned_sessions() {
                 head.push_str(&std::mem::take(&mut line));
             }
             assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-            let length =
-                head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap().parse().unwrap();
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "))
+                .unwrap()
+                .parse()
+                .unwrap();
             let mut body = vec![0; length];
             stream.read_exact(&mut body).unwrap();
         }
@@ -221,7 +294,11 @@ fn ten_thousand_abandoned_sessions() {
     let before = gateway.resident();
     open_many(8_000);
     let grown = gateway.resident().saturating_sub(before);
-    assert!(grown < 8 << 20, "{} KiB more for 8,000 sessions above the bound", grown >> 10);
+    assert!(
+        grown < 8 << 20,
+        "{} KiB more for 8,000 sessions above the bound",
+        grown >> 10
+    );
     works(&gateway.session());
     works(&first);
 }
@@ -246,9 +323,13 @@ fn chatty(messages: usize, bytes: usize) -> Peer {
     })
 }
 
-/// Drops a stream after its first event, then resumes it; returns the status and the number of messages.
+/// Drops a stream after its first event, then resumes it; returns the status and the number of
+/// messages.
 fn resumed(limits: &str, peer: &Peer) -> (u16, usize) {
-    let gateway = Gateway::serve(&format!("[server.limits]\n{limits}\n{}", peer.child("peer", "")));
+    let gateway = Gateway::serve(&format!(
+        "[server.limits]\n{limits}\n{}",
+        peer.child("peer", "")
+    ));
     let session = gateway.session();
     let mut events = session.begin(call("1", "talk", "{}"));
     let (first, _) = events.next().unwrap();
@@ -259,15 +340,26 @@ fn resumed(limits: &str, peer: &Peer) -> (u16, usize) {
     while again.status == 200 && again.next().is_some() {
         count += 1;
     }
-    assert_eq!(session.call("fine", &json!({}))["result"], json!({"content": []}));
+    assert_eq!(
+        session.call("fine", &json!({}))["result"],
+        json!({"content": []})
+    );
     (again.status, count)
 }
 
 #[test]
 fn resumable_events() {
     let peer = chatty(10, 10);
-    assert_eq!(resumed("resume_events_max = 10", &peer), (200, 10), "ten of eleven follow the first");
-    assert_eq!(resumed("resume_events_max = 9", &peer), (400, 0), "the second is forgotten");
+    assert_eq!(
+        resumed("resume_events_max = 10", &peer),
+        (200, 10),
+        "ten of eleven follow the first"
+    );
+    assert_eq!(
+        resumed("resume_events_max = 9", &peer),
+        (400, 0),
+        "the second is forgotten"
+    );
     assert_eq!(resumed("resume_bytes_max = 500", &peer).0, 400);
 }
 
@@ -275,25 +367,43 @@ fn resumable_events() {
 fn queued_messages() {
     // No client reads them: a GET stream that was never opened queues a bounded number.
     let peer = chatty(100, 10);
-    let gateway = Gateway::serve(&format!("[server.limits]\nqueue_len_max = 50\n{}", peer.child("peer", "")));
+    let gateway = Gateway::serve(&format!(
+        "[server.limits]\nqueue_len_max = 50\n{}",
+        peer.child("peer", "")
+    ));
     let session = gateway.session();
     let mut stream = session.send(call("1", "talk", "{}"));
     let mut text = String::new();
-    stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(2)))
+        .unwrap();
     let _ = stream.read_to_string(&mut text);
     // Either all messages were read, or the stream ended: a stream is never complete with a gap.
     let received = text.matches("notifications/message").count();
-    assert!(received == 100 || !text.contains("\"result\""), "{received} received");
-    assert_eq!(session.call("fine", &json!({}))["result"], json!({"content": []}));
+    assert!(
+        received == 100 || !text.contains("\"result\""),
+        "{received} received"
+    );
+    assert_eq!(
+        session.call("fine", &json!({}))["result"],
+        json!({"content": []})
+    );
 }
 
 #[test]
 fn held_bytes() {
     let gateway = limited("held_bytes_max = \"256KiB\"");
     let session = gateway.session();
-    assert_eq!(code(&session.call("big", &json!({"bytes": 300_000}))), Some("overloaded"));
+    assert_eq!(
+        code(&session.call("big", &json!({"bytes": 300_000}))),
+        Some("overloaded")
+    );
     // Request bodies count while they are read.
-    let body = call("1", "echo", &format!(r#"{{"text":"{}"}}"#, "x".repeat(300_000)));
+    let body = call(
+        "1",
+        "echo",
+        &format!(r#"{{"text":"{}"}}"#, "x".repeat(300_000)),
+    );
     assert_eq!(session.post(body).status, 503);
     assert!(session.call("big", &json!({"bytes": 200_000}))["result"].is_object());
     works(&session);
@@ -334,15 +444,21 @@ fn a_held_stream_ends_its_connection() {
     let count = stream.read(&mut first).unwrap();
     let mut text = String::from_utf8_lossy(&first[..count]).into_owned();
     assert!(text.contains("\r\nconnection: close\r\n"), "{text}");
-    assert_eq!(gateway.request("DELETE /mcp", &[("mcp-session-id", &session.id)], b"").status, 204);
+    assert_eq!(
+        gateway
+            .request("DELETE /mcp", &[("mcp-session-id", &session.id)], b"")
+            .status,
+        204
+    );
     stream.read_to_string(&mut text).unwrap();
     assert!(text.ends_with("\r\n: \n\n\r\n0\r\n\r\n"), "{text}");
 }
 
 #[test]
 fn participants_of_a_topic() {
-    let who =
-        |name: &str| format!("[participants.{name}]\ntoken_env = \"T_{name}\"\ncapabilities = [\"mcp/*\"]\n");
+    let who = |name: &str| {
+        format!("[participants.{name}]\ntoken_env = \"T_{name}\"\ncapabilities = [\"mcp/*\"]\n")
+    };
     let config = [
         "[server.limits]\ntopic_participants_max = 3\n".to_owned(),
         fixture_server("fixture", "", &[]),
@@ -350,11 +466,21 @@ fn participants_of_a_topic() {
         who("b"),
     ]
     .concat();
-    let env = [("T_a", "aaaaaaaaaaaaaaaaaaaa"), ("T_b", "bbbbbbbbbbbbbbbbbbbb")];
+    let env = [
+        ("T_a", "aaaaaaaaaaaaaaaaaaaa"),
+        ("T_b", "bbbbbbbbbbbbbbbbbbbb"),
+    ];
     let gateway = Gateway::serve_with(&config, &env);
     // The gateway, the server and one more participant.
-    let session = gateway.session_as(&[("authorization", "Bearer aaaaaaaaaaaaaaaaaaaa")], LEGACY, "{}");
-    let reply = gateway.post(&[("authorization", "Bearer bbbbbbbbbbbbbbbbbbbb")], initialize(LEGACY, "{}"));
+    let session = gateway.session_as(
+        &[("authorization", "Bearer aaaaaaaaaaaaaaaaaaaa")],
+        LEGACY,
+        "{}",
+    );
+    let reply = gateway.post(
+        &[("authorization", "Bearer bbbbbbbbbbbbbbbbbbbb")],
+        initialize(LEGACY, "{}"),
+    );
     assert_eq!(reply.status, 503, "{reply:?}");
     works(&session);
 }

@@ -12,7 +12,11 @@ pub(crate) struct ListedServer<'h> {
 
 impl<'h> ListedServer<'h> {
     /// A server with this name and these tools, as name and description.
-    pub(crate) fn new(home: &'h Home, name: &'static str, tools: &[(&str, &str)]) -> ListedServer<'h> {
+    pub(crate) fn new(
+        home: &'h Home,
+        name: &'static str,
+        tools: &[(&str, &str)],
+    ) -> ListedServer<'h> {
         home.write("listed.py", include_str!("listed.py"));
         let listed = ListedServer { home, name };
         listed.list(tools);
@@ -22,13 +26,19 @@ impl<'h> ListedServer<'h> {
     /// Changes the list of tools.
     pub(crate) fn list(&self, tools: &[(&str, &str)]) {
         let tool = |(name, words): &(&str, &str)| json!({ "name": name, "description": words, "inputSchema": { "type": "object" } });
-        self.home.write(self.name, &Value::from_iter(tools.iter().map(tool)).to_string());
+        self.home.write(
+            self.name,
+            &Value::from_iter(tools.iter().map(tool)).to_string(),
+        );
     }
 
     /// The table of the server in the configuration.
     pub(crate) fn table(&self) -> String {
         let [script, list] = ["listed.py", self.name].map(|file| self.home.path().join(file));
-        format!("[servers.{}]\ncommand = \"python3\"\nargs = [{script:?}, {list:?}]\n", self.name)
+        format!(
+            "[servers.{}]\ncommand = \"python3\"\nargs = [{script:?}, {list:?}]\n",
+            self.name
+        )
     }
 
     /// The names of the called tools, one per line, without `change`.

@@ -1,4 +1,5 @@
-//! Log messages of servers: each caller gets those that it asked for, whatever other callers of its session and its server's era are.
+//! Log messages of servers: each caller gets those that it asked for, whatever other callers of its
+//! session and its server's era are.
 
 use harness::Running;
 use serde_json::{Value, json};
@@ -15,7 +16,12 @@ fn counts(mut call: impl FnMut(&str) -> Vec<Value>) -> [usize; 2] {
         let received = call(tool);
         let (last, before) = received.split_last().unwrap();
         assert!(last["result"].is_object(), "{received:?}");
-        assert!(before.iter().all(|message| message["method"] == "notifications/message"), "{received:?}");
+        assert!(
+            before
+                .iter()
+                .all(|message| message["method"] == "notifications/message"),
+            "{received:?}"
+        );
         before.len()
     })
 }
@@ -32,13 +38,18 @@ fn modern_counts(gateway: &Gateway, server: &str, level: Option<&str>) -> [usize
 }
 
 fn legacy_counts(client: &Client, server: &str) -> [usize; 2] {
-    counts(|tool| client.begin_call(&format!("{server}_{tool}"), json!({})).rest())
+    counts(|tool| {
+        client
+            .begin_call(&format!("{server}_{tool}"), json!({}))
+            .rest()
+    })
 }
 
 /// A gateway with servers of one era, over HTTP and as a child.
 fn start(home: &Home, era: &str) -> (Gateway, Running) {
     let running = Running::fixture(&["--era", era]);
-    let config = fixture("pipe", &["--era", era]) + &format!("[servers.http]\nurl = \"{}\"\n", running.url());
+    let config = fixture("pipe", &["--era", era])
+        + &format!("[servers.http]\nurl = \"{}\"\n", running.url());
     (Gateway::start(home, &config), running)
 }
 
@@ -51,12 +62,36 @@ fn a_modern_caller_gets_the_messages_of_its_own_request_from_a_legacy_server() {
     for server in ["pipe", "http"] {
         // The first to set a level on the session that all share.
         assert_eq!(legacy_counts(&quiet, server), [0, 1], "{server}");
-        assert_eq!(modern_counts(&gateway, server, None), [0, 0], "{server}: it asked for none");
-        assert_eq!(modern_counts(&gateway, server, Some("info")), [3, 1], "{server}");
-        assert_eq!(modern_counts(&gateway, server, Some("error")), [0, 1], "{server}");
-        assert_eq!(modern_counts(&gateway, server, Some("no level")), [0, 0], "{server}");
-        assert_eq!(legacy_counts(&quiet, server), [0, 1], "{server}: its level stays its own");
-        assert_eq!(legacy_counts(&unset, server), [3, 1], "{server}: it loses nothing");
+        assert_eq!(
+            modern_counts(&gateway, server, None),
+            [0, 0],
+            "{server}: it asked for none"
+        );
+        assert_eq!(
+            modern_counts(&gateway, server, Some("info")),
+            [3, 1],
+            "{server}"
+        );
+        assert_eq!(
+            modern_counts(&gateway, server, Some("error")),
+            [0, 1],
+            "{server}"
+        );
+        assert_eq!(
+            modern_counts(&gateway, server, Some("no level")),
+            [0, 0],
+            "{server}"
+        );
+        assert_eq!(
+            legacy_counts(&quiet, server),
+            [0, 1],
+            "{server}: its level stays its own"
+        );
+        assert_eq!(
+            legacy_counts(&unset, server),
+            [3, 1],
+            "{server}: it loses nothing"
+        );
     }
 }
 
@@ -69,14 +104,21 @@ fn a_legacy_clients_level_is_in_its_requests_to_a_modern_server() {
         for (level, expected) in [("info", [3, 1]), ("error", [0, 1]), ("debug", [3, 1])] {
             set.ask("logging/setLevel", json!({ "level": level }));
             assert_eq!(legacy_counts(&set, server), expected, "{server}, {level}");
-            assert_eq!(set.record(server)["meta"]["io.modelcontextprotocol/logLevel"], level);
+            assert_eq!(
+                set.record(server)["meta"]["io.modelcontextprotocol/logLevel"],
+                level
+            );
         }
         assert_eq!(
             legacy_counts(&unset, server),
             [0, 0],
             "{server}: the level of another client is not its own"
         );
-        assert_eq!(modern_counts(&gateway, server, Some("info")), [3, 1], "{server}");
+        assert_eq!(
+            modern_counts(&gateway, server, Some("info")),
+            [3, 1],
+            "{server}"
+        );
         assert_eq!(modern_counts(&gateway, server, None), [0, 0], "{server}");
     }
 }
@@ -91,7 +133,10 @@ fn a_level_is_kept_by_the_session_that_succeeds_a_lost_one() {
     plain.ask("logging/setLevel", json!({ "level": "debug" }));
     for client in [&capable, &plain] {
         let expected = legacy_counts(client, "pipe");
-        client.ask("tools/call", json!({ "name": "pipe_crash", "arguments": {} }));
+        client.ask(
+            "tools/call",
+            json!({ "name": "pipe_crash", "arguments": {} }),
+        );
         assert_eq!(legacy_counts(client, "pipe"), expected);
         // Without a call of the client that has set it.
         assert_eq!(modern_counts(&gateway, "pipe", Some("info")), [3, 1]);

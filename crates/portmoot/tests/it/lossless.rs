@@ -1,4 +1,5 @@
-//! Relay tests: answers through the gateway equal those of the server itself; arbitrary JSON passes byte for byte.
+//! Relay tests: answers through the gateway equal those of the server itself; arbitrary JSON passes
+//! byte for byte.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -22,19 +23,43 @@ fn requests() -> Vec<(&'static str, Option<&'static str>, &'static str)> {
 
 fn raw_requests() -> Vec<(&'static str, Option<&'static str>, &'static str)> {
     let more = [
-        ("tools/call", Some("canned"), r#""name":"canned","arguments":{"n":1e400}"#),
+        (
+            "tools/call",
+            Some("canned"),
+            r#""name":"canned","arguments":{"n":1e400}"#,
+        ),
         (
             "tools/call",
             Some("mirror"),
             r#""name":"mirror","arguments":{"content":[], "n":[-0.0, 12345678901234567890]}"#,
         ),
-        ("tools/call", Some("params"), r#""x-vendor":[1.0,null], "name":"params","arguments":{"a" : 1E+2}"#),
+        (
+            "tools/call",
+            Some("params"),
+            r#""x-vendor":[1.0,null], "name":"params","arguments":{"a" : 1E+2}"#,
+        ),
         ("tools/call", Some("pretty"), r#""name":"pretty""#),
         ("tools/call", Some("stray"), r#""name":"stray""#),
-        ("tools/call", Some("unknown"), r#""name":"unknown","arguments":{}"#),
-        ("resources/read", Some("raw://one"), r#""uri":"raw://one","x-vendor":-0.0"#),
-        ("resources/read", Some("raw://item/7"), r#""uri":"raw://item/7""#),
-        ("prompts/get", Some("canned"), r#""name":"canned","arguments":{"a":"\u00e9"}"#),
+        (
+            "tools/call",
+            Some("unknown"),
+            r#""name":"unknown","arguments":{}"#,
+        ),
+        (
+            "resources/read",
+            Some("raw://one"),
+            r#""uri":"raw://one","x-vendor":-0.0"#,
+        ),
+        (
+            "resources/read",
+            Some("raw://item/7"),
+            r#""uri":"raw://item/7""#,
+        ),
+        (
+            "prompts/get",
+            Some("canned"),
+            r#""name":"canned","arguments":{"a":"\u00e9"}"#,
+        ),
         (
             "completion/complete",
             None,
@@ -51,15 +76,51 @@ fn raw_requests() -> Vec<(&'static str, Option<&'static str>, &'static str)> {
 
 fn sdk_requests() -> Vec<(&'static str, Option<&'static str>, &'static str)> {
     let more = [
-        ("tools/call", Some("echo"), r#""name":"echo","arguments":{"text":"\u00e9\n"}"#),
-        ("tools/call", Some("add"), r#""name":"add","arguments":{"a":1,"b":2}"#),
-        ("tools/call", Some("hidden"), r#""name":"hidden","arguments":{}"#),
-        ("tools/call", Some("fail"), r#""name":"fail","arguments":{"code":-32050}"#),
-        ("tools/call", Some("big"), r#""name":"big","arguments":{"bytes":300000}"#),
-        ("resources/read", Some("test://static-text"), r#""uri":"test://static-text""#),
-        ("resources/read", Some("test://static-binary"), r#""uri":"test://static-binary""#),
-        ("resources/read", Some("test://template/7/data"), r#""uri":"test://template/7/data""#),
-        ("prompts/get", Some("test_simple_prompt"), r#""name":"test_simple_prompt""#),
+        (
+            "tools/call",
+            Some("echo"),
+            r#""name":"echo","arguments":{"text":"\u00e9\n"}"#,
+        ),
+        (
+            "tools/call",
+            Some("add"),
+            r#""name":"add","arguments":{"a":1,"b":2}"#,
+        ),
+        (
+            "tools/call",
+            Some("hidden"),
+            r#""name":"hidden","arguments":{}"#,
+        ),
+        (
+            "tools/call",
+            Some("fail"),
+            r#""name":"fail","arguments":{"code":-32050}"#,
+        ),
+        (
+            "tools/call",
+            Some("big"),
+            r#""name":"big","arguments":{"bytes":300000}"#,
+        ),
+        (
+            "resources/read",
+            Some("test://static-text"),
+            r#""uri":"test://static-text""#,
+        ),
+        (
+            "resources/read",
+            Some("test://static-binary"),
+            r#""uri":"test://static-binary""#,
+        ),
+        (
+            "resources/read",
+            Some("test://template/7/data"),
+            r#""uri":"test://template/7/data""#,
+        ),
+        (
+            "prompts/get",
+            Some("test_simple_prompt"),
+            r#""name":"test_simple_prompt""#,
+        ),
     ];
     requests().into_iter().chain(more).collect()
 }
@@ -73,7 +134,12 @@ struct Direct {
 impl Direct {
     fn start(args: &[&str]) -> Direct {
         let mut command = Command::new(harness::fixture_binary());
-        command.arg("--stdio").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .arg("--stdio")
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         Direct { child, out }
@@ -85,7 +151,10 @@ impl Direct {
         writeln!(input, "{line}").unwrap();
         loop {
             let mut line = String::new();
-            assert!(self.out.read_line(&mut line).unwrap() > 0, "the server is gone");
+            assert!(
+                self.out.read_line(&mut line).unwrap() > 0,
+                "the server is gone"
+            );
             if line.contains("\"id\":1,") || line.contains("\"id\":0,") {
                 return line.trim_end().to_owned();
             }
@@ -100,20 +169,30 @@ impl Drop for Direct {
     }
 }
 
-/// The members of a result or error with their spelling, sorted, without those that a gateway may change: cursors and
-/// cache hints of lists.
+/// The members of a result or error with their spelling, sorted, without those that a gateway may
+/// change: cursors and cache hints of lists.
 fn essence(message: &str) -> Vec<(String, String)> {
     type Raw<'a> = std::collections::BTreeMap<String, &'a serde_json::value::RawValue>;
-    let members: Raw<'_> = serde_json::from_str(message).unwrap_or_else(|_| panic!("no object: {message}"));
-    let (kind, body) = members.iter().find(|(key, _)| ["result", "error"].contains(&key.as_str())).unwrap();
+    let members: Raw<'_> =
+        serde_json::from_str(message).unwrap_or_else(|_| panic!("no object: {message}"));
+    let (kind, body) = members
+        .iter()
+        .find(|(key, _)| ["result", "error"].contains(&key.as_str()))
+        .unwrap();
     let inner: Raw<'_> = serde_json::from_str(body.get()).unwrap();
-    let listed =
-        ["tools", "resources", "resourceTemplates", "prompts"].iter().any(|key| inner.contains_key(*key));
+    let listed = ["tools", "resources", "resourceTemplates", "prompts"]
+        .iter()
+        .any(|key| inner.contains_key(*key));
     let hints = ["nextCursor", "ttlMs", "cacheScope"];
     inner
         .into_iter()
         .filter(|(key, _)| !listed || !hints.contains(&key.as_str()))
-        .map(|(key, raw)| (format!("{kind}.{key}"), raw.get().replace(['\r', '\n'], " ")))
+        .map(|(key, raw)| {
+            (
+                format!("{kind}.{key}"),
+                raw.get().replace(['\r', '\n'], " "),
+            )
+        })
         .collect()
 }
 
@@ -137,24 +216,44 @@ fn same(config: &str, era: &str, server: &[&str], requests: Requests) {
         }
     } else {
         for (method, name, params) in &requests {
-            let (ours, theirs) =
-                (gateway.modern(method, *name, params).message(), direct.ask(&modern_body(method, params)));
-            assert_eq!(essence(&ours), essence(&theirs), "{method} {params}\n{ours}\n{theirs}");
+            let (ours, theirs) = (
+                gateway.modern(method, *name, params).message(),
+                direct.ask(&modern_body(method, params)),
+            );
+            assert_eq!(
+                essence(&ours),
+                essence(&theirs),
+                "{method} {params}\n{ours}\n{theirs}"
+            );
         }
     }
 }
 
 /// Compares them over every transport of the upstream.
 fn same_everywhere(era: &str, raw: bool, requests: fn() -> Requests) {
-    let args: Vec<&str> = if raw { vec!["--raw", "--era", era] } else { vec!["--era", era] };
-    same(&fixture_server("fixture", "", &args), era, &args, requests());
+    let args: Vec<&str> = if raw {
+        vec!["--raw", "--era", era]
+    } else {
+        vec!["--era", era]
+    };
+    same(
+        &fixture_server("fixture", "", &args),
+        era,
+        &args,
+        requests(),
+    );
     let served = Running::fixture(&args);
     let mut urls = vec![served.url()];
     if raw {
         urls.push(format!("{}?sse", served.url()));
     }
     for url in urls {
-        same(&format!("[servers.fixture]\nurl = \"{url}\"\nprefix = \"\"\n"), era, &args, requests());
+        same(
+            &format!("[servers.fixture]\nurl = \"{url}\"\nprefix = \"\"\n"),
+            era,
+            &args,
+            requests(),
+        );
     }
 }
 
@@ -196,26 +295,40 @@ pub(crate) fn raw_json() -> impl Strategy<Value = String> {
         "[à-ž一-丁\u{2028}\u{1F600}]{0,6}",
     ]
     .prop_map(|text| format!("\"{text}\""));
-    let leaf = prop_oneof![Just("null".to_owned()), Just("true".to_owned()), number, text];
+    let leaf = prop_oneof![
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+        number,
+        text
+    ];
     leaf.prop_recursive(4, 24, 4, |inner| {
         let space = prop_oneof![Just(""), Just(" "), Just("  "), Just("\t")];
-        let list = (prop::collection::vec(inner.clone(), 0..4), space.clone())
-            .prop_map(|(items, space)| format!("[{space}{}{space}]", items.join(&format!("{space}, "))));
-        let object = (prop::collection::btree_map("[a-z_$/.-]{1,8}", inner, 0..4), space).prop_map(
-            |(members, space)| {
-                let members: Vec<String> =
-                    members.iter().map(|(key, value)| format!("\"x{key}\"{space}:{space}{value}")).collect();
-                format!("{{{space}{}{space}}}", members.join(","))
-            },
+        let list = (prop::collection::vec(inner.clone(), 0..4), space.clone()).prop_map(
+            |(items, space)| format!("[{space}{}{space}]", items.join(&format!("{space}, "))),
         );
+        let object = (
+            prop::collection::btree_map("[a-z_$/.-]{1,8}", inner, 0..4),
+            space,
+        )
+            .prop_map(|(members, space)| {
+                let members: Vec<String> = members
+                    .iter()
+                    .map(|(key, value)| format!("\"x{key}\"{space}:{space}{value}"))
+                    .collect();
+                format!("{{{space}{}{space}}}", members.join(","))
+            });
         prop_oneof![list, object]
     })
 }
 
 /// Members of an object, each after a comma.
 pub(crate) fn extra_members() -> impl Strategy<Value = String> {
-    prop::collection::btree_map("[a-z]{1,6}", raw_json(), 0..3)
-        .prop_map(|members| members.iter().map(|(key, value)| format!(",\"x-{key}\": {value}")).collect())
+    prop::collection::btree_map("[a-z]{1,6}", raw_json(), 0..3).prop_map(|members| {
+        members
+            .iter()
+            .map(|(key, value)| format!(",\"x-{key}\": {value}"))
+            .collect()
+    })
 }
 
 pub(crate) fn run(
@@ -223,7 +336,11 @@ pub(crate) fn run(
     strategy: impl Strategy<Value = (String, String)>,
     test: impl Fn((String, String)),
 ) {
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let mut runner = proptest::test_runner::TestRunner::new(config);
     runner
         .run(&strategy, |value| {
@@ -235,15 +352,25 @@ pub(crate) fn run(
 
 /// Arbitrary members in arguments, params, `_meta` and results return byte for byte.
 fn survives(config: impl Fn(&str) -> String, cases: u32) {
-    let (legacy, gateway) = (Gateway::serve(&config("legacy")), Gateway::serve(&config("modern")));
+    let (legacy, gateway) = (
+        Gateway::serve(&config("legacy")),
+        Gateway::serve(&config("modern")),
+    );
     let session = legacy.session();
     run(cases, (raw_json(), extra_members()), |(value, members)| {
-        // `mirror` returns its arguments as its result; over HTTP, line breaks within them are white space.
+        // `mirror` returns its arguments as its result; over HTTP, line breaks within them are
+        // white space.
         let arguments = format!("{{\"content\":[],\"value\":{value}{members}}}");
         let ours = session
-            .post(legacy_body("tools/call", &format!(r#""name":"mirror","arguments":{arguments}"#)))
+            .post(legacy_body(
+                "tools/call",
+                &format!(r#""name":"mirror","arguments":{arguments}"#),
+            ))
             .message();
-        assert_eq!(ours, format!(r#"{{"jsonrpc":"2.0","id":1,"result":{arguments}}}"#));
+        assert_eq!(
+            ours,
+            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{arguments}}}"#)
+        );
         // `params` returns the params that arrived.
         let params = format!(
             r#""name":"params","arguments":{value}, "_meta":{{"com.example/x":{value}{members}}}{members}"#
@@ -251,29 +378,60 @@ fn survives(config: impl Fn(&str) -> String, cases: u32) {
         let ours = session.post(legacy_body("tools/call", &params)).message();
         assert_eq!(
             ours,
-            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],"params":{{{params}}}}}}}"#)
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],"params":{{{params}}}}}}}"#
+            )
         );
-        let modern = modern_body("tools/call", &format!(r#""name":"params","arguments":{value}{members}"#));
+        let modern = modern_body(
+            "tools/call",
+            &format!(r#""name":"params","arguments":{value}{members}"#),
+        );
         let headers = [
             ("mcp-protocol-version", crate::socket::MODERN),
             ("mcp-method", "tools/call"),
             ("mcp-name", "params"),
         ];
         let ours = gateway.post(&headers, &modern).message();
-        let sent = modern.split_once("\"params\":").unwrap().1.strip_suffix('}').unwrap();
-        assert!(ours.ends_with(&format!(r#""content":[],"params":{sent}}}}}"#)), "{ours}\n{sent}");
+        let sent = modern
+            .split_once("\"params\":")
+            .unwrap()
+            .1
+            .strip_suffix('}')
+            .unwrap();
+        assert!(
+            ours.ends_with(&format!(r#""content":[],"params":{sent}}}}}"#)),
+            "{ours}\n{sent}"
+        );
     });
 }
 
 #[test]
 fn arbitrary_json_survives_over_stdio() {
-    survives(|era| fixture_server("raw", "", &["--raw", "--era", era]), 150);
+    survives(
+        |era| fixture_server("raw", "", &["--raw", "--era", era]),
+        150,
+    );
 }
 
 fn over_http(query: &str) {
     let servers = ["legacy", "modern"].map(|era| (era, Running::fixture(&["--raw", "--era", era])));
-    let url = |era: &str| servers.iter().find(|(other, _)| *other == era).unwrap().1.url();
-    survives(|era| format!("[servers.raw]\nurl = \"{}{query}\"\nprefix = \"\"\n", url(era)), 80);
+    let url = |era: &str| {
+        servers
+            .iter()
+            .find(|(other, _)| *other == era)
+            .unwrap()
+            .1
+            .url()
+    };
+    survives(
+        |era| {
+            format!(
+                "[servers.raw]\nurl = \"{}{query}\"\nprefix = \"\"\n",
+                url(era)
+            )
+        },
+        80,
+    );
 }
 
 #[test]
@@ -287,7 +445,9 @@ fn arbitrary_json_survives_over_an_event_stream() {
 }
 
 fn listed(session: &Session<'_>) -> Vec<String> {
-    let listed = session.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).json();
+    let listed = session
+        .post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)
+        .json();
     listed["result"]["tools"]
         .as_array()
         .unwrap()
@@ -307,7 +467,10 @@ fn names_are_shortened_and_prefixed() {
             let said = small(message, &tools).unwrap_or_else(|| {
                 answer(
                     message,
-                    &format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, message["params"]["name"]),
+                    &format!(
+                        r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
+                        message["params"]["name"]
+                    ),
                 )
             });
             vec![said.into_bytes()]
@@ -316,7 +479,8 @@ fn names_are_shortened_and_prefixed() {
     let mut seen: Vec<Vec<String>> = Vec::new();
     for _ in 0..2 {
         let peer = Peer::stdio(script.clone());
-        let gateway = Gateway::serve(&[peer.child("alpha", "alpha"), peer.child("beta", "b")].concat());
+        let gateway =
+            Gateway::serve(&[peer.child("alpha", "alpha"), peer.child("beta", "b")].concat());
         let session = gateway.session();
         let mut names = Vec::new();
         until("all are listed", || {
@@ -328,13 +492,28 @@ fn names_are_shortened_and_prefixed() {
             names.contains(&"alpha_short".to_owned()) && names.contains(&"b_short".to_owned()),
             "{names:?}"
         );
-        assert_eq!(names.iter().filter(|name| name.starts_with("alpha_get_very_")).count(), 2, "{names:?}");
+        assert_eq!(
+            names
+                .iter()
+                .filter(|name| name.starts_with("alpha_get_very_"))
+                .count(),
+            2,
+            "{names:?}"
+        );
         let own: Vec<Value> = names
             .iter()
             .map(|name| session.call(name, &json!({}))["result"]["content"][0]["text"].clone())
             .collect();
-        assert_eq!(own.iter().filter(|name| **name == json!(long)).count(), 2, "{own:?}");
-        assert_eq!(own.iter().filter(|name| **name == json!(other)).count(), 2, "{own:?}");
+        assert_eq!(
+            own.iter().filter(|name| **name == json!(long)).count(),
+            2,
+            "{own:?}"
+        );
+        assert_eq!(
+            own.iter().filter(|name| **name == json!(other)).count(),
+            2,
+            "{own:?}"
+        );
         seen.push(names);
     }
     assert_eq!(seen[0], seen[1], "another run, the same names");
@@ -345,10 +524,19 @@ fn names_are_shortened_and_prefixed() {
 fn only_the_handshake_is_the_gateways_own() {
     let gateway = Gateway::serve(&fixture_server("raw", "", &["--raw"]));
     let greeting = gateway.post(&[], initialize(LEGACY, "{}")).json();
-    assert_eq!(greeting.pointer("/result/serverInfo/name"), Some(&json!("portmoot")));
-    assert_eq!(greeting.pointer("/result/instructions"), Some(&json!("A raw server.")));
+    assert_eq!(
+        greeting.pointer("/result/serverInfo/name"),
+        Some(&json!("portmoot"))
+    );
+    assert_eq!(
+        greeting.pointer("/result/instructions"),
+        Some(&json!("A raw server."))
+    );
     let found = gateway.modern("server/discover", None, "").json();
-    assert_eq!(found.pointer("/result/instructions"), Some(&json!("A raw server.")));
+    assert_eq!(
+        found.pointer("/result/instructions"),
+        Some(&json!("A raw server."))
+    );
     assert_eq!(
         found.pointer("/result/_meta/io.modelcontextprotocol~1serverInfo/name"),
         Some(&json!("portmoot"))

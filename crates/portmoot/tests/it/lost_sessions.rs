@@ -12,7 +12,8 @@ use crate::home::Home;
 use crate::peer::{Peer, answer, small, tool};
 use crate::support::{Client, Gateway, until};
 
-/// How a server says that it does not know a session: status, type and body, for a request with this id.
+/// How a server says that it does not know a session: status, type and body, for a request with
+/// this id.
 type Words = fn(&Value) -> (u16, &'static str, String);
 
 const JSON: &str = "application/json";
@@ -26,20 +27,54 @@ fn error(id: &Value, code: i64, message: &str) -> String {
 const WAYS: [(&str, Words); 9] = [
     ("404 without words", |_| (404, JSON, String::new())),
     ("400 as the example of the TypeScript SDK", |_| {
-        (400, JSON, error(&Value::Null, -32000, "Bad Request: No valid session ID provided"))
+        (
+            400,
+            JSON,
+            error(
+                &Value::Null,
+                -32000,
+                "Bad Request: No valid session ID provided",
+            ),
+        )
     }),
-    ("400 with a page", |_| (400, "text/html", "<h1>Bad Request</h1>".to_owned())),
+    ("400 with a page", |_| {
+        (400, "text/html", "<h1>Bad Request</h1>".to_owned())
+    }),
     ("403", |_| (403, JSON, "{}".to_owned())),
     ("410", |_| (410, JSON, String::new())),
-    ("200 with an object that is no message", |_| (200, JSON, r#"{"error":"Session not found"}"#.to_owned())),
+    ("200 with an object that is no message", |_| {
+        (200, JSON, r#"{"error":"Session not found"}"#.to_owned())
+    }),
     ("200 with a stream of it", |_| {
-        (200, STREAM, "event: message\ndata: {\"error\":\"Session not found\"}\n\n".to_owned())
+        (
+            200,
+            STREAM,
+            "event: message\ndata: {\"error\":\"Session not found\"}\n\n".to_owned(),
+        )
     }),
-    ("an error with the request's id, which names the method", |id| {
-        (200, JSON, error(id, -32602, &format!("request {id} before initialization was complete")))
-    }),
+    (
+        "an error with the request's id, which names the method",
+        |id| {
+            (
+                200,
+                JSON,
+                error(
+                    id,
+                    -32602,
+                    &format!("request {id} before initialization was complete"),
+                ),
+            )
+        },
+    ),
     ("a stream with an error without an id", |_| {
-        (200, STREAM, format!("data: {}\n\n", error(&Value::Null, -32001, "Session not found")))
+        (
+            200,
+            STREAM,
+            format!(
+                "data: {}\n\n",
+                error(&Value::Null, -32001, "Session not found")
+            ),
+        )
     }),
 ];
 
@@ -101,12 +136,16 @@ impl Forgetful {
                     key.eq_ignore_ascii_case(name).then(|| value.to_owned())
                 })
             };
-            let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
+            let mut body =
+                vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
             reader.read_exact(&mut body).unwrap();
             let message: Value = serde_json::from_slice(&body).unwrap_or_default();
             let target = head.split(' ').nth(1).unwrap().to_owned();
             let reply = |status: u16, more: &str, body: &str| {
-                format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{more}\r\n{body}", body.len())
+                format!(
+                    "HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{more}\r\n{body}",
+                    body.len()
+                )
             };
             let said = if head.starts_with("GET /sse HTTP") {
                 // As a mount of Starlette does.
@@ -115,7 +154,8 @@ impl Forgetful {
                 let id = format!("e{}", self.opened.fetch_add(1, Ordering::SeqCst));
                 let head = "HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n";
                 let endpoint = format!("event: endpoint\ndata: messages?session={id}\n\n");
-                out.write_all(format!("{head}{endpoint}").as_bytes()).unwrap();
+                out.write_all(format!("{head}{endpoint}").as_bytes())
+                    .unwrap();
                 self.sessions.lock().unwrap().insert(id, Some(out));
                 return;
             } else if let Some(id) = target.strip_prefix("/sse/messages?session=") {
@@ -123,7 +163,9 @@ impl Forgetful {
                 match sessions.get_mut(id) {
                     Some(Some(stream)) => {
                         if let Some(said) = self.answer(&message) {
-                            stream.write_all(format!("data: {said}\n\n").as_bytes()).unwrap();
+                            stream
+                                .write_all(format!("data: {said}\n\n").as_bytes())
+                                .unwrap();
                         }
                         reply(202, "", "")
                     }
@@ -163,7 +205,9 @@ impl Forgetful {
         message.get("id")?;
         let tools = format!("[{},{}]", tool("echo"), tool("refuse"));
         small(message, &tools).or_else(|| {
-            let text = message["params"]["arguments"]["text"].as_str().unwrap_or_default();
+            let text = message["params"]["arguments"]["text"]
+                .as_str()
+                .unwrap_or_default();
             self.calls.lock().unwrap().push(text.to_owned());
             match message["params"]["name"].as_str() {
                 Some("echo") => Some(answer(
@@ -203,7 +247,11 @@ fn a_lost_session_is_opened_again_however_the_server_says_it() {
             echoes(&client, &format!("after {round}"));
         }
         let calls = server.calls.lock().unwrap().clone();
-        assert_eq!(calls, ["before 0", "after 0", "before 1", "after 1"], "{name}");
+        assert_eq!(
+            calls,
+            ["before 0", "after 0", "before 1", "after 1"],
+            "{name}"
+        );
         assert_eq!(
             (server.initialized(), gateway.server("s")["state"].as_str()),
             (3, Some("ready")),
@@ -214,21 +262,29 @@ fn a_lost_session_is_opened_again_however_the_server_says_it() {
 
 #[test]
 fn a_lost_session_over_http_with_sse_gets_another_stream() {
-    for (name, words) in
-        WAYS.into_iter().filter(|(name, _)| !name.contains("200") && !name.contains("stream"))
+    for (name, words) in WAYS
+        .into_iter()
+        .filter(|(name, _)| !name.contains("200") && !name.contains("stream"))
     {
         if name.contains("with the request's id") {
             continue;
         }
         let (home, server) = (Home::new(), Forgetful::start());
-        let gateway = Gateway::start(&home, &table(&format!("{}/sse", server.origin), "type = \"sse\""));
+        let gateway = Gateway::start(
+            &home,
+            &table(&format!("{}/sse", server.origin), "type = \"sse\""),
+        );
         gateway.ready("s");
         let client = Client::plain(&gateway);
         echoes(&client, "before");
         server.forget(words);
         echoes(&client, "after");
         echoes(&client, "again");
-        assert_eq!(*server.calls.lock().unwrap(), ["before", "after", "again"], "{name}");
+        assert_eq!(
+            *server.calls.lock().unwrap(),
+            ["before", "after", "again"],
+            "{name}"
+        );
     }
 }
 
@@ -245,12 +301,18 @@ fn a_refusal_of_one_call_leaves_its_session_alone() {
         echoes(&client, "yes");
     }
     assert_eq!(server.initialized(), 1);
-    assert_eq!(*server.calls.lock().unwrap(), ["no", "yes", "no", "yes", "no", "yes"]);
+    assert_eq!(
+        *server.calls.lock().unwrap(),
+        ["no", "yes", "no", "yes", "no", "yes"]
+    );
 }
 
 /// A server on a pipe whose session can be made to be lost, with the number of its sessions so far.
 fn on_a_pipe() -> (Peer, Arc<AtomicBool>, Arc<AtomicUsize>) {
-    let (knows, opened) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (knows, opened) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicUsize::new(0)),
+    );
     let (known, count) = (Arc::clone(&knows), Arc::clone(&opened));
     let peer = Peer::stdio(move |message| {
         if message.get("id").is_none() {
@@ -296,7 +358,10 @@ fn a_session_on_any_other_pipe_is_opened_again_after_one_refusal() {
     echoes(&client, "x");
     let before = opened.load(Ordering::SeqCst);
     knows.store(false, Ordering::SeqCst);
-    let refused = client.ask("tools/call", json!({ "name": "s_echo", "arguments": { "text": "x" } }));
+    let refused = client.ask(
+        "tools/call",
+        json!({ "name": "s_echo", "arguments": { "text": "x" } }),
+    );
     assert!(refused.to_string().contains("not initialized"), "{refused}");
     echoes(&client, "x");
     assert_eq!(opened.load(Ordering::SeqCst), before + 1);
@@ -316,9 +381,16 @@ fn an_answer_that_cannot_be_parsed_fails_its_request_at_once() {
             let said = small(message, &format!("[{},{}]", tool("echo"), tool("broken")));
             let said = said.unwrap_or_else(|| match message["params"]["name"].as_str() {
                 Some("broken") => broken.replace("ID", &message["id"].to_string()),
-                // A mark before the message, as some runtimes on Windows write it; ids as floats, as Lua and Godot have them.
-                _ => format!("\u{feff}{}", answer(message, r#"{"content":[{"type":"text","text":"x"}]}"#))
-                    .replace(&format!("\"id\":{}", message["id"]), &format!("\"id\":{}.0", message["id"])),
+                // A mark before the message, as some runtimes on Windows write it; ids as floats,
+                // as Lua and Godot have them.
+                _ => format!(
+                    "\u{feff}{}",
+                    answer(message, r#"{"content":[{"type":"text","text":"x"}]}"#)
+                )
+                .replace(
+                    &format!("\"id\":{}", message["id"]),
+                    &format!("\"id\":{}.0", message["id"]),
+                ),
             });
             vec![said.into_bytes()]
         });
@@ -328,39 +400,64 @@ fn an_answer_that_cannot_be_parsed_fails_its_request_at_once() {
         let client = Client::plain(&gateway);
         let asked = std::time::Instant::now();
         let said = client.ask("tools/call", json!({ "name": "s_broken", "arguments": {} }));
-        assert!(said["error"]["message"].as_str().unwrap().contains("cannot be parsed"), "{said}");
-        assert!(asked.elapsed().as_secs() < 10, "a call has 60 s: {:?}", asked.elapsed());
+        assert!(
+            said["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("cannot be parsed"),
+            "{said}"
+        );
+        assert!(
+            asked.elapsed().as_secs() < 10,
+            "a call has 60 s: {:?}",
+            asked.elapsed()
+        );
         echoes(&client, "x");
-        until("it is ready", || (gateway.server("s")["state"] == "ready").then_some(()));
+        until("it is ready", || {
+            (gateway.server("s")["state"] == "ready").then_some(())
+        });
     }
 }
 
 #[test]
 fn a_server_that_refuses_the_newest_revision_is_asked_for_an_older_one() {
     for (data, expected) in [
-        (json!({ "supported": ["2025-06-18"], "requested": "2025-11-25" }), "2025-06-18"),
-        (json!({ "supported": ["2030-01-01", "2024-11-05", "2025-03-26"] }), "2025-03-26"),
+        (
+            json!({ "supported": ["2025-06-18"], "requested": "2025-11-25" }),
+            "2025-06-18",
+        ),
+        (
+            json!({ "supported": ["2030-01-01", "2024-11-05", "2025-03-26"] }),
+            "2025-03-26",
+        ),
         (Value::Null, "2025-03-26"),
     ] {
         let peer = Peer::stdio(move |message| {
             if message.get("id").is_none() {
                 return Vec::new();
             }
-            let asked = message["params"]["protocolVersion"].as_str().unwrap_or(expected);
+            let asked = message["params"]["protocolVersion"]
+                .as_str()
+                .unwrap_or(expected);
             if message["method"] == "initialize" && asked > expected {
-                let error =
-                    json!({ "code": -32602, "message": "Unsupported protocol version", "data": data });
+                let error = json!({ "code": -32602, "message": "Unsupported protocol version", "data": data });
                 let said = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error });
                 return vec![said.to_string().into_bytes()];
             }
             let said = small(message, &format!("[{}]", tool("echo")));
-            let said = said.unwrap_or_else(|| answer(message, r#"{"content":[{"type":"text","text":"x"}]}"#));
+            let said = said
+                .unwrap_or_else(|| answer(message, r#"{"content":[{"type":"text","text":"x"}]}"#));
             vec![said.into_bytes()]
         });
         let home = Home::new();
         let gateway = Gateway::start(&home, &running(&peer, "s"));
         gateway.ready("s");
-        assert_eq!(gateway.server("s")["version"], expected, "{:?}", gateway.server("s"));
+        assert_eq!(
+            gateway.server("s")["version"],
+            expected,
+            "{:?}",
+            gateway.server("s")
+        );
         echoes(&Client::plain(&gateway), "x");
     }
 }

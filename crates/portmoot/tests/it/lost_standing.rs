@@ -1,4 +1,5 @@
-//! Proposals of participants that may not propose any more: withdrawn, in the journal too, and never run.
+//! Proposals of participants that may not propose any more: withdrawn, in the journal too, and
+//! never run.
 
 use crate::reviewed::{Reviewed, enter_with, issue};
 use crate::ws::token;
@@ -31,7 +32,10 @@ fn a_revoked_token_withdraws_its_participants_proposals() {
     reviewed.propose_and_leave(enter_with(&reviewed.gateway, "away", &away), "p2");
     for name in ["here", "away"] {
         let (url, boss) = (reviewed.gateway.url(), token("boss"));
-        reviewed.home.run(&["token", "revoke", name, "--url", &url, "--token", &boss]).expect(0);
+        reviewed
+            .home
+            .run(&["token", "revoke", name, "--url", &url, "--token", &boss])
+            .expect(0);
     }
     // An approval that comes at once does not count either.
     reviewed.runs_never("p1", "f1");
@@ -69,7 +73,10 @@ fn a_removed_participants_proposals_are_withdrawn() {
 fn proposals_end_with_their_absent_proposers_right_to_propose() {
     let mut reviewed = Reviewed::new(&[]);
     reviewed.propose_and_leave(reviewed.enter("agent"), "p1");
-    reviewed.change(AGENT, "capabilities = [\"mcp/proposal:tools/call:other\", \"chat\"]");
+    reviewed.change(
+        AGENT,
+        "capabilities = [\"mcp/proposal:tools/call:other\", \"chat\"]",
+    );
     reviewed.reload();
     end_for_good(&mut reviewed, &["p1"], UNENTITLED);
     let mut reviewed = Reviewed::new(&[]);

@@ -1,5 +1,10 @@
 //! Integration tests of the real binary, as one test program.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
 #![allow(clippy::print_stdout, clippy::type_complexity)]
 
 mod admission;

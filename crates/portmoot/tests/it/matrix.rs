@@ -1,5 +1,6 @@
-//! The matrix: clients of both eras on two SDKs, servers of both eras, stdio and HTTP on both sides of the gateway, and every
-//! feature of the protocol in each combination. A cell is green, or the specification makes it impossible.
+//! The matrix: clients of both eras on two SDKs, servers of both eras, stdio and HTTP on both sides
+//! of the gateway, and every feature of the protocol in each combination. A cell is green, or the
+//! specification makes it impossible.
 
 mod jobs;
 
@@ -44,16 +45,26 @@ enum Over {
     Http,
 }
 
-/// What a client sees of a cell, as JSON. It is the same whatever the server's era, the transports and the SDK are.
+/// What a client sees of a cell, as JSON. It is the same whatever the server's era, the transports
+/// and the SDK are.
 #[derive(Debug, Clone, Copy)]
 enum Saw {
     Same(&'static str),
-    ByClient { legacy: &'static str, modern: &'static str },
+    ByClient {
+        legacy: &'static str,
+        modern: &'static str,
+    },
 }
 
 /// Every cell.
 const CELLS: &[(&str, Saw)] = &[
-    ("era", ByClient { legacy: r#""2025-11-25""#, modern: r#""2026-07-28""# }),
+    (
+        "era",
+        ByClient {
+            legacy: r#""2025-11-25""#,
+            modern: r#""2026-07-28""#,
+        },
+    ),
     (
         "list",
         Same(
@@ -64,25 +75,51 @@ const CELLS: &[(&str, Saw)] = &[
     // Two pages at the client, eleven at the server.
     ("paged_list", Same(r#"[2,1005,1005,"fixture_listed_999"]"#)),
     ("call", Same(r#"["grüße",{"sum":5}]"#)),
-    ("read", Same(r#"["This is the content of the static text resource.","image/png",96]"#)),
-    ("template_read", Same(r#""{\"data\":\"Data for ID: 42\",\"id\":\"42\",\"templateTest\":true}""#)),
-    ("get", Same(r#""Prompt with arguments: arg1='one', arg2='two'""#)),
-    ("complete", Same(r#"[["paris","park","party"],["12","123"]]"#)),
+    (
+        "read",
+        Same(r#"["This is the content of the static text resource.","image/png",96]"#),
+    ),
+    (
+        "template_read",
+        Same(r#""{\"data\":\"Data for ID: 42\",\"id\":\"42\",\"templateTest\":true}""#),
+    ),
+    (
+        "get",
+        Same(r#""Prompt with arguments: arg1='one', arg2='two'""#),
+    ),
+    (
+        "complete",
+        Same(r#"[["paris","park","party"],["12","123"]]"#),
+    ),
     (
         "elicitation_accepted",
         Same(
             r#"["Elicitation completed: action=accept, content={\"email\":\"ada@example.com\",\"username\":\"Ada\"}",["accept"]]"#,
         ),
     ),
-    ("elicitation_declined", Same(r#"["Elicitation completed: action=decline, content=null",["decline"]]"#)),
-    ("elicitation_cancelled", Same(r#"["Elicitation completed: action=cancel, content=null",["cancel"]]"#)),
+    (
+        "elicitation_declined",
+        Same(r#"["Elicitation completed: action=decline, content=null",["decline"]]"#),
+    ),
+    (
+        "elicitation_cancelled",
+        Same(r#"["Elicitation completed: action=cancel, content=null",["cancel"]]"#),
+    ),
     (
         "elicitation_url",
-        Same(r#"["Elicitation completed: action=accept, content=null",["https://example.com/visit"]]"#),
+        Same(
+            r#"["Elicitation completed: action=accept, content=null",["https://example.com/visit"]]"#,
+        ),
     ),
     ("elicitation_url_completed", Same("true")),
-    ("elicitation_in_prompt", Same(r#"["The context is: context",["Which context?"]]"#)),
-    ("sampling", Same(r#"["LLM response: answer to: what?",["what?"]]"#)),
+    (
+        "elicitation_in_prompt",
+        Same(r#"["The context is: context",["Which context?"]]"#),
+    ),
+    (
+        "sampling",
+        Same(r#"["LLM response: answer to: what?",["what?"]]"#),
+    ),
     ("roots", Same(r#"[{"uri":"file:///work","name":"work"}]"#)),
     (
         "progress",
@@ -136,7 +173,9 @@ const OTHERWISE: &[(&str, Sdk, Era, &str, &str)] = &[(
 )];
 
 fn expected(cell: &str, saw: Saw, sdk: Sdk, client: Era) -> Value {
-    let otherwise = OTHERWISE.iter().find(|(name, of, era, ..)| (*name, *of, *era) == (cell, sdk, client));
+    let otherwise = OTHERWISE
+        .iter()
+        .find(|(name, of, era, ..)| (*name, *of, *era) == (cell, sdk, client));
     let text = match (otherwise, saw, client) {
         (Some((.., instead, _why)), ..) => instead,
         (None, Same(text), _) | (None, ByClient { legacy: text, .. }, Legacy) => text,
@@ -162,9 +201,10 @@ fn run(
     // The SDK under the fixture has no tasks of 2025-11-25.
     let jobs = (server == Legacy).then(|| jobs::server(web.is_some()));
     let (table, job) = match &jobs {
-        Some(jobs) if web.is_some() => {
-            (format!("[servers.jobs]\nurl = {:?}\n", jobs.url()), "jobs_slow_compute")
-        }
+        Some(jobs) if web.is_some() => (
+            format!("[servers.jobs]\nurl = {:?}\n", jobs.url()),
+            "jobs_slow_compute",
+        ),
         Some(jobs) => (jobs.child("jobs", "jobs"), "jobs_slow_compute"),
         None => (String::new(), "fixture_slow_compute"),
     };
@@ -200,16 +240,31 @@ fn run(
 /// All transports of one pair, at the same time.
 fn pair(sdk: Sdk, client: Era, server: Era) {
     let impossible = |cell: &str| {
-        IMPOSSIBLE.iter().any(|(name, of, with, _)| (*name, *of, *with) == (cell, client, server))
+        IMPOSSIBLE
+            .iter()
+            .any(|(name, of, with, _)| (*name, *of, *with) == (cell, client, server))
     };
     let cells: Vec<_> = CELLS.iter().filter(|(cell, _)| !impossible(cell)).collect();
-    let skip: Vec<&str> = CELLS.iter().map(|(cell, _)| *cell).filter(|cell| impossible(cell)).collect();
-    let ways = [Over::Pipe, Over::Http].map(|first| [Over::Pipe, Over::Http].map(|second| (first, second)));
+    let skip: Vec<&str> = CELLS
+        .iter()
+        .map(|(cell, _)| *cell)
+        .filter(|cell| impossible(cell))
+        .collect();
+    let ways = [Over::Pipe, Over::Http]
+        .map(|first| [Over::Pipe, Over::Http].map(|second| (first, second)));
     let results: Vec<_> = std::thread::scope(|scope| {
         let skip = &skip;
-        let start = |way| (way, scope.spawn(move || run(sdk, client, server, way, skip)));
+        let start = |way| {
+            (
+                way,
+                scope.spawn(move || run(sdk, client, server, way, skip)),
+            )
+        };
         let started: Vec<_> = ways.into_iter().flatten().map(start).collect();
-        started.into_iter().map(|(way, running)| (way, running.join())).collect()
+        started
+            .into_iter()
+            .map(|(way, running)| (way, running.join()))
+            .collect()
     });
     let mut red = String::new();
     for ((first, second), result) in results {
@@ -228,7 +283,10 @@ fn pair(sdk: Sdk, client: Era, server: Era) {
             writeln!(red, "{place}: {cell} is in no table").unwrap();
         }
     }
-    assert!(red.is_empty(), "{sdk:?}, {client:?} client, {server:?} server:\n{red}");
+    assert!(
+        red.is_empty(),
+        "{sdk:?}, {client:?} client, {server:?} server:\n{red}"
+    );
 }
 
 #[test]
@@ -275,6 +333,9 @@ fn rust_modern_client_modern_server() {
 fn the_tables_name_known_cells_once() {
     let cells: BTreeSet<&str> = CELLS.iter().map(|(cell, _)| *cell).collect();
     assert_eq!(cells.len(), CELLS.len());
-    let named = IMPOSSIBLE.iter().map(|row| row.0).chain(OTHERWISE.iter().map(|row| row.0));
+    let named = IMPOSSIBLE
+        .iter()
+        .map(|row| row.0)
+        .chain(OTHERWISE.iter().map(|row| row.0));
     assert!(named.into_iter().all(|cell| cells.contains(cell)));
 }

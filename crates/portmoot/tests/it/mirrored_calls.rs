@@ -1,4 +1,5 @@
-//! Calls of MCP clients mirrored to the room, by `mcp_calls`: none, kinds only, or full; never questions to a client's user.
+//! Calls of MCP clients mirrored to the room, by `mcp_calls`: none, kinds only, or full; never
+//! questions to a client's user.
 
 use serde_json::{Value, json};
 
@@ -21,11 +22,15 @@ fn stage(mcp_calls: &str) -> (Home, Gateway) {
 }
 
 fn verdict(payload: &Value) -> &Value {
-    [&payload["params"], &payload["result"], &payload["error"]["data"]]
-        .into_iter()
-        .map(|part| &part["_meta"]["portmoot/verdict"])
-        .find(|verdict| !verdict.is_null())
-        .unwrap_or(&Value::Null)
+    [
+        &payload["params"],
+        &payload["result"],
+        &payload["error"]["data"],
+    ]
+    .into_iter()
+    .map(|part| &part["_meta"]["portmoot/verdict"])
+    .find(|verdict| !verdict.is_null())
+    .unwrap_or(&Value::Null)
 }
 
 /// The next two envelopes: a call of ann and its end.
@@ -33,11 +38,22 @@ fn verdict(payload: &Value) -> &Value {
 fn call(watch: &mut Socket, kind: &str) -> [Value; 2] {
     let [request, response] = [watch.receive_message(), watch.receive_message()];
     assert_eq!(request["kind"], format!("mcp/request:{kind}"), "{request}");
-    assert_eq!(response["kind"], format!("mcp/response:{kind}"), "{response}");
-    assert_eq!((&request["from"], &request["to"]), (&json!("ann"), &json!(["tools"])), "{request}");
+    assert_eq!(
+        response["kind"],
+        format!("mcp/response:{kind}"),
+        "{response}"
+    );
+    assert_eq!(
+        (&request["from"], &request["to"]),
+        (&json!("ann"), &json!(["tools"])),
+        "{request}"
+    );
     assert_eq!(response["to"], json!(["ann"]), "{response}");
     assert_eq!(response["correlation_id"], request["id"], "{response}");
-    assert!(request.get("correlation_id").is_none() && request["ts"].is_string(), "{request}");
+    assert!(
+        request.get("correlation_id").is_none() && request["ts"].is_string(),
+        "{request}"
+    );
     [request, response]
 }
 
@@ -72,16 +88,24 @@ fn kinds_mirrors_calls_without_arguments_and_results() {
         let answer = asked("tools/call", echo(DOUBLED));
         assert_eq!(answer["result"]["content"][0]["text"], DOUBLED);
         seen.push((call(&mut watch, "tools/call:echo"), "ok"));
-        assert!(asked("resources/read", json!({ "uri": "test://static-text" }))["result"].is_object());
+        assert!(
+            asked("resources/read", json!({ "uri": "test://static-text" }))["result"].is_object()
+        );
         seen.push((call(&mut watch, "resources/read:test://static-text"), "ok"));
         let arguments = json!({ "arg1": SECRET, "arg2": SECRET });
         let params = json!({ "name": "tools_test_prompt_with_arguments", "arguments": arguments });
         assert!(asked("prompts/get", params)["result"].is_object());
-        seen.push((call(&mut watch, "prompts/get:test_prompt_with_arguments"), "ok"));
+        seen.push((
+            call(&mut watch, "prompts/get:test_prompt_with_arguments"),
+            "ok",
+        ));
         let by = json!({ "type": "ref/prompt", "name": "tools_test_prompt_with_arguments" });
         let params = json!({ "ref": by, "argument": { "name": "arg1", "value": SECRET } });
         assert!(asked("completion/complete", params)["result"].is_object());
-        seen.push((call(&mut watch, "completion/complete:test_prompt_with_arguments"), "ok"));
+        seen.push((
+            call(&mut watch, "completion/complete:test_prompt_with_arguments"),
+            "ok",
+        ));
         assert!(asked("resources/read", json!({ "uri": "test://nothing" }))["error"].is_object());
         seen.push((call(&mut watch, "resources/read:test://nothing"), "error"));
         for ([request, response], end) in &seen {
@@ -91,10 +115,15 @@ fn kinds_mirrors_calls_without_arguments_and_results() {
             // The mirrored request has no id and cannot be answered or executed.
             assert!(request["payload"].get("id").is_none(), "{request}");
             let text = format!("{request}{response}");
-            assert!(!text.contains(SECRET) && !text.contains("\"text\""), "{text}");
+            assert!(
+                !text.contains(SECRET) && !text.contains("\"text\""),
+                "{text}"
+            );
             let params = request["payload"]["params"].as_object().unwrap();
             assert!(
-                params.keys().all(|key| ["name", "uri", "ref", "_meta"].contains(&key.as_str())),
+                params
+                    .keys()
+                    .all(|key| ["name", "uri", "ref", "_meta"].contains(&key.as_str())),
                 "{request}"
             );
         }
@@ -103,7 +132,9 @@ fn kinds_mirrors_calls_without_arguments_and_results() {
     watch.chat("now");
     side.expect("now");
     let (_late, welcome) = Socket::welcomed(&gateway, "side", "");
-    let kept = welcome["payload"]["history"]["envelopes"].as_array().unwrap();
+    let kept = welcome["payload"]["history"]["envelopes"]
+        .as_array()
+        .unwrap();
     let kinds: Vec<_> = kept.iter().map(|kept| &kept["kind"]).collect();
     assert!(kinds.iter().all(|kind| *kind == "chat"), "{kinds:?}");
 }
@@ -116,7 +147,12 @@ fn calls_answered_or_refused_by_the_gateway_are_not_mirrored() {
     let mut side = Socket::enter(&gateway, "side", "");
     for is_modern in [false, true] {
         let asked = |method: &str, params: Value| ask(&gateway, is_modern, &ann, method, params);
-        for list in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+        for list in [
+            "tools/list",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+        ] {
             assert!(asked(list, json!({}))["result"].is_object(), "{list}");
         }
         let unknown = json!({ "name": format!("tools_{SECRET}"), "arguments": {} });
@@ -142,13 +178,22 @@ fn full_mirrors_calls_with_arguments_and_results() {
         let whole = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
         assert_eq!(request["payload"], whole);
         assert_eq!(response["payload"]["id"], 1);
-        assert_eq!(response["payload"]["result"]["content"], answer["result"]["content"]);
+        assert_eq!(
+            response["payload"]["result"]["content"],
+            answer["result"]["content"]
+        );
         // In the form of 2025-11-25.
-        assert!(response["payload"]["result"].get("resultType").is_none(), "{response}");
+        assert!(
+            response["payload"]["result"].get("resultType").is_none(),
+            "{response}"
+        );
         let params = json!({ "uri": "test://nothing" });
         let answer = ask(&gateway, is_modern, &ann, "resources/read", params);
         let [_, response] = call(&mut watch, "resources/read:test://nothing");
-        assert_eq!(response["payload"]["error"]["message"], answer["error"]["message"], "{response}");
+        assert_eq!(
+            response["payload"]["error"]["message"], answer["error"]["message"],
+            "{response}"
+        );
     }
 }
 
@@ -175,17 +220,32 @@ fn questions_to_users_are_not_mirrored() {
         // Legacy: the server asks while the call is open.
         let open = ann.begin_call("tools_test_elicitation", json!({ "message": "who?" }));
         let question = open.next_of("elicitation/create");
-        assert_eq!(watch.receive_message()["kind"], "mcp/request:tools/call:test_elicitation");
+        assert_eq!(
+            watch.receive_message()["kind"],
+            "mcp/request:tools/call:test_elicitation"
+        );
         is_silent(&mut watch, &mut side, "while it asks");
         ann.answer(&question, json!({ "action": "decline" }));
-        assert_eq!(watch.receive_message()["kind"], "mcp/response:tools/call:test_elicitation");
+        assert_eq!(
+            watch.receive_message()["kind"],
+            "mcp/response:tools/call:test_elicitation"
+        );
         let open = ann.begin_call("tools_test_sampling", json!({ "prompt": "say" }));
         let question = open.next_of("sampling/createMessage");
-        assert_eq!(watch.receive_message()["kind"], "mcp/request:tools/call:test_sampling");
+        assert_eq!(
+            watch.receive_message()["kind"],
+            "mcp/request:tools/call:test_sampling"
+        );
         is_silent(&mut watch, &mut side, "while it samples");
         let said = json!({ "type": "text", "text": "x" });
-        ann.answer(&question, json!({ "role": "assistant", "content": said, "model": "m" }));
-        assert_eq!(watch.receive_message()["kind"], "mcp/response:tools/call:test_sampling");
+        ann.answer(
+            &question,
+            json!({ "role": "assistant", "content": said, "model": "m" }),
+        );
+        assert_eq!(
+            watch.receive_message()["kind"],
+            "mcp/response:tools/call:test_sampling"
+        );
         // Modern: the result is a question, and the next call carries its answer.
         let name = "tools_test_streaming_elicitation";
         let answer = json!({ "action": "accept", "content": { "value": SECRET } });
@@ -194,10 +254,20 @@ fn questions_to_users_are_not_mirrored() {
             let asked = modern(&gateway, Some(&token("ann")), "tools/call", params).json();
             assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
             let [request, response] = call(&mut watch, "tools/call:test_streaming_elicitation");
-            assert_eq!(verdict(&response["payload"]), "input_required", "{response}");
+            assert_eq!(
+                verdict(&response["payload"]),
+                "input_required",
+                "{response}"
+            );
             let text = format!("{request}{response}");
-            assert!(!text.contains(SECRET) && !text.contains("Provide a value"), "{text}");
-            assert!(!text.contains("inputRe") && !text.contains("requestState"), "{text}");
+            assert!(
+                !text.contains(SECRET) && !text.contains("Provide a value"),
+                "{text}"
+            );
+            assert!(
+                !text.contains("inputRe") && !text.contains("requestState"),
+                "{text}"
+            );
         }
         is_silent(&mut watch, &mut side, "the end");
     }
@@ -209,26 +279,50 @@ fn the_gateway_announces_the_end_of_unanswered_calls() {
     let ann = Client::of(&gateway, &token("ann"));
     let mut watch = Socket::enter(&gateway, "watch", "");
     // Cancelled by its client.
-    let request = ann.request("tools/call", json!({ "name": "tools_hang", "arguments": {} }));
+    let request = ann.request(
+        "tools/call",
+        json!({ "name": "tools_hang", "arguments": {} }),
+    );
     let _open = ann.begin(&request);
-    assert_eq!(watch.receive_message()["kind"], "mcp/request:tools/call:hang");
-    ann.notify("notifications/cancelled", json!({ "requestId": request["id"] }));
+    assert_eq!(
+        watch.receive_message()["kind"],
+        "mcp/request:tools/call:hang"
+    );
+    ann.notify(
+        "notifications/cancelled",
+        json!({ "requestId": request["id"] }),
+    );
     let end = watch.receive_message();
-    assert_eq!((&end["from"], verdict(&end["payload"])), (&json!("portmoot"), &json!("cancelled")), "{end}");
+    assert_eq!(
+        (&end["from"], verdict(&end["payload"])),
+        (&json!("portmoot"), &json!("cancelled")),
+        "{end}"
+    );
     // Closed by a modern client.
     let params = json!({ "name": "tools_hang", "arguments": {} });
     let open = modern_stream(&gateway, Some(&token("ann")), "tools/call", params);
     let asked = watch.receive_message();
     drop(open);
     let end = watch.receive_message();
-    assert_eq!((&end["from"], verdict(&end["payload"])), (&json!("portmoot"), &json!("cancelled")), "{end}");
+    assert_eq!(
+        (&end["from"], verdict(&end["payload"])),
+        (&json!("portmoot"), &json!("cancelled")),
+        "{end}"
+    );
     assert_eq!(end["correlation_id"], asked["id"]);
     // Lost with its server, announced once.
-    let answer = ann.ask("tools/call", json!({ "name": "tools_crash", "arguments": {} }));
+    let answer = ann.ask(
+        "tools/call",
+        json!({ "name": "tools_crash", "arguments": {} }),
+    );
     assert!(answer["error"].is_object(), "{answer}");
     let asked = watch.receive_message();
     let end = watch.receive_message();
-    assert_eq!((&end["from"], verdict(&end["payload"])), (&json!("portmoot"), &json!("refused")), "{end}");
+    assert_eq!(
+        (&end["from"], verdict(&end["payload"])),
+        (&json!("portmoot"), &json!("refused")),
+        "{end}"
+    );
     assert_eq!(end["correlation_id"], asked["id"]);
 }
 

@@ -1,4 +1,5 @@
-//! Callers and servers of different eras: members without a meaning in an era keep their spelling; progress messages.
+//! Callers and servers of different eras: members without a meaning in an era keep their spelling;
+//! progress messages.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,8 +15,14 @@ use crate::socket::{Gateway, LEGACY, MODERN, Session, until};
 const MODERN_RESULT: &str = r#""resultType":"complete","#;
 const MODERN_CACHE: &str = r#""resultType":"complete","ttlMs":7,"cacheScope":"public","#;
 
-/// A server of one era that answers calls, reads and gets with `result`, and lists with the raw items in `listed`.
-fn peer(era: &'static str, result: Arc<Mutex<String>>, listed: Vec<String>, extras: String) -> Peer {
+/// A server of one era that answers calls, reads and gets with `result`, and lists with the raw
+/// items in `listed`.
+fn peer(
+    era: &'static str,
+    result: Arc<Mutex<String>>,
+    listed: Vec<String>,
+    extras: String,
+) -> Peer {
     Peer::stdio(move |message| {
         let modern = era == "modern";
         let cache = if modern { MODERN_CACHE } else { "" };
@@ -29,7 +36,10 @@ fn peer(era: &'static str, result: Arc<Mutex<String>>, listed: Vec<String>, extr
                 .collect();
             format!(r#"{{{cache}"{key}":[{}]{extras}}}"#, items.join(","))
         };
-        let Some(method) = message["method"].as_str().filter(|_| message.get("id").is_some()) else {
+        let Some(method) = message["method"]
+            .as_str()
+            .filter(|_| message.get("id").is_some())
+        else {
             return Vec::new();
         };
         let said = match method {
@@ -42,7 +52,10 @@ fn peer(era: &'static str, result: Arc<Mutex<String>>, listed: Vec<String>, extr
             "tools/list" => own("tools", r##""name":"t#","inputSchema":{"type":"object"}"##),
             "prompts/list" => own("prompts", r##""name":"p#""##),
             "resources/list" => own("resources", r##""uri":"x:#","name":"r""##),
-            "resources/templates/list" => own("resourceTemplates", r##""uriTemplate":"y:#{a}","name":"r""##),
+            "resources/templates/list" => own(
+                "resourceTemplates",
+                r##""uriTemplate":"y:#{a}","name":"r""##,
+            ),
             "tools/call" | "resources/read" | "prompts/get" => result.lock().unwrap().clone(),
             _ => return Vec::new(),
         };
@@ -61,7 +74,9 @@ impl Caller<'_> {
     fn ask(&self, method: &str, name: Option<&str>, params: &str) -> String {
         match &self.session {
             Some(session) => {
-                let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#);
+                let body = format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#
+                );
                 session.post(body).message()
             }
             None => self.gateway.modern(method, name, params).message(),
@@ -70,37 +85,59 @@ impl Caller<'_> {
 }
 
 fn serve(peer: &Peer, era: &str) -> Gateway {
-    let table = peer.child("peer", "").replace("era = \"legacy\"", &format!("era = \"{era}\""));
+    let table = peer
+        .child("peer", "")
+        .replace("era = \"legacy\"", &format!("era = \"{era}\""));
     Gateway::serve(&format!("{table}request_timeout = \"5s\"\n"))
 }
 
 fn caller<'g>(gateway: &'g Gateway, era: &str) -> Caller<'g> {
-    Caller { gateway, session: (era == "modern").then(|| gateway.session()) }
+    Caller {
+        gateway,
+        session: (era == "modern").then(|| gateway.session()),
+    }
 }
 
 const REQUESTS: [(&str, &str, &str, &str); 3] = [
     ("tools/call", "t0", r#""name":"t0""#, ""),
     ("prompts/get", "p0", r#""name":"p0""#, ""),
-    ("resources/read", "x:0", r#""uri":"x:0""#, r#""ttlMs":7,"cacheScope":"public","#),
+    (
+        "resources/read",
+        "x:0",
+        r#""uri":"x:0""#,
+        r#""ttlMs":7,"cacheScope":"public","#,
+    ),
 ];
 
-/// Arbitrary members of params and results of call, get and read, with a server of this era and a caller of the other.
+/// Arbitrary members of params and results of call, get and read, with a server of this era and a
+/// caller of the other.
 fn calls_survive(era: &'static str) {
     let result = Arc::new(Mutex::new(String::new()));
     let peer = peer(era, Arc::clone(&result), vec![String::new()], String::new());
     let gateway = serve(&peer, era);
     let caller = caller(&gateway, era);
-    until("it is listed", || caller.ask("tools/list", None, "").contains("\"t0\""));
+    until("it is listed", || {
+        caller.ask("tools/list", None, "").contains("\"t0\"")
+    });
     run(60, (raw_json(), extra_members()), |(value, members)| {
         for (method, name, target, cache) in REQUESTS {
             // `content` has a meaning in both eras; `_meta` has members of third parties.
-            let content =
-                format!(r#""content": {value}{members},"_meta":{{"com.example/x": {value}{members}}}"#);
-            let (complete, cache) = if era == "modern" { (MODERN_RESULT, cache) } else { ("", "") };
+            let content = format!(
+                r#""content": {value}{members},"_meta":{{"com.example/x": {value}{members}}}"#
+            );
+            let (complete, cache) = if era == "modern" {
+                (MODERN_RESULT, cache)
+            } else {
+                ("", "")
+            };
             *result.lock().unwrap() = format!("{{{complete}{cache}{content}}}");
             let meta = format!(r#""com.example/x": {value}{members}"#);
             // A modern caller adds its own keys to `_meta`: there can be only one `_meta`.
-            let with_meta = if era == "modern" { format!(r#","_meta":{{{meta}}}"#) } else { String::new() };
+            let with_meta = if era == "modern" {
+                format!(r#","_meta":{{{meta}}}"#)
+            } else {
+                String::new()
+            };
             let params = format!(r#"{target},"arguments": {value}{members}{with_meta}"#);
             let got = caller.ask(method, Some(name), &params);
             let start = if era == "modern" { "{" } else { "" };
@@ -108,14 +145,28 @@ fn calls_survive(era: &'static str) {
             assert!(got.starts_with(&expect), "{got}");
             assert!(got.contains(&content), "{method}: {got}\n{content}");
             if era == "modern" {
-                assert_eq!(got, format!("{expect}{content}}}}}"), "and nothing of its era");
+                assert_eq!(
+                    got,
+                    format!("{expect}{content}}}}}"),
+                    "and nothing of its era"
+                );
             } else {
-                assert_eq!(got.matches(r#""resultType":"complete""#).count(), 1, "{got}");
+                assert_eq!(
+                    got.matches(r#""resultType":"complete""#).count(),
+                    1,
+                    "{got}"
+                );
             }
             let received = peer.received().pop().unwrap();
-            assert!(received.contains(&format!(r#"{target},"arguments": {value}{members}"#)), "{received}");
+            assert!(
+                received.contains(&format!(r#"{target},"arguments": {value}{members}"#)),
+                "{received}"
+            );
             if era == "modern" {
-                assert!(received.contains(&format!(r#""_meta":{{{meta},"#)), "{received}");
+                assert!(
+                    received.contains(&format!(r#""_meta":{{{meta},"#)),
+                    "{received}"
+                );
             } else {
                 assert!(!received.contains("io.modelcontextprotocol/"), "{received}");
             }
@@ -144,25 +195,41 @@ fn lists_survive(era: &'static str) {
             format!(r#", "x-value":{value}{members},"_meta":{{"com.example/x":{value}}}"#)
         })
         .collect();
-    let extras = format!(r#","x-list":{}{}"#, items[0].0, items[1].1.replace("\"x-", "\"y-"));
+    let extras = format!(
+        r#","x-list":{}{}"#,
+        items[0].0,
+        items[1].1.replace("\"x-", "\"y-")
+    );
     let peer = peer(era, Arc::default(), listed.clone(), extras.clone());
     let gateway = serve(&peer, era);
     let caller = caller(&gateway, era);
-    until("they are listed", || caller.ask("tools/list", None, "").contains("\"t0\""));
-    for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
+    until("they are listed", || {
+        caller.ask("tools/list", None, "").contains("\"t0\"")
+    });
+    for method in [
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+    ] {
         let got = caller.ask(method, None, "");
         for members in &listed {
             assert!(got.contains(members), "{method}: {members}\n{got}");
         }
         let parsed: Value = serde_json::from_str(&got).unwrap_or_default();
-        let of_era = ["resultType", "ttlMs", "cacheScope"].map(|key| got.contains(&format!("\"{key}\"")));
+        let of_era =
+            ["resultType", "ttlMs", "cacheScope"].map(|key| got.contains(&format!("\"{key}\"")));
         assert_eq!(of_era, [era == "legacy"; 3], "{method}: {parsed}");
         // In their order, apart from white space around them.
-        for extra in
-            [format!(r#""x-list":{}"#, items[0].0), items[1].1.replace("\"x-", "\"y-").replace("\": ", "\":")]
-        {
+        for extra in [
+            format!(r#""x-list":{}"#, items[0].0),
+            items[1].1.replace("\"x-", "\"y-").replace("\": ", "\":"),
+        ] {
             let got = got.replace("\": ", "\":");
-            assert!(got.contains(&extra.replace("\": ", "\":")), "{method}: {extra}\n{got}");
+            assert!(
+                got.contains(&extra.replace("\": ", "\":")),
+                "{method}: {extra}\n{got}"
+            );
         }
     }
 }
@@ -220,7 +287,10 @@ fn progress_survives_but_for_its_token() {
         assert_eq!(events.len(), 2, "{}", reply.text());
         assert_eq!(events[0], notice(token));
         // The caller did not ask for progress.
-        assert_eq!(session.post(body("")).text(), r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
+        assert_eq!(
+            session.post(body("")).text(),
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#
+        );
     });
 }
 
@@ -230,13 +300,17 @@ fn answers_to_the_other_era(era: &'static str, result: &str) -> Vec<Value> {
     let peer = peer(era, said, vec![String::new()], String::new());
     let gateway = serve(&peer, era);
     let caller = caller(&gateway, era);
-    until("the server runs", || caller.ask("tools/list", None, "").contains("\"t0\""));
+    until("the server runs", || {
+        caller.ask("tools/list", None, "").contains("\"t0\"")
+    });
     let requests = [
         ("tools/call", "t0", r#""name":"t0""#),
         ("prompts/get", "p0", r#""name":"p0""#),
         ("resources/read", "x:0", r#""uri":"x:0""#),
     ];
-    let ask = |(method, name, params)| serde_json::from_str(&caller.ask(method, Some(name), params)).unwrap();
+    let ask = |(method, name, params)| {
+        serde_json::from_str(&caller.ask(method, Some(name), params)).unwrap()
+    };
     requests.map(ask).to_vec()
 }
 
@@ -249,11 +323,13 @@ fn a_kind_of_result_stays_in_its_era() {
         r#"{"resultType":"vendor/later","content":[],"contents":[],"messages":[]}"#,
     ] {
         for answer in answers_to_the_other_era("modern", result) {
-            assert!(answer["error"]["message"].is_string() && answer.get("result").is_none(), "{answer}");
+            assert!(
+                answer["error"]["message"].is_string() && answer.get("result").is_none(),
+                "{answer}"
+            );
         }
     }
-    let asks =
-        r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"content":[]}"#;
+    let asks = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"content":[]}"#;
     for answer in answers_to_the_other_era("legacy", asks) {
         assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
     }

@@ -1,4 +1,5 @@
-//! Ids that name proposals, over real sockets: each names one for ever, and what the gateway says of it is true.
+//! Ids that name proposals, over real sockets: each names one for ever, and what the gateway says
+//! of it is true.
 
 use serde_json::{Value, json};
 
@@ -20,12 +21,20 @@ struct Room {
 
 impl Room {
     fn new() -> Room {
-        let more: &[(&str, &[&str])] = &[("watcher", &["chat"]), ("worker", &["mcp/response:*", "chat"])];
+        let more: &[(&str, &[&str])] = &[
+            ("watcher", &["chat"]),
+            ("worker", &["mcp/response:*", "chat"]),
+        ];
         let reviewed = Reviewed::configured(more, |config| config + LIMITS);
         let agent = reviewed.enter("agent");
         let reviewers = ["boss", "chief"].map(|name| reviewed.enter(name));
         let watcher = Socket::enter(&reviewed.gateway, "watcher", "?mode=all&echo=true");
-        Room { reviewed, agent, reviewers, watcher }
+        Room {
+            reviewed,
+            agent,
+            reviewers,
+            watcher,
+        }
     }
 
     /// What the watcher receives up to a message that is sent now.
@@ -42,7 +51,8 @@ impl Room {
         }
     }
 
-    /// Both reviewers fulfil it, at the server and at a participant: nothing runs, and no other participant gets it.
+    /// Both reviewers fulfil it, at the server and at a participant: nothing runs, and no other
+    /// participant gets it.
     #[track_caller]
     fn runs_never(&mut self, proposal: &str) {
         self.seen();
@@ -52,14 +62,19 @@ impl Room {
                 let id = format!("{id} {proposal}");
                 reviewer.send(FULFIL, &id, &[to], names(proposal), &fulfilment("x"));
                 let answer = reviewer.receive_until(|received| received["correlation_id"] == *id);
-                let codes = [&answer["payload"]["error"], &answer["payload"]["error"]["data"]["code"]];
+                let codes = [
+                    &answer["payload"]["error"],
+                    &answer["payload"]["error"]["data"]["code"],
+                ];
                 assert!(codes.contains(&&json!("conflict")), "{answer}");
             }
         }
         assert_eq!(self.reviewed.executed(), before, "{proposal}");
         let seen = self.seen();
         assert!(
-            !seen.iter().any(|one| one["correlation_id"] == *proposal && one["kind"] == FULFIL),
+            !seen
+                .iter()
+                .any(|one| one["correlation_id"] == *proposal && one["kind"] == FULFIL),
             "{seen:?}"
         );
     }
@@ -80,15 +95,28 @@ fn refused(socket: &mut Socket, id: &str, code: &str) {
 fn what_is_rejected_on_arrival_runs_never() {
     let mut room = Room::new();
     // Kind and payload differ; too long; and one more than may be open.
-    room.agent.send("mcp/proposal:tools/call:safe", "differs", &["tools"], json!({}), &echoes("x"));
-    room.agent.send(ECHO, "long", &["tools"], json!({}), &echoes(&"y".repeat(70_000)));
+    room.agent.send(
+        "mcp/proposal:tools/call:safe",
+        "differs",
+        &["tools"],
+        json!({}),
+        &echoes("x"),
+    );
+    room.agent.send(
+        ECHO,
+        "long",
+        &["tools"],
+        json!({}),
+        &echoes(&"y".repeat(70_000)),
+    );
     for id in ["differs", "long"] {
         state(&mut room.agent, id, "rejected");
     }
     for number in 0..OPEN_MAX {
         propose(&mut room.agent, &format!("p{number}"));
     }
-    room.agent.send(ECHO, "late", &["tools"], json!({}), &echoes("x"));
+    room.agent
+        .send(ECHO, "late", &["tools"], json!({}), &echoes("x"));
     state(&mut room.agent, "late", "rejected");
     let seen = room.seen();
     assert_eq!(
@@ -99,7 +127,8 @@ fn what_is_rejected_on_arrival_runs_never() {
     for id in ["differs", "long", "late"] {
         room.runs_never(id);
         // It is no other's to propose, and stays rejected.
-        room.agent.send(ECHO, id, &["tools"], json!({}), &echoes("x"));
+        room.agent
+            .send(ECHO, id, &["tools"], json!({}), &echoes("x"));
         state(&mut room.agent, id, "rejected");
         room.reviewers[0].send(ECHO, id, &["tools"], json!({}), &echoes("x"));
         refused(&mut room.reviewers[0], id, "conflict");
@@ -114,7 +143,8 @@ fn no_other_content_comes_under_the_id_of_a_proposal() {
     propose(&mut room.agent, "p1");
     let shown = room.reviewed.shown("p1");
     room.seen();
-    room.agent.send(ECHO, "p1", &["tools"], json!({}), &echoes("9999 to Eve"));
+    room.agent
+        .send(ECHO, "p1", &["tools"], json!({}), &echoes("9999 to Eve"));
     refused(&mut room.agent, "p1", "conflict");
     room.reviewers[1].send(ECHO, "p1", &["tools"], json!({}), &echoes("9999 to Eve"));
     refused(&mut room.reviewers[1], "p1", "conflict");

@@ -1,4 +1,5 @@
-//! Servers at which each caller has an account of its own: connect links, connect pages, the answers of calls, lists.
+//! Servers at which each caller has an account of its own: connect links, connect pages, the
+//! answers of calls, lists.
 
 mod answers;
 pub(crate) mod browser;
@@ -32,7 +33,8 @@ use service::Service;
 const ANN: &str = "the-token-of-ann-is-secret";
 const BOB: &str = "the-token-of-bob-is-secret";
 
-/// A gateway with the participants `ann` and `bob`, and a server `jira` at which each has an account.
+/// A gateway with the participants `ann` and `bob`, and a server `jira` at which each has an
+/// account.
 struct Site {
     home: Home,
     gateway: Gateway,
@@ -68,7 +70,9 @@ impl Site {
     /// With this service, further variables, and lines of `[server]`.
     fn at(service: Service, env: &[(&str, &str)], server: &str, auth: &str, more: &str) -> Site {
         let home = Home::new().env("ANN", ANN).env("BOB", BOB);
-        let home = env.iter().fold(home, |home, (name, value)| home.env(name, value));
+        let home = env
+            .iter()
+            .fold(home, |home, (name, value)| home.env(name, value));
         let key = home.write("key", &"5ea1ed0f".repeat(8));
         std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
         let config = format!(
@@ -77,7 +81,11 @@ impl Site {
             service.url()
         );
         let gateway = Gateway::start(&home, &config);
-        Site { home, gateway, service }
+        Site {
+            home,
+            gateway,
+            service,
+        }
     }
 
     /// Ends the gateway by `kill -9`, and starts it again.
@@ -96,7 +104,15 @@ impl Site {
     #[track_caller]
     fn code(&self, token: &str) -> String {
         let url = self.gateway.url();
-        let ran = self.home.run(&["servers", "connect-code", "--json", "--url", &url, "--token", token]);
+        let ran = self.home.run(&[
+            "servers",
+            "connect-code",
+            "--json",
+            "--url",
+            &url,
+            "--token",
+            token,
+        ]);
         let printed: Value = serde_json::from_str(&ran.expect(0).stdout).unwrap();
         printed["code"].as_str().unwrap().to_owned()
     }
@@ -107,10 +123,21 @@ impl Site {
         let answer = client.call("jira_whoami", json!({}));
         assert_eq!(answer["isError"], true, "{answer}");
         let text = answer["content"][0]["text"].as_str().unwrap();
-        assert!(text.starts_with("jira needs your permission. Open http://127.0.0.1:"), "{text}");
-        let link = text.split(' ').find(|word| word.starts_with("http://")).unwrap();
-        let id = link.strip_prefix(&format!("{}/connect/", self.gateway.url())).unwrap();
-        assert!(id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{link}");
+        assert!(
+            text.starts_with("jira needs your permission. Open http://127.0.0.1:"),
+            "{text}"
+        );
+        let link = text
+            .split(' ')
+            .find(|word| word.starts_with("http://"))
+            .unwrap();
+        let id = link
+            .strip_prefix(&format!("{}/connect/", self.gateway.url()))
+            .unwrap();
+        assert!(
+            id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()),
+            "{link}"
+        );
         link.to_owned()
     }
 
@@ -124,7 +151,8 @@ impl Site {
         page
     }
 
-    /// Opens a link as a participant, consents, and signs in as a user of the service. Returns the last page.
+    /// Opens a link as a participant, consents, and signs in as a user of the service. Returns the
+    /// last page.
     #[track_caller]
     fn connect(&self, link: &str, token: &str, user: &str) -> Reply {
         let mut browser = Browser::default();
@@ -141,16 +169,25 @@ impl Site {
     /// Signs a participant in at the server by the API, as `portmoot servers login` does.
     #[track_caller]
     fn login(&self, token: &str, user: &str) {
-        let begun = self.post(token, "/api/v1/servers/jira/login", &json!({ "port": 1 })).json();
+        let begun = self
+            .post(token, "/api/v1/servers/jira/login", &json!({ "port": 1 }))
+            .json();
         let back = self.service.approve(begun["url"].as_str().unwrap(), user);
-        let done = self.post(token, "/api/v1/servers/jira/login/complete", &json!({ "callback": back }));
+        let done = self.post(
+            token,
+            "/api/v1/servers/jira/login/complete",
+            &json!({ "callback": back }),
+        );
         assert_eq!(done.status, 200, "{done:?}");
     }
 
     /// A request of a participant to the API.
     fn post(&self, token: &str, path: &str, body: &Value) -> Reply {
         let bearer = format!("Bearer {token}");
-        let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+        let headers = [
+            ("content-type", "application/json"),
+            ("authorization", bearer.as_str()),
+        ];
         Connection::open(self.address()).exchange("POST", path, &headers, &body.to_string())
     }
 
@@ -169,17 +206,24 @@ impl Site {
         client
     }
 
-    /// Waits for an entry of the audit log about accounts: participant, verdict, and how its reason begins.
+    /// Waits for an entry of the audit log about accounts: participant, verdict, and how its reason
+    /// begins.
     #[track_caller]
     fn recorded(&self, from: &str, verdict: &str, why: &str) {
         until(&format!("{from} {verdict} {why}"), || {
-            let printed = self.home.run(&["audit", "query", "portmoot/upstream", "--json"]).expect(0).stdout;
+            let printed = self
+                .home
+                .run(&["audit", "query", "portmoot/upstream", "--json"])
+                .expect(0)
+                .stdout;
             let answer: Value = serde_json::from_str(&printed).unwrap();
             let entries = answer["entries"].as_array().unwrap().clone();
             let is_it = |entry: &Value| {
                 entry["from"] == from
                     && entry["verdict"] == verdict
-                    && entry["why"].as_str().is_some_and(|reason| reason.starts_with(why))
+                    && entry["why"]
+                        .as_str()
+                        .is_some_and(|reason| reason.starts_with(why))
             };
             entries.iter().any(is_it).then_some(())
         });
@@ -188,5 +232,7 @@ impl Site {
 
 /// The text of a result.
 fn text(result: &Value) -> &str {
-    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{result}"))
+    result["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{result}"))
 }

@@ -1,4 +1,5 @@
-//! Servers on demand: lists start nothing, a process runs where it is used, and ends when it is not needed.
+//! Servers on demand: lists start nothing, a process runs where it is used, and ends when it is not
+//! needed.
 
 mod life;
 mod lists;
@@ -42,7 +43,11 @@ fn pages(ask: impl Fn(Value) -> Value) -> Vec<String> {
     loop {
         let page = ask(params);
         let tools = page["tools"].as_array().unwrap_or_else(|| panic!("{page}"));
-        names.extend(tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+        names.extend(
+            tools
+                .iter()
+                .map(|tool| tool["name"].as_str().unwrap().to_owned()),
+        );
         if page["nextCursor"].is_null() {
             return names;
         }
@@ -52,13 +57,18 @@ fn pages(ask: impl Fn(Value) -> Value) -> Vec<String> {
 
 /// The names of these servers of which a list of tools has the tool `echo`.
 fn echoing<'n>(listed: &[String], names: &'n [String]) -> Vec<&'n String> {
-    names.iter().filter(|name| listed.contains(&format!("{name}_echo"))).collect()
+    names
+        .iter()
+        .filter(|name| listed.contains(&format!("{name}_echo")))
+        .collect()
 }
 
 /// Waits until the tools of all these servers are listed.
 #[track_caller]
 fn all_listed(gateway: &Gateway, names: &[String]) {
     let client = Client::plain(gateway);
-    until("all servers are listed", || (echoing(&tools(&client), names).len() == names.len()).then_some(()));
+    until("all servers are listed", || {
+        (echoing(&tools(&client), names).len() == names.len()).then_some(())
+    });
     assert_eq!(client.delete(), 204);
 }

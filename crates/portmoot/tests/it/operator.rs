@@ -8,7 +8,8 @@ use crate::home::Home;
 use crate::support::{Gateway, fixture, until};
 
 const CONFIG: &str = "[participants.ci]\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n";
-const GAMER: &str = "[participants.gamer]\ncapabilities = [\"game/*\"]\nserves = true\nwires = [\"ws\"]\n";
+const GAMER: &str =
+    "[participants.gamer]\ncapabilities = [\"game/*\"]\nserves = true\nwires = [\"ws\"]\n";
 
 fn key(home: &Home) -> String {
     std::fs::read_to_string(home.path().join("data/operator.key")).unwrap()
@@ -16,7 +17,10 @@ fn key(home: &Home) -> String {
 
 fn config(home: &Home, server: &str) -> String {
     let data = home.path().join("data");
-    format!("[server]\ndata_dir = {data:?}\n{server}{CONFIG}{}", fixture("a", &[]))
+    format!(
+        "[server]\ndata_dir = {data:?}\n{server}{CONFIG}{}",
+        fixture("a", &[])
+    )
 }
 
 #[test]
@@ -39,21 +43,33 @@ fn commands_of_the_operator_need_no_token_where_the_gateway_runs() {
     }
     // It acts as the local user, which lists of participants do not show.
     let listed = run(&["participants", "ls"]).expect(0).stdout;
-    assert!(listed.contains("+chat by local") && !listed.contains(" local  "), "{listed}");
+    assert!(
+        listed.contains("+chat by local") && !listed.contains(" local  "),
+        "{listed}"
+    );
     until("both changes of tokens are recorded", || {
-        let audit = run(&["audit", "query", "portmoot/tokens", "--json"]).expect(0).stdout;
+        let audit = run(&["audit", "query", "portmoot/tokens", "--json"])
+            .expect(0)
+            .stdout;
         let audit: Value = serde_json::from_str(&audit).unwrap();
         let entries = audit["entries"].as_array().unwrap();
-        assert!(entries.iter().all(|entry| entry["from"] == "local"), "{audit}");
+        assert!(
+            entries.iter().all(|entry| entry["from"] == "local"),
+            "{audit}"
+        );
         (entries.len() == 2).then_some(())
     });
     // Only the owner can read the key. A token that is given wins over it.
-    let mode = std::fs::metadata(home.path().join("data/operator.key")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(home.path().join("data/operator.key"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o600);
     run(&["servers", "ls", "--token", token.trim()]).expect(3);
     run(&["servers", "ls", "--token", "wrong"]).expect(4);
     // Every other caller needs a token, on loopback too: an address is not a data directory.
-    home.run(&["servers", "ls", "--url", &gateway.url()]).expect(4);
+    home.run(&["servers", "ls", "--url", &gateway.url()])
+        .expect(4);
     for path in ["/mcp", "/api/v1/tools", "/metrics"] {
         assert_eq!(gateway.get(path, None).status, 401, "{path}");
     }
@@ -92,10 +108,16 @@ fn pipes_in_a_data_directory_delay_no_command() {
     let config = config(&home, "");
     home.write("own.toml", &config);
     let run = |args: &[&str]| home.run(&[args, &["--config", "own.toml"]].concat());
-    for (file, args) in [("lock", &["token", "new", "ci"][..]), ("journal.jsonl", &["token", "ls"])] {
+    for (file, args) in [
+        ("lock", &["token", "new", "ci"][..]),
+        ("journal.jsonl", &["token", "ls"]),
+    ] {
         let path = home.fifo(&format!("data/{file}"));
         let failed = run(args).expect(1).stderr;
-        assert!(failed.contains("it is not a regular file"), "{file}: {failed}");
+        assert!(
+            failed.contains("it is not a regular file"),
+            "{file}: {failed}"
+        );
         std::fs::remove_file(path).unwrap();
     }
     let gateway = Gateway::start(&home, &config);

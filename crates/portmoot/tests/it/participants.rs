@@ -15,8 +15,14 @@ use crate::ws::{Socket, config_of, home_of, token};
 const PEOPLE: &[(&str, &[&str])] = &[
     ("boss", &["mcp/*", "chat", "game/*"]),
     ("worker", &["mcp/response:*", "chat"]),
-    ("mallory", &["mcp/response:*", "mcp/request:tools/call:echo", "chat"]),
-    ("scout", &["mcp/proposal:tools/call", "mcp/response:*", "chat"]),
+    (
+        "mallory",
+        &["mcp/response:*", "mcp/request:tools/call:echo", "chat"],
+    ),
+    (
+        "scout",
+        &["mcp/proposal:tools/call", "mcp/response:*", "chat"],
+    ),
     ("mute", &["mcp/response:*"]),
 ];
 
@@ -30,7 +36,10 @@ pub(crate) fn config(home: &Home) -> String {
 
 pub(crate) fn spec(gateway: &Gateway, name: &str) -> ParticipantSpec {
     let spec = ParticipantSpec::new(&gateway.url(), Some(&token(name)), "main");
-    ParticipantSpec { request_timeout: TIMEOUT, ..spec }
+    ParticipantSpec {
+        request_timeout: TIMEOUT,
+        ..spec
+    }
 }
 
 pub(crate) async fn join(gateway: &Gateway, name: &str) -> (Participant, Events) {
@@ -51,13 +60,18 @@ pub(crate) async fn receive<T>(
 ) -> T {
     let wait = async {
         loop {
-            let event = events.next().await.unwrap_or_else(|| panic!("the end, but not {what}"));
+            let event = events
+                .next()
+                .await
+                .unwrap_or_else(|| panic!("the end, but not {what}"));
             if let Some(found) = pick(event) {
                 return found;
             }
         }
     };
-    tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("never: {what}"))
+    tokio::time::timeout(TIMEOUT, wait)
+        .await
+        .unwrap_or_else(|_| panic!("never: {what}"))
 }
 
 async fn misbehaved(events: &mut Events) -> String {
@@ -69,9 +83,17 @@ async fn misbehaved(events: &mut Events) -> String {
 }
 
 pub(crate) fn tools() -> Tools {
-    Tools::new("worker", "1").tool("echo", "Says it again", json!({ "type": "object" }), |arguments| async move {
-        arguments.get("text").cloned().ok_or_else(|| "`text` is missing".to_owned())
-    })
+    Tools::new("worker", "1").tool(
+        "echo",
+        "Says it again",
+        json!({ "type": "object" }),
+        |arguments| async move {
+            arguments
+                .get("text")
+                .cloned()
+                .ok_or_else(|| "`text` is missing".to_owned())
+        },
+    )
 }
 
 pub(crate) fn echo(text: &str) -> Value {
@@ -87,14 +109,20 @@ async fn participants_learn_their_id_and_the_roster() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (boss, mut received) = join(&gateway, "boss").await;
-    assert_eq!((boss.you().id.as_str(), boss.you().capabilities.len()), ("boss", 3));
+    assert_eq!(
+        (boss.you().id.as_str(), boss.you().capabilities.len()),
+        ("boss", 3)
+    );
     let (worker, _) = join(&gateway, "worker").await;
     assert!(worker.others().iter().any(|seen| seen.id == "boss"));
     let came = |event| match event {
         Event::Joined(seen) if seen.id == "worker" => Some(seen.capabilities),
         _ => None,
     };
-    assert_eq!(receive(&mut received, "the worker comes", came).await, ["mcp/response:*", "chat"]);
+    assert_eq!(
+        receive(&mut received, "the worker comes", came).await,
+        ["mcp/response:*", "chat"]
+    );
     assert!(boss.others().iter().any(|seen| seen.id == "worker"));
     worker.close().await;
     let went = |event| matches!(event, Event::Left(seen) if seen.id == "worker").then_some(());
@@ -107,11 +135,23 @@ async fn refused_connections_report_the_reason() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let wrong = ParticipantSpec::new(&gateway.url(), Some("a-token-that-is-not-issued"), "main");
-    assert!(matches!(Participant::connect(wrong).await, Err(ConnectError::Unauthenticated(_))));
-    let elsewhere = ParticipantSpec { topic: "vault".into(), ..spec(&gateway, "boss") };
-    assert!(matches!(Participant::connect(elsewhere).await, Err(ConnectError::Forbidden(_))));
+    assert!(matches!(
+        Participant::connect(wrong).await,
+        Err(ConnectError::Unauthenticated(_))
+    ));
+    let elsewhere = ParticipantSpec {
+        topic: "vault".into(),
+        ..spec(&gateway, "boss")
+    };
+    assert!(matches!(
+        Participant::connect(elsewhere).await,
+        Err(ConnectError::Forbidden(_))
+    ));
     let nowhere = ParticipantSpec::new("http://127.0.0.1:1", None, "main");
-    assert!(matches!(Participant::connect(nowhere).await, Err(ConnectError::Unreachable(_))));
+    assert!(matches!(
+        Participant::connect(nowhere).await,
+        Err(ConnectError::Unreachable(_))
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,11 +160,19 @@ async fn all_participants_receive_the_same_order_in_the_sdk() {
     let gateway = Gateway::start(&home, &config(&home));
     let mut all = Vec::new();
     for name in ["boss", "worker", "mallory"] {
-        all.push(enter(ParticipantSpec { echo: true, ..spec(&gateway, name) }).await);
+        all.push(
+            enter(ParticipantSpec {
+                echo: true,
+                ..spec(&gateway, name)
+            })
+            .await,
+        );
     }
     for number in 0..50 {
         for (participant, _) in &all {
-            participant.chat(&format!("{number} of {}", participant.you().id)).unwrap();
+            participant
+                .chat(&format!("{number} of {}", participant.you().id))
+                .unwrap();
         }
     }
     let mut orders = Vec::new();
@@ -141,32 +189,61 @@ async fn all_participants_receive_the_same_order_in_the_sdk() {
     }
     assert_eq!(orders[0], orders[1]);
     assert_eq!(orders[0], orders[2]);
-    let own: Vec<_> =
-        orders[0].iter().filter(|(from, _)| from == "boss").map(|(_, text)| text.clone()).collect();
-    assert_eq!(own, (0..50).map(|number| format!("{number} of boss")).collect::<Vec<_>>());
+    let own: Vec<_> = orders[0]
+        .iter()
+        .filter(|(from, _)| from == "boss")
+        .map(|(_, text)| text.clone())
+        .collect();
+    assert_eq!(
+        own,
+        (0..50)
+            .map(|number| format!("{number} of boss"))
+            .collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_participant_calls_a_tool_of_another() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
-    let (_worker, _) = enter(spec(&gateway, "worker").serving(tools()).receiving(Mode::Directed)).await;
+    let (_worker, _) = enter(
+        spec(&gateway, "worker")
+            .serving(tools())
+            .receiving(Mode::Directed),
+    )
+    .await;
     let (boss, _) = join(&gateway, "boss").await;
-    let greeted = boss.request("worker", "initialize", &json!({ "protocolVersion": "2025-06-18" })).await;
+    let greeted = boss
+        .request(
+            "worker",
+            "initialize",
+            &json!({ "protocolVersion": "2025-06-18" }),
+        )
+        .await;
     assert_eq!(read(&greeted.unwrap())["serverInfo"]["name"], "worker");
-    boss.notify(&["worker"], "notifications/initialized", &()).unwrap();
+    boss.notify(&["worker"], "notifications/initialized", &())
+        .unwrap();
     let listed = boss.request("worker", "tools/list", &()).await.unwrap();
     assert_eq!(read(&listed)["tools"][0]["name"], "echo");
-    assert_eq!(boss.call_mode("worker", "tools/call", &echo("")).unwrap(), Some(CallMode::Request));
+    assert_eq!(
+        boss.call_mode("worker", "tools/call", &echo("")).unwrap(),
+        Some(CallMode::Request)
+    );
     let calls = (0..20).map(|number| {
         let boss = boss.clone();
-        tokio::spawn(async move { boss.call("worker", "tools/call", &echo(&number.to_string())).await })
+        tokio::spawn(async move {
+            boss.call("worker", "tools/call", &echo(&number.to_string()))
+                .await
+        })
     });
     for (number, call) in calls.enumerate().collect::<Vec<_>>() {
         let result = call.await.unwrap().unwrap();
         assert_eq!(read(&result)["content"][0]["text"], number.to_string());
     }
-    let unknown = boss.request("worker", "tools/call", &json!({ "name": "none" })).await.unwrap_err();
+    let unknown = boss
+        .request("worker", "tools/call", &json!({ "name": "none" }))
+        .await
+        .unwrap_err();
     assert!(matches!(unknown, CallError::Answered(error) if error.code == -32602));
 }
 
@@ -182,16 +259,31 @@ async fn messages_without_a_capability_are_not_sent() {
         (&worker, "ping", None),
     ] {
         let params = json!({ "name": "echo" });
-        assert_eq!(participant.call_mode("worker", method, &params).unwrap(), expect, "{method}");
+        assert_eq!(
+            participant.call_mode("worker", method, &params).unwrap(),
+            expect,
+            "{method}"
+        );
         if expect.is_none() {
-            let refused = participant.call("worker", method, &params).await.unwrap_err();
+            let refused = participant
+                .call("worker", method, &params)
+                .await
+                .unwrap_err();
             assert!(matches!(refused, CallError::NotAllowed { .. }), "{refused}");
         }
     }
-    let refused = scout.request("worker", "tools/call", &echo("x")).await.unwrap_err();
-    let CallError::Refused(notice) = refused else { panic!("{refused}") };
+    let refused = scout
+        .request("worker", "tools/call", &echo("x"))
+        .await
+        .unwrap_err();
+    let CallError::Refused(notice) = refused else {
+        panic!("{refused}")
+    };
     assert_eq!(notice.error, "capability_violation");
-    assert_eq!(notice.attempted_kind.as_deref(), Some("mcp/request:tools/call:echo"));
+    assert_eq!(
+        notice.attempted_kind.as_deref(),
+        Some("mcp/request:tools/call:echo")
+    );
     let (mute, mut received) = join(&gateway, "mute").await;
     let id = mute.chat("hm").unwrap();
     let about = |event| match event {
@@ -207,10 +299,12 @@ async fn a_proposal_is_fulfilled_by_another_and_both_get_the_answer() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
-    let (boss, mut received) = enter(spec(&gateway, "boss").receiving(Mode::DirectedAndProposals)).await;
+    let (boss, mut received) =
+        enter(spec(&gateway, "boss").receiving(Mode::DirectedAndProposals)).await;
     for mode in [Mode::All, Mode::Directed] {
         let (scout, _) = enter(spec(&gateway, "scout").receiving(mode)).await;
-        let waiting = tokio::spawn(async move { scout.call("worker", "tools/call", &echo("please")).await });
+        let waiting =
+            tokio::spawn(async move { scout.call("worker", "tools/call", &echo("please")).await });
         let proposed = receive(&mut received, "a proposal", |event| match event {
             Event::Proposal(proposed) => Some(proposed),
             _ => None,
@@ -230,12 +324,17 @@ async fn a_rejection_reaches_the_proposer_with_its_reason() {
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
     let (boss, mut received) = join(&gateway, "boss").await;
     let (scout, mut notice) = join(&gateway, "scout").await;
-    let mut proposal = scout.propose(&["worker"], "tools/call", &echo("please")).unwrap();
+    let mut proposal = scout
+        .propose(&["worker"], "tools/call", &echo("please"))
+        .unwrap();
     let state = |event| match event {
         Event::ProposalState { state, reason, .. } => Some((state, reason)),
         _ => None,
     };
-    assert_eq!(receive(&mut notice, "that it waits", state).await.0, ProposalState::Pending);
+    assert_eq!(
+        receive(&mut notice, "that it waits", state).await.0,
+        ProposalState::Pending
+    );
     let proposed = receive(&mut received, "a proposal", |event| match event {
         Event::Proposal(proposed) => Some(proposed),
         _ => None,
@@ -248,7 +347,10 @@ async fn a_rejection_reaches_the_proposer_with_its_reason() {
         (ProposalState::Rejected, Some("not today".to_owned()))
     );
     match proposal.outcome(TIMEOUT).await {
-        Err(CallError::Ended { state: ProposalState::Rejected, reason }) => {
+        Err(CallError::Ended {
+            state: ProposalState::Rejected,
+            reason,
+        }) => {
             assert_eq!(reason.as_deref(), Some("not today"));
         }
         other => panic!("{other:?}"),
@@ -272,18 +374,30 @@ async fn an_answer_from_another_participant_is_ignored_and_counted() {
     let call = tokio::spawn(async move { calling.request("mute", "tools/call", &echo("x")).await });
     for (participant, events) in [(&mallory, &mut overheard), (&worker, &mut asked)] {
         let request = receive(events, "the request", |event| match event {
-            Event::Other(envelope) if envelope.kind() == "mcp/request:tools/call:echo" => Some(envelope),
+            Event::Other(envelope) if envelope.kind() == "mcp/request:tools/call:echo" => {
+                Some(envelope)
+            }
             _ => None,
         });
         let request = request.await;
         let payload: Value = serde_json::from_slice(request.payload()).unwrap();
         let forged = json!({ "jsonrpc": "2.0", "id": payload["id"], "result": { "content": [] } });
-        participant.send("mcp/response:tools/call:echo", &["boss"], Some(request.id()), &forged).unwrap();
+        participant
+            .send(
+                "mcp/response:tools/call:echo",
+                &["boss"],
+                Some(request.id()),
+                &forged,
+            )
+            .unwrap();
         assert_eq!(misbehaved(&mut received).await, participant.you().id);
     }
     assert!(!call.is_finished());
     let counted: Vec<_> = boss.violations().into_iter().collect();
-    assert_eq!(counted, [("mallory".to_owned(), 1), ("worker".to_owned(), 1)]);
+    assert_eq!(
+        counted,
+        [("mallory".to_owned(), 1), ("worker".to_owned(), 1)]
+    );
     call.abort();
 }
 
@@ -299,9 +413,12 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
     )))
     .await;
     let (mallory, mut received) = join(&gateway, "mallory").await;
-    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "wipe" } });
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "wipe" } });
     // Admitted by its kind; the payload differs.
-    let id = mallory.send("mcp/request:tools/call:echo", &["worker"], None, &call).unwrap();
+    let id = mallory
+        .send("mcp/request:tools/call:echo", &["worker"], None, &call)
+        .unwrap();
     assert_eq!(misbehaved(&mut noticed).await, "mallory");
     let answer = receive(&mut received, "the refusal", |event| match event {
         Event::Other(envelope) if envelope.correlation_id() == Some(&id) => Some(envelope),
@@ -311,19 +428,26 @@ async fn a_kind_that_differs_from_its_payload_is_refused_and_counted() {
     assert_eq!(payload["error"]["code"], -32600, "{payload}");
     // The same in a proposal, and a request for another participant: nothing runs.
     let (boss, mut seen) = join(&gateway, "boss").await;
-    boss.send("mcp/proposal:tools/call:echo", &["worker"], None, &call).unwrap();
+    boss.send("mcp/proposal:tools/call:echo", &["worker"], None, &call)
+        .unwrap();
     assert_eq!(misbehaved(&mut noticed).await, "boss");
-    boss.send("mcp/request:tools/call:wipe", &["mallory"], None, &call).unwrap();
-    boss.send("mcp/proposal:tools/call:wipe", &["worker"], None, &call).unwrap();
+    boss.send("mcp/request:tools/call:wipe", &["mallory"], None, &call)
+        .unwrap();
+    boss.send("mcp/proposal:tools/call:wipe", &["worker"], None, &call)
+        .unwrap();
     let proposed = |event| matches!(event, Event::Proposal(_)).then_some(());
     receive(&mut noticed, "a proposal", proposed).await;
-    let honest = boss.request("worker", "tools/call", &echo("still here")).await.unwrap();
+    let honest = boss
+        .request("worker", "tools/call", &echo("still here"))
+        .await
+        .unwrap();
     assert_eq!(read(&honest)["content"][0]["text"], "still here");
     assert_eq!(
         worker.violations().into_iter().collect::<Vec<_>>(),
         [("boss".to_owned(), 1), ("mallory".to_owned(), 1)]
     );
-    // Mallory, which serves no tools, answers the request with its own error, not with the worker's result.
+    // Mallory, which serves no tools, answers the request with its own error, not with the worker's
+    // result.
     let said = |event| match event {
         Event::Other(envelope) if envelope.from() == "mallory" => Some(envelope),
         _ => None,
@@ -342,8 +466,9 @@ async fn participants_reconnect_after_a_gateway_restart() {
     let _mute = Socket::enter(&gateway, "mute", "");
     let calling = boss.clone();
     let open = tokio::spawn(async move { calling.request("mute", "ping", &()).await });
-    let asked =
-        |event| matches!(event, Event::Other(envelope) if envelope.kind().ends_with("ping")).then_some(());
+    let asked = |event| {
+        matches!(event, Event::Other(envelope) if envelope.kind().ends_with("ping")).then_some(())
+    };
     receive(&mut received, "the request", asked).await;
     drop(gateway);
     assert_eq!(open.await.unwrap().unwrap_err(), CallError::Lost);
@@ -352,12 +477,22 @@ async fn participants_reconnect_after_a_gateway_restart() {
         _ => None,
     };
     assert!(!receive(&mut received, "the connection is lost", away).await);
-    assert_eq!(worker.chat("anybody?").unwrap_err(), CallError::NotConnected);
-    let again = Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", &address]));
+    assert_eq!(
+        worker.chat("anybody?").unwrap_err(),
+        CallError::NotConnected
+    );
+    let again =
+        Gateway::serve(home.command(&["serve", "--config", "portmoot.toml", "--listen", &address]));
     for participant in [&worker, &boss] {
-        tokio::time::timeout(TIMEOUT, participant.connected()).await.unwrap().unwrap();
+        tokio::time::timeout(TIMEOUT, participant.connected())
+            .await
+            .unwrap()
+            .unwrap();
     }
-    let result = boss.call("worker", "tools/call", &echo("again")).await.unwrap();
+    let result = boss
+        .call("worker", "tools/call", &echo("again"))
+        .await
+        .unwrap();
     assert_eq!(read(&result)["content"][0]["text"], "again");
     drop(again);
 }
@@ -384,12 +519,16 @@ async fn a_proposer_can_stop_waiting_and_resume() {
     let home = home();
     let gateway = Gateway::start(&home, &config(&home));
     let (scout, _) = join(&gateway, "scout").await;
-    let mut proposal = scout.propose(&["worker"], "tools/call", &json!({ "name": "echo" })).unwrap();
+    let mut proposal = scout
+        .propose(&["worker"], "tools/call", &json!({ "name": "echo" }))
+        .unwrap();
     let waited = proposal.outcome(std::time::Duration::from_millis(1)).await;
     assert_eq!(waited.unwrap_err(), CallError::Timeout);
     let (boss, mut received) = join(&gateway, "boss").await;
     let (_worker, _) = enter(spec(&gateway, "worker").serving(tools())).await;
-    let again = scout.propose(&["worker"], "tools/call", &echo("second")).unwrap();
+    let again = scout
+        .propose(&["worker"], "tools/call", &echo("second"))
+        .unwrap();
     // The first one may have come after the boss did.
     let proposed = receive(&mut received, "the second proposal", |event| match event {
         Event::Proposal(proposed) => Some(proposed).filter(|proposed| proposed.id() == again.id()),
@@ -397,7 +536,17 @@ async fn a_proposer_can_stop_waiting_and_resume() {
     });
     let proposed = proposed.await;
     boss.fulfil(&proposed, None).await.unwrap();
-    let (mut again, waited) = (again, proposal.outcome(std::time::Duration::from_millis(1)).await);
-    assert_eq!(waited.unwrap_err(), CallError::Timeout, "the answer to another is none for this one");
-    assert_eq!(read(&again.outcome(TIMEOUT).await.unwrap())["content"][0]["text"], "second");
+    let (mut again, waited) = (
+        again,
+        proposal.outcome(std::time::Duration::from_millis(1)).await,
+    );
+    assert_eq!(
+        waited.unwrap_err(),
+        CallError::Timeout,
+        "the answer to another is none for this one"
+    );
+    assert_eq!(
+        read(&again.outcome(TIMEOUT).await.unwrap())["content"][0]["text"],
+        "second"
+    );
 }

@@ -1,5 +1,5 @@
-//! Rare ways through the gateway: calls that cannot be proposed, a journal that cannot be written, questions and tasks whose
-//! callers stop.
+//! Rare ways through the gateway: calls that cannot be proposed, a journal that cannot be written,
+//! questions and tasks whose callers stop.
 
 use std::process::Command;
 
@@ -39,16 +39,35 @@ fn a_held_call_whose_arguments_are_ambiguous_is_refused() {
 /// Has every write to a file of this process fail from now on. It ignores the signal of that.
 pub(crate) fn fill_disk(gateway: &Gateway) {
     let pid = gateway.pid().to_string();
-    assert!(Command::new("prlimit").args(["--pid", &pid, "--fsize=1"]).status().unwrap().success());
+    assert!(
+        Command::new("prlimit")
+            .args(["--pid", &pid, "--fsize=1"])
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 /// A gateway that ignores the signal of a file that is too long.
 pub(crate) fn start(home: &Home) -> Gateway {
-    let serve = home.command(&["serve", "--listen", "127.0.0.1:0", "--config", "portmoot.toml"]);
+    let serve = home.command(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--config",
+        "portmoot.toml",
+    ]);
     let mut command = Command::new("sh");
-    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(serve.get_program()).args(serve.get_args());
+    command
+        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+        .arg(serve.get_program())
+        .args(serve.get_args());
     command.env_clear().current_dir(home.path());
-    command.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.envs(
+        serve
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     Gateway::serve(command)
 }
 
@@ -65,7 +84,11 @@ fn nothing_follows_from_what_the_journal_cannot_take() {
     fill_disk(&reviewed.gateway);
     // A decision does not count, and a proposal does not come to be.
     let reply = reviewed.approve("boss", &proposal);
-    assert_eq!((reply.status, &reply.json()["code"]), (503, &json!("log_unavailable")), "{reply:?}");
+    assert_eq!(
+        (reply.status, &reply.json()["code"]),
+        (503, &json!("log_unavailable")),
+        "{reply:?}"
+    );
     assert_eq!(reviewed.shown("p1")["state"], "pending");
     agent.send(ECHO, "p2", &["tools"], json!({}), &echoes("x"));
     let notice = agent.receive_until(|received| received["payload"]["proposal"] == "p2");
@@ -73,8 +96,14 @@ fn nothing_follows_from_what_the_journal_cannot_take() {
     assert!(reviewed.fulfil("f1", "p1")["error"].is_object());
     assert_eq!(reviewed.executed(), 0);
     reviewed.restart("TERM");
-    let pending = reviewed.api("boss", "GET", "?all=true", &json!(null)).json();
-    assert_eq!(pending["proposals"].as_array().map(Vec::len), Some(1), "{pending}");
+    let pending = reviewed
+        .api("boss", "GET", "?all=true", &json!(null))
+        .json();
+    assert_eq!(
+        pending["proposals"].as_array().map(Vec::len),
+        Some(1),
+        "{pending}"
+    );
     assert_eq!(reviewed.approve("boss", &proposal).status, 200);
     until("it ran", || (reviewed.executed() == 1).then_some(()));
 }
@@ -95,10 +124,22 @@ fn a_question_is_withdrawn_when_its_call_is_answered_without_it() {
     let (home, config) = people(&[("ann", &["mcp/*"])]);
     let gateway = Gateway::start(&home, &(config + &peer.child("peer", "peer")));
     gateway.ready("peer");
-    let ann = Client::open(&gateway, Some(&token("ann")), "/mcp", json!({ "elicitation": {} }));
+    let ann = Client::open(
+        &gateway,
+        Some(&token("ann")),
+        "/mcp",
+        json!({ "elicitation": {} }),
+    );
     let call = ann.begin_call("peer_ask", json!({})).rest();
-    let methods: Vec<&str> = call.iter().filter_map(|message| message["method"].as_str()).collect();
-    assert_eq!(methods, ["elicitation/create", "notifications/cancelled"], "{call:?}");
+    let methods: Vec<&str> = call
+        .iter()
+        .filter_map(|message| message["method"].as_str())
+        .collect();
+    assert_eq!(
+        methods,
+        ["elicitation/create", "notifications/cancelled"],
+        "{call:?}"
+    );
     assert!(call.last().unwrap()["result"].is_object(), "{call:?}");
 }
 
@@ -125,7 +166,8 @@ fn a_closed_listen_stream_ends_what_it_followed_at_the_server() {
             "tools/call" => Some(answer(message, JOB)),
             "subscriptions/listen" => {
                 let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
-                let params = json!({ "notifications": message["params"]["notifications"], "_meta": meta });
+                let params =
+                    json!({ "notifications": message["params"]["notifications"], "_meta": meta });
                 let method = "notifications/subscriptions/acknowledged";
                 Some(json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string())
             }
@@ -134,7 +176,9 @@ fn a_closed_listen_stream_ends_what_it_followed_at_the_server() {
         said.into_iter().map(String::into_bytes).collect()
     });
     let (home, config) = people(&[("ann", &["mcp/*"])]);
-    let table = peer.child("peer", "peer").replace("\"legacy\"", "\"modern\"");
+    let table = peer
+        .child("peer", "peer")
+        .replace("\"legacy\"", "\"modern\"");
     let gateway = Gateway::start(&home, &(config + &table));
     gateway.ready("peer");
     let bearer = token("ann");
@@ -142,14 +186,20 @@ fn a_closed_listen_stream_ends_what_it_followed_at_the_server() {
     let meta = json!({ "io.modelcontextprotocol/clientCapabilities": able });
     let params = json!({ "name": "peer_job", "arguments": {}, "_meta": meta });
     let begun = modern(&gateway, Some(&bearer), "tools/call", params).json();
-    let id = begun["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}"));
+    let id = begun["result"]["taskId"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{begun}"));
     let filter = json!({ "resourceSubscriptions": ["test://a"], "taskIds": [id] });
     let params = json!({ "notifications": filter, "_meta": meta });
     let listening = modern_stream(&gateway, Some(&bearer), "subscriptions/listen", params);
     let agreed = listening.next_of("notifications/subscriptions/acknowledged");
     assert_eq!(agreed["params"]["notifications"], filter, "{agreed}");
     drop(listening);
-    let ended = || peer.received().iter().any(|line| line.contains("notifications/cancelled"));
+    let ended = || {
+        peer.received()
+            .iter()
+            .any(|line| line.contains("notifications/cancelled"))
+    };
     until("the server hears of it", || ended().then_some(()));
     assert_eq!(gateway.stop().code, 0);
 }

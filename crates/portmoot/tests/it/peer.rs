@@ -19,7 +19,8 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// A child process whose pipes are connected to the test. `script` returns the lines to send after each received line.
+    /// A child process whose pipes are connected to the test. `script` returns the lines to send
+    /// after each received line.
     pub(crate) fn stdio(script: impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Peer {
         Self::listen(script, |stream, received, script| {
             let mut out = stream.try_clone().unwrap();
@@ -36,7 +37,8 @@ impl Peer {
         })
     }
 
-    /// An HTTP server. `script` returns one whole response (head and body) for each body; whole requests are kept.
+    /// An HTTP server. `script` returns one whole response (head and body) for each body; whole
+    /// requests are kept.
     pub(crate) fn http(script: impl Fn(&Value) -> Vec<Vec<u8>> + Send + Sync + 'static) -> Peer {
         Self::listen(script, |stream, received, script| {
             let mut out = stream.try_clone().unwrap();
@@ -48,15 +50,21 @@ impl Peer {
                         return;
                     }
                 }
-                let length = head
-                    .lines()
-                    .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                let length = head.lines().find_map(|line| {
+                    line.to_lowercase()
+                        .strip_prefix("content-length: ")?
+                        .parse()
+                        .ok()
+                });
                 let mut body = vec![0; length.unwrap_or(0)];
                 if reader.read_exact(&mut body).is_err() {
                     return;
                 }
                 let said = script(&serde_json::from_slice(&body).unwrap_or_default());
-                received.lock().unwrap().push(format!("{head}{}", String::from_utf8_lossy(&body)));
+                received
+                    .lock()
+                    .unwrap()
+                    .push(format!("{head}{}", String::from_utf8_lossy(&body)));
                 for bytes in said {
                     if out.write_all(&bytes).is_err() {
                         return;
@@ -83,14 +91,22 @@ impl Peer {
                 std::thread::spawn(move || serve(stream, &kept, &*script));
             }
         });
-        Peer { port, received, streams }
+        Peer {
+            port,
+            received,
+            streams,
+        }
     }
 
     /// The table of the server in the configuration, as a child process.
     pub(crate) fn child(&self, name: &str, prefix: &str) -> String {
         let bridge = "exec 3<>/dev/tcp/127.0.0.1/$0; cat <&3 & exec cat >&3";
-        let table =
-            crate::socket::stdio_server(name, prefix, "bash", &["-c", bridge, &self.port.to_string()]);
+        let table = crate::socket::stdio_server(
+            name,
+            prefix,
+            "bash",
+            &["-c", bridge, &self.port.to_string()],
+        );
         format!("{table}era = \"legacy\"\n")
     }
 
@@ -126,7 +142,10 @@ impl Peer {
     /// The number of received calls of this tool.
     pub(crate) fn calls(&self, tool: &str) -> usize {
         let named = format!("\"name\":\"{tool}\"");
-        self.received().iter().filter(|line| line.contains("tools/call") && line.contains(&named)).count()
+        self.received()
+            .iter()
+            .filter(|line| line.contains("tools/call") && line.contains(&named))
+            .count()
     }
 }
 
@@ -141,15 +160,21 @@ fn around(text: &str, depth: usize) -> Value {
         Err(_) if depth > 0 => around(raw.get(), depth - 1),
         read => read.unwrap_or_default(),
     };
-    members.into_iter().map(|(key, raw)| (key, inner(raw))).collect()
+    members
+        .into_iter()
+        .map(|(key, raw)| (key, inner(raw)))
+        .collect()
 }
 
-/// The answers of a small legacy server to everything but calls; `tools` is the JSON array of its tools.
+/// The answers of a small legacy server to everything but calls; `tools` is the JSON array of its
+/// tools.
 pub(crate) fn small(message: &Value, tools: &str) -> Option<String> {
     let result = match message["method"].as_str()? {
         "initialize" => format!(
             r#"{{"protocolVersion":"{}","capabilities":{{"tools":{{"listChanged":true}},"resources":{{}},"logging":{{}}}},"serverInfo":{{"name":"peer","version":"1"}}}}"#,
-            message["params"]["protocolVersion"].as_str().unwrap_or("2025-11-25")
+            message["params"]["protocolVersion"]
+                .as_str()
+                .unwrap_or("2025-11-25")
         ),
         "tools/list" => format!(r#"{{"tools":{tools}}}"#),
         "resources/list" => r#"{"resources":[]}"#.to_owned(),
@@ -162,7 +187,10 @@ pub(crate) fn small(message: &Value, tools: &str) -> Option<String> {
 
 /// A result for this request.
 pub(crate) fn answer(message: &Value, result: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, message["id"])
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#,
+        message["id"]
+    )
 }
 
 /// A tool without arguments.

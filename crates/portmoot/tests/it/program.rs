@@ -9,7 +9,8 @@ use crate::http::TIMEOUT;
 use crate::support::Gateway;
 use crate::ws::token;
 
-/// A program with its input and its output, stdout and stderr together. Dropping it kills the program.
+/// A program with its input and its output, stdout and stderr together. Dropping it kills the
+/// program.
 pub(crate) struct Program {
     child: Child,
     keys: Option<ChildStdin>,
@@ -20,25 +21,43 @@ pub(crate) struct Program {
 /// The command of an SDK example as this participant.
 pub(crate) fn example(name: &str, gateway: &Gateway, who: &str, args: &[&str]) -> Command {
     let mut command = Command::new(harness::example_binary(name));
-    command.args(args).env_clear().env("PORTMOOT_URL", gateway.url()).env("PORTMOOT_TOKEN", token(who));
+    command
+        .args(args)
+        .env_clear()
+        .env("PORTMOOT_URL", gateway.url())
+        .env("PORTMOOT_TOKEN", token(who));
     command
 }
 
 impl Program {
     pub(crate) fn start(mut command: Command) -> Program {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let (send, lines) = channel();
         let also = send.clone();
         let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         std::thread::spawn(move || {
-            BufReader::new(out).lines().map_while(Result::ok).try_for_each(|line| send.send(line))
+            BufReader::new(out)
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| send.send(line))
         });
         std::thread::spawn(move || {
-            BufReader::new(err).lines().map_while(Result::ok).try_for_each(|line| also.send(line))
+            BufReader::new(err)
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| also.send(line))
         });
         let keys = child.stdin.take();
-        Program { child, keys, lines, seen: String::new() }
+        Program {
+            child,
+            keys,
+            lines,
+            seen: String::new(),
+        }
     }
 
     /// Its process.
@@ -55,7 +74,10 @@ impl Program {
     #[track_caller]
     pub(crate) fn wait_for_line(&mut self, wanted: &str) -> String {
         let end = Instant::now() + TIMEOUT;
-        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        while let Ok(line) = self
+            .lines
+            .recv_timeout(end.saturating_duration_since(Instant::now()))
+        {
             self.seen.push_str(&line);
             self.seen.push('\n');
             if line.contains(wanted) {
@@ -76,7 +98,10 @@ impl Program {
         self.close_input();
         let end = Instant::now() + TIMEOUT;
         loop {
-            match self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            match self
+                .lines
+                .recv_timeout(end.saturating_duration_since(Instant::now()))
+            {
                 Ok(line) => self.seen += &format!("{line}\n"),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => panic!("it does not end"),

@@ -1,4 +1,5 @@
-//! Progress and its result: no result overtakes the progress before it, on any transport, in either era.
+//! Progress and its result: no result overtakes the progress before it, on any transport, in either
+//! era.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,12 +38,19 @@ fn said(message: &Value, era: &str) -> Vec<String> {
         };
         return vec![answer(message, &result)];
     }
-    small(message, &format!("[{}]", tool("go"))).into_iter().collect()
+    small(message, &format!("[{}]", tool("go")))
+        .into_iter()
+        .collect()
 }
 
 /// The servers of one era, on a pipe and over HTTP, with the table of each.
 fn servers(era: &'static str) -> (String, [Peer; 2]) {
-    let pipe = Peer::stdio(move |message| said(message, era).into_iter().map(String::into_bytes).collect());
+    let pipe = Peer::stdio(move |message| {
+        said(message, era)
+            .into_iter()
+            .map(String::into_bytes)
+            .collect()
+    });
     let web = Peer::http(move |message| {
         let all = said(message, era);
         let body: String = all.iter().map(|one| format!("data: {one}\n\n")).collect();
@@ -51,19 +59,36 @@ fn servers(era: &'static str) -> (String, [Peer; 2]) {
             (true, true) => "404 Not Found",
             (true, false) => "202 Accepted",
         };
-        vec![format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()]
+        vec![
+            format!(
+                "HTTP/1.1 {head}\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .into_bytes(),
+        ]
     });
-    let pipe_table = pipe.child("pipe", "pipe").replace("era = \"legacy\"", &format!("era = \"{era}\""));
+    let pipe_table = pipe
+        .child("pipe", "pipe")
+        .replace("era = \"legacy\"", &format!("era = \"{era}\""));
     let web_table = format!("[servers.web]\nurl = \"{}\"\nera = \"{era}\"\n", web.url());
     (pipe_table + &web_table, [pipe, web])
 }
 
-/// Checks the messages of one call: progress that grows up to its end, then the result, and no more.
+/// Checks the messages of one call: progress that grows up to its end, then the result, and no
+/// more.
 fn check(messages: &[Value], what: &str) {
-    let (last, before) = messages.split_last().unwrap_or_else(|| panic!("{what}: nothing"));
+    let (last, before) = messages
+        .split_last()
+        .unwrap_or_else(|| panic!("{what}: nothing"));
     assert!(last["result"].is_object(), "{what}: {messages:?}");
-    let steps: Vec<u64> = before.iter().filter_map(|one| one["params"]["progress"].as_u64()).collect();
-    assert!(steps.is_sorted() && steps.len() == before.len(), "{what}: {messages:?}");
+    let steps: Vec<u64> = before
+        .iter()
+        .filter_map(|one| one["params"]["progress"].as_u64())
+        .collect();
+    assert!(
+        steps.is_sorted() && steps.len() == before.len(),
+        "{what}: {messages:?}"
+    );
     // Of what a client has not read yet, the newest is kept.
     assert_eq!(steps.last(), Some(&STEPS), "{what}: {messages:?}");
 }
@@ -97,9 +122,14 @@ fn over_http(gateway: &Gateway, server: &str, what: &str) {
 
 fn on_a_pipe(config: &str, server: &str, what: &str) {
     for meta in ["", MODERN_META] {
-        let mut piped =
-            if meta.is_empty() { Piped::initialized(config, "2025-11-25") } else { Piped::start(config) };
-        let meta = meta.strip_prefix("\"_meta\":{").map_or("}".to_owned(), |rest| format!(",{rest}"));
+        let mut piped = if meta.is_empty() {
+            Piped::initialized(config, "2025-11-25")
+        } else {
+            Piped::start(config)
+        };
+        let meta = meta
+            .strip_prefix("\"_meta\":{")
+            .map_or("}".to_owned(), |rest| format!(",{rest}"));
         for id in 1..=CALLS {
             piped.send(format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{server}_go","arguments":{{}},"_meta":{{"progressToken":{id}{meta}}}}}"#
@@ -109,8 +139,13 @@ fn on_a_pipe(config: &str, server: &str, what: &str) {
         while ended.len() < usize::try_from(CALLS).unwrap() {
             let message = piped.json();
             let token = message["params"]["progressToken"].as_u64();
-            let Some(id) = token.or_else(|| message["id"].as_u64()) else { continue };
-            assert!(!ended.contains(&id), "{what}, {server}: after the result: {message}");
+            let Some(id) = token.or_else(|| message["id"].as_u64()) else {
+                continue;
+            };
+            assert!(
+                !ended.contains(&id),
+                "{what}, {server}: after the result: {message}"
+            );
             if token.is_none() {
                 ended.insert(id);
             }
@@ -125,7 +160,9 @@ fn no_result_overtakes_its_progress() {
     for era in ["legacy", "modern"] {
         let (config, _peers) = servers(era);
         let gateway = Gateway::serve(&config);
-        ["pipe", "web"].iter().for_each(|server| gateway.ready(server));
+        ["pipe", "web"]
+            .iter()
+            .for_each(|server| gateway.ready(server));
         for server in ["pipe", "web"] {
             over_http(&gateway, server, era);
             on_a_pipe(&config, server, era);

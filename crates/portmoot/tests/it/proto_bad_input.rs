@@ -1,4 +1,5 @@
-//! Bad input of proto-mcp clients: every first byte, frames in pieces, limits, garbage, nesting, floods of tiny messages.
+//! Bad input of proto-mcp clients: every first byte, frames in pieces, limits, garbage, nesting,
+//! floods of tiny messages.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -32,16 +33,26 @@ fn receive(stream: &mut TcpStream) -> Option<McpMessage> {
     stream.read_exact(&mut len).ok()?;
     let mut message = vec![0; u32::from_be_bytes(len) as usize];
     stream.read_exact(&mut message).unwrap();
-    if message.is_empty() { receive(stream) } else { Some(McpMessage::decode(&*message).unwrap()) }
+    if message.is_empty() {
+        receive(stream)
+    } else {
+        Some(McpMessage::decode(&*message).unwrap())
+    }
 }
 
-/// Id and error code of the answer to these bytes on a connection of their own, and whether the connection goes on.
+/// Id and error code of the answer to these bytes on a connection of their own, and whether the
+/// connection goes on.
 fn answer(gateway: &Gateway, bytes: &[u8]) -> (u64, i32, bool) {
     let mut stream = gateway.connect();
     stream.write_all(bytes).unwrap();
     let answer = receive(&mut stream).unwrap();
-    let code = if let Some(Payload::ErrorResponse(error)) = answer.payload { error.code } else { 0 };
-    let goes_on = stream.write_all(&PING).is_ok() && receive(&mut stream).is_some_and(|pong| pong.id == 1);
+    let code = if let Some(Payload::ErrorResponse(error)) = answer.payload {
+        error.code
+    } else {
+        0
+    };
+    let goes_on =
+        stream.write_all(&PING).is_ok() && receive(&mut stream).is_some_and(|pong| pong.id == 1);
     (answer.id, code, goes_on)
 }
 
@@ -66,11 +77,16 @@ fn every_first_byte_on_the_port_has_its_answer() {
             Sniffed::Json | Sniffed::Tls | Sniffed::Http | Sniffed::Unknown => b"HTTP",
         };
         let mut stream = gateway.connect();
-        stream.write_all(&[&[first], &PING[1..], b" / HTTP/1.1\r\n\r\n"].concat()).unwrap();
+        stream
+            .write_all(&[&[first], &PING[1..], b" / HTTP/1.1\r\n\r\n"].concat())
+            .unwrap();
         let mut read = [0xff; 4];
         let len = stream.read(&mut read).unwrap();
         // Blank lines before a request are skipped (RFC 9112, section 2.2): what follows is none.
-        assert!(read[..len].starts_with(&seen[..seen.len().min(len)]) && len > 0, "{first:#x}: {read:?}");
+        assert!(
+            read[..len].starts_with(&seen[..seen.len().min(len)]) && len > 0,
+            "{first:#x}: {read:?}"
+        );
     }
     assert_eq!(answer(&gateway, &PING), (1, 0, true));
 }
@@ -81,19 +97,43 @@ fn every_first_byte_on_a_pipe_has_its_answer() {
     home.write("portmoot.toml", "");
     for (first, rest, seen) in [
         (0, &PING[1..], &PING[..]),
-        (b'{', &br#""jsonrpc":"2.0","id":1,"method":"ping"}"#[..], b"{\"jsonrpc\""),
-        (b'\n', b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", b"{\"jsonrpc\""),
-        (0xef, b"\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", b"{\"jsonrpc\""),
+        (
+            b'{',
+            &br#""jsonrpc":"2.0","id":1,"method":"ping"}"#[..],
+            b"{\"jsonrpc\"",
+        ),
+        (
+            b'\n',
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+            b"{\"jsonrpc\"",
+        ),
+        (
+            0xef,
+            b"\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+            b"{\"jsonrpc\"",
+        ),
         (0x16, b"\x03\x01", PARSE_ERROR),
         (b'G', b"ET / HTTP/1.1", PARSE_ERROR),
         (0x80, b"", PARSE_ERROR),
     ] {
         let mut command = home.command(&["stdio", "--config", "portmoot.toml"]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         // It may have ended before it has read everything.
-        let _ = child.stdin.take().unwrap().write_all(&[&[first], rest, b"\n"].concat());
+        let _ = child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(&[&[first], rest, b"\n"].concat());
         let ended = child.wait_with_output().unwrap();
-        assert!(ended.stdout.starts_with(seen), "{first:#x}: {}", String::from_utf8_lossy(&ended.stdout));
+        assert!(
+            ended.stdout.starts_with(seen),
+            "{first:#x}: {}",
+            String::from_utf8_lossy(&ended.stdout)
+        );
     }
 }
 
@@ -133,11 +173,19 @@ fn what_is_no_request_is_refused_and_the_limit_holds() {
         ("garbage", message(b"\xff\xff\xff"), (0, -32700, true)),
         ("half a field", message(&[8, 1, 0x22, 9]), (0, -32700, true)),
         ("a group", message(&[8, 1, 0x0b]), (0, -32700, true)),
-        ("an unknown payload", message(&[8, 7, 0x6a, 0]), (7, -32601, true)),
+        (
+            "an unknown payload",
+            message(&[8, 7, 0x6a, 0]),
+            (7, -32601, true),
+        ),
         ("an answer", message(&[8, 7, 0x62, 0]), (7, -32601, true)),
         ("as long as may be", padded(LIMIT), (5, -32601, true)),
         ("one byte longer", too_long.to_vec(), (0, -32600, false)),
-        ("as long as a length may be", vec![2, 0, 0, 0], (0, -32600, false)),
+        (
+            "as long as a length may be",
+            vec![2, 0, 0, 0],
+            (0, -32600, false),
+        ),
     ] {
         // A connection that is known reads more than its first message may have.
         let bytes = [&PING[..], &bytes].concat();
@@ -145,7 +193,11 @@ fn what_is_no_request_is_refused_and_the_limit_holds() {
         stream.write_all(&bytes).unwrap();
         assert_eq!(receive(&mut stream).unwrap().id, 1, "{what}");
         let seen = receive(&mut stream).unwrap();
-        let code = if let Some(Payload::ErrorResponse(error)) = seen.payload { error.code } else { 0 };
+        let code = if let Some(Payload::ErrorResponse(error)) = seen.payload {
+            error.code
+        } else {
+            0
+        };
         let goes_on = stream.write_all(&PING).is_ok() && receive(&mut stream).is_some();
         assert_eq!((seen.id, code, goes_on), expected, "{what}");
     }
@@ -167,10 +219,20 @@ fn arguments_that_are_nested_too_deep_are_refused() {
             arguments: Some(arguments),
             ..CallToolRequest::default()
         };
-        message(&McpMessage { id: 3, payload: Some(Payload::CallToolRequest(call)) }.encode_to_vec())
+        message(
+            &McpMessage {
+                id: 3,
+                payload: Some(Payload::CallToolRequest(call)),
+            }
+            .encode_to_vec(),
+        )
     };
     for depth in [1, 40, 49, 50, 51, 100, 101, 5_000] {
-        assert_eq!(answer(&gateway, &nested(depth)), (3, -32602, true), "{depth}");
+        assert_eq!(
+            answer(&gateway, &nested(depth)),
+            (3, -32602, true),
+            "{depth}"
+        );
     }
 }
 
@@ -184,9 +246,14 @@ fn a_flood_of_tiny_messages_costs_its_sender_alone() {
     greedy.set_write_timeout(Some(TIMEOUT / 10)).unwrap();
     // It reads none of its answers: the gateway ends the connection, or reads no more.
     let flood = PING.repeat(1_000);
-    let written = (0..FLOOD / 1_000).take_while(|_| greedy.write_all(&flood).is_ok()).count();
+    let written = (0..FLOOD / 1_000)
+        .take_while(|_| greedy.write_all(&flood).is_ok())
+        .count();
     assert!(written > 0);
     assert_eq!(answer(&gateway, &PING), (1, 0, true));
     let grown = gateway.resident().saturating_sub(before);
-    assert!(grown < 16 << 20, "{grown} bytes after {written} thousand messages");
+    assert!(
+        grown < 16 << 20,
+        "{grown} bytes after {written} thousand messages"
+    );
 }

@@ -1,4 +1,5 @@
-//! Clients and servers that both speak proto-mcp, with the gateway between them: their own messages and bytes pass as they are.
+//! Clients and servers that both speak proto-mcp, with the gateway between them: their own messages
+//! and bytes pass as they are.
 
 use std::fs;
 use std::path::Path;
@@ -21,20 +22,35 @@ const FOUND: &str = "0807120261622a09108180808080808010";
 /// Checks what a client of the tools of the Python server saw.
 fn check(report: &Value) {
     let at = |key: &str| report.get(key).unwrap_or(&Value::Null).clone();
-    assert_eq!(at("messages"), json!(["acme.tools.v1.FindRequest", "acme.tools.v1.FindResponse"]));
-    assert_eq!(at("numbers"), json!({ "query": 1, "limit": 4, "tags": 7, "filter": 9 }));
+    assert_eq!(
+        at("messages"),
+        json!(["acme.tools.v1.FindRequest", "acme.tools.v1.FindResponse"])
+    );
+    assert_eq!(
+        at("numbers"),
+        json!({ "query": 1, "limit": 4, "tags": 7, "filter": 9 })
+    );
     assert_eq!(at("open"), "google.protobuf.Struct");
     assert_eq!(at("inline"), json!([13, 13]));
     assert_eq!(at("found"), found());
-    assert_eq!((at("plain"), at("echo")), (json!(["found ab"]), json!({ "q": 1.5 })));
-    assert_eq!(at("broken_rule"), json!([-33001, [["query", "string.min_len"]]]));
+    assert_eq!(
+        (at("plain"), at("echo")),
+        (json!(["found ab"]), json!({ "q": 1.5 }))
+    );
+    assert_eq!(
+        at("broken_rule"),
+        json!([-33001, [["query", "string.min_len"]]])
+    );
     assert_eq!(at("unknown_field")[0], -32602);
     assert_eq!(at("wrong_message")[0], -32602);
     assert_eq!(at("refused"), json!([-32602, "these arguments do not fit"]));
     assert_eq!(at("failed"), json!([-32603, "the tool broke"]));
     assert_eq!(at("blob"), "00ff01");
     let uris = at("uris").as_array().unwrap().clone();
-    assert!(uris.len() >= 2 && uris.iter().all(|pair| pair[0] == pair[1]), "{uris:?}");
+    assert!(
+        uris.len() >= 2 && uris.iter().all(|pair| pair[0] == pair[1]),
+        "{uris:?}"
+    );
     assert_eq!(at("grown"), true);
 }
 
@@ -59,7 +75,11 @@ fn the_bytes_of_a_call_pass_untouched() {
         let home = Home::new();
         let record = home.path().join("record");
         let config = child("p", &["--record", record.to_str().unwrap()]);
-        let config = if prefix.is_empty() { format!("{config}prefix = \"\"\n") } else { config };
+        let config = if prefix.is_empty() {
+            format!("{config}prefix = \"\"\n")
+        } else {
+            config
+        };
         let gateway = Gateway::start(&home, &config);
         gateway.ready("p");
         let report = proto_relay(&[prefix, &websocket(&gateway)]);
@@ -81,12 +101,18 @@ fn the_bytes_of_a_call_pass_untouched() {
 #[test]
 fn a_client_has_of_a_server_what_it_has_without_the_gateway() {
     let server = listening("tcp", &[]);
-    let config = format!("[servers.p]\ntype = \"proto\"\nurl = {:?}\nprefix = \"\"\n", server.address());
+    let config = format!(
+        "[servers.p]\ntype = \"proto\"\nurl = {:?}\nprefix = \"\"\n",
+        server.address()
+    );
     let gateway = Gateway::start(&Home::new(), &config);
     gateway.ready("p");
-    let [direct, through] = [server.address(), &websocket(&gateway)].map(|url| proto_relay(&["", url]));
-    let same =
-        ["messages", "own", "numbers", "found", "echo", "refused", "failed", "blob", "uris", "answers"];
+    let [direct, through] =
+        [server.address(), &websocket(&gateway)].map(|url| proto_relay(&["", url]));
+    let same = [
+        "messages", "own", "numbers", "found", "echo", "refused", "failed", "blob", "uris",
+        "answers",
+    ];
     for key in same {
         assert!(direct.get(key).is_some(), "{key}: {direct}");
         assert_eq!(direct[key], through[key], "{key}");
@@ -120,34 +146,69 @@ fn who_looks_at_a_call_sees_json() {
     let gateway = Gateway::start(&home, &[&config, more, &server].concat());
     gateway.ready("p");
     let find = |name: &str| {
-        let words = ["p_".to_owned(), websocket(&gateway), token(name), "find".to_owned()];
+        let words = [
+            "p_".to_owned(),
+            websocket(&gateway),
+            token(name),
+            "find".to_owned(),
+        ];
         std::thread::spawn(move || proto_relay(&words))
     };
-    let arguments = json!({ "query": "ab", "limit": 7, "filter": { "since": 9_007_199_254_740_993_i64 } });
-    let result = json!({ "query": "ab", "count": 7, "filter": { "since": 9_007_199_254_740_993_i64 } });
+    let arguments =
+        json!({ "query": "ab", "limit": 7, "filter": { "since": 9_007_199_254_740_993_i64 } });
+    let result =
+        json!({ "query": "ab", "count": 7, "filter": { "since": 9_007_199_254_740_993_i64 } });
 
     let mut watch = Socket::enter(&gateway, "watch", "");
     assert_eq!(find("ann").join().unwrap()["found"], found());
     let [request, response] = [watch.receive_message(), watch.receive_message()];
-    assert_eq!(request["payload"]["params"]["arguments"], arguments, "{request}");
-    assert_eq!(response["payload"]["result"]["structuredContent"], result, "{response}");
-    let query = ["audit", "query", "--json", "--data-dir", "data", "--participant", "ann"];
+    assert_eq!(
+        request["payload"]["params"]["arguments"], arguments,
+        "{request}"
+    );
+    assert_eq!(
+        response["payload"]["result"]["structuredContent"], result,
+        "{response}"
+    );
+    let query = [
+        "audit",
+        "query",
+        "--json",
+        "--data-dir",
+        "data",
+        "--participant",
+        "ann",
+    ];
     until("the entry", || {
         let entries: Value = serde_json::from_str(&home.run(&query).expect(0).stdout).unwrap();
         let mut entries = entries["entries"].as_array()?.iter();
-        entries.find(|entry| entry["payload"]["arguments"] == arguments).cloned()
+        entries
+            .find(|entry| entry["payload"]["arguments"] == arguments)
+            .cloned()
     });
 
     // A call that is held is shown, and runs as it was shown, or as it was edited.
     let edited = r#"{"query":"other"}"#;
-    for (more, answer) in [(&[][..], found()[0].clone()), (&["--arguments", edited], json!(["found other"]))]
-    {
+    for (more, answer) in [
+        (&[][..], found()[0].clone()),
+        (&["--arguments", edited], json!(["found other"])),
+    ] {
         let scout = find("scout");
         let proposal = gateway.pending(&home, &token("boss"));
         assert_eq!(proposal["params"]["arguments"], arguments, "{proposal}");
         let id = proposal["id"].as_str().unwrap();
         let (url, token) = (gateway.url(), token("boss"));
-        let approve = ["proposals", "approve", id, "--yes", "--no-wait", "--url", &url, "--token", &token];
+        let approve = [
+            "proposals",
+            "approve",
+            id,
+            "--yes",
+            "--no-wait",
+            "--url",
+            &url,
+            "--token",
+            &token,
+        ];
         home.run(&[&approve, more].concat()).expect(0);
         assert_eq!(scout.join().unwrap()["found"][0], answer);
     }

@@ -30,7 +30,8 @@ pub(crate) fn websocket(gateway: &Gateway) -> String {
     gateway.url().replacen("http", "ws", 1) + "/proto"
 }
 
-/// What only a WebSocket has: its messages come whole or in parts, with or without a prefix, and are binary.
+/// What only a WebSocket has: its messages come whole or in parts, with or without a prefix, and
+/// are binary.
 pub(crate) fn check_messages(report: &Value) {
     assert_eq!(report["in_parts"], json!([901, 901]));
     assert_eq!(report["text_message"], json!(1003));
@@ -40,21 +41,37 @@ pub(crate) fn check_messages(report: &Value) {
 /// `end` is what the connection ends with after a message that is too long.
 pub(crate) fn check(report: &Value, prefix: &str, end: &Value) {
     let at = |key: &str| report.get(key).unwrap_or(&Value::Null).clone();
-    let unsupported = json!([-33002, "unsupported protocol version (use 1.0.0)", "unsupported_protocol"]);
+    let unsupported = json!([
+        -33002,
+        "unsupported protocol version (use 1.0.0)",
+        "unsupported_protocol"
+    ]);
     assert_eq!(at("other_version"), unsupported);
     assert_eq!(
         (at("version"), at("list_changed"), at("prompts")),
         (json!("1.0.0"), json!(true), json!(false))
     );
     assert_eq!(at("ping"), json!([900, null]));
-    let tools: Vec<_> =
-        at("tools").as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+    let tools: Vec<_> = at("tools")
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect();
     for tool in ["echo", "add", "json_schema_2020_12_tool"] {
         assert!(tools.contains(&format!("{prefix}{tool}")), "{tools:?}");
     }
     assert_eq!(at("schemas"), json!(tools.len()));
-    assert!(at("resources").as_array().unwrap().contains(&json!("test://static-text")));
-    assert_eq!((at("plain"), at("typed")), (json!(["hello"]), json!(["grüße"])));
+    assert!(
+        at("resources")
+            .as_array()
+            .unwrap()
+            .contains(&json!("test://static-text"))
+    );
+    assert_eq!(
+        (at("plain"), at("typed")),
+        (json!(["hello"]), json!(["grüße"]))
+    );
     assert_eq!(at("is_error"), json!(true));
     let blocks = json!([["text", ""], ["image", "image/png"], ["data", ""]]);
     assert_eq!(at("blocks"), blocks);
@@ -63,14 +80,29 @@ pub(crate) fn check(report: &Value, prefix: &str, end: &Value) {
         // Without a prefix the server itself is asked for names that it does not list.
         assert_eq!(at("unknown_tool")[2], json!("unknown_target"));
     }
-    assert_eq!((&at("wrong_message")[0], &at("wrong_message")[2]), (&json!(-32602), &json!("malformed")));
-    assert_eq!((&at("wrong_type")[0], &at("wrong_type")[2]), (&json!(-32602), &json!("malformed")));
-    assert_eq!((&at("broken_rule")[0], &at("broken_rule")[2]), (&json!(-33001), &json!("schema_violation")));
+    assert_eq!(
+        (&at("wrong_message")[0], &at("wrong_message")[2]),
+        (&json!(-32602), &json!("malformed"))
+    );
+    assert_eq!(
+        (&at("wrong_type")[0], &at("wrong_type")[2]),
+        (&json!(-32602), &json!("malformed"))
+    );
+    assert_eq!(
+        (&at("broken_rule")[0], &at("broken_rule")[2]),
+        (&json!(-33001), &json!("schema_violation"))
+    );
     assert_eq!(at("same_id"), json!([[800, -32600], [800, 0]]));
-    assert_eq!(at("text"), json!(["This is the content of the static text resource."]));
+    assert_eq!(
+        at("text"),
+        json!(["This is the content of the static text resource."])
+    );
     assert_eq!(at("blob"), json!(["image/png", "89504e47"]));
     assert_eq!(at("unknown_resource")[0], json!(-32002));
-    assert_eq!((at("garbage"), at("unknown_payload")), (json!([0, -32700]), json!([7, -32601])));
+    assert_eq!(
+        (at("garbage"), at("unknown_payload")),
+        (json!([0, -32700]), json!([7, -32601]))
+    );
     assert_eq!(at("answer")[0], json!(-32601));
     assert_eq!((&at("too_long"), &at("end")), (&json!([0, -32600]), end));
 }
@@ -115,13 +147,25 @@ fn a_client_on_a_pipe_reaches_a_gateway_that_runs() {
     let report = proto_client(&[&["--prefix", "fixture_"], &way[..], &[TOKEN]].concat());
     check(&report, "fixture_", &json!([0, 0]));
     let mut refused = Command::new(&program);
-    refused.args(&way[2..]).arg("a-token-that-is-not-valid").stdin(Stdio::piped()).stderr(Stdio::piped());
+    refused
+        .args(&way[2..])
+        .arg("a-token-that-is-not-valid")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut refused = refused.spawn().unwrap();
     // A ping.
-    refused.stdin.take().unwrap().write_all(&[0, 0, 0, 2, 8, 1]).unwrap();
+    refused
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(&[0, 0, 0, 2, 8, 1])
+        .unwrap();
     let ended = refused.wait_with_output().unwrap();
     let words = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.code() == Some(4) && words.contains("PORTMOOT_TOKEN"), "{words}");
+    assert!(
+        ended.status.code() == Some(4) && words.contains("PORTMOOT_TOKEN"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -130,7 +174,13 @@ fn a_client_over_tcp_names_itself_in_its_first_message() {
     let one = "[participants.one]\ntoken_env = \"ONE_TOKEN\"\ncapabilities = [\"mcp/request:*\"]\n";
     let gateway = Gateway::start(&home, &[&fixture("a", &[]), one].concat());
     let call = |token: &[&str]| {
-        proto_client(&[&["--call", "a_echo", "hello", "--tcp", gateway.address()], token].concat())["answer"]
+        proto_client(
+            &[
+                &["--call", "a_echo", "hello", "--tcp", gateway.address()],
+                token,
+            ]
+            .concat(),
+        )["answer"]
             .clone()
     };
     assert_eq!(call(&["--token", TOKEN]), json!(["hello"]));
@@ -141,10 +191,15 @@ fn a_client_over_tcp_names_itself_in_its_first_message() {
     // Of a stranger no long message is read, and its connection ends.
     let mut stream = TcpStream::connect(gateway.address()).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-    stream.write_all(&(FIRST_BYTES_MAX + 1).to_be_bytes()).unwrap();
+    stream
+        .write_all(&(FIRST_BYTES_MAX + 1).to_be_bytes())
+        .unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    assert!(String::from_utf8_lossy(&answer).contains("unauthenticated"), "{answer:?}");
+    assert!(
+        String::from_utf8_lossy(&answer).contains("unauthenticated"),
+        "{answer:?}"
+    );
 }
 
 /// A message with nothing but an id.
@@ -156,7 +211,9 @@ fn a_silent_connection_is_kept_alive_and_a_lost_one_ends() {
     let gateway = Gateway::start(&home, "[server.limits]\nkeep_alive = \"50ms\"\n");
     let mut plain = TcpStream::connect(gateway.address()).unwrap();
     plain.set_read_timeout(Some(TIMEOUT)).unwrap();
-    plain.write_all(&[&[0, 0, 0, 2][..], &PING].concat()).unwrap();
+    plain
+        .write_all(&[&[0, 0, 0, 2][..], &PING].concat())
+        .unwrap();
     let mut seen = [1; 6];
     plain.read_exact(&mut seen).unwrap();
     assert_eq!(seen, [0, 0, 0, 2, 8, 1]);
@@ -180,11 +237,17 @@ fn connections_end_when_the_gateway_stops_or_their_participant_is_gone() {
         let mut socket = Socket::at(&gateway, "/proto", &[("authorization", &bearer)]);
         socket.frame(0x80 | ws::BINARY, &PING);
         // Only then it is a participant.
-        assert_eq!(socket.next().map(|frame| frame.payload), Some(vec![0, 0, 0, 2, 8, 1]));
+        assert_eq!(
+            socket.next().map(|frame| frame.payload),
+            Some(vec![0, 0, 0, 2, 8, 1])
+        );
         socket
     };
     let mut revoked = open();
-    home.write("portmoot.toml", &config.replace(one, "[participants.other]\ntoken_env = \"ONE_TOKEN\"\n"));
+    home.write(
+        "portmoot.toml",
+        &config.replace(one, "[participants.other]\ntoken_env = \"ONE_TOKEN\"\n"),
+    );
     assert_eq!(revoked.closed(), 1008);
     let mut last = open();
     gateway.signal("TERM");
@@ -205,11 +268,19 @@ fn what_is_no_proto_mcp_over_a_websocket_is_refused_before_it_begins() {
     let gateway = Gateway::start(&home, "[participants.one]\ntoken_env = \"ONE_TOKEN\"\n");
     let token = ("authorization", "Bearer a-token-that-is-long-enough");
     let status = |path: &str, more: &[(&str, &str)]| {
-        Connection::open(gateway.address()).exchange("GET", path, &[&UPGRADE[..], more].concat(), "").status
+        Connection::open(gateway.address())
+            .exchange("GET", path, &[&UPGRADE[..], more].concat(), "")
+            .status
     };
     assert_eq!(status("/proto", &[]), 401);
-    assert_eq!(status("/proto", &[token, ("origin", "https://elsewhere.example")]), 403);
-    assert_eq!(status("/proto", &[token, ("sec-websocket-protocol", "mqtt")]), 400);
+    assert_eq!(
+        status("/proto", &[token, ("origin", "https://elsewhere.example")]),
+        403
+    );
+    assert_eq!(
+        status("/proto", &[token, ("sec-websocket-protocol", "mqtt")]),
+        400
+    );
     assert_eq!(status("/proto/absent", &[token]), 403);
     for (method, refused) in [("GET", 426), ("POST", 405)] {
         let reply = Connection::open(gateway.address()).exchange(method, "/proto", &[token], "");
@@ -217,14 +288,18 @@ fn what_is_no_proto_mcp_over_a_websocket_is_refused_before_it_begins() {
     }
 }
 
-/// What a server got of calls whose client named itself in metadata: of the connection and of each call.
+/// What a server got of calls whose client named itself in metadata: of the connection and of each
+/// call.
 #[test]
 fn a_token_in_metadata_reaches_no_server() {
     let peer = Peer::stdio(|message| {
         let done = (message["method"] == "tools/call")
             .then(|| answer(message, r#"{"content":[{"type":"text","text":"done"}]}"#));
         let tools = format!("[{}]", tool("echo"));
-        done.or_else(|| small(message, &tools)).map(String::into_bytes).into_iter().collect()
+        done.or_else(|| small(message, &tools))
+            .map(String::into_bytes)
+            .into_iter()
+            .collect()
     });
     let home = Home::new().env("ONE_TOKEN", TOKEN);
     let one = "[participants.one]\ntoken_env = \"ONE_TOKEN\"\ncapabilities = [\"mcp/request:*\"]\n";
@@ -235,16 +310,37 @@ fn a_token_in_metadata_reaches_no_server() {
     gateway.ready("p");
     for (server, text) in [("s", "done"), ("p", r#"{"text": "hello"}"#)] {
         let (tool, prefix) = (format!("{server}_echo"), format!("{server}_"));
-        let by_tcp = ["--call", &tool, "hello", "--tcp", gateway.address(), "--token", TOKEN];
+        let by_tcp = [
+            "--call",
+            &tool,
+            "hello",
+            "--tcp",
+            gateway.address(),
+            "--token",
+            TOKEN,
+        ];
         assert_eq!(proto_client(&by_tcp)["answer"], json!([text]));
-        let by_grpc = [gateway.address(), &prefix, "--token", TOKEN, "--call-token", TOKEN];
+        let by_grpc = [
+            gateway.address(),
+            &prefix,
+            "--token",
+            TOKEN,
+            "--call-token",
+            TOKEN,
+        ];
         assert_eq!(grpc_client(&by_grpc)["echo"], json!([text]));
     }
     let received = peer.received().concat();
     let calls = std::fs::read_to_string(record).unwrap();
     let hex: String = TOKEN.bytes().map(|byte| format!("{byte:02x}")).collect();
-    assert!(peer.calls("echo") == 2 && calls.contains("6563686f"), "{received} {calls}");
-    assert!(!received.contains(TOKEN) && !received.contains("authorization"), "{received}");
+    assert!(
+        peer.calls("echo") == 2 && calls.contains("6563686f"),
+        "{received} {calls}"
+    );
+    assert!(
+        !received.contains(TOKEN) && !received.contains("authorization"),
+        "{received}"
+    );
     assert!(!calls.contains(&hex), "{calls}");
 }
 
@@ -252,9 +348,12 @@ fn a_token_in_metadata_reaches_no_server() {
 fn a_client_that_may_only_propose_gets_the_result_of_the_approved_call() {
     const BOSS: &str = "token-of-the-one-who-decides";
     const SCOUT: &str = "token-of-the-one-who-proposes";
-    let home = Home::new().env("BOSS_TOKEN", BOSS).env("SCOUT_TOKEN", SCOUT);
+    let home = Home::new()
+        .env("BOSS_TOKEN", BOSS)
+        .env("SCOUT_TOKEN", SCOUT);
     let boss = "[participants.boss]\ntoken_env = \"BOSS_TOKEN\"\ncapabilities = [\"mcp/request:*\", \"mcp/response:*\"]\n";
-    let scout = "[participants.scout]\ntoken_env = \"SCOUT_TOKEN\"\ncapabilities = [\"mcp/proposal:*\"]\n";
+    let scout =
+        "[participants.scout]\ntoken_env = \"SCOUT_TOKEN\"\ncapabilities = [\"mcp/proposal:*\"]\n";
     let gateway = Gateway::start(&home, &[&fixture("a", &[]), boss, scout].concat());
     let url = websocket(&gateway);
     let words = ["--call", "a_echo", "do it", "--ws", &url, "--token", SCOUT].map(str::to_owned);
@@ -262,8 +361,18 @@ fn a_client_that_may_only_propose_gets_the_result_of_the_approved_call() {
     let proposal = gateway.pending(&home, BOSS);
     assert_eq!(proposal["by"], json!("scout"));
     let id = proposal["id"].as_str().unwrap();
-    home.run(&["proposals", "approve", id, "--yes", "--no-wait", "--url", &gateway.url(), "--token", BOSS])
-        .expect(0);
+    home.run(&[
+        "proposals",
+        "approve",
+        id,
+        "--yes",
+        "--no-wait",
+        "--url",
+        &gateway.url(),
+        "--token",
+        BOSS,
+    ])
+    .expect(0);
     assert_eq!(client.join().unwrap()["answer"], json!(["do it"]));
 }
 
@@ -274,7 +383,9 @@ fn the_refusal_of_a_message_that_is_too_long_arrives() {
     let home = Home::new();
     let gateway = Gateway::start(&home, "");
     let refused = |answer: &[u8]| {
-        let message = answer.get(4..).and_then(|message| McpMessage::decode(message).ok());
+        let message = answer
+            .get(4..)
+            .and_then(|message| McpMessage::decode(message).ok());
         match message.and_then(|message| message.payload) {
             Some(Payload::ErrorResponse(error)) => error.code,
             other => panic!("{other:?}"),
@@ -292,29 +403,47 @@ fn the_refusal_of_a_message_that_is_too_long_arrives() {
                 break next.payload;
             }
         };
-        assert_eq!((refused(&answer), socket.closed()), (-32600, 1009), "{bytes}");
+        assert_eq!(
+            (refused(&answer), socket.closed()),
+            (-32600, 1009),
+            "{bytes}"
+        );
 
         let mut plain = TcpStream::connect(gateway.address()).unwrap();
         plain.set_read_timeout(Some(TIMEOUT)).unwrap();
-        plain.write_all(&[&[0, 0, 0, 2][..], &PING, &frame].concat()).unwrap();
+        plain
+            .write_all(&[&[0, 0, 0, 2][..], &PING, &frame].concat())
+            .unwrap();
         let mut read = Vec::new();
         plain.read_to_end(&mut read).unwrap();
         assert_eq!(refused(&read[6..]), -32600, "{bytes}");
 
         let mut command = home.command(&["stdio", "--url", &gateway.url()]);
-        let mut pipe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut pipe = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut input = pipe.stdin.take().unwrap();
         input.write_all(&frame).unwrap();
         let mut read = Vec::new();
         pipe.stdout.take().unwrap().read_to_end(&mut read).unwrap();
         assert_eq!(refused(&read), -32600, "{bytes}");
-        until("the relay ends, though its input is open", || pipe.try_wait().unwrap());
+        until("the relay ends, though its input is open", || {
+            pipe.try_wait().unwrap()
+        });
     }
     // The header of one is enough.
     let mut command = home.command(&["stdio", "--url", &gateway.url()]);
-    let mut pipe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut pipe = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut input = pipe.stdin.take().unwrap();
-    input.write_all(&u32::try_from(LIMIT + 1).unwrap().to_be_bytes()).unwrap();
+    input
+        .write_all(&u32::try_from(LIMIT + 1).unwrap().to_be_bytes())
+        .unwrap();
     let mut read = Vec::new();
     pipe.stdout.take().unwrap().read_to_end(&mut read).unwrap();
     assert_eq!(refused(&read), -32600);
@@ -339,18 +468,31 @@ fn requests_behind_a_handshake_that_has_no_answer_yet_are_answered() {
     let text = messages.map(|message| message.to_string()).join("\n");
     for round in 0..5 {
         let mut command = home.command(&["stdio", "--url", &gateway.url()]);
-        let mut pipe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        pipe.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let mut pipe = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        pipe.stdin
+            .take()
+            .unwrap()
+            .write_all(text.as_bytes())
+            .unwrap();
         let said = String::from_utf8(pipe.wait_with_output().unwrap().stdout).unwrap();
-        let said = said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let mut answered: Vec<_> =
-            said.filter(|line| line["result"].is_object()).filter_map(|line| line["id"].as_u64()).collect();
+        let said = said
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut answered: Vec<_> = said
+            .filter(|line| line["result"].is_object())
+            .filter_map(|line| line["id"].as_u64())
+            .collect();
         answered.sort_unstable();
         assert_eq!(answered, [1, 2, 3], "round {round}");
     }
 }
 
-/// A slow call that a client makes before it closes its side, of a gateway of its own and of one that runs, in lines and in frames.
+/// A slow call that a client makes before it closes its side, of a gateway of its own and of one
+/// that runs, in lines and in frames.
 #[test]
 fn a_slow_call_before_the_end_of_a_pipe_is_answered() {
     // Longer than a list waits for servers that start.
@@ -370,32 +512,50 @@ fn a_slow_call_before_the_end_of_a_pipe_is_answered() {
         json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }),
         json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }),
     ];
-    let lines = lines.map(|message| message.to_string() + "\n").concat().into_bytes();
+    let lines = lines
+        .map(|message| message.to_string() + "\n")
+        .concat()
+        .into_bytes();
     let number = prost_types::value::Kind::NumberValue(f64::from(ms));
     let fields = [("ms".to_owned(), prost_types::Value { kind: Some(number) })].into();
     let arguments = prost_types::Any {
         type_url: "type.googleapis.com/google.protobuf.Struct".to_owned(),
         value: prost_types::Struct { fields }.encode_to_vec(),
     };
-    let call =
-        CallToolRequest { name: "a_slow".to_owned(), arguments: Some(arguments), ..Default::default() };
-    let call = McpMessage { id: 2, payload: Some(Payload::CallToolRequest(call)) }.encode_to_vec();
+    let call = CallToolRequest {
+        name: "a_slow".to_owned(),
+        arguments: Some(arguments),
+        ..Default::default()
+    };
+    let call = McpMessage {
+        id: 2,
+        payload: Some(Payload::CallToolRequest(call)),
+    }
+    .encode_to_vec();
     let frame = [&u32::try_from(call.len()).unwrap().to_be_bytes()[..], &call].concat();
     let mut pipes = Vec::new();
     for (own, written) in own.iter().zip([lines, frame]) {
         for mut command in commands(own) {
-            let mut pipe = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut pipe = command
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
             pipe.stdin.take().unwrap().write_all(&written).unwrap();
             pipes.push(pipe);
         }
     }
     for (number, pipe) in pipes.into_iter().enumerate() {
         let said = pipe.wait_with_output().unwrap().stdout;
-        assert!(String::from_utf8_lossy(&said).contains("5500 ms later"), "{number}: {said:?}");
+        assert!(
+            String::from_utf8_lossy(&said).contains("5500 ms later"),
+            "{number}: {said:?}"
+        );
     }
 }
 
-/// A list that a client asks for before it closes its side, while the only server is still starting.
+/// A list that a client asks for before it closes its side, while the only server is still
+/// starting.
 #[test]
 fn a_list_before_the_end_of_a_pipe_is_answered() {
     let server = harness::fixture_binary();
@@ -410,13 +570,22 @@ fn a_list_before_the_end_of_a_pipe_is_answered() {
         // The second run has what the first one kept.
         for round in 0..2 {
             let mut command = Command::new(&words[0]);
-            let mut child =
-                command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let mut child = command
+                .args(&words[1..])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
             child.stdin.take().unwrap().write_all(&list).unwrap();
             let said = child.wait_with_output().unwrap().stdout;
             let answer = McpMessage::decode(said.get(4..).unwrap_or_default()).unwrap();
-            let Some(Payload::ListToolsResponse(listed)) = answer.payload else { panic!("{answer:?}") };
-            assert!(answer.id == 2 && listed.tools.iter().any(|tool| tool.name.ends_with("echo")), "{round}");
+            let Some(Payload::ListToolsResponse(listed)) = answer.payload else {
+                panic!("{answer:?}")
+            };
+            assert!(
+                answer.id == 2 && listed.tools.iter().any(|tool| tool.name.ends_with("echo")),
+                "{round}"
+            );
         }
     }
 }

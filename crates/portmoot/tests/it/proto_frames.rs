@@ -13,7 +13,8 @@ use crate::http::TIMEOUT;
 use crate::proto_servers::child;
 use crate::socket::Gateway;
 
-/// Messages in protobuf's text form, and their frames in hexadecimal, by which implementations of proto-mcp are compared.
+/// Messages in protobuf's text form, and their frames in hexadecimal, by which implementations of
+/// proto-mcp are compared.
 const GOLDEN: [(&str, &str); 8] = [
     (
         r#"id: 1 initialize_request { protocol_version: "1.0.0" capabilities { supports_bsr_refs: true encodings: "protobuf" } }"#,
@@ -44,16 +45,33 @@ const GOLDEN: [(&str, &str); 8] = [
     ),
 ];
 
-/// A message of the contract, which `buf` converts from one form to another: `binpb`, `txtpb` or `json`.
+/// A message of the contract, which `buf` converts from one form to another: `binpb`, `txtpb` or
+/// `json`.
 pub(crate) fn convert(ty: &str, from: &str, message: &[u8], to: &str) -> Vec<u8> {
     let contract = harness::repository().join("crates/wire/proto");
     let mut command = Command::new(harness::deps().buf());
-    command.arg("convert").arg(contract).args(["--type", &format!("buf.mcp.v1.{ty}")]);
-    command.args(["--from", &format!("-#format={from}"), "--to", &format!("-#format={to}")]);
-    let mut run = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    command
+        .arg("convert")
+        .arg(contract)
+        .args(["--type", &format!("buf.mcp.v1.{ty}")]);
+    command.args([
+        "--from",
+        &format!("-#format={from}"),
+        "--to",
+        &format!("-#format={to}"),
+    ]);
+    let mut run = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     run.stdin.take().unwrap().write_all(message).unwrap();
     let run = run.wait_with_output().unwrap();
-    assert!(run.status.success(), "{ty} from {from}: {}", String::from_utf8_lossy(message));
+    assert!(
+        run.status.success(),
+        "{ty} from {from}: {}",
+        String::from_utf8_lossy(message)
+    );
     run.stdout
 }
 
@@ -79,7 +97,15 @@ impl Framed {
 
     /// Sends a message, and returns the next one that is not empty.
     pub(crate) fn ask(&mut self, message: &[u8]) -> Vec<u8> {
-        self.0.write_all(&[&u32::try_from(message.len()).unwrap().to_be_bytes(), message].concat()).unwrap();
+        self.0
+            .write_all(
+                &[
+                    &u32::try_from(message.len()).unwrap().to_be_bytes(),
+                    message,
+                ]
+                .concat(),
+            )
+            .unwrap();
         loop {
             let mut len = [0; 4];
             self.0.read_exact(&mut len).unwrap();
@@ -107,11 +133,19 @@ fn golden_frames_are_those_of_buf() {
     for (text, frame) in GOLDEN {
         let frame = bytes(frame);
         let message = &frame[4..];
-        assert_eq!(convert("MCPMessage", "txtpb", text.as_bytes(), "binpb"), message, "{text}");
+        assert_eq!(
+            convert("MCPMessage", "txtpb", text.as_bytes(), "binpb"),
+            message,
+            "{text}"
+        );
         let ours = McpMessage::decode(message).unwrap();
         assert_eq!(framed(&ours.encode_to_vec()).unwrap(), frame, "{text}");
         let again = convert("MCPMessage", "binpb", message, "txtpb");
-        assert_eq!(convert("MCPMessage", "txtpb", &again, "binpb"), message, "{text}");
+        assert_eq!(
+            convert("MCPMessage", "txtpb", &again, "binpb"),
+            message,
+            "{text}"
+        );
     }
 }
 
@@ -126,22 +160,31 @@ fn frames_of_the_gateway_are_read_by_buf_and_the_other_way_round() {
     }
     assert_eq!(peer.ask(&bytes(GOLDEN[4].1)[4..]), [8, 3]);
     let refused = peer.ask_text(r#"id: 4 initialize_request { protocol_version: "2.0.0" }"#);
-    assert_eq!((&refused["id"], &refused["errorResponse"]["code"]), (&json!("4"), &json!(-33002)));
+    assert_eq!(
+        (&refused["id"], &refused["errorResponse"]["code"]),
+        (&json!("4"), &json!(-33002))
+    );
     // An unknown field beside the payload.
     let listed = shown(&peer.ask(&[0x08, 0x02, 0x22, 0x00, 0xfa, 0x7f, 0x01, 0x00]));
     assert!(listed.get("listToolsResponse").is_some(), "{listed}");
     let call = |id: u64, arguments: &Value| {
-        let arguments = json!({ "@type": "type.googleapis.com/google.protobuf.Struct", "value": arguments });
+        let arguments =
+            json!({ "@type": "type.googleapis.com/google.protobuf.Struct", "value": arguments });
         let call = json!({ "id": id, "callToolRequest": { "name": "echo", "arguments": arguments, "metadata": { "k": "é" } } });
         convert("MCPMessage", "json", call.to_string().as_bytes(), "binpb")
     };
     for (id, arguments) in [
         (6, json!({})),
-        (u64::MAX, json!({ "q": 1.5, "l": [null, true, "\u{1F600}", []], "o": { "": { "n": -0.25 } } })),
+        (
+            u64::MAX,
+            json!({ "q": 1.5, "l": [null, true, "\u{1F600}", []], "o": { "": { "n": -0.25 } } }),
+        ),
     ] {
         let answer = shown(&peer.ask(&call(id, &arguments)));
         assert_eq!(answer["id"], json!(id.to_string()));
-        let content = answer["callToolResponse"]["success"]["content"].as_array().unwrap();
+        let content = answer["callToolResponse"]["success"]["content"]
+            .as_array()
+            .unwrap();
         let text: Value = serde_json::from_str(content[0]["text"].as_str().unwrap()).unwrap();
         let data = &content[1]["data"]["value"];
         assert_eq!((&text, data), (&arguments, &arguments));

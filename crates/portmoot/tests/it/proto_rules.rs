@@ -1,4 +1,5 @@
-//! Refusals of messages that break rules, beside those of Python's protovalidate, through a whole call.
+//! Refusals of messages that break rules, beside those of Python's protovalidate, through a whole
+//! call.
 
 use std::fs;
 
@@ -34,7 +35,15 @@ fn ruled() -> Value {
         "self": { "$ref": "#" },
         "maybe": { "type": ["string", "null"], "minLength": 2 },
     });
-    for format in ["email", "uri", "uri-reference", "hostname", "ipv4", "ipv6", "uuid"] {
+    for format in [
+        "email",
+        "uri",
+        "uri-reference",
+        "hostname",
+        "ipv4",
+        "ipv6",
+        "uuid",
+    ] {
         properties[format] = text("format", json!(format));
     }
     json!({ "type": "object", "properties": properties, "required": ["short", "small", "list", "inner"] })
@@ -47,14 +56,18 @@ fn violations_are_those_of_protovalidate() {
     let (mut config, mut servers) = (String::new(), vec!["peer".to_owned()]);
     let mut serve = |name: &str, tools: &Value| {
         let list = home.write(&format!("{name}.tools"), &tools.to_string());
-        config += &format!("[servers.{name}]\ncommand = \"python3\"\nargs = [{script:?}, {list:?}]\n");
+        config +=
+            &format!("[servers.{name}]\ncommand = \"python3\"\nargs = [{script:?}, {list:?}]\n");
         servers.push(name.to_owned());
     };
     for list in lists() {
         let read: Value = serde_json::from_slice(&fs::read(&list).unwrap()).unwrap();
         serve(&list.file_stem().unwrap().to_string_lossy(), &read["tools"]);
     }
-    serve("made", &json!([{ "name": "ruled", "inputSchema": ruled() }]));
+    serve(
+        "made",
+        &json!([{ "name": "ruled", "inputSchema": ruled() }]),
+    );
     config += &child("peer", &[]);
     let words = pipe(&home, &config);
     let servers = servers.join(",");
@@ -65,7 +78,10 @@ fn violations_are_those_of_protovalidate() {
     let report = proto_rules(&words);
     assert_eq!(report["different"], json!([]));
     let count = |key: &str| report[key].as_u64().unwrap();
-    assert!(count("tools") > 380 && count("valid") > 1_000 && count("invalid") > 1_000, "{report:#}");
+    assert!(
+        count("tools") > 380 && count("valid") > 1_000 && count("invalid") > 1_000,
+        "{report:#}"
+    );
     let broken = report["rules"].as_object().unwrap();
     let expected = [
         "required",

@@ -32,8 +32,16 @@ struct Listed {
 /// The tools of a server, and their messages.
 fn module(name: &str, list: &List) -> Module {
     fn borrowed(tool: &Listed) -> Tool<'_> {
-        let output = tool.output_schema.as_ref().map(|output| output.get().as_bytes());
-        Tool { name: &tool.name, description: None, input: tool.input_schema.get().as_bytes(), output }
+        let output = tool
+            .output_schema
+            .as_ref()
+            .map(|output| output.get().as_bytes());
+        Tool {
+            name: &tool.name,
+            description: None,
+            input: tool.input_schema.get().as_bytes(),
+            output,
+        }
     }
     let tools: Vec<_> = list.tools.iter().map(borrowed).collect();
     Module::new(&package_of(name), &tools, &Numbers::default())
@@ -43,11 +51,14 @@ fn module(name: &str, list: &List) -> Module {
 fn shown(list: &List, module: &Module) -> Value {
     let tool = |listed: &Listed| {
         let schema = module.tool(&listed.name).unwrap();
-        let way = |schema: &RawValue, message: &str| json!({ "schema": schema, "message": message });
-        let result = listed
-            .output_schema
-            .as_ref()
-            .map(|output| way(output, schema.output().map_or("", |output| output.full_name())));
+        let way =
+            |schema: &RawValue, message: &str| json!({ "schema": schema, "message": message });
+        let result = listed.output_schema.as_ref().map(|output| {
+            way(
+                output,
+                schema.output().map_or("", |output| output.full_name()),
+            )
+        });
         json!({ "name": listed.name, "arguments": way(&listed.input_schema, schema.input().full_name()), "result": result })
     };
     let tools: Vec<_> = list.tools.iter().map(tool).collect();
@@ -62,7 +73,10 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+        .collect()
 }
 
 /// Writes JSON as a message, or reads a message as JSON.
@@ -83,7 +97,13 @@ fn answer(schema: &ToolSchema, question: &Value) -> Value {
         };
     }
     let marks = |key: &str| Marks::pointers(&question[key].to_string());
-    let (marks, message) = (Marks { empty: marks("empty"), null: marks("null") }, bytes(text("read")));
+    let (marks, message) = (
+        Marks {
+            empty: marks("empty"),
+            null: marks("null"),
+        },
+        bytes(text("read")),
+    );
     let typed = match text("way") {
         "arguments" => schema.arguments_from_message(text("url"), &message, marks),
         _ => schema.result_from_message(text("url"), &message, marks),
@@ -109,7 +129,10 @@ fn values_of_397_real_tools_survive_googles_runtime() {
         .unwrap();
     let mut asked = child.stdin.take().unwrap();
     let mut say = |value: &Value| writeln!(asked, "{value}").unwrap();
-    say(&modules.iter().map(|(list, module)| shown(list, module)).collect());
+    say(&modules
+        .iter()
+        .map(|(list, module)| shown(list, module))
+        .collect());
     let mut report = Value::Null;
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
         let question: Value = serde_json::from_str(&line.unwrap()).unwrap();
@@ -118,21 +141,30 @@ fn values_of_397_real_tools_survive_googles_runtime() {
             continue;
         }
         let (_, module) = &modules[usize::try_from(question["module"].as_u64().unwrap()).unwrap()];
-        say(&answer(module.tool(question["tool"].as_str().unwrap()).unwrap(), &question));
+        say(&answer(
+            module.tool(question["tool"].as_str().unwrap()).unwrap(),
+            &question,
+        ));
     }
     assert!(child.wait().unwrap().success());
     let count = |key: &str| report[key].as_u64().unwrap();
-    let report: HashMap<_, _> =
-        ["tools", "equal", "refused", "marked"].into_iter().map(|key| (key, count(key))).collect();
+    let report: HashMap<_, _> = ["tools", "equal", "refused", "marked"]
+        .into_iter()
+        .map(|key| (key, count(key)))
+        .collect();
     println!("{report:?}");
     assert_eq!(report["tools"], 397);
-    assert!(report["equal"] > 5_000 && report["marked"] > 100, "{report:?}");
-    // Whole numbers beyond int64, and those that a double rounds: the program looks that each has one.
+    assert!(
+        report["equal"] > 5_000 && report["marked"] > 100,
+        "{report:?}"
+    );
+    // Whole numbers beyond int64, and those that a double rounds: the program looks that each has
+    // one.
     assert!((1..100).contains(&report["refused"]), "{report:?}");
 }
 
-/// Tools whose schemas once became messages that refused what the schema allows, or that Google's runtime could not load; their calls by
-/// a client with that runtime, and what the server got.
+/// Tools whose schemas once became messages that refused what the schema allows, or that Google's
+/// runtime could not load; their calls by a client with that runtime, and what the server got.
 #[test]
 fn odd_schemas_have_messages_for_what_they_allow() {
     let list = |properties: Value| json!({ "type": "object", "properties": properties });
@@ -159,7 +191,13 @@ fn odd_schemas_have_messages_for_what_they_allow() {
     );
     gateway.ready("s");
     let call = |tool: &str, arguments: Value| {
-        let words = ["--typed", tool, &arguments.to_string(), "--ws", &websocket(&gateway)];
+        let words = [
+            "--typed",
+            tool,
+            &arguments.to_string(),
+            "--ws",
+            &websocket(&gateway),
+        ];
         proto_client(&words)["answer"].clone()
     };
     for (tool, arguments) in [
@@ -169,14 +207,23 @@ fn odd_schemas_have_messages_for_what_they_allow() {
             "names",
             json!({ "_id": "a", "id": "b", "fooBar": "c", "foo_bar": "d", "__x": 1, "_x": true, "x": ["e"] }),
         ),
-        ("pattern", json!({ "digits": "123", "word": "a-b_1", "blank": "\u{a0}" })),
+        (
+            "pattern",
+            json!({ "digits": "123", "word": "a-b_1", "blank": "\u{a0}" }),
+        ),
     ] {
         let answer = call(&format!("s_{tool}"), arguments.clone());
-        assert_eq!(answer, json!([format!("{tool} of the server")]), "{arguments}");
+        assert_eq!(
+            answer,
+            json!([format!("{tool} of the server")]),
+            "{arguments}"
+        );
     }
-    for arguments in
-        [json!({ "digits": "\u{e56}\u{1955}" }), json!({ "word": "\u{e9}" }), json!({ "blank": "\u{200b}" })]
-    {
+    for arguments in [
+        json!({ "digits": "\u{e56}\u{1955}" }),
+        json!({ "word": "\u{e9}" }),
+        json!({ "blank": "\u{200b}" }),
+    ] {
         let answer = call("s_pattern", arguments.clone());
         assert_eq!(answer[0], json!(-33001), "{arguments}: {answer}");
     }

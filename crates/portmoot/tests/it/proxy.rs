@@ -1,4 +1,5 @@
-//! Built-in tool `proxy`: lists, describes and calls everything for callers of both eras (docs/proxy.md).
+//! Built-in tool `proxy`: lists, describes and calls everything for callers of both eras
+//! (docs/proxy.md).
 
 mod batch;
 mod calls;
@@ -14,17 +15,26 @@ use crate::ws::{people, token};
 const FULL: &[&str] = &["mcp/*", "chat", "portmoot/grants"];
 const LISTED: &str = "[topics.main]\nbuiltin = [\"proxy\", \"proposals\"]\nhistory = 100\n";
 
-/// A gateway with the fixture as `up` and the tools in a topic; a `boss` that may do everything, a `clerk` that may only add, a
-/// `scout` that may only propose and a `guest` that may only chat.
+/// A gateway with the fixture as `up` and the tools in a topic; a `boss` that may do everything, a
+/// `clerk` that may only add, a `scout` that may only propose and a `guest` that may only chat.
 fn stage(more: &str) -> (Home, Gateway) {
     let (home, config) = people(&[
         ("boss", FULL),
-        ("clerk", &["mcp/request:tools/call:up_add", "mcp/request:resources/read:test://static-text"]),
+        (
+            "clerk",
+            &[
+                "mcp/request:tools/call:up_add",
+                "mcp/request:resources/read:test://static-text",
+            ],
+        ),
         ("scout", &["mcp/proposal:*"]),
         ("guest", &["chat"]),
     ]);
     let limits = "[server.limits]\nhold = \"500ms\"\n";
-    let gateway = Gateway::start(&home, &(config + limits + LISTED + &fixture("up", &[]) + more));
+    let gateway = Gateway::start(
+        &home,
+        &(config + limits + LISTED + &fixture("up", &[]) + more),
+    );
     gateway.ready("up");
     (home, gateway)
 }
@@ -44,7 +54,18 @@ impl<'g> Caller<'g> {
     /// A legacy and a modern client of a participant.
     fn both(gateway: &'g Gateway, who: &'g str) -> [Self; 2] {
         let legacy = Some(client(gateway, who));
-        [Self { gateway, who, legacy }, Self { gateway, who, legacy: None }]
+        [
+            Self {
+                gateway,
+                who,
+                legacy,
+            },
+            Self {
+                gateway,
+                who,
+                legacy: None,
+            },
+        ]
     }
 
     #[track_caller]
@@ -58,10 +79,17 @@ impl<'g> Caller<'g> {
     /// The result of a call of `proxy`.
     #[track_caller]
     fn proxy(&self, arguments: Value) -> Value {
-        let answer = self.ask("tools/call", json!({ "name": "proxy", "arguments": arguments }));
+        let answer = self.ask(
+            "tools/call",
+            json!({ "name": "proxy", "arguments": arguments }),
+        );
         let result = answer["result"].clone();
         assert!(result["content"].is_array(), "{arguments}: {answer}");
-        let kind = if self.legacy.is_some() { Value::Null } else { json!("complete") };
+        let kind = if self.legacy.is_some() {
+            Value::Null
+        } else {
+            json!("complete")
+        };
         assert_eq!(result["resultType"], kind, "{result}");
         result
     }

@@ -15,13 +15,15 @@ use crate::home::{Home, Ran};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs with stdin and stderr on a terminal. For each step it waits until the terminal shows the first text, then types
-/// the second and a line feed. `stderr` of the result is the text on the terminal.
+/// Runs with stdin and stderr on a terminal. For each step it waits until the terminal shows the
+/// first text, then types the second and a line feed. `stderr` of the result is the text on the
+/// terminal.
 pub(crate) fn run_at_terminal(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
     run_steps(home, args, steps, Options::default(), || {})
 }
 
-/// The same for one step; calls `between` after the first text is shown and before the second is typed.
+/// The same for one step; calls `between` after the first text is shown and before the second is
+/// typed.
 pub(crate) fn run_at_terminal_with(
     home: &Home,
     args: &[&str],
@@ -33,17 +35,54 @@ pub(crate) fn run_at_terminal_with(
 
 /// The same as a session leader, so that interrupt keys work.
 pub(crate) fn run_as_session_leader(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
-    run_steps(home, args, steps, Options { leads: true, ..Options::default() }, || {})
+    run_steps(
+        home,
+        args,
+        steps,
+        Options {
+            leads: true,
+            ..Options::default()
+        },
+        || {},
+    )
 }
 
 /// The same with stdout on the terminal too.
-pub(crate) fn run_with_stdout_at_terminal(home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
-    run_steps(home, args, steps, Options { all: true, ..Options::default() }, || {})
+pub(crate) fn run_with_stdout_at_terminal(
+    home: &Home,
+    args: &[&str],
+    steps: &[(&str, &str)],
+) -> Ran {
+    run_steps(
+        home,
+        args,
+        steps,
+        Options {
+            all: true,
+            ..Options::default()
+        },
+        || {},
+    )
 }
 
 /// The same on a terminal of so many columns.
-pub(crate) fn run_at_terminal_of(columns: u16, home: &Home, args: &[&str], steps: &[(&str, &str)]) -> Ran {
-    run_steps(home, args, steps, Options { all: true, columns: Some(columns), ..Options::default() }, || {})
+pub(crate) fn run_at_terminal_of(
+    columns: u16,
+    home: &Home,
+    args: &[&str],
+    steps: &[(&str, &str)],
+) -> Ran {
+    run_steps(
+        home,
+        args,
+        steps,
+        Options {
+            all: true,
+            columns: Some(columns),
+            ..Options::default()
+        },
+        || {},
+    )
 }
 
 /// How a program is connected to the terminal.
@@ -68,7 +107,16 @@ fn run_steps(
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     if let Some(ws_col) = options.columns {
-        tcsetwinsize(&ours, Winsize { ws_col, ws_row: 24, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        tcsetwinsize(
+            &ours,
+            Winsize {
+                ws_col,
+                ws_row: 24,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )
+        .unwrap();
     }
     let name = ptsname(&ours, Vec::new()).unwrap();
     let theirs = || open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
@@ -76,7 +124,10 @@ fn run_steps(
     if options.leads {
         command = in_own_session(&command);
     }
-    command.stdin(Stdio::from(theirs())).stderr(Stdio::from(theirs())).stdout(Stdio::piped());
+    command
+        .stdin(Stdio::from(theirs()))
+        .stderr(Stdio::from(theirs()))
+        .stdout(Stdio::piped());
     if options.all {
         command.stdout(Stdio::from(theirs()));
     }
@@ -111,9 +162,18 @@ fn run_steps(
 /// The same command in its own session, whose terminal is its standard input.
 fn in_own_session(command: &Command) -> Command {
     let mut in_own_session = Command::new("setsid");
-    in_own_session.args(["--ctty", "--wait"]).arg(command.get_program()).args(command.get_args());
-    in_own_session.current_dir(command.get_current_dir().unwrap()).env_clear();
-    in_own_session.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    in_own_session
+        .args(["--ctty", "--wait"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    in_own_session
+        .current_dir(command.get_current_dir().unwrap())
+        .env_clear();
+    in_own_session.envs(
+        command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     in_own_session
 }
 

@@ -10,12 +10,20 @@ fn a_prefix_is_shown_once() {
     let git = ListedServer::new(
         &home,
         "git",
-        &[("git_status", "is git_status"), ("log", "is log"), ("change", "x")],
+        &[
+            ("git_status", "is git_status"),
+            ("log", "is log"),
+            ("change", "x"),
+        ],
     );
     let bare = ListedServer::new(
         &home,
         "bare",
-        &[("git_status", "of bare"), ("git_log", "of bare"), ("own", "is own")],
+        &[
+            ("git_status", "of bare"),
+            ("git_log", "of bare"),
+            ("own", "is own"),
+        ],
     );
     let ci = "[participants.ci]\ntoken_env = \"CI\"\ncapabilities = [\"mcp/request:tools/*\"]\n";
     let config = format!("{}prefix = \"\"\n{}{ci}", bare.table(), git.table());
@@ -30,21 +38,44 @@ fn a_prefix_is_shown_once() {
     names.sort();
     assert_eq!(names, ["git_change", "git_log", "git_status", "own"]);
     let listed = |pattern: &str| {
-        home.run(&["tools", "ls", pattern, "--url", &gateway.url(), "--token", token]).expect(0).stdout
+        home.run(&[
+            "tools",
+            "ls",
+            pattern,
+            "--url",
+            &gateway.url(),
+            "--token",
+            token,
+        ])
+        .expect(0)
+        .stdout
     };
     let shown = listed("*");
     assert!(
-        shown.contains("is git_status") && !shown.contains("git_git_") && !shown.contains("of bare"),
+        shown.contains("is git_status")
+            && !shown.contains("git_git_")
+            && !shown.contains("of bare"),
         "{shown}"
     );
     client.call("git_status", serde_json::json!({}));
     client.call("git_log", serde_json::json!({}));
-    assert_eq!((git.calls(), bare.calls()), ("git_status\nlog\n".into(), String::new()));
-    // Two tools of the server that are the same in public: the one that has the prefix itself, whatever the order.
-    git.list(&[("status", "is status"), ("git_status", "is git_status"), ("change", "x")]);
+    assert_eq!(
+        (git.calls(), bare.calls()),
+        ("git_status\nlog\n".into(), String::new())
+    );
+    // Two tools of the server that are the same in public: the one that has the prefix itself,
+    // whatever the order.
+    git.list(&[
+        ("status", "is status"),
+        ("git_status", "is git_status"),
+        ("change", "x"),
+    ]);
     client.call("git_change", serde_json::json!({}));
     let log = gateway.receive("not offered to callers server=\"git\" list=Tools name=\"status\"");
-    assert!(log.contains("another entry of the server has the same public name"), "{log}");
+    assert!(
+        log.contains("another entry of the server has the same public name"),
+        "{log}"
+    );
     client.call("git_status", serde_json::json!({}));
     assert_eq!(git.calls(), "git_status\nlog\ngit_status\n");
     assert!(listed("git_status").contains("is git_status"));

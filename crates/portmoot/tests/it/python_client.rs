@@ -1,4 +1,5 @@
-//! The client for Python (`clients/python`): its own tests and types, its examples, and its participants beside others.
+//! The client for Python (`clients/python`): its own tests and types, its examples, and its
+//! participants beside others.
 
 mod crash;
 mod examples;
@@ -26,7 +27,10 @@ fn folder() -> PathBuf {
 /// A Python program that imports the package from its sources.
 fn python(script: &str) -> Command {
     let mut command = Command::new(deps().python());
-    command.env_clear().env("PYTHONPATH", folder().join("src")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .env_clear()
+        .env("PYTHONPATH", folder().join("src"))
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     command.arg(folder().join(script));
     command
 }
@@ -34,7 +38,10 @@ fn python(script: &str) -> Command {
 /// The same as this participant of a gateway.
 fn python_as(script: &str, url: &str, who: &str, args: &[&str]) -> Command {
     let mut command = python(script);
-    command.args(args).env("PORTMOOT_URL", url).env("PORTMOOT_TOKEN", token(who));
+    command
+        .args(args)
+        .env("PORTMOOT_URL", url)
+        .env("PORTMOOT_TOKEN", token(who));
     command
 }
 
@@ -51,7 +58,10 @@ impl Agent {
 
     fn at(url: &str, who: &str, backend: &str, mode: &str) -> Agent {
         let command = python_as("tests/programs/agent.py", url, who, &[backend, mode]);
-        let mut agent = Agent { program: Program::start(command), next: 0 };
+        let mut agent = Agent {
+            program: Program::start(command),
+            next: 0,
+        };
         let welcomed = agent.event("welcomed");
         assert_eq!(welcomed["id"], who, "{welcomed}");
         agent
@@ -108,6 +118,10 @@ impl Agent {
     #[track_caller]
     fn propose(&mut self, to: &str, text: &str) -> String {
         let arguments = json!({ "to": to, "tool": "echo", "arguments": { "text": text } });
-        self.run("propose", arguments).unwrap().as_str().unwrap().to_owned()
+        self.run("propose", arguments)
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 }

@@ -1,5 +1,5 @@
-//! Modern clients on pipes (`portmoot stdio`) that are asked by legacy servers: in results, answered by retries. And legacy servers
-//! on pipes that ask while further calls wait for the pipe.
+//! Modern clients on pipes (`portmoot stdio`) that are asked by legacy servers: in results,
+//! answered by retries. And legacy servers on pipes that ask while further calls wait for the pipe.
 
 use std::sync::{Mutex, mpsc};
 
@@ -18,8 +18,13 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 fn send(client: &mut Piped, id: u64, name: &str, arguments: &Value, more: Value) {
     let mut params = json!({ "name": name, "arguments": arguments });
     params["_meta"] = json!({ ABLE: able(), VERSION: "2026-07-28" });
-    params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
-    client.send(json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string());
+    params
+        .as_object_mut()
+        .unwrap()
+        .extend(more.as_object().cloned().unwrap_or_default());
+    client.send(
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }).to_string(),
+    );
 }
 
 fn call(client: &mut Piped, id: u64, name: &str, arguments: &Value, more: Value) -> Value {
@@ -35,16 +40,55 @@ fn converses(client: &mut Piped) {
     let (asked, state) = questions(&call(client, 1, name, &who, json!({})));
     assert_eq!(asked[0].1["method"], "elicitation/create");
     // Other calls go on, and the request that has its answer can no longer be cancelled.
-    assert_eq!(text(&call(client, 2, "old_echo", &json!({ "text": "x" }), json!({}))), "x");
+    assert_eq!(
+        text(&call(
+            client,
+            2,
+            "old_echo",
+            &json!({ "text": "x" }),
+            json!({})
+        )),
+        "x"
+    );
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
-    let (other, second) = questions(&call(client, 3, name, &json!({ "message": "And?" }), json!({})));
-    let bad = call(client, 4, name, &who, back(&asked[0].0, given.clone(), &second));
+    let (other, second) = questions(&call(
+        client,
+        3,
+        name,
+        &json!({ "message": "And?" }),
+        json!({}),
+    ));
+    let bad = call(
+        client,
+        4,
+        name,
+        &who,
+        back(&asked[0].0, given.clone(), &second),
+    );
     assert_eq!(bad["error"]["code"], -32602, "{bad}");
-    let answer = call(client, 5, name, &who, back(&asked[0].0, given.clone(), &state));
+    let answer = call(
+        client,
+        5,
+        name,
+        &who,
+        back(&asked[0].0, given.clone(), &state),
+    );
     assert!(text(&answer).contains("action=accept"), "{answer}");
-    let again = call(client, 6, name, &who, back(&asked[0].0, given.clone(), &state));
+    let again = call(
+        client,
+        6,
+        name,
+        &who,
+        back(&asked[0].0, given.clone(), &state),
+    );
     assert_eq!(again["error"]["code"], -32602, "{again}");
-    let answer = call(client, 7, name, &json!({ "message": "And?" }), back(&other[0].0, given, &second));
+    let answer = call(
+        client,
+        7,
+        name,
+        &json!({ "message": "And?" }),
+        back(&other[0].0, given, &second),
+    );
     assert!(text(&answer).contains("action=accept"), "{answer}");
     // A request that comes back is cancelled by its own id: nothing answers it.
     let sleeps = json!({ "message": "Who?" });
@@ -58,11 +102,22 @@ fn a_legacy_server_asks_a_modern_client_on_a_pipe() {
     let mut client = Piped::start(&fixture("old", &["--era", "legacy"]));
     converses(&mut client);
     // A line may be longer than a body: a state of 10 MB is read, and refused.
-    let (asked, state) = questions(&call(&mut client, 20, "old_ask_roots", &json!({}), json!({})));
+    let (asked, state) = questions(&call(
+        &mut client,
+        20,
+        "old_ask_roots",
+        &json!({}),
+        json!({}),
+    ));
     let huge = format!("{state}{}", "A".repeat(10_000_000));
     let more = back(&asked[0].0, json!({ "roots": [] }), &huge);
     let answer = call(&mut client, 21, "old_ask_roots", &json!({}), more);
-    assert_eq!(answer["error"]["code"], -32602, "{}", &answer.to_string()[..200]);
+    assert_eq!(
+        answer["error"]["code"],
+        -32602,
+        "{}",
+        &answer.to_string()[..200]
+    );
     let more = back(&asked[0].0, json!({ "roots": [] }), &state);
     text(&call(&mut client, 22, "old_ask_roots", &json!({}), more));
 }
@@ -87,32 +142,56 @@ fn calls_that_wait_for_a_pipe_leave_it_when_its_server_asks() {
                 begun.lock().unwrap().recv().unwrap();
                 r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#.to_owned()
             }
-            (Some("tools/call"), _) => answer(message, r#"{"content":[{"type":"text","text":"plain"}]}"#),
-            (None, _) if message["id"] == "q" => {
-                answer(&waiting.lock().unwrap(), r#"{"content":[{"type":"text","text":"asked"}]}"#)
+            (Some("tools/call"), _) => {
+                answer(message, r#"{"content":[{"type":"text","text":"plain"}]}"#)
             }
-            _ => small(message, &format!("[{},{}]", tool("asks"), tool("plain"))).unwrap_or_default(),
+            (None, _) if message["id"] == "q" => answer(
+                &waiting.lock().unwrap(),
+                r#"{"content":[{"type":"text","text":"asked"}]}"#,
+            ),
+            _ => {
+                small(message, &format!("[{},{}]", tool("asks"), tool("plain"))).unwrap_or_default()
+            }
         };
-        if line.is_empty() { Vec::new() } else { vec![line.into_bytes()] }
+        if line.is_empty() {
+            Vec::new()
+        } else {
+            vec![line.into_bytes()]
+        }
     });
     let (home, config) = people(&[("ann", &["mcp/*"]), ("boss", &["portmoot/*"])]);
     let gateway = Gateway::start(&home, &(config + &peer.child("peer", "")));
     gateway.ready("peer");
     let call = |name: &str, more: Value| {
         let mut params = json!({ "name": name, "_meta": { ABLE: able() } });
-        params.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        params
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().cloned().unwrap_or_default());
         modern(&gateway, Some(&token("ann")), "tools/call", params).json()
     };
     let calls = |number: u64| {
-        let server = || gateway.get("/api/v1/servers/peer", Some(&token("boss"))).json();
-        until("calls are open", || (server()["calls"] == number).then_some(()));
+        let server = || {
+            gateway
+                .get("/api/v1/servers/peer", Some(&token("boss")))
+                .json()
+        };
+        until("calls are open", || {
+            (server()["calls"] == number).then_some(())
+        });
     };
     std::thread::scope(|scope| {
         let first = scope.spawn(|| call("asks", json!({})));
         calls(1);
-        let others: Vec<_> = (0..3).map(|_| scope.spawn(|| call("plain", json!({})))).collect();
+        let others: Vec<_> = (0..3)
+            .map(|_| scope.spawn(|| call("plain", json!({}))))
+            .collect();
         calls(4);
-        assert_eq!(peer.calls("plain"), 0, "the calls wait for the one before them");
+        assert_eq!(
+            peer.calls("plain"),
+            0,
+            "the calls wait for the one before them"
+        );
         go.send(()).unwrap();
         let (asked, state) = questions(&first.join().unwrap());
         for other in others {

@@ -39,7 +39,10 @@ impl Buf {
         let root = home.write("root.pem", pem);
         Buf::with(
             home,
-            &format!("tls:\n  use: local\n  root_cert_file_paths: [{:?}]\n", root.to_str().unwrap()),
+            &format!(
+                "tls:\n  use: local\n  root_cert_file_paths: [{:?}]\n",
+                root.to_str().unwrap()
+            ),
         )
     }
 
@@ -54,8 +57,13 @@ impl Buf {
 
     fn run(&self, token: Option<&str>, arguments: &[&str]) -> Output {
         let mut command = Command::new(harness::deps().buf());
-        command.args(arguments).current_dir(self.home.path()).env("BUF_CONFIG_DIR", self.home.path());
-        command.env("BUF_CACHE_DIR", self.home.path().join("cache")).env("HOME", self.home.path());
+        command
+            .args(arguments)
+            .current_dir(self.home.path())
+            .env("BUF_CONFIG_DIR", self.home.path());
+        command
+            .env("BUF_CACHE_DIR", self.home.path().join("cache"))
+            .env("HOME", self.home.path());
         command.env_remove("BUF_TOKEN").env_remove("NETRC");
         if let Some(token) = token {
             command.env("BUF_TOKEN", token);
@@ -66,7 +74,11 @@ impl Buf {
     #[track_caller]
     pub(crate) fn succeeds(&self, token: Option<&str>, arguments: &[&str]) -> Vec<u8> {
         let run = self.run(token, arguments);
-        assert!(run.status.success(), "buf {arguments:?}: {}", String::from_utf8_lossy(&run.stderr));
+        assert!(
+            run.status.success(),
+            "buf {arguments:?}: {}",
+            String::from_utf8_lossy(&run.stderr)
+        );
         run.stdout
     }
 
@@ -83,7 +95,9 @@ impl Buf {
 }
 
 pub(crate) fn holds(bytes: &[u8], text: &str) -> bool {
-    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
 }
 
 #[test]
@@ -92,23 +106,38 @@ fn buf_reads_the_tools_over_tls_with_a_private_ca() {
     let gateway = Gateway::start(&home, &fixture("tools", &[]));
     gateway.ready("tools");
     let front = TlsProxy::of(gateway.address());
-    let (buf, host) = (Buf::trusting(&front.pem), format!("localhost:{}", front.port));
+    let (buf, host) = (
+        Buf::trusting(&front.pem),
+        format!("localhost:{}", front.port),
+    );
     let module = format!("{host}/portmoot/tools");
 
     let image = buf.succeeds(None, &["build", &format!("{module}:main"), "-o", "-"]);
     assert!(holds(&image, "EchoRequest") && holds(&image, "buf/validate/validate.proto"));
     buf.succeeds(None, &["export", &format!("{module}:v1"), "-o", "out"]);
     let exported = std::fs::read_to_string(buf.path("out/tools/v1/echo.proto")).unwrap();
-    let converted = home.run(&["proto", "convert", "tools", "--url", &gateway.url()]).expect(0).stdout;
+    let converted = home
+        .run(&["proto", "convert", "tools", "--url", &gateway.url()])
+        .expect(0)
+        .stdout;
     let message = exported.split_once("message EchoRequest").unwrap().1;
-    assert!(converted.contains(message.trim_end()), "{exported}\n{converted}");
+    assert!(
+        converted.contains(message.trim_end()),
+        "{exported}\n{converted}"
+    );
     let resolve = |reference: &str| {
-        let found = buf.succeeds(None, &["registry", "module", "commit", "resolve", reference]);
+        let found = buf.succeeds(
+            None,
+            &["registry", "module", "commit", "resolve", reference],
+        );
         String::from_utf8(found).unwrap().trim().to_owned()
     };
     let commit = resolve(&module);
     let id = commit.rsplit_once(':').unwrap().1;
-    assert!(id.len() == 32 && id.bytes().all(|digit| digit.is_ascii_hexdigit()), "{commit}");
+    assert!(
+        id.len() == 32 && id.bytes().all(|digit| digit.is_ascii_hexdigit()),
+        "{commit}"
+    );
     assert_eq!(resolve(&commit), commit);
 
     let absent = buf.fails(None, &["build", &format!("{host}/portmoot/absent")]);
@@ -123,7 +152,10 @@ fn a_participant_sees_the_tools_of_its_lists_and_a_wrong_token_nothing() {
     let home = Home::new().env("ADMIN", TOKEN).env("SCOUT", OTHER);
     let people = "[participants.admin]\ntoken_env = \"ADMIN\"\ncapabilities = [\"mcp/*\"]\n\
         [participants.scout]\ntoken_env = \"SCOUT\"\ncapabilities = [\"mcp/request:tools/call:tools_echo\"]\n";
-    let gateway = Gateway::start(&home, &[&fixture("tools", &[]), &fixture("hidden", &[]), people].concat());
+    let gateway = Gateway::start(
+        &home,
+        &[&fixture("tools", &[]), &fixture("hidden", &[]), people].concat(),
+    );
     gateway.ready("tools");
     gateway.ready("hidden");
     let (buf, host) = (Buf::plain(), gateway.address());
@@ -132,7 +164,10 @@ fn a_participant_sees_the_tools_of_its_lists_and_a_wrong_token_nothing() {
 
     for wrong in [None, Some("a-wrong-token-of-a-stranger")] {
         let refused = buf.fails(wrong, &build);
-        assert!(refused.contains("not logged in") || refused.contains("BUF_TOKEN"), "{refused}");
+        assert!(
+            refused.contains("not logged in") || refused.contains("BUF_TOKEN"),
+            "{refused}"
+        );
     }
     let all = buf.succeeds(Some(TOKEN), &build);
     assert!(holds(&all, "EchoRequest") && holds(&all, "AddRequest"));
@@ -143,9 +178,15 @@ fn a_participant_sees_the_tools_of_its_lists_and_a_wrong_token_nothing() {
     buf.succeeds(Some(TOKEN), &["build", &hidden, "-o", "-"]);
     let absent = buf.fails(Some(OTHER), &["build", &hidden, "-o", "-"]);
     assert!(absent.contains("no such module"), "{absent}");
-    let commit = buf.succeeds(Some(TOKEN), &["registry", "module", "commit", "resolve", &module]);
+    let commit = buf.succeeds(
+        Some(TOKEN),
+        &["registry", "module", "commit", "resolve", &module],
+    );
     let commit = String::from_utf8(commit).unwrap();
-    let foreign = buf.fails(Some(OTHER), &["registry", "module", "commit", "resolve", commit.trim()]);
+    let foreign = buf.fails(
+        Some(OTHER),
+        &["registry", "module", "commit", "resolve", commit.trim()],
+    );
     assert!(foreign.contains("does not exist"), "{foreign}");
 }
 
@@ -167,7 +208,8 @@ impl ModuleSource for One {
     }
 
     fn files(&self, module: &str) -> Option<Files> {
-        let text = "syntax = \"proto3\";\npackage one.v1;\nmessage EchoRequest {\n  string text = 1;\n}\n";
+        let text =
+            "syntax = \"proto3\";\npackage one.v1;\nmessage EchoRequest {\n  string text = 1;\n}\n";
         (module == "one").then(|| Files::from([("one/v1/echo.proto".to_owned(), text.into())]))
     }
 }
@@ -177,7 +219,9 @@ impl TestRegistry {
         self.answers.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn start(change: impl Fn(&str, Bytes) -> Bytes + Send + Sync + 'static) -> TestRegistry {
+    pub(crate) fn start(
+        change: impl Fn(&str, Bytes) -> Bytes + Send + Sync + 'static,
+    ) -> TestRegistry {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -190,21 +234,34 @@ impl TestRegistry {
         });
         // The thread ends with the test process.
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 let shelf = Arc::new(Shelf::default());
                 while let Ok((stream, _)) = listener.accept().await {
-                    let (shelf, seen, change) = (Arc::clone(&shelf), Arc::clone(&seen), Arc::clone(&change));
+                    let (shelf, seen, change) =
+                        (Arc::clone(&shelf), Arc::clone(&seen), Arc::clone(&change));
                     let service = service_fn(move |request| {
-                        one_call(request, Arc::clone(&shelf), Arc::clone(&seen), Arc::clone(&change))
+                        one_call(
+                            request,
+                            Arc::clone(&shelf),
+                            Arc::clone(&seen),
+                            Arc::clone(&change),
+                        )
                     });
                     let serving = hyper::server::conn::http1::Builder::new();
                     tokio::spawn(serving.serve_connection(TokioIo::new(stream), service));
                 }
             });
         });
-        TestRegistry { address, calls, answers }
+        TestRegistry {
+            address,
+            calls,
+            answers,
+        }
     }
 }
 
@@ -216,12 +273,20 @@ async fn one_call(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
-    let proto = |body| Response::builder().header("content-type", "application/proto").body(Full::new(body));
+    let proto = |body| {
+        Response::builder()
+            .header("content-type", "application/proto")
+            .body(Full::new(body))
+    };
     if !METHODS.contains(&path.as_str()) {
         seen.lock().unwrap().push(body);
         return Ok(proto(Bytes::new()).unwrap());
     }
-    let viewer = Viewer { id: "ann", source: &One, now_ms: 1 };
+    let viewer = Viewer {
+        id: "ann",
+        source: &One,
+        now_ms: 1,
+    };
     Ok(match shelf.answer(&path, &body, &viewer) {
         Ok(answer) => proto(change(&path, answer)).unwrap(),
         Err(error) => {
@@ -239,7 +304,10 @@ fn buf_notices_a_module_that_does_not_match_its_digest() {
         Buf::plain().run(None, &["build", &module, "-o", "-"])
     };
     let right = build(&TestRegistry::start(|_, answer| answer));
-    assert!(right.status.success() && holds(&right.stdout, "EchoRequest"), "{right:?}");
+    assert!(
+        right.status.success() && holds(&right.stdout, "EchoRequest"),
+        "{right:?}"
+    );
     let tampered = build(&TestRegistry::start(|path, answer| {
         if !path.ends_with("/Download") {
             return answer;
@@ -251,7 +319,10 @@ fn buf_notices_a_module_that_does_not_match_its_digest() {
         answer.encode_to_vec().into()
     }));
     let why = String::from_utf8_lossy(&tampered.stderr);
-    assert!(!tampered.status.success() && why.contains("digest"), "{tampered:?}");
+    assert!(
+        !tampered.status.success() && why.contains("digest"),
+        "{tampered:?}"
+    );
 }
 
 #[test]
@@ -261,18 +332,29 @@ fn buf_notices_another_digest_in_its_lock_file() {
     let commit = registry::Commit::new("one", One.files("one").unwrap(), 1);
     let build = |digest: &str| {
         let buf = Buf::plain();
-        buf.home.write("buf.yaml", &format!("version: v2\ndeps:\n  - {module}\n"));
-        let entry = format!("  - name: {module}\n    commit: {}\n    digest: {digest}\n", commit.id());
-        buf.home.write("buf.lock", &format!("version: v2\ndeps:\n{entry}"));
+        buf.home
+            .write("buf.yaml", &format!("version: v2\ndeps:\n  - {module}\n"));
+        let entry = format!(
+            "  - name: {module}\n    commit: {}\n    digest: {digest}\n",
+            commit.id()
+        );
+        buf.home
+            .write("buf.lock", &format!("version: v2\ndeps:\n{entry}"));
         let own = "syntax = \"proto3\";\nimport \"one/v1/echo.proto\";\nmessage Mine {\n  one.v1.EchoRequest echo = 1;\n}\n";
         buf.home.write("mine.proto", own);
         buf.run(None, &["build", "-o", "-"])
     };
     let right = build(&commit.digest());
-    assert!(right.status.success() && holds(&right.stdout, "EchoRequest"), "{right:?}");
+    assert!(
+        right.status.success() && holds(&right.stdout, "EchoRequest"),
+        "{right:?}"
+    );
     let wrong = build(&format!("b5:{}", "00".repeat(64)));
     let why = String::from_utf8_lossy(&wrong.stderr);
-    assert!(!wrong.status.success() && why.to_lowercase().contains("digest"), "{wrong:?}");
+    assert!(
+        !wrong.status.success() && why.to_lowercase().contains("digest"),
+        "{wrong:?}"
+    );
 }
 
 #[test]
@@ -285,10 +367,26 @@ fn buf_curl_writes_arguments_with_a_schema_of_the_registry() {
     buf.home.write("calls.proto", service);
     let module = format!("{}/portmoot/one:main", registry.address);
     let url = format!("http://{}/calls.v1.Calls/Call", registry.address);
-    let arguments = r#"{"arguments":{"@type":"type.googleapis.com/one.v1.EchoRequest","text":"hello"}}"#;
-    buf.succeeds(None, &["curl", "--schema", "calls.proto", "--schema", &module, &url, "-d", arguments]);
+    let arguments =
+        r#"{"arguments":{"@type":"type.googleapis.com/one.v1.EchoRequest","text":"hello"}}"#;
+    buf.succeeds(
+        None,
+        &[
+            "curl",
+            "--schema",
+            "calls.proto",
+            "--schema",
+            &module,
+            &url,
+            "-d",
+            arguments,
+        ],
+    );
     let calls = registry.calls.lock().unwrap();
-    assert!(holds(&calls[0], "one.v1.EchoRequest\x12\x07\x0a\x05hello"), "{calls:?}");
+    assert!(
+        holds(&calls[0], "one.v1.EchoRequest\x12\x07\x0a\x05hello"),
+        "{calls:?}"
+    );
 }
 
 /// A listener that answers each request with this head, and keeps the requests.
@@ -303,7 +401,9 @@ pub(crate) fn keeping(head: String) -> (String, Arc<Mutex<Vec<String>>>) {
             let mut stream = stream.unwrap();
             let mut request = vec![0; 4096];
             let read = stream.read(&mut request).unwrap();
-            kept.lock().unwrap().push(String::from_utf8_lossy(&request[..read]).into_owned());
+            kept.lock()
+                .unwrap()
+                .push(String::from_utf8_lossy(&request[..read]).into_owned());
             stream.write_all(head.as_bytes()).unwrap();
         }
     });
@@ -314,13 +414,21 @@ pub(crate) fn resolver(hosts: &[&str], tokens: &str) -> Resolver {
     let hosts = Hosts::new(hosts.iter().copied()).unwrap();
     let tokens = RegistryTokens::read(tokens, "").unwrap();
     Resolver::new(
-        Settings { hosts, tokens, digests: Digests::default(), label_kept_ms: LABEL_KEPT_MS },
+        Settings {
+            hosts,
+            tokens,
+            digests: Digests::default(),
+            label_kept_ms: LABEL_KEPT_MS,
+        },
         Http::default(),
     )
 }
 
 pub(crate) fn resolve(resolver: &Resolver, reference: &str) -> Result<Resolved, ResolveError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(resolver.resolve(&reference.parse().unwrap(), 0))
 }
 
@@ -331,13 +439,19 @@ fn a_reference_resolves_at_the_gateway_with_the_token_of_its_host() {
     let gateway = Gateway::start(&home, &[&fixture("tools", &[]), people].concat());
     gateway.ready("tools");
     let host = gateway.address();
-    let (plain, reference) =
-        (format!("http://{host}"), format!("{host}/portmoot/tools/tools.v1.EchoRequest:v1"));
+    let (plain, reference) = (
+        format!("http://{host}"),
+        format!("{host}/portmoot/tools/tools.v1.EchoRequest:v1"),
+    );
     let right = resolver(&[&plain], &format!("{TOKEN}@{host}"));
     let resolved = resolve(&right, &reference).unwrap();
     assert!(holds(&resolved.set, "EchoRequest") && !holds(&resolved.set, "AddRequest"));
     assert_eq!(resolve(&right, &reference), Ok(resolved));
-    for wrong in ["", &format!("a-wrong-token-of-a-stranger@{host}"), &format!("{TOKEN}@127.0.0.1")] {
+    for wrong in [
+        "",
+        &format!("a-wrong-token-of-a-stranger@{host}"),
+        &format!("{TOKEN}@127.0.0.1"),
+    ] {
         let refused = resolve(&resolver(&[&plain], wrong), &reference);
         let is_refused = |error: &ResolveError| matches!(error, ResolveError::Refused(error) if error.code == Code::Unauthenticated);
         assert!(refused.as_ref().is_err_and(is_refused), "{refused:?}");
@@ -347,17 +461,35 @@ fn a_reference_resolves_at_the_gateway_with_the_token_of_its_host() {
 #[test]
 fn a_foreign_host_sees_no_connection_and_a_redirect_no_token() {
     let (foreign, at_foreign) = keeping("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_owned());
-    let redirect = format!("HTTP/1.1 307 Moved\r\nlocation: http://{foreign}/x\r\ncontent-length: 0\r\n\r\n");
+    let redirect =
+        format!("HTTP/1.1 307 Moved\r\nlocation: http://{foreign}/x\r\ncontent-length: 0\r\n\r\n");
     let (allowed, at_allowed) = keeping(redirect);
-    let resolver = resolver(&[&format!("http://{allowed}")], &format!("{TOKEN}@{allowed}"));
-    let refused = resolve(&resolver, &format!("{foreign}/portmoot/tools/tools.v1.EchoRequest"));
+    let resolver = resolver(
+        &[&format!("http://{allowed}")],
+        &format!("{TOKEN}@{allowed}"),
+    );
+    let refused = resolve(
+        &resolver,
+        &format!("{foreign}/portmoot/tools/tools.v1.EchoRequest"),
+    );
     assert_eq!(refused, Err(ResolveError::ForeignHost(foreign.clone())));
-    let moved = resolve(&resolver, &format!("{allowed}/portmoot/tools/tools.v1.EchoRequest"));
+    let moved = resolve(
+        &resolver,
+        &format!("{allowed}/portmoot/tools/tools.v1.EchoRequest"),
+    );
     assert_eq!(moved, Err(ResolveError::Status(307)));
     let seen = at_allowed.lock().unwrap();
-    assert!(seen.len() == 1 && seen[0].contains(&format!("authorization: Bearer {TOKEN}")), "{seen:?}");
+    assert!(
+        seen.len() == 1 && seen[0].contains(&format!("authorization: Bearer {TOKEN}")),
+        "{seen:?}"
+    );
     // Connections are seen in their order: this one is the first.
-    std::net::TcpStream::connect(&foreign).unwrap().write_all(b"x").unwrap();
-    until("a connection is seen", || (!at_foreign.lock().unwrap().is_empty()).then_some(()));
+    std::net::TcpStream::connect(&foreign)
+        .unwrap()
+        .write_all(b"x")
+        .unwrap();
+    until("a connection is seen", || {
+        (!at_foreign.lock().unwrap().is_empty()).then_some(())
+    });
     assert_eq!(*at_foreign.lock().unwrap(), ["x"]);
 }

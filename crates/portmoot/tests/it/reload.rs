@@ -11,7 +11,10 @@ fn pid(gateway: &Gateway, server: &str) -> u64 {
 }
 
 fn servers(names: &[String]) -> Vec<&str> {
-    let mut servers: Vec<&str> = names.iter().filter_map(|name| Some(name.split_once('_')?.0)).collect();
+    let mut servers: Vec<&str> = names
+        .iter()
+        .filter_map(|name| Some(name.split_once('_')?.0))
+        .collect();
     servers.dedup();
     servers
 }
@@ -34,12 +37,20 @@ fn changed_servers_restart_and_unchanged_ones_keep_running() {
     // The gateway notices the change by itself.
     home.write("portmoot.toml", &(a.clone() + &c));
     let error = &open.next()["error"];
-    assert!(error["data"]["code"].as_str().is_some_and(|code| code.starts_with("upstream_")), "{error}");
+    assert!(
+        error["data"]["code"]
+            .as_str()
+            .is_some_and(|code| code.starts_with("upstream_")),
+        "{error}"
+    );
     until("the new list is announced", || {
         changes.next_of("notifications/tools/list_changed");
         (servers(&client.names("tools")) == ["a", "c"]).then_some(())
     });
-    assert_eq!(client.call("c_echo", json!({ "text": "new" }))["content"][0]["text"], "new");
+    assert_eq!(
+        client.call("c_echo", json!({ "text": "new" }))["content"][0]["text"],
+        "new"
+    );
     let refused = client.ask("tools/call", json!({ "name": "b_echo", "arguments": {} }));
     assert_eq!(refused["error"]["data"]["code"], "unknown_target");
     until("its child ends", || (!is_alive(gone)).then_some(()));
@@ -49,14 +60,19 @@ fn changed_servers_restart_and_unchanged_ones_keep_running() {
 
     // SIGHUP reloads at once. A changed server is restarted under its name.
     let before = pid(&gateway, "c");
-    home.write("portmoot.toml", &(a + &fixture("c", &["--era", "legacy", "--name", "other"])));
+    home.write(
+        "portmoot.toml",
+        &(a + &fixture("c", &["--era", "legacy", "--name", "other"])),
+    );
     gateway.signal("HUP");
     until("it is restarted", || {
         let now = gateway.server("c");
         (now["state"] == "ready" && now["pid"] != before).then_some(())
     });
     until("its child ends", || (!is_alive(before)).then_some(()));
-    until("its tools are there", || (servers(&client.names("tools")) == ["a", "c"]).then_some(()));
+    until("its tools are there", || {
+        (servers(&client.names("tools")) == ["a", "c"]).then_some(())
+    });
     assert_eq!(client.record("c")["arguments"][4], "other");
     assert_eq!(pid(&gateway, "a"), kept);
 }
@@ -65,11 +81,18 @@ fn changed_servers_restart_and_unchanged_ones_keep_running() {
 fn a_changed_secret_restarts_exactly_the_servers_that_use_it() {
     let home = Home::new();
     let [one, two] = ["one", "two"].map(|name| home.secret(name, "hush-first"));
-    let with =
-        |name: &str, env: &str| format!("{}start = \"always\"\n{env}\n", fixture(name, &["--era", "legacy"]));
+    let with = |name: &str, env: &str| {
+        format!(
+            "{}start = \"always\"\n{env}\n",
+            fixture(name, &["--era", "legacy"])
+        )
+    };
     let config = [
         with("a", &format!("env = {{ KEY = {{ file = {one:?} }} }}")),
-        with("b", &format!("env = {{ KEY = {{ command = [\"cat\", {two:?}] }} }}")),
+        with(
+            "b",
+            &format!("env = {{ KEY = {{ command = [\"cat\", {two:?}] }} }}"),
+        ),
         with("c", ""),
     ];
     let gateway = Gateway::start(&home, &config.concat());
@@ -77,7 +100,10 @@ fn a_changed_secret_restarts_exactly_the_servers_that_use_it() {
     let client = Client::plain(&gateway);
     let key = |server: &str| client.record(server)["environment"]["KEY"].clone();
     let before = pids();
-    assert_eq!([key("a"), key("b"), key("c")], [json!("hush-first"), json!("hush-first"), json!(null)]);
+    assert_eq!(
+        [key("a"), key("b"), key("c")],
+        [json!("hush-first"), json!("hush-first"), json!(null)]
+    );
     let restarted = |server: &str, before: u64| {
         until("it is restarted", || {
             let now = gateway.server(server);
@@ -101,10 +127,14 @@ fn a_changed_secret_restarts_exactly_the_servers_that_use_it() {
     // What cannot be read any more stays as it was.
     std::fs::remove_file(&two).unwrap();
     gateway.signal("HUP");
-    gateway.receive("`servers.b.env.KEY` stays as it was: the command `cat` failed: exit status: 1");
+    gateway
+        .receive("`servers.b.env.KEY` stays as it was: the command `cat` failed: exit status: 1");
     assert_eq!((key("b"), pids()), (json!("hush-third"), after_two));
     let log = gateway.stop().expect(0).stderr;
-    assert!(log.contains("secret `servers.b.env.KEY` is printed by: cat "), "{log}");
+    assert!(
+        log.contains("secret `servers.b.env.KEY` is printed by: cat "),
+        "{log}"
+    );
     assert!(!log.contains("hush-"), "{log}");
 }
 
@@ -125,12 +155,23 @@ fn an_invalid_file_is_reported_and_changes_nothing() {
         home.write("portmoot.toml", text);
         gateway.signal("HUP");
         until("the problem is reported", || {
-            (gateway.log().matches("keeps its current configuration").count() > count).then_some(())
+            (gateway
+                .log()
+                .matches("keeps its current configuration")
+                .count()
+                > count)
+                .then_some(())
         });
-        assert_eq!(client.call("a_echo", json!({ "text": "on" }))["content"][0]["text"], "on");
+        assert_eq!(
+            client.call("a_echo", json!({ "text": "on" }))["content"][0]["text"],
+            "on"
+        );
     }
     let log = gateway.log();
-    assert!(log.contains("did you mean `command`?") && log.contains("portmoot.toml"), "{log}");
+    assert!(
+        log.contains("did you mean `command`?") && log.contains("portmoot.toml"),
+        "{log}"
+    );
     // An unchanged file changes nothing.
     home.write("portmoot.toml", &a);
     gateway.signal("HUP");
@@ -142,7 +183,10 @@ fn an_invalid_file_is_reported_and_changes_nothing() {
 fn topics_choose_their_servers_and_can_be_added_and_removed() {
     let home = Home::new();
     let both = fixture("a", &[]) + &fixture("b", &[]);
-    let gateway = Gateway::start(&home, &(both.clone() + "[topics.side]\nservers = [\"b\"]\n"));
+    let gateway = Gateway::start(
+        &home,
+        &(both.clone() + "[topics.side]\nservers = [\"b\"]\n"),
+    );
     let main = Client::plain(&gateway);
     let side = Client::open(&gateway, None, "/mcp/side", json!({}));
     assert_eq!(servers(&main.names("tools")), ["a", "b"]);
@@ -184,8 +228,11 @@ fn settings_that_need_a_restart_are_named_and_unchanged() {
                  held_bytes_max = 4096\naway = \"1s\"\n[audit]\nenabled = false\n";
     home.write("portmoot.toml", &config(fixed));
     gateway.signal("HUP");
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md")).unwrap();
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/configuration.md"
+    ))
+    .unwrap();
     let limits = [
         "connections_max",
         "participant_connections_max",
@@ -195,23 +242,38 @@ fn settings_that_need_a_restart_are_named_and_unchanged() {
     ];
     assert_eq!(page.matches("Needs a restart.").count(), limits.len());
     let limits = limits.map(|key| format!("server.limits.{key}"));
-    for key in
-        ["server.listen", "server.data_dir", "audit"].into_iter().chain(limits.iter().map(String::as_str))
+    for key in ["server.listen", "server.data_dir", "audit"]
+        .into_iter()
+        .chain(limits.iter().map(String::as_str))
     {
-        gateway.receive(&format!("`{key}` has changed: this takes effect when the gateway is restarted"));
+        gateway.receive(&format!(
+            "`{key}` has changed: this takes effect when the gateway is restarted"
+        ));
     }
-    // An Origin that is not served is still refused; other settings of the same file are taken over.
+    // An Origin that is not served is still refused; other settings of the same file are taken
+    // over.
     let by = |origin: &str| {
-        Connection::open(gateway.address()).exchange("GET", "/healthz", &[("origin", origin)], "").status
+        Connection::open(gateway.address())
+            .exchange("GET", "/healthz", &[("origin", origin)], "")
+            .status
     };
     assert_eq!(by("http://gate.example"), 403);
-    home.write("portmoot.toml", &config(&format!("hosts = [\"gate.example\"]\n{fixed}")));
+    home.write(
+        "portmoot.toml",
+        &config(&format!("hosts = [\"gate.example\"]\n{fixed}")),
+    );
     gateway.signal("HUP");
     gateway.receive("the configuration has changed: reloaded");
-    until("the host is known", || (by("http://gate.example") == 200).then_some(()));
+    until("the host is known", || {
+        (by("http://gate.example") == 200).then_some(())
+    });
     assert!(!home.path().join("elsewhere").exists());
     let log = gateway.stop().expect(0).stderr;
-    assert_eq!(log.matches("reloaded").count(), 1, "what needs a restart is no change: {log}");
+    assert_eq!(
+        log.matches("reloaded").count(),
+        1,
+        "what needs a restart is no change: {log}"
+    );
 }
 
 #[test]
@@ -222,13 +284,18 @@ fn the_limit_of_descriptors_grows_with_the_servers() {
     let few = "[server.limits]\nconnections_max = 10\nparticipant_connections_max = 10\n\
                upstream_sessions_max = 20\nparticipant_upstream_sessions_max = 20\n";
     let config = |servers: &[&str]| {
-        servers.iter().fold(few.to_owned(), |config, server| config + &fixture(server, &[]))
+        servers.iter().fold(few.to_owned(), |config, server| {
+            config + &fixture(server, &[])
+        })
     };
     let gateway = Gateway::start(&home, &config(&["a"]));
     let maximum = getrlimit(Resource::Nofile).maximum;
     // The limit of the gateway until now, with another one in its place.
     let replaced = |current: u64| {
-        let limit = Rlimit { current: Some(current), maximum };
+        let limit = Rlimit {
+            current: Some(current),
+            maximum,
+        };
         let pid = Pid::from_raw(i32::try_from(gateway.pid()).unwrap());
         prlimit(pid, Resource::Nofile, limit).unwrap().current
     };
@@ -256,7 +323,10 @@ fn files_that_are_no_files_delay_nothing() {
     gateway.receive("it is not a regular file");
     // The same of a file with a token.
     let token = home.fifo("token");
-    let participant = format!("[participants.ann]\ntoken_file = {:?}\n", token.display().to_string());
+    let participant = format!(
+        "[participants.ann]\ntoken_file = {:?}\n",
+        token.display().to_string()
+    );
     std::fs::remove_file(&path).unwrap();
     home.write("portmoot.toml", &(config + &participant));
     gateway.signal("HUP");

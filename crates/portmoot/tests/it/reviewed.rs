@@ -1,4 +1,5 @@
-//! A gateway with a scripted server that counts its calls over restarts, an agent that may only propose, and reviewers.
+//! A gateway with a scripted server that counts its calls over restarts, an agent that may only
+//! propose, and reviewers.
 
 use serde_json::{Value, json};
 
@@ -32,7 +33,10 @@ impl Reviewed {
     }
 
     /// The same, with a configuration that was changed.
-    pub(crate) fn configured(others: &[(&str, &[&str])], change: impl FnOnce(String) -> String) -> Reviewed {
+    pub(crate) fn configured(
+        others: &[(&str, &[&str])],
+        change: impl FnOnce(String) -> String,
+    ) -> Reviewed {
         let server = Peer::stdio(|message| {
             let said = match message["method"].as_str() {
                 Some("tools/call") => {
@@ -49,7 +53,12 @@ impl Reviewed {
         let config = change(config + &server.child("tools", "tools"));
         let gateway = Gateway::start(&home, &config);
         gateway.ready("tools");
-        Reviewed { home, gateway, server, config }
+        Reviewed {
+            home,
+            gateway,
+            server,
+            config,
+        }
     }
 
     /// The number of calls that the server has received, over all restarts.
@@ -110,7 +119,13 @@ impl Reviewed {
     #[track_caller]
     pub(crate) fn fulfil(&self, envelope: &str, proposal: &str) -> Value {
         let mut boss = self.enter("boss");
-        boss.send(FULFIL, envelope, &["tools"], names(proposal), &fulfilment("x"));
+        boss.send(
+            FULFIL,
+            envelope,
+            &["tools"],
+            names(proposal),
+            &fulfilment("x"),
+        );
         let received = boss.receive_until(|received| received["correlation_id"] == envelope);
         boss.leave();
         received["payload"].clone()
@@ -119,9 +134,14 @@ impl Reviewed {
     /// Waits until a proposal is withdrawn for this reason.
     #[track_caller]
     pub(crate) fn withdrawn(&self, envelope: &str, reason: &str) -> Value {
-        let shown =
-            until("withdrawn", || Some(self.shown(envelope)).filter(|shown| shown["state"] != "pending"));
-        assert_eq!((&shown["state"], &shown["reason"]), (&json!("withdrawn"), &json!(reason)), "{shown}");
+        let shown = until("withdrawn", || {
+            Some(self.shown(envelope)).filter(|shown| shown["state"] != "pending")
+        });
+        assert_eq!(
+            (&shown["state"], &shown["reason"]),
+            (&json!("withdrawn"), &json!(reason)),
+            "{shown}"
+        );
         shown
     }
 
@@ -143,7 +163,10 @@ pub(crate) fn propose(agent: &mut Socket, envelope: &str) {
     agent.send(ECHO, envelope, &["tools"], json!({}), &echoes("x"));
     let notified = agent.receive_until(|received| received["kind"] == "portmoot/proposal");
     assert_eq!(
-        (&notified["payload"]["proposal"], &notified["payload"]["state"]),
+        (
+            &notified["payload"]["proposal"],
+            &notified["payload"]["state"]
+        ),
         (&json!(envelope), &json!("pending"))
     );
 }
@@ -162,6 +185,22 @@ pub(crate) fn enter_with(gateway: &Gateway, name: &str, bearer: &str) -> Socket 
 pub(crate) fn issue(reviewed: &Reviewed, name: &str, more: &[&str]) -> String {
     let url = reviewed.gateway.url();
     let boss = token("boss");
-    let new = ["token", "new", name, "--capability", "mcp/proposal:*", "--url", &url, "--token", &boss];
-    reviewed.home.run(&[&new[..], more].concat()).expect(0).stdout.trim().to_owned()
+    let new = [
+        "token",
+        "new",
+        name,
+        "--capability",
+        "mcp/proposal:*",
+        "--url",
+        &url,
+        "--token",
+        &boss,
+    ];
+    reviewed
+        .home
+        .run(&[&new[..], more].concat())
+        .expect(0)
+        .stdout
+        .trim()
+        .to_owned()
 }

@@ -32,18 +32,28 @@ impl Stage {
         let words = "Reads only.\u{202e} Deletes all. \u{1b}[1A\u{1b}[2K";
         let hostile = ListedServer::new(&home, "hostile", &[("act", words)]).table();
         let gateway = Gateway::start(&home, &(fixture("tools", &[]) + &hostile + &config));
-        ["tools", "hostile"].iter().for_each(|name| gateway.ready(name));
+        ["tools", "hostile"]
+            .iter()
+            .for_each(|name| gateway.ready(name));
         let agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
-        Stage { gateway, agent, home }
+        Stage {
+            gateway,
+            agent,
+            home,
+        }
     }
 
     /// Proposes a call and returns the id of the proposal.
     #[track_caller]
     fn propose(&mut self, envelope: &str, to: &str, tool: &str, arguments: &Value) -> String {
-        let payload = json!({ "method": "tools/call", "params": { "name": tool, "arguments": arguments } });
+        let payload =
+            json!({ "method": "tools/call", "params": { "name": tool, "arguments": arguments } });
         let kind = format!("mcp/proposal:tools/call:{tool}");
         self.agent.send(&kind, envelope, &[to], json!({}), &payload);
-        self.wait_for_state("pending")["operation"].as_str().unwrap().to_owned()
+        self.wait_for_state("pending")["operation"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     }
 
     /// Waits for a notice that a proposal has this state.
@@ -64,13 +74,18 @@ impl Stage {
     /// Runs `portmoot proposals ...` as this participant at a terminal.
     #[track_caller]
     fn run_at_terminal(&self, who: &str, words: &[&str], steps: &[(&str, &str)]) -> Ran {
-        run_at_terminal(&self.home, &Stage::words(&self.gateway.url(), &token(who), words), steps)
+        run_at_terminal(
+            &self.home,
+            &Stage::words(&self.gateway.url(), &token(who), words),
+            steps,
+        )
     }
 
     /// Runs it without a terminal.
     #[track_caller]
     fn run(&self, who: &str, words: &[&str]) -> Ran {
-        self.home.run(&Stage::words(&self.gateway.url(), &token(who), words))
+        self.home
+            .run(&Stage::words(&self.gateway.url(), &token(who), words))
     }
 
     #[track_caller]
@@ -88,27 +103,50 @@ fn only_yes_approves() {
         ("", "the proposal was not decided"),
         ("yep", "did not approve"),
     ] {
-        let ran = stage.run_at_terminal("boss", &["approve", &id], &[(QUESTION, keys)]).expect(3);
+        let ran = stage
+            .run_at_terminal("boss", &["approve", &id], &[(QUESTION, keys)])
+            .expect(3);
         assert!(ran.stderr.contains(shown), "{keys:?}: {}", ran.stderr);
-        assert_eq!((ran.stdout.as_str(), &stage.state(&id)["state"]), ("", &json!("pending")), "{keys:?}");
+        assert_eq!(
+            (ran.stdout.as_str(), &stage.state(&id)["state"]),
+            ("", &json!("pending")),
+            "{keys:?}"
+        );
     }
     // End of input, and an interrupt.
-    stage.run_at_terminal("boss", &["approve", &id], &[(QUESTION, "\u{4}")]).expect(3);
+    stage
+        .run_at_terminal("boss", &["approve", &id], &[(QUESTION, "\u{4}")])
+        .expect(3);
     let interrupted = run_as_session_leader(
         &stage.home,
         &Stage::words(&stage.gateway.url(), &token("boss"), &["approve", &id]),
         &[(QUESTION, "\u{3}")],
     );
     assert_ne!(interrupted.code, 0, "{}", interrupted.stderr);
-    assert_eq!((interrupted.stdout.as_str(), &stage.state(&id)["state"]), ("", &json!("pending")));
+    assert_eq!(
+        (interrupted.stdout.as_str(), &stage.state(&id)["state"]),
+        ("", &json!("pending"))
+    );
     // Input typed before the question does not count.
-    let ran = stage.run_at_terminal("boss", &["approve", &id], &[("", "y"), (QUESTION, "n")]).expect(3);
-    assert!(ran.stderr.contains("the proposal was not decided"), "{}", ran.stderr);
+    let ran = stage
+        .run_at_terminal("boss", &["approve", &id], &[("", "y"), (QUESTION, "n")])
+        .expect(3);
+    assert!(
+        ran.stderr.contains("the proposal was not decided"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(stage.state(&id)["state"], "pending");
     // Without a terminal the command refuses.
     let ran = stage.run("boss", &["approve", &id]).expect(3);
-    assert!(ran.stderr.contains("--digest") && ran.stderr.contains("--yes"), "{}", ran.stderr);
-    let ran = stage.run_at_terminal("boss", &["approve", &id], &[(QUESTION, "y")]).expect(0);
+    assert!(
+        ran.stderr.contains("--digest") && ran.stderr.contains("--yes"),
+        "{}",
+        ran.stderr
+    );
+    let ran = stage
+        .run_at_terminal("boss", &["approve", &id], &[(QUESTION, "y")])
+        .expect(0);
     for line in [
         "proposal by agent at tools: tools/call echo".to_owned(),
         format!("id {id}"),
@@ -121,7 +159,11 @@ fn only_yes_approves() {
     }
     // It waits for the answer.
     assert_eq!(ran.stdout, "please\n");
-    assert!(ran.stderr.contains("was approved and has completed"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("was approved and has completed"),
+        "{}",
+        ran.stderr
+    );
     stage.wait_for_state("completed");
     assert_eq!(stage.state(&id)["decided_by"], "boss");
     let audit_log = AuditLog(&stage.home);
@@ -139,17 +181,32 @@ fn the_approved_arguments_are_the_shown_ones() {
     // Replacement arguments are shown before the question, and run.
     let id = stage.propose("p1", "tools", "echo", &json!({ "text": "rm -r /" }));
     let words = ["approve", &id, "--arguments", "{\"text\":\"ls\u{202e}\"}"];
-    let ran = stage.run_at_terminal("boss", &words, &[(QUESTION, "yes")]).expect(0);
-    assert!(ran.stderr.contains("replacement arguments:"), "{}", ran.stderr);
-    assert!(ran.stderr.contains(r#""text": "ls\u{202e}""#), "{}", ran.stderr);
+    let ran = stage
+        .run_at_terminal("boss", &words, &[(QUESTION, "yes")])
+        .expect(0);
+    assert!(
+        ran.stderr.contains("replacement arguments:"),
+        "{}",
+        ran.stderr
+    );
+    assert!(
+        ran.stderr.contains(r#""text": "ls\u{202e}""#),
+        "{}",
+        ran.stderr
+    );
     stage.wait_for_state("completed");
-    assert_eq!(stage.state(&id)["answer"]["result"]["content"][0]["text"], "ls\u{202e}");
+    assert_eq!(
+        stage.state(&id)["answer"]["result"]["content"][0]["text"],
+        "ls\u{202e}"
+    );
     // Another reviewer rejects the proposal while the question is open.
     let id = stage.propose("p2", "tools", "echo", &json!({ "text": "please" }));
     let (url, boss) = (stage.gateway.url(), token("boss"));
     let asked = Stage::words(&url, &boss, &["approve", &id]);
     let ran = run_at_terminal_with(&stage.home, &asked, (QUESTION, "y"), || {
-        stage.run("chief", &["reject", &id, "--reason", "no"]).expect(0);
+        stage
+            .run("chief", &["reject", &id, "--reason", "no"])
+            .expect(0);
     });
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(stage.state(&id)["state"], "rejected");
@@ -158,7 +215,8 @@ fn the_approved_arguments_are_the_shown_ones() {
 #[test]
 fn deceptive_characters_are_shown_to_the_reviewer() {
     let mut stage = Stage::new();
-    // Erases the line, overwrites it, reverses the text direction, hides characters, imitates the question.
+    // Erases the line, overwrites it, reverses the text direction, hides characters, imitates the
+    // question.
     let text = "safe\u{1b}[2K\rby: boss\u{202e}gpj.exe\u{200b}\u{e0041}\u{7}\nApprove this proposal? [y/N] y";
     let id = stage.propose(
         "p\u{202e}1\u{1b}]0;x\u{7}",
@@ -167,19 +225,32 @@ fn deceptive_characters_are_shown_to_the_reviewer() {
         &json!({ "text": text, "\u{2066}key": 1 }),
     );
     let hostile = stage.propose("p2", "hostile", "act", &json!({}));
-    let plain = |shown: &str| shown.chars().all(|c| c == '\n' || !participant::visible::is_hidden(c));
-    let ran = stage.run_at_terminal("boss", &["approve", &hostile], &[(QUESTION, "n")]).expect(3);
+    let plain = |shown: &str| {
+        shown
+            .chars()
+            .all(|c| c == '\n' || !participant::visible::is_hidden(c))
+    };
+    let ran = stage
+        .run_at_terminal("boss", &["approve", &hostile], &[(QUESTION, "n")])
+        .expect(3);
     assert!(plain(&ran.stderr), "{:?}", ran.stderr);
     for said in [r"\u{202e}", r"\u{1b}[1A"] {
         assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
     }
     // The text imitates the question; the real question follows the digest.
-    let question = format!("\n  digest {}\r\n{QUESTION}", stage.state(&id)["digest"].as_str().unwrap());
-    let ran = stage.run_at_terminal("boss", &["approve", &id], &[(&question, "no")]).expect(3);
+    let question = format!(
+        "\n  digest {}\r\n{QUESTION}",
+        stage.state(&id)["digest"].as_str().unwrap()
+    );
+    let ran = stage
+        .run_at_terminal("boss", &["approve", &id], &[(&question, "no")])
+        .expect(3);
     assert!(plain(&ran.stderr), "{:?}", ran.stderr);
-    for said in
-        [r"p\u{202e}1\u{1b}]0;x\u{7}", r"by: boss\u{202e}gpj.exe\u{200b}\u{e0041}\u0007", r"\u{2066}key"]
-    {
+    for said in [
+        r"p\u{202e}1\u{1b}]0;x\u{7}",
+        r"by: boss\u{202e}gpj.exe\u{200b}\u{e0041}\u0007",
+        r"\u{2066}key",
+    ] {
         assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
     }
     assert_eq!(stage.state(&id)["state"], "pending");
@@ -190,11 +261,18 @@ fn deceptive_characters_are_shown_to_the_reviewer() {
     stage.run("boss", &["approve", &id, "--yes"]).expect(0);
     stage.wait_for_state("completed");
     // The call runs as proposed, hidden characters included.
-    assert_eq!(stage.state(&id)["answer"]["result"]["content"][0]["text"], text);
+    assert_eq!(
+        stage.state(&id)["answer"]["result"]["content"][0]["text"],
+        text
+    );
     let audit_log = AuditLog(&stage.home);
     let entry = audit_log.has("boss", ECHO, "approved", "proposed by agent");
     assert_eq!(entry["operation"], json!(id));
-    let shown = stage.home.run(&["audit", "query", "--data-dir", "data"]).expect(0).stdout;
+    let shown = stage
+        .home
+        .run(&["audit", "query", "--data-dir", "data"])
+        .expect(0)
+        .stdout;
     assert!(plain(&shown), "{shown:?}");
 }
 
@@ -203,7 +281,14 @@ fn proposals_are_reviewed_one_after_the_other_with_two_keystrokes_each() {
     let mut stage = Stage::new();
     let ids: Vec<String> = ["one", "two", "please", "four"]
         .into_iter()
-        .map(|text| stage.propose(&format!("p-{text}"), "tools", "echo", &json!({ "text": text })))
+        .map(|text| {
+            stage.propose(
+                &format!("p-{text}"),
+                "tools",
+                "echo",
+                &json!({ "text": text }),
+            )
+        })
         .collect();
     stage.home = Home::beside(&stage.home).env("EDITOR", "sed -i s/please/edited/");
     let ask = "[q]uit?";
@@ -217,7 +302,12 @@ fn proposals_are_reviewed_one_after_the_other_with_two_keystrokes_each() {
         (ask, "s"),
     ];
     let ran = stage.run_at_terminal("boss", &[], &steps).expect(0);
-    for line in ["1 of 4", "4 of 4", "may be DESTRUCTIVE", "replacement arguments:"] {
+    for line in [
+        "1 of 4",
+        "4 of 4",
+        "may be DESTRUCTIVE",
+        "replacement arguments:",
+    ] {
         assert!(ran.stderr.contains(line), "{line}: {}", ran.stderr);
     }
     assert_eq!(ran.stdout, "one\nrejected\nedited\n");
@@ -225,11 +315,19 @@ fn proposals_are_reviewed_one_after_the_other_with_two_keystrokes_each() {
     let of = |at: usize| (states[at]["state"].as_str().unwrap(), &states[at]["reason"]);
     assert_eq!(
         (of(0).0, of(1), of(2).0, of(3).0),
-        ("completed", ("rejected", &json!("not today")), "completed", "pending")
+        (
+            "completed",
+            ("rejected", &json!("not today")),
+            "completed",
+            "pending"
+        )
     );
     // Without a terminal it lists them.
     let listed = stage.run("boss", &[]).expect(0).stdout;
-    assert!(listed.lines().count() == 2 && listed.contains(r#"{"text":"four"}"#), "{listed}");
+    assert!(
+        listed.lines().count() == 2 && listed.contains(r#"{"text":"four"}"#),
+        "{listed}"
+    );
 }
 
 #[test]
@@ -237,19 +335,50 @@ fn the_beginning_of_an_id_is_enough() {
     let mut stage = Stage::new();
     let id = stage.propose("p1", "tools", "echo", &json!({ "text": "please" }));
     let listed = stage.run("boss", &["ls"]).expect(0).stdout;
-    let short = listed.lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
-    assert!(short.len() >= 8 && short.len() < id.len() && id.starts_with(&short), "{listed}");
-    assert!(stage.run("boss", &["show", &short]).expect(0).stdout.contains(&id));
+    let short = listed
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .to_owned();
+    assert!(
+        short.len() >= 8 && short.len() < id.len() && id.starts_with(&short),
+        "{listed}"
+    );
+    assert!(
+        stage
+            .run("boss", &["show", &short])
+            .expect(0)
+            .stdout
+            .contains(&id)
+    );
     let none = stage.run("boss", &["show", "zzz"]).expect(5).stderr;
-    assert!(none.contains("begins with `zzz`") && none.contains("proposals ls --all"), "{none}");
+    assert!(
+        none.contains("begins with `zzz`") && none.contains("proposals ls --all"),
+        "{none}"
+    );
     let other = stage.propose("p2", "tools", "echo", &json!({ "text": "x" }));
-    let same = id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let same = id
+        .chars()
+        .zip(other.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
     if same > 0 {
         let several = stage.run("boss", &["show", &id[..same]]).expect(2).stderr;
         assert!(several.contains("several"), "{several}");
     }
-    stage.run("boss", &["reject", &other, "--reason", "no"]).expect(0);
-    assert_eq!(stage.run("boss", &["approve", &short, "--yes"]).expect(0).stdout, "please\n");
+    stage
+        .run("boss", &["reject", &other, "--reason", "no"])
+        .expect(0);
+    assert_eq!(
+        stage
+            .run("boss", &["approve", &short, "--yes"])
+            .expect(0)
+            .stdout,
+        "please\n"
+    );
 }
 
 #[test]
@@ -257,17 +386,30 @@ fn a_reason_is_asked_for_and_arguments_are_edited_at_the_terminal() {
     let mut stage = Stage::new();
     let id = stage.propose("p1", "tools", "echo", &json!({ "text": "please" }));
     let asked = [("Reason for the proposer", "too soon")];
-    let ran = stage.run_at_terminal("boss", &["reject", &id], &asked).expect(0);
-    assert_eq!((ran.stdout.as_str(), &stage.state(&id)["reason"]), ("rejected\n", &json!("too soon")));
+    let ran = stage
+        .run_at_terminal("boss", &["reject", &id], &asked)
+        .expect(0);
+    assert_eq!(
+        (ran.stdout.as_str(), &stage.state(&id)["reason"]),
+        ("rejected\n", &json!("too soon"))
+    );
     // At the end of the input nothing is decided.
     let id = stage.propose("p2", "tools", "echo", &json!({ "text": "please" }));
-    stage.run_at_terminal("boss", &["reject", &id], &[("Reason", "\u{4}")]).expect(3);
+    stage
+        .run_at_terminal("boss", &["reject", &id], &[("Reason", "\u{4}")])
+        .expect(3);
     assert_eq!(stage.state(&id)["state"], "pending");
     for (editor, expect) in [("true", 3), ("false", 3), ("sed -i s/please/edited/", 0)] {
         stage.home = Home::beside(&stage.home).env("EDITOR", editor);
         let steps: &[(&str, &str)] = if expect == 0 { &[(QUESTION, "y")] } else { &[] };
-        let ran = stage.run_at_terminal("boss", &["approve", &id, "--edit"], steps).expect(expect);
-        assert_eq!(ran.stdout, if expect == 0 { "edited\n" } else { "" }, "{editor}");
+        let ran = stage
+            .run_at_terminal("boss", &["approve", &id, "--edit"], steps)
+            .expect(expect);
+        assert_eq!(
+            ran.stdout,
+            if expect == 0 { "edited\n" } else { "" },
+            "{editor}"
+        );
     }
 }
 
@@ -280,7 +422,10 @@ fn a_watched_list_shows_what_comes_and_what_becomes_of_it() {
     watch.wait_for_line("ID");
     let id = stage.propose("p1", "tools", "echo", &json!({ "text": "please" }));
     let row = watch.wait_for_line("pending");
-    assert!(id.starts_with(row.split(' ').next().unwrap()) && row.contains(r#"{"text":"please"}"#), "{row}");
+    assert!(
+        id.starts_with(row.split(' ').next().unwrap()) && row.contains(r#"{"text":"please"}"#),
+        "{row}"
+    );
     stage.run("boss", &["approve", &id, "--yes"]).expect(0);
     watch.wait_for_line("completed");
 }

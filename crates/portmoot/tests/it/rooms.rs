@@ -16,18 +16,30 @@ const NOTHING: &[&str] = &["acme/nothing"];
 #[test]
 fn refused_upgrades_have_their_status() {
     let (home, mut config) = people(&[("insider", FULL), ("outsider", FULL)]);
-    config = config.replace("[participants.outsider]\n", "[participants.outsider]\ntopics = [\"other\"]\n");
+    config = config.replace(
+        "[participants.outsider]\n",
+        "[participants.outsider]\ntopics = [\"other\"]\n",
+    );
     let gateway = Gateway::start(&home, &(config + "[topics.main]\n[topics.other]\n"));
-    let (inside, outside) = (format!("Bearer {}", token("insider")), format!("Bearer {}", token("outsider")));
+    let (inside, outside) = (
+        format!("Bearer {}", token("insider")),
+        format!("Bearer {}", token("outsider")),
+    );
     let with = |path: &str, authorization: Option<&str>, change: &[(&str, &str)]| {
-        let mut headers: Vec<_> =
-            GOOD.iter().copied().filter(|(name, _)| !change.iter().any(|(other, _)| other == name)).collect();
+        let mut headers: Vec<_> = GOOD
+            .iter()
+            .copied()
+            .filter(|(name, _)| !change.iter().any(|(other, _)| other == name))
+            .collect();
         headers.extend(change.iter().filter(|(_, value)| !value.is_empty()));
         headers.extend(authorization.map(|bearer| ("authorization", bearer)));
         answer(&gateway, path, &headers)
     };
     let unknown = with("/ws", Some("Bearer token-that-is-not-issued"), &[]);
-    assert_eq!((unknown.status, unknown.header("www-authenticate")), (401, Some("Bearer")));
+    assert_eq!(
+        (unknown.status, unknown.header("www-authenticate")),
+        (401, Some("Bearer"))
+    );
     assert_eq!(with("/ws", None, &[]).status, 401);
     assert_eq!(with("/ws", Some("Basic aW5zaWRlcjp4"), &[]).status, 401);
     // The token of another topic, a topic of others, and an unknown topic, which looks the same.
@@ -47,18 +59,46 @@ fn refused_upgrades_have_their_status() {
     ] {
         let reply = with("/ws", Some(&inside), change);
         assert_eq!(reply.status, 426, "{change:?}");
-        let says = if change[0].0.starts_with("sec") { "sec-websocket-version" } else { "upgrade" };
+        let says = if change[0].0.starts_with("sec") {
+            "sec-websocket-version"
+        } else {
+            "upgrade"
+        };
         assert!(reply.header(says).is_some(), "{reply:?}");
     }
-    for key in ["", "short", "!!!!!!!!!!!!!!!!!!!!!!!!", "dGhlIHNhbXBsZSBub25jZQAA"] {
-        assert_eq!(with("/ws", Some(&inside), &[("sec-websocket-key", key)]).status, 400, "{key}");
+    for key in [
+        "",
+        "short",
+        "!!!!!!!!!!!!!!!!!!!!!!!!",
+        "dGhlIHNhbXBsZSBub25jZQAA",
+    ] {
+        assert_eq!(
+            with("/ws", Some(&inside), &[("sec-websocket-key", key)]).status,
+            400,
+            "{key}"
+        );
     }
-    for query in ["mode=some", "mode=", "echo=perhaps", "topics=main", "epoch=x&offset=1", "offset=-1"] {
-        assert_eq!(with(&format!("/ws?{query}"), Some(&inside), &[]).status, 400, "{query}");
+    for query in [
+        "mode=some",
+        "mode=",
+        "echo=perhaps",
+        "topics=main",
+        "epoch=x&offset=1",
+        "offset=-1",
+    ] {
+        assert_eq!(
+            with(&format!("/ws?{query}"), Some(&inside), &[]).status,
+            400,
+            "{query}"
+        );
     }
     // None of these joined or was announced.
     let (_, welcome) = Socket::welcomed(&gateway, "insider", "");
-    assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 1, "{welcome}");
+    assert_eq!(
+        welcome["payload"]["participants"].as_array().unwrap().len(),
+        1,
+        "{welcome}"
+    );
 }
 
 #[test]
@@ -73,7 +113,11 @@ fn the_configured_mode_counts_unless_the_address_has_one() {
     let mut received = |name: &str, query: &str| {
         let mut socket = Socket::enter(&gateway, name, query);
         let proposal = "mcp/proposal:tools/call:x";
-        for (number, kind, to) in [("1", "chat", "absent"), ("2", proposal, "absent"), ("3", "chat", name)] {
+        for (number, kind, to) in [
+            ("1", "chat", "absent"),
+            ("2", proposal, "absent"),
+            ("3", "chat", name),
+        ] {
             // An id names one proposal.
             let id = format!("{number} for {name}{query}");
             sender.send(kind, &id, &[to], json!({}), &json!({}));
@@ -98,8 +142,13 @@ fn the_configured_mode_counts_unless_the_address_has_one() {
 
 #[test]
 fn participants_receive_the_envelopes_of_their_mode() {
-    let (home, config) =
-        people(&[("sender", FULL), ("all", FULL), ("directed", FULL), ("reviewer", FULL), ("encoded", FULL)]);
+    let (home, config) = people(&[
+        ("sender", FULL),
+        ("all", FULL),
+        ("directed", FULL),
+        ("reviewer", FULL),
+        ("encoded", FULL),
+    ]);
     let gateway = Gateway::start(&home, &config);
     let mut sender = Socket::enter(&gateway, "sender", "?echo=false");
     let mut hearers = [
@@ -145,7 +194,11 @@ fn a_second_connection_replaces_the_first() {
     let mut connections = Vec::new();
     for round in 0..4 {
         let (mut socket, welcome) = Socket::welcomed(&gateway, "agent", "?mode=directed");
-        assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 2, "{welcome}");
+        assert_eq!(
+            welcome["payload"]["participants"].as_array().unwrap().len(),
+            2,
+            "{welcome}"
+        );
         assert_eq!(socket.receive()["payload"]["event"], "join");
         if let Some(mut old) = connections.pop() {
             let old: &mut Socket = &mut old;
@@ -153,7 +206,10 @@ fn a_second_connection_replaces_the_first() {
             old.chat("from the old one");
             assert_eq!(old.closed(), 4001);
             let gone = watcher.receive();
-            assert_eq!(gone["payload"], json!({ "event": "leave", "participant": { "id": "agent" } }));
+            assert_eq!(
+                gone["payload"],
+                json!({ "event": "leave", "participant": { "id": "agent" } })
+            );
         }
         assert_eq!(watcher.receive()["payload"]["event"], "join");
         // The end of the first connection does not affect the second.
@@ -168,20 +224,42 @@ fn a_second_connection_replaces_the_first() {
     connections.pop().unwrap().leave();
     assert_eq!(watcher.receive()["payload"]["event"], "leave");
     let (_, welcome) = Socket::welcomed(&gateway, "agent", "");
-    assert_eq!(welcome["payload"]["participants"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        welcome["payload"]["participants"].as_array().unwrap().len(),
+        2
+    );
     let audit_log = AuditLog(&home);
     let connection = "portmoot/connection";
     audit_log.has("agent", connection, "completed", "left");
     until("all are recorded", || {
-        let taken_over = audit_log.count("agent", connection, "completed", "closed 4001: another connection");
+        let taken_over = audit_log.count(
+            "agent",
+            connection,
+            "completed",
+            "closed 4001: another connection",
+        );
         (taken_over == 3).then_some(())
     });
     assert!(audit_log.count("agent", connection, "admitted", "opened") >= 4);
     let said = audit_log.entries(&["--participant", "agent", "chat"]);
-    let (admitted, refused): (Vec<_>, Vec<_>) = said.iter().partition(|entry| entry["verdict"] == "admitted");
+    let (admitted, refused): (Vec<_>, Vec<_>) = said
+        .iter()
+        .partition(|entry| entry["verdict"] == "admitted");
     // The old ones said nothing: what was read from them at all is refused.
-    assert_eq!(admitted.iter().filter(|entry| entry["from"] == "agent").count(), 4, "{said:?}");
-    assert!(refused.iter().all(|entry| entry["verdict"] == "refused" && entry["why"] == "moot"), "{said:?}");
+    assert_eq!(
+        admitted
+            .iter()
+            .filter(|entry| entry["from"] == "agent")
+            .count(),
+        4,
+        "{said:?}"
+    );
+    assert!(
+        refused
+            .iter()
+            .all(|entry| entry["verdict"] == "refused" && entry["why"] == "moot"),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -197,7 +275,9 @@ fn all_participants_receive_one_order() {
     let talkers: Vec<Socket> = senders.iter().map(enter).collect();
     let count = senders.len() * EACH;
     let ids = |socket: &mut Socket| -> Vec<String> {
-        (0..count).map(|_| socket.receive_message()["id"].as_str().unwrap().to_owned()).collect()
+        (0..count)
+            .map(|_| socket.receive_message()["id"].as_str().unwrap().to_owned())
+            .collect()
     };
     let mut orders: Vec<Vec<String>> = std::thread::scope(|scope| {
         let threads: Vec<_> = talkers
@@ -214,15 +294,27 @@ fn all_participants_receive_one_order() {
                 })
             })
             .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     orders.extend(quiet.iter_mut().map(ids));
     let first = &orders[0];
     assert_eq!(first.iter().collect::<BTreeSet<_>>().len(), count);
-    assert!(orders.iter().all(|order| order == first), "one order for all");
+    assert!(
+        orders.iter().all(|order| order == first),
+        "one order for all"
+    );
     for name in senders {
-        let own: Vec<_> = first.iter().filter(|id| id.starts_with(&format!("{name} "))).collect();
-        assert!(own.is_sorted(), "each sender's in the order in which it said them");
+        let own: Vec<_> = first
+            .iter()
+            .filter(|id| id.starts_with(&format!("{name} ")))
+            .collect();
+        assert!(
+            own.is_sorted(),
+            "each sender's in the order in which it said them"
+        );
     }
 }
 
@@ -257,8 +349,10 @@ fn envelopes_are_forwarded_byte_for_byte() {
 fn late_joiners_receive_the_history() {
     let (home, mut config) = people(&[("agent", FULL), ("late", FULL), ("narrow", FULL)]);
     config += "[topics.main]\nhistory = 5\n[topics.quiet]\n";
-    let config =
-        config.replace("[participants.late]\n", "[participants.late]\ntopics = [\"main\", \"quiet\"]\n");
+    let config = config.replace(
+        "[participants.late]\n",
+        "[participants.late]\ntopics = [\"main\", \"quiet\"]\n",
+    );
     let gateway = Gateway::start(&home, &config);
     let mut agent = Socket::enter(&gateway, "agent", "");
     let said = |agent: &mut Socket, id: &str, to: &[&str]| {
@@ -273,41 +367,79 @@ fn late_joiners_receive_the_history() {
     };
     let ids = |history: &Value| -> Vec<String> {
         let envelopes = history["envelopes"].as_array().unwrap();
-        envelopes.iter().map(|envelope| envelope["id"].as_str().unwrap().to_owned()).collect()
+        envelopes
+            .iter()
+            .map(|envelope| envelope["id"].as_str().unwrap().to_owned())
+            .collect()
     };
     let empty = visit("late", "");
-    assert_eq!((&empty["offset"], &empty["complete"], ids(&empty).len()), (&json!(0), &json!(true), 0));
+    assert_eq!(
+        (&empty["offset"], &empty["complete"], ids(&empty).len()),
+        (&json!(0), &json!(true), 0)
+    );
     let epoch = empty["epoch"].as_u64().unwrap();
     for id in ["0", "1", "2"] {
         said(&mut agent, id, &[]);
     }
     said(&mut agent, "3", &["narrow"]);
     let seen = visit("late", "");
-    assert_eq!((&seen["offset"], ids(&seen)), (&json!(4), ["0", "1", "2", "3"].map(String::from).to_vec()));
+    assert_eq!(
+        (&seen["offset"], ids(&seen)),
+        (&json!(4), ["0", "1", "2", "3"].map(String::from).to_vec())
+    );
     for id in ["4", "5", "6"] {
         said(&mut agent, id, &[]);
     }
     said(&mut agent, "7", &["agent"]);
     for (query, expected, complete) in [
-        (format!("?epoch={epoch}&offset=4"), &["4", "5", "6", "7"][..], true),
+        (
+            format!("?epoch={epoch}&offset=4"),
+            &["4", "5", "6", "7"][..],
+            true,
+        ),
         (format!("?epoch={epoch}&offset=8"), &[], true),
-        (format!("?epoch={epoch}&offset=3"), &["3", "4", "5", "6", "7"], true),
-        (format!("?epoch={epoch}&offset=2"), &["3", "4", "5", "6", "7"], false),
-        (format!("?epoch={}&offset=8", epoch + 1), &["3", "4", "5", "6", "7"], false),
+        (
+            format!("?epoch={epoch}&offset=3"),
+            &["3", "4", "5", "6", "7"],
+            true,
+        ),
+        (
+            format!("?epoch={epoch}&offset=2"),
+            &["3", "4", "5", "6", "7"],
+            false,
+        ),
+        (
+            format!("?epoch={}&offset=8", epoch + 1),
+            &["3", "4", "5", "6", "7"],
+            false,
+        ),
         // A place that is still to come is of another gateway's messages.
         (format!("?epoch={epoch}&offset=9"), &[], false),
-        (format!("?epoch={epoch}&offset=4&mode=directed"), &["4", "5", "6"], true),
+        (
+            format!("?epoch={epoch}&offset=4&mode=directed"),
+            &["4", "5", "6"],
+            true,
+        ),
         (String::new(), &["3", "4", "5", "6", "7"], false),
     ] {
         let history = visit("late", &query);
         assert_eq!(
             (ids(&history), &history["complete"]),
-            (expected.iter().map(|id| (*id).to_owned()).collect(), &json!(complete)),
+            (
+                expected.iter().map(|id| (*id).to_owned()).collect(),
+                &json!(complete)
+            ),
             "{query}"
         );
-        assert_eq!((history["epoch"].as_u64(), &history["offset"]), (Some(epoch), &json!(8)));
+        assert_eq!(
+            (history["epoch"].as_u64(), &history["offset"]),
+            (Some(epoch), &json!(8))
+        );
     }
-    assert_eq!(ids(&visit("narrow", "?mode=directed")), ["3", "4", "5", "6"]);
+    assert_eq!(
+        ids(&visit("narrow", "?mode=directed")),
+        ["3", "4", "5", "6"]
+    );
     // Without `history`, none is kept.
     assert_eq!(visit("late", "?topic=quiet"), Value::Null);
 }
@@ -323,7 +455,9 @@ fn servers_answer_initialize_with_the_revision_that_was_asked_for() {
     let (home, config) = people(&[("agent", FULL)]);
     let servers = fixture("legacy", &[]) + &fixture("modern", &["--era", "modern"]);
     let gateway = Gateway::start(&home, &(servers + &config));
-    ["legacy", "modern"].iter().for_each(|name| gateway.ready(name));
+    ["legacy", "modern"]
+        .iter()
+        .for_each(|name| gateway.ready(name));
     let mut agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
     for host in ["legacy", "modern", "portmoot"] {
         for (asked, expected) in [
@@ -336,7 +470,8 @@ fn servers_answer_initialize_with_the_revision_that_was_asked_for() {
             ("2030-01-01", "2025-11-25"),
         ] {
             let params = initialize(asked);
-            let payload = json!({ "jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params });
+            let payload =
+                json!({ "jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params });
             let id = format!("{host} {asked}");
             agent.send("mcp/request:initialize", &id, &[host], json!({}), &payload);
             let result = agent.receive_message()["payload"]["result"].clone();
@@ -347,7 +482,10 @@ fn servers_answer_initialize_with_the_revision_that_was_asked_for() {
             for absent in ["extensions", "tasks", "logging"] {
                 assert!(!capabilities.contains_key(absent), "{id}: {result}");
             }
-            assert!(asked > "2025" || !capabilities.contains_key("completions"), "{id}: {result}");
+            assert!(
+                asked > "2025" || !capabilities.contains_key("completions"),
+                "{id}: {result}"
+            );
         }
     }
 }
@@ -358,12 +496,23 @@ fn servers_are_participants_that_answer() {
     let gateway = Gateway::start(&home, &(fixture("tools", &[]) + &config));
     gateway.ready("tools");
     let (mut agent, welcome) = Socket::welcomed(&gateway, "agent", "?mode=directed&echo=false");
-    let others: Vec<_> = welcome["payload"]["participants"].as_array().unwrap().iter().collect();
-    let names: Vec<_> = others.iter().map(|other| other["id"].as_str().unwrap()).collect();
+    let others: Vec<_> = welcome["payload"]["participants"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .collect();
+    let names: Vec<_> = others
+        .iter()
+        .map(|other| other["id"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["portmoot", "tools"], "{welcome}");
     agent.call("call-1", &["tools"], "echo", json!({ "text": "hi" }));
     let received = agent.receive_message();
-    assert_eq!((&received["from"], &received["to"]), (&json!("tools"), &json!(["agent"])), "{received}");
+    assert_eq!(
+        (&received["from"], &received["to"]),
+        (&json!("tools"), &json!(["agent"])),
+        "{received}"
+    );
     assert_eq!(received["kind"], "mcp/response:tools/call:echo");
     assert_eq!(
         (&received["correlation_id"], &received["payload"]["id"]),
@@ -380,18 +529,35 @@ fn servers_are_participants_that_answer() {
             ("resources/list", "resources"),
             ("resources/templates/list", "resourceTemplates"),
         ] {
-            let params = if method == "initialize" { initialize("2025-11-25") } else { json!({}) };
+            let params = if method == "initialize" {
+                initialize("2025-11-25")
+            } else {
+                json!({})
+            };
             let payload = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
             let id = format!("{host} {method}");
-            agent.send(&format!("mcp/request:{method}"), &id, &[host], json!({}), &payload);
+            agent.send(
+                &format!("mcp/request:{method}"),
+                &id,
+                &[host],
+                json!({}),
+                &payload,
+            );
             let received = agent.receive_message();
-            assert_eq!(received["kind"], format!("mcp/response:{method}"), "{received}");
+            assert_eq!(
+                received["kind"],
+                format!("mcp/response:{method}"),
+                "{received}"
+            );
             assert_eq!(
                 (&received["from"], &received["correlation_id"]),
                 (&json!(host), &json!(id)),
                 "{received}"
             );
-            assert!(key.is_empty() || !received["payload"]["result"][key].is_null(), "{received}");
+            assert!(
+                key.is_empty() || !received["payload"]["result"][key].is_null(),
+                "{received}"
+            );
         }
     }
 }

@@ -35,7 +35,10 @@ fn client(gateway: &Gateway, who: &str) -> Client {
 fn found(client: &Client, query: &str) -> Vec<String> {
     let data = data(client, "search_tools", json!({ "query": query }));
     let tools = data["tools"].as_array().unwrap();
-    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -45,9 +48,17 @@ fn searching_and_calling_takes_two_turns() {
     let listed = boss.ask("tools/list", json!({}));
     let of_list = |name: &str| {
         let tools = listed["result"]["tools"].as_array().unwrap();
-        tools.iter().find(|tool| tool["name"] == name).unwrap().clone()
+        tools
+            .iter()
+            .find(|tool| tool["name"] == name)
+            .unwrap()
+            .clone()
     };
-    let answer = data(&boss, "search_tools", json!({ "query": "how do I add two numbers?", "limit": 2 }));
+    let answer = data(
+        &boss,
+        "search_tools",
+        json!({ "query": "how do I add two numbers?", "limit": 2 }),
+    );
     assert_eq!(answer["tools"].as_array().unwrap().len(), 2, "{answer}");
     let best = &answer["tools"][0];
     for key in ["name", "description", "inputSchema"] {
@@ -57,7 +68,10 @@ fn searching_and_calling_takes_two_turns() {
     assert_eq!(sum["structuredContent"], json!({ "sum": 5 }));
     let params = json!({ "name": "search_tools", "arguments": { "query": "add numbers" } });
     let of_modern = modern(&gateway, Some(&token("boss")), "tools/call", params).json();
-    assert_eq!(of_modern["result"]["structuredContent"]["tools"][0]["name"], "up_add", "{of_modern}");
+    assert_eq!(
+        of_modern["result"]["structuredContent"]["tools"][0]["name"], "up_add",
+        "{of_modern}"
+    );
 }
 
 #[test]
@@ -73,16 +87,31 @@ fn plain_words_find_what_a_caller_may_use_and_nothing_else() {
         ("filename", "up_confirm_delete"),
     ] {
         let found = found(&boss, query);
-        assert!(found.iter().any(|name| name == expected), "{query}: {found:?}");
+        assert!(
+            found.iter().any(|name| name == expected),
+            "{query}: {found:?}"
+        );
     }
-    assert!(found(&boss, "proxy search tools").iter().all(|name| name.starts_with("up_")));
+    assert!(
+        found(&boss, "proxy search tools")
+            .iter()
+            .all(|name| name.starts_with("up_"))
+    );
     assert!(found(&boss, "xyzzy").is_empty());
-    assert_eq!(found(&client(&gateway, "clerk"), "echo a text, add a number"), ["up_add"]);
+    assert_eq!(
+        found(&client(&gateway, "clerk"), "echo a text, add a number"),
+        ["up_add"]
+    );
     // What may only be proposed can be used as well.
-    assert_eq!(found(&client(&gateway, "scout"), "echo a text, add a number"), ["up_echo"]);
+    assert_eq!(
+        found(&client(&gateway, "scout"), "echo a text, add a number"),
+        ["up_echo"]
+    );
     let refused = |name: &str| {
         let params = json!({ "name": name, "arguments": { "query": "echo" } });
-        client(&gateway, "guest").ask("tools/call", params)["error"].to_string().replace(name, "NAME")
+        client(&gateway, "guest").ask("tools/call", params)["error"]
+            .to_string()
+            .replace(name, "NAME")
     };
     assert_eq!(refused("search_tools"), refused("absent"));
     drop(home);
@@ -93,7 +122,11 @@ fn a_search_has_limits_and_says_what_is_wrong() {
     let (_home, gateway) = stage(BOTH);
     let boss = client(&gateway, "boss");
     let count = |limit: Value| {
-        let found = data(&boss, "search_tools", json!({ "query": "test tool", "limit": limit }));
+        let found = data(
+            &boss,
+            "search_tools",
+            json!({ "query": "test tool", "limit": limit }),
+        );
         found["tools"].as_array().unwrap().len()
     };
     assert_eq!((count(json!(1)), count(json!(50))), (1, count(json!(51))));
@@ -105,7 +138,10 @@ fn a_search_has_limits_and_says_what_is_wrong() {
         (json!({ "query": 1 }), "cannot be read"),
     ] {
         let why = no(&boss, "search_tools", arguments);
-        assert!(why.starts_with("malformed: ") && why.contains(words), "{why}");
+        assert!(
+            why.starts_with("malformed: ") && why.contains(words),
+            "{why}"
+        );
     }
 }
 
@@ -115,10 +151,27 @@ fn arguments_on_the_command_line_have_the_types_of_the_schema() {
     let config = fixture("up", &["--era", "legacy"]);
     let gateway = Gateway::start(&home, &format!("{config}[topics.main]\n{BOTH}"));
     gateway.ready("up");
-    let call = ["tools", "call", "search_tools", "query=test tool", "limit=1", "--json"];
+    let call = [
+        "tools",
+        "call",
+        "search_tools",
+        "query=test tool",
+        "limit=1",
+        "--json",
+    ];
     let found: Value = serde_json::from_str(&home.run(&call).expect(0).stdout).unwrap();
-    assert_eq!(found["structuredContent"]["tools"].as_array().unwrap().len(), 1, "{found}");
-    let shown = home.run(&["tools", "show", "search_tools"]).expect(0).stdout;
+    assert_eq!(
+        found["structuredContent"]["tools"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1,
+        "{found}"
+    );
+    let shown = home
+        .run(&["tools", "show", "search_tools"])
+        .expect(0)
+        .stdout;
     assert!(shown.contains("Finds tools that you may use"), "{shown}");
 }
 
@@ -129,10 +182,14 @@ fn a_search_follows_the_lists() {
     assert!(!found(&boss, "sometimes").contains(&"up_sometimes".to_owned()));
     boss.call("up_toggle_tool", json!({}));
     until("the new tool is found", || {
-        found(&boss, "sometimes").contains(&"up_sometimes".to_owned()).then_some(())
+        found(&boss, "sometimes")
+            .contains(&"up_sometimes".to_owned())
+            .then_some(())
     });
     boss.call("up_toggle_tool", json!({}));
-    until("it is gone", || (!found(&boss, "sometimes").contains(&"up_sometimes".to_owned())).then_some(()));
+    until("it is gone", || {
+        (!found(&boss, "sometimes").contains(&"up_sometimes".to_owned())).then_some(())
+    });
 }
 
 #[test]
@@ -141,17 +198,36 @@ fn a_short_list_shows_only_what_finds_the_others() {
     let boss = client(&gateway, "boss");
     assert_eq!(boss.names("tools"), ["proxy", "search_tools"]);
     let listed = modern(&gateway, Some(&token("boss")), "tools/list", json!({})).json();
-    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 2, "{listed}");
+    assert_eq!(
+        listed["result"]["tools"].as_array().unwrap().len(),
+        2,
+        "{listed}"
+    );
     assert!(!boss.names("prompts").is_empty() && !boss.names("resources").is_empty());
     // What is not shown is found and called as ever.
     assert_eq!(found(&boss, "add two numbers")[0], "up_add");
-    assert_eq!(boss.call("up_add", json!({ "a": 1, "b": 1 }))["structuredContent"], json!({ "sum": 2 }));
-    let list = boss.call("proxy", json!({ "action": "list", "type": "tool", "filter_server": "up" }));
-    assert!(list["content"][0]["annotations"]["totalCount"].as_u64() > Some(10), "{list}");
+    assert_eq!(
+        boss.call("up_add", json!({ "a": 1, "b": 1 }))["structuredContent"],
+        json!({ "sum": 2 })
+    );
+    let list = boss.call(
+        "proxy",
+        json!({ "action": "list", "type": "tool", "filter_server": "up" }),
+    );
+    assert!(
+        list["content"][0]["annotations"]["totalCount"].as_u64() > Some(10),
+        "{list}"
+    );
     let clerk = client(&gateway, "clerk");
     assert_eq!(clerk.names("tools"), ["proxy", "search_tools"]);
-    let refused = clerk.ask("tools/call", json!({ "name": "up_echo", "arguments": { "text": "x" } }));
-    assert_eq!(refused["error"]["data"]["code"], "unknown_target", "{refused}");
+    let refused = clerk.ask(
+        "tools/call",
+        json!({ "name": "up_echo", "arguments": { "text": "x" } }),
+    );
+    assert_eq!(
+        refused["error"]["data"]["code"], "unknown_target",
+        "{refused}"
+    );
     assert!(client(&gateway, "guest").names("tools").is_empty());
 }
 
@@ -169,9 +245,18 @@ fn a_reload_shortens_the_list_and_announces_it() {
         home.write("portmoot.toml", &with(shown));
         gateway.signal("HUP");
         changes.next_of("notifications/tools/list_changed");
-        until(shown, || (boss.names("tools").len() == expected).then_some(()));
+        until(shown, || {
+            (boss.names("tools").len() == expected).then_some(())
+        });
     }
-    home.write("portmoot.toml", &format!("{config}[topics.main]\ntools_list = \"search\"\n"));
+    home.write(
+        "portmoot.toml",
+        &format!("{config}[topics.main]\ntools_list = \"search\"\n"),
+    );
     let ran = home.run(&["config", "check", "--config", "portmoot.toml"]);
-    assert!(ran.stderr.contains("no tool would be listed"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no tool would be listed"),
+        "{}",
+        ran.stderr
+    );
 }

@@ -1,4 +1,5 @@
-//! Servers that are killed and started again: subscriptions and listen streams of their callers go on.
+//! Servers that are killed and started again: subscriptions and listen streams of their callers go
+//! on.
 
 use std::process::Command;
 
@@ -11,12 +12,16 @@ use crate::support::{Client, Gateway, below, fixture, modern, modern_stream, sig
 
 const URI: &str = "test://watched-resource";
 
-/// Has the resource touched until its update arrives: a server that has just started learns what is subscribed after its start.
+/// Has the resource touched until its update arrives: a server that has just started learns what is
+/// subscribed after its start.
 fn follows(what: &str, stream: &Events, touch: impl Fn()) {
     until(what, || {
         touch();
         let received = stream.so_far();
-        received.iter().any(|one| one["method"] == "notifications/resources/updated").then_some(())
+        received
+            .iter()
+            .any(|one| one["method"] == "notifications/resources/updated")
+            .then_some(())
     });
 }
 
@@ -33,9 +38,17 @@ fn check(gateway: &Gateway, what: &str, kill: impl FnOnce()) {
     let listening = modern_stream(gateway, None, "subscriptions/listen", wanted);
     listening.next_of("notifications/subscriptions/acknowledged");
     let call = |params: Value| modern(gateway, None, "tools/call", params).json();
-    let touch = || drop(call(json!({ "name": "a_touch_watched_resource", "arguments": {} })));
-    let touch_own =
-        || drop(own.ask("tools/call", json!({ "name": "a_touch_watched_resource", "arguments": {} })));
+    let touch = || {
+        drop(call(
+            json!({ "name": "a_touch_watched_resource", "arguments": {} }),
+        ))
+    };
+    let touch_own = || {
+        drop(own.ask(
+            "tools/call",
+            json!({ "name": "a_touch_watched_resource", "arguments": {} }),
+        ))
+    };
     let follow = |round: &str| {
         follows(&format!("{what}: {round}, own"), &streams[0], touch_own);
         follows(&format!("{what}: {round}, shared"), &streams[1], touch);
@@ -48,7 +61,10 @@ fn check(gateway: &Gateway, what: &str, kill: impl FnOnce()) {
         call(echo)["result"].is_object().then_some(())
     });
     // What has arrived until now is of the killed server.
-    streams.iter().chain([&listening]).for_each(|stream| drop(stream.so_far()));
+    streams
+        .iter()
+        .chain([&listening])
+        .for_each(|stream| drop(stream.so_far()));
     follow("after");
 }
 
@@ -65,7 +81,10 @@ fn callers_follow_a_server_through_its_restart() {
         });
         let running = Running::fixture(&["--era", era]);
         let address = running.address().to_owned();
-        let gateway = Gateway::start(&homes[1], &format!("[servers.a]\nurl = \"{}\"\n", running.url()));
+        let gateway = Gateway::start(
+            &homes[1],
+            &format!("[servers.a]\nurl = \"{}\"\n", running.url()),
+        );
         gateway.ready("a");
         let mut again = None;
         check(&gateway, &format!("{era}, over HTTP"), || {

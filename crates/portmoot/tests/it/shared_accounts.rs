@@ -1,5 +1,6 @@
-//! Accounts that all callers of a server share: a real authorization server (npm's `oidc-provider`), an MCP server that checks
-//! tokens, a person with a browser, and the commands of an operator.
+//! Accounts that all callers of a server share: a real authorization server (npm's
+//! `oidc-provider`), an MCP server that checks tokens, a person with a browser, and the commands of
+//! an operator.
 
 mod bad_provider;
 mod core_files;
@@ -47,7 +48,8 @@ impl Site {
         Site::with("", 600)
     }
 
-    /// With these further lines of `[servers.jira.auth]` and what follows it; access tokens are valid for `ttl` seconds.
+    /// With these further lines of `[servers.jira.auth]` and what follows it; access tokens are
+    /// valid for `ttl` seconds.
     fn with(more: &str, ttl: u64) -> Site {
         let guarded = Guarded::start();
         let provider = Provider::of(&[guarded.url()], ttl);
@@ -68,7 +70,13 @@ impl Site {
             guarded.url()
         );
         let gateway = Gateway::start(&home, &config);
-        Site { home, gateway, provider, guarded, logs: String::new() }
+        Site {
+            home,
+            gateway,
+            provider,
+            guarded,
+            logs: String::new(),
+        }
     }
 
     /// Starts the gateway again, after `kill -9` unless it is dead already.
@@ -85,7 +93,8 @@ impl Site {
 
     /// Has the provider act on this path in another way.
     fn fault(&self, path: &str, kind: &str) {
-        self.provider.control(&json!({ "op": "fault", "path": path, "kind": kind }));
+        self.provider
+            .control(&json!({ "op": "fault", "path": path, "kind": kind }));
     }
 
     /// Has the provider answer this on a path.
@@ -107,7 +116,9 @@ impl Site {
     /// Waits until the provider keeps this many requests and answers.
     #[track_caller]
     fn wait_kept(&self, count: u64) {
-        until("the provider keeps an answer", || (self.provider.asked("kept") >= count).then_some(()));
+        until("the provider keeps an answer", || {
+            (self.provider.asked("kept") >= count).then_some(())
+        });
     }
 
     /// What the provider has issued so far, with the name of each.
@@ -118,7 +129,10 @@ impl Site {
 
     /// All that must be found nowhere: what the provider has issued.
     fn secrets(&self) -> Vec<String> {
-        self.issued().into_iter().map(|(_, secret)| secret).collect()
+        self.issued()
+            .into_iter()
+            .map(|(_, secret)| secret)
+            .collect()
     }
 
     /// What the provider has issued under this name, the oldest first.
@@ -137,22 +151,33 @@ impl Site {
         let secret = self.all_issued("client_secret").pop().unwrap();
         let basic = format!("Basic {}", STANDARD.encode(format!("{client_id}:{secret}")));
         let form = format!("grant_type=refresh_token&refresh_token={token}");
-        let headers =
-            [("content-type", "application/x-www-form-urlencoded"), ("authorization", basic.as_str())];
-        Connection::open(self.provider.address()).exchange("POST", "/token", &headers, &form).json()
+        let headers = [
+            ("content-type", "application/x-www-form-urlencoded"),
+            ("authorization", basic.as_str()),
+        ];
+        Connection::open(self.provider.address())
+            .exchange("POST", "/token", &headers, &form)
+            .json()
     }
 
     /// A request to the API.
     fn post(&self, path: &str, token: &str, body: &str) -> Reply {
         let bearer = format!("Bearer {token}");
-        let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+        let headers = [
+            ("content-type", "application/json"),
+            ("authorization", bearer.as_str()),
+        ];
         Connection::open(self.gateway.address()).exchange("POST", path, &headers, body)
     }
 
     /// The account, as `servers auth` shows it.
     #[track_caller]
     fn account(&self) -> Value {
-        let printed = self.home.run(&["servers", "auth", "jira", "--json"]).expect(0).stdout;
+        let printed = self
+            .home
+            .run(&["servers", "auth", "jira", "--json"])
+            .expect(0)
+            .stdout;
         let printed: Value = serde_json::from_str(&printed).unwrap();
         printed["accounts"][0].clone()
     }
@@ -205,7 +230,10 @@ impl Site {
     fn wait_listed(&self) -> Client {
         let client = Client::plain(&self.gateway);
         until("the tools are listed", || {
-            client.names("tools").contains(&"jira_search".to_owned()).then_some(())
+            client
+                .names("tools")
+                .contains(&"jira_search".to_owned())
+                .then_some(())
         });
         client
     }
@@ -213,12 +241,16 @@ impl Site {
     /// Calls the tool of `jira`; the code of the refusal, or what the server said.
     #[track_caller]
     fn call(&self, client: &Client) -> Result<String, String> {
-        let answer = client.ask("tools/call", json!({ "name": "jira_search", "arguments": {} }));
+        let answer = client.ask(
+            "tools/call",
+            json!({ "name": "jira_search", "arguments": {} }),
+        );
         match answer["result"]["content"][0]["text"].as_str() {
             Some(text) => Ok(text.to_owned()),
-            None => {
-                Err(answer["error"]["data"]["code"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned())
-            }
+            None => Err(answer["error"]["data"]["code"]
+                .as_str()
+                .unwrap_or_else(|| panic!("{answer}"))
+                .to_owned()),
         }
     }
 }
@@ -236,12 +268,19 @@ impl Asking {
     #[track_caller]
     pub(crate) fn begin(home: &Home, args: &[&str]) -> Asking {
         let mut command = home.command(args);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut lines = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
         let mut said = String::new();
         let url = loop {
-            let line = lines.next().unwrap_or_else(|| panic!("{args:?} ended: {said}"));
+            let line = lines
+                .next()
+                .unwrap_or_else(|| panic!("{args:?} ended: {said}"));
             said += &format!("{line}\n");
             let mut words = line.split(' ').filter(|word| word.starts_with("http://"));
             if let Some(url) = words.next() {
@@ -249,7 +288,12 @@ impl Asking {
             }
         };
         let rest = std::thread::spawn(move || lines.map(|line| line + "\n").collect());
-        Asking { child, url, said, rest }
+        Asking {
+            child,
+            url,
+            said,
+            rest,
+        }
     }
 
     /// Types a line, and waits for the end.
@@ -260,8 +304,17 @@ impl Asking {
 
     pub(crate) fn end(mut self) -> Ran {
         let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
-        Ran { code, stdout, stderr: self.said + &self.rest.join().unwrap() }
+        Ran {
+            code,
+            stdout,
+            stderr: self.said + &self.rest.join().unwrap(),
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Shares: a greedy participant exhausts one bound after the other, and another participant is served all the while
-//! (docs/limits.md).
+//! Shares: a greedy participant exhausts one bound after the other, and another participant is
+//! served all the while (docs/limits.md).
 
 mod guests;
 mod held;
@@ -25,7 +25,8 @@ use crate::support::{Client, Gateway, fixture, modern, until};
 use crate::tasks::jobs;
 use crate::ws::{Socket, TEXT, home_of, masked, token};
 
-/// A bound as docs/limits.md names it, and the attack on it. It returns what the greedy participant then holds.
+/// A bound as docs/limits.md names it, and the attack on it. It returns what the greedy participant
+/// then holds.
 type Play = (&'static str, fn(&mut Stage) -> Held);
 
 const GREEDY: &str = "greedy";
@@ -81,7 +82,10 @@ struct Set {
 
 impl Stage {
     fn new(set: &Set) -> Stage {
-        let (home, jobs) = (home_of(&[(GREEDY, &[]), (OTHER, &[]), (THIRD, &[])]), jobs::server());
+        let (home, jobs) = (
+            home_of(&[(GREEDY, &[]), (OTHER, &[]), (THIRD, &[])]),
+            jobs::server(),
+        );
         let person = |name: &str| {
             let variable = format!("TOKEN_{}", name.to_uppercase());
             let may = "[\"mcp/*\", \"chat\", \"portmoot/servers\"]";
@@ -100,9 +104,16 @@ impl Stage {
             None => Gateway::start(&home, &config),
             Some(count) => start::limited(&home, &config, &format!("-n {count}")),
         };
-        ["tools", "more", "jobs"].iter().for_each(|name| gateway.ready(name));
+        ["tools", "more", "jobs"]
+            .iter()
+            .for_each(|name| gateway.ready(name));
         let other = Client::of(&gateway, &token(OTHER));
-        Stage { home, gateway, other, jobs }
+        Stage {
+            home,
+            gateway,
+            other,
+            jobs,
+        }
     }
 
     /// The same gateway again, after the end of its process.
@@ -110,7 +121,9 @@ impl Stage {
         self.gateway.signal("KILL");
         self.gateway.wait();
         self.gateway = Gateway::start_with(&self.home, &["--config", "portmoot.toml"]);
-        ["tools", "more", "jobs"].iter().for_each(|name| self.gateway.ready(name));
+        ["tools", "more", "jobs"]
+            .iter()
+            .for_each(|name| self.gateway.ready(name));
         self.other = Client::of(&self.gateway, &token(OTHER));
     }
 
@@ -125,12 +138,19 @@ impl Stage {
     }
 
     fn greedy(&self, path: &str, capabilities: Value) -> Greedy {
-        Greedy(Client::open(&self.gateway, Some(&token(GREEDY)), path, capabilities))
+        Greedy(Client::open(
+            &self.gateway,
+            Some(&token(GREEDY)),
+            path,
+            capabilities,
+        ))
     }
 
     /// Calls that never end.
     fn hanging(&self, client: &Client, tool: &str, count: usize) -> Vec<Events> {
-        (0..count).map(|_| client.begin_call(tool, json!({}))).collect()
+        (0..count)
+            .map(|_| client.begin_call(tool, json!({})))
+            .collect()
     }
 
     /// Waits until a server has so many open calls.
@@ -150,12 +170,18 @@ impl Stage {
         for tool in ["tools_echo", "more_echo"] {
             let answer = self.other.call(tool, json!({ "text": large }));
             assert!(
-                answer["content"][0]["text"].as_str().is_some_and(|text| text.len() == large.len()),
+                answer["content"][0]["text"]
+                    .as_str()
+                    .is_some_and(|text| text.len() == large.len()),
                 "{when}"
             );
         }
         let new = Client::of(&self.gateway, &token(OTHER));
-        assert_eq!(new.call("tools_echo", json!({ "text": "new" }))["content"][0]["text"], "new", "{when}");
+        assert_eq!(
+            new.call("tools_echo", json!({ "text": "new" }))["content"][0]["text"],
+            "new",
+            "{when}"
+        );
         assert_eq!(new.delete(), 204);
         assert!(begun.elapsed() < SOON, "{when}: {:?}", begun.elapsed());
     }
@@ -182,7 +208,10 @@ impl Drop for Greedy {
 type Held = Box<dyn Any>;
 
 fn code(answer: &Value) -> &str {
-    answer.pointer("/error/data/code").and_then(Value::as_str).unwrap_or_default()
+    answer
+        .pointer("/error/data/code")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn bearer(name: &str) -> String {
@@ -193,9 +222,14 @@ fn bearer(name: &str) -> String {
 fn begun(stage: &Stage, head: &str, body: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(stage.gateway.address()).unwrap();
     stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let head = format!("{head} HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\n", bearer(GREEDY));
+    let head = format!(
+        "{head} HTTP/1.1\r\nhost: localhost\r\nauthorization: {}\r\n",
+        bearer(GREEDY)
+    );
     // The gateway may answer and close before everything is written.
-    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+    let _ = stream
+        .write_all(head.as_bytes())
+        .and_then(|()| stream.write_all(body));
     stream
 }
 
@@ -210,10 +244,18 @@ fn connections(stage: &mut Stage) -> Held {
     let mut open = Vec::new();
     loop {
         let mut connection = Connection::open(stage.gateway.address());
-        let reply = connection.exchange("GET", "/api/v1/tools", &[("authorization", &bearer(GREEDY))], "");
+        let reply = connection.exchange(
+            "GET",
+            "/api/v1/tools",
+            &[("authorization", &bearer(GREEDY))],
+            "",
+        );
         if reply.status != 200 {
             assert_eq!((reply.status, open.len()), (503, CONNECTIONS), "{reply:?}");
-            assert!(reply.body.contains("you have too many connections"), "{reply:?}");
+            assert!(
+                reply.body.contains("you have too many connections"),
+                "{reply:?}"
+            );
             return Box::new(open);
         }
         open.push(connection);
@@ -223,37 +265,61 @@ fn connections(stage: &mut Stage) -> Held {
 
 fn calls_at_a_server(stage: &mut Stage) -> Held {
     // In all topics together.
-    let (main, second) = (stage.greedy("/mcp", json!({})), stage.greedy("/mcp/second", json!({})));
+    let (main, second) = (
+        stage.greedy("/mcp", json!({})),
+        stage.greedy("/mcp/second", json!({})),
+    );
     let mut held = stage.hanging(&main, "tools_hang", UPSTREAM_CALLS / 2);
     held.extend(stage.hanging(&second, "tools_hang", UPSTREAM_CALLS / 2));
     stage.open_at("tools", UPSTREAM_CALLS);
     for client in [&main, &second] {
-        let refused = client.ask("tools/call", json!({ "name": "tools_echo", "arguments": { "text": "x" } }));
+        let refused = client.ask(
+            "tools/call",
+            json!({ "name": "tools_echo", "arguments": { "text": "x" } }),
+        );
         assert_eq!(code(&refused), "upstream_busy", "{refused}");
-        assert!(refused.to_string().contains("you have too many open calls"), "{refused}");
+        assert!(
+            refused.to_string().contains("you have too many open calls"),
+            "{refused}"
+        );
     }
     // And over every wire.
     let (mut socket, _) = Socket::welcomed(&stage.gateway, GREEDY, "?mode=directed");
     socket.call("c1", &["tools"], "echo", json!({ "text": "x" }));
     let refused = socket.receive_until(|envelope| envelope["correlation_id"] == "c1");
-    assert!(refused.to_string().contains("you have too many open calls"), "{refused}");
+    assert!(
+        refused.to_string().contains("you have too many open calls"),
+        "{refused}"
+    );
     Box::new((main, second, held, socket))
 }
 
 fn sessions_at_a_server(stage: &mut Stage) -> Held {
     let asked = |_| stage.greedy("/mcp", json!({ "sampling": {} }));
     let busy: Vec<Greedy> = (0..UPSTREAM_SESSIONS).map(asked).collect();
-    let held: Vec<_> = busy.iter().flat_map(|client| stage.hanging(client, "tools_hang", 1)).collect();
+    let held: Vec<_> = busy
+        .iter()
+        .flat_map(|client| stage.hanging(client, "tools_hang", 1))
+        .collect();
     stage.open_at("tools", UPSTREAM_SESSIONS);
     let more = asked(0);
-    let refused = more.ask("tools/call", json!({ "name": "tools_echo", "arguments": { "text": "x" } }));
+    let refused = more.ask(
+        "tools/call",
+        json!({ "name": "tools_echo", "arguments": { "text": "x" } }),
+    );
     assert_eq!(code(&refused), "upstream_busy", "{refused}");
-    assert!(refused.to_string().contains("you have too many sessions"), "{refused}");
+    assert!(
+        refused.to_string().contains("you have too many sessions"),
+        "{refused}"
+    );
     Box::new((busy, more, held))
 }
 
 fn subscriptions(stage: &mut Stage) -> Held {
-    let clients = [stage.greedy("/mcp", json!({})), stage.greedy("/mcp/second", json!({}))];
+    let clients = [
+        stage.greedy("/mcp", json!({})),
+        stage.greedy("/mcp/second", json!({})),
+    ];
     let uri = |number: usize| json!({ "uri": format!("test://template/{number}/data") });
     for number in 0..SUBSCRIPTIONS {
         let answer = clients[number % 2].ask("resources/subscribe", uri(number));
@@ -299,7 +365,10 @@ fn calls(stage: &mut Stage) -> Held {
     held.extend(stage.hanging(&client, "more_hang", CALLS - UPSTREAM_CALLS));
     stage.open_at("more", CALLS - UPSTREAM_CALLS);
     stage.open_at("tools", UPSTREAM_CALLS);
-    let refused = client.ask("tools/call", json!({ "name": "more_echo", "arguments": { "text": "x" } }));
+    let refused = client.ask(
+        "tools/call",
+        json!({ "name": "more_echo", "arguments": { "text": "x" } }),
+    );
     assert_eq!(code(&refused), "overloaded", "{refused}");
     Box::new((client, held))
 }
@@ -308,7 +377,13 @@ fn proposals(stage: &mut Stage) -> Held {
     let mut socket = Socket::enter(&stage.gateway, GREEDY, "?mode=directed");
     let asks = json!({ "method": "tools/call", "params": { "name": "echo", "arguments": {} } });
     for number in 0..=PROPOSALS {
-        socket.send("mcp/proposal:tools/call:echo", &format!("p{number}"), &["tools"], json!({}), &asks);
+        socket.send(
+            "mcp/proposal:tools/call:echo",
+            &format!("p{number}"),
+            &["tools"],
+            json!({}),
+            &asks,
+        );
     }
     let last = format!("p{PROPOSALS}");
     socket.receive_until(|envelope| {
@@ -356,44 +431,110 @@ const USUAL: &[Play] = &[
     ("Counts of refusals in the audit log", room::refusals),
     ("Bytes of proposals", room::bytes_of_proposals),
     ("Ended proposals", room::ended_proposals),
-    ("Ended proposals that survive a restart", room::ended_proposals_after_a_restart),
+    (
+        "Ended proposals that survive a restart",
+        room::ended_proposals_after_a_restart,
+    ),
 ];
 
 /// The plays on each stage.
 const PLAYED: &[(Set, &[Play])] = &[
-    (Set { limits: LIMITS, descriptors: None }, SMALL),
-    (Set { limits: FEW, descriptors: None }, USUAL),
-    (Set { limits: "", descriptors: Some(256) }, &[("Descriptors", start::descriptors)]),
+    (
+        Set {
+            limits: LIMITS,
+            descriptors: None,
+        },
+        SMALL,
+    ),
+    (
+        Set {
+            limits: FEW,
+            descriptors: None,
+        },
+        USUAL,
+    ),
+    (
+        Set {
+            limits: "",
+            descriptors: Some(256),
+        },
+        &[("Descriptors", start::descriptors)],
+    ),
 ];
 
 /// Bounds that no client reaches in a few seconds, and why. Their rows name the tests that do.
 const UNREACHED: &[(&str, &str)] = &[
-    ("Queue of the journal", "only a slow disk fills it; the share of the bytes of proposals is as large"),
-    ("Bytes of senders that are not known", "all clients here have one address"),
-    ("Starts of servers", "a start that waits goes on within `start_timeout` of the others"),
+    (
+        "Queue of the journal",
+        "only a slow disk fills it; the share of the bytes of proposals is as large",
+    ),
+    (
+        "Bytes of senders that are not known",
+        "all clients here have one address",
+    ),
+    (
+        "Starts of servers",
+        "a start that waits goes on within `start_timeout` of the others",
+    ),
     ("Uses of servers", "each participant has one place"),
     ("Queue of the audit log", "only a slow disk fills it"),
     (
         "Ids of proposals that were rejected on arrival",
         "4,096 rejections of each of two participants; its tests have them",
     ),
-    ("Participants that left lately", "4,096 participants take minutes; its test has them"),
+    (
+        "Participants that left lately",
+        "4,096 participants take minutes; its test has them",
+    ),
     ("Ended sessions", "65,536 sessions take minutes"),
-    ("Schemas of other registries", "participants name none; its test has all sets"),
-    ("Commits of the schema registry", "its answers change only with the tools; its test has all commits"),
-    ("Results that are too large for their callers", "64 MiB of results take long; its test has them"),
-    ("Tasks that lists have after a restart", "10,000 tasks take minutes"),
-    ("Checked access tokens", "only an issuer makes valid ones; what goes is checked again"),
-    ("Participants known by their access tokens", "10,000 people of an issuer"),
-    ("Bad access tokens of one address (of IPv6: its /64)", "all clients here have one address"),
+    (
+        "Schemas of other registries",
+        "participants name none; its test has all sets",
+    ),
+    (
+        "Commits of the schema registry",
+        "its answers change only with the tools; its test has all commits",
+    ),
+    (
+        "Results that are too large for their callers",
+        "64 MiB of results take long; its test has them",
+    ),
+    (
+        "Tasks that lists have after a restart",
+        "10,000 tasks take minutes",
+    ),
+    (
+        "Checked access tokens",
+        "only an issuer makes valid ones; what goes is checked again",
+    ),
+    (
+        "Participants known by their access tokens",
+        "10,000 people of an issuer",
+    ),
+    (
+        "Bad access tokens of one address (of IPv6: its /64)",
+        "all clients here have one address",
+    ),
     ("Sign-ins", "of each participant by itself"),
     ("Consents on record", "of each participant by itself"),
-    ("Authorization codes", "10,000 sign-ins of participants with consent"),
+    (
+        "Authorization codes",
+        "10,000 sign-ins of participants with consent",
+    ),
     ("One-time codes", "one of each participant"),
-    ("Connect links", "3 of each participant at a server; the fixture wants no sign-in"),
-    ("One-time codes for connect pages", "one of each participant"),
+    (
+        "Connect links",
+        "3 of each participant at a server; the fixture wants no sign-in",
+    ),
+    (
+        "One-time codes for connect pages",
+        "one of each participant",
+    ),
     ("Documents of clients", "what goes is fetched again"),
-    ("Addresses that are counted at sign-ins", "all clients here have one address"),
+    (
+        "Addresses that are counted at sign-ins",
+        "all clients here have one address",
+    ),
 ];
 
 fn play(set: &Set, plays: &[Play]) {
@@ -422,20 +563,36 @@ fn an_approved_proposal_runs_on_its_proposers_account() {
     let hang = json!({ "method": "tools/call", "params": { "name": "hang", "arguments": {} } });
     let proposals = ["a1", "a2", "a3"];
     for (id, approver) in proposals.into_iter().zip(["boss", "boss", "chief"]) {
-        stage.agent.send("mcp/proposal:tools/call:hang", id, &["tools"], json!({}), &hang);
+        stage.agent.send(
+            "mcp/proposal:tools/call:hang",
+            id,
+            &["tools"],
+            json!({}),
+            &hang,
+        );
         crate::stage::state(&mut stage.agent, id, "pending");
         assert_eq!(stage.approve(approver, &stage.shown(id)).status, 200);
-        stage.agent.receive_until(|envelope| envelope["payload"]["state"] == "running");
+        stage
+            .agent
+            .receive_until(|envelope| envelope["payload"]["state"] == "running");
     }
     // Approved calls run side by side, so that any of the three may find the share taken.
     until("one of the three is refused", || {
         let failed = |id: &&str| stage.shown(id)["state"] == "failed";
         proposals.iter().any(failed).then_some(())
     });
-    stage.boss.send(crate::stage::ECHO, "b1", &["tools"], json!({}), &crate::stage::echoes("mine"));
+    stage.boss.send(
+        crate::stage::ECHO,
+        "b1",
+        &["tools"],
+        json!({}),
+        &crate::stage::echoes("mine"),
+    );
     crate::stage::state(&mut stage.boss, "b1", "pending");
     assert_eq!(stage.approve("chief", &stage.shown("b1")).status, 200);
-    until("the share of the boss is free", || (stage.shown("b1")["state"] == "completed").then_some(()));
+    until("the share of the boss is free", || {
+        (stage.shown("b1")["state"] == "completed").then_some(())
+    });
     let running = |id: &&&str| stage.shown(id)["state"] == "running";
     assert_eq!(proposals.iter().filter(running).count(), 2);
 }

@@ -39,7 +39,11 @@ struct Site {
 
 /// A port that nothing listens on.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 impl Site {
@@ -49,17 +53,28 @@ impl Site {
         home.write("portmoot.toml", &config(port, login, more));
         let gateway = serve(&home, port);
         gateway.ready("a");
-        Site { home, gateway, port }
+        Site {
+            home,
+            gateway,
+            port,
+        }
     }
 
     /// Behind a proxy that speaks TLS under this address.
     fn behind(public_url: &str) -> Site {
         let (home, port) = (Home::new(), free_port());
         let own = format!("http://127.0.0.1:{port}");
-        home.write("portmoot.toml", &config(port, "", "").replace(&own, public_url));
+        home.write(
+            "portmoot.toml",
+            &config(port, "", "").replace(&own, public_url),
+        );
         let gateway = serve(&home, port);
         gateway.ready("a");
-        Site { home, gateway, port }
+        Site {
+            home,
+            gateway,
+            port,
+        }
     }
 
     fn url(&self) -> String {
@@ -68,12 +83,20 @@ impl Site {
 
     /// The same gateway after `kill -9`.
     fn killed(self) -> Site {
-        let Site { home, gateway, port } = self;
+        let Site {
+            home,
+            gateway,
+            port,
+        } = self;
         // Dropping it kills the process.
         drop(gateway);
         let gateway = serve(&home, port);
         gateway.ready("a");
-        Site { home, gateway, port }
+        Site {
+            home,
+            gateway,
+            port,
+        }
     }
 
     fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
@@ -82,20 +105,34 @@ impl Site {
 
     fn form(&self, path: &str, form: &[(&str, &str)]) -> Reply {
         let body = encoded(form);
-        self.request("POST", path, &[("content-type", "application/x-www-form-urlencoded")], &body)
+        self.request(
+            "POST",
+            path,
+            &[("content-type", "application/x-www-form-urlencoded")],
+            &body,
+        )
     }
 
     /// Registers a client with these redirect URIs, and returns its id.
     fn register(&self, uris: &[&str]) -> String {
         let body = json!({ "client_name": "Editor", "redirect_uris": uris }).to_string();
-        let reply = self.request("POST", "/oauth/register", &[("content-type", "application/json")], &body);
+        let reply = self.request(
+            "POST",
+            "/oauth/register",
+            &[("content-type", "application/json")],
+            &body,
+        );
         assert_eq!(reply.status, 201, "{reply:?}");
         reply.json()["client_id"].as_str().unwrap().to_owned()
     }
 
     /// A one-time code for a participant, from the command line.
     fn one_time_code(&self, name: &str) -> String {
-        let printed = self.home.run(&["login", "code", name, "--json"]).expect(0).stdout;
+        let printed = self
+            .home
+            .run(&["login", "code", name, "--json"])
+            .expect(0)
+            .stdout;
         let printed: Value = serde_json::from_str(&printed).unwrap();
         printed["code"].as_str().unwrap().to_owned()
     }
@@ -103,11 +140,21 @@ impl Site {
     /// The command that prints a one-time code, as `signs_in.py` takes it.
     fn codes(&self, name: &str) -> String {
         let home = self.home.path().display();
-        format!("!cd {home} && HOME={home} {} login code {name} --json", env!("CARGO_BIN_EXE_portmoot"))
+        format!(
+            "!cd {home} && HOME={home} {} login code {name} --json",
+            env!("CARGO_BIN_EXE_portmoot")
+        )
     }
 
-    /// What a browser is sent back with when a participant signs in and allows what the client asks.
-    fn allowed(&self, browser: &mut Browser, client: &str, name: &str, more: &[(&str, &str)]) -> Visit {
+    /// What a browser is sent back with when a participant signs in and allows what the client
+    /// asks.
+    fn allowed(
+        &self,
+        browser: &mut Browser,
+        client: &str,
+        name: &str,
+        more: &[(&str, &str)],
+    ) -> Visit {
         let page = browser.authorize(self, client, more);
         let page = if page.has_field("code") {
             browser.submit(self, &page, &[("code", &self.one_time_code(name))])
@@ -135,14 +182,20 @@ impl Site {
     fn refresh(&self, client: &str, token: &str) -> Reply {
         self.form(
             "/oauth/token",
-            &[("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)],
+            &[
+                ("grant_type", "refresh_token"),
+                ("client_id", client),
+                ("refresh_token", token),
+            ],
         )
     }
 
     /// A client that has signed in as a participant: its id and tokens.
     fn signed_in(&self, name: &str, more: &[(&str, &str)]) -> (String, Tokens) {
         let client = self.register(&[REDIRECT]);
-        let code = self.allowed(&mut Browser::default(), &client, name, more).parameter("code");
+        let code = self
+            .allowed(&mut Browser::default(), &client, name, more)
+            .parameter("code");
         let tokens = Tokens::of(&self.exchange(&client, &code, &[]));
         (client, tokens)
     }
@@ -179,7 +232,8 @@ impl Site {
         (session, stream)
     }
 
-    /// Waits for an entry of the audit log about sign-ins: participant, verdict, and how its reason begins.
+    /// Waits for an entry of the audit log about sign-ins: participant, verdict, and how its reason
+    /// begins.
     #[track_caller]
     fn recorded(&self, from: &str, verdict: &str, why: &str) {
         until(&format!("{from} {verdict} {why}"), || {
@@ -192,11 +246,23 @@ impl Site {
 
     /// Entries of the audit log about sign-ins that are on disk: participant, verdict and reason.
     fn audited(&self) -> Vec<(String, String, String)> {
-        let printed = self.home.run(&["audit", "query", "portmoot/login", "--json"]).expect(0).stdout;
+        let printed = self
+            .home
+            .run(&["audit", "query", "portmoot/login", "--json"])
+            .expect(0)
+            .stdout;
         let answer: Value = serde_json::from_str(&printed).unwrap();
         let entries = answer["entries"].as_array().unwrap().clone().into_iter();
         let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
-        entries.map(|entry| (text(&entry, "from"), text(&entry, "verdict"), text(&entry, "why"))).collect()
+        entries
+            .map(|entry| {
+                (
+                    text(&entry, "from"),
+                    text(&entry, "verdict"),
+                    text(&entry, "why"),
+                )
+            })
+            .collect()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The documentation: links, the table of contents, the site as mdBook builds it, and commands that the program knows.
+//! The documentation: links, the table of contents, the site as mdBook builds it, and commands that
+//! the program knows.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,20 +11,27 @@ use crate::home::Home;
 
 /// The pages that people read, below the root.
 fn pages() -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
-            .into_iter()
-            .chain([
-                "packages/README.md",
-                "bench/README.md",
-                "bench/clients/README.md",
-                "clients/python/README.md",
-            ])
-            .map(PathBuf::from)
-            .collect();
+    let mut found: Vec<PathBuf> = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+    ]
+    .into_iter()
+    .chain([
+        "packages/README.md",
+        "bench/README.md",
+        "bench/clients/README.md",
+        "clients/python/README.md",
+    ])
+    .map(PathBuf::from)
+    .collect();
     found.extend(guides());
     for entry in std::fs::read_dir(repository().join("crates")).unwrap() {
-        let page = Path::new("crates").join(entry.unwrap().file_name()).join("README.md");
+        let page = Path::new("crates")
+            .join(entry.unwrap().file_name())
+            .join("README.md");
         if repository().join(&page).exists() {
             found.push(page);
         }
@@ -61,9 +69,14 @@ fn prose(text: &str) -> String {
 /// Where the links and pictures of a page lead.
 fn links(text: &str) -> Vec<String> {
     // Code in a line has no links.
-    let plain: String = prose(text).split('`').step_by(2).collect::<Vec<_>>().join("``");
+    let plain: String = prose(text)
+        .split('`')
+        .step_by(2)
+        .collect::<Vec<_>>()
+        .join("``");
     let rest = plain.split("](").skip(1);
-    rest.filter_map(|rest| Some(rest.split(')').next()?.to_owned())).collect()
+    rest.filter_map(|rest| Some(rest.split(')').next()?.to_owned()))
+        .collect()
 }
 
 /// The anchors of a page's headings, as GitHub and mdBook make them.
@@ -71,8 +84,11 @@ fn anchors(text: &str) -> HashSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let anchor = |line: &str| {
         let title = line.trim_start_matches('#').trim().to_lowercase();
-        let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-        kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>()
+        let kept = title
+            .chars()
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c })
+            .collect::<String>()
     };
     headings.map(anchor).collect()
 }
@@ -82,11 +98,19 @@ fn every_link_leads_somewhere() {
     let (mut wrong, mut followed) = (Vec::new(), 0);
     for page in pages() {
         let folder = page.parent().unwrap();
-        for link in links(&read(&page)).into_iter().filter(|link| !link.contains("://")) {
+        for link in links(&read(&page))
+            .into_iter()
+            .filter(|link| !link.contains("://"))
+        {
             let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
-            let target = if path.is_empty() { page.clone() } else { folder.join(path) };
+            let target = if path.is_empty() {
+                page.clone()
+            } else {
+                folder.join(path)
+            };
             let is_there = repository().join(&target).exists();
-            let has_anchor = anchor.is_empty() || (is_there && anchors(&read(&target)).contains(anchor));
+            let has_anchor =
+                anchor.is_empty() || (is_there && anchors(&read(&target)).contains(anchor));
             if !is_there || !has_anchor {
                 wrong.push(format!("{}: {link}", page.display()));
             }
@@ -100,7 +124,10 @@ fn every_link_leads_somewhere() {
 #[test]
 fn the_table_of_contents_has_every_page_once() {
     let contents = links(&read(Path::new("docs/SUMMARY.md")));
-    let mut listed: Vec<PathBuf> = contents.iter().map(|link| Path::new("docs").join(link)).collect();
+    let mut listed: Vec<PathBuf> = contents
+        .iter()
+        .map(|link| Path::new("docs").join(link))
+        .collect();
     listed.sort();
     let mut there = guides();
     there.retain(|page| !page.ends_with("SUMMARY.md"));
@@ -111,7 +138,11 @@ fn the_table_of_contents_has_every_page_once() {
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() { below(&path, found) } else { found.push(path) }
+        if path.is_dir() {
+            below(&path, found)
+        } else {
+            found.push(path)
+        }
     }
 }
 
@@ -119,15 +150,30 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
 fn the_site_builds_and_its_links_lead_somewhere() {
     let folder = tempfile::tempdir().unwrap();
     let mut build = Command::new(deps().mdbook());
-    let built = build.arg("build").arg(repository()).arg("--dest-dir").arg(folder.path()).output().unwrap();
+    let built = build
+        .arg("build")
+        .arg(repository())
+        .arg("--dest-dir")
+        .arg(folder.path())
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&built.stderr).into_owned();
-    assert!(built.status.success() && !said.contains("ERROR") && !said.contains("WARN"), "{said}");
+    assert!(
+        built.status.success() && !said.contains("ERROR") && !said.contains("WARN"),
+        "{said}"
+    );
     let mut files = Vec::new();
     below(folder.path(), &mut files);
     let (mut wrong, mut followed) = (Vec::new(), 0);
-    for page in files.iter().filter(|path| path.extension().is_some_and(|end| end == "html")) {
+    for page in files
+        .iter()
+        .filter(|path| path.extension().is_some_and(|end| end == "html"))
+    {
         let text = std::fs::read_to_string(page).unwrap();
-        let hrefs = text.split(" href=\"").chain(text.split(" src=\"")).filter(|rest| !rest.starts_with('<'));
+        let hrefs = text
+            .split(" href=\"")
+            .chain(text.split(" src=\""))
+            .filter(|rest| !rest.starts_with('<'));
         for link in hrefs.filter_map(|rest| rest.split('"').next()) {
             let path = link.split(['#', '?']).next().unwrap();
             let elsewhere = link.contains(':') || path.is_empty() || path.starts_with('/');
@@ -140,7 +186,10 @@ fn the_site_builds_and_its_links_lead_somewhere() {
     wrong.retain(|line| !line.contains("404.html") && !line.contains("toc.html"));
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(followed > 500, "{followed}");
-    assert!(folder.path().join("first-hour.html").exists() && folder.path().join("openapi.json").exists());
+    assert!(
+        folder.path().join("first-hour.html").exists()
+            && folder.path().join("openapi.json").exists()
+    );
 }
 
 /// The words of a command line as a shell splits them, up to the end of the command.
@@ -170,7 +219,11 @@ fn words(line: &str) -> Vec<String> {
 /// The command lines of this program in the blocks of a page, without its name.
 fn commands(text: &str) -> Vec<String> {
     let blocks = text.split("\n```").skip(1).step_by(2);
-    let of_shell = blocks.filter_map(|block| block.strip_prefix("sh\n").or(block.strip_prefix("console\n")));
+    let of_shell = blocks.filter_map(|block| {
+        block
+            .strip_prefix("sh\n")
+            .or(block.strip_prefix("console\n"))
+    });
     let lines = of_shell.flat_map(|block| block.lines().map(|line| line.trim_start_matches("$ ")));
     let mut found = Vec::new();
     for line in lines {
@@ -196,17 +249,31 @@ fn commands(text: &str) -> Vec<String> {
 fn the_program_knows_every_command_of_the_guides() {
     let home = Home::new();
     let (mut asked, mut seen) = (0, HashSet::new());
-    for page in guides().into_iter().chain([PathBuf::from("README.md"), PathBuf::from("packages/README.md")])
-    {
-        for line in commands(&read(&page)).into_iter().filter(|line| seen.insert(line.clone())) {
+    for page in guides().into_iter().chain([
+        PathBuf::from("README.md"),
+        PathBuf::from("packages/README.md"),
+    ]) {
+        for line in commands(&read(&page))
+            .into_iter()
+            .filter(|line| seen.insert(line.clone()))
+        {
             let mut words = words(&line);
-            let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+            let end = words
+                .iter()
+                .position(|word| word == "--")
+                .unwrap_or(words.len());
             words.truncate(end);
             words.retain(|word| word != "..." && !word.ends_with('\\'));
             words.push("--help".to_owned());
             let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
             let ran = home.run(&arguments);
-            assert_eq!(ran.code, 0, "{}: portmoot {line}\n{}", page.display(), ran.stderr);
+            assert_eq!(
+                ran.code,
+                0,
+                "{}: portmoot {line}\n{}",
+                page.display(),
+                ran.stderr
+            );
             asked += 1;
         }
     }

@@ -1,4 +1,5 @@
-//! Slow readers: queues are bounded, then the stream ends and its call is cancelled; other clients are not affected.
+//! Slow readers: queues are bounded, then the stream ends and its call is cancelled; other clients
+//! are not affected.
 
 use std::sync::Mutex;
 
@@ -8,7 +9,8 @@ use crate::peer::{Peer, answer, small, tool};
 use crate::socket::{Events, Gateway, LEGACY, Session, call, until};
 
 const QUEUE: usize = 20;
-/// Capabilities of a client with its own server process. A change of its roots makes the server continue.
+/// Capabilities of a client with its own server process. A change of its roots makes the server
+/// continue.
 const OWN: &str = r#"{"roots":{"listChanged":true}}"#;
 
 fn log(text: &str) -> String {
@@ -22,13 +24,16 @@ fn note(text: &str) -> String {
     log(text).replace("notifications/message", "notifications/note")
 }
 
-/// A server that sends one message in a call of `talk` and, when the roots have changed, `more` messages of `bytes` bytes and
-/// the answer. Outside a call the messages belong to none.
+/// A server that sends one message in a call of `talk` and, when the roots have changed, `more`
+/// messages of `bytes` bytes and the answer. Outside a call the messages belong to none.
 fn talker(more: usize, bytes: usize) -> Peer {
     let talking = Mutex::new(None);
     Peer::stdio(move |message| {
         let mut said = Vec::new();
-        match (message["method"].as_str(), message["params"]["name"].as_str()) {
+        match (
+            message["method"].as_str(),
+            message["params"]["name"].as_str(),
+        ) {
             (Some("tools/call"), Some("talk")) => {
                 said.push(log("first"));
                 *talking.lock().unwrap() = Some(message.clone());
@@ -36,7 +41,9 @@ fn talker(more: usize, bytes: usize) -> Peer {
             (Some("notifications/roots/list_changed"), _) => {
                 let asked = talking.lock().unwrap().take();
                 let send = if asked.is_some() { log } else { note };
-                said.extend((0..more).map(|number| send(&format!("{number}:{}", "x".repeat(bytes)))));
+                said.extend(
+                    (0..more).map(|number| send(&format!("{number}:{}", "x".repeat(bytes)))),
+                );
                 said.extend(asked.map(|asked| answer(&asked, r#"{"content":[]}"#)));
             }
             _ if message.get("id").is_none() => {}
@@ -55,7 +62,10 @@ fn go_on(session: &Session<'_>) {
 }
 
 fn works(session: &Session<'_>) {
-    assert_eq!(session.call("fine", &json!({}))["result"], json!({"content": ["fine"]}));
+    assert_eq!(
+        session.call("fine", &json!({}))["result"],
+        json!({"content": ["fine"]})
+    );
 }
 
 /// Waits until no call is open at the server.
@@ -66,7 +76,10 @@ fn ended(gateway: &Gateway) {
 }
 
 fn cancelled(peer: &Peer) -> usize {
-    peer.received().iter().filter(|line| line.contains("notifications/cancelled")).count()
+    peer.received()
+        .iter()
+        .filter(|line| line.contains("notifications/cancelled"))
+        .count()
 }
 
 /// The numbers of the remaining messages, and whether an answer follows them.
@@ -81,7 +94,8 @@ fn rest(events: &mut Events) -> (Vec<usize>, bool) {
     (numbers, answered)
 }
 
-/// The server sends this many messages while the call's stream is not read; returns what the resumed stream has.
+/// The server sends this many messages while the call's stream is not read; returns what the
+/// resumed stream has.
 fn unread(messages: usize) -> (Vec<usize>, bool, usize) {
     let peer = talker(messages, 0);
     // One connection at a time: when the next one is served, the previous one is closed.
@@ -126,11 +140,17 @@ fn a_call_whose_stream_is_not_read_is_cancelled_without_affecting_others() {
     assert!(events.next().is_some());
     go_on(&session);
     works(&other);
-    until("the server hears that it is cancelled", || cancelled(&peer) == 1);
+    until("the server hears that it is cancelled", || {
+        cancelled(&peer) == 1
+    });
     works(&session);
     let (numbers, answered) = rest(&mut events);
     assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>(), "no gap");
-    assert!(numbers.len() < MANY && !answered, "{} read, answered: {answered}", numbers.len());
+    assert!(
+        numbers.len() < MANY && !answered,
+        "{} read, answered: {answered}",
+        numbers.len()
+    );
 }
 
 #[test]
@@ -148,10 +168,14 @@ fn an_unread_get_stream_ends_and_can_be_reopened() {
     let (numbers, _) = rest(&mut unread);
     assert_eq!(numbers, (0..numbers.len()).collect::<Vec<_>>(), "no gap");
     assert!(numbers.len() < MANY, "{} read", numbers.len());
-    // A reopened stream receives later messages, after those of the first batch that the gateway reads only now.
+    // A reopened stream receives later messages, after those of the first batch that the gateway
+    // reads only now.
     let mut again = session.listen(None);
     assert_eq!(again.status, 200);
     go_on(&session);
     let begins = |(_, data): (_, String)| data.contains("\"data\":\"0:");
-    assert!(std::iter::from_fn(|| again.next()).any(begins), "the stream is alive");
+    assert!(
+        std::iter::from_fn(|| again.next()).any(begins),
+        "the stream is alive"
+    );
 }

@@ -1,4 +1,5 @@
-//! Output of every command: `tests/snapshots` has one file for each run, plain and at a terminal with colours.
+//! Output of every command: `tests/snapshots` has one file for each run, plain and at a terminal
+//! with colours.
 //!
 //! `UPDATE=1 cargo nextest run -p portmoot snapshots` writes the files again.
 
@@ -20,7 +21,14 @@ const CONFIG: &str = "[servers.demo]\ntype = \"demo\"\n\
     [participants.agent]\ncapabilities = [\"mcp/request:*/list\", \"mcp/proposal:*\", \"mcp/response:*\", \"chat\"]\n";
 
 /// Commands whose output another test has, or that print what a library generates.
-const ELSEWHERE: [&str; 6] = ["stdio", "start", "stop", "completions", "man", "config schema"];
+const ELSEWHERE: [&str; 6] = [
+    "stdio",
+    "start",
+    "stop",
+    "completions",
+    "man",
+    "config schema",
+];
 
 /// How a command is shown.
 #[derive(Clone, Copy, PartialEq)]
@@ -51,14 +59,25 @@ impl Stage {
         let gateway = Gateway::start(&home, CONFIG);
         ["demo", "ask"].iter().for_each(|name| gateway.ready(name));
         gateway.receive("down server=\"absent\"");
-        Stage { home, gateway, covered: BTreeSet::new(), stale: Vec::new() }
+        Stage {
+            home,
+            gateway,
+            covered: BTreeSet::new(),
+            stale: Vec::new(),
+        }
     }
 
     /// Runs a command and compares its output with the file of this name.
     fn show(&mut self, name: &str, args: &[&str], shown: Shown) -> Ran {
         let words = args.iter().take_while(|word| !word.starts_with('-'));
-        self.covered
-            .extend((1..=2).map(|count| words.clone().take(count).copied().collect::<Vec<_>>().join(" ")));
+        self.covered.extend((1..=2).map(|count| {
+            words
+                .clone()
+                .take(count)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(" ")
+        }));
         let ran = steady(|| self.home.run(args));
         let mut text = format!("$ portmoot {}\n[exit {}]\n", args.join(" "), ran.code);
         let mut part = |title: &str, shown: &str| {
@@ -70,7 +89,10 @@ impl Stage {
         part("stderr", &ran.stderr);
         if shown == Shown::Both {
             let home = Home::beside(&self.home).env("TERM", "xterm");
-            part("at a terminal", &steady(|| run_with_stdout_at_terminal(&home, args, &[])).stderr);
+            part(
+                "at a terminal",
+                &steady(|| run_with_stdout_at_terminal(&home, args, &[])).stderr,
+            );
         }
         let text = self.normal(&text, shown == Shown::Uncounted);
         let path = folder().join(format!("{name}.txt"));
@@ -80,7 +102,9 @@ impl Stage {
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
         if written != text {
-            self.stale.push(format!("{name}.txt has\n{written}\nbut the command prints\n{text}"));
+            self.stale.push(format!(
+                "{name}.txt has\n{written}\nbut the command prints\n{text}"
+            ));
         }
         ran
     }
@@ -88,8 +112,12 @@ impl Stage {
     /// The text without what differs from run to run; widths stay.
     fn normal(&self, text: &str, uncounted: bool) -> String {
         let home = self.home.path().display().to_string();
-        let text = text.replace(self.gateway.address(), "127.0.0.1:7070").replace(&home, "HOME");
-        let text = text.replace(env!("CARGO_BIN_EXE_portmoot"), "portmoot").replace('\u{1b}', "\\e");
+        let text = text
+            .replace(self.gateway.address(), "127.0.0.1:7070")
+            .replace(&home, "HOME");
+        let text = text
+            .replace(env!("CARGO_BIN_EXE_portmoot"), "portmoot")
+            .replace('\u{1b}', "\\e");
         let text = tireless(&weightless(&ageless(&text)));
         let (mut out, mut word) = (String::new(), String::new());
         for c in text.chars().chain(['\n']) {
@@ -120,7 +148,8 @@ fn steady(run: impl Fn() -> Ran) -> Ran {
     })
 }
 
-/// The same without the attempts to start a server and the time until the next one: they are named from a number on.
+/// The same without the attempts to start a server and the time until the next one: they are named
+/// from a number on.
 fn tireless(text: &str) -> String {
     let mut out = String::new();
     let mut parts = text.split(" tries");
@@ -128,7 +157,10 @@ fn tireless(text: &str) -> String {
     for after in parts {
         let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         out += before[..before.len() - digits].trim_end_matches("; ");
-        before = match after.strip_prefix(", the next in ").and_then(|rest| rest.split_once(" s")) {
+        before = match after
+            .strip_prefix(", the next in ")
+            .and_then(|rest| rest.split_once(" s"))
+        {
             Some((seconds, rest)) if seconds.chars().all(|c| c.is_ascii_digit()) => rest,
             _ => after,
         };
@@ -166,7 +198,9 @@ fn ageless(text: &str) -> String {
             digits.len() + 1 == word.len() && digits.chars().all(|c| c.is_ascii_digit())
         };
         let words = line.replace("made now", "made 9s ago");
-        let words = words.split(' ').map(|word| if is_age(word) { "9s" } else { word });
+        let words = words
+            .split(' ')
+            .map(|word| if is_age(word) { "9s" } else { word });
         words.collect::<Vec<_>>().join(" ").replace("   9s", "  9s")
     };
     text.split('\n').map(aged).collect::<Vec<_>>().join("\n")
@@ -182,13 +216,20 @@ fn plain(word: &str, is_number: bool) -> String {
     let hex = (word.len() >= 32 || word.len() == 8 && word.contains(|c: char| c.is_ascii_digit()))
         && word.chars().all(|c| c.is_ascii_hexdigit());
     if hex || (is_number && !word.is_empty() && word.chars().all(|c| c.is_ascii_digit())) {
-        return if is_number && !hex { "0".to_owned() } else { "0".repeat(word.len()) };
+        return if is_number && !hex {
+            "0".to_owned()
+        } else {
+            "0".repeat(word.len())
+        };
     }
     if word.starts_with("pm_") && word.len() > 40 {
         return format!("pm_{}", "x".repeat(word.len() - 3));
     }
     if is("0000-00-00") || is("0000-0000") || is("00:00") && word.len() == 5 {
-        return word.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        return word
+            .chars()
+            .map(|c| if c.is_ascii_digit() { '0' } else { c })
+            .collect();
     }
     match word.split_once(':') {
         Some((number, rest)) if is_number && rest.len() >= 32 => {
@@ -208,45 +249,113 @@ fn every_command_prints_its_snapshot() {
     stage.show("status-json", &["status", "--json"], Plain);
     stage.show("servers-ls", &["servers", "ls"], Both);
     stage.show("servers-show", &["servers", "show", "absent"], Both);
-    stage.show("servers-show-unknown", &["servers", "show", "nothing"], Both);
+    stage.show(
+        "servers-show-unknown",
+        &["servers", "show", "nothing"],
+        Both,
+    );
     stage.show("logs", &["logs", "ask"], Both);
     stage.show("logs-without-a-process", &["logs", "demo"], Both);
     stage.show("tools-ls", &["tools", "ls"], Both);
     stage.show("tools-ls-pattern", &["tools", "ls", "demo_*"], Both);
     stage.show("tools-show", &["tools", "show", "demo_add"], Both);
-    stage.show("tools-call", &["tools", "call", "demo_echo", "text=hello"], Both);
+    stage.show(
+        "tools-call",
+        &["tools", "call", "demo_echo", "text=hello"],
+        Both,
+    );
     stage.show("tools-call-unknown", &["tools", "call", "demo_ecko"], Both);
-    stage.show("tools-call-bad-argument", &["tools", "call", "demo_echo", "text"], Both);
+    stage.show(
+        "tools-call-bad-argument",
+        &["tools", "call", "demo_echo", "text"],
+        Both,
+    );
     stage.show("proto-convert", &["proto", "convert", "demo"], Both);
     stage.show("tokens", &["tokens"], Plain);
     stage.show("resources-ls", &["resources", "ls"], Both);
-    stage.show("resources-read-unknown", &["resources", "read", "nowhere:it"], Both);
+    stage.show(
+        "resources-read-unknown",
+        &["resources", "read", "nowhere:it"],
+        Both,
+    );
     stage.show("prompts-ls", &["prompts", "ls"], Both);
     stage.show("prompts-get-unknown", &["prompts", "get", "nothing"], Both);
     stage.show("participants-ls", &["participants", "ls"], Both);
     stage.show("participants-can", &["participants", "can", "ci"], Both);
-    stage.show("participants-can-act", &["participants", "can", "ci", "ask_env"], Both);
-    stage.show("participants-grant", &["participants", "grant", "ci", "chat", "--for", "1h"], Plain);
-    stage.show("participants-allow", &["participants", "allow", "ci", "demo_add"], Plain);
-    stage.show("participants-revoke", &["participants", "revoke", "ci", "chat"], Plain);
-    stage.show("token-new", &["token", "new", "ci", "--expires", "90d"], Plain);
+    stage.show(
+        "participants-can-act",
+        &["participants", "can", "ci", "ask_env"],
+        Both,
+    );
+    stage.show(
+        "participants-grant",
+        &["participants", "grant", "ci", "chat", "--for", "1h"],
+        Plain,
+    );
+    stage.show(
+        "participants-allow",
+        &["participants", "allow", "ci", "demo_add"],
+        Plain,
+    );
+    stage.show(
+        "participants-revoke",
+        &["participants", "revoke", "ci", "chat"],
+        Plain,
+    );
+    stage.show(
+        "token-new",
+        &["token", "new", "ci", "--expires", "90d"],
+        Plain,
+    );
     stage.show("token-new-again", &["token", "new", "ci"], Both);
-    stage.show("token-rotate", &["token", "rotate", "ci", "--overlap", "1h"], Plain);
+    stage.show(
+        "token-rotate",
+        &["token", "rotate", "ci", "--overlap", "1h"],
+        Plain,
+    );
     stage.show("token-ls", &["token", "ls"], Both);
     stage.show("token-revoke", &["token", "revoke", "ci"], Plain);
-    stage.show("token-unknown", &["servers", "ls", "--token", "a-token-that-does-not-exist"], Both);
+    stage.show(
+        "token-unknown",
+        &["servers", "ls", "--token", "a-token-that-does-not-exist"],
+        Both,
+    );
     stage.show("proposals-ls-none", &["proposals", "ls"], Both);
     // A call of the agent that waits for a decision, two times.
     let token = stage.home.run(&["token", "new", "agent"]).expect(0).stdout;
     let mut agents = Vec::new();
-    for (name, verb, more) in [("approve", "approve", "--yes"), ("reject", "reject", "--reason=not now")] {
-        let call = ["tools", "call", "demo_add", "a=40", "b=2", "--token", token.trim()];
-        let agent = stage.home.command(&call).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    for (name, verb, more) in [
+        ("approve", "approve", "--yes"),
+        ("reject", "reject", "--reason=not now"),
+    ] {
+        let call = [
+            "tools",
+            "call",
+            "demo_add",
+            "a=40",
+            "b=2",
+            "--token",
+            token.trim(),
+        ];
+        let agent = stage
+            .home
+            .command(&call)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
         agents.push(agent.unwrap());
         let id = until("a proposal", || {
-            let all = stage.home.run(&["proposals", "ls", "--json"]).expect(0).stdout;
+            let all = stage
+                .home
+                .run(&["proposals", "ls", "--json"])
+                .expect(0)
+                .stdout;
             let all: Value = serde_json::from_str(&all).unwrap();
-            all["proposals"].as_array().unwrap().first().map(|one| one["id"].as_str().unwrap().to_owned())
+            all["proposals"]
+                .as_array()
+                .unwrap()
+                .first()
+                .map(|one| one["id"].as_str().unwrap().to_owned())
         });
         if name == "approve" {
             stage.show("proposals-ls", &["proposals", "ls"], Both);
@@ -255,31 +364,93 @@ fn every_command_prints_its_snapshot() {
         }
         if name == "approve" {
             let other = "00".repeat(32);
-            stage.show("proposals-approve", &["proposals", "approve", &id, "--digest", &other], Both);
+            stage.show(
+                "proposals-approve",
+                &["proposals", "approve", &id, "--digest", &other],
+                Both,
+            );
             stage.home.run(&["proposals", verb, &id, more]).expect(0);
         } else {
             stage.show("proposals-reject", &["proposals", verb, &id, more], Plain);
         }
         let agent = Ran::from(agents.pop().unwrap().wait_with_output().unwrap());
-        assert_eq!(agent.code, i32::from(name == "reject"), "{}{}", agent.stdout, agent.stderr);
+        assert_eq!(
+            agent.code,
+            i32::from(name == "reject"),
+            "{}{}",
+            agent.stdout,
+            agent.stderr
+        );
     }
     // The gateway writes while others read: the last commands have their entries by then.
     until("the audit log is at rest", || {
-        stage.home.run(&["audit", "verify"]).stderr.is_empty().then_some(())
+        stage
+            .home
+            .run(&["audit", "verify"])
+            .stderr
+            .is_empty()
+            .then_some(())
     });
-    stage.show("audit-query", &["audit", "query", "portmoot/tokens"], Uncounted);
+    stage.show(
+        "audit-query",
+        &["audit", "query", "portmoot/tokens"],
+        Uncounted,
+    );
     stage.show("audit-verify", &["audit", "verify"], Uncounted);
-    stage.show("doctor", &["doctor", "--config", "portmoot.toml", "--listen", "127.0.0.1:0"], Plain);
-    stage.show("config-check", &["config", "check", "--config", "portmoot.toml"], Both);
-    stage.show("config-show", &["config", "show", "--config", "portmoot.toml"], Both);
-    stage.home.write("wrong.toml", "[servers.a]\ncomand = \"x\"\n[topics.main]\nhistory = \"two\"\n");
-    stage.show("config-check-wrong", &["config", "check", "--config", "wrong.toml"], Both);
+    stage.show(
+        "doctor",
+        &[
+            "doctor",
+            "--config",
+            "portmoot.toml",
+            "--listen",
+            "127.0.0.1:0",
+        ],
+        Plain,
+    );
+    stage.show(
+        "config-check",
+        &["config", "check", "--config", "portmoot.toml"],
+        Both,
+    );
+    stage.show(
+        "config-show",
+        &["config", "show", "--config", "portmoot.toml"],
+        Both,
+    );
+    stage.home.write(
+        "wrong.toml",
+        "[servers.a]\ncomand = \"x\"\n[topics.main]\nhistory = \"two\"\n",
+    );
+    stage.show(
+        "config-check-wrong",
+        &["config", "check", "--config", "wrong.toml"],
+        Both,
+    );
     stage.show("serve-wrong", &["serve", "--config", "wrong.toml"], Both);
-    stage.show("serve-twice", &["serve", "--config", "portmoot.toml", "--listen", "127.0.0.1:0"], Plain);
+    stage.show(
+        "serve-twice",
+        &[
+            "serve",
+            "--config",
+            "portmoot.toml",
+            "--listen",
+            "127.0.0.1:0",
+        ],
+        Plain,
+    );
     sign_in(&mut stage);
     set_up(&mut stage);
-    stage.show("chat-without-a-gateway", &["chat", "--url", "http://127.0.0.1:1"], Both);
-    stage.show("no-gateway", &["servers", "ls", "--data-dir", "elsewhere"], Both);
+    stage.show(
+        "chat-without-a-gateway",
+        &["chat", "--url", "http://127.0.0.1:1"],
+        Both,
+    );
+    stage.show(
+        "no-gateway",
+        &["servers", "ls", "--data-dir", "elsewhere"],
+        Both,
+    );
     assert!(
         stage.stale.is_empty(),
         "UPDATE=1 cargo nextest run -p portmoot snapshots\n{}",
@@ -288,11 +459,16 @@ fn every_command_prints_its_snapshot() {
     every_command_is_there(&stage.covered);
 }
 
-/// The commands about sign-ins and pins, at a gateway without an issuer, a login or pins: what they say then.
+/// The commands about sign-ins and pins, at a gateway without an issuer, a login or pins: what they
+/// say then.
 fn sign_in(stage: &mut Stage) {
     use Shown::{Both, Plain};
     stage.show("servers-auth", &["servers", "auth"], Both);
-    stage.show("servers-login", &["servers", "login", "demo", "--paste"], Both);
+    stage.show(
+        "servers-login",
+        &["servers", "login", "demo", "--paste"],
+        Both,
+    );
     stage.show("servers-logout", &["servers", "logout", "demo"], Both);
     stage.show("servers-connect-code", &["servers", "connect-code"], Both);
     stage.show("servers-restart", &["servers", "restart", "demo"], Both);
@@ -302,8 +478,16 @@ fn sign_in(stage: &mut Stage) {
     stage.show("pins-show", &["pins", "show", "demo"], Both);
     stage.show("pins-approve", &["pins", "approve", "demo"], Both);
     stage.show("pins-reset", &["pins", "reset", "demo"], Plain);
-    stage.show("auth-check", &["auth", "check", "--config", "portmoot.toml"], Both);
-    stage.show("auth-probe", &["auth", "probe", "http://127.0.0.1:1/mcp"], Both);
+    stage.show(
+        "auth-check",
+        &["auth", "check", "--config", "portmoot.toml"],
+        Both,
+    );
+    stage.show(
+        "auth-probe",
+        &["auth", "probe", "http://127.0.0.1:1/mcp"],
+        Both,
+    );
     stage.show("login-code", &["login", "code", "ci"], Both);
     stage.show("clients-ls", &["clients", "ls"], Both);
     stage.show("clients-revoke", &["clients", "revoke", "nothing"], Both);
@@ -321,44 +505,113 @@ fn set_up(stage: &mut Stage) {
         "components": { "securitySchemes": { "key": { "type": "apiKey", "in": "query", "name": "api_key" } } },
         "paths": { "/items": { "get": { "operationId": "items" } } } }"#;
     stage.home.write("shop.json", api);
-    let described = ["add", "shop", "--openapi", "shop.json", "--config", "api.toml", "--key", "${SHOP_KEY}"];
-    stage.show("add-openapi", &[&described[..], &["--dry-run"]].concat(), Both);
-    stage.show(
+    let described = [
         "add",
-        &["add", "notes", "--config", "new.toml", "--dry-run", "--", "npx", "-y", "notes"],
+        "shop",
+        "--openapi",
+        "shop.json",
+        "--config",
+        "api.toml",
+        "--key",
+        "${SHOP_KEY}",
+    ];
+    stage.show(
+        "add-openapi",
+        &[&described[..], &["--dry-run"]].concat(),
         Both,
     );
-    stage.show("import", &["import", "cursor", "--config", "new.toml", "--dry-run"], Both);
+    stage.show(
+        "add",
+        &[
+            "add",
+            "notes",
+            "--config",
+            "new.toml",
+            "--dry-run",
+            "--",
+            "npx",
+            "-y",
+            "notes",
+        ],
+        Both,
+    );
+    stage.show(
+        "import",
+        &["import", "cursor", "--config", "new.toml", "--dry-run"],
+        Both,
+    );
     stage.show("import-list", &["import"], Both);
-    stage.home.write("new.toml", "[servers.notes]\ncommand = \"npx\"\n");
-    stage.show("rm", &["rm", "notes", "--config", "new.toml", "--dry-run"], Both);
-    let edit =
-        |args: [&'static str; 3]| [&["tools"], &args[..], &["--config", "new.toml", "--dry-run"]].concat();
-    stage.show("tools-disable", &edit(["disable", "notes", "delete_*"]), Both);
+    stage
+        .home
+        .write("new.toml", "[servers.notes]\ncommand = \"npx\"\n");
+    stage.show(
+        "rm",
+        &["rm", "notes", "--config", "new.toml", "--dry-run"],
+        Both,
+    );
+    let edit = |args: [&'static str; 3]| {
+        [
+            &["tools"],
+            &args[..],
+            &["--config", "new.toml", "--dry-run"],
+        ]
+        .concat()
+    };
+    stage.show(
+        "tools-disable",
+        &edit(["disable", "notes", "delete_*"]),
+        Both,
+    );
     stage.show("tools-enable", &edit(["enable", "notes", "delete_*"]), Both);
-    stage.show("tools-rename", &[&edit(["rename", "notes", "read"])[..], &["read_note"]].concat(), Both);
+    stage.show(
+        "tools-rename",
+        &[&edit(["rename", "notes", "read"])[..], &["read_note"]].concat(),
+        Both,
+    );
     stage.home.write("value", "hush\n");
     let kept = |args: &[&'static str]| [&["secret"], args, &["--config", "new.toml"]].concat();
-    stage.show("secret-set-without-key", &kept(&["set", "crm", "--from-file", "value"]), Plain);
+    stage.show(
+        "secret-set-without-key",
+        &kept(&["set", "crm", "--from-file", "value"]),
+        Plain,
+    );
     stage.show("secret-list", &kept(&["list"]), Both);
     stage.show("secret-remove-unknown", &kept(&["remove", "crm"]), Both);
-    stage.show("rm-unknown", &["rm", "nothing", "--config", "new.toml"], Both);
+    stage.show(
+        "rm-unknown",
+        &["rm", "nothing", "--config", "new.toml"],
+        Both,
+    );
     stage.show("connect", &["connect", "cursor", "--dry-run"], Both);
     stage.show("connect-list", &["connect"], Both);
     stage.show("connect-without-consent", &["connect", "cursor"], Plain);
     stage.home.run(&["connect", "cursor", "--yes"]).expect(0);
     stage.show("disconnect", &["disconnect", "cursor", "--yes"], Plain);
-    stage.show("search-offline", &["search", "files", "--registry", "http://127.0.0.1:1"], Both);
+    stage.show(
+        "search-offline",
+        &["search", "files", "--registry", "http://127.0.0.1:1"],
+        Both,
+    );
 }
 
 /// Every command of docs/cli.md has a snapshot.
 fn every_command_is_there(covered: &BTreeSet<String>) {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let all: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("## portmoot ")).collect();
-    let has_more = |command: &str| all.iter().any(|other| other.starts_with(&format!("{command} ")));
-    let ends = all.iter().filter(|command| !has_more(command) && !ELSEWHERE.contains(command));
-    let missing: Vec<_> = ends.filter(|command| !covered.contains(**command)).collect();
+    let all: Vec<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("## portmoot "))
+        .collect();
+    let has_more = |command: &str| {
+        all.iter()
+            .any(|other| other.starts_with(&format!("{command} ")))
+    };
+    let ends = all
+        .iter()
+        .filter(|command| !has_more(command) && !ELSEWHERE.contains(command));
+    let missing: Vec<_> = ends
+        .filter(|command| !covered.contains(**command))
+        .collect();
     assert!(missing.is_empty(), "without a snapshot: {missing:?}");
 }
 
@@ -368,8 +621,13 @@ fn snapshots_hold_no_control_characters_and_colours_only_at_a_terminal() {
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{path:?}");
-        let (plain, terminal) = text.split_once("--- at a terminal\n").unwrap_or((&text, ""));
+        assert!(
+            !text.chars().any(|c| c.is_control() && c != '\n'),
+            "{path:?}"
+        );
+        let (plain, terminal) = text
+            .split_once("--- at a terminal\n")
+            .unwrap_or((&text, ""));
         assert!(!plain.contains("\\e["), "{path:?}");
         coloured += usize::from(terminal.contains("\\e["));
     }

@@ -25,8 +25,10 @@ pub(crate) struct Gateway {
 }
 
 /// The headers of every POST.
-const USUAL: [(&str, &str); 2] =
-    [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+const USUAL: [(&str, &str); 2] = [
+    ("content-type", "application/json"),
+    ("accept", "application/json, text/event-stream"),
+];
 
 /// A TOML table of a server that is started as a child process.
 pub(crate) fn stdio_server(name: &str, prefix: &str, command: &str, args: &[&str]) -> String {
@@ -36,7 +38,12 @@ pub(crate) fn stdio_server(name: &str, prefix: &str, command: &str, args: &[&str
 /// A TOML table of the fixture as a child, under its own names.
 pub(crate) fn fixture_server(name: &str, prefix: &str, args: &[&str]) -> String {
     let binary = harness::fixture_binary();
-    stdio_server(name, prefix, binary.to_str().unwrap(), &[&["--stdio"], args].concat())
+    stdio_server(
+        name,
+        prefix,
+        binary.to_str().unwrap(),
+        &[&["--stdio"], args].concat(),
+    )
 }
 
 impl Gateway {
@@ -47,15 +54,28 @@ impl Gateway {
 
     /// The same, with these environment variables.
     pub(crate) fn serve_with(config: &str, env: &[(&str, &str)]) -> Gateway {
-        let home = env.iter().fold(Home::new(), |home, (name, value)| home.env(name, value));
-        Gateway { running: support::Gateway::start(&home, config), _home: home }
+        let home = env
+            .iter()
+            .fold(Home::new(), |home, (name, value)| home.env(name, value));
+        Gateway {
+            running: support::Gateway::start(&home, config),
+            _home: home,
+        }
     }
 
     /// Resident memory, bytes.
     pub(crate) fn resident(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * 1024
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
+        line.split_whitespace()
+            .next()
+            .unwrap()
+            .parse::<usize>()
+            .unwrap()
+            * 1024
     }
 
     /// A new connection.
@@ -89,12 +109,17 @@ impl Gateway {
     /// The same; the answer is not read.
     fn send(&self, line: &str, headers: &[(&str, &str)], body: &[u8]) -> TcpStream {
         let mut stream = self.connect();
-        stream.write_all(&self.written(line, headers, body)).unwrap();
+        stream
+            .write_all(&self.written(line, headers, body))
+            .unwrap();
         stream
     }
 
     fn written(&self, line: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
-        let mut bytes = format!("{line} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address());
+        let mut bytes = format!(
+            "{line} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n",
+            self.address()
+        );
         for (name, value) in headers {
             bytes.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -128,7 +153,10 @@ impl Gateway {
         name: Option<&str>,
         params: &str,
     ) -> Reply {
-        self.post(&[&modern_headers(method, name), more].concat(), modern_body(method, params))
+        self.post(
+            &[&modern_headers(method, name), more].concat(),
+            modern_body(method, params),
+        )
     }
 
     /// Opens a legacy session.
@@ -136,7 +164,8 @@ impl Gateway {
         self.session_as(&[], LEGACY, "{}")
     }
 
-    /// Opens a legacy session with these headers on every request, of this revision, with these capabilities.
+    /// Opens a legacy session with these headers on every request, of this revision, with these
+    /// capabilities.
     pub(crate) fn session_as(
         &self,
         headers: &[(&str, &str)],
@@ -145,9 +174,19 @@ impl Gateway {
     ) -> Session<'_> {
         let reply = self.post(headers, initialize(version, capabilities));
         assert_eq!(reply.status, 200, "{reply:?}");
-        let id = reply.header("mcp-session-id").expect("a session id").to_owned();
-        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let session = Session { gateway: self, id, headers };
+        let id = reply
+            .header("mcp-session-id")
+            .expect("a session id")
+            .to_owned();
+        let headers = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let session = Session {
+            gateway: self,
+            id,
+            headers,
+        };
         let reply = session.post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         assert_eq!(reply.status, 202, "{reply:?}");
         session
@@ -163,15 +202,23 @@ impl Deref for Gateway {
 }
 
 /// A modern request's headers.
-pub(crate) fn modern_headers<'a>(method: &'a str, name: Option<&'a str>) -> Vec<(&'a str, &'a str)> {
+pub(crate) fn modern_headers<'a>(
+    method: &'a str,
+    name: Option<&'a str>,
+) -> Vec<(&'a str, &'a str)> {
     let named = name.map(|name| ("mcp-name", name));
-    [("mcp-protocol-version", MODERN), ("mcp-method", method)].into_iter().chain(named).collect()
+    [("mcp-protocol-version", MODERN), ("mcp-method", method)]
+        .into_iter()
+        .chain(named)
+        .collect()
 }
 
 /// A modern request's body, id 1; `params` are members.
 pub(crate) fn modern_body(method: &str, params: &str) -> String {
     let comma = if params.is_empty() { "" } else { "," };
-    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}{comma}{MODERN_META}}}}}"#)
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}{comma}{MODERN_META}}}}}"#
+    )
 }
 
 /// An `initialize` request.
@@ -198,8 +245,14 @@ pub(crate) struct Session<'g> {
 impl Session<'_> {
     /// Headers of every request in it.
     pub(crate) fn headers(&self) -> Vec<(&str, &str)> {
-        let own = self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        [("mcp-session-id", self.id.as_str())].into_iter().chain(own).collect()
+        let own = self
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        [("mcp-session-id", self.id.as_str())]
+            .into_iter()
+            .chain(own)
+            .collect()
     }
 
     /// A POST in it.
@@ -214,7 +267,11 @@ impl Session<'_> {
 
     /// The same; the answer is not read.
     pub(crate) fn send(&self, body: impl AsRef<[u8]>) -> TcpStream {
-        self.gateway.send("POST /mcp", &[&USUAL, &self.headers()[..]].concat(), body.as_ref())
+        self.gateway.send(
+            "POST /mcp",
+            &[&USUAL, &self.headers()[..]].concat(),
+            body.as_ref(),
+        )
     }
 
     /// Calls a tool and returns the whole answer.
@@ -225,14 +282,21 @@ impl Session<'_> {
     /// The result of the fixture's `record` tool.
     pub(crate) fn record(&self, tool: &str) -> Value {
         let answer = self.call(tool, &json!({}));
-        answer.pointer("/result/structuredContent").cloned().unwrap_or_else(|| panic!("{answer}"))
+        answer
+            .pointer("/result/structuredContent")
+            .cloned()
+            .unwrap_or_else(|| panic!("{answer}"))
     }
 
     /// Opens the GET stream, or a stream after this event.
     pub(crate) fn listen(&self, after: Option<&str>) -> Events {
         let accept = [("accept", "text/event-stream")];
         let after: Vec<_> = after.iter().map(|id| ("last-event-id", *id)).collect();
-        self.gateway.begin("GET /mcp", &[&self.headers(), &accept[..], &after].concat(), b"")
+        self.gateway.begin(
+            "GET /mcp",
+            &[&self.headers(), &accept[..], &after].concat(),
+            b"",
+        )
     }
 }
 
@@ -247,19 +311,32 @@ pub(crate) struct Reply {
 impl Reply {
     /// Parses one answer; status 0 if there is none.
     pub(crate) fn read(bytes: &[u8]) -> Reply {
-        let at = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(bytes.len());
+        let at = bytes
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .unwrap_or(bytes.len());
         let head = String::from_utf8_lossy(&bytes[..at]).into_owned();
         let body = bytes.get(at + 4..).unwrap_or_default();
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or(0);
         let chunked = head.to_lowercase().contains("transfer-encoding: chunked");
-        let body = if chunked { unchunk(body) } else { body.to_vec() };
+        let body = if chunked {
+            unchunk(body)
+        } else {
+            body.to_vec()
+        };
         Reply { status, head, body }
     }
 
     /// A header's value.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        lines
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim())
     }
 
     /// The body as text.
@@ -289,18 +366,27 @@ impl Reply {
 /// The data of all events with data.
 pub(crate) fn events(text: &str) -> Vec<String> {
     let data = |event: &str| {
-        let lines: Vec<&str> = event.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+        let lines: Vec<&str> = event
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .collect();
         lines.join("\n")
     };
-    text.split("\n\n").map(data).filter(|data| !data.is_empty()).collect()
+    text.split("\n\n")
+        .map(data)
+        .filter(|data| !data.is_empty())
+        .collect()
 }
 
 fn unchunk(mut bytes: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(at) = bytes.windows(2).position(|two| two == b"\r\n") {
-        let size =
-            std::str::from_utf8(&bytes[..at]).ok().and_then(|size| usize::from_str_radix(size, 16).ok());
-        let Some(size) = size.filter(|size| *size > 0) else { break };
+        let size = std::str::from_utf8(&bytes[..at])
+            .ok()
+            .and_then(|size| usize::from_str_radix(size, 16).ok());
+        let Some(size) = size.filter(|size| *size > 0) else {
+            break;
+        };
         bytes = &bytes[at + 2..];
         body.extend_from_slice(&bytes[..size.min(bytes.len())]);
         bytes = bytes.get(size + 2..).unwrap_or_default();
@@ -318,10 +404,17 @@ pub(crate) struct Events {
 impl Events {
     /// Reads the head of the answer.
     pub(crate) fn new(stream: TcpStream) -> Events {
-        let mut events = Events { lines: BufReader::new(stream), status: 0 };
+        let mut events = Events {
+            lines: BufReader::new(stream),
+            status: 0,
+        };
         let mut head = String::new();
         while events.lines.read_line(&mut head).unwrap_or(0) > 2 && !head.ends_with("\r\n\r\n") {}
-        events.status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        events.status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .unwrap_or(0);
         events
     }
 
@@ -354,7 +447,9 @@ impl Events {
 
     /// The remaining messages.
     pub(crate) fn rest(&mut self) -> Vec<Value> {
-        std::iter::from_fn(|| self.message()).map(|(_, message)| message).collect()
+        std::iter::from_fn(|| self.message())
+            .map(|(_, message)| message)
+            .collect()
     }
 
     /// Closes the connection at once.
@@ -388,7 +483,11 @@ impl Piped {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
-        Piped { child, lines, _home: home }
+        Piped {
+            child,
+            lines,
+            _home: home,
+        }
     }
 
     /// The same, past its handshake.

@@ -12,8 +12,8 @@ const FULL: &[&str] = &["mcp/*", "chat"];
 pub(crate) const ECHO: &str = "mcp/proposal:tools/call:echo";
 pub(crate) const FULFIL: &str = "mcp/request:tools/call:echo";
 
-/// A gateway with the fixture as `tools` and `more`; an `agent` that may only propose, `boss` and `chief` with full access, a
-/// `clerk` that may only add, and a `worker` that may only answer.
+/// A gateway with the fixture as `tools` and `more`; an `agent` that may only propose, `boss` and
+/// `chief` with full access, a `clerk` that may only add, and a `worker` that may only answer.
 pub(crate) struct Stage {
     pub(crate) gateway: Gateway,
     pub(crate) agent: Socket,
@@ -38,10 +38,19 @@ impl Stage {
         ]);
         let config = fixture("tools", &[]) + &fixture("more", &[]) + &config + more;
         let gateway = Gateway::start(&home, &config);
-        ["tools", "more"].iter().for_each(|name| gateway.ready(name));
+        ["tools", "more"]
+            .iter()
+            .for_each(|name| gateway.ready(name));
         let agent = Socket::enter(&gateway, "agent", "?mode=directed&echo=false");
         let boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
-        Stage { gateway, agent, boss, asked: 0, home, config }
+        Stage {
+            gateway,
+            agent,
+            boss,
+            asked: 0,
+            home,
+            config,
+        }
     }
 
     /// The number of calls that both servers have executed, without those that ask for it.
@@ -52,16 +61,22 @@ impl Stage {
             self.asked += 1;
             let id = format!("record {}", self.asked);
             self.boss.call(&id, &[server], "record", json!({}));
-            let received = self.boss.receive_until(|received| received["correlation_id"] == id);
-            sum += received["payload"]["result"]["structuredContent"]["calls"].as_u64().unwrap();
+            let received = self
+                .boss
+                .receive_until(|received| received["correlation_id"] == id);
+            sum += received["payload"]["result"]["structuredContent"]["calls"]
+                .as_u64()
+                .unwrap();
         }
         sum - self.asked
     }
 
-    /// The agent proposes to call `echo` of `tools` with this text; returns the proposal as the boss sees it.
+    /// The agent proposes to call `echo` of `tools` with this text; returns the proposal as the
+    /// boss sees it.
     #[track_caller]
     pub(crate) fn propose(&mut self, id: &str, text: &str) -> Value {
-        self.agent.send(ECHO, id, &["tools"], json!({}), &echoes(text));
+        self.agent
+            .send(ECHO, id, &["tools"], json!({}), &echoes(text));
         state(&mut self.agent, id, "pending");
         self.shown(id)
     }
@@ -71,8 +86,13 @@ impl Stage {
     pub(crate) fn shown(&self, envelope: &str) -> Value {
         let all = self.api("boss", "GET", "?all=true", &json!(null)).json();
         let all = all["proposals"].as_array().unwrap();
-        let mut found = all.iter().filter(|proposal| proposal["envelope"] == envelope);
-        let proposal = found.next().unwrap_or_else(|| panic!("{envelope} is not there: {all:?}")).clone();
+        let mut found = all
+            .iter()
+            .filter(|proposal| proposal["envelope"] == envelope);
+        let proposal = found
+            .next()
+            .unwrap_or_else(|| panic!("{envelope} is not there: {all:?}"))
+            .clone();
         assert!(found.next().is_none(), "{envelope} is there twice");
         proposal
     }
@@ -83,7 +103,12 @@ impl Stage {
 
     /// Decides over the API.
     pub(crate) fn decide(&self, who: &str, proposal: &Value, what: &str, body: &Value) -> Reply {
-        self.api(who, "POST", &format!("/{}/{what}", proposal["id"].as_str().unwrap()), body)
+        self.api(
+            who,
+            "POST",
+            &format!("/{}/{what}", proposal["id"].as_str().unwrap()),
+            body,
+        )
     }
 
     pub(crate) fn audit_log(&self) -> AuditLog<'_> {
@@ -91,14 +116,26 @@ impl Stage {
     }
 
     pub(crate) fn approve(&self, who: &str, proposal: &Value) -> Reply {
-        self.decide(who, proposal, "approve", &json!({ "digest": proposal["digest"] }))
+        self.decide(
+            who,
+            proposal,
+            "approve",
+            &json!({ "digest": proposal["digest"] }),
+        )
     }
 }
 
 pub(crate) fn api(address: &str, who: &str, method: &str, path: &str, body: &Value) -> Reply {
     let bearer = format!("Bearer {}", token(who));
-    let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let headers = [
+        ("authorization", bearer.as_str()),
+        ("content-type", "application/json"),
+    ];
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     Connection::open(address).exchange(method, &format!("/api/v1/proposals{path}"), &headers, &body)
 }
 
@@ -135,11 +172,18 @@ pub(crate) fn answer_and(socket: &mut Socket, envelope: &str, state: &str) -> Va
         let received = socket.receive();
         if received["kind"] == "portmoot/proposal" {
             assert_eq!(
-                (&received["payload"]["proposal"], &received["payload"]["state"]),
+                (
+                    &received["payload"]["proposal"],
+                    &received["payload"]["state"]
+                ),
                 (&json!(envelope), &json!(state))
             );
             over = true;
-        } else if received["kind"].as_str().unwrap().starts_with("mcp/response") {
+        } else if received["kind"]
+            .as_str()
+            .unwrap()
+            .starts_with("mcp/response")
+        {
             assert!(answer.is_none(), "two answers: {received}");
             answer = Some(received);
         }
@@ -149,7 +193,10 @@ pub(crate) fn answer_and(socket: &mut Socket, envelope: &str, state: &str) -> Va
 
 #[track_caller]
 pub(crate) fn says(answer: &Value, text: &str) {
-    assert_eq!(answer["payload"]["result"]["content"][0]["text"], text, "{answer}");
+    assert_eq!(
+        answer["payload"]["result"]["content"][0]["text"], text,
+        "{answer}"
+    );
 }
 
 #[track_caller]

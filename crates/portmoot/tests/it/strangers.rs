@@ -13,8 +13,13 @@ use crate::ws::{GOOD, people, token};
 const CONNECTIONS: usize = 200;
 const STREAMS: u32 = 100;
 /// What all of them together may cost; a build without optimizations takes a fifth more.
-const GROWN_BYTES_MAX: usize = if cfg!(debug_assertions) { 12_000_000 } else { 10_000_000 };
-/// What of it may stay with the process, for all kinds together: looks at unused memory let 4 MiB pass.
+const GROWN_BYTES_MAX: usize = if cfg!(debug_assertions) {
+    12_000_000
+} else {
+    10_000_000
+};
+/// What of it may stay with the process, for all kinds together: looks at unused memory let 4 MiB
+/// pass.
 const LEFT_BYTES_MAX: usize = 6 << 20;
 
 /// One frame of HTTP/2.
@@ -26,13 +31,19 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 /// A head without indices: each name and value as a literal (RFC 7541, section 6.2.2).
 fn head(fields: &[(&str, &str)]) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
-    fields.iter().flat_map(|(name, value)| [vec![0], text(name), text(value)].concat()).collect()
+    fields
+        .iter()
+        .flat_map(|(name, value)| [vec![0], text(name), text(value)].concat())
+        .collect()
 }
 
-/// A connection with open requests to a path, each with an unfinished message, and as much of them as the gateway takes.
+/// A connection with open requests to a path, each with an unfinished message, and as much of them
+/// as the gateway takes.
 fn flood(address: &str, path: &str) -> TcpStream {
     let mut socket = TcpStream::connect(address).unwrap();
-    socket.set_write_timeout(Some(Duration::from_millis(20))).unwrap();
+    socket
+        .set_write_timeout(Some(Duration::from_millis(20)))
+        .unwrap();
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     bytes.extend(frame(4, 0, 0, &[]));
     let fields = [
@@ -63,7 +74,10 @@ fn strangers_over_http2_cost_little_memory_and_leave_none() {
     let ann = Client::of(&gateway, &token("ann"));
     ann.names("tools");
     // The services are made for the first question.
-    drop(flood(gateway.address(), "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"));
+    drop(flood(
+        gateway.address(),
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    ));
     let memory = || until("its memory", || own_memory(gateway.pid()));
     let start = memory();
     for path in [
@@ -73,7 +87,9 @@ fn strangers_over_http2_cost_little_memory_and_leave_none() {
         "/oauth/token",
     ] {
         let before = memory();
-        let open: Vec<TcpStream> = (0..CONNECTIONS).map(|_| flood(gateway.address(), path)).collect();
+        let open: Vec<TcpStream> = (0..CONNECTIONS)
+            .map(|_| flood(gateway.address(), path))
+            .collect();
         let grown = memory().saturating_sub(before);
         println!("{path}: {grown} bytes for {CONNECTIONS} connections");
         assert!(grown < GROWN_BYTES_MAX, "{path}: {grown} bytes");
@@ -83,7 +99,9 @@ fn strangers_over_http2_cost_little_memory_and_leave_none() {
         drop(open);
     }
     let left = || memory().saturating_sub(start);
-    until("its memory is given back", || (left() < LEFT_BYTES_MAX).then_some(()));
+    until("its memory is given back", || {
+        (left() < LEFT_BYTES_MAX).then_some(())
+    });
 }
 
 #[test]
@@ -94,7 +112,9 @@ fn a_connection_of_a_stranger_ends_once_it_has_sent_much() {
     socket.set_read_timeout(Some(crate::http::TIMEOUT)).unwrap();
     let mut rest = Vec::new();
     let end = socket.read_to_end(&mut rest);
-    assert!(end.is_ok() || end.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset));
+    assert!(
+        end.is_ok() || end.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+    );
 }
 
 #[test]
@@ -102,9 +122,11 @@ fn without_tokens_no_page_of_another_port_opens_a_socket() {
     let home = crate::home::Home::new();
     let gateway = Gateway::start(&home, &fixture("a", &[]));
     let own = gateway.url();
-    for (origin, expected) in
-        [(own.as_str(), 101), ("http://localhost:3000", 403), ("http://127.0.0.1:1", 403)]
-    {
+    for (origin, expected) in [
+        (own.as_str(), 101),
+        ("http://localhost:3000", 403),
+        ("http://127.0.0.1:1", 403),
+    ] {
         let headers = [&GOOD[..], &[("origin", origin)]].concat();
         for path in ["/ws", "/proto"] {
             let reply = crate::ws::answer(&gateway, path, &headers);

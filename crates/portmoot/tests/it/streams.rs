@@ -13,7 +13,11 @@ fn request(id: u64, method: &str, params: &Value) -> String {
 }
 
 fn slow(id: u64, ms: u64, meta: &Value) -> String {
-    request(id, "tools/call", &json!({ "name": "slow", "arguments": { "ms": ms }, "_meta": meta }))
+    request(
+        id,
+        "tools/call",
+        &json!({ "name": "slow", "arguments": { "ms": ms }, "_meta": meta }),
+    )
 }
 
 #[test]
@@ -21,13 +25,23 @@ fn batches_belong_to_one_revision() {
     let gateway = Gateway::serve(&over_stdio("", &[]));
     let call = json!({ "name": "echo", "arguments": { "text": "in a batch" } });
     let unknown = request(3, "tools/call", &json!({ "name": "nobody_has_it" }));
-    let parts = [request(1, "ping", &json!({})), request(2, "tools/call", &call), "{}".to_owned(), unknown];
-    let batch = format!("[{},{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}}]", parts.join(","));
+    let parts = [
+        request(1, "ping", &json!({})),
+        request(2, "tools/call", &call),
+        "{}".to_owned(),
+        unknown,
+    ];
+    let batch = format!(
+        "[{},{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}}]",
+        parts.join(",")
+    );
 
     let session = gateway.session_as(&[], "2025-03-26", "{}");
     let mut answers = session.begin(&batch).rest();
     answers.sort_by_key(|answer| answer["id"].as_u64());
-    let [bad, pong, echo, unknown] = answers.as_slice() else { panic!("{answers:?}") };
+    let [bad, pong, echo, unknown] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
     assert_eq!(bad["error"]["code"], -32600);
     assert_eq!(pong["result"], json!({}));
     assert_eq!(echo["result"]["content"][0]["text"], "in a batch");
@@ -36,7 +50,11 @@ fn batches_belong_to_one_revision() {
     assert_eq!(session.post(silent).status, 202);
 
     for other in ["2024-11-05", "2025-06-18", "2025-11-25"] {
-        assert_eq!(gateway.session_as(&[], other, "{}").post(&batch).status, 400, "{other}");
+        assert_eq!(
+            gateway.session_as(&[], other, "{}").post(&batch).status,
+            400,
+            "{other}"
+        );
     }
 }
 
@@ -50,20 +68,47 @@ fn a_request_without_room_for_its_stream_is_refused() {
     let session = gateway.session_as(&[], "2025-03-26", "{}");
     for id in 0..STREAMS_MAX {
         // A client that leaves keeps its stream: it may come back for the answer.
-        assert_eq!(session.begin(format!("[{}]", slow(id, 60_000, &json!({})))).status, 200, "{id}");
+        assert_eq!(
+            session
+                .begin(format!("[{}]", slow(id, 60_000, &json!({}))))
+                .status,
+            200,
+            "{id}"
+        );
     }
     let refused = |body: &str| {
         let reply = session.post(body);
-        assert!(reply.text().contains("too many requests are open in this session"), "{reply:?}");
+        assert!(
+            reply
+                .text()
+                .contains("too many requests are open in this session"),
+            "{reply:?}"
+        );
         (reply.status, reply.json()["id"].as_u64())
     };
     let notified = slow(9001, 2_000, &json!({ "progressToken": 1 }));
-    assert_eq!(refused(&notified), (200, Some(9001)), "progress comes before the answer");
+    assert_eq!(
+        refused(&notified),
+        (200, Some(9001)),
+        "progress comes before the answer"
+    );
     assert_eq!(refused(&format!("[{notified}]")), (503, None));
     let silent = "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}]";
-    assert_eq!(session.post(silent).status, 202, "nothing is to be answered");
-    let answered = request(9002, "tools/call", &json!({ "name": "echo", "arguments": { "text": "a" } }));
-    assert_eq!(session.post(answered).json()["result"]["content"][0]["text"], "a", "it needs no stream");
+    assert_eq!(
+        session.post(silent).status,
+        202,
+        "nothing is to be answered"
+    );
+    let answered = request(
+        9002,
+        "tools/call",
+        &json!({ "name": "echo", "arguments": { "text": "a" } }),
+    );
+    assert_eq!(
+        session.post(answered).json()["result"]["content"][0]["text"],
+        "a",
+        "it needs no stream"
+    );
 }
 
 #[test]
@@ -85,7 +130,10 @@ fn a_lost_answer_is_resumed() {
         .collect();
     assert_eq!(steps, [2, 3, 4, 5, 6, 7, 8, 9, 10]);
     assert_eq!(rest.last().unwrap()["id"], 7);
-    assert_eq!(rest.last().unwrap()["result"]["content"][0]["text"], "1000 ms later");
+    assert_eq!(
+        rest.last().unwrap()["result"]["content"][0]["text"],
+        "1000 ms later"
+    );
     // Resumed once more, after its end.
     assert_eq!(session.listen(Some(&id)).rest(), rest);
     assert_eq!(gateway.session().listen(Some(&id)).status, 400);
@@ -116,7 +164,11 @@ fn a_cancelled_call_is_cancelled_at_the_server() {
     let fixture = Running::fixture(&[]);
     for config in [over_http(&fixture, ""), over_stdio("", &[])] {
         let gateway = Gateway::serve(&config);
-        let count = |answer: &Value| answer["result"]["structuredContent"]["cancelled"].as_u64().unwrap();
+        let count = |answer: &Value| {
+            answer["result"]["structuredContent"]["cancelled"]
+                .as_u64()
+                .unwrap()
+        };
 
         // Legacy: by a notification.
         let session = gateway.session();
@@ -124,12 +176,16 @@ fn a_cancelled_call_is_cancelled_at_the_server() {
         let mut open = session.begin(slow(7, 5000, &json!({ "progressToken": 1 })));
         open.message().unwrap();
         let params = json!({ "requestId": 7, "reason": "changed my mind" });
-        let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+        let cancel =
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
         assert_eq!(session.post(cancel.to_string()).status, 202);
-        until("the legacy call is cancelled", || count(&session.call("record", &json!({}))) == before + 1);
+        until("the legacy call is cancelled", || {
+            count(&session.call("record", &json!({}))) == before + 1
+        });
 
         // Modern: by closing the stream.
-        let named = |tool, arguments: Value| format!("\"name\":\"{tool}\",\"arguments\":{arguments}");
+        let named =
+            |tool, arguments: Value| format!("\"name\":\"{tool}\",\"arguments\":{arguments}");
         let record = named("record", json!({}));
         let counted = || count(&gateway.modern("tools/call", Some("record"), &record).json());
         let before = counted();
@@ -154,8 +210,7 @@ fn a_listen_request_on_a_pipe_ends_when_it_is_cancelled() {
     let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta });
     client.type_line(&request(1, "subscriptions/listen", &params));
     client.wait_for_line("notifications/subscriptions/acknowledged");
-    let cancelled =
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
     client.type_line(&cancelled.to_string());
     let answer: Value = serde_json::from_str(&client.wait_for_line("\"id\":1,")).unwrap();
     assert!(answer["result"].is_object(), "{answer}");

@@ -42,12 +42,20 @@ impl Gateway {
     #[track_caller]
     pub(crate) fn serve(mut command: Command) -> Gateway {
         path_log::trace(&mut command);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap())
+            .lines()
+            .map_while(Result::ok);
         let mut lines = path_log::take(child.id(), lines);
         let (mut log, mut address) = (String::new(), None);
         while address.is_none() {
-            let line = lines.next().unwrap_or_else(|| panic!("the gateway ended:\n{log}"));
+            let line = lines
+                .next()
+                .unwrap_or_else(|| panic!("the gateway ended:\n{log}"));
             let rest = ["http", "https"].into_iter().find_map(|scheme| {
                 let (_, rest) = line.split_once(&format!("{scheme}://"))?;
                 Some((scheme, rest.split_once("/mcp")?.0.to_owned()))
@@ -63,7 +71,13 @@ impl Gateway {
         let keep = move || lines.for_each(|line| *kept.lock().unwrap() += &(line + "\n"));
         let keeper = Some(std::thread::spawn(keep));
         let (scheme, address) = address.unwrap();
-        Gateway { child, scheme, address, log, keeper }
+        Gateway {
+            child,
+            scheme,
+            address,
+            log,
+            keeper,
+        }
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -86,7 +100,12 @@ impl Gateway {
     /// Waits for a line on stderr that contains this text, and returns the first.
     #[track_caller]
     pub(crate) fn receive(&self, wanted: &str) -> String {
-        until(wanted, || self.log().lines().find(|line| line.contains(wanted)).map(str::to_owned))
+        until(wanted, || {
+            self.log()
+                .lines()
+                .find(|line| line.contains(wanted))
+                .map(str::to_owned)
+        })
     }
 
     /// Waits until the log reports that a server is ready.
@@ -120,14 +139,26 @@ impl Gateway {
         let status = until("the gateway ends", || self.child.try_wait().unwrap());
         self.keeper.take().unwrap().join().unwrap();
         let mut stdout = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();
-        Ran { code: status.code().unwrap_or(-1), stdout, stderr: self.log() }
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
+        Ran {
+            code: status.code().unwrap_or(-1),
+            stdout,
+            stderr: self.log(),
+        }
     }
 
     /// One plain request.
     pub(crate) fn get(&self, path: &str, token: Option<&str>) -> Reply {
         let bearer = token.map(|token| format!("Bearer {token}"));
-        let headers: Vec<_> = bearer.iter().map(|bearer| ("authorization", bearer.as_str())).collect();
+        let headers: Vec<_> = bearer
+            .iter()
+            .map(|bearer| ("authorization", bearer.as_str()))
+            .collect();
         Connection::open(&self.address).exchange("GET", path, &headers, "")
     }
 
@@ -135,7 +166,15 @@ impl Gateway {
     #[track_caller]
     pub(crate) fn pending(&self, home: &Home, token: &str) -> Value {
         until("a proposal", || {
-            let ls = ["proposals", "ls", "--json", "--url", &self.url(), "--token", token];
+            let ls = [
+                "proposals",
+                "ls",
+                "--json",
+                "--url",
+                &self.url(),
+                "--token",
+                token,
+            ];
             let all: Value = serde_json::from_str(&home.run(&ls).expect(0).stdout).unwrap();
             let mut all = all["proposals"].as_array().unwrap().iter();
             all.find(|proposal| proposal["state"] == "pending").cloned()
@@ -152,8 +191,12 @@ impl Gateway {
     #[track_caller]
     pub(crate) fn wait_for(&self, name: &str, state: &str) -> Value {
         // One that is idle is as ready: it is listed, and a call starts it.
-        let is = |server: &Value| server["state"] == state || state == "ready" && server["state"] == "idle";
-        until(&format!("{name} is {state}"), || Some(self.server(name)).filter(is))
+        let is = |server: &Value| {
+            server["state"] == state || state == "ready" && server["state"] == "idle"
+        };
+        until(&format!("{name} is {state}"), || {
+            Some(self.server(name)).filter(is)
+        })
     }
 }
 
@@ -172,28 +215,48 @@ impl Drop for Gateway {
 
 /// Sends a signal to a process.
 pub(crate) fn signal(pid: u32, name: &str) {
-    let done = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();
+    let done = Command::new("kill")
+        .args(["-s", name, &pid.to_string()])
+        .status()
+        .unwrap();
     assert!(done.success(), "{pid} is gone");
 }
 
 /// Whether this process runs; a zombie does not.
 pub(crate) fn is_alive(pid: u64) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    stat.is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+    stat.is_ok_and(|stat| {
+        !stat
+            .rsplit_once(") ")
+            .is_some_and(|(_, rest)| rest.starts_with('Z'))
+    })
 }
 
-/// The processes below one, such as servers below the keepers of a gateway, whose command lines have this word.
+/// The processes below one, such as servers below the keepers of a gateway, whose command lines
+/// have this word.
 pub(crate) fn below(root: u32, word: &str) -> Vec<u64> {
-    let read =
-        |pid: u64, file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let read = |pid: u64, file: &str| {
+        std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
+    };
     // After the name in parentheses: the state, then the parent.
-    let parent = |pid: &u64| read(*pid, "stat").rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u64>().ok();
+    let parent = |pid: &u64| {
+        read(*pid, "stat")
+            .rsplit_once(") ")?
+            .1
+            .split(' ')
+            .nth(1)?
+            .parse::<u64>()
+            .ok()
+    };
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok());
     let all: Vec<(u64, u64)> = pids.filter_map(|pid| Some((pid, parent(&pid)?))).collect();
     let (mut found, mut open) = (Vec::new(), vec![u64::from(root)]);
     while let Some(of) = open.pop() {
-        let children = all.iter().filter(|(_, parent)| *parent == of).map(|(pid, _)| *pid);
+        let children = all
+            .iter()
+            .filter(|(_, parent)| *parent == of)
+            .map(|(pid, _)| *pid);
         open.extend(children.clone());
         found.extend(children);
     }
@@ -218,7 +281,10 @@ pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 pub(crate) fn fixture(name: &str, arguments: &[&str]) -> String {
     let command = harness::fixture_binary();
     let all: Vec<&str> = ["--stdio"].iter().chain(arguments).copied().collect();
-    format!("[servers.{name}]\ncommand = {:?}\nargs = {all:?}\n", command.display().to_string())
+    format!(
+        "[servers.{name}]\ncommand = {:?}\nargs = {all:?}\n",
+        command.display().to_string()
+    )
 }
 
 const BOTH: &str = "application/json, text/event-stream";
@@ -249,7 +315,12 @@ impl Client {
 
     /// Opens a session.
     #[track_caller]
-    pub(crate) fn open(gateway: &Gateway, token: Option<&str>, path: &str, capabilities: Value) -> Client {
+    pub(crate) fn open(
+        gateway: &Gateway,
+        token: Option<&str>,
+        path: &str,
+        capabilities: Value,
+    ) -> Client {
         Client::resume(gateway, token, path, "").opened(capabilities)
     }
 
@@ -267,7 +338,10 @@ impl Client {
         revision: &'static str,
         capabilities: Value,
     ) -> Client {
-        let client = Client { revision, ..Client::resume(gateway, Some(token), "/mcp", "") };
+        let client = Client {
+            revision,
+            ..Client::resume(gateway, Some(token), "/mcp", "")
+        };
         client.opened(capabilities)
     }
 
@@ -282,7 +356,12 @@ impl Client {
     }
 
     /// A client that already has a session id.
-    pub(crate) fn resume(gateway: &Gateway, token: Option<&str>, path: &str, session: &str) -> Client {
+    pub(crate) fn resume(
+        gateway: &Gateway,
+        token: Option<&str>,
+        path: &str,
+        session: &str,
+    ) -> Client {
         Client {
             address: gateway.address().to_owned(),
             path: path.to_owned(),
@@ -296,14 +375,17 @@ impl Client {
 
     fn initialize(&self, capabilities: Value) -> Reply {
         let info = json!({ "name": "test", "version": "1" });
-        let params =
-            json!({ "protocolVersion": self.revision, "capabilities": capabilities, "clientInfo": info });
+        let params = json!({ "protocolVersion": self.revision, "capabilities": capabilities, "clientInfo": info });
         self.post(&self.request("initialize", params))
     }
 
     fn headers(&self) -> Vec<(&str, &str)> {
         let mut headers = vec![("accept", BOTH), ("content-type", "application/json")];
-        headers.extend(self.bearer.iter().map(|bearer| ("authorization", bearer.as_str())));
+        headers.extend(
+            self.bearer
+                .iter()
+                .map(|bearer| ("authorization", bearer.as_str())),
+        );
         if !self.session.is_empty() {
             headers.push(("mcp-session-id", &self.session));
             headers.push(("mcp-protocol-version", self.revision));
@@ -361,7 +443,10 @@ impl Client {
     /// A tool's result.
     #[track_caller]
     pub(crate) fn call(&self, name: &str, arguments: Value) -> Value {
-        let answer = self.ask("tools/call", json!({ "name": name, "arguments": arguments }));
+        let answer = self.ask(
+            "tools/call",
+            json!({ "name": name, "arguments": arguments }),
+        );
         assert!(answer["result"].is_object(), "{name}: {answer}");
         answer["result"].clone()
     }
@@ -375,7 +460,12 @@ impl Client {
     /// Begins a request on a connection of its own.
     #[track_caller]
     pub(crate) fn begin(&self, message: &Value) -> Events {
-        Connection::open(&self.address).stream("POST", &self.path, &self.headers(), &message.to_string())
+        Connection::open(&self.address).stream(
+            "POST",
+            &self.path,
+            &self.headers(),
+            &message.to_string(),
+        )
     }
 
     /// Begins a tool call; its answer is a stream of messages.
@@ -395,7 +485,9 @@ impl Client {
 
     /// Ends the session; returns the status.
     pub(crate) fn delete(&self) -> u16 {
-        Connection::open(&self.address).exchange("DELETE", &self.path, &self.headers(), "").status
+        Connection::open(&self.address)
+            .exchange("DELETE", &self.path, &self.headers(), "")
+            .status
     }
 
     /// The names on a list, in its order.
@@ -405,26 +497,46 @@ impl Client {
             "tools" => ("tools/list", "tools", "name"),
             "prompts" => ("prompts/list", "prompts", "name"),
             "resources" => ("resources/list", "resources", "uri"),
-            "templates" => ("resources/templates/list", "resourceTemplates", "uriTemplate"),
+            "templates" => (
+                "resources/templates/list",
+                "resourceTemplates",
+                "uriTemplate",
+            ),
             other => panic!("no list `{other}`"),
         };
         let answer = self.ask(method, json!({}));
-        let items = answer["result"][key].as_array().unwrap_or_else(|| panic!("{answer}"));
-        items.iter().map(|item| item[name].as_str().unwrap().to_owned()).collect()
+        let items = answer["result"][key]
+            .as_array()
+            .unwrap_or_else(|| panic!("{answer}"));
+        items
+            .iter()
+            .map(|item| item[name].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
 /// Sends one request of a modern client; returns its HTTP answer.
 pub(crate) fn modern(gateway: &Gateway, token: Option<&str>, method: &str, params: Value) -> Reply {
     let (headers, body) = modern_request(token, method, params);
-    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     Connection::open(gateway.address()).exchange("POST", "/mcp", &headers, &body)
 }
 
 /// The same; the answer is a stream of messages.
-pub(crate) fn modern_stream(gateway: &Gateway, token: Option<&str>, method: &str, params: Value) -> Events {
+pub(crate) fn modern_stream(
+    gateway: &Gateway,
+    token: Option<&str>,
+    method: &str,
+    params: Value,
+) -> Events {
     let (headers, body) = modern_request(token, method, params);
-    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     Connection::open(gateway.address()).stream("POST", "/mcp", &headers, &body)
 }
 
@@ -439,7 +551,9 @@ pub(crate) fn modern_request(
         ("mcp-protocol-version", "2026-07-28".to_owned()),
         ("mcp-method", method.to_owned()),
     ];
-    let named = ["name", "uri", "taskId"].iter().find_map(|key| params.get(key));
+    let named = ["name", "uri", "taskId"]
+        .iter()
+        .find_map(|key| params.get(key));
     if let Some(name) = named.and_then(Value::as_str) {
         headers.push(("mcp-name", name.to_owned()));
     }
@@ -454,5 +568,8 @@ pub(crate) fn modern_request(
         *able = json!({});
     }
     meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "test", "version": "1" });
-    (headers, json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string())
+    (
+        headers,
+        json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string(),
+    )
 }

@@ -23,8 +23,22 @@ fn site() -> (Home, Gateway) {
     (home, gateway)
 }
 
-fn servers(home: &Home, gateway: &Gateway, verb: &str, name: &str, token: &str) -> crate::home::Ran {
-    home.run(&["servers", verb, name, "--url", &gateway.url(), "--token", token])
+fn servers(
+    home: &Home,
+    gateway: &Gateway,
+    verb: &str,
+    name: &str,
+    token: &str,
+) -> crate::home::Ran {
+    home.run(&[
+        "servers",
+        verb,
+        name,
+        "--url",
+        &gateway.url(),
+        "--token",
+        token,
+    ])
 }
 
 fn echoes(client: &Client, tool: &str) -> bool {
@@ -44,7 +58,11 @@ fn a_server_is_restarted_and_no_other() {
     assert!(echoes(&client, "a_echo") && echoes(&client, "b_echo"));
     let (before_a, before_b) = (pids(&gateway, "a"), pids(&gateway, "b"));
     let ran = servers(&home, &gateway, "restart", "a", BOSS).expect(0);
-    assert!(ran.stderr.contains("the server `a` is restarted"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("the server `a` is restarted"),
+        "{}",
+        ran.stderr
+    );
     until("it runs again", || echoes(&client, "a_echo").then_some(()));
     assert!(echoes(&client, "b_echo"));
     until("the process before is gone", || {
@@ -52,7 +70,10 @@ fn a_server_is_restarted_and_no_other() {
         (!now.is_empty() && before_a.iter().all(|pid| !now.contains(pid))).then_some(())
     });
     let now = pids(&gateway, "b");
-    assert!(before_b.iter().any(|pid| now.contains(pid)), "{before_b:?} {now:?}");
+    assert!(
+        before_b.iter().any(|pid| now.contains(pid)),
+        "{before_b:?} {now:?}"
+    );
 }
 
 #[test]
@@ -62,14 +83,29 @@ fn a_disabled_server_says_so_until_it_is_enabled() {
     assert!(echoes(&client, "a_echo"));
     servers(&home, &gateway, "disable", "a", BOSS).expect(0);
     until("it is down", || {
-        let shown =
-            home.run(&["servers", "show", "a", "--json", "--url", &gateway.url(), "--token", ANN]).expect(0);
+        let shown = home
+            .run(&[
+                "servers",
+                "show",
+                "a",
+                "--json",
+                "--url",
+                &gateway.url(),
+                "--token",
+                ANN,
+            ])
+            .expect(0);
         let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
         let why = shown["cause"].as_str().unwrap_or_default();
-        (shown["state"] == "down" && why == "it is disabled: portmoot servers enable a").then_some(())
+        (shown["state"] == "down" && why == "it is disabled: portmoot servers enable a")
+            .then_some(())
     });
     until("its tools are gone", || {
-        client.names("tools").iter().all(|name| !name.starts_with("a_")).then_some(())
+        client
+            .names("tools")
+            .iter()
+            .all(|name| !name.starts_with("a_"))
+            .then_some(())
     });
     assert!(echoes(&client, "b_echo"));
     // A reload leaves it disabled.
@@ -82,7 +118,11 @@ fn a_disabled_server_says_so_until_it_is_enabled() {
         ("restart", "nothing", "no server"),
     ] {
         let ran = servers(&home, &gateway, verb, name, BOSS);
-        assert!(ran.code != 0 && ran.stderr.contains(why), "{verb} {name} {}", ran.stderr);
+        assert!(
+            ran.code != 0 && ran.stderr.contains(why),
+            "{verb} {name} {}",
+            ran.stderr
+        );
     }
     servers(&home, &gateway, "enable", "a", BOSS).expect(0);
     until("it runs again", || echoes(&client, "a_echo").then_some(()));
@@ -93,7 +133,11 @@ fn servers_are_switched_by_those_who_may() {
     let (home, gateway) = site();
     for verb in ["restart", "disable", "enable"] {
         let ran = servers(&home, &gateway, verb, "a", ANN);
-        assert!(ran.code != 0 && ran.stderr.contains("portmoot/restart"), "{verb} {}", ran.stderr);
+        assert!(
+            ran.code != 0 && ran.stderr.contains("portmoot/restart"),
+            "{verb} {}",
+            ran.stderr
+        );
     }
     assert!(echoes(&Client::of(&gateway, ANN), "a_echo"));
 }

@@ -26,11 +26,17 @@ impl Secure {
     fn start() -> Secure {
         let fixture = Running::fixture(&[]);
         let front = TlsProxy::of(fixture.url().split('/').nth(2).unwrap());
-        Secure { front, _fixture: fixture }
+        Secure {
+            front,
+            _fixture: fixture,
+        }
     }
 
     fn table(&self, host: &str) -> String {
-        format!("[servers.secure]\nurl = \"https://{host}:{}/mcp\"\nprefix = \"\"\n", self.front.port)
+        format!(
+            "[servers.secure]\nurl = \"https://{host}:{}/mcp\"\nprefix = \"\"\n",
+            self.front.port
+        )
     }
 }
 
@@ -57,8 +63,16 @@ impl TlsProxy {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let port = TlsProxy::accepting(address, TlsAcceptor::from(Arc::new(config)));
         let sha256 = ::tls::fingerprint(certified.cert.der());
-        let sha256 = sha256.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":");
-        TlsProxy { port, pem: certified.cert.pem(), sha256 }
+        let sha256 = sha256
+            .iter()
+            .map(|byte| format!("{byte:02X}"))
+            .collect::<Vec<_>>()
+            .join(":");
+        TlsProxy {
+            port,
+            pem: certified.cert.pem(),
+            sha256,
+        }
     }
 
     /// The port of a proxy in front of this address that performs such handshakes.
@@ -69,7 +83,10 @@ impl TlsProxy {
         let port = listener.local_addr().unwrap().port();
         // The thread ends with the test process.
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(terminate(listener, acceptor, plain));
         });
         port
@@ -83,7 +100,9 @@ async fn terminate(listener: std::net::TcpListener, acceptor: TlsAcceptor, plain
         let (acceptor, plain) = (acceptor.clone(), plain.clone());
         tokio::spawn(async move {
             // A client that does not trust the certificate disconnects here.
-            let Ok(mut secure) = acceptor.accept(tcp).await else { return };
+            let Ok(mut secure) = acceptor.accept(tcp).await else {
+                return;
+            };
             let mut plain = tokio::net::TcpStream::connect(plain).await.unwrap();
             let _ = tokio::io::copy_bidirectional(&mut secure, &mut plain).await;
         });
@@ -102,15 +121,30 @@ fn a_server_whose_certificate_is_trusted_is_reached() {
     let gateway = trusting(&home, &secure.front.pem, &secure.table("localhost"));
     let session = gateway.session();
     let echoed = session.call("echo", &json!({"text": "over TLS"}));
-    assert_eq!(echoed.pointer("/result/content/0/text"), Some(&json!("over TLS")), "{echoed}");
-    let modern = gateway.modern("tools/call", Some("echo"), r#""name":"echo","arguments":{"text":"x"}"#);
-    assert_eq!(modern.json().pointer("/result/content/0/text"), Some(&json!("x")), "{modern:?}");
+    assert_eq!(
+        echoed.pointer("/result/content/0/text"),
+        Some(&json!("over TLS")),
+        "{echoed}"
+    );
+    let modern = gateway.modern(
+        "tools/call",
+        Some("echo"),
+        r#""name":"echo","arguments":{"text":"x"}"#,
+    );
+    assert_eq!(
+        modern.json().pointer("/result/content/0/text"),
+        Some(&json!("x")),
+        "{modern:?}"
+    );
 }
 
 #[test]
 fn a_server_whose_certificate_is_not_trusted_is_down_and_says_why() {
     let (secure, home) = (Secure::start(), Home::new());
-    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()])
+        .unwrap()
+        .cert
+        .pem();
     // Another certificate for the same name, and the trusted one under another name.
     for (pem, host) in [(&other, "localhost"), (&secure.front.pem, "127.0.0.1")] {
         let gateway = trusting(&home, pem, &secure.table(host));
@@ -119,13 +153,22 @@ fn a_server_whose_certificate_is_not_trusted_is_down_and_says_why() {
         // The gateway retries, and the server is `starting` meanwhile.
         until("it is down", || {
             let ran = home.run(&["servers", "ls", "--url", &url]).expect(0);
-            line = ran.stdout.lines().find(|line| line.contains("secure")).unwrap().to_owned();
+            line = ran
+                .stdout
+                .lines()
+                .find(|line| line.contains("secure"))
+                .unwrap()
+                .to_owned();
             line.contains("down")
         });
         assert!(line.contains("untrusted certificate"), "{line}");
         assert!(!line.contains("https://"), "{line}");
         let refused = gateway.session().call("echo", &json!({"text": "x"}));
-        assert_eq!(refused.pointer("/error/data/code"), Some(&json!("upstream_down")), "{refused}");
+        assert_eq!(
+            refused.pointer("/error/data/code"),
+            Some(&json!("upstream_down")),
+            "{refused}"
+        );
         assert!(gateway.log().contains("certificate"), "{}", gateway.log());
     }
 }

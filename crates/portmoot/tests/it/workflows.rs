@@ -1,4 +1,5 @@
-//! The workflows of MCPx v0.1, section 9: agents on the SDK, servers from public registries, people at the command line.
+//! The workflows of MCPx v0.1, section 9: agents on the SDK, servers from public registries, people
+//! at the command line.
 
 use std::path::Path;
 
@@ -21,9 +22,15 @@ const WRITE: &str = "mcp/proposal:tools/call:write_file";
 fn start(all: &[(&str, &[&str])], folder: &Path, more: &str) -> (Home, Gateway) {
     let (home, config) = people(all);
     let words = deps().server_filesystem(folder);
-    let files = format!("[servers.files]\ncommand = {:?}\nargs = {:?}\n", words[0], &words[1..]);
+    let files = format!(
+        "[servers.files]\ncommand = {:?}\nargs = {:?}\n",
+        words[0],
+        &words[1..]
+    );
     let gateway = Gateway::start(&home, &(files + &fixture("tools", &[]) + &config + more));
-    ["files", "tools"].iter().for_each(|name| gateway.ready(name));
+    ["files", "tools"]
+        .iter()
+        .for_each(|name| gateway.ready(name));
     (home, gateway)
 }
 
@@ -31,13 +38,19 @@ fn start(all: &[(&str, &[&str])], folder: &Path, more: &str) -> (Home, Gateway) 
 #[track_caller]
 fn cli(home: &Home, gateway: &Gateway, who: &str, words: &[&str]) -> String {
     let (url, token) = (gateway.url(), token(who));
-    home.run(&[words, &["--url", &url, "--token", &token]].concat()).expect(0).stdout
+    home.run(&[words, &["--url", &url, "--token", &token]].concat())
+        .expect(0)
+        .stdout
 }
 
 async fn join(gateway: &Gateway, who: &str) -> (Participant, Events) {
     let spec = ParticipantSpec::new(&gateway.url(), Some(&token(who)), "main");
-    let participant =
-        Participant::connect(ParticipantSpec { request_timeout: TIMEOUT, ..spec }).await.unwrap();
+    let participant = Participant::connect(ParticipantSpec {
+        request_timeout: TIMEOUT,
+        ..spec
+    })
+    .await
+    .unwrap();
     let events = participant.events();
     (participant, events)
 }
@@ -64,7 +77,10 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
         let mut newcomer = Socket::enter(&gateway, "newcomer", "?echo=false&mode=directed");
         newcomer.call("try", &["files"], "write_file", arguments.clone());
         let notice = newcomer.refused("try", "capability_violation");
-        assert_eq!(notice["payload"]["attempted_kind"], "mcp/request:tools/call:write_file");
+        assert_eq!(
+            notice["payload"]["attempted_kind"],
+            "mcp/request:tools/call:write_file"
+        );
         newcomer.leave();
     }
     let words = ["files", "write_file", &arguments.to_string()];
@@ -76,29 +92,67 @@ fn a_real_server_executes_a_proposal_after_a_person_approves() {
         assert_eq!(seen["payload"]["params"]["arguments"], arguments, "{seen}");
     }
     let proposal = gateway.pending(&home, &token("human"));
-    assert_eq!((&proposal["by"], &proposal["to"]), (&json!("newcomer"), &json!(["files"])));
+    assert_eq!(
+        (&proposal["by"], &proposal["to"]),
+        (&json!("newcomer"), &json!(["files"]))
+    );
     assert!(!folder.path().join("note.txt").exists());
     let id = proposal["id"].as_str().unwrap();
-    cli(&home, &gateway, "human", &["proposals", "approve", id, "--yes", "--no-wait"]);
+    cli(
+        &home,
+        &gateway,
+        "human",
+        &["proposals", "approve", id, "--yes", "--no-wait"],
+    );
     // Both receive the result, and the file exists.
     let (code, printed) = agent.wait_for_exit();
-    assert!(code == 0 && printed.contains("Successfully wrote"), "{code} {printed}");
-    assert_eq!(std::fs::read_to_string(folder.path().join("note.txt")).unwrap(), "written with leave");
-    let request = bystander.receive_until(|received| received["kind"] == "mcp/request:tools/call:write_file");
-    assert_eq!((&request["from"], &request["correlation_id"]), (&json!("human"), &proposal["envelope"]));
-    let answer = human.receive_until(|received| received["kind"] == "mcp/response:tools/call:write_file");
-    assert_eq!((&answer["from"], &answer["to"]), (&json!("files"), &json!(["human", "newcomer"])));
+    assert!(
+        code == 0 && printed.contains("Successfully wrote"),
+        "{code} {printed}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("note.txt")).unwrap(),
+        "written with leave"
+    );
+    let request =
+        bystander.receive_until(|received| received["kind"] == "mcp/request:tools/call:write_file");
+    assert_eq!(
+        (&request["from"], &request["correlation_id"]),
+        (&json!("human"), &proposal["envelope"])
+    );
+    let answer =
+        human.receive_until(|received| received["kind"] == "mcp/response:tools/call:write_file");
+    assert_eq!(
+        (&answer["from"], &answer["to"]),
+        (&json!("files"), &json!(["human", "newcomer"]))
+    );
     assert_eq!(answer["correlation_id"], request["id"]);
     // The answer is sent before the end of the proposal is on disk.
     let shown = until("the proposal is completed", || {
         let shown = cli(&home, &gateway, "human", &["proposals", "show", id]);
         (!shown.contains("  running by human")).then_some(shown)
     });
-    assert!(shown.contains("  completed by human") && shown.contains("Successfully wrote"), "{shown}");
+    assert!(
+        shown.contains("  completed by human") && shown.contains("Successfully wrote"),
+        "{shown}"
+    );
     let audit_log = AuditLog(&home);
-    audit_log.has("newcomer", "mcp/request:tools/call:write_file", "refused", "not_admitted");
-    for (who, verdict) in [("newcomer", "held"), ("human", "approved"), ("newcomer", "completed")] {
-        assert_eq!(audit_log.has(who, WRITE, verdict, "")["operation"], proposal["id"], "{verdict}");
+    audit_log.has(
+        "newcomer",
+        "mcp/request:tools/call:write_file",
+        "refused",
+        "not_admitted",
+    );
+    for (who, verdict) in [
+        ("newcomer", "held"),
+        ("human", "approved"),
+        ("newcomer", "completed"),
+    ] {
+        assert_eq!(
+            audit_log.has(who, WRITE, verdict, "")["operation"],
+            proposal["id"],
+            "{verdict}"
+        );
     }
 }
 
@@ -108,7 +162,10 @@ async fn a_connected_agent_gains_and_loses_capabilities() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.txt"), "to be read").unwrap();
     let (home, gateway) = start(
-        &[("agent", &["mcp/proposal:*", "mcp/response:*"]), ("admin", &["mcp/*", "chat", "portmoot/grants"])],
+        &[
+            ("agent", &["mcp/proposal:*", "mcp/response:*"]),
+            ("admin", &["mcp/*", "chat", "portmoot/grants"]),
+        ],
         folder.path(),
         "",
     );
@@ -120,23 +177,48 @@ async fn a_connected_agent_gains_and_loses_capabilities() {
         [&read, &write].map(|call| agent.call_mode("files", "tools/call", call).unwrap())
     };
     assert_eq!(ways(&agent), [Some(CallMode::Propose); 2]);
-    let refused = agent.request("files", "tools/call", &read).await.unwrap_err();
-    assert!(matches!(refused, CallError::Refused(notice) if notice.error == "capability_violation"));
+    let refused = agent
+        .request("files", "tools/call", &read)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, CallError::Refused(notice) if notice.error == "capability_violation")
+    );
     // It proposes, and the proposal succeeds.
     let calling = agent.clone();
     let call = read.clone();
     let proposed = tokio::spawn(async move { calling.call("files", "tools/call", &call).await });
     let id = tokio::task::block_in_place(|| {
-        gateway.pending(&home, &token("admin"))["id"].as_str().unwrap().to_owned()
+        gateway.pending(&home, &token("admin"))["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     });
     tokio::task::block_in_place(|| {
-        cli(&home, &gateway, "admin", &["proposals", "approve", &id, "--yes", "--no-wait"])
+        cli(
+            &home,
+            &gateway,
+            "admin",
+            &["proposals", "approve", &id, "--yes", "--no-wait"],
+        )
     });
-    assert!(proposed.await.unwrap().unwrap().get().contains("to be read"));
+    assert!(
+        proposed
+            .await
+            .unwrap()
+            .unwrap()
+            .get()
+            .contains("to be read")
+    );
     // The administrator grants more: the agent receives a welcome, and calls directly.
     let reading = "mcp/request:tools/call:read_*";
     tokio::task::block_in_place(|| {
-        cli(&home, &gateway, "admin", &["participants", "grant", "agent", reading])
+        cli(
+            &home,
+            &gateway,
+            "admin",
+            &["participants", "grant", "agent", reading],
+        )
     });
     let renewed = |wanted: bool| {
         move |event| match event {
@@ -147,23 +229,50 @@ async fn a_connected_agent_gains_and_loses_capabilities() {
         }
     };
     receive(&mut received, "the renewed welcome", renewed(true)).await;
-    assert_eq!(ways(&agent), [Some(CallMode::Request), Some(CallMode::Propose)]);
+    assert_eq!(
+        ways(&agent),
+        [Some(CallMode::Request), Some(CallMode::Propose)]
+    );
     let result = agent.call("files", "tools/call", &read).await.unwrap();
     assert!(result.get().contains("to be read"), "{result}");
-    let refused = agent.request("files", "tools/call", &write).await.unwrap_err();
+    let refused = agent
+        .request("files", "tools/call", &write)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, CallError::Refused(_)), "{refused}");
     // The administrator revokes the grant.
     tokio::task::block_in_place(|| {
-        cli(&home, &gateway, "admin", &["participants", "revoke", "agent", reading])
+        cli(
+            &home,
+            &gateway,
+            "admin",
+            &["participants", "revoke", "agent", reading],
+        )
     });
     receive(&mut received, "the welcome with less", renewed(false)).await;
     assert_eq!(ways(&agent), [Some(CallMode::Propose); 2]);
-    let refused = agent.request("files", "tools/call", &read).await.unwrap_err();
+    let refused = agent
+        .request("files", "tools/call", &read)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, CallError::Refused(_)), "{refused}");
-    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "to be read");
+    assert_eq!(
+        std::fs::read_to_string(folder.path().join("a.txt")).unwrap(),
+        "to be read"
+    );
     let audit_log = AuditLog(&home);
-    audit_log.has("admin", "portmoot/grants", "admitted", "adds [mcp/request:tools/call:read_*]");
-    audit_log.has("admin", "portmoot/grants", "admitted", "adds [], removes [mcp/request:tools/call:read_*]");
+    audit_log.has(
+        "admin",
+        "portmoot/grants",
+        "admitted",
+        "adds [mcp/request:tools/call:read_*]",
+    );
+    audit_log.has(
+        "admin",
+        "portmoot/grants",
+        "admitted",
+        "adds [], removes [mcp/request:tools/call:read_*]",
+    );
 }
 
 /// Section 9.3: participants with different capabilities in one topic.
@@ -194,8 +303,11 @@ fn participants_with_different_profiles_share_a_topic() {
     ] {
         let mut socket = Socket::enter(&gateway, who, "?mode=directed");
         for (kind, may) in kinds.into_iter().zip(may) {
-            let more =
-                if kind.starts_with("mcp/response") { json!({ "correlation_id": "x" }) } else { json!({}) };
+            let more = if kind.starts_with("mcp/response") {
+                json!({ "correlation_id": "x" })
+            } else {
+                json!({})
+            };
             // An id names one proposal.
             let id = format!("{kind} of {who}");
             socket.send(kind, &id, &[who], more, &json!({}));
@@ -207,9 +319,18 @@ fn participants_with_different_profiles_share_a_topic() {
         }
         if who == "monitor" {
             let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-            socket.send("mcp/request:tools/list", "list", &["files"], json!({}), &list);
+            socket.send(
+                "mcp/request:tools/list",
+                "list",
+                &["files"],
+                json!({}),
+                &list,
+            );
             let received = socket.receive_until(|received| received["from"] == "files");
-            assert!(received.to_string().contains("read_text_file"), "{received}");
+            assert!(
+                received.to_string().contains("read_text_file"),
+                "{received}"
+            );
         }
         socket.leave();
     }
@@ -232,37 +353,79 @@ fn an_orchestrator_fulfils_proposals_by_rules_and_leaves_others_to_a_reviewer() 
         r#"[{ "kind": "mcp/request:tools/call:echo", "from": ["prop*"], "to": ["worker"] }]"#,
     );
     let rules = rules.display().to_string();
-    let mut orchestrator = Program::start(example("orchestrator", &gateway, "orchestrator", &[&rules]));
-    assert_eq!(orchestrator.wait_for_line("rules"), "1 rules, as orchestrator");
+    let mut orchestrator =
+        Program::start(example("orchestrator", &gateway, "orchestrator", &[&rules]));
+    assert_eq!(
+        orchestrator.wait_for_line("rules"),
+        "1 rules, as orchestrator"
+    );
     let mut human = Socket::enter(&gateway, "human", "?echo=false");
     let propose = |tool: &str, arguments: &str| {
-        Program::start(example("untrusted_agent", &gateway, "proposer", &["worker", tool, arguments]))
+        Program::start(example(
+            "untrusted_agent",
+            &gateway,
+            "proposer",
+            &["worker", tool, arguments],
+        ))
     };
     let (code, printed) = propose("echo", r#"{"text":"covered"}"#).wait_for_exit();
     assert!(code == 0 && printed.contains("covered"), "{code} {printed}");
     orchestrator.wait_for_line("rule 1: mcp/request:tools/call:echo by proposer");
     orchestrator.wait_for_line("mcp/request:tools/call:echo by proposer: done");
     let answer = human.receive_until(|received| received["kind"] == "mcp/response:tools/call:echo");
-    assert_eq!((&answer["from"], &answer["to"][0]), (&json!("worker"), &json!("orchestrator")));
+    assert_eq!(
+        (&answer["from"], &answer["to"][0]),
+        (&json!("worker"), &json!("orchestrator"))
+    );
     let shown = |state: &str| {
-        let all: Value =
-            serde_json::from_str(&cli(&home, &gateway, "human", &["proposals", "ls", "--all", "--json"]))
-                .unwrap();
-        all["proposals"].as_array().unwrap().iter().find(|one| one["state"] == state).cloned()
+        let all: Value = serde_json::from_str(&cli(
+            &home,
+            &gateway,
+            "human",
+            &["proposals", "ls", "--all", "--json"],
+        ))
+        .unwrap();
+        all["proposals"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["state"] == state)
+            .cloned()
     };
     let done = until("it is completed", || shown("completed"));
-    assert_eq!((&done["by"], &done["decided_by"]), (&json!("proposer"), &json!("orchestrator")));
+    assert_eq!(
+        (&done["by"], &done["decided_by"]),
+        (&json!("proposer"), &json!("orchestrator"))
+    );
     // Proposals that no rule covers wait for a person.
     let mut waits = propose("add", r#"{"a":20,"b":22}"#);
     waits.wait_for_line("proposed as ");
     orchestrator.wait_for_line("for a person: mcp/request:tools/call:add by proposer");
-    let id = gateway.pending(&home, &token("human"))["id"].as_str().unwrap().to_owned();
-    cli(&home, &gateway, "human", &["proposals", "approve", &id, "--yes", "--no-wait"]);
+    let id = gateway.pending(&home, &token("human"))["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    cli(
+        &home,
+        &gateway,
+        "human",
+        &["proposals", "approve", &id, "--yes", "--no-wait"],
+    );
     let (code, printed) = waits.wait_for_exit();
     assert!(code == 0 && printed.contains("42"), "{code} {printed}");
     let audit_log = AuditLog(&home);
-    audit_log.has("orchestrator", "mcp/proposal:tools/call:echo", "approved", "proposed by proposer");
-    audit_log.has("human", "mcp/proposal:tools/call:add", "approved", "proposed by proposer");
+    audit_log.has(
+        "orchestrator",
+        "mcp/proposal:tools/call:echo",
+        "approved",
+        "proposed by proposer",
+    );
+    audit_log.has(
+        "human",
+        "mcp/proposal:tools/call:add",
+        "approved",
+        "proposed by proposer",
+    );
 }
 
 /// Calls of every kind are held, not only those of tools.
@@ -274,7 +437,11 @@ fn prompts_and_resources_are_held_for_approval_too() {
     let scout = Client::of(&gateway, &token("scout"));
     let prompt = "a_test_prompt_with_arguments";
     assert!(scout.names("prompts").contains(&prompt.to_owned()));
-    assert!(scout.names("resources").contains(&"test://static-text".to_owned()));
+    assert!(
+        scout
+            .names("resources")
+            .contains(&"test://static-text".to_owned())
+    );
     let calls = [
         (
             "prompts/get",
@@ -301,16 +468,30 @@ fn prompts_and_resources_are_held_for_approval_too() {
                 "{proposal}"
             );
             let id = proposal["id"].as_str().unwrap();
-            let more: &[&str] =
-                if verb == "approve" { &["--yes", "--no-wait"] } else { &["--reason", "not now"] };
-            cli(&home, &gateway, "boss", &[&["proposals", verb, id], more].concat());
+            let more: &[&str] = if verb == "approve" {
+                &["--yes", "--no-wait"]
+            } else {
+                &["--reason", "not now"]
+            };
+            cli(
+                &home,
+                &gateway,
+                "boss",
+                &[&["proposals", verb, id], more].concat(),
+            );
             let answer = events.next();
             if verb == "approve" {
-                let text = answer.pointer(at).and_then(Value::as_str).unwrap_or_default();
+                let text = answer
+                    .pointer(at)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
                 assert!(text.contains(said), "{method}: {answer}");
             } else {
                 let text = answer["error"]["message"].as_str().unwrap_or_default();
-                assert!(text.contains("not now") && text.contains("rejected by boss"), "{method}: {answer}");
+                assert!(
+                    text.contains("not now") && text.contains("rejected by boss"),
+                    "{method}: {answer}"
+                );
             }
         }
         let kind = format!("mcp/proposal:{method}:{context}");
@@ -334,10 +515,19 @@ fn a_changed_tool_does_not_run_for_a_fulfilment_either() {
     call["jsonrpc"] = json!("2.0");
     call["id"] = json!(1);
     let act = "mcp/request:tools/call:act";
-    agent.send("mcp/proposal:tools/call:act", "p1", &["b"], json!({}), &asks);
+    agent.send(
+        "mcp/proposal:tools/call:act",
+        "p1",
+        &["b"],
+        json!({}),
+        &asks,
+    );
     agent.receive_until(|received| received["payload"]["state"] == "pending");
     let shown = gateway.pending(&home, &token("boss"));
-    assert!(shown["tool"].to_string().contains("described as one"), "{shown}");
+    assert!(
+        shown["tool"].to_string().contains("described as one"),
+        "{shown}"
+    );
     server.list(&tools("described as two"));
     boss.call("change", &["b"], "change", json!({}));
     boss.receive_until(|received| received["correlation_id"] == "change");
@@ -351,16 +541,27 @@ fn a_changed_tool_does_not_run_for_a_fulfilment_either() {
             &list,
         );
         let received = boss.receive_until(|received| received["kind"] == "mcp/response:tools/list");
-        received.to_string().contains("described as two").then_some(())
+        received
+            .to_string()
+            .contains("described as two")
+            .then_some(())
     });
     boss.send(act, "f1", &["b"], json!({ "correlation_id": "p1" }), &call);
     let answer = boss.receive_until(|received| received["correlation_id"] == "f1");
-    let why = answer["payload"]["error"]["message"].as_str().unwrap_or_default();
+    let why = answer["payload"]["error"]["message"]
+        .as_str()
+        .unwrap_or_default();
     assert!(why.contains("describes the tool otherwise"), "{answer}");
     assert_eq!(server.calls(), "", "it ran");
     let id = shown["id"].as_str().unwrap();
     let state = || -> Value {
-        serde_json::from_str(&cli(&home, &gateway, "boss", &["proposals", "show", id, "--json"])).unwrap()
+        serde_json::from_str(&cli(
+            &home,
+            &gateway,
+            "boss",
+            &["proposals", "show", id, "--json"],
+        ))
+        .unwrap()
     };
     assert_eq!(state()["state"], "pending");
     let audit_log = AuditLog(&home);

@@ -31,17 +31,24 @@ fn variable(name: &str) -> String {
 
 /// A home with the tokens of these participants in its environment.
 pub(crate) fn home_of(all: &[(&str, &[&str])]) -> Home {
-    all.iter().fold(Home::new(), |home, (name, _)| home.env(&variable(name), &token(name)))
+    all.iter().fold(Home::new(), |home, (name, _)| {
+        home.env(&variable(name), &token(name))
+    })
 }
 
 /// The tables of these participants, and a data directory in the home.
 pub(crate) fn config_of(home: &Home, all: &[(&str, &[&str])]) -> String {
     let table = |(name, capabilities): &(&str, &[&str])| {
         let variable = variable(name);
-        format!("[participants.{name}]\ntoken_env = {variable:?}\ncapabilities = {capabilities:?}\n")
+        format!(
+            "[participants.{name}]\ntoken_env = {variable:?}\ncapabilities = {capabilities:?}\n"
+        )
     };
     let tables: String = all.iter().map(table).collect();
-    format!("{tables}[server]\ndata_dir = {:?}\n", home.path().join("data"))
+    format!(
+        "{tables}[server]\ndata_dir = {:?}\n",
+        home.path().join("data")
+    )
 }
 
 /// The token of one of them.
@@ -73,7 +80,8 @@ pub(crate) struct Socket {
     pub(crate) id: String,
 }
 
-/// Sends an upgrade with these headers; returns the stream, the head of the answer, and the bytes after it.
+/// Sends an upgrade with these headers; returns the stream, the head of the answer, and the bytes
+/// after it.
 fn upgrade(address: &str, path: &str, headers: &[(&str, &str)]) -> (TcpStream, String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -109,8 +117,14 @@ pub(crate) fn answer(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) ->
     let (_, head, _) = upgrade(gateway.address(), path, headers);
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     let lines = head.lines().filter_map(|line| line.split_once(": "));
-    let headers = lines.map(|(name, value)| (name.to_lowercase(), value.to_owned())).collect();
-    Reply { status, headers, body: String::new() }
+    let headers = lines
+        .map(|(name, value)| (name.to_lowercase(), value.to_owned()))
+        .collect();
+    Reply {
+        status,
+        headers,
+        body: String::new(),
+    }
 }
 
 impl Socket {
@@ -145,7 +159,12 @@ impl Socket {
     pub(crate) fn guest(gateway: &Gateway, query: &str) -> (Socket, Value) {
         let (stream, head, read) = upgrade(gateway.address(), &format!("/ws{query}"), &GOOD);
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-        let mut socket = Socket { stream, read, at: 0, id: String::new() };
+        let mut socket = Socket {
+            stream,
+            read,
+            at: 0,
+            id: String::new(),
+        };
         let welcome = socket.receive();
         (socket, welcome)
     }
@@ -155,7 +174,12 @@ impl Socket {
     pub(crate) fn at(gateway: &Gateway, path: &str, headers: &[(&str, &str)]) -> Socket {
         let (stream, head, read) = upgrade(gateway.address(), path, &[&GOOD[..], headers].concat());
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-        Socket { stream, read, at: 0, id: path.to_owned() }
+        Socket {
+            stream,
+            read,
+            at: 0,
+            id: path.to_owned(),
+        }
     }
 
     /// Upgrades with this `Authorization`.
@@ -164,8 +188,16 @@ impl Socket {
         let headers = [&GOOD[..], &[("authorization", bearer)]].concat();
         let (stream, head, read) = upgrade(gateway.address(), &format!("/ws{query}"), &headers);
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-        assert!(head.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{head}");
-        Socket { stream, read, at: 0, id: name.to_owned() }
+        assert!(
+            head.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"),
+            "{head}"
+        );
+        Socket {
+            stream,
+            read,
+            at: 0,
+            id: name.to_owned(),
+        }
     }
 
     /// Writes bytes unchanged; errors of a closed connection are ignored.
@@ -199,7 +231,8 @@ impl Socket {
     pub(crate) fn call(&mut self, id: &str, to: &[&str], tool: &str, arguments: Value) {
         let kind = format!("mcp/request:tools/call:{tool}");
         let params = json!({ "name": tool, "arguments": arguments });
-        let payload = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        let payload =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
         self.send(&kind, id, to, json!({}), &payload);
     }
 
@@ -229,11 +262,17 @@ impl Socket {
         let end = Instant::now() + TIMEOUT;
         loop {
             assert!(Instant::now() < end, "{} hears nothing but pings", self.id);
-            let frame = self.next().unwrap_or_else(|| panic!("{} is cut off", self.id));
+            let frame = self
+                .next()
+                .unwrap_or_else(|| panic!("{} is cut off", self.id));
             match frame.opcode {
                 TEXT => return String::from_utf8(frame.payload).unwrap(),
                 PING => self.frame(0x80 | PONG, &frame.payload),
-                _ => panic!("{} hears {frame:?}, {:?}", self.id, String::from_utf8_lossy(&frame.payload)),
+                _ => panic!(
+                    "{} hears {frame:?}, {:?}",
+                    self.id,
+                    String::from_utf8_lossy(&frame.payload)
+                ),
             }
         }
     }
@@ -283,7 +322,11 @@ impl Socket {
         assert_eq!(received["payload"]["error"], code, "{received}");
         assert_eq!(
             received["correlation_id"],
-            if id.is_empty() { Value::Null } else { json!(id) },
+            if id.is_empty() {
+                Value::Null
+            } else {
+                json!(id)
+            },
             "{received}"
         );
         assert_eq!(received["to"], json!([self.id]), "{received}");
@@ -294,7 +337,9 @@ impl Socket {
     #[track_caller]
     pub(crate) fn closed(&mut self) -> u16 {
         loop {
-            let frame = self.next().unwrap_or_else(|| panic!("{} is cut off without a word", self.id));
+            let frame = self
+                .next()
+                .unwrap_or_else(|| panic!("{} is cut off without a word", self.id));
             if frame.opcode == CLOSE {
                 let code = frame.code().unwrap_or_default();
                 assert!(self.next().is_none(), "nothing comes after a close");
@@ -320,8 +365,7 @@ pub(crate) fn envelope(
     more: Value,
     payload: &Value,
 ) -> String {
-    let mut envelope =
-        json!({ "protocol": "mcpx/v0.1", "id": id, "from": from, "kind": kind, "payload": payload });
+    let mut envelope = json!({ "protocol": "mcpx/v0.1", "id": id, "from": from, "kind": kind, "payload": payload });
     if !to.is_empty() {
         envelope["to"] = json!(to);
     }
@@ -347,7 +391,12 @@ pub(crate) fn masked(head: u8, payload: &[u8]) -> Vec<u8> {
         }
     }
     frame.extend(mask);
-    frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+    frame.extend(
+        payload
+            .iter()
+            .zip(mask.iter().cycle())
+            .map(|(byte, mask)| byte ^ mask),
+    );
     frame
 }
 
@@ -357,10 +406,22 @@ fn parse(bytes: &[u8]) -> Option<(Frame, usize)> {
     assert_eq!(head & 0xf0, 0x80, "a whole message without extensions");
     assert_eq!(short & 0x80, 0, "a server does not mask");
     let (begin, len) = match short {
-        126 => (4, usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().unwrap()))),
-        127 => (10, usize::try_from(u64::from_be_bytes(bytes.get(2..10)?.try_into().unwrap())).unwrap()),
+        126 => (
+            4,
+            usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().unwrap())),
+        ),
+        127 => (
+            10,
+            usize::try_from(u64::from_be_bytes(bytes.get(2..10)?.try_into().unwrap())).unwrap(),
+        ),
         len => (2, usize::from(len)),
     };
     let payload = bytes.get(begin..begin + len)?.to_vec();
-    Some((Frame { opcode: head & 0x0f, payload }, begin + len))
+    Some((
+        Frame {
+            opcode: head & 0x0f,
+            payload,
+        },
+        begin + len,
+    ))
 }

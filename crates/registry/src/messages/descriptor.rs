@@ -1,4 +1,5 @@
-//! Names in descriptors: `google.protobuf.FileDescriptorSet`, read beside the bytes that are sent on.
+//! Names in descriptors: `google.protobuf.FileDescriptorSet`, read beside the bytes that are sent
+//! on.
 
 /// A descriptor set, its files as they were written.
 #[derive(Clone, PartialEq, Eq, prost::Message)]

@@ -282,7 +282,8 @@ pub struct GetFileDescriptorSetRequest {
 /// Its answer.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 pub struct GetFileDescriptorSetResponse {
-    /// The `google.protobuf.FileDescriptorSet`, as bytes: a typed one would lose the rules of `buf.validate`.
+    /// The `google.protobuf.FileDescriptorSet`, as bytes: a typed one would lose the rules of
+    /// `buf.validate`.
     #[prost(bytes = "bytes", tag = "1")]
     pub file_descriptor_set: bytes::Bytes,
     /// Its commit.

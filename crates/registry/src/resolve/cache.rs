@@ -28,7 +28,12 @@ pub(crate) struct SetKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CacheEntry {
     /// The commit of a label.
-    Label { module: ModuleKey, label: String, commit: String, at_ms: u64 },
+    Label {
+        module: ModuleKey,
+        label: String,
+        commit: String,
+        at_ms: u64,
+    },
     /// A descriptor set.
     Set(SetKey),
 }
@@ -43,9 +48,18 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// The commit of a label, if it was looked up less than `kept_ms` ago.
-    pub(crate) fn commit(&self, module: &str, label: &str, now_ms: u64, kept_ms: u64) -> Option<String> {
+    pub(crate) fn commit(
+        &self,
+        module: &str,
+        label: &str,
+        now_ms: u64,
+        kept_ms: u64,
+    ) -> Option<String> {
         let (commit, at_ms) = self.labels.get(&(module.to_owned(), label.to_owned()))?;
-        now_ms.checked_sub(*at_ms).is_some_and(|age_ms| age_ms < kept_ms).then(|| commit.clone())
+        now_ms
+            .checked_sub(*at_ms)
+            .is_some_and(|age_ms| age_ms < kept_ms)
+            .then(|| commit.clone())
     }
 
     /// The set of a commit.
@@ -56,9 +70,12 @@ impl Cache {
     /// Keeps an entry. Returns those for which there is no room any more.
     pub(crate) fn restore(&mut self, kept: CacheEntry, set: Bytes) -> Vec<CacheEntry> {
         match kept {
-            CacheEntry::Label { module, label, commit, at_ms } => {
-                self.keep_label(&module, &label, &commit, at_ms)
-            }
+            CacheEntry::Label {
+                module,
+                label,
+                commit,
+                at_ms,
+            } => self.keep_label(&module, &label, &commit, at_ms),
             CacheEntry::Set(key) => self.keep_set(key, set),
         }
     }
@@ -70,14 +87,25 @@ impl Cache {
         commit: &str,
         now_ms: u64,
     ) -> Vec<CacheEntry> {
-        self.labels.insert((module.to_owned(), label.to_owned()), (commit.to_owned(), now_ms));
+        self.labels.insert(
+            (module.to_owned(), label.to_owned()),
+            (commit.to_owned(), now_ms),
+        );
         if self.labels.len() <= LABELS_MAX {
             return Vec::new();
         }
-        let oldest = self.labels.iter().min_by_key(|(_, (_, at_ms))| *at_ms).map(|(key, _)| key.clone());
+        let oldest = self
+            .labels
+            .iter()
+            .min_by_key(|(_, (_, at_ms))| *at_ms)
+            .map(|(key, _)| key.clone());
         let gone = oldest.and_then(|key| self.labels.remove_entry(&key));
-        let gone =
-            gone.map(|((module, label), (commit, at_ms))| CacheEntry::Label { module, label, commit, at_ms });
+        let gone = gone.map(|((module, label), (commit, at_ms))| CacheEntry::Label {
+            module,
+            label,
+            commit,
+            at_ms,
+        });
         gone.into_iter().collect()
     }
 
@@ -88,7 +116,10 @@ impl Cache {
         }
         self.order.push(&owner, bytes, key);
         let gone = self.order.shrink(SETS_MAX, SETS_BYTES_MAX);
-        gone.into_iter().inspect(|gone| drop(self.sets.remove(gone))).map(CacheEntry::Set).collect()
+        gone.into_iter()
+            .inspect(|gone| drop(self.sets.remove(gone)))
+            .map(CacheEntry::Set)
+            .collect()
     }
 }
 

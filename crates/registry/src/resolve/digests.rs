@@ -1,4 +1,5 @@
-//! Digests of modules that the configuration names: what a registry gives of their commits must have them.
+//! Digests of modules that the configuration names: what a registry gives of their commits must
+//! have them.
 
 use std::collections::HashMap;
 
@@ -31,7 +32,9 @@ impl Digests {
 
     /// The digest of a commit, if the configuration has one.
     pub(crate) fn of(&self, module: &str, commit: &str) -> Option<[u8; DIGEST_BYTES]> {
-        self.0.get(&format!("{module}:{commit}").to_ascii_lowercase()).copied()
+        self.0
+            .get(&format!("{module}:{commit}").to_ascii_lowercase())
+            .copied()
     }
 }
 
@@ -42,9 +45,15 @@ mod tests {
     #[test]
     fn digests_are_written_as_in_a_lock_file() {
         let (mut digests, id) = (Digests::default(), "0".repeat(32));
-        let (commit, digest) = (format!("buf.build/acme/tools:{id}"), format!("b5:{}", "1f".repeat(64)));
+        let (commit, digest) = (
+            format!("buf.build/acme/tools:{id}"),
+            format!("b5:{}", "1f".repeat(64)),
+        );
         digests.add(&commit, &digest).unwrap();
-        assert_eq!(digests.of("buf.build/acme/tools", &id), Some([0x1f; DIGEST_BYTES]));
+        assert_eq!(
+            digests.of("buf.build/acme/tools", &id),
+            Some([0x1f; DIGEST_BYTES])
+        );
         assert_eq!(digests.of("buf.build/acme/other", &id), None);
         let short = format!("b5:{}", "1f".repeat(63));
         for (commit, digest) in [
@@ -54,7 +63,10 @@ mod tests {
             ("buf.build/acme/tools", &*digest),
             (&*format!("acme/tools:{id}"), &*digest),
         ] {
-            assert_eq!(digests.add(commit, digest), Err(BadDigest(commit.to_owned())));
+            assert_eq!(
+                digests.add(commit, digest),
+                Err(BadDigest(commit.to_owned()))
+            );
         }
     }
 }

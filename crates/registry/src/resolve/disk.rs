@@ -1,6 +1,8 @@
-//! Cache of references on disk: one file for each label and each descriptor set, with a digest of what is in it.
+//! Cache of references on disk: one file for each label and each descriptor set, with a digest of
+//! what is in it.
 //!
-//! The directory has what the cache in memory has. A file is written beside its place and moved there, so that it is whole or absent.
+//! The directory has what the cache in memory has. A file is written beside its place and moved
+//! there, so that it is whole or absent.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -27,8 +29,17 @@ const ENDS: [&str; 2] = ["kept", "new"];
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Head {
-    Label { module: String, label: String, commit: String, at_ms: u64 },
-    Set { module: String, commit: String, symbol: Option<String> },
+    Label {
+        module: String,
+        label: String,
+        commit: String,
+        at_ms: u64,
+    },
+    Set {
+        module: String,
+        commit: String,
+        symbol: Option<String>,
+    },
 }
 
 /// The directory.
@@ -42,11 +53,17 @@ impl Disk {
         Ok(Self(dir.to_owned()))
     }
 
-    /// Puts what is there into the cache. A file that is not as it was written is removed, as is one for which there is no room.
+    /// Puts what is there into the cache. A file that is not as it was written is removed, as is
+    /// one for which there is no room.
     pub(crate) fn read_into(&self, cache: &mut Cache) -> io::Result<()> {
-        let is_own = |path: &PathBuf| path.extension().is_some_and(|end| ENDS.iter().any(|own| end == *own));
+        let is_own = |path: &PathBuf| {
+            path.extension()
+                .is_some_and(|end| ENDS.iter().any(|own| end == *own))
+        };
         let age = |path: &PathBuf| fs::metadata(path).and_then(|file| file.modified()).ok();
-        let paths = fs::read_dir(&self.0)?.filter_map(|entry| Some(entry.ok()?.path())).filter(is_own);
+        let paths = fs::read_dir(&self.0)?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(is_own);
         let mut paths: Vec<_> = paths.map(|path| (age(&path), path)).collect();
         paths.sort();
         for (_, path) in paths {
@@ -89,9 +106,11 @@ impl Disk {
 fn name(kept: &CacheEntry) -> String {
     let parts = match kept {
         CacheEntry::Label { module, label, .. } => ["label", module, label, ""],
-        CacheEntry::Set(SetKey { module, commit, symbol }) => {
-            ["set", module, commit, symbol.as_deref().unwrap_or_default()]
-        }
+        CacheEntry::Set(SetKey {
+            module,
+            commit,
+            symbol,
+        }) => ["set", module, commit, symbol.as_deref().unwrap_or_default()],
     };
     digest(parts.join("\n").as_bytes())
 }
@@ -110,28 +129,52 @@ fn remove(path: &Path) {
 fn read(path: &Path) -> Option<(CacheEntry, Bytes)> {
     let file: File = open_regular(OpenOptions::new().read(true), path).ok()?;
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
+    file.take(FILE_BYTES_MAX as u64 + 1)
+        .read_to_end(&mut bytes)
+        .ok()?;
     let bytes = Bytes::from(bytes);
-    let line = |from: usize| Some(from + bytes.get(from..)?.iter().position(|byte| *byte == b'\n')?);
+    let line =
+        |from: usize| Some(from + bytes.get(from..)?.iter().position(|byte| *byte == b'\n')?);
     let first = line(0)?;
     let rest = bytes.get(first + 1..)?;
-    let said = std::str::from_utf8(bytes.get(..first)?).ok()?.strip_prefix(MAGIC)?;
+    let said = std::str::from_utf8(bytes.get(..first)?)
+        .ok()?
+        .strip_prefix(MAGIC)?;
     if bytes.len() > FILE_BYTES_MAX || said != digest(rest) {
         return None;
     }
     let second = line(first + 1)?;
-    let kept = CacheEntry::from(serde_json::from_slice::<Head>(bytes.get(first + 1..second)?).ok()?);
-    let is_named = path.file_stem().is_some_and(|stem| stem == name(&kept).as_str());
+    let kept =
+        CacheEntry::from(serde_json::from_slice::<Head>(bytes.get(first + 1..second)?).ok()?);
+    let is_named = path
+        .file_stem()
+        .is_some_and(|stem| stem == name(&kept).as_str());
     is_named.then(|| (kept, bytes.slice(second + 1..)))
 }
 
 impl From<&CacheEntry> for Head {
     fn from(kept: &CacheEntry) -> Self {
         match kept.clone() {
-            CacheEntry::Label { module, label, commit, at_ms } => {
-                Self::Label { module, label, commit, at_ms }
-            }
-            CacheEntry::Set(SetKey { module, commit, symbol }) => Self::Set { module, commit, symbol },
+            CacheEntry::Label {
+                module,
+                label,
+                commit,
+                at_ms,
+            } => Self::Label {
+                module,
+                label,
+                commit,
+                at_ms,
+            },
+            CacheEntry::Set(SetKey {
+                module,
+                commit,
+                symbol,
+            }) => Self::Set {
+                module,
+                commit,
+                symbol,
+            },
         }
     }
 }
@@ -139,8 +182,26 @@ impl From<&CacheEntry> for Head {
 impl From<Head> for CacheEntry {
     fn from(head: Head) -> Self {
         match head {
-            Head::Label { module, label, commit, at_ms } => Self::Label { module, label, commit, at_ms },
-            Head::Set { module, commit, symbol } => Self::Set(SetKey { module, commit, symbol }),
+            Head::Label {
+                module,
+                label,
+                commit,
+                at_ms,
+            } => Self::Label {
+                module,
+                label,
+                commit,
+                at_ms,
+            },
+            Head::Set {
+                module,
+                commit,
+                symbol,
+            } => Self::Set(SetKey {
+                module,
+                commit,
+                symbol,
+            }),
         }
     }
 }
@@ -151,7 +212,11 @@ mod tests {
     use super::*;
 
     fn set(number: usize) -> CacheEntry {
-        CacheEntry::Set(SetKey { module: "a.example/b/c".into(), commit: number.to_string(), symbol: None })
+        CacheEntry::Set(SetKey {
+            module: "a.example/b/c".into(),
+            commit: number.to_string(),
+            symbol: None,
+        })
     }
 
     fn files(dir: &Path) -> usize {
@@ -180,9 +245,16 @@ mod tests {
             CacheEntry::Label { .. } => None,
         };
         assert_eq!(read(&cache, 1).as_deref(), Some(&b"one\ntwo"[..]));
-        assert_eq!(cache.commit("a.example/b/c", "v1", 1_999, 1_000), Some("x".to_owned()));
+        assert_eq!(
+            cache.commit("a.example/b/c", "v1", 1_999, 1_000),
+            Some("x".to_owned())
+        );
         assert_eq!(cache.commit("a.example/b/c", "v1", 2_000, 1_000), None);
-        assert_eq!(cache.commit("a.example/b/c", "v1", 999, 1_000), None, "looked up in the future");
+        assert_eq!(
+            cache.commit("a.example/b/c", "v1", 999, 1_000),
+            None,
+            "looked up in the future"
+        );
         assert_eq!(files(&disk.0), 4);
         // One byte of a set, and a file under the name of another.
         let mut bytes = fs::read(disk.path(&set(1))).unwrap();
@@ -192,7 +264,10 @@ mod tests {
         let mut cache = Cache::default();
         disk.read_into(&mut cache).unwrap();
         assert_eq!((read(&cache, 1), read(&cache, 3)), (None, None));
-        assert_eq!((read(&cache, 2).as_deref(), files(&disk.0)), (Some(&b"three"[..]), 3));
+        assert_eq!(
+            (read(&cache, 2).as_deref(), files(&disk.0)),
+            (Some(&b"three"[..]), 3)
+        );
     }
 
     #[test]

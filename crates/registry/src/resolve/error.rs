@@ -25,8 +25,11 @@ pub enum ResolveError {
     /// The answer is not what was asked for.
     #[error("the registry's answer cannot be used")]
     Malformed,
-    /// A module's files, or what they depend on, do not have the digest that the registry or the configuration names.
-    #[error("the digest of {module} is {computed}, not {expected}: its sources are not what they should be")]
+    /// A module's files, or what they depend on, do not have the digest that the registry or the
+    /// configuration names.
+    #[error(
+        "the digest of {module} is {computed}, not {expected}: its sources are not what they should be"
+    )]
     Digest {
         /// The module; what it depends on is named by its commit.
         module: String,
@@ -35,7 +38,8 @@ pub enum ResolveError {
         /// Digest of the sources that came, in the same form.
         computed: String,
     },
-    /// The configuration has a digest of the module, and the registry gives no sources that could be compared with it.
+    /// The configuration has a digest of the module, and the registry gives no sources that could
+    /// be compared with it.
     #[error("the registry gives no sources that could be compared with the configured digest")]
     NoSources,
     /// The sources are no proto files, or do not have what is wanted.

@@ -1,4 +1,5 @@
-//! Requests to a registry: sources by the v1 API, else a descriptor set by it or by the reflection API (Connect unary).
+//! Requests to a registry: sources by the v1 API, else a descriptor set by it or by the reflection
+//! API (Connect unary).
 
 use std::collections::HashMap;
 
@@ -28,7 +29,10 @@ pub struct Http {
 /// Trust in the authorities of this machine.
 impl Default for Http {
     fn default() -> Self {
-        Self { tls: ClientTls::of_machine(), pinned: HashMap::new() }
+        Self {
+            tls: ClientTls::of_machine(),
+            pinned: HashMap::new(),
+        }
     }
 }
 
@@ -40,18 +44,36 @@ impl Fetch for Http {
     }
 }
 
-/// Fetches the set of a version; the version is a commit or a label, or empty for the default label. It is compiled from the sources
-/// if the registry gives them: only these can be compared with a digest.
-pub(super) async fn fetch(at: At<'_>, reference: &Reference, version: &str) -> Result<Fetched, ResolveError> {
-    let Reference { host, owner, module, symbol, .. } = reference;
-    let symbols: Vec<_> = symbol.contains('.').then(|| symbol.clone()).into_iter().collect();
+/// Fetches the set of a version; the version is a commit or a label, or empty for the default
+/// label. It is compiled from the sources if the registry gives them: only these can be compared
+/// with a digest.
+pub(super) async fn fetch(
+    at: At<'_>,
+    reference: &Reference,
+    version: &str,
+) -> Result<Fetched, ResolveError> {
+    let Reference {
+        host,
+        owner,
+        module,
+        symbol,
+        ..
+    } = reference;
+    let symbols: Vec<_> = symbol
+        .contains('.')
+        .then(|| symbol.clone())
+        .into_iter()
+        .collect();
     let name = module::ResourceName {
         owner: owner.clone(),
         module: module.clone(),
         reference: version.to_owned(),
         ..module::ResourceName::default()
     };
-    let resource = module::ResourceRef { id: String::new(), name: Some(name) };
+    let resource = module::ResourceRef {
+        id: String::new(),
+        name: Some(name),
+    };
     let full_name = format!("{host}/{owner}/{module}");
     match sources::fetch(at, &full_name, resource.clone(), version, &symbols).await {
         Err(ResolveError::Absent) => {}
@@ -81,7 +103,10 @@ async fn set(
     let answer = call(at, GET_SET, &request, ANSWER_BYTES_MAX).await?;
     let answer = read::<module::GetFileDescriptorSetResponse>(answer)?;
     let commit = answer.commit.unwrap_or_default().id;
-    Ok(Fetched { commit, set: answer.file_descriptor_set })
+    Ok(Fetched {
+        commit,
+        set: answer.file_descriptor_set,
+    })
 }
 
 /// The set by the reflection API.
@@ -91,8 +116,15 @@ async fn reflected(
     version: &str,
     symbols: Vec<String>,
 ) -> Result<Fetched, ResolveError> {
-    let request = reflect::GetFileDescriptorSetRequest { module, version: version.to_owned(), symbols };
+    let request = reflect::GetFileDescriptorSetRequest {
+        module,
+        version: version.to_owned(),
+        symbols,
+    };
     let answer = call(at, REFLECT_SET, &request, ANSWER_BYTES_MAX).await?;
     let answer = read::<reflect::GetFileDescriptorSetResponse>(answer)?;
-    Ok(Fetched { commit: answer.version, set: answer.file_descriptor_set })
+    Ok(Fetched {
+        commit: answer.version,
+        set: answer.file_descriptor_set,
+    })
 }

@@ -12,7 +12,8 @@ pub struct Hosts(HashMap<String, &'static str>);
 pub struct BadHost(pub String);
 
 impl Hosts {
-    /// These hosts, each with its port if it is not 443. `http://HOST:PORT` is a registry without TLS on this machine.
+    /// These hosts, each with its port if it is not 443. `http://HOST:PORT` is a registry without
+    /// TLS on this machine.
     ///
     /// # Errors
     /// One is no host, or is plain HTTP to another machine.
@@ -26,7 +27,9 @@ impl Hosts {
             let authority: http::uri::Authority = host.parse().map_err(|_| bad())?;
             let name = authority.host().trim_matches(['[', ']']);
             let is_local = name == "localhost"
-                || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+                || name
+                    .parse::<std::net::IpAddr>()
+                    .is_ok_and(|address| address.is_loopback());
             if host.contains('@') || name.is_empty() || (scheme == "http" && !is_local) {
                 return Err(bad());
             }
@@ -53,16 +56,34 @@ mod tests {
 
     #[test]
     fn plain_http_stays_on_this_machine() {
-        let hosts =
-            Hosts::new(["buf.build", "http://127.0.0.1:80", "http://[::1]:8080", "Corp.example:8443"])
-                .unwrap();
+        let hosts = Hosts::new([
+            "buf.build",
+            "http://127.0.0.1:80",
+            "http://[::1]:8080",
+            "Corp.example:8443",
+        ])
+        .unwrap();
         assert_eq!(hosts.url("buf.build").as_deref(), Some("https://buf.build"));
-        assert_eq!(hosts.url("127.0.0.1:80").as_deref(), Some("http://127.0.0.1:80"));
-        assert_eq!(hosts.url("corp.example:8443").as_deref(), Some("https://corp.example:8443"));
-        assert_eq!((hosts.url("corp.example"), hosts.url("evil.example")), (None, None));
-        for wrong in
-            ["http://corp.example", "", "a b", "u@buf.build", "ftp://x/", "http://127.0.0.1.evil.example"]
-        {
+        assert_eq!(
+            hosts.url("127.0.0.1:80").as_deref(),
+            Some("http://127.0.0.1:80")
+        );
+        assert_eq!(
+            hosts.url("corp.example:8443").as_deref(),
+            Some("https://corp.example:8443")
+        );
+        assert_eq!(
+            (hosts.url("corp.example"), hosts.url("evil.example")),
+            (None, None)
+        );
+        for wrong in [
+            "http://corp.example",
+            "",
+            "a b",
+            "u@buf.build",
+            "ftp://x/",
+            "http://127.0.0.1.evil.example",
+        ] {
             assert!(Hosts::new([wrong]).is_err(), "{wrong}");
         }
     }

@@ -50,7 +50,9 @@ pub(super) async fn call(
     request: &impl Message,
     bytes_max: usize,
 ) -> Result<Bytes, ResolveError> {
-    let At { way, url, token, .. } = at;
+    let At {
+        way, url, token, ..
+    } = at;
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROTO));
     headers.insert(PROTOCOL, HeaderValue::from_static("1"));
@@ -61,12 +63,22 @@ pub(super) async fn call(
         headers.insert(AUTHORIZATION, bearer);
     }
     let (url, body) = (format!("{url}{path}"), request.encode_to_vec().into());
-    let post = Post { url, headers, body, bytes_max, limit: LIMIT };
+    let post = Post {
+        url,
+        headers,
+        body,
+        bytes_max,
+        limit: LIMIT,
+    };
     let Posted { status, body } = way.post(post).await?;
     if status == StatusCode::OK {
         return Ok(body);
     }
-    let no_rpc = [StatusCode::NOT_FOUND, StatusCode::NOT_IMPLEMENTED, StatusCode::UNSUPPORTED_MEDIA_TYPE];
+    let no_rpc = [
+        StatusCode::NOT_FOUND,
+        StatusCode::NOT_IMPLEMENTED,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    ];
     match serde_json::from_slice::<Error>(&body) {
         Ok(error) if error.code == Code::Unimplemented => Err(ResolveError::Absent),
         Ok(error) => Err(ResolveError::Refused(error)),

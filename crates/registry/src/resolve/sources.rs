@@ -1,6 +1,8 @@
-//! The sources of a module and of what it depends on: each is compared with its digest, then they are compiled.
+//! The sources of a module and of what it depends on: each is compared with its digest, then they
+//! are compiled.
 //!
-//! A descriptor set has no digest, and the one of its module says nothing about it without a compiler.
+//! A descriptor set has no digest, and the one of its module says nothing about it without a
+//! compiler.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,8 +14,8 @@ use super::rpc::{At, Fetched, call, read};
 use crate::commit::Commit;
 use crate::digest::{self, DIGEST_BYTES, is_commit};
 use crate::messages::module::{
-    self, Digest, DownloadRequest, DownloadResponse, DownloadValue, GetGraphRequest, GetGraphResponse, Graph,
-    ResourceRef,
+    self, Digest, DownloadRequest, DownloadResponse, DownloadValue, GetGraphRequest,
+    GetGraphResponse, Graph, ResourceRef,
 };
 use crate::serve::{DOWNLOAD, GET_GRAPH};
 use crate::set::files_with;
@@ -25,7 +27,8 @@ pub const MODULES_MAX: usize = 64;
 /// The answer that names them, in bytes.
 const GRAPH_BYTES_MAX: usize = 1 << 20;
 
-/// Fetches the sources of a version and compiles what has these symbols. [`ResolveError::Absent`] if the registry gives no sources.
+/// Fetches the sources of a version and compiles what has these symbols. [`ResolveError::Absent`]
+/// if the registry gives no sources.
 pub(super) async fn fetch(
     at: At<'_>,
     module: &str,
@@ -33,7 +36,9 @@ pub(super) async fn fetch(
     version: &str,
     symbols: &[String],
 ) -> Result<Fetched, ResolveError> {
-    let request = GetGraphRequest { resource_refs: vec![resource] };
+    let request = GetGraphRequest {
+        resource_refs: vec![resource],
+    };
     let answer = call(at, GET_GRAPH, &request, GRAPH_BYTES_MAX).await?;
     let graph = read::<GetGraphResponse>(answer)?.graph.unwrap_or_default();
     let tree = Tree::read(&graph).ok_or(ResolveError::Malformed)?;
@@ -45,19 +50,28 @@ pub(super) async fn fetch(
     }
     let wanted = tree.wanted();
     let value = |id: &String| DownloadValue {
-        resource_ref: Some(ResourceRef { id: id.clone(), name: None }),
+        resource_ref: Some(ResourceRef {
+            id: id.clone(),
+            name: None,
+        }),
         ..DownloadValue::default()
     };
-    let request = DownloadRequest { values: wanted.iter().map(value).collect() };
+    let request = DownloadRequest {
+        values: wanted.iter().map(value).collect(),
+    };
     let answer = read::<DownloadResponse>(call(at, DOWNLOAD, &request, SOURCES_BYTES_MAX).await?)?;
     let (module, symbols) = (module.to_owned(), symbols.to_vec());
     let compiled = spawn_blocking(move || {
         let sources = tree.sources(&module, &wanted, answer)?;
         let unusable = |why: String| ResolveError::Sources(why);
-        let set = compile_sources(&sources, &symbols).map_err(|error| unusable(error.to_string()))?;
+        let set =
+            compile_sources(&sources, &symbols).map_err(|error| unusable(error.to_string()))?;
         let set = files_with(&set, &symbols, |_| true);
         let set = set.ok_or_else(|| unusable(format!("there is no {}", symbols.join(", "))))?;
-        Ok(Fetched { commit: tree.root, set })
+        Ok(Fetched {
+            commit: tree.root,
+            set,
+        })
     });
     compiled.await.unwrap_or(Err(ResolveError::Malformed))
 }
@@ -74,20 +88,32 @@ impl Tree {
     /// `None` if there is not one root, or too many modules, or one has no B5 digest.
     fn read(graph: &Graph) -> Option<Self> {
         let end = |node: &Option<module::Node>| node.clone().unwrap_or_default().commit_id;
-        let edges: Vec<_> =
-            graph.edges.iter().map(|edge| (end(&edge.from_node), end(&edge.to_node))).collect();
+        let edges: Vec<_> = graph
+            .edges
+            .iter()
+            .map(|edge| (end(&edge.from_node), end(&edge.to_node)))
+            .collect();
         let mut digests = HashMap::new();
         for commit in &graph.commits {
             let Digest { kind, value } = commit.digest.clone()?;
-            let digest = value.try_into().ok().filter(|_| kind == Digest::B5 && is_commit(&commit.id))?;
+            let digest = value
+                .try_into()
+                .ok()
+                .filter(|_| kind == Digest::B5 && is_commit(&commit.id))?;
             digests.insert(commit.id.clone(), digest);
         }
         let is_below: HashSet<_> = edges.iter().map(|(_, to)| to).collect();
         let mut roots = digests.keys().filter(|id| !is_below.contains(id));
         let (root, other) = (roots.next()?.clone(), roots.next());
         let is_small = digests.len() <= MODULES_MAX && edges.len() <= MODULES_MAX * MODULES_MAX;
-        let is_whole = edges.iter().all(|(from, to)| digests.contains_key(from) && digests.contains_key(to));
-        (other.is_none() && is_small && is_whole).then_some(Self { root, digests, edges })
+        let is_whole = edges
+            .iter()
+            .all(|(from, to)| digests.contains_key(from) && digests.contains_key(to));
+        (other.is_none() && is_small && is_whole).then_some(Self {
+            root,
+            digests,
+            edges,
+        })
     }
 
     fn digest(&self, id: &str) -> [u8; DIGEST_BYTES] {
@@ -99,14 +125,21 @@ impl Tree {
     fn wanted(&self) -> Vec<String> {
         let validate = Commit::validate();
         let is_other = |id: &&String| **id != self.root && self.digest(id) != validate.digest;
-        std::iter::once(&self.root).chain(self.digests.keys().filter(is_other)).cloned().collect()
+        std::iter::once(&self.root)
+            .chain(self.digests.keys().filter(is_other))
+            .cloned()
+            .collect()
     }
 
     /// The digests of all that a commit depends on.
     fn below(&self, id: &str) -> Vec<[u8; DIGEST_BYTES]> {
         let (mut found, mut open) = (HashSet::new(), vec![id]);
         while let Some(from) = open.pop() {
-            let next = self.edges.iter().filter(|(one, _)| one == from).map(|(_, to)| to.as_str());
+            let next = self
+                .edges
+                .iter()
+                .filter(|(one, _)| one == from)
+                .map(|(_, to)| to.as_str());
             open.extend(next.filter(|to| found.insert(*to)));
         }
         found.into_iter().map(|id| self.digest(id)).collect()
@@ -131,12 +164,21 @@ impl Tree {
                     return Err(ResolveError::Malformed);
                 }
             }
-            let of_files = files.iter().map(|(path, content)| (path.as_str(), &**content));
+            let of_files = files
+                .iter()
+                .map(|(path, content)| (path.as_str(), &**content));
             let computed = digest::b5(of_files, &self.below(id));
             let is_own = *id == self.root;
-            let name = if is_own { module.to_owned() } else { format!("{module}'s dependency {id}") };
+            let name = if is_own {
+                module.to_owned()
+            } else {
+                format!("{module}'s dependency {id}")
+            };
             same(&name, &self.digest(id), &computed)?;
-            for (path, content) in files.into_iter().filter(|(path, _)| path.ends_with(".proto")) {
+            for (path, content) in files
+                .into_iter()
+                .filter(|(path, _)| path.ends_with(".proto"))
+            {
                 let text = String::from_utf8(content).map_err(|_| ResolveError::Malformed)?;
                 if is_own {
                     sources.own.push(path.clone());
@@ -157,5 +199,9 @@ fn same(
         return Ok(());
     }
     let (expected, computed) = (digest::printed(expected), digest::printed(computed));
-    Err(ResolveError::Digest { module: module.to_owned(), expected, computed })
+    Err(ResolveError::Digest {
+        module: module.to_owned(),
+        expected,
+        computed,
+    })
 }

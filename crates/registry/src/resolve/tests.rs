@@ -44,24 +44,43 @@ impl Fetch for Fake {
         Box::pin(async move {
             // Others may ask meanwhile.
             tokio::task::yield_now().await;
-            let token = request.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+            let token = request
+                .headers
+                .get("authorization")
+                .map(|value| value.to_str().unwrap().to_owned());
             self.seen.lock().push((request.url.clone(), token));
             let path = &request.url[request.url.find("/buf.").unwrap()..];
             if let Some(answer) = self.answer.as_ref().filter(|_| path == GET_SET) {
                 return Ok(answer.clone());
             }
             if self.answer.is_some() || self.only_reflection && path != REFLECT_SET {
-                return Ok(Posted { status: StatusCode::NOT_FOUND, body: Bytes::from_static(b"404\n") });
+                return Ok(Posted {
+                    status: StatusCode::NOT_FOUND,
+                    body: Bytes::from_static(b"404\n"),
+                });
             }
-            let viewer = Viewer { id: "x", source: self, now_ms: 0 };
+            let viewer = Viewer {
+                id: "x",
+                source: self,
+                now_ms: 0,
+            };
             Ok(match self.shelf.answer(path, &request.body, &viewer) {
                 Ok(body) if self.is_lying && path == DOWNLOAD => {
                     let mut answer = DownloadResponse::decode(body).unwrap();
                     answer.contents[0].files[0].content.push(b'\n');
-                    Posted { status: StatusCode::OK, body: answer.encode_to_vec().into() }
+                    Posted {
+                        status: StatusCode::OK,
+                        body: answer.encode_to_vec().into(),
+                    }
                 }
-                Ok(body) => Posted { status: StatusCode::OK, body },
-                Err(error) => Posted { status: error.code.status(), body: error.body().into() },
+                Ok(body) => Posted {
+                    status: StatusCode::OK,
+                    body,
+                },
+                Err(error) => Posted {
+                    status: error.code.status(),
+                    body: error.body().into(),
+                },
             })
         })
     }
@@ -80,7 +99,10 @@ impl Fake {
                 "syntax = \"proto3\";\npackage tools.v1;\nimport \"buf/validate/validate.proto\";\nmessage {name} {{\n  \
                  optional string q = 1 [(buf.validate.field).required = true];\n}}\n"
             );
-            (format!("tools/v1/{}.proto", name.to_lowercase()), text.into())
+            (
+                format!("tools/v1/{}.proto", name.to_lowercase()),
+                text.into(),
+            )
         };
         *self.module.lock() = messages.iter().map(file).collect::<BTreeMap<_, Arc<str>>>();
     }
@@ -93,7 +115,12 @@ impl Fake {
         let hosts = Hosts::new(["registry.example", "other.example"]).unwrap();
         let tokens = RegistryTokens::read("secret@registry.example", "").unwrap();
         Resolver::new(
-            Settings { hosts, tokens, digests: self.digests.clone(), label_kept_ms: LABEL_KEPT_MS },
+            Settings {
+                hosts,
+                tokens,
+                digests: self.digests.clone(),
+                label_kept_ms: LABEL_KEPT_MS,
+            },
             self.clone(),
         )
     }
@@ -111,9 +138,19 @@ async fn a_label_is_kept_for_its_time_and_a_commit_for_ever() {
     let resolver = fake.resolver();
     let first = resolver.resolve(&reference(A), 0).await.unwrap();
     fake.set(&["A", "B"]);
-    assert_eq!(resolver.resolve(&reference(A), LABEL_KEPT_MS - 1).await, Ok(first.clone()));
-    assert_eq!(fake.requests(), 2, "which modules there are, and their files");
-    let second = resolver.resolve(&reference(A), LABEL_KEPT_MS).await.unwrap();
+    assert_eq!(
+        resolver.resolve(&reference(A), LABEL_KEPT_MS - 1).await,
+        Ok(first.clone())
+    );
+    assert_eq!(
+        fake.requests(),
+        2,
+        "which modules there are, and their files"
+    );
+    let second = resolver
+        .resolve(&reference(A), LABEL_KEPT_MS)
+        .await
+        .unwrap();
     assert_ne!(second.commit, first.commit);
     assert_eq!(fake.requests(), 4);
     let pinned = reference(&format!("{A}:{}", first.commit));
@@ -122,15 +159,28 @@ async fn a_label_is_kept_for_its_time_and_a_commit_for_ever() {
     // Another message of the label asks for the commit that the label has had.
     fake.set(&["B"]);
     let other = reference("registry.example/portmoot/tools/tools.v1.B");
-    assert_eq!(resolver.resolve(&other, LABEL_KEPT_MS + 1).await.unwrap().commit, second.commit);
+    assert_eq!(
+        resolver
+            .resolve(&other, LABEL_KEPT_MS + 1)
+            .await
+            .unwrap()
+            .commit,
+        second.commit
+    );
 }
 
 #[tokio::test]
 async fn the_rules_of_a_set_survive() {
-    let resolved = Fake::with(&["A", "B"]).resolver().resolve(&reference(A), 0).await.unwrap();
+    let resolved = Fake::with(&["A", "B"])
+        .resolver()
+        .resolve(&reference(A), 0)
+        .await
+        .unwrap();
     let set = FileDescriptorSet::decode(resolved.set).unwrap();
-    let file =
-        set.file.iter().find(|file| FileNames::decode((*file).clone()).unwrap().name == "tools/v1/a.proto");
+    let file = set
+        .file
+        .iter()
+        .find(|file| FileNames::decode((*file).clone()).unwrap().name == "tools/v1/a.proto");
     // Field 1159 (`buf.validate.field`), of 3 bytes: `required` (25) is true.
     let rule = [0xba, 0x48, 3, 0xc8, 1, 1];
     assert!(file.unwrap().windows(rule.len()).any(|bytes| bytes == rule));
@@ -159,22 +209,41 @@ async fn those_who_ask_the_same_at_once_ask_once() {
 async fn a_foreign_host_is_not_asked_and_a_token_goes_to_its_own() {
     let fake = Fake::with(&["A"]);
     let resolver = fake.resolver();
-    for foreign in ["evil.example", "registry.example:444", "registry.example.evil.example"] {
+    for foreign in [
+        "evil.example",
+        "registry.example:444",
+        "registry.example.evil.example",
+    ] {
         let wanted = reference(&format!("{foreign}/portmoot/tools/tools.v1.A"));
-        assert_eq!(resolver.resolve(&wanted, 0).await, Err(ResolveError::ForeignHost(foreign.to_owned())));
+        assert_eq!(
+            resolver.resolve(&wanted, 0).await,
+            Err(ResolveError::ForeignHost(foreign.to_owned()))
+        );
     }
     assert_eq!(fake.requests(), 0);
     for host in ["registry.example", "other.example"] {
-        resolver.resolve(&reference(&format!("{host}/portmoot/tools/tools.v1.A")), 0).await.unwrap();
+        resolver
+            .resolve(&reference(&format!("{host}/portmoot/tools/tools.v1.A")), 0)
+            .await
+            .unwrap();
     }
     let seen = fake.seen.lock().clone();
-    assert_eq!(seen[0], (format!("https://registry.example{GET_GRAPH}"), Some("Bearer secret".to_owned())));
+    assert_eq!(
+        seen[0],
+        (
+            format!("https://registry.example{GET_GRAPH}"),
+            Some("Bearer secret".to_owned())
+        )
+    );
     assert_eq!(seen[2], (format!("https://other.example{GET_GRAPH}"), None));
 }
 
 #[tokio::test]
 async fn a_registry_with_the_reflection_api_alone_is_asked_there() {
-    let fake = Fake { only_reflection: true, ..Fake::with(&["A"]) };
+    let fake = Fake {
+        only_reflection: true,
+        ..Fake::with(&["A"])
+    };
     let resolver = fake.resolver();
     let by_tool = reference("registry.example/portmoot/tools/a");
     let resolved = resolver.resolve(&by_tool, 0).await.unwrap();
@@ -190,9 +259,17 @@ async fn a_registry_with_the_reflection_api_alone_is_asked_there() {
 
 #[tokio::test]
 async fn answers_that_are_none_are_not_kept() {
-    let answered = |status: StatusCode, body: Vec<u8>| Some(Posted { status, body: body.into() });
+    let answered = |status: StatusCode, body: Vec<u8>| {
+        Some(Posted {
+            status,
+            body: body.into(),
+        })
+    };
     let set = |commit: &str, bytes: usize| {
-        let commit = crate::messages::module::Commit { id: commit.to_owned(), ..<_>::default() };
+        let commit = crate::messages::module::Commit {
+            id: commit.to_owned(),
+            ..<_>::default()
+        };
         let file_descriptor_set = vec![0; bytes].into();
         let answer = crate::messages::module::GetFileDescriptorSetResponse {
             file_descriptor_set,
@@ -202,19 +279,50 @@ async fn answers_that_are_none_are_not_kept() {
     };
     let id = "0123456789abcdef0123456789abcdef";
     for (answer, wanted) in [
-        (answered(StatusCode::FOUND, Vec::new()), Err(ResolveError::Status(302))),
-        (answered(StatusCode::OK, vec![0xff]), Err(ResolveError::Malformed)),
-        (answered(StatusCode::OK, Vec::new()), Err(ResolveError::Malformed)),
-        (answered(StatusCode::OK, set("main", 1)), Err(ResolveError::Malformed)),
-        (answered(StatusCode::OK, set(id, SET_BYTES_MAX + 1)), Err(ResolveError::Malformed)),
-        (answered(StatusCode::OK, set(id, SET_BYTES_MAX)), Ok(SET_BYTES_MAX)),
-        (answered(StatusCode::NOT_IMPLEMENTED, Vec::new()), Err(ResolveError::Absent)),
+        (
+            answered(StatusCode::FOUND, Vec::new()),
+            Err(ResolveError::Status(302)),
+        ),
+        (
+            answered(StatusCode::OK, vec![0xff]),
+            Err(ResolveError::Malformed),
+        ),
+        (
+            answered(StatusCode::OK, Vec::new()),
+            Err(ResolveError::Malformed),
+        ),
+        (
+            answered(StatusCode::OK, set("main", 1)),
+            Err(ResolveError::Malformed),
+        ),
+        (
+            answered(StatusCode::OK, set(id, SET_BYTES_MAX + 1)),
+            Err(ResolveError::Malformed),
+        ),
+        (
+            answered(StatusCode::OK, set(id, SET_BYTES_MAX)),
+            Ok(SET_BYTES_MAX),
+        ),
+        (
+            answered(StatusCode::NOT_IMPLEMENTED, Vec::new()),
+            Err(ResolveError::Absent),
+        ),
     ] {
-        let resolver = Fake { answer, ..Fake::with(&["A"]) }.resolver();
-        let length = resolver.resolve(&reference(A), 0).await.map(|resolved| resolved.set.len());
+        let resolver = Fake {
+            answer,
+            ..Fake::with(&["A"])
+        }
+        .resolver();
+        let length = resolver
+            .resolve(&reference(A), 0)
+            .await
+            .map(|resolved| resolved.set.len());
         assert_eq!(length, wanted);
         let pinned = reference(&format!("{A}:{}", "f".repeat(32)));
-        assert!(resolver.resolve(&pinned, 0).await.is_err(), "another commit than the one asked for");
+        assert!(
+            resolver.resolve(&pinned, 0).await.is_err(),
+            "another commit than the one asked for"
+        );
     }
 }
 
@@ -223,24 +331,62 @@ async fn sources_have_the_digest_that_the_registry_and_the_configuration_name() 
     let right = Fake::with(&["A"]);
     let commit = crate::Commit::new("tools", right.module.lock().clone(), 0);
     let resolve = |fake: Fake| async move { fake.resolver().resolve(&reference(A), 0).await };
-    let lying = resolve(Fake { is_lying: true, ..right.clone() }).await.unwrap_err();
-    let ResolveError::Digest { module, expected, computed } = &lying else { panic!("{lying:?}") };
-    assert_eq!((&**module, expected), ("registry.example/portmoot/tools", &commit.digest()));
-    assert!(computed != expected && lying.to_string().contains(computed.as_str()), "{lying}");
+    let lying = resolve(Fake {
+        is_lying: true,
+        ..right.clone()
+    })
+    .await
+    .unwrap_err();
+    let ResolveError::Digest {
+        module,
+        expected,
+        computed,
+    } = &lying
+    else {
+        panic!("{lying:?}")
+    };
+    assert_eq!(
+        (&**module, expected),
+        ("registry.example/portmoot/tools", &commit.digest())
+    );
+    assert!(
+        computed != expected && lying.to_string().contains(computed.as_str()),
+        "{lying}"
+    );
     let configured = |digest: &str| {
         let mut digests = Digests::default();
-        digests.add(&format!("registry.example/portmoot/tools:{}", commit.id()), digest).unwrap();
+        digests
+            .add(
+                &format!("registry.example/portmoot/tools:{}", commit.id()),
+                digest,
+            )
+            .unwrap();
         digests
     };
     let other = format!("b5:{}", "00".repeat(64));
     let digests = configured(&commit.digest());
-    assert!(resolve(Fake { digests: digests.clone(), ..right.clone() }).await.is_ok());
-    let refused = resolve(Fake { digests: configured(&other), ..right.clone() }).await;
+    assert!(
+        resolve(Fake {
+            digests: digests.clone(),
+            ..right.clone()
+        })
+        .await
+        .is_ok()
+    );
+    let refused = resolve(Fake {
+        digests: configured(&other),
+        ..right.clone()
+    })
+    .await;
     assert!(
         matches!(&refused, Err(ResolveError::Digest { expected, .. }) if *expected == other),
         "{refused:?}"
     );
     // A descriptor set has no digest.
-    let unproven = Fake { digests, only_reflection: true, ..right };
+    let unproven = Fake {
+        digests,
+        only_reflection: true,
+        ..right
+    };
     assert_eq!(resolve(unproven).await, Err(ResolveError::NoSources));
 }

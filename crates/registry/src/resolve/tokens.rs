@@ -1,5 +1,5 @@
-//! Tokens for registries, each with the one host that it is sent to: `BUF_TOKEN`, then the netrc file (bufbuild/buf,
-//! `private/bufpkg/bufconnect`).
+//! Tokens for registries, each with the one host that it is sent to: `BUF_TOKEN`, then the netrc
+//! file (bufbuild/buf, `private/bufpkg/bufconnect`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +23,8 @@ impl fmt::Debug for RegistryTokens {
 }
 
 impl RegistryTokens {
-    /// Reads the value of `BUF_TOKEN`, `TOKEN` or `TOKEN@HOST,...`, and the text of a netrc file; both may be empty.
+    /// Reads the value of `BUF_TOKEN`, `TOKEN` or `TOKEN@HOST,...`, and the text of a netrc file;
+    /// both may be empty.
     ///
     /// # Errors
     /// The value of `BUF_TOKEN` is neither.
@@ -31,13 +32,20 @@ impl RegistryTokens {
         let mut tokens = HashMap::new();
         let is_bare = !buf_token.contains(['@', ',']);
         for entry in buf_token.split(',').filter(|_| !buf_token.is_empty()) {
-            let (token, host) =
-                if is_bare { (entry, PUBLIC_HOST) } else { entry.split_once('@').ok_or(BadTokens)? };
-            let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_graphic());
+            let (token, host) = if is_bare {
+                (entry, PUBLIC_HOST)
+            } else {
+                entry.split_once('@').ok_or(BadTokens)?
+            };
+            let is_plain =
+                |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_graphic());
             if !is_plain(token) || !is_plain(host) || host.contains('@') || token.contains(':') {
                 return Err(BadTokens);
             }
-            if tokens.insert(host.to_ascii_lowercase(), token.to_owned()).is_some() {
+            if tokens
+                .insert(host.to_ascii_lowercase(), token.to_owned())
+                .is_some()
+            {
                 return Err(BadTokens);
             }
         }
@@ -53,9 +61,12 @@ impl RegistryTokens {
     }
 }
 
-/// The machines of a netrc file that have a password. Its `default` names no host, so that it is sent to none.
+/// The machines of a netrc file that have a password. Its `default` names no host, so that it is
+/// sent to none.
 fn machines(netrc: &str) -> Vec<(String, String)> {
-    let lines = netrc.lines().map(|line| line.split_once('#').map_or(line, |(before, _)| before));
+    let lines = netrc
+        .lines()
+        .map(|line| line.split_once('#').map_or(line, |(before, _)| before));
     let text: Vec<_> = lines.flat_map(str::split_whitespace).collect();
     let (mut found, mut host, mut words) = (Vec::new(), None, text.into_iter());
     while let Some(word) = words.next() {
@@ -83,10 +94,21 @@ mod tests {
         assert_eq!(bare.of("corp.example:8443"), Some("of-netrc"));
         assert_eq!((bare.of("corp.example"), bare.of("other")), (None, None));
         let listed = RegistryTokens::read("a@x.example,b@y.example:1", "").unwrap();
-        assert_eq!((listed.of("x.example"), listed.of("y.example:1")), (Some("a"), Some("b")));
-        assert_eq!((listed.of("buf.build"), listed.of("y.example")), (None, None));
-        assert_eq!(format!("{:?}", RegistryTokens::read("tok", "").unwrap()), "{\"buf.build\"}");
-        for wrong in ["a,b", "a@x,b", "@x", "a@", "a@x@y", "a@x,b@x", "a:b@x", "a b"] {
+        assert_eq!(
+            (listed.of("x.example"), listed.of("y.example:1")),
+            (Some("a"), Some("b"))
+        );
+        assert_eq!(
+            (listed.of("buf.build"), listed.of("y.example")),
+            (None, None)
+        );
+        assert_eq!(
+            format!("{:?}", RegistryTokens::read("tok", "").unwrap()),
+            "{\"buf.build\"}"
+        );
+        for wrong in [
+            "a,b", "a@x,b", "@x", "a@", "a@x@y", "a@x,b@x", "a:b@x", "a b",
+        ] {
             assert_eq!(RegistryTokens::read(wrong, ""), Err(BadTokens), "{wrong}");
         }
     }

@@ -18,12 +18,19 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// Reads one JSON value as a message.
 pub(super) fn encode(json: &[u8], message: &MessageDescriptor) -> Result<Typed, ValueError> {
-    let mut encoder =
-        Encoder { raw: json, tokens: Tokens::new(json), path: Path::default(), marks: Marks::default() };
+    let mut encoder = Encoder {
+        raw: json,
+        tokens: Tokens::new(json),
+        path: Path::default(),
+        marks: Marks::default(),
+    };
     json::check(json).map_err(|why| encoder.path.error(why.to_string()))?;
     let first = encoder.next()?;
     let message = encoder.message(message, first)?;
-    Ok(Typed { message, marks: encoder.marks })
+    Ok(Typed {
+        message,
+        marks: encoder.marks,
+    })
 }
 
 struct Encoder<'a> {
@@ -37,7 +44,9 @@ type Result<T, E = ValueError> = std::result::Result<T, E>;
 
 impl<'a> Encoder<'a> {
     fn next(&mut self) -> Result<Token<'a>> {
-        self.tokens.next().ok_or_else(|| self.path.error("not one value"))
+        self.tokens
+            .next()
+            .ok_or_else(|| self.path.error("not one value"))
     }
 
     /// The next element of an array, or key of an object; `None` at its end.
@@ -51,7 +60,9 @@ impl<'a> Encoder<'a> {
 
     /// The next member of an object: its key, and the first token of its value.
     fn entry(&mut self) -> Result<Option<(Cow<'a, str>, Token<'a>)>> {
-        let Some(key) = self.item()? else { return Ok(None) };
+        let Some(key) = self.item()? else {
+            return Ok(None);
+        };
         let key = self.text(key)?;
         self.next()?;
         Ok(Some((key, self.next()?)))
@@ -62,8 +73,16 @@ impl<'a> Encoder<'a> {
     }
 
     fn opens(&self, token: Token<'_>, with: u8) -> Result<()> {
-        let what = if with == b'{' { "an object" } else { "an array" };
-        if token == Token::Open(with) { Ok(()) } else { Err(self.wants(what)) }
+        let what = if with == b'{' {
+            "an object"
+        } else {
+            "an array"
+        };
+        if token == Token::Open(with) {
+            Ok(())
+        } else {
+            Err(self.wants(what))
+        }
     }
 
     fn message(&mut self, message: &MessageDescriptor, token: Token<'a>) -> Result<DynamicMessage> {
@@ -79,8 +98,11 @@ impl<'a> Encoder<'a> {
             }
             WellKnown::Struct | WellKnown::List => {
                 if let Some(field) = message.get_field(ONLY) {
-                    let value =
-                        if field.is_map() { self.map(&field, token)? } else { self.list(&field, token)? };
+                    let value = if field.is_map() {
+                        self.map(&field, token)?
+                    } else {
+                        self.list(&field, token)?
+                    };
                     made.set_field(&field, value);
                 }
             }
@@ -111,8 +133,9 @@ impl<'a> Encoder<'a> {
                 self.path.leave();
                 continue;
             }
-            let other =
-                field.containing_oneof().and_then(|of| of.fields().find(|other| made.has_field(other)));
+            let other = field
+                .containing_oneof()
+                .and_then(|of| of.fields().find(|other| made.has_field(other)));
             if let Some(other) = other {
                 return Err(self.path.error(format!("excludes {}", other.json_name())));
             }
@@ -121,8 +144,8 @@ impl<'a> Encoder<'a> {
                 () if field.is_list() => self.list(&field, token)?,
                 () => self.one(&field.kind(), token)?,
             };
-            let is_empty =
-                value.as_list().is_some_and(<[_]>::is_empty) || value.as_map().is_some_and(HashMap::is_empty);
+            let is_empty = value.as_list().is_some_and(<[_]>::is_empty)
+                || value.as_map().is_some_and(HashMap::is_empty);
             if is_empty {
                 self.marks.empty.push(self.path.pointer());
             }
@@ -135,8 +158,13 @@ impl<'a> Encoder<'a> {
     fn map(&mut self, field: &FieldDescriptor, token: Token<'a>) -> Result<Value> {
         self.opens(token, b'{')?;
         self.path.deeper(1)?;
-        let Kind::Message(entry) = field.kind() else { return Err(self.wants("an object")) };
-        let (key_kind, kind) = (entry.map_entry_key_field().kind(), entry.map_entry_value_field().kind());
+        let Kind::Message(entry) = field.kind() else {
+            return Err(self.wants("an object"));
+        };
+        let (key_kind, kind) = (
+            entry.map_entry_key_field().kind(),
+            entry.map_entry_value_field().kind(),
+        );
         let mut map = HashMap::new();
         while let Some((key, token)) = self.entry()? {
             self.path.key(key.clone());
@@ -182,11 +210,15 @@ impl<'a> Encoder<'a> {
             (Kind::Bytes, token) => {
                 let text = self.text(token)?;
                 let bytes = base64::engine::general_purpose::STANDARD.decode(&*text);
-                bytes.map(|bytes| Value::Bytes(bytes.into())).map_err(|_| self.wants("base64"))
+                bytes
+                    .map(|bytes| Value::Bytes(bytes.into()))
+                    .map_err(|_| self.wants("base64"))
             }
             (Kind::Enum(of), Token::Text(_)) => {
                 let name = self.text(token)?;
-                let number = of.get_value_by_name(&name).map(|value| Value::EnumNumber(value.number()));
+                let number = of
+                    .get_value_by_name(&name)
+                    .map(|value| Value::EnumNumber(value.number()));
                 number.ok_or_else(|| self.wants("one of the names"))
             }
             (kind, Token::Plain(text)) => self.number(kind, text),
@@ -195,7 +227,9 @@ impl<'a> Encoder<'a> {
     }
 
     fn text(&self, token: Token<'a>) -> Result<Cow<'a, str>> {
-        let Token::Text(raw) = token else { return Err(self.wants("a string")) };
+        let Token::Text(raw) = token else {
+            return Err(self.wants("a string"));
+        };
         json::text(raw).ok_or_else(|| self.path.error("has half a surrogate pair"))
     }
 
@@ -221,11 +255,16 @@ impl<'a> Encoder<'a> {
         }
         // A whole number may be written as 1.0 or 1e3.
         let whole = text.parse().ok().or_else(|| {
-            let number = double().filter(|number| number.fract() == 0.0 && number.abs() < EXACT_MAX)?;
+            let number =
+                double().filter(|number| number.fract() == 0.0 && number.abs() < EXACT_MAX)?;
             Some(number as i128)
         });
         let Some(whole) = whole else {
-            return Err(self.wants(if double().is_some() { "a whole number" } else { "a number" }));
+            return Err(self.wants(if double().is_some() {
+                "a whole number"
+            } else {
+                "a number"
+            }));
         };
         let made = match kind {
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => i32::try_from(whole).map(Value::I32),
@@ -234,7 +273,10 @@ impl<'a> Encoder<'a> {
             Kind::Uint64 | Kind::Fixed64 => u64::try_from(whole).map(Value::U64),
             _ => i32::try_from(whole).map(Value::EnumNumber),
         };
-        made.map_err(|_| self.path.error(format!("is not in the range of {kind:?}").to_lowercase()))
+        made.map_err(|_| {
+            self.path
+                .error(format!("is not in the range of {kind:?}").to_lowercase())
+        })
     }
 
     /// A number as a double, if that loses no digit of an integer.
@@ -242,9 +284,15 @@ impl<'a> Encoder<'a> {
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
         let number = number.ok_or_else(|| self.wants("a number"))?;
         let is_exact = number.abs() < EXACT_MAX
-            || !text.bytes().all(|letter| letter == b'-' || letter.is_ascii_digit())
+            || !text
+                .bytes()
+                .all(|letter| letter == b'-' || letter.is_ascii_digit())
             || format!("{number:.0}") == text;
-        if is_exact { Ok(number) } else { Err(self.path.error("is an integer that a double cannot hold")) }
+        if is_exact {
+            Ok(number)
+        } else {
+            Err(self.path.error("is an integer that a double cannot hold"))
+        }
     }
 
     fn value(&mut self, made: &mut DynamicMessage, token: Token<'a>) -> Result<()> {
@@ -254,9 +302,18 @@ impl<'a> Encoder<'a> {
             Token::Plain(text) => (value::NUMBER, self.number(&Kind::Double, text)?),
             Token::Text(_) => (value::TEXT, Value::String(self.text(token)?.into_owned())),
             Token::Open(open) => {
-                let number = if open == b'{' { value::STRUCT } else { value::LIST };
-                let inner = made.descriptor().get_field(number).map(|field| field.kind());
-                let Some(Kind::Message(inner)) = inner else { return Err(self.wants("a value")) };
+                let number = if open == b'{' {
+                    value::STRUCT
+                } else {
+                    value::LIST
+                };
+                let inner = made
+                    .descriptor()
+                    .get_field(number)
+                    .map(|field| field.kind());
+                let Some(Kind::Message(inner)) = inner else {
+                    return Err(self.wants("a value"));
+                };
                 (number, Value::Message(self.message(&inner, token)?))
             }
             Token::Close(_) | Token::Comma | Token::Colon => return Err(self.wants("a value")),
@@ -276,7 +333,10 @@ impl<'a> Encoder<'a> {
                 Token::Comma | Token::Colon | Token::Text(_) | Token::Plain(_) => {}
             }
         }
-        let raw = self.raw.get(start..self.tokens.span().end).unwrap_or_default();
+        let raw = self
+            .raw
+            .get(start..self.tokens.span().end)
+            .unwrap_or_default();
         let mut reader = serde_json::Deserializer::from_slice(raw);
         DynamicMessage::deserialize(message.clone(), &mut reader)
             .map_err(|why| self.path.error(why.to_string()))

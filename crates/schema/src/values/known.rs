@@ -15,14 +15,16 @@ pub(super) enum WellKnown {
 
 impl WellKnown {
     pub(super) fn of(message: &MessageDescriptor) -> Self {
-        let Some(name) = message.full_name().strip_prefix("google.protobuf.") else { return Self::No };
+        let Some(name) = message.full_name().strip_prefix("google.protobuf.") else {
+            return Self::No;
+        };
         match name {
             "Struct" => Self::Struct,
             "Value" => Self::Value,
             "ListValue" => Self::List,
             "Timestamp" | "Duration" | "FieldMask" | "Any" => Self::Special,
-            "BoolValue" | "BytesValue" | "DoubleValue" | "FloatValue" | "Int32Value" | "Int64Value"
-            | "StringValue" | "UInt32Value" | "UInt64Value" => {
+            "BoolValue" | "BytesValue" | "DoubleValue" | "FloatValue" | "Int32Value"
+            | "Int64Value" | "StringValue" | "UInt32Value" | "UInt64Value" => {
                 message.get_field(1).map_or(Self::No, Self::Wrapper)
             }
             _ => Self::No,

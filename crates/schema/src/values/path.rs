@@ -72,7 +72,10 @@ impl<'a> Path<'a> {
                 Step::Index(index) => write!(field, "[{index}]"),
             };
         }
-        ValueError { field, why: why.into() }
+        ValueError {
+            field,
+            why: why.into(),
+        }
     }
 
     pub(super) fn pointer(&self) -> String {
@@ -94,7 +97,10 @@ impl<'a> Path<'a> {
 
 /// An error of the whole value.
 pub(super) fn whole(why: String) -> ValueError {
-    ValueError { field: String::new(), why }
+    ValueError {
+        field: String::new(),
+        why,
+    }
 }
 
 /// Refuses fields that the descriptors do not have.
@@ -104,7 +110,10 @@ pub(super) fn refuse_unknown(message: &DynamicMessage) -> Result<(), ValueError>
 
 fn search(message: &DynamicMessage, path: &mut Path<'_>) -> Result<(), ValueError> {
     if let Some(unknown) = message.unknown_fields().next() {
-        return Err(path.error(format!("has a field {} that the schema does not name", unknown.number())));
+        return Err(path.error(format!(
+            "has a field {} that the schema does not name",
+            unknown.number()
+        )));
     }
     for (field, value) in message.fields() {
         if !matches!(field.kind(), Kind::Message(_)) {
@@ -116,13 +125,17 @@ fn search(message: &DynamicMessage, path: &mut Path<'_>) -> Result<(), ValueErro
             Value::List(list) => {
                 for (at, inner) in list.iter().enumerate() {
                     path.index(at);
-                    inner.as_message().map_or(Ok(()), |inner| search(inner, path))?;
+                    inner
+                        .as_message()
+                        .map_or(Ok(()), |inner| search(inner, path))?;
                     path.leave();
                 }
             }
             Value::Map(map) => {
                 for inner in map.values() {
-                    inner.as_message().map_or(Ok(()), |inner| search(inner, path))?;
+                    inner
+                        .as_message()
+                        .map_or(Ok(()), |inner| search(inner, path))?;
                 }
             }
             _ => {}

@@ -19,7 +19,13 @@ pub(super) fn print(
 ) -> Result<Vec<u8>, ValueError> {
     let set = |pointers: &[String]| pointers.iter().cloned().collect();
     let (empty, null) = (set(&marks.empty), set(&marks.null));
-    let mut printer = Printer { out: Vec::new(), path: Path::default(), empty, null, absent };
+    let mut printer = Printer {
+        out: Vec::new(),
+        path: Path::default(),
+        empty,
+        null,
+        absent,
+    };
     printer.message(message)?;
     Ok(printer.out)
 }
@@ -112,7 +118,9 @@ impl Printer<'_> {
     fn field(&mut self, field: &FieldDescriptor, value: &Value) -> Result<()> {
         match value {
             Value::Map(map) => {
-                let Kind::Message(entry) = field.kind() else { return Ok(()) };
+                let Kind::Message(entry) = field.kind() else {
+                    return Ok(());
+                };
                 let kind = entry.map_entry_value_field().kind();
                 let mut entries: Vec<_> = map.iter().collect();
                 entries.sort_by_key(|(key, _)| *key);
@@ -163,11 +171,15 @@ impl Printer<'_> {
             }
             Value::F64(value) => self.double(*value)?,
             Value::String(text) => self.text(text),
-            Value::Bytes(bytes) => self.text(&base64::engine::general_purpose::STANDARD.encode(bytes)),
+            Value::Bytes(bytes) => {
+                self.text(&base64::engine::general_purpose::STANDARD.encode(bytes))
+            }
             Value::EnumNumber(number) => {
                 let of = kind.as_enum();
                 match of.and_then(|of| of.get_value(*number)) {
-                    Some(_) if of.is_some_and(|of| of.full_name() == "google.protobuf.NullValue") => {
+                    Some(_)
+                        if of.is_some_and(|of| of.full_name() == "google.protobuf.NullValue") =>
+                    {
                         self.raw("null")
                     }
                     Some(value) => self.text(value.name()),
@@ -181,13 +193,18 @@ impl Printer<'_> {
     }
 
     fn finite(&self, number: f64) -> Result<()> {
-        if number.is_finite() { Ok(()) } else { Err(self.path.error("is a number that JSON does not have")) }
+        if number.is_finite() {
+            Ok(())
+        } else {
+            Err(self.path.error("is a number that JSON does not have"))
+        }
     }
 
     fn double(&mut self, number: f64) -> Result<()> {
         self.finite(number)?;
-        let is_whole =
-            number.fract() == 0.0 && number.abs() < 1e15 && !(number == 0.0 && number.is_sign_negative());
+        let is_whole = number.fract() == 0.0
+            && number.abs() < 1e15
+            && !(number == 0.0 && number.is_sign_negative());
         if is_whole {
             self.raw(number as i64)
         } else {
@@ -198,8 +215,17 @@ impl Printer<'_> {
 
     /// A `google.protobuf.Value`.
     fn any(&mut self, message: &DynamicMessage) -> Result<()> {
-        let kinds = [value::NULL, value::NUMBER, value::TEXT, value::BOOL, value::STRUCT, value::LIST];
-        let there = kinds.into_iter().find(|number| message.has_field_by_number(*number));
+        let kinds = [
+            value::NULL,
+            value::NUMBER,
+            value::TEXT,
+            value::BOOL,
+            value::STRUCT,
+            value::LIST,
+        ];
+        let there = kinds
+            .into_iter()
+            .find(|number| message.has_field_by_number(*number));
         let field = there.and_then(|number| message.descriptor().get_field(number));
         let field = field.ok_or_else(|| self.path.error("is a Value without a value"))?;
         self.field(&field, &message.get_field(&field))

@@ -3,8 +3,8 @@
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage as _};
 
-/// Parts of a JSON value that a message cannot say: the places, as JSON pointers (RFC 6901), of empty lists
-/// and maps and of nulls.
+/// Parts of a JSON value that a message cannot say: the places, as JSON pointers (RFC 6901), of
+/// empty lists and maps and of nulls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Lists and maps that are there, but empty (`mcp.empty`).
@@ -14,18 +14,25 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Reads a list of pointers as it stands in metadata: a JSON array of strings. Anything else marks nothing.
+    /// Reads a list of pointers as it stands in metadata: a JSON array of strings. Anything else
+    /// marks nothing.
     #[must_use]
     pub fn pointers(text: &str) -> Vec<String> {
-        let spans = json::elements(text.as_bytes(), json::Span::all(text.as_bytes())).unwrap_or_default();
-        let pointers = spans.iter().filter_map(|span| json::text(span.of(text.as_bytes())));
+        let spans =
+            json::elements(text.as_bytes(), json::Span::all(text.as_bytes())).unwrap_or_default();
+        let pointers = spans
+            .iter()
+            .filter_map(|span| json::text(span.of(text.as_bytes())));
         pointers.map(std::borrow::Cow::into_owned).collect()
     }
 
     /// A list of pointers as it stands in metadata; `None` if it is empty.
     #[must_use]
     pub fn spell(pointers: &[String]) -> Option<String> {
-        let quoted: Vec<_> = pointers.iter().map(|pointer| json::quote(pointer)).collect();
+        let quoted: Vec<_> = pointers
+            .iter()
+            .map(|pointer| json::quote(pointer))
+            .collect();
         (!quoted.is_empty()).then(|| format!("[{}]", quoted.join(",")))
     }
 }

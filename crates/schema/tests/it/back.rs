@@ -16,26 +16,44 @@ fn all_there_and_back(tools: &[Tool<'_>]) -> Vec<Vec<u8>> {
 
 /// The JSON Schema of what this one becomes.
 fn there_and_back(input: &[u8]) -> Vec<u8> {
-    all_there_and_back(&[Tool { name: "t", description: None, input, output: None }]).remove(0)
+    all_there_and_back(&[Tool {
+        name: "t",
+        description: None,
+        input,
+        output: None,
+    }])
+    .remove(0)
 }
 
 #[track_caller]
 fn assert_fixed(input: &[u8]) {
     let once = there_and_back(input);
     let twice = there_and_back(&once);
-    assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(&once));
+    assert_eq!(
+        String::from_utf8_lossy(&twice),
+        String::from_utf8_lossy(&once)
+    );
 }
 
 #[test]
 fn real_tools_have_a_fixed_point() {
-    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools")).unwrap() {
+    for entry in
+        std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tools")).unwrap()
+    {
         let list: crate::List =
             serde_json::from_slice(&std::fs::read(entry.unwrap().path()).unwrap()).unwrap();
         let tools: Vec<_> = list.tools.iter().map(crate::Listed::borrowed).collect();
         let once = all_there_and_back(&tools);
-        let again: Vec<_> = tools.iter().zip(&once).map(|(tool, input)| Tool { input, ..*tool }).collect();
+        let again: Vec<_> = tools
+            .iter()
+            .zip(&once)
+            .map(|(tool, input)| Tool { input, ..*tool })
+            .collect();
         for (once, twice) in once.iter().zip(all_there_and_back(&again)) {
-            assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(once));
+            assert_eq!(
+                String::from_utf8_lossy(&twice),
+                String::from_utf8_lossy(once)
+            );
         }
     }
 }

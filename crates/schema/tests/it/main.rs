@@ -41,16 +41,34 @@ struct Listed {
 
 impl Listed {
     fn borrowed(&self) -> Tool<'_> {
-        let output = self.output_schema.as_ref().map(|output| output.get().as_bytes());
+        let output = self
+            .output_schema
+            .as_ref()
+            .map(|output| output.get().as_bytes());
         let input = self.input_schema.get().as_bytes();
-        Tool { name: &self.name, description: self.description.as_deref(), input, output }
+        Tool {
+            name: &self.name,
+            description: self.description.as_deref(),
+            input,
+            output,
+        }
     }
 }
 
 /// Converts a schema as the arguments of the tool `web_search`.
 fn of_schema(schema: &str, numbers: &Numbers, style: Style) -> Converted {
-    let tool = Tool { name: "web_search", description: None, input: schema.as_bytes(), output: None };
-    convert(&tool, ("acme.tools.v1", "web_search.proto".to_owned()), (&mut Names::default(), numbers), style)
+    let tool = Tool {
+        name: "web_search",
+        description: None,
+        input: schema.as_bytes(),
+        output: None,
+    };
+    convert(
+        &tool,
+        ("acme.tools.v1", "web_search.proto".to_owned()),
+        (&mut Names::default(), numbers),
+        style,
+    )
 }
 
 /// The text of a message with only these lines, in the lossless style.
@@ -58,8 +76,14 @@ fn of_schema(schema: &str, numbers: &Numbers, style: Style) -> Converted {
 fn assert_fields(schema: &str, lines: &[&str]) {
     let converted = of_schema(schema, &Numbers::default(), Style::Lossless);
     let text = converted.file.messages();
-    let shown: Vec<_> = text.lines().map(str::trim).filter(|line| !line.starts_with("//")).collect();
-    let body = shown.strip_prefix(&["message WebSearchRequest {"]).and_then(|rest| rest.strip_suffix(&["}"]));
+    let shown: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with("//"))
+        .collect();
+    let body = shown
+        .strip_prefix(&["message WebSearchRequest {"])
+        .and_then(|rest| rest.strip_suffix(&["}"]));
     assert_eq!(body.unwrap_or(&shown), lines, "{text}");
     compile(&[converted.file.source()]).unwrap();
 }
@@ -77,16 +101,31 @@ fn real_tools_become_descriptors() {
             let mut names = Names::default();
             let one = |tool: &Listed| {
                 let file = format!("{server}/v1/{}.proto", schema::snake(&tool.name));
-                convert(&tool.borrowed(), (&package, file), (&mut names, numbers), Style::Lossless)
+                convert(
+                    &tool.borrowed(),
+                    (&package, file),
+                    (&mut names, numbers),
+                    Style::Lossless,
+                )
             };
             list.tools.iter().map(one).collect::<Vec<_>>()
         };
         let converted = all(&Numbers::default());
-        let files: Vec<_> = converted.iter().map(|converted| converted.file.source()).collect();
+        let files: Vec<_> = converted
+            .iter()
+            .map(|converted| converted.file.source())
+            .collect();
         compile(&files).unwrap();
-        assert_eq!(all(&Numbers::read(&files).unwrap()), converted, "the numbers stay");
+        assert_eq!(
+            all(&Numbers::read(&files).unwrap()),
+            converted,
+            "the numbers stay"
+        );
         tools += converted.len();
-        structs += converted.iter().filter(|converted| converted.input == STRUCT).count();
+        structs += converted
+            .iter()
+            .filter(|converted| converted.input == STRUCT)
+            .count();
     }
     assert_eq!(tools, 397);
     assert_eq!(structs, 11, "tools that name no argument and refuse none");
@@ -94,6 +133,10 @@ fn real_tools_become_descriptors() {
 
 /// The fields of all messages by their path, with their numbers.
 fn numbers_of(text: &str) -> BTreeMap<String, String> {
-    let fields = text.lines().filter_map(|line| line.trim().split_once(" = "));
-    fields.map(|(field, number)| (field.to_owned(), number.trim_end_matches(';').to_owned())).collect()
+    let fields = text
+        .lines()
+        .filter_map(|line| line.trim().split_once(" = "));
+    fields
+        .map(|(field, number)| (field.to_owned(), number.trim_end_matches(';').to_owned()))
+        .collect()
 }

@@ -19,7 +19,12 @@ message WebSearchRequest {
   optional int32 max_results = 2 [(buf.validate.field).int32.gte = 1];
 }
 ";
-    assert_eq!(of_schema(schema, &Numbers::default(), Style::Spec).file.messages(), sample);
+    assert_eq!(
+        of_schema(schema, &Numbers::default(), Style::Spec)
+            .file
+            .messages(),
+        sample
+    );
     let lossless = "\
 // The arguments of `web_search`.
 message WebSearchRequest {
@@ -30,5 +35,10 @@ message WebSearchRequest {
   ];
 }
 ";
-    assert_eq!(of_schema(schema, &Numbers::default(), Style::Lossless).file.messages(), lossless);
+    assert_eq!(
+        of_schema(schema, &Numbers::default(), Style::Lossless)
+            .file
+            .messages(),
+        lossless
+    );
 }

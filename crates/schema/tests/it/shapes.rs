@@ -5,7 +5,10 @@ use crate::assert_fields;
 /// The message of one property, `a`.
 #[track_caller]
 fn assert_field(property: &str, lines: &[&str]) {
-    assert_fields(&format!(r#"{{"type":"object","properties":{{"a":{property}}}}}"#), lines);
+    assert_fields(
+        &format!(r#"{{"type":"object","properties":{{"a":{property}}}}}"#),
+        lines,
+    );
 }
 
 #[test]
@@ -15,7 +18,10 @@ fn scalars_have_explicit_presence() {
     assert_field(r#"{"type":"number"}"#, &["optional double a = 1;"]);
     assert_field(r#"{"type":"boolean"}"#, &["optional bool a = 1;"]);
     assert_field(r#"{"type":["string","null"]}"#, &["optional string a = 1;"]);
-    assert_field(r#"{"anyOf":[{"type":"null"},{"type":"integer"}]}"#, &["optional int64 a = 1;"]);
+    assert_field(
+        r#"{"anyOf":[{"type":"null"},{"type":"integer"}]}"#,
+        &["optional int64 a = 1;"],
+    );
 }
 
 #[test]
@@ -101,8 +107,14 @@ fn bounds_become_rules() {
             "];",
         ],
     );
-    assert_field(r#"{"type":"integer","minimum":5,"maximum":1}"#, &["optional int32 a = 1;"]);
-    assert_field(r#"{"type":"integer","minimum":1e300}"#, &["optional int64 a = 1;"]);
+    assert_field(
+        r#"{"type":"integer","minimum":5,"maximum":1}"#,
+        &["optional int32 a = 1;"],
+    );
+    assert_field(
+        r#"{"type":"integer","minimum":1e300}"#,
+        &["optional int64 a = 1;"],
+    );
 }
 
 #[test]
@@ -129,12 +141,18 @@ fn texts_keep_their_values_lengths_patterns_and_formats() {
         r#"{"type":"string","pattern":"^[a-z]+\\d$"}"#,
         &[r#"optional string a = 1 [(buf.validate.field).string.pattern = "^[a-z]+\\d$"];"#],
     );
-    assert_field(r#"{"type":"string","pattern":"^(?!x)"}"#, &["optional string a = 1;"]);
+    assert_field(
+        r#"{"type":"string","pattern":"^(?!x)"}"#,
+        &["optional string a = 1;"],
+    );
     assert_field(
         r#"{"type":"string","format":"uri-reference"}"#,
         &["optional string a = 1 [(buf.validate.field).string.uri_ref = true];"],
     );
-    assert_field(r#"{"type":"string","format":"date-time"}"#, &["optional string a = 1;"]);
+    assert_field(
+        r#"{"type":"string","format":"date-time"}"#,
+        &["optional string a = 1;"],
+    );
 }
 
 #[test]
@@ -149,7 +167,10 @@ fn objects_are_nested_messages() {
             "}",
         ],
     );
-    assert_field(r#"{"type":"object","additionalProperties":false}"#, &["A a = 1;", "", "message A {}"]);
+    assert_field(
+        r#"{"type":"object","additionalProperties":false}"#,
+        &["A a = 1;", "", "message A {}"],
+    );
 }
 
 #[test]
@@ -188,7 +209,9 @@ fn properties_keep_their_names_in_json() {
 fn no_text_of_a_schema_leaves_its_comment_or_its_literal() {
     assert_field(
         r#"{"type":"string","description":"*/ one\r\ntwo\u2028three\u000bfour\u0000;","const":"\"; option x = \u0000\u007f"}"#,
-        &[r#"optional string a = 1 [(buf.validate.field).string.const = "\"; option x = \000\177"];"#],
+        &[
+            r#"optional string a = 1 [(buf.validate.field).string.const = "\"; option x = \000\177"];"#,
+        ],
     );
 }
 
@@ -228,11 +251,19 @@ fn a_least_number_does_not_ask_for_lists_and_maps_that_may_be_left_out() {
 #[test]
 fn no_field_has_the_name_of_another_property_or_of_what_optional_adds() {
     let fields = |names: &[&str], lines: &[&str]| {
-        let properties = names.iter().map(|name| format!(r#""{name}":{{"type":"string"}}"#));
+        let properties = names
+            .iter()
+            .map(|name| format!(r#""{name}":{{"type":"string"}}"#));
         let properties = properties.collect::<Vec<_>>().join(",");
-        assert_fields(&format!(r#"{{"type":"object","properties":{{{properties}}}}}"#), lines);
+        assert_fields(
+            &format!(r#"{{"type":"object","properties":{{{properties}}}}}"#),
+            lines,
+        );
     };
-    fields(&["_id"], &[r#"optional string x_id = 1 [json_name = "_id"];"#]);
+    fields(
+        &["_id"],
+        &[r#"optional string x_id = 1 [json_name = "_id"];"#],
+    );
     fields(
         &["fooBar", "foo_bar"],
         &[
@@ -240,7 +271,10 @@ fn no_field_has_the_name_of_another_property_or_of_what_optional_adds() {
             r#"optional string foo_bar_2 = 2 [json_name = "foo_bar"];"#,
         ],
     );
-    fields(&["foo_bar"], &[r#"optional string foo_bar = 1 [json_name = "foo_bar"];"#]);
+    fields(
+        &["foo_bar"],
+        &[r#"optional string foo_bar = 1 [json_name = "foo_bar"];"#],
+    );
     fields(
         &["id", "_id"],
         &[

@@ -36,7 +36,11 @@ fn additions_change_no_number() {
         ("optional string y", "2"),
         ("optional string w", "3"),
     ] {
-        assert_eq!(numbers.get(field).map(String::as_str), Some(number), "{field}\n{text}");
+        assert_eq!(
+            numbers.get(field).map(String::as_str),
+            Some(number),
+            "{field}\n{text}"
+        );
     }
     assert!(numbers["optional int32 b"].starts_with("2 "), "{text}");
     assert!(!text.contains("reserved"), "{text}");
@@ -48,8 +52,16 @@ fn a_number_is_never_given_out_twice() {
     let first = of_schema(EARLIER, &Numbers::default(), Style::Lossless).file;
     let numbers = Numbers::read(&[first.source()]).unwrap();
     let second = of_schema(without, &numbers, Style::Lossless).file;
-    assert!(second.text().contains("reserved 2, 3, 4, 5;"), "{}", second.text());
-    assert!(second.text().contains("optional string b = 6;"), "{}", second.text());
+    assert!(
+        second.text().contains("reserved 2, 3, 4, 5;"),
+        "{}",
+        second.text()
+    );
+    assert!(
+        second.text().contains("optional string b = 6;"),
+        "{}",
+        second.text()
+    );
     let numbers = Numbers::read(&[second.source()]).unwrap();
     let third = of_schema(EARLIER, &numbers, Style::Lossless).file.text();
     assert!(third.contains("reserved 2, 3, 4, 5, 6;"), "{third}");

@@ -14,7 +14,11 @@ const INDENT: &str = "  ";
 fn parse(text: &str) -> Result<Option<Node<'_>>, EditError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS).map_err(|error| {
         let (line, column) = place(text, error.range().start);
-        EditError::Syntax { line, column, why: error.kind().to_string() }
+        EditError::Syntax {
+            line,
+            column,
+            why: error.kind().to_string(),
+        }
     })?;
     Ok(parsed.value)
 }
@@ -24,7 +28,9 @@ fn root(text: &str) -> Result<Option<Object<'_>>, EditError> {
     match parse(text)? {
         None => Ok(None),
         Some(Node::Object(object)) => Ok(Some(object)),
-        Some(_) => Err(EditError::Shape("the file has no object `{ ... }`".to_owned())),
+        Some(_) => Err(EditError::Shape(
+            "the file has no object `{ ... }`".to_owned(),
+        )),
     }
 }
 
@@ -37,23 +43,38 @@ fn property<'a, 'b>(
     object: &'b Object<'a>,
     name: &str,
 ) -> Result<Option<&'b ObjectProp<'a>>, EditError> {
-    let mut all = object.properties.iter().filter(|one| one.name.as_str() == name);
+    let mut all = object
+        .properties
+        .iter()
+        .filter(|one| one.name.as_str() == name);
     let first = all.next();
     if let Some(second) = all.next() {
         let (line, column) = place(text, second.range.start);
-        return Err(EditError::Syntax { line, column, why: format!("`{name}` occurs twice") });
+        return Err(EditError::Syntax {
+            line,
+            column,
+            why: format!("`{name}` occurs twice"),
+        });
     }
     Ok(first)
 }
 
 /// The table of a file, and how many keys of its path the file has.
-fn table<'a>(table: &Table, text: &str, root: &'a Object<'a>) -> Result<(&'a Object<'a>, usize), EditError> {
+fn table<'a>(
+    table: &Table,
+    text: &str,
+    root: &'a Object<'a>,
+) -> Result<(&'a Object<'a>, usize), EditError> {
     let (mut at, mut depth) = (root, 0);
     for key in &table.path {
-        let Some(found) = property(text, at, key)? else { break };
+        let Some(found) = property(text, at, key)? else {
+            break;
+        };
         let Node::Object(object) = &found.value else {
             let (line, _) = place(text, found.range.start);
-            return Err(EditError::Shape(format!("line {line}: `{key}` is not an object")));
+            return Err(EditError::Shape(format!(
+                "line {line}: `{key}` is not an object"
+            )));
         };
         (at, depth) = (object, depth + 1);
     }
@@ -68,7 +89,9 @@ fn plain(node: &Node<'_>) -> Value {
     match node {
         Node::StringLit(one) => Value::String(one.value.to_string()),
         // A number that no program could hold is compared as it is written.
-        Node::NumberLit(one) => serde_json::from_str(one.value).unwrap_or_else(|_| one.value.into()),
+        Node::NumberLit(one) => {
+            serde_json::from_str(one.value).unwrap_or_else(|_| one.value.into())
+        }
         Node::BooleanLit(one) => Value::Bool(one.value),
         Node::NullKeyword(_) => Value::Null,
         Node::Array(array) => array.elements.iter().map(plain).collect(),
@@ -80,7 +103,9 @@ fn plain(node: &Node<'_>) -> Value {
 }
 
 pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<TableEntry>, EditError> {
-    let Some(root) = root(text)? else { return Ok(Vec::new()) };
+    let Some(root) = root(text)? else {
+        return Ok(Vec::new());
+    };
     let (object, depth) = table(of, text, &root)?;
     if depth < of.path.len() {
         return Ok(Vec::new());
@@ -88,19 +113,34 @@ pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<TableEntry>, EditErr
     for one in &object.properties {
         property(text, object, one.name.as_str())?;
     }
-    let entry =
-        |one: &ObjectProp<'_>| TableEntry { name: one.name.as_str().to_owned(), value: plain(&one.value) };
+    let entry = |one: &ObjectProp<'_>| TableEntry {
+        name: one.name.as_str().to_owned(),
+        value: plain(&one.value),
+    };
     Ok(object.properties.iter().map(entry).collect())
 }
 
-pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Result<String, EditError> {
+pub(super) fn insert(
+    of: &Table,
+    text: &str,
+    name: &str,
+    fields: &Fields,
+) -> Result<String, EditError> {
     let end = line_end(text);
     let Some(root) = root(text)? else {
-        let style = Style { unit: INDENT, end, is_flat: false };
+        let style = Style {
+            unit: INDENT,
+            end,
+            is_flat: false,
+        };
         let mut keys: Vec<&str> = of.path.iter().map(String::as_str).collect();
         keys.push(name);
         let written = nested(&keys, fields, style, 0);
-        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { end };
+        let gap = if text.is_empty() || text.ends_with('\n') {
+            ""
+        } else {
+            end
+        };
         return Ok(format!("{text}{gap}{{{end}{INDENT}{written}{end}}}{end}"));
     };
     let (object, depth) = table(of, text, &root)?;
@@ -136,18 +176,30 @@ fn put_in(
     let unit = unit(text, root);
     let open = indent_at(text, object.range.start);
     let Some(last) = object.properties.last() else {
-        let style = Style { unit: &unit, end, is_flat: false };
+        let style = Style {
+            unit: &unit,
+            end,
+            is_flat: false,
+        };
         let depth = depth_of(open, &unit);
         let entry = nested(keys, fields, style, depth);
         let inside = object.range.start + 1..object.range.end.saturating_sub(1);
         let comments = text.get(inside.clone()).unwrap_or_default().trim_end();
-        return spliced(text, inside, &format!("{comments}{end}{open}{unit}{entry}{end}{open}"));
+        return spliced(
+            text,
+            inside,
+            &format!("{comments}{end}{open}{unit}{entry}{end}{open}"),
+        );
     };
     let own_line = starts_line(text, last.range.start);
     let after = last.range.end;
     let comma = comma_after(text, after);
     if !own_line {
-        let style = Style { unit: &unit, end, is_flat: true };
+        let style = Style {
+            unit: &unit,
+            end,
+            is_flat: true,
+        };
         let entry = nested(keys, fields, style, 0);
         return match comma {
             Some(comma) => spliced(text, comma + 1..comma + 1, &format!(" {entry},")),
@@ -155,17 +207,32 @@ fn put_in(
         };
     }
     let indent = indent_at(text, last.range.start);
-    let style = Style { unit: &unit, end, is_flat: false };
-    let entry = nested(keys, fields, style, depth_of(indent, &unit).saturating_sub(1));
+    let style = Style {
+        unit: &unit,
+        end,
+        is_flat: false,
+    };
+    let entry = nested(
+        keys,
+        fields,
+        style,
+        depth_of(indent, &unit).saturating_sub(1),
+    );
     let rest = line_rest(text, comma.map_or(after, |comma| comma + 1));
     let trailing = if comma.is_some() { "," } else { "" };
     let edited = spliced(text, rest..rest, &format!("{end}{indent}{entry}{trailing}"));
-    if comma.is_some() { edited } else { spliced(&edited, after..after, ",") }
+    if comma.is_some() {
+        edited
+    } else {
+        spliced(&edited, after..after, ",")
+    }
 }
 
 /// `"a": { "b": { fields } }`, whose first line is indented already.
 fn nested(keys: &[&str], fields: &Fields, style: Style<'_>, depth: usize) -> String {
-    let Some((key, rest)) = keys.split_first() else { return String::new() };
+    let Some((key, rest)) = keys.split_first() else {
+        return String::new();
+    };
     let key = Value::from(*key);
     let (open, close) = if style.is_flat {
         (" ".to_owned(), " ".to_owned())
@@ -174,14 +241,25 @@ fn nested(keys: &[&str], fields: &Fields, style: Style<'_>, depth: usize) -> Str
         (line(depth + 2), line(depth + 1))
     };
     if rest.is_empty() {
-        let separator = if style.is_flat { ", ".to_owned() } else { format!(",{open}") };
+        let separator = if style.is_flat {
+            ", ".to_owned()
+        } else {
+            format!(",{open}")
+        };
         let field = |(key, value): &(String, Value)| {
-            format!("{}: {}", Value::from(key.as_str()), written(value, style, depth + 2))
+            format!(
+                "{}: {}",
+                Value::from(key.as_str()),
+                written(value, style, depth + 2)
+            )
         };
         let fields: Vec<String> = fields.iter().map(field).collect();
         return format!("{key}: {{{open}{}{close}}}", fields.join(&separator));
     }
-    format!("{key}: {{{open}{}{close}}}", nested(rest, fields, style, depth + 1))
+    format!(
+        "{key}: {{{open}{}{close}}}",
+        nested(rest, fields, style, depth + 1)
+    )
 }
 
 /// A value: lists and empty objects on one line.
@@ -211,12 +289,20 @@ fn written(value: &Value, style: Style<'_>, depth: usize) -> String {
 }
 
 pub(super) fn remove(of: &Table, text: &str, name: &str) -> Result<String, EditError> {
-    let Some(root) = root(text)? else { return Ok(text.to_owned()) };
-    let (object, _) = table(of, text, &root)?;
-    let Some(at) = object.properties.iter().position(|one| one.name.as_str() == name) else {
+    let Some(root) = root(text)? else {
         return Ok(text.to_owned());
     };
-    let Some(found) = object.properties.get(at) else { return Ok(text.to_owned()) };
+    let (object, _) = table(of, text, &root)?;
+    let Some(at) = object
+        .properties
+        .iter()
+        .position(|one| one.name.as_str() == name)
+    else {
+        return Ok(text.to_owned());
+    };
+    let Some(found) = object.properties.get(at) else {
+        return Ok(text.to_owned());
+    };
     let before = at.checked_sub(1).and_then(|at| object.properties.get(at));
     let comma = comma_after(text, found.range.end);
     let behind = comma.map_or(found.range.end, |comma| comma + 1);
@@ -224,14 +310,16 @@ pub(super) fn remove(of: &Table, text: &str, name: &str) -> Result<String, EditE
     let inside = object.range.start + 1..object.range.end.saturating_sub(1);
     let around = format!(
         "{}{}",
-        text.get(inside.start..found.range.start).unwrap_or_default(),
+        text.get(inside.start..found.range.start)
+            .unwrap_or_default(),
         text.get(behind..inside.end).unwrap_or_default()
     );
     if object.properties.len() == 1 && around.trim().is_empty() {
         return Ok(spliced(text, inside, ""));
     }
     let next = object.properties.get(at + 1);
-    if !starts_line(text, found.range.start) || next.is_some_and(|next| !starts_line(text, next.range.start))
+    if !starts_line(text, found.range.start)
+        || next.is_some_and(|next| !starts_line(text, next.range.start))
     {
         return Ok(match (before, next) {
             (_, Some(next)) => spliced(text, found.range.start..next.range.start, ""),
@@ -247,21 +335,32 @@ pub(super) fn remove(of: &Table, text: &str, name: &str) -> Result<String, EditE
     // The line end before the entry, the entry, its comma, and a comment that follows on its line.
     let start = line_start(text, found.range.start);
     let start = start - usize::from(start > 0);
-    let start = start - usize::from(text.get(..start).is_some_and(|before| before.ends_with('\r')));
+    let start = start
+        - usize::from(
+            text.get(..start)
+                .is_some_and(|before| before.ends_with('\r')),
+        );
     let edited = spliced(text, start..line_rest(text, behind), "");
     let extra = before.filter(|_| is_last && comma.is_none());
-    Ok(match extra.and_then(|before| comma_after(&edited, before.range.end)) {
-        Some(comma) => spliced(&edited, comma..comma + 1, ""),
-        None => edited,
-    })
+    Ok(
+        match extra.and_then(|before| comma_after(&edited, before.range.end)) {
+            Some(comma) => spliced(&edited, comma..comma + 1, ""),
+            None => edited,
+        },
+    )
 }
 
 /// One step of indentation: that of the first key on a line of its own.
 fn unit(text: &str, root: &Object<'_>) -> String {
-    let first = root.properties.iter().find(|one| starts_line(text, one.range.start));
+    let first = root
+        .properties
+        .iter()
+        .find(|one| starts_line(text, one.range.start));
     let outer = indent_at(text, root.range.start);
     let unit = first.and_then(|one| indent_at(text, one.range.start).strip_prefix(outer));
-    unit.filter(|unit| !unit.is_empty()).unwrap_or(INDENT).to_owned()
+    unit.filter(|unit| !unit.is_empty())
+        .unwrap_or(INDENT)
+        .to_owned()
 }
 
 /// Steps of an indentation.
@@ -270,7 +369,9 @@ fn depth_of(indent: &str, unit: &str) -> usize {
 }
 
 fn line_start(text: &str, at: usize) -> usize {
-    text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1)
+    text.get(..at)
+        .and_then(|before| before.rfind('\n'))
+        .map_or(0, |end| end + 1)
 }
 
 /// The white space at the begin of the line of this byte.
@@ -283,7 +384,10 @@ fn indent_at(text: &str, at: usize) -> &str {
 /// Whether only white space is before this byte on its line, and a line is before it.
 fn starts_line(text: &str, at: usize) -> bool {
     let start = line_start(text, at);
-    start > 0 && text.get(start..at).is_some_and(|before| before.trim().is_empty())
+    start > 0
+        && text
+            .get(start..at)
+            .is_some_and(|before| before.trim().is_empty())
 }
 
 /// The place of the comma after a value.
@@ -315,11 +419,17 @@ fn line_rest(text: &str, at: usize) -> usize {
             let line = rest.get(..length).unwrap_or_default();
             return end + blank + line.trim_end_matches('\r').len();
         }
-        let Some(length) = rest.strip_prefix("/*").and_then(|rest| rest.find("*/")).map(|length| length + 4)
+        let Some(length) = rest
+            .strip_prefix("/*")
+            .and_then(|rest| rest.find("*/"))
+            .map(|length| length + 4)
         else {
             return end;
         };
-        if rest.get(..length).is_none_or(|comment| comment.contains('\n')) {
+        if rest
+            .get(..length)
+            .is_none_or(|comment| comment.contains('\n'))
+        {
             return end;
         }
         end += blank + length;

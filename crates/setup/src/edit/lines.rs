@@ -34,14 +34,29 @@ pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
         .collect()
 }
 
-/// The part of a text from the line `first` to before the line `end`, widened by a line end before it if the text ends there
-/// without one.
-pub(super) fn part(text: &str, lines: &[Line<'_>], first: usize, end: usize) -> std::ops::Range<usize> {
+/// The part of a text from the line `first` to before the line `end`, widened by a line end before
+/// it if the text ends there without one.
+pub(super) fn part(
+    text: &str,
+    lines: &[Line<'_>],
+    first: usize,
+    end: usize,
+) -> std::ops::Range<usize> {
     let start = lines.get(first).map_or(text.len(), |line| line.start);
-    let stop = end.checked_sub(1).and_then(|at| lines.get(at)).map_or(start, Line::end);
+    let stop = end
+        .checked_sub(1)
+        .and_then(|at| lines.get(at))
+        .map_or(start, Line::end);
     let open_end = stop == text.len() && !text.ends_with('\n');
     let before = text.get(..start).unwrap_or_default();
-    let line_end =
-        before.len() - before.strip_suffix('\n').map_or(before, |rest| rest.trim_end_matches('\r')).len();
-    if open_end { start - line_end..stop } else { start..stop }
+    let line_end = before.len()
+        - before
+            .strip_suffix('\n')
+            .map_or(before, |rest| rest.trim_end_matches('\r'))
+            .len();
+    if open_end {
+        start - line_end..stop
+    } else {
+        start..stop
+    }
 }

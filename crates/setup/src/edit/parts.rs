@@ -64,13 +64,20 @@ impl Table {
     /// A table by names.
     #[must_use]
     pub fn new(format: Format, path: &[&str]) -> Self {
-        Self { format, path: path.iter().map(|key| (*key).to_owned()).collect(), is_list: false }
+        Self {
+            format,
+            path: path.iter().map(|key| (*key).to_owned()).collect(),
+            is_list: false,
+        }
     }
 
     /// A list of named items.
     #[must_use]
     pub fn list(format: Format, path: &[&str]) -> Self {
-        Self { is_list: true, ..Self::new(format, path) }
+        Self {
+            is_list: true,
+            ..Self::new(format, path)
+        }
     }
 }
 
@@ -117,7 +124,9 @@ pub(super) fn put(file: &mut Value, table: &Table, name: &str, entry: Option<Val
 
 /// Makes an empty table, one without a value and an absent one equal.
 pub(super) fn prune(value: &mut Value, path: &[String]) {
-    let Some((key, rest)) = path.split_first() else { return };
+    let Some((key, rest)) = path.split_first() else {
+        return;
+    };
     if value.is_null() {
         *value = Value::Object(Map::new());
     }
@@ -145,7 +154,10 @@ pub(super) fn line_end(text: &str) -> &'static str {
 
 /// Line and column of a byte, both from 1; the column in characters.
 pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
-    let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let at = (0..=at.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or_default();
     let before = text.get(..at).unwrap_or_default();
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;

@@ -8,7 +8,10 @@ use super::*;
 fn fields() -> Fields {
     vec![
         ("command".to_owned(), json!("/usr/bin/portmoot")),
-        ("args".to_owned(), json!(["stdio", "--url", "http://127.0.0.1:7070"])),
+        (
+            "args".to_owned(),
+            json!(["stdio", "--url", "http://127.0.0.1:7070"]),
+        ),
         ("env".to_owned(), json!({ "A": "1", "B": "x # y" })),
     ]
 }
@@ -32,12 +35,19 @@ fn yaml_list() -> Table {
 /// Puts an entry in, takes it out again, and expects the text as it was.
 #[track_caller]
 fn there_and_back(table: &Table, text: &str) -> String {
-    let with = table.insert(text, "portmoot", &fields()).unwrap_or_else(|why| panic!("{why}\n{text}"));
+    let with = table
+        .insert(text, "portmoot", &fields())
+        .unwrap_or_else(|why| panic!("{why}\n{text}"));
     let entries = table.entries(&with).unwrap();
-    let entry = entries.iter().find(|entry| entry.name == "portmoot").unwrap();
+    let entry = entries
+        .iter()
+        .find(|entry| entry.name == "portmoot")
+        .unwrap();
     assert_eq!(entry.value["args"][0], "stdio", "{with}");
     assert_eq!(entry.value["env"]["B"], "x # y", "{with}");
-    let without = table.remove(&with, "portmoot").unwrap_or_else(|why| panic!("{why}\n{with}"));
+    let without = table
+        .remove(&with, "portmoot")
+        .unwrap_or_else(|why| panic!("{why}\n{with}"));
     assert_eq!(without, text, "after:\n{with}");
     with
 }
@@ -73,7 +83,11 @@ fn an_entry_of_json_is_put_in_where_the_others_are() {
         "{\r\n    \"mcpServers\": {\r\n        \"a\": {} /* , */ // ,\r\n    }\r\n}\r\n",
         "{\n  \"mcpServers\": {\n    \"a\": {}\n\n    // the end\n\n  }\n}\n",
     ] {
-        let text = if text == "{}" { "{\n  \"mcpServers\": {}\n}" } else { text };
+        let text = if text == "{}" {
+            "{\n  \"mcpServers\": {}\n}"
+        } else {
+            text
+        };
         there_and_back(&json_table(), text);
     }
     // A file without the table, and one without anything.
@@ -91,7 +105,13 @@ fn an_entry_of_json_is_put_in_where_the_others_are() {
         assert_eq!(json_table().entries(&with).unwrap().len(), 1, "{with}");
     }
     assert_eq!(
-        json_table().insert("{\n    \"a\": 1\n}\n", "p", &vec![("url".into(), json!("u"))]).unwrap(),
+        json_table()
+            .insert(
+                "{\n    \"a\": 1\n}\n",
+                "p",
+                &vec![("url".into(), json!("u"))]
+            )
+            .unwrap(),
         "{\n    \"a\": 1,\n    \"mcpServers\": {\n        \"p\": {\n            \"url\": \"u\"\n        }\n    }\n}\n"
     );
 }
@@ -105,36 +125,52 @@ fn an_entry_in_the_middle_is_taken_out_alone() {
         "{\n  \"mcpServers\": {\n    \"a\": {}, // a\n    // of b\n    \"b\": {}, // b\n    \"c\": {}\n  }\n}",
         "{\n  \"mcpServers\": {\n    \"a\": {}, // a\n    // of b\n    \"c\": {}\n  }\n}",
     );
-    check("{\"mcpServers\":{\"a\":{},\"b\":{},\"c\":{}}}", "{\"mcpServers\":{\"a\":{},\"c\":{}}}");
-    check("{\"mcpServers\":{\"b\":{}, \"c\":{}}}", "{\"mcpServers\":{\"c\":{}}}");
+    check(
+        "{\"mcpServers\":{\"a\":{},\"b\":{},\"c\":{}}}",
+        "{\"mcpServers\":{\"a\":{},\"c\":{}}}",
+    );
+    check(
+        "{\"mcpServers\":{\"b\":{}, \"c\":{}}}",
+        "{\"mcpServers\":{\"c\":{}}}",
+    );
     let toml = "# file\n\n[mcp_servers.a]\nx = 1\n\n# about b\n[mcp_servers.b]\nx = 2 # two\n# x = 3\n\n[mcp_servers.b.env]\nK = \"[mcp_servers.c]\"\n\n# about c\n[mcp_servers.c]\nx = 4\n";
     assert_eq!(
         toml_table().remove(toml, "b").unwrap(),
         "# file\n\n[mcp_servers.a]\nx = 1\n\n# about c\n[mcp_servers.c]\nx = 4\n"
     );
     assert_eq!(
-        toml_table().remove("mcp_servers.a.x = 1\nmcp_servers.b.x = 2 # b\n", "b").unwrap(),
+        toml_table()
+            .remove("mcp_servers.a.x = 1\nmcp_servers.b.x = 2 # b\n", "b")
+            .unwrap(),
         "mcp_servers.a.x = 1\n"
     );
     assert_eq!(
-        toml_table().remove("mcp_servers = { a = { x = 1 }, b = {} } # all\n", "b").unwrap(),
+        toml_table()
+            .remove("mcp_servers = { a = { x = 1 }, b = {} } # all\n", "b")
+            .unwrap(),
         "mcp_servers = { a = { x = 1 }} # all\n"
     );
-    let yaml =
-        "extensions:\n  a:\n    x: 1\n  # about b\n  b:\n    x: |\n      # text\n\n      more\n\n  c: {}\n";
+    let yaml = "extensions:\n  a:\n    x: 1\n  # about b\n  b:\n    x: |\n      # text\n\n      more\n\n  c: {}\n";
     assert_eq!(
         yaml_table().remove(yaml, "b").unwrap(),
         "extensions:\n  a:\n    x: 1\n  # about b\n\n  c: {}\n"
     );
     let list = "mcpServers:\n- name: a\n  x: 1\n- x: 2\n  name: b\n# last\n- name: c\n";
-    assert_eq!(yaml_list().remove(list, "b").unwrap(), "mcpServers:\n- name: a\n  x: 1\n# last\n- name: c\n");
+    assert_eq!(
+        yaml_list().remove(list, "b").unwrap(),
+        "mcpServers:\n- name: a\n  x: 1\n# last\n- name: c\n"
+    );
 }
 
 #[test]
 fn an_entry_of_toml_is_put_in_behind_the_others() {
     let text = "model = \"x\" # keep\r\n\r\n[mcp_servers.a]\r\ncommand = \"npx\"\r\n# args = []\r\n\r\n# the rest\r\n[profiles.p]\r\nx = 1\r\n";
     let with = there_and_back(&toml_table(), text);
-    assert_eq!(with.matches('\n').count(), with.matches("\r\n").count(), "{with:?}");
+    assert_eq!(
+        with.matches('\n').count(),
+        with.matches("\r\n").count(),
+        "{with:?}"
+    );
     insta::assert_snapshot!(with.replace('\r', ""), @r##"
     model = "x" # keep
 
@@ -166,7 +202,11 @@ fn an_entry_of_toml_is_put_in_behind_the_others() {
     for text in ["mcp_servers = { a = { x = 1 } }\n", "mcp_servers.a.x = 1\n"] {
         let with = toml_table().insert(text, "portmoot", &fields()).unwrap();
         assert_eq!(toml_table().entries(&with).unwrap().len(), 2, "{with}");
-        assert_eq!(toml_table().remove(&with, "portmoot").unwrap(), text, "{with}");
+        assert_eq!(
+            toml_table().remove(&with, "portmoot").unwrap(),
+            text,
+            "{with}"
+        );
     }
 }
 
@@ -214,7 +254,11 @@ fn an_entry_of_yaml_is_put_in_behind_the_others() {
         assert!(with.starts_with(text), "{with}");
     }
     // Written in braces: nothing is changed.
-    for text in ["extensions: { a: { b: c } }\n", "{ extensions: {} }\n", "extensions: null\nb: 1\n# x"] {
+    for text in [
+        "extensions: { a: { b: c } }\n",
+        "{ extensions: {} }\n",
+        "extensions: null\nb: 1\n# x",
+    ] {
         match yaml_table().insert(text, "portmoot", &fields()) {
             Err(why) => assert_eq!(why, EditError::Unsafe, "{text}"),
             Ok(with) => assert_eq!(yaml_table().entries(&with).unwrap().len(), 1, "{with}"),
@@ -226,7 +270,10 @@ fn an_entry_of_yaml_is_put_in_behind_the_others() {
 fn a_broken_file_is_refused_with_its_place() {
     let mut shown = String::new();
     for (table, text) in [
-        (json_table(), "{\n  \"mcpServers\": {\n    \"a\": {} \"b\": {}\n  }\n}"),
+        (
+            json_table(),
+            "{\n  \"mcpServers\": {\n    \"a\": {} \"b\": {}\n  }\n}",
+        ),
         (json_table(), "{\n  'a': 1\n}"),
         (json_table(), "{\"mcpServers\": {}, \"mcpServers\": {}}"),
         (json_table(), "{\"mcpServers\": {\"a\": 1, \"a\": 2}}"),
@@ -270,8 +317,12 @@ fn a_broken_file_is_refused_with_its_place() {
         table.entries(&format!("{{\"a\": {deep}")).unwrap_err();
     }
     toml_table().entries(&format!("a = {deep}")).unwrap_err();
-    let laughs: String = (1..40).map(|at| format!("a{at}: &a{at} [*a{0}, *a{0}]\n", at - 1)).collect();
-    yaml_table().entries(&format!("a0: &a0 x\n{laughs}")).unwrap_err();
+    let laughs: String = (1..40)
+        .map(|at| format!("a{at}: &a{at} [*a{0}, *a{0}]\n", at - 1))
+        .collect();
+    yaml_table()
+        .entries(&format!("a0: &a0 x\n{laughs}"))
+        .unwrap_err();
 }
 
 #[test]
@@ -285,7 +336,12 @@ fn a_yaml_file_has_limits_of_depth_and_values() {
         (many(VALUES_MAX), true),
         (many(VALUES_MAX + 1), false),
     ] {
-        assert_eq!(yaml_table().entries(&text).is_ok(), fits, "{} bytes", text.len());
+        assert_eq!(
+            yaml_table().entries(&text).is_ok(),
+            fits,
+            "{} bytes",
+            text.len()
+        );
     }
 }
 

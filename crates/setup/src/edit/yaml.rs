@@ -45,14 +45,21 @@ struct Reader<'a> {
 /// The tree of a text; `None` without a value.
 fn parse(text: &str) -> Result<Option<Node>, EditError> {
     let parser = Parser::new_from_str(text);
-    let mut reader = Reader { parser, lines: lines(text), anchors: HashMap::new(), values: 0 };
+    let mut reader = Reader {
+        parser,
+        lines: lines(text),
+        anchors: HashMap::new(),
+        values: 0,
+    };
     let mut found = None;
     loop {
         let (event, span) = reader.next()?;
         match event {
             Event::StreamEnd => return Ok(found),
             Event::DocumentStart(_) if found.is_some() => {
-                return Err(EditError::Shape("the file has several documents".to_owned()));
+                return Err(EditError::Shape(
+                    "the file has several documents".to_owned(),
+                ));
             }
             Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd | Event::Nothing => {}
             event @ (Event::Alias(_)
@@ -67,30 +74,53 @@ fn parse(text: &str) -> Result<Option<Node>, EditError> {
 
 impl<'a> Reader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), EditError> {
-        let next = self.parser.next_event().unwrap_or(Ok((Event::StreamEnd, Span::default())));
+        let next = self
+            .parser
+            .next_event()
+            .unwrap_or(Ok((Event::StreamEnd, Span::default())));
         next.map_err(|error| {
             let (line, column) = (error.marker().line().max(1), error.marker().col() + 1);
-            EditError::Syntax { line, column, why: error.info().to_owned() }
+            EditError::Syntax {
+                line,
+                column,
+                why: error.info().to_owned(),
+            }
         })
     }
 
     fn wrong(span: Span, why: &str) -> EditError {
-        EditError::Syntax { line: span.start.line(), column: span.start.col() + 1, why: why.to_owned() }
+        EditError::Syntax {
+            line: span.start.line(),
+            column: span.start.col() + 1,
+            why: why.to_owned(),
+        }
     }
 
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, EditError> {
         self.values += 1;
         if depth > DEPTH_MAX || self.values > VALUES_MAX {
-            return Err(Self::wrong(span, "the file is nested too deeply, or has too many values"));
+            return Err(Self::wrong(
+                span,
+                "the file is nested too deeply, or has too many values",
+            ));
         }
         let (line, column) = (span.start.line().saturating_sub(1), span.start.col());
         // Looked at of collections alone: the lines of others' files may be long.
         let is_flow = matches!(event, Event::SequenceStart(..) | Event::MappingStart(..))
             && self.lines.get(line).is_some_and(|line| {
-                line.text.chars().nth(column).is_some_and(|first| first == '{' || first == '[')
+                line.text
+                    .chars()
+                    .nth(column)
+                    .is_some_and(|first| first == '{' || first == '[')
             });
         let last = self.last(span);
-        let node = |kind, last: usize| Node { kind, line, column, last: last.max(line), is_flow };
+        let node = |kind, last: usize| Node {
+            kind,
+            line,
+            column,
+            last: last.max(line),
+            is_flow,
+        };
         let (read, anchor) = match event {
             Event::Alias(id) => {
                 let known = self.anchors.get(&id).cloned();
@@ -100,7 +130,11 @@ impl<'a> Reader<'a> {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 let plain = style == ScalarStyle::Plain && tag.is_none();
-                let value = if plain { plain_scalar(&text) } else { Value::String(text.into_owned()) };
+                let value = if plain {
+                    plain_scalar(&text)
+                } else {
+                    Value::String(text.into_owned())
+                };
                 (node(Kind::Scalar(value), last), anchor)
             }
             Event::SequenceStart(anchor, _) => {
@@ -108,7 +142,11 @@ impl<'a> Reader<'a> {
                 loop {
                     let (event, span) = self.next()?;
                     if matches!(event, Event::SequenceEnd) {
-                        last = if is_flow { span.end.line().saturating_sub(1) } else { last };
+                        last = if is_flow {
+                            span.end.line().saturating_sub(1)
+                        } else {
+                            last
+                        };
                         break;
                     }
                     let item = self.node(event, span, depth + 1)?;
@@ -122,21 +160,39 @@ impl<'a> Reader<'a> {
                 loop {
                     let (event, span) = self.next()?;
                     if matches!(event, Event::MappingEnd) {
-                        last = if is_flow { span.end.line().saturating_sub(1) } else { last };
+                        last = if is_flow {
+                            span.end.line().saturating_sub(1)
+                        } else {
+                            last
+                        };
                         break;
                     }
                     let key = self.node(event, span, depth + 1)?;
                     let (event, span) = self.next()?;
                     let value = self.node(event, span, depth + 1)?;
                     // What is left out has no place of its own.
-                    let is_absent = matches!(value.kind, Kind::Scalar(Value::Null)) && value.line != key.line;
-                    last = if is_absent { key.last } else { value.last.max(key.last) };
-                    let value =
-                        if is_absent { Node { line: key.line, last: key.last, ..value } } else { value };
+                    let is_absent =
+                        matches!(value.kind, Kind::Scalar(Value::Null)) && value.line != key.line;
+                    last = if is_absent {
+                        key.last
+                    } else {
+                        value.last.max(key.last)
+                    };
+                    let value = if is_absent {
+                        Node {
+                            line: key.line,
+                            last: key.last,
+                            ..value
+                        }
+                    } else {
+                        value
+                    };
                     let name = match &key.kind {
                         Kind::Scalar(Value::String(name)) => name.clone(),
                         Kind::Scalar(other) => other.to_string(),
-                        Kind::Map(_) | Kind::List(_) => return Err(Self::wrong(span, "a key is not a text")),
+                        Kind::Map(_) | Kind::List(_) => {
+                            return Err(Self::wrong(span, "a key is not a text"));
+                        }
                     };
                     entries.push((name, key, value));
                 }
@@ -156,13 +212,23 @@ impl<'a> Reader<'a> {
         Ok(read)
     }
 
-    /// The last line of a value. What ends behind the white space of a line ends before that line; blank lines, and comments
-    /// further left than a text over several lines, are not its own.
+    /// The last line of a value. What ends behind the white space of a line ends before that line;
+    /// blank lines, and comments further left than a text over several lines, are not its own.
     fn last(&self, span: Span) -> usize {
-        let (start, end) = (span.start.line().saturating_sub(1), span.end.line().saturating_sub(1));
+        let (start, end) = (
+            span.start.line().saturating_sub(1),
+            span.end.line().saturating_sub(1),
+        );
         let text = |at: usize| self.lines.get(at).map_or("", |line| line.text);
-        let is_before = text(end).chars().take(span.end.col()).all(char::is_whitespace);
-        let mut last = if is_before && end > start { end - 1 } else { end };
+        let is_before = text(end)
+            .chars()
+            .take(span.end.col())
+            .all(char::is_whitespace);
+        let mut last = if is_before && end > start {
+            end - 1
+        } else {
+            end
+        };
         let is_other = |at: usize| {
             let indent = text(at).chars().take_while(|c| *c == ' ').count();
             text(at).trim().is_empty()
@@ -178,7 +244,10 @@ impl<'a> Reader<'a> {
 fn count(kind: &Kind) -> usize {
     match kind {
         Kind::Scalar(_) => 1,
-        Kind::Map(entries) => entries.iter().map(|(_, _, value)| count(&value.kind) + 1).sum(),
+        Kind::Map(entries) => entries
+            .iter()
+            .map(|(_, _, value)| count(&value.kind) + 1)
+            .sum(),
         Kind::List(items) => items.iter().map(|item| count(&item.kind) + 1).sum(),
     }
 }
@@ -191,7 +260,9 @@ fn plain_scalar(text: &str) -> Value {
         "false" | "False" | "FALSE" => Value::Bool(false),
         _ => match (text.parse::<i64>(), text.parse::<f64>()) {
             (Ok(number), _) => Value::from(number),
-            (Err(_), Ok(number)) if text.starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c)) => {
+            (Err(_), Ok(number))
+                if text.starts_with(|c: char| c.is_ascii_digit() || "-+.".contains(c)) =>
+            {
                 Value::from(number)
             }
             (Err(_), _) => Value::String(text.to_owned()),
@@ -215,14 +286,21 @@ pub(super) fn value(text: &str) -> Result<Value, EditError> {
 }
 
 /// The key of the table, with its value, of the file's outermost table.
-fn table<'a>(of: &Table, root: Option<&'a Node>) -> Result<Option<&'a (String, Node, Node)>, EditError> {
-    let [name] = of.path.as_slice() else { return Err(EditError::Unsafe) };
+fn table<'a>(
+    of: &Table,
+    root: Option<&'a Node>,
+) -> Result<Option<&'a (String, Node, Node)>, EditError> {
+    let [name] = of.path.as_slice() else {
+        return Err(EditError::Unsafe);
+    };
     let Some(root) = root else { return Ok(None) };
     let entries = match &root.kind {
         Kind::Map(entries) => entries,
         Kind::Scalar(Value::Null) => return Ok(None),
         Kind::Scalar(_) | Kind::List(_) => {
-            return Err(EditError::Shape("the file is not a table of keys".to_owned()));
+            return Err(EditError::Shape(
+                "the file is not a table of keys".to_owned(),
+            ));
         }
     };
     let mut all = entries.iter().filter(|(key, ..)| key == name);
@@ -234,22 +312,37 @@ fn table<'a>(of: &Table, root: Option<&'a Node>) -> Result<Option<&'a (String, N
 }
 
 fn twice(key: &Node, name: &str) -> EditError {
-    EditError::Syntax { line: key.line + 1, column: key.column + 1, why: format!("`{name}` occurs twice") }
+    EditError::Syntax {
+        line: key.line + 1,
+        column: key.column + 1,
+        why: format!("`{name}` occurs twice"),
+    }
 }
 
 /// The entries with their first and last lines.
 fn items<'a>(of: &Table, node: &'a Node) -> Result<Vec<(String, usize, &'a Node)>, EditError> {
     let wrong = |what: &str| {
-        EditError::Shape(format!("line {}: `{}` is not a {what}", node.line + 1, of.path.concat()))
+        EditError::Shape(format!(
+            "line {}: `{}` is not a {what}",
+            node.line + 1,
+            of.path.concat()
+        ))
     };
     let found: Vec<(String, usize, &Node)> = match (&node.kind, of.is_list) {
         (Kind::Scalar(Value::Null), _) => Vec::new(),
-        (Kind::Map(entries), false) => {
-            entries.iter().map(|(name, key, value)| (name.clone(), key.line, value)).collect()
-        }
+        (Kind::Map(entries), false) => entries
+            .iter()
+            .map(|(name, key, value)| (name.clone(), key.line, value))
+            .collect(),
         (Kind::List(items), true) => items
             .iter()
-            .filter_map(|item| Some((plain(item).get("name")?.as_str()?.to_owned(), item.line, item)))
+            .filter_map(|item| {
+                Some((
+                    plain(item).get("name")?.as_str()?.to_owned(),
+                    item.line,
+                    item,
+                ))
+            })
             .collect(),
         (_, false) => return Err(wrong("table")),
         (_, true) => return Err(wrong("list")),
@@ -264,12 +357,22 @@ fn items<'a>(of: &Table, node: &'a Node) -> Result<Vec<(String, usize, &'a Node)
 
 pub(super) fn entries(of: &Table, text: &str) -> Result<Vec<TableEntry>, EditError> {
     let root = parse(text)?;
-    let Some((_, _, node)) = table(of, root.as_ref())? else { return Ok(Vec::new()) };
-    let entry = |(name, _, node): (String, usize, &Node)| TableEntry { name, value: plain(node) };
+    let Some((_, _, node)) = table(of, root.as_ref())? else {
+        return Ok(Vec::new());
+    };
+    let entry = |(name, _, node): (String, usize, &Node)| TableEntry {
+        name,
+        value: plain(node),
+    };
     Ok(items(of, node)?.into_iter().map(entry).collect())
 }
 
-pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Result<String, EditError> {
+pub(super) fn insert(
+    of: &Table,
+    text: &str,
+    name: &str,
+    fields: &Fields,
+) -> Result<String, EditError> {
     let root = parse(text)?;
     let end = line_end(text);
     let Some((_, key, node)) = table(of, root.as_ref())? else {
@@ -277,9 +380,10 @@ pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Res
             return Err(EditError::Unsafe);
         }
         let column = match &root {
-            Some(Node { kind: Kind::Map(entries), .. }) => {
-                entries.first().map_or(0, |(_, key, _)| key.column)
-            }
+            Some(Node {
+                kind: Kind::Map(entries),
+                ..
+            }) => entries.first().map_or(0, |(_, key, _)| key.column),
             Some(_) | None => 0,
         };
         let indent = " ".repeat(column);
@@ -296,7 +400,9 @@ pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Res
         // `key:` or `key: {}`, perhaps with a comment.
         let line = all.get(key.line).ok_or(EditError::Unsafe)?;
         let cleared = if node.is_flow {
-            let written = line.text.replacen(if of.is_list { " []" } else { " {}" }, "", 1);
+            let written = line
+                .text
+                .replacen(if of.is_list { " []" } else { " {}" }, "", 1);
             if written == line.text {
                 return Err(EditError::Unsafe);
             }
@@ -307,7 +413,11 @@ pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Res
         let open = cleared.trim_end_matches(['\r', '\n']);
         let entry = entry_text(of, name, fields, key.column + 2, end);
         let closing = cleared.get(open.len()..).unwrap_or_default();
-        return Ok(spliced(text, line.start..line.end(), &format!("{open}{end}{entry}{closing}")));
+        return Ok(spliced(
+            text,
+            line.start..line.end(),
+            &format!("{open}{end}{entry}{closing}"),
+        ));
     };
     if node.is_flow {
         return Err(EditError::Unsafe);
@@ -318,7 +428,9 @@ pub(super) fn insert(of: &Table, text: &str, name: &str, fields: &Fields) -> Res
         Kind::List(items) => items
             .first()
             .and_then(|item| all.get(item.line))
-            .map_or(0, |line| line.text.chars().take_while(|c| *c == ' ').count()),
+            .map_or(0, |line| {
+                line.text.chars().take_while(|c| *c == ' ').count()
+            }),
         Kind::Scalar(_) => node.column,
     };
     let entry = entry_text(of, name, fields, column, end);
@@ -338,7 +450,10 @@ fn entry_text(of: &Table, name: &str, fields: &Fields, column: usize, end: &str)
     } else {
         vec![format!("{indent}{}:", scalar(name))]
     };
-    for (key, value) in fields.iter().filter(|(key, _)| !of.is_list || key != "name") {
+    for (key, value) in fields
+        .iter()
+        .filter(|(key, _)| !of.is_list || key != "name")
+    {
         rows.extend(field(key, value, column + 2));
     }
     rows.join(end)
@@ -349,7 +464,9 @@ fn field(key: &str, value: &Value, column: usize) -> Vec<String> {
     let start = format!("{}{}:", " ".repeat(column), scalar(key));
     match value {
         Value::Object(map) if !map.is_empty() => {
-            let inner = map.iter().flat_map(|(key, value)| field(key, value, column + 2));
+            let inner = map
+                .iter()
+                .flat_map(|(key, value)| field(key, value, column + 2));
             std::iter::once(start).chain(inner).collect()
         }
         Value::String(text) => vec![format!("{start} {}", scalar(text))],
@@ -369,12 +486,18 @@ fn scalar(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text.chars().all(plain)
         && !NO_TEXT.contains(&text.to_ascii_lowercase().as_str());
-    if is_plain { text.to_owned() } else { Value::from(text).to_string() }
+    if is_plain {
+        text.to_owned()
+    } else {
+        Value::from(text).to_string()
+    }
 }
 
 pub(super) fn remove(of: &Table, text: &str, name: &str) -> Result<String, EditError> {
     let root = parse(text)?;
-    let Some((_, key, node)) = table(of, root.as_ref())? else { return Ok(text.to_owned()) };
+    let Some((_, key, node)) = table(of, root.as_ref())? else {
+        return Ok(text.to_owned());
+    };
     if node.is_flow {
         return Err(EditError::Unsafe);
     }
@@ -383,7 +506,9 @@ pub(super) fn remove(of: &Table, text: &str, name: &str) -> Result<String, EditE
         return Ok(text.to_owned());
     };
     let all = lines(text);
-    let starts = all.get(*first).is_some_and(|line| !of.is_list || line.text.trim_start().starts_with('-'));
+    let starts = all
+        .get(*first)
+        .is_some_and(|line| !of.is_list || line.text.trim_start().starts_with('-'));
     if !starts || *first == key.line {
         return Err(EditError::Unsafe);
     }
@@ -396,7 +521,11 @@ pub(super) fn remove(of: &Table, text: &str, name: &str) -> Result<String, EditE
     let line = all.get(key.line).filter(|_| is_only);
     let colon = line.and_then(|line| Some(line.start + line.text.find(':')? + 1));
     Ok(match colon {
-        Some(colon) => spliced(&edited, colon..colon, if of.is_list { " []" } else { " {}" }),
+        Some(colon) => spliced(
+            &edited,
+            colon..colon,
+            if of.is_list { " []" } else { " {}" },
+        ),
         None => edited,
     })
 }

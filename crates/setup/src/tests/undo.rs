@@ -1,4 +1,5 @@
-//! Connections that end: byte for byte as before, whatever the file was; files that other programs change.
+//! Connections that end: byte for byte as before, whatever the file was; files that other programs
+//! change.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,11 +12,18 @@ use crate::files::LINKS_MAX;
 fn cursor(dir: &Path) -> (&'static Client, Spot, Copies) {
     let client = client("cursor").unwrap();
     let at = surroundings(Os::Linux, dir);
-    (client, client.spot(Scope::User, &at).unwrap(), Copies::in_dir(&dir.join("state")))
+    (
+        client,
+        client.spot(Scope::User, &at).unwrap(),
+        Copies::in_dir(&dir.join("state")),
+    )
 }
 
 fn put(client: &Client, spot: &Spot, copies: &Copies) {
-    connect(client, spot, ("portmoot", &gateway()), &[], copies).unwrap().make().unwrap();
+    connect(client, spot, ("portmoot", &gateway()), &[], copies)
+        .unwrap()
+        .make()
+        .unwrap();
 }
 
 #[test]
@@ -32,13 +40,22 @@ fn a_link_and_permissions_and_a_mark_stay() {
     symlink("../dotfiles/mcp.json", &spot.file).unwrap();
     put(client, &spot, &copies);
     let with = fs::read_to_string(&real).unwrap();
-    assert!(with.starts_with("\u{feff}{\r\n") && with.contains("portmoot"), "{with}");
+    assert!(
+        with.starts_with("\u{feff}{\r\n") && with.contains("portmoot"),
+        "{with}"
+    );
     assert_eq!(with.matches('\n').count(), with.matches("\r\n").count());
     assert!(fs::symlink_metadata(&spot.file).unwrap().is_symlink());
-    assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(
+        fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
     let copy = copies.copy_of(&spot.file);
     assert_eq!(fs::read(&copy).unwrap(), text.as_bytes());
-    assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&copy).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     disconnect(&spot, &copies).unwrap().make().unwrap();
     assert_eq!(fs::read(&real).unwrap(), text.as_bytes());
     assert!(fs::symlink_metadata(&spot.file).unwrap().is_symlink());
@@ -52,7 +69,10 @@ fn a_file_that_was_not_there_is_gone_again() {
     let (client, spot, copies) = cursor(dir.path());
     put(client, &spot, &copies);
     assert_eq!(connected(&spot).unwrap(), ["portmoot"]);
-    assert_eq!(fs::metadata(&spot.file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&spot.file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     disconnect(&spot, &copies).unwrap().make().unwrap();
     assert!(!spot.file.exists());
 }
@@ -73,7 +93,12 @@ fn what_another_program_changed_stays() {
     assert!(!plan.is_restored);
     plan.make().unwrap();
     let left = look(&spot).unwrap().1;
-    assert_eq!(left.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["other"]);
+    assert_eq!(
+        left.iter()
+            .map(|entry| entry.name.as_str())
+            .collect::<Vec<_>>(),
+        ["other"]
+    );
     // A change between the plan and its execution: nothing is written.
     let plan = connect(client, &spot, ("portmoot", &gateway()), &[], &copies).unwrap();
     fs::write(&spot.file, "{}").unwrap();
@@ -89,10 +114,21 @@ fn a_second_connection_keeps_the_first_copy() {
     let text = "{ \"mcpServers\": { \"a\": { \"command\": \"x\" }, \"b\": {} } }";
     fs::write(&spot.file, text).unwrap();
     put(client, &spot, &copies);
-    let other = Gateway { args: vec!["stdio".into(), "--topic".into(), "x".into()], ..gateway() };
+    let other = Gateway {
+        args: vec!["stdio".into(), "--topic".into(), "x".into()],
+        ..gateway()
+    };
     let moved = ["a".to_owned()];
-    connect(client, &spot, ("portmoot", &other), &moved, &copies).unwrap().make().unwrap();
-    let names: Vec<String> = look(&spot).unwrap().1.into_iter().map(|entry| entry.name).collect();
+    connect(client, &spot, ("portmoot", &other), &moved, &copies)
+        .unwrap()
+        .make()
+        .unwrap();
+    let names: Vec<String> = look(&spot)
+        .unwrap()
+        .1
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
     assert_eq!(names, ["b", "portmoot"]);
     disconnect(&spot, &copies).unwrap().make().unwrap();
     assert_eq!(fs::read_to_string(&spot.file).unwrap(), text);
@@ -105,7 +141,11 @@ fn links_are_followed_up_to_a_limit() {
     fs::create_dir_all(spot.file.parent().unwrap()).unwrap();
     fs::write(dir.path().join("0"), "{}\n").unwrap();
     for number in 1..=LINKS_MAX {
-        symlink((number - 1).to_string(), dir.path().join(number.to_string())).unwrap();
+        symlink(
+            (number - 1).to_string(),
+            dir.path().join(number.to_string()),
+        )
+        .unwrap();
     }
     for (links, fits) in [(LINKS_MAX, true), (LINKS_MAX + 1, false)] {
         let _ = fs::remove_file(&spot.file);
@@ -116,7 +156,12 @@ fn links_are_followed_up_to_a_limit() {
     symlink("round", dir.path().join("round")).unwrap();
     fs::remove_file(&spot.file).unwrap();
     symlink("../round", &spot.file).unwrap();
-    assert!(look(&spot).unwrap_err().to_string().contains("too many links"));
+    assert!(
+        look(&spot)
+            .unwrap_err()
+            .to_string()
+            .contains("too many links")
+    );
 }
 
 #[test]
@@ -135,7 +180,10 @@ fn a_broken_file_is_left_alone() {
             disconnect(&spot, &copies).unwrap_err(),
         ] {
             let error = error.to_string();
-            assert!(error.contains(expect) && error.contains("mcp.json"), "{error}");
+            assert!(
+                error.contains(expect) && error.contains("mcp.json"),
+                "{error}"
+            );
         }
         assert_eq!(fs::read(&spot.file).unwrap(), bytes);
     }
@@ -145,7 +193,12 @@ fn a_broken_file_is_left_alone() {
     assert!(look(&spot).unwrap_err().to_string().contains("more than"));
     fs::remove_file(&spot.file).unwrap();
     fs::create_dir(&spot.file).unwrap();
-    assert!(look(&spot).unwrap_err().to_string().contains("not a regular file"));
+    assert!(
+        look(&spot)
+            .unwrap_err()
+            .to_string()
+            .contains("not a regular file")
+    );
     assert!(!dir.path().join("state").exists());
 }
 

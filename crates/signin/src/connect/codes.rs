@@ -1,4 +1,5 @@
-//! One-time codes by which a browser shows at a connect page whose it is: a participant gets one with its own token.
+//! One-time codes by which a browser shows at a connect page whose it is: a participant gets one
+//! with its own token.
 
 use std::collections::HashMap;
 
@@ -43,7 +44,8 @@ pub(super) enum Typed {
 pub(super) struct ConnectCodes(HashMap<String, Waiting>);
 
 impl ConnectCodes {
-    /// A new code for a participant, in place of the one that it had. `random` are 16 fresh random bytes.
+    /// A new code for a participant, in place of the one that it had. `random` are 16 fresh random
+    /// bytes.
     pub(super) fn issue(
         &mut self,
         participant: &str,
@@ -57,18 +59,28 @@ impl ConnectCodes {
         let number = u128::from_be_bytes(random) % u128::from(CODES);
         let code = format!("{number:0CONNECT_CODE_DIGITS$}");
         let until_ms = now_ms.saturating_add(CONNECT_CODE_MS);
-        let waiting = Waiting { hash: hash(&code), until_ms, tries_left: CONNECT_TRIES_MAX };
+        let waiting = Waiting {
+            hash: hash(&code),
+            until_ms,
+            tries_left: CONNECT_TRIES_MAX,
+        };
         self.0.insert(participant.to_owned(), waiting);
-        let (first, second) = code.split_at_checked(CONNECT_CODE_DIGITS / 2).unwrap_or((&code, ""));
+        let (first, second) = code
+            .split_at_checked(CONNECT_CODE_DIGITS / 2)
+            .unwrap_or((&code, ""));
         Ok(format!("{first}-{second}"))
     }
 
-    /// Uses a code that was typed at a link of this participant. Blanks and dashes do not count. A wrong code costs the participant
-    /// of the link a try, and nothing else.
+    /// Uses a code that was typed at a link of this participant. Blanks and dashes do not count. A
+    /// wrong code costs the participant of the link a try, and nothing else.
     pub(super) fn redeem(&mut self, participant: &str, typed: &str, now_ms: u64) -> Typed {
-        let digits: String = typed.chars().filter(|one| !one.is_whitespace() && *one != '-').collect();
+        let digits: String = typed
+            .chars()
+            .filter(|one| !one.is_whitespace() && *one != '-')
+            .collect();
         let presented = hash(&digits);
-        self.0.retain(|_, waiting| now_ms < waiting.until_ms && waiting.tries_left > 0);
+        self.0
+            .retain(|_, waiting| now_ms < waiting.until_ms && waiting.tries_left > 0);
         let is_it = |waiting: &Waiting| -> bool {
             subtle::ConstantTimeEq::ct_eq(&waiting.hash[..], &presented[..]).into()
         };
@@ -79,7 +91,11 @@ impl ConnectCodes {
         if let Some(own) = self.0.get_mut(participant) {
             own.tries_left -= 1;
         }
-        let other = self.0.iter().find(|(_, waiting)| is_it(waiting)).map(|(name, _)| name.clone());
+        let other = self
+            .0
+            .iter()
+            .find(|(_, waiting)| is_it(waiting))
+            .map(|(name, _)| name.clone());
         match other {
             Some(other) => {
                 self.0.remove(&other);
@@ -103,15 +119,28 @@ mod tests {
         let mut codes = ConnectCodes::default();
         let anns = codes.issue("ann", [7; 16], 0).unwrap();
         let bobs = codes.issue("bob", [8; 16], 0).unwrap();
-        assert_eq!((anns.len(), anns.as_bytes()[4]), (CONNECT_CODE_DIGITS + 1, b'-'));
-        assert_eq!(codes.redeem("ann", &bobs, 1), Typed::OfAnother("bob".to_owned()));
+        assert_eq!(
+            (anns.len(), anns.as_bytes()[4]),
+            (CONNECT_CODE_DIGITS + 1, b'-')
+        );
+        assert_eq!(
+            codes.redeem("ann", &bobs, 1),
+            Typed::OfAnother("bob".to_owned())
+        );
         assert_eq!(codes.redeem("bob", &bobs, 1), Typed::Wrong, "it is void");
-        assert_eq!(codes.redeem("ann", &format!(" {} ", anns.replace('-', " ")), 1), Typed::Right);
+        assert_eq!(
+            codes.redeem("ann", &format!(" {} ", anns.replace('-', " ")), 1),
+            Typed::Right
+        );
         assert_eq!(codes.redeem("ann", &anns, 1), Typed::Wrong);
         let old = codes.issue("ann", [1; 16], 0).unwrap();
         let new = codes.issue("ann", [2; 16], 0).unwrap();
         assert_eq!(codes.redeem("ann", &old, 1), Typed::Wrong);
-        assert_eq!(codes.redeem("ann", &new, CONNECT_CODE_MS), Typed::Wrong, "it has expired");
+        assert_eq!(
+            codes.redeem("ann", &new, CONNECT_CODE_MS),
+            Typed::Wrong,
+            "it has expired"
+        );
     }
 
     #[test]
@@ -119,8 +148,13 @@ mod tests {
         let mut codes = ConnectCodes::default();
         let code = codes.issue("ann", [7; 16], 0).unwrap();
         (1..CONNECT_TRIES_MAX).for_each(|_| assert_eq!(codes.redeem("ann", "1", 1), Typed::Wrong));
-        (0..2 * CONNECT_TRIES_MAX).for_each(|_| assert_eq!(codes.redeem("bob", "1", 1), Typed::Wrong));
-        assert_eq!(codes.redeem("ann", &code, 1), Typed::Right, "one try was left");
+        (0..2 * CONNECT_TRIES_MAX)
+            .for_each(|_| assert_eq!(codes.redeem("bob", "1", 1), Typed::Wrong));
+        assert_eq!(
+            codes.redeem("ann", &code, 1),
+            Typed::Right,
+            "one try was left"
+        );
         let code = codes.issue("ann", [7; 16], 0).unwrap();
         (0..CONNECT_TRIES_MAX).for_each(|_| assert_eq!(codes.redeem("ann", "1", 1), Typed::Wrong));
         assert_eq!(codes.redeem("ann", &code, 1), Typed::Wrong);
@@ -130,7 +164,9 @@ mod tests {
     fn codes_are_bounded_and_a_participant_has_one() {
         let mut codes = ConnectCodes::default();
         for number in 0..CONNECT_CODES_MAX as u128 {
-            codes.issue(&number.to_string(), number.to_be_bytes(), 0).unwrap();
+            codes
+                .issue(&number.to_string(), number.to_be_bytes(), 0)
+                .unwrap();
         }
         assert_eq!(codes.issue("ann", [7; 16], 1), Err(TooMany));
         assert!(codes.issue("5", [7; 16], 1).is_ok());

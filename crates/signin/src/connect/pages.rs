@@ -8,8 +8,8 @@ use url::Url;
 use crate::pages::{HtmlPage, escape};
 use crate::redirect::is_plain_name;
 
-/// Terms that a person was shown before it consented. The form has it, sealed, so that nothing else is
-/// consented to.
+/// Terms that a person was shown before it consented. The form has it, sealed, so that nothing else
+/// is consented to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ConsentTerms {
     pub(super) participant: String,
@@ -21,7 +21,8 @@ pub(super) struct ConsentTerms {
     pub(super) issuer: String,
     /// Origin to which the person is sent.
     pub(super) origin: String,
-    /// Label of the key that the person enters here; `None` where the person is sent elsewhere to sign in.
+    /// Label of the key that the person enters here; `None` where the person is sent elsewhere to
+    /// sign in.
     pub(super) key_label: Option<String>,
 }
 
@@ -54,10 +55,19 @@ pub(super) fn problem(status: StatusCode, sentence: &str, hint: &str) -> HtmlPag
 }
 
 /// The page for a browser of which nothing is known. It says nothing about the link.
-pub(super) fn who_are_you(form: &ConsentForm<'_>, has_login: bool, wrong: Option<&str>) -> HtmlPage {
-    let status = if wrong.is_some() { StatusCode::FORBIDDEN } else { StatusCode::OK };
-    let wrong =
-        wrong.map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why))).unwrap_or_default();
+pub(super) fn who_are_you(
+    form: &ConsentForm<'_>,
+    has_login: bool,
+    wrong: Option<&str>,
+) -> HtmlPage {
+    let status = if wrong.is_some() {
+        StatusCode::FORBIDDEN
+    } else {
+        StatusCode::OK
+    };
+    let wrong = wrong
+        .map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why)))
+        .unwrap_or_default();
     let login = match has_login {
         true => " A code of <code>portmoot login code YOUR-NAME</code> will do too.",
         false => "",
@@ -85,16 +95,22 @@ pub(super) fn of_another(form: &ConsentForm<'_>, participant: &str) -> HtmlPage 
         participant = escape(participant),
         open = form.open(),
     );
-    HtmlPage::new(StatusCode::FORBIDDEN, "This link is for another participant", body)
+    HtmlPage::new(
+        StatusCode::FORBIDDEN,
+        "This link is for another participant",
+        body,
+    )
 }
 
 /// The page on which a participant consents.
 pub(super) fn consent(form: &ConsentForm<'_>, shown: &ConsentTerms) -> HtmlPage {
     let list = |texts: &[String], none: &str| match texts {
         [] => none.to_owned(),
-        texts => {
-            texts.iter().map(|one| format!("<code>{}</code>", escape(one))).collect::<Vec<_>>().join(", ")
-        }
+        texts => texts
+            .iter()
+            .map(|one| format!("<code>{}</code>", escape(one)))
+            .collect::<Vec<_>>()
+            .join(", "),
     };
     let body = format!(
         "<h1>Let the gateway use your account at <q>{server}</q>?</h1>\
@@ -108,7 +124,10 @@ pub(super) fn consent(form: &ConsentForm<'_>, shown: &ConsentTerms) -> HtmlPage 
         server = escape(&shown.server),
         participant = escape(&shown.participant),
         clients = list(&shown.clients, "a client without a name"),
-        scopes = list(&shown.scopes, "what the server gives without being asked for more"),
+        scopes = list(
+            &shown.scopes,
+            "what the server gives without being asked for more"
+        ),
         to = escape(authority(&shown.origin)),
         back = escape(form.url.authority()),
         open = form.open(),
@@ -123,14 +142,21 @@ pub(super) fn key(
     label: &str,
     wrong: Option<&str>,
 ) -> HtmlPage {
-    let status = if wrong.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    let wrong =
-        wrong.map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why))).unwrap_or_default();
+    let status = if wrong.is_some() {
+        StatusCode::BAD_REQUEST
+    } else {
+        StatusCode::OK
+    };
+    let wrong = wrong
+        .map(|why| format!("<p class=\"warn\" role=\"alert\">{}</p>", escape(why)))
+        .unwrap_or_default();
     let clients = match shown.clients.as_slice() {
         [] => "a client without a name".to_owned(),
-        names => {
-            names.iter().map(|one| format!("<code>{}</code>", escape(one))).collect::<Vec<_>>().join(", ")
-        }
+        names => names
+            .iter()
+            .map(|one| format!("<code>{}</code>", escape(one)))
+            .collect::<Vec<_>>()
+            .join(", "),
     };
     let body = format!(
         "<h1>Give the gateway your key for <q>{server}</q>?</h1>\
@@ -169,7 +195,8 @@ pub(super) fn denied(server: &str) -> HtmlPage {
     HtmlPage::new(StatusCode::OK, "Denied", body)
 }
 
-/// The origin of a URL of an authorization server; `None` if it cannot stand in a content security policy.
+/// The origin of a URL of an authorization server; `None` if it cannot stand in a content security
+/// policy.
 pub(super) fn origin(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
     if url.domain().is_some_and(|name| !is_plain_name(name)) {
@@ -180,7 +207,9 @@ pub(super) fn origin(url: &str) -> Option<String> {
 }
 
 fn authority(origin: &str) -> &str {
-    origin.split_once("://").map_or(origin, |(_, authority)| authority)
+    origin
+        .split_once("://")
+        .map_or(origin, |(_, authority)| authority)
 }
 
 /// An origin as a source of a content security policy, whose grammar has no addresses of IPv6.
@@ -199,7 +228,11 @@ mod tests {
     fn no_text_of_others_is_markup_and_a_form_leads_to_one_origin() {
         let evil = "</q><script>alert('1')</script>\" onload=\"x\u{202e}";
         let url = PublicUrl::parse("https://gw.example/a").unwrap();
-        let form = ConsentForm { url: &url, id: "\"><b>", sealed: "\"><b>" };
+        let form = ConsentForm {
+            url: &url,
+            id: "\"><b>",
+            sealed: "\"><b>",
+        };
         let shown = ConsentTerms {
             participant: evil.to_owned(),
             mark: String::new(),
@@ -223,18 +256,39 @@ mod tests {
             for markup in ["<script", "onload=\"", "<b>", "\u{202e}", "'1'"] {
                 assert!(!page.body().contains(markup), "{markup}: {}", page.body());
             }
-            assert!(page.body().contains("&lt;/q&gt;&lt;script&gt;"), "{}", page.body());
+            assert!(
+                page.body().contains("&lt;/q&gt;&lt;script&gt;"),
+                "{}",
+                page.body()
+            );
         }
         let response = consent(&form, &shown).response();
-        let policy = response.headers().get("content-security-policy").unwrap().to_str().unwrap();
+        let policy = response
+            .headers()
+            .get("content-security-policy")
+            .unwrap()
+            .to_str()
+            .unwrap();
         assert!(
             policy.contains("form-action 'self' https://auth.example:8443; frame-ancestors 'none'"),
             "{policy}"
         );
         assert_eq!(source("http://[::1]:5"), "http:");
-        assert_eq!(origin("https://u@auth.example/x?y"), Some("https://auth.example".to_owned()));
-        assert_eq!((origin("javascript:alert(1)"), origin("data:,")), (None, None));
-        assert_eq!((origin("https://*/x"), origin("https://a;sandbox/x")), (None, None));
-        assert_eq!(origin("http://auth_server:8080/x"), Some("http://auth_server:8080".to_owned()));
+        assert_eq!(
+            origin("https://u@auth.example/x?y"),
+            Some("https://auth.example".to_owned())
+        );
+        assert_eq!(
+            (origin("javascript:alert(1)"), origin("data:,")),
+            (None, None)
+        );
+        assert_eq!(
+            (origin("https://*/x"), origin("https://a;sandbox/x")),
+            (None, None)
+        );
+        assert_eq!(
+            origin("http://auth_server:8080/x"),
+            Some("http://auth_server:8080".to_owned())
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Routes of the connect pages, of their callback, and of the documents that describe the gateway as a client.
+//! Routes of the connect pages, of their callback, and of the documents that describe the gateway
+//! as a client.
 
 use std::sync::Arc;
 
@@ -8,7 +9,9 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, Method, header};
 use axum::response::Response;
 use axum::routing::{any, get};
-use oauth::registration::{DOCUMENT_PATH, GATEWAY_CALLBACK_PATH, KEY_DOCUMENTS_PATH, KEYS_PATH, document};
+use oauth::registration::{
+    DOCUMENT_PATH, GATEWAY_CALLBACK_PATH, KEY_DOCUMENTS_PATH, KEYS_PATH, document,
+};
 use serde_json::{Value, json};
 
 use super::Connect;
@@ -23,19 +26,30 @@ pub fn connect_router(connect: Arc<Connect>) -> Router {
         .route("/connect/{id}", get(open).post(submit))
         .route(GATEWAY_CALLBACK_PATH, get(callback))
         .route(DOCUMENT_PATH, any(client))
-        .route(&format!("{KEY_DOCUMENTS_PATH}{{name}}"), any(client_with_key))
+        .route(
+            &format!("{KEY_DOCUMENTS_PATH}{{name}}"),
+            any(client_with_key),
+        )
         .route(KEYS_PATH, any(keys))
         .with_state(connect)
 }
 
-async fn open(State(me): State<Arc<Connect>>, Path(id): Path<String>, request: Request) -> Response {
+async fn open(
+    State(me): State<Arc<Connect>>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
     match RequestParts::read(request).await {
         Ok(asked) => me.open(&id, &asked.browser).await,
         Err(response) => response,
     }
 }
 
-async fn submit(State(me): State<Arc<Connect>>, Path(id): Path<String>, request: Request) -> Response {
+async fn submit(
+    State(me): State<Arc<Connect>>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
     match RequestParts::read(request).await {
         Ok(asked) => me.submit(&id, form_of(&asked), &asked.browser).await,
         Err(response) => response,
@@ -55,7 +69,10 @@ async fn callback(State(me): State<Arc<Connect>>, method: Method, request: Reque
 
 /// The client id metadata document of the client that signs nothing.
 async fn client(State(me): State<Arc<Connect>>, method: Method) -> Response {
-    shown(&method, me.public_url().map(|public_url| document(public_url, None)))
+    shown(
+        &method,
+        me.public_url().map(|public_url| document(public_url, None)),
+    )
 }
 
 /// That of the client that signs with one of the gateway's keys.
@@ -65,8 +82,15 @@ async fn client_with_key(
     method: Method,
 ) -> Response {
     let keys = me.accounts.keys();
-    let key = keys.iter().find(|key| name.strip_suffix(".json") == Some(key.kid()));
-    shown(&method, me.public_url().zip(key).map(|(public_url, key)| document(public_url, Some(key.kid()))))
+    let key = keys
+        .iter()
+        .find(|key| name.strip_suffix(".json") == Some(key.kid()));
+    shown(
+        &method,
+        me.public_url()
+            .zip(key)
+            .map(|(public_url, key)| document(public_url, Some(key.kid()))),
+    )
 }
 
 /// The public halves of the keys.
@@ -77,7 +101,9 @@ async fn keys(State(me): State<Arc<Connect>>, method: Method) -> Response {
 
 /// A document for authorization servers, which scripts of other sites may read too.
 fn shown(method: &Method, document: Option<Value>) -> Response {
-    let Some(document) = document else { return open_to_scripts(absent()) };
+    let Some(document) = document else {
+        return open_to_scripts(absent());
+    };
     match *method {
         Method::GET | Method::HEAD => {}
         Method::OPTIONS => return preflight("GET"),
@@ -85,8 +111,14 @@ fn shown(method: &Method, document: Option<Value>) -> Response {
     }
     let mut response = Response::new(Body::from(document.to_string()));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     if let Ok(kept) = HeaderValue::from_str(&format!("max-age={DOCUMENT_SECS}")) {
         headers.insert(header::CACHE_CONTROL, kept);
     }

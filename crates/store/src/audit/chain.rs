@@ -19,8 +19,9 @@ const MAC_DIGITS: usize = 64;
 /// Bytes of one of the two slots in the file of the head.
 pub(super) const SLOT_BYTES: usize = 256;
 
-/// Head of the chain: the number and the MAC of the last entry. A file outside the log holds it, and it prints as `SEQ:HEX`
-/// so that operators can keep it outside the machine. The default is the head of an empty log.
+/// Head of the chain: the number and the MAC of the last entry. A file outside the log holds it,
+/// and it prints as `SEQ:HEX` so that operators can keep it outside the machine. The default is the
+/// head of an empty log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChainHead {
     /// Number of the last entry; 0 when there is none.
@@ -30,7 +31,9 @@ pub struct ChainHead {
 
 /// A text is not a [`ChainHead`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a head has the form SEQ:HEX, a number and 64 hexadecimal digits, as `audit verify` prints it")]
+#[error(
+    "a head has the form SEQ:HEX, a number and 64 hexadecimal digits, as `audit verify` prints it"
+)]
 pub struct ParseHeadError;
 
 /// The two keys that are derived from the key in the journal.
@@ -53,19 +56,33 @@ pub(super) struct ChainLine<'a> {
 
 impl Chain {
     pub(super) fn new(key: &[u8; 32]) -> Chain {
-        let derive = |name: &[u8]| keyed(&keyed(key).chain_update(name).finalize().into_bytes().into());
-        Chain { lines: derive(b"audit lines"), heads: derive(b"audit head") }
+        let derive =
+            |name: &[u8]| keyed(&keyed(key).chain_update(name).finalize().into_bytes().into());
+        Chain {
+            lines: derive(b"audit lines"),
+            heads: derive(b"audit head"),
+        }
     }
 
     /// MAC of these bytes after the MAC `before`.
     pub(super) fn next_mac(&self, before: &Mac, covered: &[u8]) -> Mac {
-        let mac = self.lines.clone().chain_update(before).chain_update(covered);
+        let mac = self
+            .lines
+            .clone()
+            .chain_update(before)
+            .chain_update(covered);
         mac.finalize().into_bytes().into()
     }
 
-    /// Writes a line after this head: number, mark of the last line of a group, body (members without braces) and MAC.
-    /// Returns the new head.
-    pub(super) fn write(&self, out: &mut Vec<u8>, before: &ChainHead, body: &[u8], end: bool) -> ChainHead {
+    /// Writes a line after this head: number, mark of the last line of a group, body (members
+    /// without braces) and MAC. Returns the new head.
+    pub(super) fn write(
+        &self,
+        out: &mut Vec<u8>,
+        before: &ChainHead,
+        body: &[u8],
+        end: bool,
+    ) -> ChainHead {
         let seq = before.seq + 1;
         let start = out.len();
         out.extend_from_slice(LINE_PREFIX);
@@ -108,27 +125,44 @@ impl Chain {
             mac: &'a str,
         }
         let slot: Slot<'_> = serde_json::from_slice(slot).ok()?;
-        let head = ChainHead { seq: slot.seq, last: parse_hex(slot.last.as_bytes())? };
-        (self.head_mac(&head, slot.turn) == parse_hex(slot.mac.as_bytes())?).then_some((head, slot.turn))
+        let head = ChainHead {
+            seq: slot.seq,
+            last: parse_hex(slot.last.as_bytes())?,
+        };
+        (self.head_mac(&head, slot.turn) == parse_hex(slot.mac.as_bytes())?)
+            .then_some((head, slot.turn))
     }
     fn head_mac(&self, head: &ChainHead, turn: u64) -> Mac {
-        let mac = self.heads.clone().chain_update(turn.to_le_bytes()).chain_update(head.seq.to_le_bytes());
+        let mac = self
+            .heads
+            .clone()
+            .chain_update(turn.to_le_bytes())
+            .chain_update(head.seq.to_le_bytes());
         let mac = mac.chain_update(head.last);
         mac.finalize().into_bytes().into()
     }
 }
 
 impl<'a> ChainLine<'a> {
-    /// Parses a line without its line feed; `None` when it does not have the form of a line of the log. Checks no MAC.
+    /// Parses a line without its line feed; `None` when it does not have the form of a line of the
+    /// log. Checks no MAC.
     pub(super) fn read(line: &'a [u8]) -> Option<ChainLine<'a>> {
         let tail = MAC_PREFIX.len() + MAC_DIGITS + MAC_SUFFIX.len();
         let (covered, tail) = line.split_at_checked(line.len().checked_sub(tail)?)?;
         let mac = parse_hex(tail.strip_prefix(MAC_PREFIX)?.strip_suffix(MAC_SUFFIX)?)?;
         let number = covered.strip_prefix(LINE_PREFIX)?;
         let digits = number.iter().position(|byte| *byte == b',')?;
-        let seq = std::str::from_utf8(number.get(..digits)?).ok()?.parse().ok()?;
+        let seq = std::str::from_utf8(number.get(..digits)?)
+            .ok()?
+            .parse()
+            .ok()?;
         let end = number.get(digits + 1..)?.starts_with(END);
-        Some(ChainLine { seq, covered, mac, end })
+        Some(ChainLine {
+            seq,
+            covered,
+            mac,
+            end,
+        })
     }
 }
 

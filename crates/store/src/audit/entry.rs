@@ -50,7 +50,8 @@ impl Verdict {
     }
 }
 
-/// Kind of an entry, in parts that are joined with colons. Not necessarily a valid kind. `Display` writes the whole text.
+/// Kind of an entry, in parts that are joined with colons. Not necessarily a valid kind. `Display`
+/// writes the whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryKind<'a> {
     /// The first part, or the whole kind.
@@ -63,13 +64,19 @@ pub struct EntryKind<'a> {
 
 impl<'a> EntryKind<'a> {
     fn parts(self) -> impl Iterator<Item = &'a str> + Clone {
-        [Some(self.head), self.method, self.context].into_iter().flatten()
+        [Some(self.head), self.method, self.context]
+            .into_iter()
+            .flatten()
     }
 }
 
 impl<'a> From<&'a str> for EntryKind<'a> {
     fn from(head: &'a str) -> Self {
-        EntryKind { head, method: None, context: None }
+        EntryKind {
+            head,
+            method: None,
+            context: None,
+        }
     }
 }
 
@@ -100,7 +107,8 @@ pub struct AuditEntry<'a> {
     pub to: &'a [&'a str],
     /// Outcome.
     pub verdict: Verdict,
-    /// Reason: the capability that admitted it, the code of the refusal, or the reason of the reviewer.
+    /// Reason: the capability that admitted it, the code of the refusal, or the reason of the
+    /// reviewer.
     pub why: Option<&'a str>,
     /// Operation.
     pub operation: Option<OperationId>,
@@ -138,7 +146,10 @@ impl Default for Policy {
 impl Policy {
     /// A policy that redacts the values of members with these names ([`REDACTED`] by default).
     pub fn new<S: AsRef<str>>(payloads: Payloads, redact: &[S]) -> Policy {
-        Policy { payloads, redaction: Redaction::new(redact) }
+        Policy {
+            payloads,
+            redaction: Redaction::new(redact),
+        }
     }
 
     /// Whether the log has anything of payloads.
@@ -148,7 +159,9 @@ impl Policy {
 
     /// Redacts or digests a payload. Costly: call it without a lock.
     pub(super) fn apply<'p>(&self, payload: Option<&'p [u8]>) -> LoggedPayload<'p> {
-        let Some(payload) = payload else { return LoggedPayload::None };
+        let Some(payload) = payload else {
+            return LoggedPayload::None;
+        };
         match self.payloads {
             Payloads::None => LoggedPayload::None,
             Payloads::Digest => LoggedPayload::Digest(self.redaction.digest(payload)),
@@ -243,7 +256,10 @@ fn cut(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let longest = ENTRY_TEXT_BYTES_MAX - '\u{2026}'.len_utf8();
-    let kept = (0..=longest).rev().find_map(|end| text.get(..end)).unwrap_or_default();
+    let kept = (0..=longest)
+        .rev()
+        .find_map(|end| text.get(..end))
+        .unwrap_or_default();
     Cow::Owned(format!("{kept}\u{2026}"))
 }
 
@@ -265,10 +281,19 @@ mod tests {
         let long = "x".repeat(ENTRY_TEXT_BYTES_MAX);
         for head in ["", "mcp/request", "a\n", long.as_str()] {
             for method in [None, Some(""), Some("tools/call")] {
-                for context in
-                    [None, Some(""), Some("a:b"), Some("\""), long.get(..4096 - 24), long.get(..4096 - 22)]
-                {
-                    let kind = EntryKind { head, method, context };
+                for context in [
+                    None,
+                    Some(""),
+                    Some("a:b"),
+                    Some("\""),
+                    long.get(..4096 - 24),
+                    long.get(..4096 - 22),
+                ] {
+                    let kind = EntryKind {
+                        head,
+                        method,
+                        context,
+                    };
                     let (mut parts, mut whole) = (Vec::new(), Vec::new());
                     Object::write(&mut parts, |entry| write_kind(entry, kind));
                     Object::write(&mut whole, |entry| {

@@ -11,7 +11,8 @@ pub(super) const FOLDER: &str = "audit";
 /// The file of the head, in the data directory.
 pub(super) const HEAD_FILE: &str = "audit.head";
 
-/// Slots of the file of the head. Writes alternate between them, so that a torn write leaves the other one.
+/// Slots of the file of the head. Writes alternate between them, so that a torn write leaves the
+/// other one.
 pub(super) const SLOTS: u64 = 2;
 
 /// The two folders on disk.
@@ -24,31 +25,49 @@ pub(super) struct Files {
 impl Files {
     /// Numbers of the first entries of all segments, in order.
     pub(super) fn firsts(&self) -> Result<Vec<u64>, StoreError> {
-        let names = self.segments.names().map_err(on(&*self.segments, "list", ""))?;
+        let names = self
+            .segments
+            .names()
+            .map_err(on(&*self.segments, "list", ""))?;
         Ok(names.iter().filter_map(|name| first(name)).collect())
     }
 
     /// All bytes of the segment that begins with this entry.
     pub(super) fn segment(&self, first: u64) -> Result<Vec<u8>, StoreError> {
         let name = name(first);
-        let bytes = self.segments.read(&name).map_err(on(&*self.segments, "read", &name))?;
+        let bytes = self
+            .segments
+            .read(&name)
+            .map_err(on(&*self.segments, "read", &name))?;
         Ok(bytes.unwrap_or_default())
     }
 
-    /// The newest intact head. `None` for a log that was not `begun`, also when a crash during its creation left a file.
-    pub(super) fn head(&self, chain: &Chain, begun: bool) -> Result<Option<StoredHead>, StoreError> {
+    /// The newest intact head. `None` for a log that was not `begun`, also when a crash during its
+    /// creation left a file.
+    pub(super) fn head(
+        &self,
+        chain: &Chain,
+        begun: bool,
+    ) -> Result<Option<StoredHead>, StoreError> {
         if !begun {
             return Ok(None);
         }
-        let bytes =
-            self.heads.read(HEAD_FILE).map_err(on(&*self.heads, "read", HEAD_FILE))?.unwrap_or_default();
+        let bytes = self
+            .heads
+            .read(HEAD_FILE)
+            .map_err(on(&*self.heads, "read", HEAD_FILE))?
+            .unwrap_or_default();
         let slots = bytes.chunks(SLOT_BYTES).zip(0_u64..);
-        let intact =
-            slots.filter_map(|(slot, at)| chain.read_slot(slot).filter(|(_, turn)| turn % SLOTS == at));
+        let intact = slots
+            .filter_map(|(slot, at)| chain.read_slot(slot).filter(|(_, turn)| turn % SLOTS == at));
         let mut intact: Vec<(ChainHead, u64)> = intact.collect();
         intact.sort_by_key(|(_, turn)| *turn);
         let neighbours = matches!(&*intact, [(_, before), (_, turn)] if before + 1 == *turn);
-        Ok(intact.last().map(|(head, turn)| StoredHead { head: *head, turn: *turn, torn: !neighbours }))
+        Ok(intact.last().map(|(head, turn)| StoredHead {
+            head: *head,
+            turn: *turn,
+            torn: !neighbours,
+        }))
     }
 }
 
@@ -58,8 +77,9 @@ pub(super) struct StoredHead {
     pub(super) head: ChainHead,
     /// Number of times that the head has been written.
     pub(super) turn: u64,
-    /// Whether the other slot does not hold the head before this one. A crash during the write of a head causes this; then
-    /// the entries of that head follow this one in the log, up to the end of a group.
+    /// Whether the other slot does not hold the head before this one. A crash during the write of a
+    /// head causes this; then the entries of that head follow this one in the log, up to the end of
+    /// a group.
     pub(super) torn: bool,
 }
 
@@ -71,7 +91,8 @@ pub(super) fn name(first: u64) -> String {
 fn first(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".jsonl")?;
     let first = digits.parse().ok()?;
-    (digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit()) && first > 0).then_some(first)
+    (digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit()) && first > 0)
+        .then_some(first)
 }
 
 /// One part of a segment.
@@ -79,7 +100,8 @@ fn first(name: &str) -> Option<u64> {
 pub(super) enum SegmentPart<'a> {
     /// A line, without its line feed.
     Whole(&'a [u8]),
-    /// The rest of a write that a crash interrupted: no line feed, or bytes that were never written.
+    /// The rest of a write that a crash interrupted: no line feed, or bytes that were never
+    /// written.
     Torn(&'a [u8]),
 }
 

@@ -15,24 +15,33 @@ impl KindPattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// As [`Capability::parse`], except that the reserved `system/...` and `presence/...` are valid patterns.
+    /// As [`Capability::parse`], except that the reserved `system/...` and `presence/...` are valid
+    /// patterns.
     pub fn parse(text: &str) -> Result<KindPattern, CapabilityError> {
         let capability = match Capability::parse(text) {
             Err(CapabilityError::Reserved) => None,
             parsed => Some(parsed?),
         };
-        Ok(KindPattern { text: text.to_owned(), capability })
+        Ok(KindPattern {
+            text: text.to_owned(),
+            capability,
+        })
     }
 
-    /// Whether the pattern matches a kind. A text that is not a valid kind matches only its exact pattern.
+    /// Whether the pattern matches a kind. A text that is not a valid kind matches only its exact
+    /// pattern.
     #[must_use]
     pub fn matches(&self, kind: &str) -> bool {
         let below = || {
-            let below = self.text.strip_suffix('*').filter(|name| name.ends_with('/'));
+            let below = self
+                .text
+                .strip_suffix('*')
+                .filter(|name| name.ends_with('/'));
             self.capability.is_none() && below.is_some_and(|name| kind.starts_with(name))
         };
-        let admitted =
-            |capability: &Capability| KindRef::parse(kind).is_ok_and(|kind| capability.admits(kind));
+        let admitted = |capability: &Capability| {
+            KindRef::parse(kind).is_ok_and(|kind| capability.admits(kind))
+        };
         self.text == kind || self.capability.as_ref().is_some_and(admitted) || below()
     }
 }
@@ -61,15 +70,21 @@ impl EntryFilter {
     #[must_use]
     pub fn matches(&self, entry: &RecordedEntry<'_>) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
-            wanted.as_ref().is_none_or(|wanted| found.is_some_and(|found| found == wanted))
+            wanted
+                .as_ref()
+                .is_none_or(|wanted| found.is_some_and(|found| found == wanted))
         };
-        let takes_part = |name: &String| entry.from == *name || entry.to.iter().any(|to| to == name);
+        let takes_part =
+            |name: &String| entry.from == *name || entry.to.iter().any(|to| to == name);
         self.since_ms.is_none_or(|since| entry.at_ms >= since)
             && self.until_ms.is_none_or(|until| entry.at_ms < until)
             && is(&self.topic, entry.topic.as_deref())
             && is(&self.verdict, Some(&entry.verdict))
             && is(&self.operation, entry.operation.as_deref())
             && self.participant.as_ref().is_none_or(takes_part)
-            && self.kinds.as_ref().is_none_or(|kinds| kinds.matches(&entry.kind))
+            && self
+                .kinds
+                .as_ref()
+                .is_none_or(|kinds| kinds.matches(&entry.kind))
     }
 }

@@ -1,4 +1,5 @@
-//! Redaction of payloads: the values of members with secret names, replaced before a payload is logged.
+//! Redaction of payloads: the values of members with secret names, replaced before a payload is
+//! logged.
 
 use std::borrow::Cow;
 
@@ -32,8 +33,8 @@ const REPLACEMENT: &[u8] = br#""[redacted]""#;
 pub(super) struct Redaction {
     /// Sorted.
     names: Vec<String>,
-    /// One bit for each ASCII character with which a key of these names can begin, the closing quote included. Most keys
-    /// begin with another character.
+    /// One bit for each ASCII character with which a key of these names can begin, the closing
+    /// quote included. Most keys begin with another character.
     starts: u128,
 }
 
@@ -41,14 +42,18 @@ impl Redaction {
     pub(super) fn new<S: AsRef<str>>(names: &[S]) -> Self {
         let mut names: Vec<String> = names.iter().map(|name| plain(name.as_ref())).collect();
         names.sort_unstable();
-        let first = names.iter().filter_map(|name| name.bytes().next().filter(u8::is_ascii));
+        let first = names
+            .iter()
+            .filter_map(|name| name.bytes().next().filter(u8::is_ascii));
         let cases = first.flat_map(|byte| [byte, byte.to_ascii_uppercase()]);
-        let starts = cases.chain(*b"-_\\\"").fold(0, |starts, byte| starts | 1 << byte);
+        let starts = cases
+            .chain(*b"-_\\\"")
+            .fold(0, |starts, byte| starts | 1 << byte);
         Self { names, starts }
     }
 
-    /// The payload on one line without the values of those members; `None` if it is not JSON. Copies only a payload that
-    /// changes.
+    /// The payload on one line without the values of those members; `None` if it is not JSON.
+    /// Copies only a payload that changes.
     pub(super) fn apply<'p>(&self, payload: &'p [u8]) -> Option<Cow<'p, [u8]>> {
         json::check(payload).is_ok().then(|| self.without(payload))
     }
@@ -63,7 +68,8 @@ impl Redaction {
         Sha256::digest(short).into()
     }
 
-    /// JSON on one line without the values of those members. The output for a payload that is not JSON has no meaning.
+    /// JSON on one line without the values of those members. The output for a payload that is not
+    /// JSON has no meaning.
     fn without<'p>(&self, payload: &'p [u8]) -> Cow<'p, [u8]> {
         let bytes = |start, end| Span { start, end }.of(payload);
         let mut tokens = Tokens::new(payload);
@@ -86,7 +92,11 @@ impl Redaction {
                     tokens.skip_value();
                     from = tokens.span().end;
                 }
-                Token::Open(_) | Token::Close(_) | Token::Comma | Token::Colon | Token::Plain(_) => {}
+                Token::Open(_)
+                | Token::Close(_)
+                | Token::Comma
+                | Token::Colon
+                | Token::Plain(_) => {}
             }
             end = tokens.span().end;
         }
@@ -99,14 +109,24 @@ impl Redaction {
 
     /// Whether a key, quotes included, is one of the names.
     fn is_redacted(&self, key: &[u8]) -> bool {
-        if key.get(1).is_some_and(|byte| byte.is_ascii() && self.starts >> byte & 1 == 0) {
+        if key
+            .get(1)
+            .is_some_and(|byte| byte.is_ascii() && self.starts >> byte & 1 == 0)
+        {
             return false;
         }
         if key.is_ascii() && !key.contains(&b'\\') {
-            let first = key.iter().find(|byte| counts(**byte)).map(u8::to_ascii_lowercase);
+            let first = key
+                .iter()
+                .find(|byte| counts(**byte))
+                .map(u8::to_ascii_lowercase);
             let begin = |name: &String| name.as_bytes().first().copied();
             let from = self.names.partition_point(|name| begin(name) < first);
-            let mut likely = self.names.iter().skip(from).take_while(|name| begin(name) == first);
+            let mut likely = self
+                .names
+                .iter()
+                .skip(from)
+                .take_while(|name| begin(name) == first);
             return likely.any(|name| equals_name(key, name.as_bytes()));
         }
         let name = plain(&json::text(key).unwrap_or_default());
@@ -132,7 +152,10 @@ fn counts(byte: u8) -> bool {
 }
 
 fn plain(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
+    name.chars()
+        .filter(|c| !matches!(c, '-' | '_'))
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 #[cfg(test)]
@@ -153,18 +176,34 @@ mod tests {
         };
         check(r#"{"a":1.50}"#, r#"{"a":1.50}"#);
         check(r#"{"token":"x"}"#, r#"{"token":"[redacted]"}"#);
-        check("{ \"Pass-Word\" :\r\n 12 , \"b\" : [1, 2] }", r#"{"Pass-Word":"[redacted]","b":[1,2]}"#);
-        check(r#"{"secret":{"a":[1,"}"]},"b":true}"#, r#"{"secret":"[redacted]","b":true}"#);
-        check(r#"{"a":[{"API_KEY":null}],"c":"token"}"#, r#"{"a":[{"API_KEY":"[redacted]"}],"c":"token"}"#);
+        check(
+            "{ \"Pass-Word\" :\r\n 12 , \"b\" : [1, 2] }",
+            r#"{"Pass-Word":"[redacted]","b":[1,2]}"#,
+        );
+        check(
+            r#"{"secret":{"a":[1,"}"]},"b":true}"#,
+            r#"{"secret":"[redacted]","b":true}"#,
+        );
+        check(
+            r#"{"a":[{"API_KEY":null}],"c":"token"}"#,
+            r#"{"a":[{"API_KEY":"[redacted]"}],"c":"token"}"#,
+        );
         check(r#"{"\u0074oken":"x"}"#, r#"{"\u0074oken":"[redacted]"}"#);
-        check("{\"to\u{212a}en\":\"x\",\"\u{212a}\":1}", "{\"to\u{212a}en\":\"[redacted]\",\"\u{212a}\":1}");
+        check(
+            "{\"to\u{212a}en\":\"x\",\"\u{212a}\":1}",
+            "{\"to\u{212a}en\":\"[redacted]\",\"\u{212a}\":1}",
+        );
         check(r#"["token","x"]"#, r#"["token","x"]"#);
         check(r#"{"q":"a\"token\":\\"}"#, r#"{"q":"a\"token\":\\"}"#);
         check(r#"{"tokens":3}"#, r#"{"tokens":3}"#);
         let own = Redaction::new(&["Key", "\u{dc}ber"]);
-        let payload = "{\"\u{212a}ey\":1,\"-\u{fc}_ber\":2,\"\\u002dkey\":3,\"ke\":4,\"b\u{212a}ey\":5}";
+        let payload =
+            "{\"\u{212a}ey\":1,\"-\u{fc}_ber\":2,\"\\u002dkey\":3,\"ke\":4,\"b\u{212a}ey\":5}";
         let expected = "{\"\u{212a}ey\":\"[redacted]\",\"-\u{fc}_ber\":\"[redacted]\",\"\\u002dkey\":\"[redacted]\",\"ke\":4,\"b\u{212a}ey\":5}";
-        assert_eq!(own.apply(payload.as_bytes()).as_deref(), Some(expected.as_bytes()));
+        assert_eq!(
+            own.apply(payload.as_bytes()).as_deref(),
+            Some(expected.as_bytes())
+        );
         assert_eq!(redacted(r#"{"token":"x""#), None);
         assert_eq!(redacted(""), None);
     }

@@ -9,7 +9,10 @@ use crate::tests::sim::SimDisk;
 const KEY: [u8; 32] = [7; 32];
 
 fn files(disk: &SimDisk) -> Files {
-    Files { segments: Arc::new(disk.clone()), heads: Arc::new(disk.clone()) }
+    Files {
+        segments: Arc::new(disk.clone()),
+        heads: Arc::new(disk.clone()),
+    }
 }
 
 fn open(disk: &SimDisk, begun: bool) -> Result<LogWriter, StoreError> {
@@ -21,7 +24,10 @@ fn report(disk: &SimDisk, begun: bool) -> Report {
 }
 
 fn body(at: u64) -> Vec<u8> {
-    entry_body(&Policy::default(), &entry(at, &format!("mcp/request:tools/call:tool-{at}")))
+    entry_body(
+        &Policy::default(),
+        &entry(at, &format!("mcp/request:tools/call:tool-{at}")),
+    )
 }
 
 fn entry_body(policy: &Policy, entry: &AuditEntry<'_>) -> Vec<u8> {
@@ -57,11 +63,15 @@ fn times(disk: &SimDisk) -> Vec<u64> {
     let mut found = Vec::new();
     for first in files.firsts().unwrap() {
         let text = files.segment(first).unwrap();
-        found.extend(segment_parts(&text).filter_map(|part| match part {
-            SegmentPart::Whole(line) => {
-                Some(serde_json::from_slice::<RecordedEntry<'_>>(line).unwrap().at_ms)
+        found.extend(segment_parts(&text).filter_map(|part| {
+            match part {
+                SegmentPart::Whole(line) => Some(
+                    serde_json::from_slice::<RecordedEntry<'_>>(line)
+                        .unwrap()
+                        .at_ms,
+                ),
+                SegmentPart::Torn(_) => None,
             }
-            SegmentPart::Torn(_) => None,
         }));
     }
     found
@@ -91,7 +101,8 @@ enum Attack {
     CutOff(usize),
     RemoveSegment(usize),
     SwapSegments(usize, usize),
-    /// Also removes the end of the log, as far as the other slot of the head does not count it, or more.
+    /// Also removes the end of the log, as far as the other slot of the head does not count it, or
+    /// more.
     FlipHead {
         at: usize,
         kept: usize,
@@ -103,7 +114,8 @@ enum Attack {
 fn any_attack() -> impl Strategy<Value = Attack> {
     let (at, other) = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
     let of = |count: usize| move |at: prop::sample::Index| at.index(count);
-    let two = |count: usize| (0..count, 1..count).prop_map(move |(one, by)| (one, (one + by) % count));
+    let two =
+        |count: usize| (0..count, 1..count).prop_map(move |(one, by)| (one, (one + by) % count));
     prop_oneof![
         6 => (other, 0..2_000_usize, 1..=255_u8)
             .prop_map(|(segment, at, mask)| Attack::Flip { segment: segment.index(64), at, mask }),
@@ -126,7 +138,10 @@ fn with_lines(disk: &SimDisk, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
     let mut counts = Vec::new();
     for first in &firsts {
         let text = disk.bytes(&name(*first));
-        let own: Vec<Vec<u8>> = text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let own: Vec<Vec<u8>> = text
+            .split_inclusive(|byte| *byte == b'\n')
+            .map(<[u8]>::to_vec)
+            .collect();
         counts.push(own.len());
         lines.extend(own);
     }
@@ -134,7 +149,11 @@ fn with_lines(disk: &SimDisk, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
     let mut lines = lines.into_iter();
     for (first, count) in firsts.iter().zip(&counts) {
         let last = first == firsts.last().unwrap();
-        let own: Vec<u8> = lines.by_ref().take(if last { usize::MAX } else { *count }).flatten().collect();
+        let own: Vec<u8> = lines
+            .by_ref()
+            .take(if last { usize::MAX } else { *count })
+            .flatten()
+            .collect();
         disk.tamper(&name(*first), |text| *text = own);
     }
 }
@@ -142,10 +161,12 @@ fn with_lines(disk: &SimDisk, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
 fn apply(attack: &Attack, disk: &SimDisk) {
     let firsts = files(disk).firsts().unwrap();
     match attack.clone() {
-        Attack::Flip { segment, at, mask } => disk.tamper(&name(firsts[segment % firsts.len()]), |text| {
-            let at = at % text.len();
-            text[at] ^= mask;
-        }),
+        Attack::Flip { segment, at, mask } => {
+            disk.tamper(&name(firsts[segment % firsts.len()]), |text| {
+                let at = at % text.len();
+                text[at] ^= mask;
+            })
+        }
         Attack::RemoveLine(at) => with_lines(disk, |lines| drop(lines.remove(at))),
         Attack::SwapLines(a, b) => with_lines(disk, |lines| lines.swap(a, b)),
         Attack::RepeatLine(at) => with_lines(disk, |lines| lines.insert(at, lines[at].clone())),
@@ -231,14 +252,37 @@ fn findings_name_their_entries() {
     let check = |attack: Attack, expected: &[&str]| {
         let disk = whole_log();
         apply(&attack, &disk);
-        let found: Vec<String> = report(&disk, true).findings.iter().map(ToString::to_string).collect();
+        let found: Vec<String> = report(&disk, true)
+            .findings
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(found, expected, "{attack:?}");
     };
-    check(Attack::Flip { segment: 0, at: 30, mask: 1 }, &["entry 1, or the entry before it, was changed"]);
-    check(Attack::CutOff(38), &["the end was cut off: entries 39 to 40 are missing"]);
-    check(Attack::RemoveHead, &["the head that is stored outside the log is missing or has a wrong MAC"]);
-    check(Attack::FlipHead { at: 256, kept: 40 }, &["one of the two slots of the head was changed"]);
-    check(Attack::FlipHead { at: 0, kept: 39 }, &["one of the two slots of the head was changed"]);
+    check(
+        Attack::Flip {
+            segment: 0,
+            at: 30,
+            mask: 1,
+        },
+        &["entry 1, or the entry before it, was changed"],
+    );
+    check(
+        Attack::CutOff(38),
+        &["the end was cut off: entries 39 to 40 are missing"],
+    );
+    check(
+        Attack::RemoveHead,
+        &["the head that is stored outside the log is missing or has a wrong MAC"],
+    );
+    check(
+        Attack::FlipHead { at: 256, kept: 40 },
+        &["one of the two slots of the head was changed"],
+    );
+    check(
+        Attack::FlipHead { at: 0, kept: 39 },
+        &["one of the two slots of the head was changed"],
+    );
 }
 
 #[test]
@@ -249,10 +293,15 @@ fn a_head_kept_elsewhere_reveals_a_restored_log_and_head() {
     let before = disk.copy();
     write(&mut log, 3, 3).unwrap();
     let noted: ChainHead = report(&disk, true).head.to_string().parse().unwrap();
-    let check = |disk: &SimDisk| verify::verify(&files(disk), &Chain::new(&KEY), true, Some(noted)).unwrap();
+    let check = |disk: &SimDisk| {
+        verify::verify(&files(disk), &Chain::new(&KEY), true, Some(noted)).unwrap()
+    };
     assert!(check(&disk).is_whole());
     assert!(report(&before, true).is_whole());
-    assert_eq!(check(&before).findings, [Finding::CutOff { from: 4, to: 6 }]);
+    assert_eq!(
+        check(&before).findings,
+        [Finding::CutOff { from: 4, to: 6 }]
+    );
     let mut other = open(&before, true).unwrap();
     write(&mut other, 90, 3).unwrap();
     assert_eq!(check(&before).findings, [Finding::Changed { seq: 6 }]);
@@ -277,10 +326,14 @@ fn many_writers_and_a_restart_on_real_files() {
         audit.flush().unwrap();
         let report = verify(dir.path(), None).unwrap().unwrap();
         assert!(report.is_whole(), "{report:?}");
-        assert_eq!((report.entries, report.head), (400 * (start + 1), audit.head()));
+        assert_eq!(
+            (report.entries, report.head),
+            (400 * (start + 1), audit.head())
+        );
     }
     let first = dir.path().join(FOLDER).join(name(1));
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(first).unwrap().permissions());
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(first).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
 }
 
@@ -288,15 +341,25 @@ fn many_writers_and_a_restart_on_real_files() {
 fn a_failing_disk_stops_the_log_and_permits_are_bounded() {
     let disk = SimDisk::default();
     let audit = AuditLog::on(open(&disk, false).unwrap(), Policy::default()).unwrap();
-    let permits: Vec<_> = (0..AUDIT_PERMITS_MAX).map(|_| audit.reserve().unwrap()).collect();
+    let permits: Vec<_> = (0..AUDIT_PERMITS_MAX)
+        .map(|_| audit.reserve().unwrap())
+        .collect();
     assert!(matches!(audit.reserve(), Err(StoreError::Busy)));
     drop(permits);
     audit.reserve().unwrap().write(&entry(1, "chat"));
     audit.flush().unwrap();
     disk.fail_after(0);
     let (sender, results) = std::sync::mpsc::channel();
-    audit.reserve().unwrap().write_then(&entry(2, "chat"), move |result| sender.send(result).unwrap());
-    assert!(matches!(results.recv().unwrap(), Err(StoreError::Io { .. })));
+    audit
+        .reserve()
+        .unwrap()
+        .write_then(&entry(2, "chat"), move |result| {
+            sender.send(result).unwrap()
+        });
+    assert!(matches!(
+        results.recv().unwrap(),
+        Err(StoreError::Io { .. })
+    ));
     assert!(matches!(audit.reserve(), Err(StoreError::Stopped)));
     assert!(audit.failure().is_some());
     disk.crash(1);
@@ -316,7 +379,10 @@ fn a_participant_fills_its_share_of_the_log_and_no_other() {
     drop(permits);
     audit.reserve_on(&greedy).unwrap().write(&entry(2, "chat"));
     audit.flush().unwrap();
-    assert_eq!((times(&disk), greedy.taken(), other.taken()), (vec![1, 2], 0, 0));
+    assert_eq!(
+        (times(&disk), greedy.taken(), other.taken()),
+        (vec![1, 2], 0, 0)
+    );
 }
 
 #[test]
@@ -332,10 +398,15 @@ fn a_segment_that_cannot_be_opened_is_opened_later_and_no_entry_is_lost() {
             written += 1;
             permit.write(&entry(written, "chat"));
         }
-        // A failed flush may be followed by an open that succeeds: then there is no failure any more.
+        // A failed flush may be followed by an open that succeeds: then there is no failure any
+        // more.
         while let Err(error) = audit.flush() {
             assert!(matches!(error, StoreError::Paused), "{error}");
-            assert!(audit.failure().is_none_or(|why| why.contains("too many open files")));
+            assert!(
+                audit
+                    .failure()
+                    .is_none_or(|why| why.contains("too many open files"))
+            );
         }
         assert_eq!(disk.opens_to_fail(), 0, "all of them were tried");
     }
@@ -346,12 +417,20 @@ fn a_segment_that_cannot_be_opened_is_opened_later_and_no_entry_is_lost() {
 #[test]
 fn entries_are_written_as_their_policy_says() {
     let check = |payloads: Payloads, payload: &[u8], expected: &str| {
-        let entry = AuditEntry { payload: Some(payload), to: &[], why: None, ..entry(5, "a\"\n\u{202e}") };
-        let text = String::from_utf8(entry_body(&Policy::new(payloads, &REDACTED), &entry)).unwrap();
-        let start = "\"at_ms\":5,\"topic\":\"main\",\"from\":\"scout\",\"kind\":\"a\\\"\\n\u{202e}\"";
+        let entry = AuditEntry {
+            payload: Some(payload),
+            to: &[],
+            why: None,
+            ..entry(5, "a\"\n\u{202e}")
+        };
+        let text =
+            String::from_utf8(entry_body(&Policy::new(payloads, &REDACTED), &entry)).unwrap();
+        let start =
+            "\"at_ms\":5,\"topic\":\"main\",\"from\":\"scout\",\"kind\":\"a\\\"\\n\u{202e}\"";
         let rest = text.strip_prefix(start).unwrap();
-        let rest =
-            rest.strip_prefix(r#","verdict":"admitted","operation":"00000000000000000000000000000005""#);
+        let rest = rest.strip_prefix(
+            r#","verdict":"admitted","operation":"00000000000000000000000000000005""#,
+        );
         assert_eq!(rest, Some(expected));
         serde_json::from_str::<RecordedEntry<'_>>(&format!("{{\"seq\":1,{text}}}")).unwrap();
     };
@@ -361,14 +440,21 @@ fn entries_are_written_as_their_policy_says() {
         b"{\n\"token\": \"x\", \"n\": 1.50}",
         r#","payload":{"token":"[redacted]","n":1.50}"#,
     );
-    let of_braces = r#","payload_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a""#;
+    let of_braces =
+        r#","payload_sha256":"44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a""#;
     check(Payloads::Digest, b" { } ", of_braces);
     let of_nothing =
         r#","payload_sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855""#;
     check(Payloads::Full, b"", of_nothing);
     let long = format!("\"{}\"", "x".repeat(ENTRY_PAYLOAD_BYTES_MAX));
     let full = Policy::new(Payloads::Full, &REDACTED);
-    let body = entry_body(&full, &AuditEntry { payload: Some(long.as_bytes()), ..entry(1, "a") });
+    let body = entry_body(
+        &full,
+        &AuditEntry {
+            payload: Some(long.as_bytes()),
+            ..entry(1, "a")
+        },
+    );
     assert!(body.len() < 400);
     let longest = "\u{e4}".repeat(ENTRY_TEXT_BYTES_MAX);
     let body = entry_body(&Policy::default(), &entry(1, &longest));
@@ -378,11 +464,22 @@ fn entries_are_written_as_their_policy_says() {
 #[test]
 fn queries_return_matching_entries_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let audit =
-        AuditLog::open(&JournalWriter::open(dir.path()).unwrap(), &KEY, 1, Policy::default()).unwrap();
-    for (at, kind) in ["chat", "mcp/request:tools/call:read_file", "system/welcome", "mcp/request", "x y"]
-        .into_iter()
-        .enumerate()
+    let audit = AuditLog::open(
+        &JournalWriter::open(dir.path()).unwrap(),
+        &KEY,
+        1,
+        Policy::default(),
+    )
+    .unwrap();
+    for (at, kind) in [
+        "chat",
+        "mcp/request:tools/call:read_file",
+        "system/welcome",
+        "mcp/request",
+        "x y",
+    ]
+    .into_iter()
+    .enumerate()
     {
         audit.reserve().unwrap().write(&entry(at as u64, kind));
     }
@@ -396,9 +493,14 @@ fn queries_return_matching_entries_in_order() {
         .unwrap();
         assert_eq!(found, expected, "{filter:?}");
     };
-    let kinds =
-        |text: &str| EntryFilter { kinds: Some(KindPattern::parse(text).unwrap()), ..EntryFilter::default() };
-    let who = |name: &str| EntryFilter { participant: Some(name.into()), ..EntryFilter::default() };
+    let kinds = |text: &str| EntryFilter {
+        kinds: Some(KindPattern::parse(text).unwrap()),
+        ..EntryFilter::default()
+    };
+    let who = |name: &str| EntryFilter {
+        participant: Some(name.into()),
+        ..EntryFilter::default()
+    };
     check(EntryFilter::default(), &[0, 1, 2, 3, 4]);
     check(kinds("mcp/request:tools/call:read_*"), &[1]);
     check(kinds("mcp/*"), &[1]);
@@ -408,10 +510,35 @@ fn queries_return_matching_entries_in_order() {
     check(who("scout"), &[0, 1, 2, 3, 4]);
     check(who("files"), &[0, 1, 2, 3, 4]);
     check(who("other"), &[]);
-    check(EntryFilter { since_ms: Some(1), until_ms: Some(3), ..EntryFilter::default() }, &[1, 2]);
-    check(EntryFilter { operation: Some(format!("{:032x}", 3)), ..EntryFilter::default() }, &[3]);
-    check(EntryFilter { verdict: Some("refused".into()), ..EntryFilter::default() }, &[]);
-    check(EntryFilter { topic: Some("main".into()), ..who("scout") }, &[0, 1, 2, 3, 4]);
+    check(
+        EntryFilter {
+            since_ms: Some(1),
+            until_ms: Some(3),
+            ..EntryFilter::default()
+        },
+        &[1, 2],
+    );
+    check(
+        EntryFilter {
+            operation: Some(format!("{:032x}", 3)),
+            ..EntryFilter::default()
+        },
+        &[3],
+    );
+    check(
+        EntryFilter {
+            verdict: Some("refused".into()),
+            ..EntryFilter::default()
+        },
+        &[],
+    );
+    check(
+        EntryFilter {
+            topic: Some("main".into()),
+            ..who("scout")
+        },
+        &[0, 1, 2, 3, 4],
+    );
     assert!(KindPattern::parse("*").is_err());
 }
 
@@ -444,5 +571,8 @@ fn segments_and_head_have_golden_bytes() {
             r#""mac":"f94f7f4a43116bfeec59fb485cf41c11f1b216f0e875264814e2a913ab71b7e0"}"#,
         ),
     ];
-    assert_eq!(text(HEAD_FILE), slots.map(|slot| format!("{slot:<255}\n")).concat());
+    assert_eq!(
+        text(HEAD_FILE),
+        slots.map(|slot| format!("{slot:<255}\n")).concat()
+    );
 }

@@ -53,7 +53,8 @@ pub enum Finding {
     /// The head outside the log is missing, or its MAC is wrong.
     #[error("the head that is stored outside the log is missing or has a wrong MAC")]
     HeadMissing,
-    /// One of the two slots of the head was changed, and not by a crash: the entries that it counted are missing.
+    /// One of the two slots of the head was changed, and not by a crash: the entries that it
+    /// counted are missing.
     #[error("one of the two slots of the head was changed")]
     HeadChanged,
     /// The gateway found a defect at a start and recorded it in the log.
@@ -71,10 +72,11 @@ pub enum Finding {
 pub struct Report {
     /// Number of entries in the log.
     pub entries: u64,
-    /// Head of the chain after the last entry. An operator who keeps it elsewhere and passes it to a later verification
-    /// detects that log and head were both restored to an older state.
+    /// Head of the chain after the last entry. An operator who keeps it elsewhere and passes it to
+    /// a later verification detects that log and head were both restored to an older state.
     pub head: ChainHead,
-    /// Bytes of an unacknowledged write that a crash left at the end. The next start of the gateway removes them.
+    /// Bytes of an unacknowledged write that a crash left at the end. The next start of the gateway
+    /// removes them.
     pub unfinished_bytes: u64,
     /// Defects in the order of the log, at most [`FINDINGS_MAX`].
     pub findings: Vec<Finding>,
@@ -97,7 +99,8 @@ impl Report {
     }
 }
 
-/// Verifies all segments. `begun` says whether the key was in use before; `expected` is a head that an operator kept.
+/// Verifies all segments. `begun` says whether the key was in use before; `expected` is a head that
+/// an operator kept.
 pub(super) fn verify(
     files: &Files,
     chain: &Chain,
@@ -110,20 +113,36 @@ pub(super) fn verify(
     let firsts = files.firsts()?;
     let anchors = kept.into_iter().chain(expected).collect();
     let kept = kept.unwrap_or_default();
-    let mut reading = Reading { chain, anchors, kept, ends_group: false, report: Report::default() };
+    let mut reading = Reading {
+        chain,
+        anchors,
+        kept,
+        ends_group: false,
+        report: Report::default(),
+    };
     if known.is_none() && (begun || !firsts.is_empty()) {
         reading.report.find(Finding::HeadMissing);
     }
     for (at, first) in firsts.iter().enumerate() {
         reading.segment(*first, &files.segment(*first)?, at + 1 == firsts.len());
     }
-    if known.is_some_and(|kept| kept.torn) && !(reading.ends_group && reading.report.head.seq > kept.seq) {
+    if known.is_some_and(|kept| kept.torn)
+        && !(reading.ends_group && reading.report.head.seq > kept.seq)
+    {
         reading.report.find(Finding::HeadChanged);
     }
-    let end = reading.anchors.iter().map(|anchor| anchor.seq).max().unwrap_or_default();
+    let end = reading
+        .anchors
+        .iter()
+        .map(|anchor| anchor.seq)
+        .max()
+        .unwrap_or_default();
     let last = reading.report.head.seq;
     if end > last {
-        reading.report.find(Finding::CutOff { from: last + 1, to: end });
+        reading.report.find(Finding::CutOff {
+            from: last + 1,
+            to: end,
+        });
     }
     Ok(reading.report)
 }
@@ -143,7 +162,10 @@ impl Reading<'_> {
         let mut lines = 0;
         for part in segment_parts(text) {
             lines += 1;
-            let unreadable = || Finding::Unreadable { segment: name(first), line: lines };
+            let unreadable = || Finding::Unreadable {
+                segment: name(first),
+                line: lines,
+            };
             match part {
                 SegmentPart::Torn(rest) if last && self.report.head.seq >= self.kept.seq => {
                     self.report.unfinished_bytes = rest.len() as u64;
@@ -152,7 +174,10 @@ impl Reading<'_> {
                 SegmentPart::Whole(line) => match ChainLine::read(line) {
                     // A segment that was renamed or exchanged is out of order too.
                     Some(parsed) if lines == 1 && parsed.seq != first => {
-                        self.report.find(Finding::Moved { seq: parsed.seq, expected: first });
+                        self.report.find(Finding::Moved {
+                            seq: parsed.seq,
+                            expected: first,
+                        });
                         self.line(&parsed, line);
                     }
                     Some(parsed) => self.line(&parsed, line),
@@ -162,31 +187,48 @@ impl Reading<'_> {
         }
     }
 
-    /// After a defect the line itself sets the expected head, so that the verification continues with the lines after it.
+    /// After a defect the line itself sets the expected head, so that the verification continues
+    /// with the lines after it.
     fn line(&mut self, parsed: &ChainLine<'_>, line: &[u8]) {
         let before = self.report.head;
         let expected = before.seq.saturating_add(1);
         if !follows(self.chain, &before, parsed) {
             self.report.find(match parsed.seq {
-                seq if seq > expected => Finding::Missing { from: expected, to: seq - 1 },
+                seq if seq > expected => Finding::Missing {
+                    from: expected,
+                    to: seq - 1,
+                },
                 seq if seq < expected => Finding::Moved { seq, expected },
                 seq => Finding::Changed { seq },
             });
-        } else if self.anchors.iter().any(|anchor| anchor.seq == parsed.seq && anchor.last != parsed.mac) {
+        } else if self
+            .anchors
+            .iter()
+            .any(|anchor| anchor.seq == parsed.seq && anchor.last != parsed.mac)
+        {
             self.report.find(Finding::Changed { seq: parsed.seq });
         }
         if let Some(why) = broken_reason(line) {
-            self.report.find(Finding::Broken { seq: parsed.seq, why });
+            self.report.find(Finding::Broken {
+                seq: parsed.seq,
+                why,
+            });
         }
         self.report.entries += 1;
-        self.report.head = ChainHead { seq: parsed.seq, last: parsed.mac };
+        self.report.head = ChainHead {
+            seq: parsed.seq,
+            last: parsed.mac,
+        };
         self.ends_group = parsed.end;
     }
 }
 
 fn broken_reason(line: &[u8]) -> Option<String> {
     let mark = format!(r#""verdict":"{}""#, Verdict::Broken.as_str());
-    if !line.windows(mark.len()).any(|bytes| bytes == mark.as_bytes()) {
+    if !line
+        .windows(mark.len())
+        .any(|bytes| bytes == mark.as_bytes())
+    {
         return None;
     }
     let entry = serde_json::from_slice::<RecordedEntry<'_>>(line).ok()?;

@@ -31,7 +31,8 @@ pub(super) struct LogWriter {
     segment_bytes_max: u64,
     /// Lines that are in the chain and not yet in a segment.
     text: Vec<u8>,
-    /// Entries of the group that are in the chain: more than none at its begin if a segment could not be opened.
+    /// Entries of the group that are in the chain: more than none at its begin if a segment could
+    /// not be opened.
     chained: usize,
 }
 
@@ -45,7 +46,8 @@ struct Segment {
 /// State of the log at a start.
 struct Recovered {
     head: ChainHead,
-    /// The last segment, if the writer continues it: number of its first entry, bytes of its complete lines.
+    /// The last segment, if the writer continues it: number of its first entry, bytes of its
+    /// complete lines.
     tail: Option<(u64, u64)>,
     /// Difference between the log and its stored head, as a reason for the log.
     broken: Option<String>,
@@ -62,7 +64,11 @@ impl LogWriter {
     ) -> Result<LogWriter, StoreError> {
         let known = files.head(&chain, begun)?;
         let recovered = recover(&files, &chain, known, begun)?;
-        let head_file = files.heads.open(HEAD_FILE).map_err(on(&*files.heads, "open", HEAD_FILE))?;
+        let head_file =
+            files
+                .heads
+                .open(HEAD_FILE)
+                .map_err(on(&*files.heads, "open", HEAD_FILE))?;
         let turn = known.map_or(0, |kept| kept.turn);
         let durable_head = Arc::new(Mutex::new(recovered.head));
         let head = recovered.head;
@@ -89,16 +95,20 @@ impl LogWriter {
         }
         match (recovered.broken, known) {
             (Some(why), _) => log.write(std::iter::once(broken(&why, now_ms).as_slice()))?,
-            // Entries of an unacknowledged group that a crash left stay after the head until the next group ends.
+            // Entries of an unacknowledged group that a crash left stay after the head until the
+            // next group ends.
             (None, Some(kept)) if kept.torn => log.write_head()?,
             (None, _) => {}
         }
         Ok(log)
     }
 
-    /// Writes entries, syncs them, and then the head. After [`StoreError::Unopened`] it goes on where it stopped when it is
-    /// called with the same entries again.
-    pub(super) fn write<'a>(&mut self, bodies: impl Iterator<Item = &'a [u8]>) -> Result<(), StoreError> {
+    /// Writes entries, syncs them, and then the head. After [`StoreError::Unopened`] it goes on
+    /// where it stopped when it is called with the same entries again.
+    pub(super) fn write<'a>(
+        &mut self,
+        bodies: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<(), StoreError> {
         let before = self.durable_head.lock().seq;
         let mut bodies = bodies.skip(self.chained).peekable();
         if self.chained > 0 {
@@ -106,8 +116,11 @@ impl LogWriter {
         }
         while let Some(body) = bodies.next() {
             self.chained += 1;
-            self.head = self.chain.write(&mut self.text, &self.head, body, bodies.peek().is_none());
-            let filled = self.segment.as_ref().map_or(0, |segment| segment.bytes) + self.text.len() as u64;
+            self.head = self
+                .chain
+                .write(&mut self.text, &self.head, body, bodies.peek().is_none());
+            let filled =
+                self.segment.as_ref().map_or(0, |segment| segment.bytes) + self.text.len() as u64;
             if filled >= self.segment_bytes_max {
                 // A segment is durable before the next one exists.
                 self.write_text(before)?;
@@ -116,7 +129,11 @@ impl LogWriter {
         }
         self.write_text(before)?;
         self.chained = 0;
-        if self.head.seq == before { Ok(()) } else { self.write_head() }
+        if self.head.seq == before {
+            Ok(())
+        } else {
+            self.write_head()
+        }
     }
 
     /// Writes the gathered lines to the current segment, or to a new one.
@@ -128,14 +145,25 @@ impl LogWriter {
         let segment = match &mut self.segment {
             Some(segment) => segment,
             none => {
-                let first =
-                    ChainLine::read(self.text.split(|byte| *byte == b'\n').next().unwrap_or_default());
+                let first = ChainLine::read(
+                    self.text
+                        .split(|byte| *byte == b'\n')
+                        .next()
+                        .unwrap_or_default(),
+                );
                 let name = name(first.map_or(before + 1, |parsed| parsed.seq));
                 let file = opened(segments, &name)?;
-                none.insert(Segment { name, file, bytes: 0 })
+                none.insert(Segment {
+                    name,
+                    file,
+                    bytes: 0,
+                })
             }
         };
-        segment.file.append(&self.text).map_err(on(segments, "write", &segment.name))?;
+        segment
+            .file
+            .append(&self.text)
+            .map_err(on(segments, "write", &segment.name))?;
         segment.bytes += self.text.len() as u64;
         self.text.clear();
         Ok(())
@@ -145,7 +173,9 @@ impl LogWriter {
         let turn = self.turn + 1;
         let slot = self.chain.slot(&self.head, turn);
         let at = turn % SLOTS * slot.len() as u64;
-        self.head_file.write_at(at, &slot).map_err(on(&*self.files.heads, "write", HEAD_FILE))?;
+        self.head_file
+            .write_at(at, &slot)
+            .map_err(on(&*self.files.heads, "write", HEAD_FILE))?;
         self.turn = turn;
         *self.durable_head.lock() = self.head;
         Ok(())
@@ -156,7 +186,11 @@ impl LogWriter {
         let (name, segments) = (name(first), &*self.files.segments);
         let mut file = segments.open(&name).map_err(on(segments, "open", &name))?;
         file.cut(whole).map_err(on(segments, "repair", &name))?;
-        self.segment = Some(Segment { name, file, bytes: whole });
+        self.segment = Some(Segment {
+            name,
+            file,
+            bytes: whole,
+        });
         Ok(())
     }
 }
@@ -171,28 +205,48 @@ fn recover(
     let firsts = files.firsts()?;
     let Some(StoredHead { head, torn, .. }) = known else {
         let lost = begun || !firsts.is_empty();
-        let broken =
-            lost.then(|| "the head that is stored outside the log is missing or has a wrong MAC".to_owned());
-        return Ok(Recovered { head: beyond(files, ChainHead::default(), &firsts)?, tail: None, broken });
+        let broken = lost.then(|| {
+            "the head that is stored outside the log is missing or has a wrong MAC".to_owned()
+        });
+        return Ok(Recovered {
+            head: beyond(files, ChainHead::default(), &firsts)?,
+            tail: None,
+            broken,
+        });
     };
     let mut end_of_chain = head;
     let mut anchored = head.seq == 0;
     let (mut tail, mut end) = (None, false);
-    let from = firsts.iter().rposition(|first| *first <= head.seq).unwrap_or_default();
+    let from = firsts
+        .iter()
+        .rposition(|first| *first <= head.seq)
+        .unwrap_or_default();
     for first in firsts.iter().skip(from) {
         let (text, mut whole) = (files.segment(*first)?, 0);
         for part in segment_parts(&text) {
-            let SegmentPart::Whole(line) = part else { break };
+            let SegmentPart::Whole(line) = part else {
+                break;
+            };
             let parsed = ChainLine::read(line);
             match parsed {
-                Some(parsed) if !anchored => anchored = parsed.seq == head.seq && parsed.mac == head.last,
+                Some(parsed) if !anchored => {
+                    anchored = parsed.seq == head.seq && parsed.mac == head.last
+                }
                 Some(parsed) if follows(chain, &end_of_chain, &parsed) => {
-                    end_of_chain = ChainHead { seq: parsed.seq, last: parsed.mac };
+                    end_of_chain = ChainHead {
+                        seq: parsed.seq,
+                        last: parsed.mac,
+                    };
                     end = parsed.end;
                 }
                 _ if !anchored => {}
                 _ => {
-                    return lost(files, head, &firsts, "an entry after the stored head has a wrong MAC");
+                    return lost(
+                        files,
+                        head,
+                        &firsts,
+                        "an entry after the stored head has a wrong MAC",
+                    );
                 }
             }
             whole += line.len() as u64 + 1;
@@ -203,15 +257,38 @@ fn recover(
         }
     }
     match anchored {
-        true if torn && !end => lost(files, head, &firsts, "one of the two slots of the head was changed"),
-        true => Ok(Recovered { head: end_of_chain, tail, broken: None }),
-        false => lost(files, head, &firsts, "the last entry that the head names is missing or changed"),
+        true if torn && !end => lost(
+            files,
+            head,
+            &firsts,
+            "one of the two slots of the head was changed",
+        ),
+        true => Ok(Recovered {
+            head: end_of_chain,
+            tail,
+            broken: None,
+        }),
+        false => lost(
+            files,
+            head,
+            &firsts,
+            "the last entry that the head names is missing or changed",
+        ),
     }
 }
 
-fn lost(files: &Files, head: ChainHead, firsts: &[u64], why: &str) -> Result<Recovered, StoreError> {
+fn lost(
+    files: &Files,
+    head: ChainHead,
+    firsts: &[u64],
+    why: &str,
+) -> Result<Recovered, StoreError> {
     let broken = Some(format!("{why}; its last entry was {}", head.seq));
-    Ok(Recovered { head: beyond(files, head, firsts)?, tail: None, broken })
+    Ok(Recovered {
+        head: beyond(files, head, firsts)?,
+        tail: None,
+        broken,
+    })
 }
 
 pub(super) fn follows(chain: &Chain, before: &ChainHead, parsed: &ChainLine<'_>) -> bool {
@@ -224,7 +301,10 @@ fn beyond(files: &Files, head: ChainHead, firsts: &[u64]) -> Result<ChainHead, S
         Some(first) => first.saturating_add(segment_parts(&files.segment(*first)?).count() as u64),
         None => 0,
     };
-    Ok(ChainHead { seq: head.seq.max(last), ..head })
+    Ok(ChainHead {
+        seq: head.seq.max(last),
+        ..head
+    })
 }
 
 fn broken(why: &str, at_ms: u64) -> Vec<u8> {
@@ -262,7 +342,9 @@ impl Bodies {
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(&0).chain(&self.ends);
-        starts.zip(&self.ends).map(|(start, end)| self.text.get(*start..*end).unwrap_or_default())
+        starts
+            .zip(&self.ends)
+            .map(|(start, end)| self.text.get(*start..*end).unwrap_or_default())
     }
 }
 
@@ -275,7 +357,8 @@ impl Items for Bodies {
         self.text.clear();
         self.text.shrink_to(BODIES_KEPT_BYTES_MAX);
         self.ends.clear();
-        self.ends.shrink_to(BODIES_KEPT_BYTES_MAX / size_of::<usize>());
+        self.ends
+            .shrink_to(BODIES_KEPT_BYTES_MAX / size_of::<usize>());
     }
 }
 

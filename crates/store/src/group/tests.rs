@@ -28,7 +28,12 @@ impl Sink for SizeSender {
 /// A queue that gathers items for an hour unless they reach a limit.
 fn group(sizes: mpsc::Sender<usize>) -> GroupCommit<Vec<u8>> {
     let hour = Duration::from_secs(3600);
-    let limits = QueueLimits { permits_max: 8, bytes_max: 1024, gather: hour, gather_bytes: 100 };
+    let limits = QueueLimits {
+        permits_max: 8,
+        bytes_max: 1024,
+        gather: hour,
+        gather_bytes: 100,
+    };
     GroupCommit::start("test", SizeSender(sizes), limits).unwrap()
 }
 
@@ -46,19 +51,35 @@ impl<const RETRIES: bool> Sink for Unopened<RETRIES> {
     fn commit(&mut self, items: &Vec<u8>) -> Result<(), StoreError> {
         if self.fails.load(Ordering::SeqCst) {
             let cause = std::io::Error::other("too many open files");
-            return Err(StoreError::Unopened { path: "segment".into(), cause });
+            return Err(StoreError::Unopened {
+                path: "segment".into(),
+                cause,
+            });
         }
         self.sizes.commit(items)
     }
 }
 
 /// A queue whose file cannot be opened as long as the flag is set, and the sizes of what it writes.
-fn unopened<const RETRIES: bool>() -> (GroupCommit<Vec<u8>>, Arc<AtomicBool>, mpsc::Receiver<usize>) {
+fn unopened<const RETRIES: bool>() -> (GroupCommit<Vec<u8>>, Arc<AtomicBool>, mpsc::Receiver<usize>)
+{
     let fails = Arc::new(AtomicBool::new(true));
     let (sender, sizes) = mpsc::channel();
-    let limits = QueueLimits { permits_max: 8, bytes_max: 1024, gather: Duration::ZERO, gather_bytes: 100 };
-    let sink = Unopened::<RETRIES> { fails: Arc::clone(&fails), sizes: SizeSender(sender) };
-    (GroupCommit::start("test", sink, limits).unwrap(), fails, sizes)
+    let limits = QueueLimits {
+        permits_max: 8,
+        bytes_max: 1024,
+        gather: Duration::ZERO,
+        gather_bytes: 100,
+    };
+    let sink = Unopened::<RETRIES> {
+        fails: Arc::clone(&fails),
+        sizes: SizeSender(sender),
+    };
+    (
+        GroupCommit::start("test", sink, limits).unwrap(),
+        fails,
+        sizes,
+    )
 }
 
 fn wait_while(condition: impl Fn() -> bool) {
@@ -75,7 +96,11 @@ fn a_file_that_cannot_be_opened_pauses_the_queue_and_loses_nothing() {
     assert!(matches!(group.reserve(), Err(StoreError::Paused)));
     assert!(group.failure().unwrap().contains("too many open files"));
     fails.store(false, Ordering::SeqCst);
-    assert_eq!(sizes.recv_timeout(Duration::from_secs(10)), Ok(1), "it was tried again");
+    assert_eq!(
+        sizes.recv_timeout(Duration::from_secs(10)),
+        Ok(1),
+        "it was tried again"
+    );
     wait_while(|| group.failure().is_some());
     group.fill_and_wait(|items| items.push(2)).unwrap();
     assert_eq!(sizes.recv_timeout(Duration::from_secs(10)), Ok(1));
@@ -108,7 +133,10 @@ fn a_full_batch_is_written_at_once() {
     let next = || sizes.recv_timeout(Duration::from_secs(10));
     for (count, bytes) in [(4, 1), (2, 50), (1, 100), (4, 1)] {
         for _ in 0..count {
-            group.reserve().unwrap().fill(None, |items| items.resize(items.len() + bytes, 0));
+            group
+                .reserve()
+                .unwrap()
+                .fill(None, |items| items.resize(items.len() + bytes, 0));
         }
         assert_eq!(next(), Ok(count * bytes));
     }

@@ -1,4 +1,5 @@
-//! Numbers and checksums of the journal's lines: a changed, lost, moved or repeated line does not fit the line before it.
+//! Numbers and checksums of the journal's lines: a changed, lost, moved or repeated line does not
+//! fit the line before it.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
@@ -35,7 +36,9 @@ impl Chain {
 
     /// Writes all lines of a text.
     pub(super) fn seal_all(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines = text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
         lines.for_each(|line| self.seal(line, out));
     }
 
@@ -52,14 +55,21 @@ impl Chain {
         self.advance(parts.members);
         match parts.sum == HEXLOWER.encode(&self.sum).as_bytes() {
             true => Ok(()),
-            false => Err("its checksum does not match: the line or one before it was changed".to_owned()),
+            false => {
+                Err("its checksum does not match: the line or one before it was changed".to_owned())
+            }
         }
     }
 
     fn advance(&mut self, members: &[u8]) {
-        let hash = Sha256::new().chain_update(self.sum).chain_update(self.lines.to_le_bytes());
+        let hash = Sha256::new()
+            .chain_update(self.sum)
+            .chain_update(self.lines.to_le_bytes());
         let hash = hash.chain_update(members).finalize();
-        self.sum.iter_mut().zip(hash).for_each(|(sum, byte)| *sum = byte);
+        self.sum
+            .iter_mut()
+            .zip(hash)
+            .for_each(|(sum, byte)| *sum = byte);
         self.lines += 1;
     }
 }
@@ -72,9 +82,16 @@ struct Parts<'l> {
 
 fn split(line: &[u8]) -> Option<Parts<'_>> {
     let rest = line.strip_prefix(PREFIX)?;
-    let (number, rest) = rest.split_at_checked(rest.iter().position(|byte| !byte.is_ascii_digit())?)?;
-    let (sum, rest) = rest.strip_prefix(SUM_PREFIX)?.split_at_checked(SUM_DIGITS)?;
-    Some(Parts { number, sum, members: rest.strip_prefix(SUM_SUFFIX)? })
+    let (number, rest) =
+        rest.split_at_checked(rest.iter().position(|byte| !byte.is_ascii_digit())?)?;
+    let (sum, rest) = rest
+        .strip_prefix(SUM_PREFIX)?
+        .split_at_checked(SUM_DIGITS)?;
+    Some(Parts {
+        number,
+        sum,
+        members: rest.strip_prefix(SUM_SUFFIX)?,
+    })
 }
 
 /// Whether a text begins as a line with a number.

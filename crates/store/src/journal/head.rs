@@ -1,8 +1,9 @@
 //! Head of the journal, in a file beside it: the place that the journal has reached.
 //!
-//! With it a journal that is gone, cut at the end or replaced by an older one is noticed. The file is synced when the journal is
-//! opened and before it is compacted, and written without a sync after each group of records: after a power failure it may name
-//! an earlier place, never a later one.
+//! With it a journal that is gone, cut at the end or replaced by an older one is noticed. The file
+//! is synced when the journal is opened and before it is compacted, and written without a sync
+//! after each group of records: after a power failure it may name an earlier place, never a later
+//! one.
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
@@ -16,8 +17,8 @@ use crate::error::StoreError;
 pub(crate) const HEAD_FILE: &str = "journal.head";
 /// Bytes of that file. Its length never changes, so that a write changes one sector of a disk.
 const HEAD_BYTES: usize = 160;
-/// Content of the file, blanks aside, with which the journal is taken as it is: when one is begun, and when
-/// an operator has written it to go on with what is there.
+/// Content of the file, blanks aside, with which the journal is taken as it is: when one is begun,
+/// and when an operator has written it to go on with what is there.
 const ACCEPTED: &str = "accepted";
 
 /// A place in a journal: which one, how many lines, the sum of the last one.
@@ -31,7 +32,11 @@ pub(super) struct JournalPosition {
 
 impl JournalPosition {
     pub(super) fn new(id: &str, chain: Chain) -> Self {
-        Self { id: id.to_owned(), lines: chain.lines, sum: hex(chain.sum) }
+        Self {
+            id: id.to_owned(),
+            lines: chain.lines,
+            sum: hex(chain.sum),
+        }
     }
 
     /// Whether these lines of the same file end here.
@@ -53,7 +58,8 @@ fn hex(sum: Sum) -> String {
 /// Content of the file of the head.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// There is no such file, or nothing of one: the data directory is new, its gateway was older, or the head was lost.
+    /// There is no such file, or nothing of one: the data directory is new, its gateway was older,
+    /// or the head was lost.
     Absent,
     /// A crash has left a part of one head in another, which is no head. There was a journal.
     Unreadable,
@@ -86,7 +92,9 @@ pub(super) fn read(disk: &dyn Disk) -> Result<Head, StoreError> {
 /// Writes a head that has the journal taken as it is, until the first one of a place is written.
 pub(super) fn accept(disk: &dyn Disk) -> Result<(), StoreError> {
     let wrong = on(disk, "write", HEAD_FILE);
-    disk.prepare(HEAD_FILE, &padded(ACCEPTED.into())).and_then(|()| disk.replace(HEAD_FILE)).map_err(wrong)
+    disk.prepare(HEAD_FILE, &padded(ACCEPTED.into()))
+        .and_then(|()| disk.replace(HEAD_FILE))
+        .map_err(wrong)
 }
 
 /// The open file of the head.
@@ -95,11 +103,17 @@ pub(super) struct HeadFile(Option<Box<dyn DiskFile>>);
 
 impl HeadFile {
     /// Writes and syncs the head.
-    pub(super) fn save(&mut self, disk: &dyn Disk, place: JournalPosition) -> Result<(), StoreError> {
+    pub(super) fn save(
+        &mut self,
+        disk: &dyn Disk,
+        place: JournalPosition,
+    ) -> Result<(), StoreError> {
         let wrong = on(disk, "write", HEAD_FILE);
         let file = match &mut self.0 {
             Some(file) => file,
-            None => self.0.insert(disk.open(HEAD_FILE).map_err(on(disk, "open", HEAD_FILE))?),
+            None => self
+                .0
+                .insert(disk.open(HEAD_FILE).map_err(on(disk, "open", HEAD_FILE))?),
         };
         file.write_at(0, &text(place)).map_err(wrong)
     }

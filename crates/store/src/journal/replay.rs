@@ -34,7 +34,11 @@ pub(super) struct Header {
 impl Header {
     pub(super) fn new(follows: Option<JournalPosition>) -> Self {
         let id = data_encoding::HEXLOWER.encode(&platform::random::<16>());
-        Self { journal: FORMAT, id, follows }
+        Self {
+            journal: FORMAT,
+            id,
+            follows,
+        }
     }
 }
 
@@ -42,7 +46,8 @@ impl Header {
 #[derive(Debug, Default)]
 pub(super) struct Replay {
     pub(super) state: State,
-    /// The id of the file and its lines; `None` if there is no journal, or one of the format without checksums.
+    /// The id of the file and its lines; `None` if there is no journal, or one of the format
+    /// without checksums.
     pub(super) file: Option<(String, Chain)>,
     /// The bytes up to the end of the last whole line, and whether others follow.
     pub(super) whole_bytes: usize,
@@ -51,12 +56,19 @@ pub(super) struct Replay {
     pub(super) open_end: bool,
 }
 
-/// Reads all whole lines. A last line of which a part is missing was never acknowledged: it is skipped.
+/// Reads all whole lines. A last line of which a part is missing was never acknowledged: it is
+/// skipped.
 pub(super) fn replay(disk: &dyn Disk, text: &[u8], head: &Head) -> Result<Replay, StoreError> {
-    let reader = Reader { disk, replay: Replay::default(), line: 0 };
+    let reader = Reader {
+        disk,
+        replay: Replay::default(),
+        line: 0,
+    };
     if text.is_empty() || !is_numbered(text) {
         return match head {
-            Head::Absent if text.is_empty() && has_audit_log(disk)? => Err(lost(disk, NO_HEAD_BUT_LOG)),
+            Head::Absent if text.is_empty() && has_audit_log(disk)? => {
+                Err(lost(disk, NO_HEAD_BUT_LOG))
+            }
             Head::Absent | Head::Accepted => reader.unnumbered(text),
             Head::Unreadable | Head::At(_) if text.is_empty() => Err(lost(disk, "it is gone")),
             Head::Unreadable | Head::At(_) => {
@@ -78,7 +90,10 @@ impl Reader<'_> {
     /// Reads the format without numbers and checksums, of which every line is a record.
     fn unnumbered(mut self, text: &[u8]) -> Result<Replay, StoreError> {
         let (whole, _) = whole_lines(text);
-        for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in whole
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
             self.line += 1;
             if is_numbered(line) {
                 return Err(self.damaged("the lines before it have no number and no checksum"));
@@ -117,7 +132,9 @@ impl Reader<'_> {
             }
             self.compare(header.as_ref(), chain, head)?;
         }
-        let shortened = tail.split_last().is_some_and(|(_, line)| chain.clone().check(line).is_ok());
+        let shortened = tail
+            .split_last()
+            .is_some_and(|(_, line)| chain.clone().check(line).is_ok());
         if shortened || !is_torn(chain, tail) {
             return Err(self.damaged("it is not a line that was being written"));
         }
@@ -131,19 +148,29 @@ impl Reader<'_> {
     fn header(&self, line: &[u8]) -> Result<Header, StoreError> {
         match serde_json::from_slice::<Header>(line) {
             Ok(header) if header.journal == FORMAT => Ok(header),
-            Ok(header) => Err(self.damaged(&format!("a newer version wrote it (format {})", header.journal))),
+            Ok(header) => Err(self.damaged(&format!(
+                "a newer version wrote it (format {})",
+                header.journal
+            ))),
             Err(cause) => Err(self.damaged(&cause.to_string())),
         }
     }
 
     fn record(&mut self, line: &[u8]) -> Result<(), StoreError> {
         let record = serde_json::from_slice::<Record>(line);
-        self.replay.state.apply(&record.map_err(|cause| self.damaged(&cause.to_string()))?);
+        self.replay
+            .state
+            .apply(&record.map_err(|cause| self.damaged(&cause.to_string()))?);
         Ok(())
     }
 
     /// Compares the line at the head's place with the head.
-    fn compare(&self, header: Option<&Header>, chain: Chain, head: &Head) -> Result<(), StoreError> {
+    fn compare(
+        &self,
+        header: Option<&Header>,
+        chain: Chain,
+        head: &Head,
+    ) -> Result<(), StoreError> {
         match (header, head) {
             (Some(header), Head::At(place))
                 if place.id == header.id && place.lines == chain.lines && !place.is_at(chain) =>
@@ -164,7 +191,10 @@ impl Reader<'_> {
         if place.id == header.id {
             let (is, was) = (chain.lines, place.lines);
             return match is < was {
-                true => Err(lost(self.disk, &format!("its end is gone: it has {is} lines, and had {was}"))),
+                true => Err(lost(
+                    self.disk,
+                    &format!("its end is gone: it has {is} lines, and had {was}"),
+                )),
                 false => Ok(()),
             };
         }
@@ -176,24 +206,39 @@ impl Reader<'_> {
 
     fn damaged(&self, cause: &str) -> StoreError {
         let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| self.disk.path().join(name));
-        StoreError::Damaged { path, head, line: self.line, cause: cause.to_owned() }
+        StoreError::Damaged {
+            path,
+            head,
+            line: self.line,
+            cause: cause.to_owned(),
+        }
     }
 }
 
 /// Whether a gateway has written an audit log beside the journal.
 fn has_audit_log(disk: &dyn Disk) -> Result<bool, StoreError> {
-    let head = disk.read(AUDIT_HEAD_FILE).map_err(on(disk, "read", AUDIT_HEAD_FILE))?;
+    let head = disk
+        .read(AUDIT_HEAD_FILE)
+        .map_err(on(disk, "read", AUDIT_HEAD_FILE))?;
     let folder = || std::fs::read_dir(disk.path().join(AUDIT_FOLDER));
-    Ok(head.is_some_and(|head| !head.is_empty()) || folder().is_ok_and(|mut files| files.next().is_some()))
+    Ok(head.is_some_and(|head| !head.is_empty())
+        || folder().is_ok_and(|mut files| files.next().is_some()))
 }
 
 fn lost(disk: &dyn Disk, cause: &str) -> StoreError {
     let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| disk.path().join(name));
-    StoreError::Lost { path, head, cause: cause.to_owned() }
+    StoreError::Lost {
+        path,
+        head,
+        cause: cause.to_owned(),
+    }
 }
 
 /// The whole lines of a text, and what follows the last line feed.
 fn whole_lines(text: &[u8]) -> (&[u8], &[u8]) {
-    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let end = text
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
     text.split_at(end)
 }

@@ -34,16 +34,29 @@ impl Journal {
 }
 
 fn names(journal: &Journal) -> Vec<String> {
-    journal.state().tokens().iter().map(|token| token.name.clone()).collect()
+    journal
+        .state()
+        .tokens()
+        .iter()
+        .map(|token| token.name.clone())
+        .collect()
 }
 
 #[test]
 fn appended_records_survive_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = Journal::open(dir.path()).unwrap();
-    let key = Record::SealingKey(SealingKey { key: "cd".repeat(32), created_ms: 1 });
+    let key = Record::SealingKey(SealingKey {
+        key: "cd".repeat(32),
+        created_ms: 1,
+    });
     journal.append(&[key, token("scout"), token("ci")]).unwrap();
-    journal.append(&[Record::TokenRevoked { name: "ci".into(), at_ms: 30 }]).unwrap();
+    journal
+        .append(&[Record::TokenRevoked {
+            name: "ci".into(),
+            at_ms: 30,
+        }])
+        .unwrap();
     let before = journal.state().clone();
     drop(journal);
     assert_eq!(*Journal::open(dir.path()).unwrap().state(), before);
@@ -63,13 +76,24 @@ fn a_torn_last_line_is_removed_and_writing_continues() {
         // The head is written after the lines.
         fs::write(&head, &before).unwrap();
         fs::write(&path, &text[..text.len() - cut]).unwrap();
-        let whole: &[_] = if cut == 1 { &["scout", "ci"] } else { &["scout"] };
-        assert_eq!(Journal::peek(dir.path()).unwrap().tokens().len(), whole.len());
+        let whole: &[_] = if cut == 1 {
+            &["scout", "ci"]
+        } else {
+            &["scout"]
+        };
+        assert_eq!(
+            Journal::peek(dir.path()).unwrap().tokens().len(),
+            whole.len()
+        );
         let mut journal = Journal::open(dir.path()).unwrap();
         assert_eq!(names(&journal), whole, "cut {cut}");
         journal.append(&[token("late")]).unwrap();
         drop(journal);
-        assert_eq!(names(&Journal::open(dir.path()).unwrap()), [whole, &["late"]].concat(), "cut {cut}");
+        assert_eq!(
+            names(&Journal::open(dir.path()).unwrap()),
+            [whole, &["late"]].concat(),
+            "cut {cut}"
+        );
     }
 }
 
@@ -80,13 +104,32 @@ fn a_locked_directory_names_the_address_of_its_owner() {
     let first = Journal::open(dir.path()).unwrap();
     let files = vec!["/etc/a.toml".to_owned(), "x".repeat(64 << 10)];
     let listen = Some("127.0.0.1:7070".to_owned());
-    first.directory().announce(DirectoryOwner { listen, files, ..DirectoryOwner::default() }).unwrap();
-    let StoreError::Locked { owner, .. } = Journal::open(dir.path()).unwrap_err() else { panic!("locked") };
+    first
+        .directory()
+        .announce(DirectoryOwner {
+            listen,
+            files,
+            ..DirectoryOwner::default()
+        })
+        .unwrap();
+    let StoreError::Locked { owner, .. } = Journal::open(dir.path()).unwrap_err() else {
+        panic!("locked")
+    };
     let owner = owner.unwrap();
-    assert_eq!((owner.pid, owner.listen.as_deref()), (std::process::id(), Some("127.0.0.1:7070")));
-    assert_eq!(owner.files, ["/etc/a.toml"], "what makes the file too long is left out");
+    assert_eq!(
+        (owner.pid, owner.listen.as_deref()),
+        (std::process::id(), Some("127.0.0.1:7070"))
+    );
+    assert_eq!(
+        owner.files,
+        ["/etc/a.toml"],
+        "what makes the file too long is left out"
+    );
     assert!(owner.since_ms > 0);
-    assert_eq!(Directory::owner(dir.path()).unwrap().as_ref(), Some(&*owner));
+    assert_eq!(
+        Directory::owner(dir.path()).unwrap().as_ref(),
+        Some(&*owner)
+    );
     drop(first);
     assert_eq!(Directory::owner(dir.path()).unwrap(), None);
     Journal::open(dir.path()).unwrap();
@@ -114,9 +157,15 @@ fn compaction_removes_revoked_tokens() {
     journal.append(&[token("keeper")]).unwrap();
     for round in 0..SLACK_LINES {
         let name = format!("job-{round}");
-        journal.append(&[token(&name), Record::TokenRevoked { name, at_ms: 1 }]).unwrap();
+        journal
+            .append(&[token(&name), Record::TokenRevoked { name, at_ms: 1 }])
+            .unwrap();
     }
-    assert!(journal.file.lines() <= 2 + SLACK_LINES, "{}", journal.file.lines());
+    assert!(
+        journal.file.lines() <= 2 + SLACK_LINES,
+        "{}",
+        journal.file.lines()
+    );
     drop(journal);
     assert_eq!(names(&Journal::open(dir.path()).unwrap()), ["keeper"]);
 }

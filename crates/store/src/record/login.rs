@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A family of refresh tokens: what one consent of a participant gave to one client. No record holds a token.
+/// A family of refresh tokens: what one consent of a participant gave to one client. No record
+/// holds a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
     /// Its id, 32 hexadecimal digits.
@@ -36,7 +37,8 @@ pub struct Family {
     pub ends_ms: u64,
 }
 
-/// The next refresh token of a family. The one before stays known, so that its second use is noticed.
+/// The next refresh token of a family. The one before stays known, so that its second use is
+/// noticed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenewedFamily {
     /// Id of the family.

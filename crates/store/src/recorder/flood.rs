@@ -1,6 +1,7 @@
 //! Floods of equal entries: the first ones are written, the rest are counted.
 //!
-//! A participant that is refused a million times a minute costs the disk no more than one that is refused a few hundred times.
+//! A participant that is refused a million times a minute costs the disk no more than one that is
+//! refused a few hundred times.
 
 use std::collections::HashMap;
 use std::{fmt::Write as _, sync::Arc, time::Duration};
@@ -11,11 +12,11 @@ use platform::Mutex;
 use super::permit::{Permit, entry};
 use model::ANONYMOUS_PREFIX;
 
-/// Entries of one participant, or of all guests, in one topic, with one verdict and one cause, that are written within a
-/// [`FLOOD_WINDOW`]; more are counted.
+/// Entries of one participant, or of all guests, in one topic, with one verdict and one cause, that
+/// are written within a [`FLOOD_WINDOW`]; more are counted.
 pub const FLOOD_ENTRIES_MAX: u32 = 256;
-/// Time that entries are counted before the counts are written. A window begins with the first entry after
-/// the last one.
+/// Time that entries are counted before the counts are written. A window begins with the first
+/// entry after the last one.
 pub const FLOOD_WINDOW: Duration = Duration::from_secs(10);
 /// Participants whose floods are counted at once; entries of others are written.
 pub const FLOODS_MAX: usize = 16_384;
@@ -54,11 +55,17 @@ pub(super) struct Floods(Arc<Mutex<HashMap<Key, Window>>>);
 impl Floods {
     /// Writes the entry, or counts it.
     pub(super) fn write(&self, permit: Permit, entry: &AuditEntry<'_>) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return permit.write(entry) };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return permit.write(entry);
+        };
         // A guest has another name on each connection.
         let guest = entry.from.starts_with(ANONYMOUS_PREFIX);
         let from = if guest { ANONYMOUS_PREFIX } else { entry.from };
-        let key = (from.to_owned(), entry.topic.map(str::to_owned), entry.verdict);
+        let key = (
+            from.to_owned(),
+            entry.topic.map(str::to_owned),
+            entry.verdict,
+        );
         let mut all = self.0.lock();
         if all.len() >= FLOODS_MAX && !all.contains_key(&key) {
             drop(all);
@@ -87,7 +94,8 @@ impl Floods {
 }
 
 impl Window {
-    /// Counts the entry, or returns its permit: the entry is one of the first of its cause and is written.
+    /// Counts the entry, or returns its permit: the entry is one of the first of its cause and is
+    /// written.
     fn count(&mut self, permit: Permit, entry: &AuditEntry<'_>) -> Option<Permit> {
         let why = entry.why.unwrap_or_default();
         let cause = why.split(':').next().unwrap_or_default();
@@ -108,19 +116,37 @@ impl Window {
     /// The tally of a cause; the shared one if there are too many causes.
     fn tally(&mut self, cause: &str) -> &mut Tally {
         let known = self.tallies.contains_key(cause) || self.tallies.len() < CAUSES_MAX;
-        self.tallies.entry(if known { cause } else { OTHER }.into()).or_default()
+        self.tallies
+            .entry(if known { cause } else { OTHER }.into())
+            .or_default()
     }
 
     fn write(self, (from, topic, verdict): &Key) {
         let Some(permit) = self.permit else { return };
         let mut why = String::from("counted:");
-        let mut counted: Vec<_> = self.tallies.iter().filter(|(_, tally)| tally.counted > 0).collect();
+        let mut counted: Vec<_> = self
+            .tallies
+            .iter()
+            .filter(|(_, tally)| tally.counted > 0)
+            .collect();
         counted.sort_unstable_by_key(|(cause, _)| *cause);
         for (at, (cause, tally)) in counted.into_iter().enumerate() {
-            let _ = write!(why, "{} {cause} {}", if at == 0 { "" } else { "," }, tally.counted);
+            let _ = write!(
+                why,
+                "{} {cause} {}",
+                if at == 0 { "" } else { "," },
+                tally.counted
+            );
         }
-        let kind = self.kind.as_deref().filter(|_| !self.mixed).unwrap_or(FLOOD);
-        permit.write(&AuditEntry { why: Some(&why), ..entry(topic.as_deref(), from, kind, *verdict) });
+        let kind = self
+            .kind
+            .as_deref()
+            .filter(|_| !self.mixed)
+            .unwrap_or(FLOOD);
+        permit.write(&AuditEntry {
+            why: Some(&why),
+            ..entry(topic.as_deref(), from, kind, *verdict)
+        });
     }
 }
 
@@ -129,7 +155,10 @@ mod tests {
     use super::*;
 
     fn count(window: &mut Window, why: &str) -> bool {
-        let refused = AuditEntry { why: Some(why), ..entry(None, "ann", "chat", Verdict::Refused) };
+        let refused = AuditEntry {
+            why: Some(why),
+            ..entry(None, "ann", "chat", Verdict::Refused)
+        };
         window.count(Permit::none(), &refused).is_some()
     }
 

@@ -23,7 +23,9 @@ impl Permit {
     /// Whether the entry keeps something of its payload.
     #[must_use]
     pub fn keeps_payloads(&self) -> bool {
-        self.0.as_ref().is_some_and(crate::audit::Permit::keeps_payloads)
+        self.0
+            .as_ref()
+            .is_some_and(crate::audit::Permit::keeps_payloads)
     }
 
     /// Hands the entry to the log's writer.
@@ -33,8 +35,8 @@ impl Permit {
         }
     }
 
-    /// Writes how a change of a token or a grant ended: kind, name and topic of what changes, the participant that asked for
-    /// it, and the change.
+    /// Writes how a change of a token or a grant ended: kind, name and topic of what changes, the
+    /// participant that asked for it, and the change.
     pub fn write_change<T>(
         self,
         (kind, name, topic): (&str, &str, Option<&str>),
@@ -44,9 +46,16 @@ impl Permit {
     ) {
         let (verdict, why) = match end {
             Ok(_) => (Verdict::Admitted, change.to_owned()),
-            Err(refusal) => (Verdict::Refused, format!("{}: {change}", refusal.code.as_str())),
+            Err(refusal) => (
+                Verdict::Refused,
+                format!("{}: {change}", refusal.code.as_str()),
+            ),
         };
-        self.write(&AuditEntry { to: &[name], why: Some(&why), ..entry(topic, by, kind, verdict) });
+        self.write(&AuditEntry {
+            to: &[name],
+            why: Some(&why),
+            ..entry(topic, by, kind, verdict)
+        });
     }
 }
 

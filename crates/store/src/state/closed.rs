@@ -1,4 +1,5 @@
-//! Closed proposals: a bounded set of digests of ended proposals that the journal no longer keeps in full.
+//! Closed proposals: a bounded set of digests of ended proposals that the journal no longer keeps
+//! in full.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -18,11 +19,13 @@ const PER_RECORD: usize = 1000;
 /// First part of the hashed bytes: separates these digests from all other hashes of the gateway.
 const DOMAIN: &str = "portmoot/closed-proposal/1";
 
-/// Low bits of a digest that depend on the topic and the envelope. The 32 bits above them depend on the topic alone.
+/// Low bits of a digest that depend on the topic and the envelope. The 32 bits above them depend on
+/// the topic alone.
 const ENVELOPE_BITS: u32 = 96;
 
-/// Digest of a proposal by its topic and the id of the envelope that proposed: 32 bits of a SHA-256 of the topic, then 96
-/// bits of a SHA-256 of both. The first part selects the digests of one topic without a list of names.
+/// Digest of a proposal by its topic and the id of the envelope that proposed: 32 bits of a SHA-256
+/// of the topic, then 96 bits of a SHA-256 of both. The first part selects the digests of one topic
+/// without a list of names.
 #[must_use]
 pub fn closed_digest(topic: &str, envelope: &str) -> u128 {
     let both = hash(&[DOMAIN, topic, envelope]) >> (u128::BITS - ENVELOPE_BITS);
@@ -34,8 +37,8 @@ fn topic_tag(topic: &str) -> u128 {
     hash(&[DOMAIN, topic]) >> ENVELOPE_BITS
 }
 
-/// First 128 bits of a SHA-256, big-endian. The length of each part is hashed before it, so that no two lists of parts give
-/// the same bytes.
+/// First 128 bits of a SHA-256, big-endian. The length of each part is hashed before it, so that no
+/// two lists of parts give the same bytes.
 fn hash(parts: &[&str]) -> u128 {
     let mut hash = Sha256::new();
     for part in parts {
@@ -43,7 +46,10 @@ fn hash(parts: &[&str]) -> u128 {
         hash.update(part);
     }
     let bytes: [u8; 32] = hash.finalize().into();
-    bytes.iter().take(16).fold(0, |digest, byte| digest << 8 | u128::from(*byte))
+    bytes
+        .iter()
+        .take(16)
+        .fold(0, |digest, byte| digest << 8 | u128::from(*byte))
 }
 
 /// One digest. Bytes, because a `u128` would be aligned to 16.
@@ -64,28 +70,45 @@ impl ClosedSet {
         if self.digests.len() >= CLOSED_PROPOSALS_MAX {
             self.digests.pop_front();
         }
-        self.digests.push_back(Closed { until_ms, digest: digest.to_be_bytes() });
+        self.digests.push_back(Closed {
+            until_ms,
+            digest: digest.to_be_bytes(),
+        });
     }
 
     pub(super) fn add_all(&mut self, closed: &ClosedProposals) {
-        closed.digests.iter().for_each(|(until_ms, digest)| self.add(*until_ms, *digest));
+        closed
+            .digests
+            .iter()
+            .for_each(|(until_ms, digest)| self.add(*until_ms, *digest));
     }
 
     /// The unexpired digests that have the tag of this topic.
-    pub(super) fn unexpired_in(&self, topic: &str, now_ms: u64) -> impl Iterator<Item = (u64, u128)> + use<> {
+    pub(super) fn unexpired_in(
+        &self,
+        topic: &str,
+        now_ms: u64,
+    ) -> impl Iterator<Item = (u64, u128)> + use<> {
         let tag = topic_tag(topic);
         self.unexpired(now_ms, move |digest| digest >> ENVELOPE_BITS == tag)
     }
 
-    /// The wanted digests that have not expired, each once with its latest expiry, the first to expire first. A digest repeats
-    /// when a participant uses the id of an envelope for another proposal.
+    /// The wanted digests that have not expired, each once with its latest expiry, the first to
+    /// expire first. A digest repeats when a participant uses the id of an envelope for another
+    /// proposal.
     pub(super) fn unexpired<F: Fn(u128) -> bool>(
         &self,
         now_ms: u64,
         wanted: F,
     ) -> impl Iterator<Item = (u64, u128)> + use<F> {
-        let unexpired = self.digests.iter().filter(|closed| now_ms < closed.until_ms);
-        let mut latest: Vec<_> = unexpired.map(Closed::pair).filter(|(_, digest)| wanted(*digest)).collect();
+        let unexpired = self
+            .digests
+            .iter()
+            .filter(|closed| now_ms < closed.until_ms);
+        let mut latest: Vec<_> = unexpired
+            .map(Closed::pair)
+            .filter(|(_, digest)| wanted(*digest))
+            .collect();
         latest.sort_unstable_by(|one, other| other.cmp(one));
         let mut seen = HashSet::with_capacity(latest.len());
         latest.retain(|(_, digest)| seen.insert(*digest));
@@ -98,7 +121,13 @@ impl ClosedSet {
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
         (0..self.digests.len()).step_by(PER_RECORD).map(|start| {
-            let digests = self.digests.iter().skip(start).take(PER_RECORD).map(Closed::pair).collect();
+            let digests = self
+                .digests
+                .iter()
+                .skip(start)
+                .take(PER_RECORD)
+                .map(Closed::pair)
+                .collect();
             Record::ProposalsClosed(ClosedProposals { digests })
         })
     }
@@ -121,11 +150,23 @@ mod tests {
 
     #[test]
     fn digests_have_golden_values() {
-        assert_eq!(closed_digest("main", "p1"), 0x9fd7_4a6a_baf6_530c_af3a_b40a_2087_917c);
-        assert_eq!(closed_digest("", ""), 0xe1a9_b19b_d272_5cb4_df1d_9126_e800_fc11);
+        assert_eq!(
+            closed_digest("main", "p1"),
+            0x9fd7_4a6a_baf6_530c_af3a_b40a_2087_917c
+        );
+        assert_eq!(
+            closed_digest("", ""),
+            0xe1a9_b19b_d272_5cb4_df1d_9126_e800_fc11
+        );
         let envelope = |digest: u128| digest << (u128::BITS - ENVELOPE_BITS);
-        assert_ne!(envelope(closed_digest("ab", "c")), envelope(closed_digest("a", "bc")));
-        assert_ne!(envelope(closed_digest("a", "c")), envelope(closed_digest("b", "c")));
+        assert_ne!(
+            envelope(closed_digest("ab", "c")),
+            envelope(closed_digest("a", "bc"))
+        );
+        assert_ne!(
+            envelope(closed_digest("a", "c")),
+            envelope(closed_digest("b", "c"))
+        );
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub struct Grant {
     pub reason: Option<String>,
     /// Time in Unix milliseconds.
     pub at_ms: u64,
-    /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is never.
+    /// Time of expiry in Unix milliseconds, after which the change before applies again; `None` is
+    /// never.
     pub expires_ms: Option<u64>,
     /// Whether the participant was a configured one; `None` in records of earlier versions.
     pub configured: Option<bool>,
@@ -36,7 +37,12 @@ impl Grant {
 
     fn record(&self) -> Record {
         let (mut added, mut removed) = (Vec::new(), Vec::new());
-        if self.granted { &mut added } else { &mut removed }.push(self.capability.clone());
+        if self.granted {
+            &mut added
+        } else {
+            &mut removed
+        }
+        .push(self.capability.clone());
         Record::GrantChanged(GrantChange {
             participant: self.participant.clone(),
             topic: self.topic.clone(),
@@ -51,7 +57,8 @@ impl Grant {
     }
 }
 
-/// Changes of one capability of one participant: a lasting one, and a temporary one that overrides it.
+/// Changes of one capability of one participant: a lasting one, and a temporary one that overrides
+/// it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Changes {
     lasting: Option<Grant>,
@@ -68,12 +75,19 @@ pub(super) struct Grants {
 }
 
 impl Grants {
-    /// Applies a change. A lasting one replaces all earlier ones of its capability, a temporary one only the temporary one.
-    /// Drops temporary changes that have expired at the time of this one, so that they do not accumulate.
+    /// Applies a change. A lasting one replaces all earlier ones of its capability, a temporary one
+    /// only the temporary one. Drops temporary changes that have expired at the time of this one,
+    /// so that they do not accumulate.
     pub(super) fn changed(&mut self, change: &GrantChange) {
-        let of_participant = self.changes.iter_mut().filter(|((of, ..), _)| *of == change.participant);
+        let of_participant = self
+            .changes
+            .iter_mut()
+            .filter(|((of, ..), _)| *of == change.participant);
         for (_, changes) in of_participant {
-            changes.temporary = changes.temporary.take().filter(|grant| grant.applies(change.at_ms));
+            changes.temporary = changes
+                .temporary
+                .take()
+                .filter(|grant| grant.applies(change.at_ms));
         }
         let granted = change.added.iter().map(|capability| (capability, true));
         for (capability, granted) in
@@ -90,10 +104,19 @@ impl Grants {
                 expires_ms: change.expires_ms,
                 configured: change.configured,
             };
-            let key = (change.participant.clone(), change.topic.clone(), capability.clone());
+            let key = (
+                change.participant.clone(),
+                change.topic.clone(),
+                capability.clone(),
+            );
             let changes = self.changes.entry(key).or_default();
             match grant.expires_ms {
-                None => *changes = Changes { lasting: Some(grant), temporary: None },
+                None => {
+                    *changes = Changes {
+                        lasting: Some(grant),
+                        temporary: None,
+                    }
+                }
                 Some(_) => changes.temporary = Some(grant),
             }
         }
@@ -103,26 +126,35 @@ impl Grants {
     /// Drops temporary changes that have expired at this time.
     pub(super) fn expire(&mut self, at_ms: u64) {
         for changes in self.changes.values_mut() {
-            changes.temporary = changes.temporary.take().filter(|grant| grant.applies(at_ms));
+            changes.temporary = changes
+                .temporary
+                .take()
+                .filter(|grant| grant.applies(at_ms));
         }
         self.retain(|_, _, changes| changes.lasting.is_some() || changes.temporary.is_some());
     }
 
     pub(super) fn cleared(&mut self, participant: &str, topic: Option<&str>) {
-        self.retain(|of, within, _| of != participant || topic.is_some_and(|topic| within != Some(topic)));
+        self.retain(|of, within, _| {
+            of != participant || topic.is_some_and(|topic| within != Some(topic))
+        });
     }
 
     fn retain(&mut self, keep: impl Fn(&str, Option<&str>, &Changes) -> bool) {
-        self.changes.retain(|(of, topic, _), changes| keep(of, topic.as_deref(), changes));
+        self.changes
+            .retain(|(of, topic, _), changes| keep(of, topic.as_deref(), changes));
         self.count = self.all().count();
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Grant> {
-        self.changes.values().flat_map(|changes| changes.lasting.iter().chain(&changes.temporary))
+        self.changes
+            .values()
+            .flat_map(|changes| changes.lasting.iter().chain(&changes.temporary))
     }
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
-        // A replay drops temporary grants by the time of later changes: the earliest change comes first.
+        // A replay drops temporary grants by the time of later changes: the earliest change comes
+        // first.
         let mut all: Vec<&Grant> = self.all().collect();
         all.sort_by_key(|grant| (grant.expires_ms.is_some(), grant.at_ms));
         all.into_iter().map(Grant::record)

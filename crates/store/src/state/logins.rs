@@ -1,10 +1,12 @@
-//! Sign-ins of clients at the gateway's own authorization server: its key, families of refresh tokens, consents.
+//! Sign-ins of clients at the gateway's own authorization server: its key, families of refresh
+//! tokens, consents.
 
 use std::collections::BTreeMap;
 
 use crate::record::{Consent, Family, Record, RenewedFamily, SealingKey};
 
-/// Families of one participant at most. Beyond it, the family that was not renewed for longest ends.
+/// Families of one participant at most. Beyond it, the family that was not renewed for longest
+/// ends.
 pub const PARTICIPANT_FAMILIES_MAX: usize = 100;
 /// Consents of one participant at most. Beyond it, the oldest is forgotten.
 pub const PARTICIPANT_CONSENTS_MAX: usize = 100;
@@ -26,18 +28,26 @@ impl Logins {
     pub(super) fn begun(&mut self, family: &Family) {
         self.drop_expired(family.began_ms);
         self.families.insert(family.id.clone(), family.clone());
-        let own = || self.families.values().filter(|known| known.participant == family.participant);
+        let own = || {
+            self.families
+                .values()
+                .filter(|known| known.participant == family.participant)
+        };
         if own().count() > PARTICIPANT_FAMILIES_MAX {
             let others = own().filter(|known| known.id != family.id);
-            let oldest =
-                others.min_by_key(|known| (known.renewed_ms, &known.id)).map(|known| known.id.clone());
+            let oldest = others
+                .min_by_key(|known| (known.renewed_ms, &known.id))
+                .map(|known| known.id.clone());
             oldest.map(|id| self.families.remove(&id));
         }
     }
 
     pub(super) fn renewed(&mut self, renewed: &RenewedFamily) {
         if let Some(family) = self.families.get_mut(&renewed.id) {
-            family.before = Some(std::mem::replace(&mut family.sha256, renewed.sha256.clone()));
+            family.before = Some(std::mem::replace(
+                &mut family.sha256,
+                renewed.sha256.clone(),
+            ));
             family.renewed_ms = renewed.at_ms;
             family.expires_ms = renewed.expires_ms;
         }
@@ -56,21 +66,29 @@ impl Logins {
             consent.resource.clone(),
         );
         self.consents.insert(key.clone(), consent.clone());
-        let own =
-            || self.consents.iter().filter(|((participant, ..), _)| *participant == consent.participant);
+        let own = || {
+            self.consents
+                .iter()
+                .filter(|((participant, ..), _)| *participant == consent.participant)
+        };
         if own().count() > PARTICIPANT_CONSENTS_MAX {
             let others = own().filter(|(known, _)| **known != key);
-            let oldest = others.min_by_key(|(_, known)| known.at_ms).map(|(key, _)| key.clone());
+            let oldest = others
+                .min_by_key(|(_, known)| known.at_ms)
+                .map(|(key, _)| key.clone());
             oldest.map(|key| self.consents.remove(&key));
         }
     }
 
     pub(super) fn withdrawn(&mut self, participant: &str, client: &str) {
-        self.consents.retain(|(of, with, ..), _| of != participant || with != client);
+        self.consents
+            .retain(|(of, with, ..), _| of != participant || with != client);
     }
 
     pub(super) fn has_expired(&self, now_ms: u64) -> bool {
-        self.families.values().any(|family| family.expires_ms <= now_ms)
+        self.families
+            .values()
+            .any(|family| family.expires_ms <= now_ms)
     }
 
     /// Drops families that nothing can renew any more.
@@ -80,9 +98,11 @@ impl Logins {
 
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let key = self.key.iter().cloned().map(Record::LoginKey);
-        // A replay drops the family that was not renewed for longest, never the one of its record: all fit.
+        // A replay drops the family that was not renewed for longest, never the one of its record:
+        // all fit.
         let families = self.families.values().cloned().map(Record::FamilyBegun);
-        key.chain(families).chain(self.consents.values().cloned().map(Record::ConsentGiven))
+        key.chain(families)
+            .chain(self.consents.values().cloned().map(Record::ConsentGiven))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -129,8 +149,14 @@ mod tests {
         logins.begun(&family(max + 1, "ann"));
         assert_eq!(logins.families.len(), PARTICIPANT_FAMILIES_MAX + 1);
         let first = &logins.families[&format!("{:032x}", 1)];
-        assert_eq!((first.sha256.as_str(), first.before.as_deref()), ("new", Some("h1")));
-        assert!(!logins.families.contains_key(&format!("{:032x}", 2)), "the second one was the oldest");
+        assert_eq!(
+            (first.sha256.as_str(), first.before.as_deref()),
+            ("new", Some("h1"))
+        );
+        assert!(
+            !logins.families.contains_key(&format!("{:032x}", 2)),
+            "the second one was the oldest"
+        );
         logins.drop_expired(10_000);
         assert!(logins.families.is_empty());
     }

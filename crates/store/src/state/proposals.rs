@@ -7,10 +7,12 @@ use model::{Latest, account};
 use super::closed::{CLOSED_PROPOSALS_KEPT_MS, ClosedSet, closed_digest};
 use crate::record::{DecidedProposal, Decision, EndedProposal, OpenedProposal, Record};
 
-/// Ended proposals that the state keeps in full at most. Beyond it the proposer that has most loses its oldest.
+/// Ended proposals that the state keeps in full at most. Beyond it the proposer that has most loses
+/// its oldest.
 pub const ENDED_KEPT: usize = 256;
 
-/// Bytes of text that these ended proposals hold together at most. Beyond it the proposer that has most bytes loses its oldest.
+/// Bytes of text that these ended proposals hold together at most. Beyond it the proposer that has
+/// most bytes loses its oldest.
 pub const ENDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A proposal with its decision and end.
@@ -18,7 +20,8 @@ pub const ENDED_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub struct Proposal {
     /// The proposal.
     pub opened: OpenedProposal,
-    /// The decision. The outcome of a proposal that is approved and not ended after a restart is unknown.
+    /// The decision. The outcome of a proposal that is approved and not ended after a restart is
+    /// unknown.
     pub decided: Option<DecidedProposal>,
     /// The end, if it is not the decision.
     pub ended: Option<EndedProposal>,
@@ -38,7 +41,9 @@ impl Proposal {
     /// Time of its end in Unix milliseconds. A rejection or withdrawal is an end.
     fn ended_ms(&self) -> u64 {
         let ended = self.ended.as_ref().map(|ended| ended.at_ms);
-        ended.or_else(|| self.decided.as_ref().map(|decided| decided.at_ms)).unwrap_or(self.opened.at_ms)
+        ended
+            .or_else(|| self.decided.as_ref().map(|decided| decided.at_ms))
+            .unwrap_or(self.opened.at_ms)
     }
 
     fn records(&self) -> impl Iterator<Item = Record> + '_ {
@@ -54,8 +59,14 @@ impl Proposal {
 
     fn text_bytes(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let decided = self.decided.as_ref().map_or(0, |decided| of(&decided.params) + of(&decided.reason));
-        let ended = self.ended.as_ref().map_or(0, |ended| of(&ended.answer) + of(&ended.reason));
+        let decided = self
+            .decided
+            .as_ref()
+            .map_or(0, |decided| of(&decided.params) + of(&decided.reason));
+        let ended = self
+            .ended
+            .as_ref()
+            .map_or(0, |ended| of(&ended.answer) + of(&ended.reason));
         of(&self.opened.params) + of(&self.opened.tool) + of(&self.opened.door) + decided + ended
     }
 }
@@ -75,19 +86,29 @@ pub(super) struct Proposals {
 
 impl Proposals {
     pub(super) fn get(&self, id: &str) -> Option<&Proposal> {
-        self.open.get(id).or_else(|| self.ended.iter().rev().find(|known| known.opened.id == id))
+        self.open
+            .get(id)
+            .or_else(|| self.ended.iter().rev().find(|known| known.opened.id == id))
     }
 
     pub(super) fn opened(&mut self, opened: &OpenedProposal) {
         if self.get(&opened.id).is_none() {
-            let proposal = Proposal { opened: opened.clone(), decided: None, ended: None };
+            let proposal = Proposal {
+                opened: opened.clone(),
+                decided: None,
+                ended: None,
+            };
             self.open.insert(opened.id.clone(), proposal);
             self.open_records += 1;
         }
     }
 
     pub(super) fn decided(&mut self, decided: &DecidedProposal) {
-        if let Some(open) = self.open.get_mut(&decided.id).filter(|open| open.decided.is_none()) {
+        if let Some(open) = self
+            .open
+            .get_mut(&decided.id)
+            .filter(|open| open.decided.is_none())
+        {
             open.decided = Some(decided.clone());
             self.open_records += 1;
             self.settle(&decided.id);
@@ -106,7 +127,12 @@ impl Proposals {
     /// Records of closed, ended and open proposals: a replay in this order rebuilds the same state.
     pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
         let closed = self.closed.records();
-        closed.chain(self.ended.iter().chain(self.open.values()).flat_map(Proposal::records))
+        closed.chain(
+            self.ended
+                .iter()
+                .chain(self.open.values())
+                .flat_map(Proposal::records),
+        )
     }
 
     pub(super) fn len(&self) -> usize {
@@ -114,17 +140,24 @@ impl Proposals {
     }
 
     fn settle(&mut self, id: &str) {
-        let Some(ended) = self.open.get(id).filter(|open| open.has_ended()) else { return };
+        let Some(ended) = self.open.get(id).filter(|open| open.has_ended()) else {
+            return;
+        };
         let records = ended.records_count();
         self.ended_records += records;
         self.open_records -= records;
-        let Some(ended) = self.open.remove(id) else { return };
+        let Some(ended) = self.open.remove(id) else {
+            return;
+        };
         let (by, bytes) = (ended.opened.by.clone(), ended.text_bytes());
         self.ended.push(account(&by), bytes, ended);
         for oldest in self.ended.shrink(ENDED_KEPT, ENDED_BYTES_MAX) {
             self.ended_records -= oldest.records_count();
             let until_ms = oldest.ended_ms().saturating_add(CLOSED_PROPOSALS_KEPT_MS);
-            self.closed.add(until_ms, closed_digest(&oldest.opened.topic, &oldest.opened.envelope));
+            self.closed.add(
+                until_ms,
+                closed_digest(&oldest.opened.topic, &oldest.opened.envelope),
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Accounts at servers, and the clients that the gateway is at their authorization servers: the last record of each.
+//! Accounts at servers, and the clients that the gateway is at their authorization servers: the
+//! last record of each.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +21,16 @@ impl Upstream {
     }
 
     pub(super) fn account_ended(&mut self, server: &str, participant: Option<&str>) {
-        self.accounts.remove(&(server.to_owned(), participant.map(str::to_owned)));
+        self.accounts
+            .remove(&(server.to_owned(), participant.map(str::to_owned)));
     }
 
     pub(super) fn client(&mut self, client: &UpstreamClient) {
-        let key = (client.server.clone(), client.issuer.clone(), client.usage.clone());
+        let key = (
+            client.server.clone(),
+            client.issuer.clone(),
+            client.usage.clone(),
+        );
         if client.sealed.is_empty() {
             self.clients.remove(&key);
         } else {

@@ -59,14 +59,17 @@ impl SimDisk {
         self.0.lock().unopened
     }
 
-    /// Simulates a power failure: unsynced writes are lost, except for a torn part of each file's last write.
+    /// Simulates a power failure: unsynced writes are lost, except for a torn part of each file's
+    /// last write.
     pub(crate) fn crash(&self, seed: u64) {
         let mut files = self.0.lock();
         files.changes_left = None;
         files.seed ^= seed;
         let mut random = files.seed;
         for content in files.by_name.values_mut() {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             content.tear(random >> 33);
             content.synced.clone_from(&content.current);
         }
@@ -92,7 +95,10 @@ impl SimDisk {
     /// Another disk with the same files.
     pub(crate) fn copy(&self) -> SimDisk {
         let by_name = self.0.lock().by_name.clone();
-        SimDisk(Arc::new(Mutex::new(Files { by_name, ..Files::default() })))
+        SimDisk(Arc::new(Mutex::new(Files {
+            by_name,
+            ..Files::default()
+        })))
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Files) -> T) -> io::Result<T> {
@@ -109,7 +115,12 @@ impl SimDisk {
 impl Content {
     /// Keeps some bytes of the writes since the last sync, from the first difference on.
     fn tear(&mut self, random: u64) {
-        let same = self.current.iter().zip(&self.synced).take_while(|(new, old)| new == old).count();
+        let same = self
+            .current
+            .iter()
+            .zip(&self.synced)
+            .take_while(|(new, old)| new == old)
+            .count();
         let (new, old) = (&self.current[same..], &self.synced[same..]);
         let kept = random as usize % (new.len() + 1);
         let mut torn = self.synced[..same].to_vec();
@@ -129,7 +140,12 @@ impl Disk for SimDisk {
     }
 
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        Ok(self.0.lock().by_name.get(name).map(|content| content.current.clone()))
+        Ok(self
+            .0
+            .lock()
+            .by_name
+            .get(name)
+            .map(|content| content.current.clone()))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
@@ -141,13 +157,19 @@ impl Disk for SimDisk {
             }
         }
         self.change(|files| _ = files.by_name.entry(name.to_owned()).or_default())?;
-        Ok(Box::new(SimFile { disk: self.clone(), name: name.to_owned() }))
+        Ok(Box::new(SimFile {
+            disk: self.clone(),
+            name: name.to_owned(),
+        }))
     }
 
     fn prepare(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.replaces(name, false)?;
         self.change(|files| {
-            let content = Content { current: bytes.to_vec(), synced: bytes.to_vec() };
+            let content = Content {
+                current: bytes.to_vec(),
+                synced: bytes.to_vec(),
+            };
             files.by_name.insert(prepared(name), content);
         })
     }
@@ -170,7 +192,8 @@ struct SimFile {
 impl SimFile {
     /// Changes the content, then syncs it: two changes, between which the disk can fail.
     fn change(&mut self, change: impl FnOnce(&mut Content)) -> io::Result<()> {
-        self.disk.change(|files| change(files.by_name.get_mut(&self.name).unwrap()))?;
+        self.disk
+            .change(|files| change(files.by_name.get_mut(&self.name).unwrap()))?;
         self.disk.change(|files| {
             let content = files.by_name.get_mut(&self.name).unwrap();
             content.synced.clone_from(&content.current);

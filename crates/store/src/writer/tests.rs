@@ -24,7 +24,16 @@ fn token(name: String) -> Record {
 /// Records without effect, which make compaction due.
 fn nothing(count: usize) -> Vec<Record> {
     let (id, state, reason, answer, at_ms) = ("unknown".into(), "failed".into(), None, None, 0);
-    vec![Record::ProposalEnded(EndedProposal { id, state, reason, answer, at_ms }); count]
+    vec![
+        Record::ProposalEnded(EndedProposal {
+            id,
+            state,
+            reason,
+            answer,
+            at_ms
+        });
+        count
+    ]
 }
 
 fn writer(disk: &SimDisk) -> JournalWriter {
@@ -33,7 +42,13 @@ fn writer(disk: &SimDisk) -> JournalWriter {
 }
 
 fn names(writer: &JournalWriter) -> Vec<String> {
-    writer.state(|state| state.tokens().iter().map(|token| token.name.clone()).collect())
+    writer.state(|state| {
+        state
+            .tokens()
+            .iter()
+            .map(|token| token.name.clone())
+            .collect()
+    })
 }
 
 #[test]
@@ -84,8 +99,14 @@ fn a_failed_write_stops_the_journal_and_is_reported() {
     writer.append(&[token("a".into())]).unwrap();
     assert_eq!(writer.failure(), None);
     disk.fail_after(1);
-    assert!(matches!(writer.append(&[token("b".into())]), Err(StoreError::Io { .. })));
-    assert!(matches!(writer.append(&[token("c".into())]), Err(StoreError::Stopped)));
+    assert!(matches!(
+        writer.append(&[token("b".into())]),
+        Err(StoreError::Io { .. })
+    ));
+    assert!(matches!(
+        writer.append(&[token("c".into())]),
+        Err(StoreError::Stopped)
+    ));
     assert!(matches!(writer.reserve(), Err(StoreError::Stopped)));
     assert!(writer.failure().unwrap().contains("the disk is gone"));
     assert_eq!(names(&writer), ["a"]);
@@ -94,14 +115,18 @@ fn a_failed_write_stops_the_journal_and_is_reported() {
 #[test]
 fn permits_are_bounded_and_released() {
     let writer = writer(&SimDisk::default());
-    let mut permits: Vec<_> = (0..WRITER_PERMITS_MAX).map(|_| writer.reserve().unwrap()).collect();
+    let mut permits: Vec<_> = (0..WRITER_PERMITS_MAX)
+        .map(|_| writer.reserve().unwrap())
+        .collect();
     assert!(matches!(writer.reserve(), Err(StoreError::Busy)));
     writer.append(&[token("blocks".into())]).unwrap();
     permits.pop();
     let permit = writer.reserve().unwrap();
     assert!(matches!(writer.reserve(), Err(StoreError::Busy)));
     let (sender, results) = std::sync::mpsc::channel();
-    permit.submit(vec![token("reserved".into())], move |result| sender.send(result).unwrap());
+    permit.submit(vec![token("reserved".into())], move |result| {
+        sender.send(result).unwrap()
+    });
     results.recv().unwrap().unwrap();
     drop(writer.reserve().unwrap());
 }
@@ -109,7 +134,8 @@ fn permits_are_bounded_and_released() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// After a crash at any point the journal holds every acknowledged record, and submitted records only.
+    /// After a crash at any point the journal holds every acknowledged record, and submitted
+    /// records only.
     #[test]
     fn no_acknowledged_record_is_lost(runs in prop::collection::vec((0..250_usize, any::<u64>()), 1..4)) {
         let disk = SimDisk::default();
@@ -168,10 +194,16 @@ fn a_compacted_journal_that_cannot_be_opened_is_opened_later() {
             }
         }
     }
-    assert_eq!((refused, acknowledged.len()), (1, 199), "the first attempt is made with the compaction");
+    assert_eq!(
+        (refused, acknowledged.len()),
+        (1, 199),
+        "the first attempt is made with the compaction"
+    );
     drop(writer);
     let found = names(&super::tests::writer(&disk));
-    assert!(acknowledged.iter().all(|name| found.contains(name)) && found.len() == acknowledged.len());
+    assert!(
+        acknowledged.iter().all(|name| found.contains(name)) && found.len() == acknowledged.len()
+    );
 }
 
 #[test]
@@ -187,7 +219,10 @@ fn a_failed_compaction_is_reported_and_one_that_stops_the_journal_is_its_failure
     }
     writer.0.group.flush().unwrap();
     let seen = reports.lock().clone();
-    assert!(matches!(&*seen, [why] if why.contains("compact") && why.contains("no space")), "{seen:?}");
+    assert!(
+        matches!(&*seen, [why] if why.contains("compact") && why.contains("no space")),
+        "{seen:?}"
+    );
     assert_eq!(writer.failure(), None, "it can still be written");
     disk.fail_replacing(None);
     writer.append(&nothing(300)).unwrap();
@@ -195,6 +230,10 @@ fn a_failed_compaction_is_reported_and_one_that_stops_the_journal_is_its_failure
     writer.append(&nothing(600)).unwrap();
     let _ = writer.0.group.flush();
     assert_eq!(reports.lock().len(), 2);
-    assert!(writer.failure().is_some_and(|why| why.contains("replace")), "{:?}", writer.failure());
+    assert!(
+        writer.failure().is_some_and(|why| why.contains("replace")),
+        "{:?}",
+        writer.failure()
+    );
     assert!(writer.append(&nothing(1)).is_err());
 }

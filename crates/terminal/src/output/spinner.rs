@@ -12,7 +12,10 @@ const FRAME: Duration = Duration::from_millis(100);
 const FRAMES: [char; 4] = ['|', '/', '-', '\\'];
 
 /// State of the sign on the terminal.
-static SHOWN: Mutex<Shown> = Mutex::new(Shown { line: false, questions: 0 });
+static SHOWN: Mutex<Shown> = Mutex::new(Shown {
+    line: false,
+    questions: 0,
+});
 
 struct Shown {
     /// Whether the sign is on the last line.

@@ -11,7 +11,8 @@ use crate::Handles;
 pub enum Record<H: Handles> {
     /// A participant opened it.
     Opened,
-    /// A participant decided about it. A rejected or withdrawn proposal is over; no [`Record::Ended`] follows.
+    /// A participant decided about it. A rejected or withdrawn proposal is over; no
+    /// [`Record::Ended`] follows.
     Decided {
         /// The participant that decided.
         by: ParticipantId,
@@ -24,7 +25,8 @@ pub enum Record<H: Handles> {
         /// The shell's part of the decision; `None` if the topic withdraws the proposal itself.
         ruling: Option<H::Ruling>,
     },
-    /// It is over: completed, failed or expired, or withdrawn after it was approved and before it ran.
+    /// It is over: completed, failed or expired, or withdrawn after it was approved and before it
+    /// ran.
     Ended {
         /// Its last state.
         state: ProposalState,
@@ -67,9 +69,10 @@ pub struct ProposalView<H: Handles> {
     pub answer: Option<H::Answer>,
     /// The time of its latest change, on the clock of [`Topic::step`](crate::Topic::step).
     pub updated_ms: u64,
-    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at most. Empty in lists of
-    /// proposals.
+    /// While it is pending, participants in the topic that could decide; [`DECIDERS_SHOWN_MAX`] at
+    /// most. Empty in lists of proposals.
     pub deciders: Vec<ParticipantId>,
-    /// While it is pending, participants that it names and that are not in the topic. Empty in lists of proposals.
+    /// While it is pending, participants that it names and that are not in the topic. Empty in
+    /// lists of proposals.
     pub absent: Vec<ParticipantId>,
 }

@@ -77,6 +77,7 @@ pub struct Mirrored<H: Handles> {
     pub call: H::Call,
     /// The server's own name or URI, if it differs from the requested one.
     pub own: Option<Arc<str>>,
-    /// The outcome of the call, with the server's answer if there is one; `None` for the call itself.
+    /// The outcome of the call, with the server's answer if there is one; `None` for the call
+    /// itself.
     pub end: Option<(Outcome, Option<H::Answer>)>,
 }

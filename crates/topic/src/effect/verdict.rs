@@ -16,11 +16,14 @@ pub struct Rule {
 impl Rule {
     /// The text of the capability.
     pub fn as_str(&self) -> Option<&str> {
-        self.capabilities.get(self.at?).map(model::Capability::as_str)
+        self.capabilities
+            .get(self.at?)
+            .map(model::Capability::as_str)
     }
 }
 
-/// The verdict about a step's event, if a participant requested something: a request, an envelope, a resumption.
+/// The verdict about a step's event, if a participant requested something: a request, an envelope,
+/// a resumption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The request or envelope is admitted.
@@ -43,8 +46,8 @@ pub enum Verdict {
     Refused(Cause),
 }
 
-/// The cause of a refusal or an end, for records and for wires that name it. On MCP wires the refusals of [`Cause::Unknown`] and
-/// [`Cause::NotAdmitted`] are equal.
+/// The cause of a refusal or an end, for records and for wires that name it. On MCP wires the
+/// refusals of [`Cause::Unknown`] and [`Cause::NotAdmitted`] are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Cause {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, LinkId, ListenFilter, LogLevel, Method, OperationId, ParticipantId, RateLimit};
+use model::{
+    Capabilities, LinkId, ListenFilter, LogLevel, Method, OperationId, ParticipantId, RateLimit,
+};
 
 use crate::{Cursor, Handles, Listener};
 
@@ -40,8 +42,8 @@ pub struct Join<'a, H: Handles> {
     pub handle: H::Link,
     /// The participant whose link it is.
     pub participant: &'a ParticipantId,
-    /// The participant's capabilities. They count as [`Event::Regrant`](crate::Event::Regrant), whether or not the participant is in
-    /// the topic already.
+    /// The participant's capabilities. They count as [`Event::Regrant`](crate::Event::Regrant),
+    /// whether or not the participant is in the topic already.
     pub capabilities: Arc<Capabilities>,
     /// The participant's rate limit; `None` is without limit. Replaces an older one.
     pub rate: Option<RateLimit>,
@@ -52,18 +54,21 @@ pub struct Join<'a, H: Handles> {
 /// Way in which a link joins: the abilities of its wire, and its listening.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Joining {
-    /// Listening of the link to the room; `None` on MCP wires. Replaces the participant's older listening
-    /// link, which ends first; of two the one with the greater number is newer, whichever joins first.
+    /// Listening of the link to the room; `None` on MCP wires. Replaces the participant's older
+    /// listening link, which ends first; of two the one with the greater number is newer, whichever
+    /// joins first.
     pub listener: Option<Listener>,
     /// The cursor from which on a listener wants the messages that it missed.
     pub since: Option<Cursor>,
-    /// Whether the topic holds calls that may only be proposed, because the link's wire has no proposals. Lists then show the
-    /// entries that the caller may call or propose.
+    /// Whether the topic holds calls that may only be proposed, because the link's wire has no
+    /// proposals. Lists then show the entries that the caller may call or propose.
     pub promotes: bool,
-    /// Whether the link takes notifications that belong to no request. Otherwise it gets them only on its listen requests.
+    /// Whether the link takes notifications that belong to no request. Otherwise it gets them only
+    /// on its listen requests.
     pub notified: bool,
-    /// Whether the link's wire has no questions: the topic answers a call of it for now with the questions about it, and the
-    /// caller comes back with the answers (MCP 2026-07-28, "Multi Round-Trip Requests").
+    /// Whether the link's wire has no questions: the topic answers a call of it for now with the
+    /// questions about it, and the caller comes back with the answers (MCP 2026-07-28, "Multi
+    /// Round-Trip Requests").
     pub pauses: bool,
 }
 
@@ -84,8 +89,8 @@ pub struct Request<'a, H: Handles> {
     pub interest: Interest,
     /// The log messages that the caller gets about the request.
     pub logs: Logs,
-    /// Whether its caller can come back with answers if its link [pauses](Joining::pauses): an operation of a batch has no caller
-    /// of its own that does.
+    /// Whether its caller can come back with answers if its link [pauses](Joining::pauses): an
+    /// operation of a batch has no caller of its own that does.
     pub returns: bool,
     /// The request itself.
     pub call: H::Call,
@@ -94,7 +99,8 @@ pub struct Request<'a, H: Handles> {
 /// The log messages that a caller gets about its request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Logs {
-    /// From the level on that its link has set; all, unless it has set one (MCP 2025-11-25, "Logging").
+    /// From the level on that its link has set; all, unless it has set one (MCP 2025-11-25,
+    /// "Logging").
     #[default]
     OfLink,
     /// None.
@@ -109,7 +115,8 @@ pub enum Interest {
     /// No change.
     #[default]
     None,
-    /// The link subscribes to the request's target, a resource. The topic undoes it if the server does not answer with a result.
+    /// The link subscribes to the request's target, a resource. The topic undoes it if the server
+    /// does not answer with a result.
     Subscribe,
     /// The link ends its subscription to the target.
     Unsubscribe,
@@ -148,8 +155,8 @@ pub enum Parked<H: Handles> {
     Questions {
         /// The number of that pause: each is good for one return.
         round: u32,
-        /// The answers, each with the id of its question. Answers to no open question are ignored; what is not answered is asked
-        /// again.
+        /// The answers, each with the id of its question. Answers to no open question are ignored;
+        /// what is not answered is asked again.
         answers: Vec<(OperationId, H::Answer)>,
     },
 }

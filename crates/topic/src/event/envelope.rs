@@ -19,8 +19,8 @@ pub struct Say<'a, H: Handles> {
     pub to: &'a [&'a str],
     /// The id of the envelope that this one answers or fulfils.
     pub correlation: Option<&'a str>,
-    /// The digest under which the id of the proposal that this envelope makes or names is kept once that is over: of [`Say::id`] if it
-    /// proposes, of [`Say::correlation`] if it requests.
+    /// The digest under which the id of the proposal that this envelope makes or names is kept once
+    /// that is over: of [`Say::id`] if it proposes, of [`Say::correlation`] if it requests.
     pub proposal_digest: Option<u128>,
     /// The envelope's bytes.
     pub message: H::Message,
@@ -50,8 +50,8 @@ pub enum Intent<H: Handles> {
     Reject {
         /// The reason, in words for the sender.
         refusal: Box<Refusal>,
-        /// Whether it is published all the same: its payload is not what its kind says, which participants see for themselves (MCPx v0.1,
-        /// sections 4.2 and 4.3).
+        /// Whether it is published all the same: its payload is not what its kind says, which
+        /// participants see for themselves (MCPx v0.1, sections 4.2 and 4.3).
         published: bool,
     },
     /// `mcp/response`: the sender answers a request.
@@ -66,7 +66,8 @@ pub enum Intent<H: Handles> {
         /// The name of the request that the sender cancels.
         tag: H::Tag,
     },
-    /// Kind and payload of a request differ, so that no receiver may act on it (MCPx v0.1, section 4.3).
+    /// Kind and payload of a request differ, so that no receiver may act on it (MCPx v0.1, section
+    /// 4.3).
     Mismatch,
 }
 
@@ -81,8 +82,8 @@ pub struct Requested<H: Handles> {
     pub tag: Option<H::Tag>,
     /// One call for each of [`Say::to`], with a new operation id, in that order.
     pub calls: Vec<(OperationId, H::Call)>,
-    /// The digest of the request as the server lists its target now, and the shell's part of the decision, if the request decides
-    /// about a proposal.
+    /// The digest of the request as the server lists its target now, and the shell's part of the
+    /// decision, if the request decides about a proposal.
     pub ruling: Option<(Option<Digest>, H::Ruling)>,
 }
 
@@ -95,7 +96,8 @@ pub struct Terms {
     pub method: Method,
     /// The server's own name or URI, if the method has one.
     pub context: Option<Arc<str>>,
-    /// The servers or participants that the proposal names. A proposal that names none is for any of them.
+    /// The servers or participants that the proposal names. A proposal that names none is for any
+    /// of them.
     pub to: Box<[ParticipantId]>,
     /// The id of the envelope that proposes.
     pub envelope: Arc<str>,
@@ -123,7 +125,8 @@ pub enum Decision<'a> {
     Approve {
         /// The digest of the request as this reviewer saw it.
         shown: Digest,
-        /// The digest of the same with what the server lists now; `None` if it cannot be made any more.
+        /// The digest of the same with what the server lists now; `None` if it cannot be made any
+        /// more.
         current: Option<Digest>,
     },
     /// It never runs.

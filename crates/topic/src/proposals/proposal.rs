@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use model::{Capabilities, Digest, KindRef, LinkId, Method, OperationId, ParticipantId, ProposalState};
+use model::{
+    Capabilities, Digest, KindRef, LinkId, Method, OperationId, ParticipantId, ProposalState,
+};
 
 use crate::{
     Audience, Handles,
     event::{Decision, Terms},
 };
 
-/// The phase of a proposal. A change that must be on disk first takes two steps, so three phases wait for the journal.
+/// The phase of a proposal. A change that must be on disk first takes two steps, so three phases
+/// wait for the journal.
 #[derive(Debug, Clone)]
 pub(crate) enum Phase<H: Handles> {
     /// Its opening is being written.
@@ -35,9 +38,11 @@ pub(crate) struct Ruling<H: Handles> {
     pub(crate) reason: Option<Arc<str>>,
     /// Of an approval: the digests of the request as the participant saw it, and as it is now.
     pub(crate) approves: Option<(Digest, Option<Digest>)>,
-    /// The shell's part of it; `None` if the topic itself withdraws the proposal, even if the journal fails.
+    /// The shell's part of it; `None` if the topic itself withdraws the proposal, even if the
+    /// journal fails.
     pub(crate) handle: Option<H::Ruling>,
-    /// The envelope that fulfils the proposal, or the one that announces an approval without an envelope.
+    /// The envelope that fulfils the proposal, or the one that announces an approval without an
+    /// envelope.
     pub(crate) fulfilment: Option<Arc<str>>,
     /// The calls by which servers carry it out, if it was a request in the room.
     pub(crate) requested: Option<RoomRequests<H>>,
@@ -47,15 +52,31 @@ pub(crate) struct Ruling<H: Handles> {
 
 impl<H: Handles> Ruling<H> {
     /// A decision without an envelope, of a participant in the topic.
-    pub(crate) fn new(by: ParticipantId, decision: Decision<'_>, handle: Option<H::Ruling>) -> Self {
+    pub(crate) fn new(
+        by: ParticipantId,
+        decision: Decision<'_>,
+        handle: Option<H::Ruling>,
+    ) -> Self {
         let (state, reason, approves) = match decision {
-            Decision::Approve { shown, current } => (ProposalState::Running, None, Some((shown, current))),
+            Decision::Approve { shown, current } => {
+                (ProposalState::Running, None, Some((shown, current)))
+            }
             Decision::Reject { reason } => (ProposalState::Rejected, reason, None),
             Decision::Withdraw { reason } => (ProposalState::Withdrawn, reason, None),
         };
         let (outside, fulfilment, requested, named) = <_>::default();
         let reason = reason.map(Arc::from);
-        Self { by, outside, state, reason, approves, handle, fulfilment, requested, named }
+        Self {
+            by,
+            outside,
+            state,
+            reason,
+            approves,
+            handle,
+            fulfilment,
+            requested,
+            named,
+        }
     }
 }
 
@@ -105,7 +126,8 @@ pub(crate) struct Proposal<H: Handles> {
     pub(crate) phase: Phase<H>,
     /// The reason for which it is withdrawn as soon as the change that is being written is on disk.
     pub(crate) recalled: Option<Arc<str>>,
-    /// The digest under which its envelope's id is kept once it is over, if it came as an envelope in this run.
+    /// The digest under which its envelope's id is kept once it is over, if it came as an envelope
+    /// in this run.
     pub(crate) id_digest: Option<u128>,
     /// Its envelope, until its opening is on disk: then participants get it.
     pub(crate) unpublished: Option<Unpublished<H>>,

@@ -5,8 +5,8 @@ use model::{Latest, ParticipantId};
 
 use crate::members::account;
 
-/// The most rejected proposals whose envelope ids the topic remembers. Beyond it the participant that has most loses its oldest; all
-/// guests count as one.
+/// The most rejected proposals whose envelope ids the topic remembers. Beyond it the participant
+/// that has most loses its oldest; all guests count as one.
 pub const REJECTED_PROPOSALS_MAX: usize = 4096;
 
 /// Digests of these ids, each with the participant that used it.
@@ -21,7 +21,11 @@ pub(crate) struct RejectedIds {
 impl RejectedIds {
     /// None. Ids that begin with `guests` are those of guests.
     pub(crate) fn new(guests: &'static str) -> Self {
-        Self { all: HashMap::new(), order: Latest::default(), guests }
+        Self {
+            all: HashMap::new(),
+            order: Latest::default(),
+            guests,
+        }
     }
 
     /// Remembers an id, for the participant that used it first.
@@ -54,7 +58,10 @@ mod tests {
         rejected.add(0, &ann);
         assert_eq!(rejected.by(0), Some(&bob), "the first of an id counts");
         (1..=REJECTED_PROPOSALS_MAX as u128).for_each(|digest| rejected.add(digest, &ann));
-        assert_eq!((rejected.by(0), rejected.by(1), rejected.by(2)), (Some(&bob), None, Some(&ann)));
+        assert_eq!(
+            (rejected.by(0), rejected.by(1), rejected.by(2)),
+            (Some(&bob), None, Some(&ann))
+        );
         assert_eq!(rejected.all.len(), REJECTED_PROPOSALS_MAX);
     }
 }

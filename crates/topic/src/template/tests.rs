@@ -3,7 +3,11 @@ use super::*;
 #[test]
 fn uris_match_templates() {
     let check = |template: &str, uri: &str, expected: bool| {
-        assert_eq!(Template::parse(template).unwrap().matches(uri), expected, "{template} {uri}");
+        assert_eq!(
+            Template::parse(template).unwrap().matches(uri),
+            expected,
+            "{template} {uri}"
+        );
     };
     check("a://b/{id}", "a://b/1", true);
     check("a://b/{id}", "a://b/", false);

@@ -36,7 +36,11 @@ fn a_question_goes_to_the_link_whose_call_is_open() {
     assert_eq!(shown(&stage.answer(ANN, 2, 5)), ["settle ask 2 with 5"]);
     assert!(shown(&stage.answer(ANN, 2, 5)).is_empty());
     stage.ask("one", 3, About::Call(op(1)), SAMPLING);
-    assert_eq!(shown(&stage.fail(ANN, 3)), ["refuse ask 3: failed"], "the caller could not be asked");
+    assert_eq!(
+        shown(&stage.fail(ANN, 3)),
+        ["refuse ask 3: failed"],
+        "the caller could not be asked"
+    );
     assert!(stage.topic.questions(ANN).is_empty());
 }
 
@@ -44,7 +48,11 @@ fn a_question_goes_to_the_link_whose_call_is_open() {
 fn no_other_caller_is_asked() {
     let mut stage = stage();
     let mut check = |server: &str, about: About, method: &'static str, expected: Cause| {
-        assert_eq!(refused(&stage.ask(server, 9, about, method)), expected, "{server} {about:?} {method}");
+        assert_eq!(
+            refused(&stage.ask(server, 9, about, method)),
+            expected,
+            "{server} {about:?} {method}"
+        );
     };
     check("two", About::Call(op(1)), SAMPLING, Cause::Moot);
     check("one", About::Call(op(7)), SAMPLING, Cause::Moot);
@@ -56,28 +64,48 @@ fn no_other_caller_is_asked() {
     // No question belongs to another question.
     check("one", About::Call(op(2)), SAMPLING, Cause::Moot);
     stage.ask("one", 2, About::Call(op(1)), SAMPLING);
-    assert_eq!(refused(&stage.ask("one", 9, About::Call(op(2)), SAMPLING)), Cause::Moot);
-    assert!(shown(&stage.ask("one", 2, About::Call(op(1)), SAMPLING)).is_empty(), "an id counts once");
+    assert_eq!(
+        refused(&stage.ask("one", 9, About::Call(op(2)), SAMPLING)),
+        Cause::Moot
+    );
+    assert!(
+        shown(&stage.ask("one", 2, About::Call(op(1)), SAMPLING)).is_empty(),
+        "an id counts once"
+    );
 }
 
 #[test]
 fn the_configured_capabilities_of_a_server_judge_its_questions() {
     let mut stage = stage();
-    let to_bob = Capability::parse("mcp/request:sampling/*").unwrap().to(["bob"]).unwrap();
+    let to_bob = Capability::parse("mcp/request:sampling/*")
+        .unwrap()
+        .to(["bob"])
+        .unwrap();
     let roots = Capability::parse("mcp/request:roots/list").unwrap();
     let capabilities: Arc<Capabilities> = Arc::new([to_bob, roots].into_iter().collect());
     stage.ask("one", 2, About::Call(op(1)), SAMPLING);
     stage.ask("one", 3, About::Call(op(1)), ROOTS);
     // The server keeps its seat, and open questions that it may no longer ask end.
     let effects = stage.server_with(ONE, "one", capabilities);
-    assert_eq!(shown(&effects), ["changed one", "cancel ask 2 at call 1", "refuse ask 2: withdrawn"]);
+    assert_eq!(
+        shown(&effects),
+        [
+            "changed one",
+            "cancel ask 2 at call 1",
+            "refuse ask 2: withdrawn"
+        ]
+    );
     stage.call(BOB, 4, "one_a");
-    let mut ask =
-        |call, operation, method| shown(&stage.ask("one", operation, About::Call(op(call)), method));
+    let mut ask = |call, operation, method| {
+        shown(&stage.ask("one", operation, About::Call(op(call)), method))
+    };
     assert_eq!(ask(1, 5, SAMPLING), ["refuse ask 5: not_admitted"]);
     assert_eq!(ask(4, 5, SAMPLING), ["ask 5 of 2 at call 4"]);
     assert_eq!(ask(1, 6, ROOTS), ["ask 6 of 1 at call 1"]);
-    assert_eq!(ask(1, 7, "elicitation/create"), ["refuse ask 7: not_admitted"]);
+    assert_eq!(
+        ask(1, 7, "elicitation/create"),
+        ["refuse ask 7: not_admitted"]
+    );
     // The new capabilities of a server judge its questions.
     let effects = stage.regrant("one", &["mcp/request:sampling/*"]);
     assert_eq!(
@@ -100,25 +128,50 @@ fn a_session_of_a_links_own_may_be_asked_until_it_is_over() {
     let mut stage = stage();
     let server = &id("one");
     stage.step(Event::Attach { link: ANN, server });
-    assert_eq!(shown(&stage.ask("one", 2, About::Session(ANN), ROOTS)), ["ask 2 of 1 at link 1"]);
-    assert_eq!(refused(&stage.ask("two", 3, About::Session(ANN), ROOTS)), Cause::Moot);
+    assert_eq!(
+        shown(&stage.ask("one", 2, About::Session(ANN), ROOTS)),
+        ["ask 2 of 1 at link 1"]
+    );
+    assert_eq!(
+        refused(&stage.ask("two", 3, About::Session(ANN), ROOTS)),
+        Cause::Moot
+    );
     stage.ask("one", 4, About::Call(op(1)), ROOTS);
-    let effects = stage.step(Event::Detach { link: ANN, server, keeps_lists: false });
-    assert_eq!(shown(&effects), ["cancel ask 2 at link 1", "refuse ask 2: moot"]);
-    assert_eq!(refused(&stage.ask("one", 3, About::Session(ANN), ROOTS)), Cause::Moot);
+    let effects = stage.step(Event::Detach {
+        link: ANN,
+        server,
+        keeps_lists: false,
+    });
+    assert_eq!(
+        shown(&effects),
+        ["cancel ask 2 at link 1", "refuse ask 2: moot"]
+    );
+    assert_eq!(
+        refused(&stage.ask("one", 3, About::Session(ANN), ROOTS)),
+        Cause::Moot
+    );
     assert_eq!(stage.topic.questions(ANN), [4]);
 }
 
 #[test]
 fn only_a_link_that_can_be_reached_is_asked() {
     let mut stage = stage();
-    stage.step(Event::Attach { link: TWO, server: &id("one") });
-    assert_eq!(refused(&stage.ask("one", 2, About::Session(TWO), ROOTS)), Cause::Moot);
+    stage.step(Event::Attach {
+        link: TWO,
+        server: &id("one"),
+    });
+    assert_eq!(
+        refused(&stage.ask("one", 2, About::Session(TWO), ROOTS)),
+        Cause::Moot
+    );
     // The gateway has no user to answer questions about calls in its own name.
     let mut stage = crate::proposals::pending();
     stage.approved(1);
     stage.execute(1, 5, "one");
-    assert_eq!(refused(&stage.ask("one", 6, About::Call(op(5)), ROOTS)), Cause::Moot);
+    assert_eq!(
+        refused(&stage.ask("one", 6, About::Call(op(5)), ROOTS)),
+        Cause::Moot
+    );
 }
 
 #[test]
@@ -142,16 +195,27 @@ fn a_caller_or_server_that_leaves_ends_its_questions() {
     let mut stage = stage();
     stage.ask("one", 2, About::Call(op(1)), SAMPLING);
     let effects = stage.leave(ANN);
-    let expected =
-        ["left ann", "cancel ask 2 at call 1", "refuse ask 2: moot", "cancel 1", "drop 1", "closed 1"];
+    let expected = [
+        "left ann",
+        "cancel ask 2 at call 1",
+        "refuse ask 2: moot",
+        "cancel 1",
+        "drop 1",
+        "closed 1",
+    ];
     assert_eq!(shown(&effects), expected);
     assert_eq!(stage.topic.operations_len(), 0);
     let mut stage = self::stage();
-    stage.step(Event::Attach { link: ANN, server: &id("one") });
+    stage.step(Event::Attach {
+        link: ANN,
+        server: &id("one"),
+    });
     stage.ask("one", 2, About::Session(ANN), ROOTS);
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    let effects = stage.step(Event::Configure { upstreams: &without });
+    let effects = stage.step(Event::Configure {
+        upstreams: &without,
+    });
     let expected = [
         "left one",
         "cancel ask 2 at link 1",
@@ -165,27 +229,48 @@ fn a_caller_or_server_that_leaves_ends_its_questions() {
 
 #[test]
 fn questions_are_limited_for_each_link_and_each_server() {
-    let mut stage = with(Limits { asks_per_link_max: 1, asks_per_server_max: 2, ..Limits::default() });
+    let mut stage = with(Limits {
+        asks_per_link_max: 1,
+        asks_per_server_max: 2,
+        ..Limits::default()
+    });
     stage.lists("two", ListScope::Shared, tools(&["a"]));
     stage.call(ANN, 2, "two_a");
     stage.call(BOB, 3, "one_a");
     stage.caller(model::LinkId(4), "dan", &["mcp/*"]);
     stage.call(model::LinkId(4), 4, "one_a");
     assert_eq!(stage.ask("one", 11, About::Call(op(1)), ROOTS).all.len(), 1);
-    assert_eq!(refused(&stage.ask("two", 12, About::Call(op(2)), ROOTS)), Cause::Limit, "of the link");
+    assert_eq!(
+        refused(&stage.ask("two", 12, About::Call(op(2)), ROOTS)),
+        Cause::Limit,
+        "of the link"
+    );
     stage.ask("one", 13, About::Call(op(3)), ROOTS);
-    assert_eq!(refused(&stage.ask("one", 14, About::Call(op(4)), ROOTS)), Cause::Limit, "of the server");
+    assert_eq!(
+        refused(&stage.ask("one", 14, About::Call(op(4)), ROOTS)),
+        Cause::Limit,
+        "of the server"
+    );
     stage.answer(ANN, 11, 5);
-    assert_eq!(shown(&stage.ask("one", 14, About::Call(op(4)), ROOTS)), ["ask 14 of 4 at call 4"]);
+    assert_eq!(
+        shown(&stage.ask("one", 14, About::Call(op(4)), ROOTS)),
+        ["ask 14 of 4 at call 4"]
+    );
     stage.cancel(ONE, 13);
     stage.answer(ONE, 3, 5);
-    assert_eq!(shown(&stage.ask("one", 15, About::Call(op(1)), ROOTS)), ["ask 15 of 1 at call 1"]);
+    assert_eq!(
+        shown(&stage.ask("one", 15, About::Call(op(1)), ROOTS)),
+        ["ask 15 of 1 at call 1"]
+    );
 }
 
 #[test]
 fn questions_of_a_server_are_limited_for_each_participant() {
-    let limits =
-        Limits { asks_per_server_max: 4, asks_per_server_and_participant_max: 1, ..Limits::default() };
+    let limits = Limits {
+        asks_per_server_max: 4,
+        asks_per_server_and_participant_max: 1,
+        ..Limits::default()
+    };
     let mut stage = with(limits);
     let (other, dan) = (model::LinkId(4), model::LinkId(5));
     stage.caller(other, "ann", &["mcp/*"]);
@@ -194,8 +279,16 @@ fn questions_of_a_server_are_limited_for_each_participant() {
     stage.call(dan, 3, "one_a");
     assert_eq!(stage.ask("one", 11, About::Call(op(1)), ROOTS).all.len(), 1);
     let asked = stage.ask("one", 12, About::Call(op(2)), ROOTS);
-    assert_eq!(refused(&asked), Cause::Limit, "on another link of the same participant");
-    assert_eq!(stage.ask("one", 13, About::Call(op(3)), ROOTS).all.len(), 1, "of another participant");
+    assert_eq!(
+        refused(&asked),
+        Cause::Limit,
+        "on another link of the same participant"
+    );
+    assert_eq!(
+        stage.ask("one", 13, About::Call(op(3)), ROOTS).all.len(),
+        1,
+        "of another participant"
+    );
     stage.answer(ANN, 11, 5);
     assert_eq!(stage.ask("one", 14, About::Call(op(2)), ROOTS).all.len(), 1);
 }
@@ -203,8 +296,19 @@ fn questions_of_a_server_are_limited_for_each_participant() {
 #[test]
 fn a_question_takes_no_token_of_the_callers() {
     let mut stage = Stage::new();
-    stage.limited(BOB, "bob", &["mcp/*"], Some(RateLimit { burst: 1, per_minute: 1 }));
+    stage.limited(
+        BOB,
+        "bob",
+        &["mcp/*"],
+        Some(RateLimit {
+            burst: 1,
+            per_minute: 1,
+        }),
+    );
     stage.call(BOB, 1, "x");
     assert_eq!(refused(&stage.call(BOB, 2, "x")), Cause::RateLimited);
-    assert_eq!(shown(&stage.ask("bare", 3, About::Call(op(1)), ROOTS)), ["ask 3 of 2 at call 1"]);
+    assert_eq!(
+        shown(&stage.ask("bare", 3, About::Call(op(1)), ROOTS)),
+        ["ask 3 of 2 at call 1"]
+    );
 }

@@ -23,7 +23,11 @@ fn published(effects: &Effects) -> &Audience {
 #[test]
 fn a_message_is_for_its_addressees_in_directed_modes() {
     let mut stage = stage();
-    let modes = [DeliveryMode::All, DeliveryMode::Directed, DeliveryMode::DirectedAndProposals];
+    let modes = [
+        DeliveryMode::All,
+        DeliveryMode::Directed,
+        DeliveryMode::DirectedAndProposals,
+    ];
     let mut check = |kind: &str, to: &[&str], expected: [bool; 3]| {
         let mut effects = stage.say(ANN, kind, to);
         if kind.starts_with("mcp/proposal") {
@@ -31,7 +35,10 @@ fn a_message_is_for_its_addressees_in_directed_modes() {
             effects = stage.stored(1);
         }
         let audience = published(&effects);
-        assert_eq!((audience.from, &audience.reach), (Some(ANN), &Reach::Listeners));
+        assert_eq!(
+            (audience.from, &audience.reach),
+            (Some(ANN), &Reach::Listeners)
+        );
         let got = modes.map(|mode| audience.includes(BOB, "bob", Listener { mode, echo: false }));
         assert_eq!(got, expected, "{kind} {to:?}");
         assert_eq!(audience.is_broadcast(), to.is_empty());
@@ -48,29 +55,54 @@ fn a_sender_gets_its_own_message_only_if_it_wants_it() {
     stage.proposes_to(BOB, "bob", 1, &["cid"]);
     let effects = stage.stored(1);
     let audience = published(&effects);
-    let own = |link, echo| audience.includes(link, "bob", Listener { mode: DeliveryMode::All, echo });
+    let own = |link, echo| {
+        audience.includes(
+            link,
+            "bob",
+            Listener {
+                mode: DeliveryMode::All,
+                echo,
+            },
+        )
+    };
     assert!(!own(BOB, false) && own(BOB, true) && own(LinkId(9), false));
 }
 
 #[test]
 fn a_participant_that_is_asked_by_the_gateway_is_not_asked_again_in_the_room() {
     let mut stage = Stage::new();
-    stage.step(Event::Configure { upstreams: &serving() });
+    stage.step(Event::Configure {
+        upstreams: &serving(),
+    });
     stage.server(LinkId(8), "worker");
     stage.lists("worker", ListScope::Shared, tools(&["a"]));
     stage.promoting(BOB, "bob", &["mcp/proposal:*"]);
     stage.call(BOB, 11, "worker_a");
     let (by, to) = (id("bob"), [id("worker")]);
     let (proposal, held, content, park_ms) = (op(1), op(11), 1, 50);
-    stage.step(Event::Propose { proposal, terms: terms(&by, &to, "p1"), content, held, park_ms });
+    stage.step(Event::Propose {
+        proposal,
+        terms: terms(&by, &to, "p1"),
+        content,
+        held,
+        park_ms,
+    });
     stage.stored(1);
     let request = |id| Envelope::request(ANN, id, &["worker"], &[21]).about("p1");
     stage.send(request("f1"));
-    let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to worker as a for p1"];
+    let expected = [
+        "approved p1 at ",
+        "ruled 9",
+        "drop 21",
+        "deliver 11 to worker as a for p1",
+    ];
     let effects = shown(&stage.stored(1));
     assert_eq!(
         (effects[0].as_str(), &effects[1..]),
-        ("publish f1 except for worker", &expected.map(str::to_owned)[..])
+        (
+            "publish f1 except for worker",
+            &expected.map(str::to_owned)[..]
+        )
     );
     // The participant gets other kinds and other proposals.
     stage.answer(LinkId(8), 11, 5);

@@ -1,4 +1,5 @@
-//! Approvals of what participants would carry out that are away for a moment: they do not count, and the proposal stays pending.
+//! Approvals of what participants would carry out that are away for a moment: they do not count,
+//! and the proposal stays pending.
 
 use model::{DeliveryMode, LinkId};
 use topic::{Cause, Event, Limits, ListScope};
@@ -19,7 +20,10 @@ const LATER_MS: u64 = 200;
 
 /// Bob's proposal 1 to these participants is pending; dan may answer.
 fn proposed(to: &[&str]) -> Stage {
-    let mut stage = stage_with(Limits { away_ms: AWAY_MS, ..Limits::default() });
+    let mut stage = stage_with(Limits {
+        away_ms: AWAY_MS,
+        ..Limits::default()
+    });
     stage.now_ms = LATER_MS;
     stage.listener(DAN, "dan", &["mcp/response:*"], DeliveryMode::All);
     stage.proposes_to(BOB, "bob", 1, to);
@@ -36,9 +40,15 @@ fn an_approval_of_what_is_away_for_a_moment_does_not_count() {
     let mut stage = proposed(&["dan"]);
     stage.leave(DAN);
     assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Away);
-    assert_eq!(shown(&stage.send(fulfilment("f1", &["dan"]))), ["refuse decision 9 of ann on p1: away"]);
+    assert_eq!(
+        shown(&stage.send(fulfilment("f1", &["dan"]))),
+        ["refuse decision 9 of ann on p1: away"]
+    );
     stage.listener(DAN, "dan", &["mcp/response:*"], DeliveryMode::All);
-    assert_eq!(shown(&stage.send(fulfilment("f2", &["dan"]))), ["store p1 decided running by ann"]);
+    assert_eq!(
+        shown(&stage.send(fulfilment("f2", &["dan"]))),
+        ["store p1 decided running by ann"]
+    );
     assert_eq!(shown(&stage.stored(1))[0], "publish f2");
     // A rejection counts, and after a while the proposal fails at once.
     let mut stage = proposed(&["dan"]);
@@ -48,47 +58,83 @@ fn an_approval_of_what_is_away_for_a_moment_does_not_count() {
     stage.leave(DAN);
     stage.now_ms = LATER_MS + AWAY_MS;
     assert!(stage.now_ms < EXPIRES_MS);
-    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"]);
-    assert!(shown(&stage.stored(1))[2].ends_with("dan is not in the topic: it was not carried out"));
+    assert_eq!(
+        shown(&stage.decide(1, "ann", APPROVE)),
+        ["store p1 decided running by ann"]
+    );
+    assert!(
+        shown(&stage.stored(1))[2].ends_with("dan is not in the topic: it was not carried out")
+    );
 }
 
 #[test]
 fn one_that_is_there_or_may_not_come_back_is_not_waited_for() {
     let mut stage = proposed(&["dan", "cid"]);
     stage.leave(DAN);
-    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"], "cid is there");
+    assert_eq!(
+        shown(&stage.decide(1, "ann", APPROVE)),
+        ["store p1 decided running by ann"],
+        "cid is there"
+    );
     let mut stage = proposed(&["dan"]);
     stage.revoke("dan");
-    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"]);
+    assert_eq!(
+        shown(&stage.decide(1, "ann", APPROVE)),
+        ["store p1 decided running by ann"]
+    );
     let mut stage = proposed(&["eve"]);
-    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"], "never there");
+    assert_eq!(
+        shown(&stage.decide(1, "ann", APPROVE)),
+        ["store p1 decided running by ann"],
+        "never there"
+    );
     // A configured server is waited for when the call runs.
     let mut stage = proposed(&["dan", "one"]);
     stage.leave(DAN);
-    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"]);
+    assert_eq!(
+        shown(&stage.decide(1, "ann", APPROVE)),
+        ["store p1 decided running by ann"]
+    );
     // Without addressees those count that the request names.
     let mut stage = proposed(&[]);
     stage.leave(DAN);
-    assert_eq!(shown(&stage.send(fulfilment("f1", &["dan"]))), ["refuse decision 9 of ann on p1: away"]);
-    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"]);
+    assert_eq!(
+        shown(&stage.send(fulfilment("f1", &["dan"]))),
+        ["refuse decision 9 of ann on p1: away"]
+    );
+    assert_eq!(
+        shown(&stage.decide(1, "ann", APPROVE)),
+        ["store p1 decided running by ann"]
+    );
 }
 
 #[test]
 fn after_a_restart_all_may_be_on_their_way() {
-    let mut stage = stage_with(Limits { away_ms: AWAY_MS, ..Limits::default() });
+    let mut stage = stage_with(Limits {
+        away_ms: AWAY_MS,
+        ..Limits::default()
+    });
     stage.proposes_to(BOB, "bob", 1, &["dan"]);
     stage.stored(1);
     stage.now_ms = AWAY_MS - 1;
     assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Away);
     stage.now_ms = AWAY_MS;
-    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"]);
+    assert_eq!(
+        shown(&stage.decide(1, "ann", APPROVE)),
+        ["store p1 decided running by ann"]
+    );
 }
 
 #[test]
 fn a_held_call_waits_for_a_participant_that_serves() {
-    let mut stage = Stage::with(Limits { away_ms: AWAY_MS, ..Limits::default() });
+    let mut stage = Stage::with(Limits {
+        away_ms: AWAY_MS,
+        ..Limits::default()
+    });
     stage.now_ms = LATER_MS;
-    stage.step(Event::Configure { upstreams: &serving() });
+    stage.step(Event::Configure {
+        upstreams: &serving(),
+    });
     stage.listener(DAN, "worker", &["mcp/response:*"], DeliveryMode::All);
     stage.server(LinkId(8), "worker");
     stage.lists("worker", ListScope::Shared, tools(&["a"]));
@@ -96,10 +142,19 @@ fn a_held_call_waits_for_a_participant_that_serves() {
     stage.call(BOB, 11, "worker_a");
     let (by, to) = (crate::stage::id("bob"), [crate::stage::id("worker")]);
     let (proposal, terms) = (crate::stage::op(1), crate::stage::terms(&by, &to, "p1"));
-    stage.step(Event::Propose { proposal, terms, content: 1, held: crate::stage::op(11), park_ms: 900 });
+    stage.step(Event::Propose {
+        proposal,
+        terms,
+        content: 1,
+        held: crate::stage::op(11),
+        park_ms: 900,
+    });
     stage.stored(1);
     stage.leave(DAN);
     assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Away);
     stage.listener(DAN, "worker", &["mcp/response:*"], DeliveryMode::All);
-    assert_eq!(shown(&stage.decide(1, "ann", APPROVE)), ["store p1 decided running by ann"]);
+    assert_eq!(
+        shown(&stage.decide(1, "ann", APPROVE)),
+        ["store p1 decided running by ann"]
+    );
 }

@@ -20,11 +20,16 @@ fn stage() -> Stage {
 
 fn call(stage: &mut Stage, link: LinkId, operation: u128, tag: u8) {
     let target = Some(topic::Target::Tool("one_a"));
-    stage.request_with(link, operation, "tools/call", target, |request| request.tag = Some(tag));
+    stage.request_with(link, operation, "tools/call", target, |request| {
+        request.tag = Some(tag)
+    });
 }
 
 fn cancel(stage: &mut Stage, link: LinkId, tag: u8) -> Effects {
-    stage.step(Event::Cancel { link, which: OperationRef::Tag(tag) })
+    stage.step(Event::Cancel {
+        link,
+        which: OperationRef::Tag(tag),
+    })
 }
 
 #[test]
@@ -32,7 +37,10 @@ fn the_link_that_opened_a_request_cancels_it_and_its_server_stops() {
     let mut stage = stage();
     stage.call(ANN, 1, "one_a");
     assert!(shown(&stage.cancel(BOB, 1)).is_empty());
-    assert!(shown(&stage.cancel(ONE, 1)).is_empty(), "its server fails it instead");
+    assert!(
+        shown(&stage.cancel(ONE, 1)).is_empty(),
+        "its server fails it instead"
+    );
     assert!(shown(&stage.cancel(ANN, 2)).is_empty());
     assert_eq!(shown(&stage.cancel(ANN, 1)), ["cancel 1", "drop 1"]);
     assert!(shown(&stage.cancel(ANN, 1)).is_empty());
@@ -49,7 +57,10 @@ fn of_one_name_the_youngest_is_cancelled() {
     assert!(shown(&cancel(&mut stage, ANN, 9)).is_empty());
     assert_eq!(shown(&cancel(&mut stage, ANN, 7)), ["cancel 2", "drop 2"]);
     assert_eq!(shown(&cancel(&mut stage, ANN, 7)), ["cancel 1", "drop 1"]);
-    assert!(shown(&cancel(&mut stage, ANN, 7)).is_empty(), "names belong to links");
+    assert!(
+        shown(&cancel(&mut stage, ANN, 7)).is_empty(),
+        "names belong to links"
+    );
     assert_eq!(stage.topic.operations_len(), 2);
 }
 
@@ -62,14 +73,30 @@ fn a_server_withdraws_its_questions_by_name() {
         let (server, tag, about) = (&id(server), Some(7), About::Call(op(about)));
         let (method, question) = (model::Method::Known("roots/list"), operation);
         let operation = op(operation);
-        stage.step(Event::Ask(Ask { server, operation, tag, about, method, question }))
+        stage.step(Event::Ask(Ask {
+            server,
+            operation,
+            tag,
+            about,
+            method,
+            question,
+        }))
     };
     ask("one", 11, 1);
     ask("one", 12, 1);
     ask("two", 13, 2);
-    assert!(shown(&cancel(&mut stage, ANN, 7)).is_empty(), "a caller does not cancel questions");
-    assert!(shown(&stage.cancel(TWO, 12)).is_empty(), "nor does another server");
-    assert_eq!(shown(&cancel(&mut stage, ONE, 7)), ["cancel ask 12 at call 1"]);
+    assert!(
+        shown(&cancel(&mut stage, ANN, 7)).is_empty(),
+        "a caller does not cancel questions"
+    );
+    assert!(
+        shown(&stage.cancel(TWO, 12)).is_empty(),
+        "nor does another server"
+    );
+    assert_eq!(
+        shown(&cancel(&mut stage, ONE, 7)),
+        ["cancel ask 12 at call 1"]
+    );
     assert_eq!(shown(&stage.cancel(ONE, 11)), ["cancel ask 11 at call 1"]);
     assert!(shown(&cancel(&mut stage, ONE, 7)).is_empty());
     assert!(shown(&stage.answer(ANN, 12, 5)).is_empty(), "a late answer");
@@ -87,9 +114,17 @@ fn an_envelope_cancels_a_request_of_its_sender() {
         }
         stage.send(request);
     }
-    let cancels =
-        |link| Envelope { intent: Intent::Cancel { tag: 7 }, ..Envelope::new(link, "c", kind, &["one"]) };
-    assert_eq!(shown(&stage.send(cancels(BOB))), ["publish c", "cancel 2", "drop 2"]);
+    let cancels = |link| Envelope {
+        intent: Intent::Cancel { tag: 7 },
+        ..Envelope::new(link, "c", kind, &["one"])
+    };
+    assert_eq!(
+        shown(&stage.send(cancels(BOB))),
+        ["publish c", "cancel 2", "drop 2"]
+    );
     assert_eq!(shown(&stage.send(cancels(BOB))), ["publish c"]);
-    assert_eq!(shown(&stage.send(cancels(ANN))), ["publish c", "cancel 1", "drop 1"]);
+    assert_eq!(
+        shown(&stage.send(cancels(ANN))),
+        ["publish c", "cancel 1", "drop 1"]
+    );
 }

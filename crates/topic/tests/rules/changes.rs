@@ -20,8 +20,13 @@ fn quiet() -> Stage {
 }
 
 fn listen(stage: &mut Stage, link: LinkId, operation: u128, lists: &[ListKind]) {
-    let filter = ListenFilter { lists: lists.to_vec(), ..ListenFilter::default() };
-    stage.request_with(link, operation, LISTEN, None, |request| request.interest = Interest::Listen(filter));
+    let filter = ListenFilter {
+        lists: lists.to_vec(),
+        ..ListenFilter::default()
+    };
+    stage.request_with(link, operation, LISTEN, None, |request| {
+        request.interest = Interest::Listen(filter)
+    });
 }
 
 #[test]
@@ -30,11 +35,18 @@ fn a_change_that_a_server_names_reaches_callers_that_see_the_list() {
     stage.caller(BOB, "bob", &["mcp/request:tools/call:one_b"]);
     stage.lists("one", ListScope::Shared, tools(&["a"]));
     let server = &id("one");
-    let again =
-        |changed| Event::Listed { server, scope: ListScope::Shared, manifest: tools(&["a"]), changed };
+    let again = |changed| Event::Listed {
+        server,
+        scope: ListScope::Shared,
+        manifest: tools(&["a"]),
+        changed,
+    };
     let lists = [ListKind::Tools, ListKind::Prompts];
     assert!(shown(&stage.step(again(&[]))).is_empty());
-    assert_eq!(shown(&stage.step(again(&lists))), ["Tools changed for link 1"]);
+    assert_eq!(
+        shown(&stage.step(again(&lists))),
+        ["Tools changed for link 1"]
+    );
 }
 
 #[test]
@@ -42,45 +54,76 @@ fn only_callers_that_could_see_a_change_are_notified() {
     let mut stage = Stage::new();
     stage.caller(BOB, "bob", &["mcp/request:tools/call:one_a"]);
     stage.caller(CID, "cid", &["chat"]);
-    let lists =
-        |stage: &mut Stage, names: &[&str]| shown(&stage.lists("one", ListScope::Shared, tools(names)));
-    assert_eq!(lists(&mut stage, &["a"]), ["Tools changed for link 1,link 2"]);
+    let lists = |stage: &mut Stage, names: &[&str]| {
+        shown(&stage.lists("one", ListScope::Shared, tools(names)))
+    };
+    assert_eq!(
+        lists(&mut stage, &["a"]),
+        ["Tools changed for link 1,link 2"]
+    );
     assert_eq!(lists(&mut stage, &["a", "b"]), ["Tools changed for link 1"]);
     assert!(lists(&mut stage, &["a", "b"]).is_empty());
     let mut described = tools(&["a", "b"]);
     described.tools[0].digest = 7;
     let effects = stage.lists("one", ListScope::Shared, described);
     assert_eq!(shown(&effects), ["Tools changed for link 1,link 2"]);
-    assert_eq!(notified(&stage.regrant("cid", &["mcp/*"]), ListKind::Tools), ["link 3"]);
+    assert_eq!(
+        notified(&stage.regrant("cid", &["mcp/*"]), ListKind::Tools),
+        ["link 3"]
+    );
 }
 
 #[test]
 fn templates_notify_as_resources() {
     let mut stage = Stage::new();
     let templates = items(&["demo://{x}"]);
-    let manifest = Manifest { templates: templates.clone(), ..Manifest::default() };
-    assert_eq!(shown(&stage.lists("bare", ListScope::Shared, manifest)), ["Resources changed for link 1"]);
+    let manifest = Manifest {
+        templates: templates.clone(),
+        ..Manifest::default()
+    };
+    assert_eq!(
+        shown(&stage.lists("bare", ListScope::Shared, manifest)),
+        ["Resources changed for link 1"]
+    );
     // A link for which both lists change is notified once.
-    let manifest = Manifest { resources: items(&["demo://a"]), ..Manifest::default() };
-    assert_eq!(shown(&stage.lists("bare", ListScope::Shared, manifest)), ["Resources changed for link 1"]);
+    let manifest = Manifest {
+        resources: items(&["demo://a"]),
+        ..Manifest::default()
+    };
+    assert_eq!(
+        shown(&stage.lists("bare", ListScope::Shared, manifest)),
+        ["Resources changed for link 1"]
+    );
 }
 
 #[test]
 fn a_caller_is_notified_on_its_link_or_on_its_listen_requests() {
     let mut stage = quiet();
-    let both = || Manifest { prompts: items(&["p"]), ..tools(&["a"]) };
+    let both = || Manifest {
+        prompts: items(&["p"]),
+        ..tools(&["a"])
+    };
     assert!(shown(&stage.lists("one", ListScope::Shared, both())).is_empty());
     listen(&mut stage, ANN, 1, &[ListKind::Tools]);
     listen(&mut stage, ANN, 2, &[ListKind::Tools, ListKind::Prompts]);
     stage.caller(BOB, "bob", &["mcp/*"]);
     listen(&mut stage, BOB, 3, &[ListKind::Prompts]);
-    let expected = ["Tools changed for call 1,call 2,link 2", "Prompts changed for call 2,link 2,call 3"];
-    assert_eq!(shown(&stage.lists("two", ListScope::Shared, both())), expected);
+    let expected = [
+        "Tools changed for call 1,call 2,link 2",
+        "Prompts changed for call 2,link 2,call 3",
+    ];
+    assert_eq!(
+        shown(&stage.lists("two", ListScope::Shared, both())),
+        expected
+    );
     stage.cancel(ANN, 1);
     stage.answer(OWN, 2, 5);
     assert_eq!(
         shown(&stage.lists("two", ListScope::Shared, tools(&[]))),
-        ["Tools changed for link 2", "Prompts changed for link 2,call 3"]
+        [
+            "Tools changed for link 2",
+            "Prompts changed for link 2,call 3"
+        ]
     );
 }
 
@@ -90,9 +133,15 @@ fn a_listener_that_may_not_see_a_change_gets_none() {
     stage.regrant("ann", &["mcp/request:tools/call:one_*"]);
     listen(&mut stage, ANN, 1, &[ListKind::Tools, ListKind::Resources]);
     assert!(shown(&stage.lists("two", ListScope::Shared, tools(&["a"]))).is_empty());
-    assert_eq!(shown(&stage.lists("one", ListScope::Shared, tools(&["a"]))), ["Tools changed for call 1"]);
+    assert_eq!(
+        shown(&stage.lists("one", ListScope::Shared, tools(&["a"]))),
+        ["Tools changed for call 1"]
+    );
     // Changed capabilities change a caller's lists.
-    assert_eq!(shown(&stage.regrant("ann", &["mcp/*"])), ["changed ann", "Tools changed for call 1"]);
+    assert_eq!(
+        shown(&stage.regrant("ann", &["mcp/*"])),
+        ["changed ann", "Tools changed for call 1"]
+    );
 }
 
 #[test]
@@ -103,7 +152,10 @@ fn a_new_configuration_notifies_once() {
     let mut next = configured();
     next.retain(|server| server.id != id("one") && server.id != id("two"));
     let effects = stage.step(Event::Configure { upstreams: &next });
-    assert_eq!(shown(&effects), ["left one", "left two", "Tools changed for link 1"]);
+    assert_eq!(
+        shown(&effects),
+        ["left one", "left two", "Tools changed for link 1"]
+    );
     assert!(shown(&stage.step(Event::Configure { upstreams: &next })).is_empty());
 }
 
@@ -117,6 +169,11 @@ fn the_views_of_many_links_end_with_their_server() {
     let mut next = configured();
     next.retain(|server| server.id != id("one"));
     let effects = stage.step(Event::Configure { upstreams: &next });
-    assert_eq!(shown(&effects), ["left one", "Tools changed for link 1,link 2"]);
-    assert!(stage.sees(ANN, ListKind::Tools).is_empty() && stage.sees(BOB, ListKind::Tools).is_empty());
+    assert_eq!(
+        shown(&effects),
+        ["left one", "Tools changed for link 1,link 2"]
+    );
+    assert!(
+        stage.sees(ANN, ListKind::Tools).is_empty() && stage.sees(BOB, ListKind::Tools).is_empty()
+    );
 }

@@ -11,7 +11,10 @@ use crate::{
 #[test]
 fn a_proposal_expires_by_the_wall_clock_while_the_steady_one_stands() {
     let mut stage = pending();
-    let deadlines = (stage.topic.next_deadline_ms(), stage.topic.next_wall_deadline_ms());
+    let deadlines = (
+        stage.topic.next_deadline_ms(),
+        stage.topic.next_wall_deadline_ms(),
+    );
     assert_eq!(deadlines, (Some(EXPIRES_MS), Some(WALL_EXPIRES_MS)));
     stage.wall_ms = WALL_EXPIRES_MS - 1;
     assert!(shown(&stage.tick(0)).is_empty());
@@ -19,7 +22,10 @@ fn a_proposal_expires_by_the_wall_clock_while_the_steady_one_stands() {
     stage.wall_ms = WALL_EXPIRES_MS;
     assert_eq!(refused(&stage.decide(1, "ann", APPROVE)), Cause::Expired);
     assert_eq!(shown(&stage.tick(0)), ["store p1 ended expired"]);
-    let deadlines = (stage.topic.next_deadline_ms(), stage.topic.next_wall_deadline_ms());
+    let deadlines = (
+        stage.topic.next_deadline_ms(),
+        stage.topic.next_wall_deadline_ms(),
+    );
     assert_eq!(deadlines, (None, None));
     // A clock that is set back changes nothing.
     stage.wall_ms = 0;

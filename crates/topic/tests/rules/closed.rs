@@ -10,7 +10,9 @@ use crate::{
 };
 
 fn close(stage: &mut Stage, until_ms: u64, envelope: &str) {
-    let effects = stage.step(Event::Closed { closed: vec![(until_ms, digest(envelope))] });
+    let effects = stage.step(Event::Closed {
+        closed: vec![(until_ms, digest(envelope))],
+    });
     assert!(shown(&effects).is_empty());
 }
 
@@ -25,16 +27,30 @@ fn a_request_that_names_a_closed_proposal_is_refused_until_its_time_is_over() {
     close(&mut stage, 500, "p1");
     let expected = ["refuse 11: decided", "refuse 12: decided"];
     assert_eq!(shown(&stage.send(late(ANN, "f1"))), expected);
-    assert_eq!(shown(&stage.send(late(ANN, "f1"))), expected, "however often it comes");
+    assert_eq!(
+        shown(&stage.send(late(ANN, "f1"))),
+        expected,
+        "however often it comes"
+    );
     let own = ["refuse 11: decided", "refuse 12: decided"];
-    assert_eq!(shown(&stage.send(late(BOB, "r1"))), own, "its proposer as well");
+    assert_eq!(
+        shown(&stage.send(late(BOB, "r1"))),
+        own,
+        "its proposer as well"
+    );
     // Participants do not get it, and its sender hears of that once.
     let in_room = Envelope::request(ANN, "f0", &["cid"], &[]).about("p1");
     assert_eq!(shown(&stage.send(in_room)), ["withhold from 1: conflict"]);
     let other = Envelope::request(ANN, "f2", &["one"], &[21]).about("p2");
-    assert_eq!(shown(&stage.send(other)), ["publish f2", "deliver 21 to one"]);
+    assert_eq!(
+        shown(&stage.send(other)),
+        ["publish f2", "deliver 21 to one"]
+    );
     stage.now_ms = 500;
-    assert_eq!(shown(&stage.send(late(ANN, "f3")))[1..], ["deliver 11 to one", "deliver 12 to two"]);
+    assert_eq!(
+        shown(&stage.send(late(ANN, "f3")))[1..],
+        ["deliver 11 to one", "deliver 12 to two"]
+    );
 }
 
 #[test]
@@ -42,7 +58,9 @@ fn the_oldest_are_forgotten_first() {
     let mut stage = stage();
     close(&mut stage, 500, "p1");
     let more = (0..CLOSED_PROPOSALS_MAX as u128 - 1).map(|number| (600, number << 64));
-    stage.step(Event::Closed { closed: more.collect() });
+    stage.step(Event::Closed {
+        closed: more.collect(),
+    });
     assert_eq!(shown(&stage.send(late(ANN, "f1")))[0], "refuse 11: decided");
     close(&mut stage, 700, "p2");
     assert_eq!(shown(&stage.send(late(ANN, "f2")))[1], "deliver 11 to one");
@@ -57,7 +75,13 @@ fn proposals_that_ended_before_a_restart_are_known_or_closed() {
     for number in 1..=ENDED_PROPOSALS_MAX as u128 + 1 {
         let envelope = format!("p{number}");
         let (state, decided) = (model::ProposalState::Completed, Some((id("ann"), 3)));
-        let end = Some(EndedProposal { state, reason: None, decided, fulfilment: None, answer: Some(5) });
+        let end = Some(EndedProposal {
+            state,
+            reason: None,
+            decided,
+            fulfilment: None,
+            answer: Some(5),
+        });
         let (proposal, terms) = (op(number), terms(&by, &to, &envelope));
         stage.step(Event::Restore(Restore {
             proposal,
@@ -68,9 +92,15 @@ fn proposals_that_ended_before_a_restart_are_known_or_closed() {
             end,
         }));
     }
-    assert!(stage.topic.proposal(op(1)).is_none(), "the oldest is not kept");
+    assert!(
+        stage.topic.proposal(op(1)).is_none(),
+        "the oldest is not kept"
+    );
     let view = stage.topic.proposal(op(2)).unwrap();
-    assert_eq!((view.answer, view.ruling, view.decided_by), (Some(5), Some(3), Some(id("ann"))));
+    assert_eq!(
+        (view.answer, view.ruling, view.decided_by),
+        (Some(5), Some(3), Some(id("ann")))
+    );
     let named = |number: u128| Envelope::request(ANN, "f", &["one"], &[number]).about("p2");
     assert_eq!(shown(&stage.send(named(11)))[0], "refuse 11: decided");
     close(&mut stage, 500, "p1");
@@ -78,7 +108,10 @@ fn proposals_that_ended_before_a_restart_are_known_or_closed() {
     // A digest counts only for an unknown proposal.
     close(&mut stage, 500, "p2");
     let again = Envelope::request(ANN, "f2", &["one"], &[21]).about("p2");
-    let expected = ["refuse 21: decided", "refuse decision 9 of ann on p2 and its calls: decided"];
+    let expected = [
+        "refuse 21: decided",
+        "refuse decision 9 of ann on p2 and its calls: decided",
+    ];
     assert_eq!(shown(&stage.send(again)), expected);
 }
 

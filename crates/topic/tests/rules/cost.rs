@@ -1,5 +1,5 @@
-//! Cost of a call: printed, and bounded loosely, because machines are noisy. Run it by hand with `cargo test --release -p
-//! portmoot-topic --test rules cost -- --ignored --nocapture`.
+//! Cost of a call: printed, and bounded loosely, because machines are noisy. Run it by hand with
+//! `cargo test --release -p portmoot-topic --test rules cost -- --ignored --nocapture`.
 
 use std::time::Instant;
 
@@ -15,7 +15,11 @@ use crate::{
 fn a_call_costs_two_short_steps() {
     let mut stage = Stage::new();
     let names: Vec<String> = (0..100).map(|number| format!("tool_{number}")).collect();
-    stage.lists("one", ListScope::Shared, tools(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+    stage.lists(
+        "one",
+        ListScope::Shared,
+        tools(&names.iter().map(String::as_str).collect::<Vec<_>>()),
+    );
     let rounds = 1_000_000_u128;
     let start = Instant::now();
     for round in 0..rounds {

@@ -21,11 +21,24 @@ fn a_participant_that_could_make_the_request_decides_but_for_the_proposer() {
             Err(cause) => assert_eq!(refused(&effects), cause, "{by} {decision:?}"),
         }
     };
-    let other = Decision::Approve { shown: Digest([8; 32]), current: Some(SHOWN) };
-    let redefined = Decision::Approve { shown: SHOWN, current: Some(Digest([8; 32])) };
-    let gone = Decision::Approve { shown: SHOWN, current: None };
+    let other = Decision::Approve {
+        shown: Digest([8; 32]),
+        current: Some(SHOWN),
+    };
+    let redefined = Decision::Approve {
+        shown: SHOWN,
+        current: Some(Digest([8; 32])),
+    };
+    let gone = Decision::Approve {
+        shown: SHOWN,
+        current: None,
+    };
     check("ann", APPROVE, Ok("store p1 decided running by ann"));
-    check("ann", REJECT, Ok("store p1 decided rejected by ann: too broad"));
+    check(
+        "ann",
+        REJECT,
+        Ok("store p1 decided rejected by ann: too broad"),
+    );
     check("ann", other, Err(Cause::Differs));
     check("ann", redefined, Err(Cause::Redefined));
     check("ann", gone, Err(Cause::Redefined));
@@ -46,29 +59,46 @@ fn a_decision_without_an_envelope_is_judged_under_the_public_name() {
         matches!(&effects.all[0], Effect::Store { .. })
     };
     let could = |grant: &str| may(&caps(&[grant]));
-    assert!(could("mcp/request:tools/call:one_a") && could("mcp/request:tools/call:one_*") && could("mcp/*"));
+    assert!(
+        could("mcp/request:tools/call:one_a")
+            && could("mcp/request:tools/call:one_*")
+            && could("mcp/*")
+    );
     // The server's own name is that of envelopes.
     assert!(!could("mcp/request:tools/call:a") && !could("mcp/request:tools/call:a*"));
     assert!(!could("mcp/request:tools/call:two_a") && !could("mcp/proposal:*"));
     assert!(!could("mcp/request:prompts/*"));
     let narrowed = |to: &str| {
-        let one = Capability::parse("mcp/request:tools/call").unwrap().to([to]).unwrap();
+        let one = Capability::parse("mcp/request:tools/call")
+            .unwrap()
+            .to([to])
+            .unwrap();
         Arc::new([one].into_iter().collect::<Capabilities>())
     };
     assert!(may(&narrowed("one")) && !may(&narrowed("two")));
     let mut stage = pending();
     stage.promoting(LinkId(4), "dee", &["mcp/request:tools/call:one_a"]);
-    assert_eq!(stage.topic.proposal(op(1)).unwrap().deciders, [id("ann"), id("dee")]);
+    assert_eq!(
+        stage.topic.proposal(op(1)).unwrap().deciders,
+        [id("ann"), id("dee")]
+    );
 }
 
 #[test]
 fn a_participant_outside_of_the_topic_decides_with_its_own_capabilities() {
     let full = Arc::new(Capabilities::full());
     let decide = |by: &str, outside| pending().decide_as(1, by, outside, APPROVE);
-    assert_eq!(shown(&decide("operator", Some(&full))), ["store p1 decided running by operator"]);
+    assert_eq!(
+        shown(&decide("operator", Some(&full))),
+        ["store p1 decided running by operator"]
+    );
     assert_eq!(refused(&decide("operator", None)), Cause::NotAdmitted);
     let inside = refused(&decide("cid", Some(&full)));
-    assert_eq!(inside, Cause::NotAdmitted, "a participant in the topic has what is granted there");
+    assert_eq!(
+        inside,
+        Cause::NotAdmitted,
+        "a participant in the topic has what is granted there"
+    );
     assert_eq!(refused(&decide("bob", Some(&full))), Cause::Own);
 }
 
@@ -93,20 +123,59 @@ fn a_decision_that_came_before_the_opening_was_on_disk_waits_for_it() {
         let mut stage = stage();
         stage.proposes(BOB, "bob", 1);
         assert!(shown(&stage.decide_as(1, by, outside, decision)).is_empty());
-        assert_eq!(refused(&stage.decide(1, "ann", REJECT)), Cause::Decided, "the first counts");
+        assert_eq!(
+            refused(&stage.decide(1, "ann", REJECT)),
+            Cause::Decided,
+            "the first counts"
+        );
         (shown(&stage.stored(1)), stage)
     };
     let (effects, mut stage) = decide("ann", None, APPROVE);
-    assert_eq!(effects, ["publish p1", "proposed p1", "store p1 decided running by ann"]);
+    assert_eq!(
+        effects,
+        [
+            "publish p1",
+            "proposed p1",
+            "store p1 decided running by ann"
+        ]
+    );
     assert_eq!(shown(&stage.stored(1)), ["approved p1 at one", "ruled 9"]);
     let (effects, _) = decide("operator", Some(&full), REJECT);
-    assert_eq!(effects, ["publish p1", "proposed p1", "store p1 decided rejected by operator: too broad"]);
+    assert_eq!(
+        effects,
+        [
+            "publish p1",
+            "proposed p1",
+            "store p1 decided rejected by operator: too broad"
+        ]
+    );
     let (effects, _) = decide("bob", None, WITHDRAW);
-    assert_eq!(effects, ["publish p1", "proposed p1", "store p1 decided withdrawn by bob"]);
-    let other = Decision::Approve { shown: Digest([8; 32]), current: Some(SHOWN) };
+    assert_eq!(
+        effects,
+        [
+            "publish p1",
+            "proposed p1",
+            "store p1 decided withdrawn by bob"
+        ]
+    );
+    let other = Decision::Approve {
+        shown: Digest([8; 32]),
+        current: Some(SHOWN),
+    };
     let (effects, mut stage) = decide("ann", None, other);
-    assert_eq!(effects, ["publish p1", "proposed p1", "refuse decision 9 of ann on p1: differs"]);
-    assert_eq!(stage.decide(1, "ann", APPROVE).all.len(), 1, "it is still open");
+    assert_eq!(
+        effects,
+        [
+            "publish p1",
+            "proposed p1",
+            "refuse decision 9 of ann on p1: differs"
+        ]
+    );
+    assert_eq!(
+        stage.decide(1, "ann", APPROVE).all.len(),
+        1,
+        "it is still open"
+    );
 }
 
 #[test]
@@ -121,16 +190,27 @@ fn a_decision_that_waits_is_judged_again() {
     stage.regrant("ann", &["chat"]);
     assert_eq!(
         shown(&stage.stored(1)),
-        ["publish p1", "proposed p1", "refuse decision 9 of ann on p1: not_admitted"]
+        [
+            "publish p1",
+            "proposed p1",
+            "refuse decision 9 of ann on p1: not_admitted"
+        ]
     );
     let mut stage = opening();
     stage.now_ms = EXPIRES_MS;
     assert_eq!(
         shown(&stage.stored(1)),
-        ["publish p1", "proposed p1", "refuse decision 9 of ann on p1: expired"]
+        [
+            "publish p1",
+            "proposed p1",
+            "refuse decision 9 of ann on p1: expired"
+        ]
     );
     let mut stage = opening();
-    let expected = ["refuse decision 9 of ann on p1: unknown", "not proposed p1 of bob: log_unavailable"];
+    let expected = [
+        "refuse decision 9 of ann on p1: unknown",
+        "not proposed p1 of bob: log_unavailable",
+    ];
     assert_eq!(shown(&stage.not_stored(1)), expected);
 }
 
@@ -153,8 +233,15 @@ fn a_proposal_is_seen_by_its_proposer_and_by_participants_that_could_decide() {
         );
         shown
     };
-    assert_eq!(sees(&stage, "bob", &[], false), [1], "the other one is not on disk");
-    assert_eq!(sees(&stage, "ann", &["mcp/request:tools/call:one_a"], false), [1]);
+    assert_eq!(
+        sees(&stage, "bob", &[], false),
+        [1],
+        "the other one is not on disk"
+    );
+    assert_eq!(
+        sees(&stage, "ann", &["mcp/request:tools/call:one_a"], false),
+        [1]
+    );
     assert!(sees(&stage, "cid", &["chat"], false).is_empty());
     stage.stored(2);
     assert_eq!(sees(&stage, "bob", &[], false), [1, 2]);
@@ -164,7 +251,10 @@ fn a_proposal_is_seen_by_its_proposer_and_by_participants_that_could_decide() {
     stage.stored(2);
     assert!(sees(&stage, "bob", &[], false).is_empty());
     assert_eq!(sees(&stage, "bob", &[], true), [1, 2]);
-    assert_eq!((stage.links("ann"), stage.links("cid")), (vec![ANN], vec![CID]));
+    assert_eq!(
+        (stage.links("ann"), stage.links("cid")),
+        (vec![ANN], vec![CID])
+    );
 }
 
 #[test]
@@ -177,7 +267,8 @@ fn a_name_that_another_has_in_public_gives_no_right_to_decide() {
         let effects = stage.decide_as(1, "dee", Some(&outside), APPROVE);
         matches!(&effects.all[0], Effect::Store { .. })
     };
-    // The proposal is for `a`. Where the server has an `one_a` of its own, that name means another tool.
+    // The proposal is for `a`. Where the server has an `one_a` of its own, that name means another
+    // tool.
     assert!(may(&["a"]) && may(&[]));
     assert!(!may(&["a", "one_a"]) && !may(&["one_a"]));
 }

@@ -20,26 +20,64 @@ pub(crate) struct Envelope<'a> {
 
 impl<'a> Envelope<'a> {
     pub(crate) fn new(link: LinkId, id: &'a str, kind: &'a str, to: &'a [&'a str]) -> Self {
-        Self { link, id, kind, to, correlation: None, intent: Intent::None }
+        Self {
+            link,
+            id,
+            kind,
+            to,
+            correlation: None,
+            intent: Intent::None,
+        }
     }
 
     /// A request of `a`, with these operations at its addressees.
-    pub(crate) fn request(link: LinkId, id: &'a str, to: &'a [&'a str], operations: &[u128]) -> Self {
-        let calls = operations.iter().map(|operation| (op(*operation), *operation)).collect();
+    pub(crate) fn request(
+        link: LinkId,
+        id: &'a str,
+        to: &'a [&'a str],
+        operations: &[u128],
+    ) -> Self {
+        let calls = operations
+            .iter()
+            .map(|operation| (op(*operation), *operation))
+            .collect();
         let (method, context, tag) = (Method::Known("tools/call"), Some("a".into()), None);
         let ruling = Some((Some(SHOWN), RULING));
-        let requested = Requested { method, context, tag, calls, ruling };
-        Self { intent: Intent::Request(requested), ..Self::new(link, id, "mcp/request:tools/call:a", to) }
+        let requested = Requested {
+            method,
+            context,
+            tag,
+            calls,
+            ruling,
+        };
+        Self {
+            intent: Intent::Request(requested),
+            ..Self::new(link, id, "mcp/request:tools/call:a", to)
+        }
     }
 
     /// An answer to a request of `a`.
-    pub(crate) fn answer(link: LinkId, id: &'a str, to: &'a [&'a str], correlation: &'a str) -> Self {
-        let intent = Intent::Answer { outcome: Outcome::Ok, answer: 5 };
-        Self { intent, ..Self::new(link, id, "mcp/response:tools/call:a", to).about(correlation) }
+    pub(crate) fn answer(
+        link: LinkId,
+        id: &'a str,
+        to: &'a [&'a str],
+        correlation: &'a str,
+    ) -> Self {
+        let intent = Intent::Answer {
+            outcome: Outcome::Ok,
+            answer: 5,
+        };
+        Self {
+            intent,
+            ..Self::new(link, id, "mcp/response:tools/call:a", to).about(correlation)
+        }
     }
 
     pub(crate) fn about(self, correlation: &'a str) -> Self {
-        Self { correlation: Some(correlation), ..self }
+        Self {
+            correlation: Some(correlation),
+            ..self
+        }
     }
 
     /// The server now lists another definition than the reviewer saw.
@@ -53,13 +91,26 @@ impl<'a> Envelope<'a> {
 
 /// The digest under which an envelope's id is kept once its proposal is over.
 pub(crate) fn digest(envelope: &str) -> u128 {
-    envelope.bytes().fold(1, |digest: u128, byte| digest.wrapping_mul(257).wrapping_add(u128::from(byte)))
+    envelope.bytes().fold(1, |digest: u128, byte| {
+        digest.wrapping_mul(257).wrapping_add(u128::from(byte))
+    })
 }
 
 impl Stage {
     pub(crate) fn send(&mut self, envelope: Envelope<'_>) -> Effects {
-        let Envelope { link, id, kind, to, correlation, intent } = envelope;
-        let about = if kind.starts_with("mcp/proposal") { Some(id) } else { correlation };
+        let Envelope {
+            link,
+            id,
+            kind,
+            to,
+            correlation,
+            intent,
+        } = envelope;
+        let about = if kind.starts_with("mcp/proposal") {
+            Some(id)
+        } else {
+            correlation
+        };
         let (message, bytes, proposal_digest) = (id.to_owned(), id.len(), about.map(digest));
         self.step(Event::Say(Say {
             link,
@@ -83,11 +134,27 @@ impl Stage {
         self.proposes_to(link, by, proposal, &["one"])
     }
 
-    pub(crate) fn proposes_to(&mut self, link: LinkId, by: &str, proposal: u128, to: &[&str]) -> Effects {
-        let (by, named, envelope) =
-            (id(by), to.iter().map(|to| id(to)).collect::<Vec<_>>(), format!("p{proposal}"));
+    pub(crate) fn proposes_to(
+        &mut self,
+        link: LinkId,
+        by: &str,
+        proposal: u128,
+        to: &[&str],
+    ) -> Effects {
+        let (by, named, envelope) = (
+            id(by),
+            to.iter().map(|to| id(to)).collect::<Vec<_>>(),
+            format!("p{proposal}"),
+        );
         let terms = terms(&by, &named, &envelope);
-        let intent = Intent::Propose { proposal: op(proposal), terms, content: proposal };
-        self.send(Envelope { intent, ..Envelope::new(link, &envelope, "mcp/proposal:tools/call:a", to) })
+        let intent = Intent::Propose {
+            proposal: op(proposal),
+            terms,
+            content: proposal,
+        };
+        self.send(Envelope {
+            intent,
+            ..Envelope::new(link, &envelope, "mcp/proposal:tools/call:a", to)
+        })
     }
 }

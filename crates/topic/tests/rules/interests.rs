@@ -1,7 +1,9 @@
 //! Subscriptions of links, and levels of log messages.
 
 use model::{LinkId, LogLevel, Narrowing};
-use topic::{Effect, Event, Interest, ListScope, Logs, Manifest, SUBSCRIPTIONS_MAX, Subject, Target};
+use topic::{
+    Effect, Event, Interest, ListScope, Logs, Manifest, SUBSCRIPTIONS_MAX, Subject, Target,
+};
 
 use crate::{
     numbers::{Effects, Event as OwnEvent},
@@ -13,19 +15,30 @@ const URI: &str = "demo://a";
 
 fn stage() -> Stage {
     let mut stage = Stage::new();
-    let manifest = || Manifest { resources: items(&[URI]), ..Manifest::default() };
+    let manifest = || Manifest {
+        resources: items(&[URI]),
+        ..Manifest::default()
+    };
     stage.lists("one", ListScope::Shared, manifest());
     stage.lists("two", ListScope::Shared, manifest());
     stage.caller(BOB, "bob", &["mcp/request:resources/*"]);
     stage
 }
 
-fn interest(stage: &mut Stage, link: LinkId, operation: u128, uri: &str, interest: Interest) -> Effects {
+fn interest(
+    stage: &mut Stage,
+    link: LinkId,
+    operation: u128,
+    uri: &str,
+    interest: Interest,
+) -> Effects {
     let method = match interest {
         Interest::Subscribe => "resources/subscribe",
         _ => "resources/unsubscribe",
     };
-    stage.request_with(link, operation, method, Some(Target::Uri(uri)), |request| request.interest = interest)
+    stage.request_with(link, operation, method, Some(Target::Uri(uri)), |request| {
+        request.interest = interest
+    })
 }
 
 fn subscribe(stage: &mut Stage, link: LinkId, operation: u128, uri: &str) -> Effects {
@@ -34,7 +47,12 @@ fn subscribe(stage: &mut Stage, link: LinkId, operation: u128, uri: &str) -> Eff
 
 fn updated(stage: &mut Stage, server: &str, session: Option<LinkId>) -> Vec<String> {
     let subject = Subject::Resource { own: URI, session };
-    let event: OwnEvent<'_> = Event::Notice { server: &id(server), subject, level: None, notice: 3 };
+    let event: OwnEvent<'_> = Event::Notice {
+        server: &id(server),
+        subject,
+        level: None,
+        notice: 3,
+    };
     shown(&stage.step(event))
 }
 
@@ -43,8 +61,13 @@ fn a_subscribed_link_is_notified_under_the_spelling_that_it_used() {
     let mut stage = stage();
     assert!(updated(&mut stage, "one", None).is_empty());
     delivered(&subscribe(&mut stage, ANN, 1, URI));
-    assert!(stage.topic.follows(ANN, &id("one"), URI) && !stage.topic.follows(ANN, &id("two"), URI));
-    assert_eq!(updated(&mut stage, "one", None), ["notify link 1 of 3 about demo://a"]);
+    assert!(
+        stage.topic.follows(ANN, &id("one"), URI) && !stage.topic.follows(ANN, &id("two"), URI)
+    );
+    assert_eq!(
+        updated(&mut stage, "one", None),
+        ["notify link 1 of 3 about demo://a"]
+    );
     assert!(updated(&mut stage, "two", None).is_empty());
     stage.answer(ONE, 1, 5);
     subscribe(&mut stage, BOB, 2, "portmoot:two/demo://a");
@@ -52,18 +75,34 @@ fn a_subscribed_link_is_notified_under_the_spelling_that_it_used() {
     let expected = [format!("notify link 2 of 3 as {spelled} about {spelled}")];
     assert_eq!(updated(&mut stage, "two", None), expected);
     subscribe(&mut stage, BOB, 3, URI);
-    let expected = ["notify link 1 of 3 about demo://a", "notify link 2 of 3 about demo://a"];
+    let expected = [
+        "notify link 1 of 3 about demo://a",
+        "notify link 2 of 3 about demo://a",
+    ];
     assert_eq!(updated(&mut stage, "one", None), expected);
-    assert_eq!(updated(&mut stage, "one", Some(BOB)), expected[1..], "of one session");
+    assert_eq!(
+        updated(&mut stage, "one", Some(BOB)),
+        expected[1..],
+        "of one session"
+    );
 }
 
 #[test]
 fn updates_go_on_while_another_token_is_the_latest_on_the_link() {
     let mut stage = stage();
     subscribe(&mut stage, BOB, 1, URI);
-    let narrowing = Some(Narrowing { to: caps(&["mcp/request:tools/*"]), step_up: None });
-    stage.step(Event::Narrow { link: BOB, narrowing });
-    assert_eq!(updated(&mut stage, "one", None), ["notify link 2 of 3 about demo://a"]);
+    let narrowing = Some(Narrowing {
+        to: caps(&["mcp/request:tools/*"]),
+        step_up: None,
+    });
+    stage.step(Event::Narrow {
+        link: BOB,
+        narrowing,
+    });
+    assert_eq!(
+        updated(&mut stage, "one", None),
+        ["notify link 2 of 3 about demo://a"]
+    );
     stage.regrant("bob", &["mcp/request:tools/*"]);
     assert!(updated(&mut stage, "one", None).is_empty());
 }
@@ -95,7 +134,10 @@ fn a_caller_unsubscribes_or_leaves() {
     subscribe(&mut stage, ANN, 1, URI);
     subscribe(&mut stage, BOB, 2, URI);
     delivered(&interest(&mut stage, ANN, 3, URI, Interest::Unsubscribe));
-    assert_eq!(updated(&mut stage, "one", None), ["notify link 2 of 3 about demo://a"]);
+    assert_eq!(
+        updated(&mut stage, "one", None),
+        ["notify link 2 of 3 about demo://a"]
+    );
     stage.leave(BOB);
     assert!(updated(&mut stage, "one", None).is_empty());
 }
@@ -108,7 +150,10 @@ fn a_caller_that_may_not_subscribe_any_more_gets_nothing() {
     stage.regrant("bob", &["mcp/request:resources/read"]);
     assert!(updated(&mut stage, "one", None).is_empty());
     stage.regrant("bob", &["mcp/request:resources/*"]);
-    assert_eq!(updated(&mut stage, "one", None), ["notify link 2 of 3 about demo://a"]);
+    assert_eq!(
+        updated(&mut stage, "one", None),
+        ["notify link 2 of 3 about demo://a"]
+    );
 }
 
 #[test]
@@ -119,10 +164,15 @@ fn subscriptions_are_limited_and_end_with_their_server() {
         delivered(&subscribe(&mut stage, ANN, number, &uri));
         stage.answer(BARE, number, 5);
     }
-    assert_eq!(shown(&subscribe(&mut stage, ANN, 9_999, URI)), ["refuse 9999: limit"]);
+    assert_eq!(
+        shown(&subscribe(&mut stage, ANN, 9_999, URI)),
+        ["refuse 9999: limit"]
+    );
     let mut without = configured();
     without.retain(|server| server.id != id("bare"));
-    stage.step(Event::Configure { upstreams: &without });
+    stage.step(Event::Configure {
+        upstreams: &without,
+    });
     delivered(&subscribe(&mut stage, ANN, 9_999, URI));
 }
 
@@ -133,10 +183,19 @@ fn a_level_holds_back_log_messages_below_it() {
     stage.call(ANN, 1, "x");
     let log = |stage: &mut Stage, level| {
         let subject = Subject::Call(crate::stage::op(1));
-        let event: OwnEvent<'_> = Event::Notice { server: &id("bare"), subject, level, notice: 3 };
+        let event: OwnEvent<'_> = Event::Notice {
+            server: &id("bare"),
+            subject,
+            level,
+            notice: 3,
+        };
         shown(&stage.step(event)).len()
     };
-    assert_eq!(log(&mut stage, Some(LogLevel::Debug)), 1, "all, unless it sets a level");
+    assert_eq!(
+        log(&mut stage, Some(LogLevel::Debug)),
+        1,
+        "all, unless it sets a level"
+    );
     for (link, operation, level) in [(ANN, 2, LogLevel::Warning), (BOB, 3, LogLevel::Notice)] {
         stage.regrant("bob", &["mcp/*"]);
         let target = Some(Target::Upstream("bare"));
@@ -153,11 +212,19 @@ fn a_level_holds_back_log_messages_below_it() {
 #[test]
 fn a_request_that_names_its_own_level_gets_those_log_messages_alone() {
     let mut stage = stage();
-    let levels = [(2, Logs::None, None), (3, Logs::From(LogLevel::Error), Some(LogLevel::Error))];
+    let levels = [
+        (2, Logs::None, None),
+        (3, Logs::From(LogLevel::Error), Some(LogLevel::Error)),
+    ];
     for (operation, logs, wanted) in levels {
         let target = Some(Target::Tool("x"));
-        let effects = stage.request_with(ANN, operation, "tools/call", target, |request| request.logs = logs);
-        assert!(matches!(effects.all[..], [Effect::Deliver { logs, .. }] if logs == wanted), "{effects:?}");
+        let effects = stage.request_with(ANN, operation, "tools/call", target, |request| {
+            request.logs = logs
+        });
+        assert!(
+            matches!(effects.all[..], [Effect::Deliver { logs, .. }] if logs == wanted),
+            "{effects:?}"
+        );
     }
     // The level of another link of the session does not count.
     let target = Some(Target::Upstream("bare"));
@@ -166,10 +233,25 @@ fn a_request_that_names_its_own_level_gets_those_log_messages_alone() {
     });
     let mut log = |operation, level| {
         let subject = Subject::Call(crate::stage::op(operation));
-        let event: OwnEvent<'_> = Event::Notice { server: &id("bare"), subject, level, notice: 3 };
+        let event: OwnEvent<'_> = Event::Notice {
+            server: &id("bare"),
+            subject,
+            level,
+            notice: 3,
+        };
         shown(&stage.step(event)).len()
     };
     assert_eq!(log(2, Some(LogLevel::Emergency)), 0, "it asked for none");
-    assert_eq!((log(3, Some(LogLevel::Warning)), log(3, Some(LogLevel::Error))), (0, 1));
-    assert_eq!((log(2, None), log(3, None)), (1, 1), "they are no log messages");
+    assert_eq!(
+        (
+            log(3, Some(LogLevel::Warning)),
+            log(3, Some(LogLevel::Error))
+        ),
+        (0, 1)
+    );
+    assert_eq!(
+        (log(2, None), log(3, None)),
+        (1, 1),
+        "they are no log messages"
+    );
 }

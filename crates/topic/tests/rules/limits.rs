@@ -11,24 +11,37 @@ use crate::{
 #[test]
 fn participants() {
     // Three servers and ann are already in the topic.
-    let mut stage = Stage::with(Limits { participants_max: 5, ..Limits::default() });
+    let mut stage = Stage::with(Limits {
+        participants_max: 5,
+        ..Limits::default()
+    });
     assert_eq!(shown(&stage.caller(BOB, "bob", &[])), ["joined bob"]);
     assert_eq!(refused(&stage.caller(CID, "cid", &[])), Cause::Limit);
-    assert!(shown(&stage.caller(CID, "bob", &[])).is_empty(), "a further link takes no further seat");
+    assert!(
+        shown(&stage.caller(CID, "bob", &[])).is_empty(),
+        "a further link takes no further seat"
+    );
     stage.leave(ANN);
     assert_eq!(shown(&stage.caller(LinkId(4), "cid", &[])), ["joined cid"]);
 }
 
 #[test]
 fn links_of_a_participant() {
-    let mut stage = Stage::with(Limits { links_per_participant_max: 2, ..Limits::default() });
+    let mut stage = Stage::with(Limits {
+        links_per_participant_max: 2,
+        ..Limits::default()
+    });
     assert!(shown(&stage.caller(BOB, "ann", &["mcp/*"])).is_empty());
     assert_eq!(refused(&stage.caller(CID, "ann", &["mcp/*"])), Cause::Limit);
 }
 
 #[test]
 fn operations_of_a_link_and_of_the_topic() {
-    let limits = Limits { operations_per_link_max: 2, operations_max: 3, ..Limits::default() };
+    let limits = Limits {
+        operations_per_link_max: 2,
+        operations_max: 3,
+        ..Limits::default()
+    };
     let mut stage = Stage::with(limits);
     stage.caller(BOB, "bob", &["mcp/*"]);
     delivered(&stage.call(ANN, 1, "x"));
@@ -44,7 +57,10 @@ fn operations_of_a_link_and_of_the_topic() {
 
 #[test]
 fn operations_of_a_participant_on_all_its_links() {
-    let mut stage = Stage::with(Limits { operations_per_participant_max: 2, ..Limits::default() });
+    let mut stage = Stage::with(Limits {
+        operations_per_participant_max: 2,
+        ..Limits::default()
+    });
     stage.caller(BOB, "ann", &["mcp/*"]);
     stage.caller(CID, "bob", &["mcp/*"]);
     delivered(&stage.call(ANN, 1, "x"));
@@ -62,7 +78,10 @@ fn operations_of_a_participant_on_all_its_links() {
 #[test]
 fn all_guests_have_the_operations_of_one_participant() {
     let mut stage = Stage::configured(|config| {
-        config.limits = Limits { operations_per_participant_max: 2, ..Limits::default() };
+        config.limits = Limits {
+            operations_per_participant_max: 2,
+            ..Limits::default()
+        };
         config.guests = "guest-";
     });
     stage.caller(BOB, "guest-1", &["mcp/*"]);

@@ -16,9 +16,14 @@ fn stage() -> Stage {
     stage.lists(
         "one",
         ListScope::Shared,
-        Manifest { resources: items(&[URI, "demo://b"]), ..Manifest::default() },
+        Manifest {
+            resources: items(&[URI, "demo://b"]),
+            ..Manifest::default()
+        },
     );
-    stage.join(BOB, "bob", &["mcp/request:resources/*:demo://a"], |join| join.joining.notified = false);
+    stage.join(BOB, "bob", &["mcp/request:resources/*:demo://a"], |join| {
+        join.joining.notified = false
+    });
     stage
 }
 
@@ -35,21 +40,43 @@ fn listen(stage: &mut Stage, link: LinkId, operation: u128, resources: &[&str], 
 }
 
 fn updated(stage: &mut Stage) -> Vec<String> {
-    let subject = Subject::Resource { own: URI, session: None };
-    shown(&stage.step(Event::Notice { server: &id("one"), subject, level: None, notice: 3 }))
+    let subject = Subject::Resource {
+        own: URI,
+        session: None,
+    };
+    shown(&stage.step(Event::Notice {
+        server: &id("one"),
+        subject,
+        level: None,
+        notice: 3,
+    }))
 }
 
 #[test]
 fn a_filter_is_judged_and_hides_the_rest() {
     let mut stage = stage();
-    listen(&mut stage, BOB, 1, &[URI, "demo://b", "demo://none"], &["t"]);
+    listen(
+        &mut stage,
+        BOB,
+        1,
+        &[URI, "demo://b", "demo://none"],
+        &["t"],
+    );
     let filter = stage.topic.listening(op(1)).unwrap();
-    assert_eq!((&filter.resources[..], &filter.tasks[..]), (&[URI.into()][..], &["t".into()][..]));
+    assert_eq!(
+        (&filter.resources[..], &filter.tasks[..]),
+        (&[URI.into()][..], &["t".into()][..])
+    );
     assert_eq!(filter.lists, [ListKind::Tools]);
     assert!(stage.topic.listening(op(2)).is_none());
-    assert!(stage.topic.follows(BOB, &id("one"), URI) && !stage.topic.follows(BOB, &id("one"), "demo://b"));
     assert!(
-        stage.topic.watches(BOB, "t") && !stage.topic.watches(ANN, "t") && !stage.topic.watches(BOB, "u")
+        stage.topic.follows(BOB, &id("one"), URI)
+            && !stage.topic.follows(BOB, &id("one"), "demo://b")
+    );
+    assert!(
+        stage.topic.watches(BOB, "t")
+            && !stage.topic.watches(ANN, "t")
+            && !stage.topic.watches(BOB, "u")
     );
     assert_eq!(updated(&mut stage), ["notify call 1 of 3 about demo://a"]);
 }
@@ -60,15 +87,32 @@ fn the_end_of_the_last_listen_request_ends_it_at_the_server() {
     listen(&mut stage, BOB, 1, &[URI, URI], &["t", "u"]);
     listen(&mut stage, BOB, 2, &[URI], &["t"]);
     listen(&mut stage, ANN, 3, &[URI], &["t"]);
-    let expected = ["notify call 1 of 3", "notify call 2 of 3", "notify call 3 of 3"];
-    assert_eq!(updated(&mut stage), expected.map(|text| format!("{text} about demo://a")));
-    assert_eq!(shown(&stage.cancel(BOB, 1)), ["unwatch 2 u", "cancel 1", "drop 1"]);
-    let expected = ["unsubscribe 2 from demo://a at one", "unwatch 2 t", "settle 2 with 5"];
+    let expected = [
+        "notify call 1 of 3",
+        "notify call 2 of 3",
+        "notify call 3 of 3",
+    ];
+    assert_eq!(
+        updated(&mut stage),
+        expected.map(|text| format!("{text} about demo://a"))
+    );
+    assert_eq!(
+        shown(&stage.cancel(BOB, 1)),
+        ["unwatch 2 u", "cancel 1", "drop 1"]
+    );
+    let expected = [
+        "unsubscribe 2 from demo://a at one",
+        "unwatch 2 t",
+        "settle 2 with 5",
+    ];
     assert_eq!(shown(&stage.answer(OWN, 2, 5)), expected);
     assert_eq!(updated(&mut stage), ["notify call 3 of 3 about demo://a"]);
     assert!(!stage.topic.follows(BOB, &id("one"), URI) && !stage.topic.watches(BOB, "t"));
     // The server is not notified about a link that is gone.
-    assert_eq!(shown(&stage.leave(ANN)), ["left ann", "cancel 3", "drop 3", "closed 1"]);
+    assert_eq!(
+        shown(&stage.leave(ANN)),
+        ["left ann", "cancel 3", "drop 3", "closed 1"]
+    );
     assert!(updated(&mut stage).is_empty());
 }
 
@@ -78,7 +122,9 @@ fn a_server_that_is_gone_gets_no_notification() {
     listen(&mut stage, ANN, 1, &[URI], &[]);
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    stage.step(Event::Configure { upstreams: &without });
+    stage.step(Event::Configure {
+        upstreams: &without,
+    });
     assert!(updated(&mut stage).is_empty());
     assert_eq!(shown(&stage.cancel(ANN, 1)), ["cancel 1", "drop 1"]);
 }
@@ -86,22 +132,57 @@ fn a_server_that_is_gone_gets_no_notification() {
 #[test]
 fn a_task_notifies_listen_requests_and_the_link_that_asked_last() {
     let mut stage = stage();
-    stage.regrant("bob", &["mcp/request:tools/call:one_a", "mcp/proposal:tools/call:one_b"]);
+    stage.regrant(
+        "bob",
+        &[
+            "mcp/request:tools/call:one_a",
+            "mcp/proposal:tools/call:one_b",
+        ],
+    );
     listen(&mut stage, BOB, 1, &[], &["t"]);
     listen(&mut stage, ANN, 2, &[], &["t"]);
     let holder = &id("bob");
     let state = |stage: &mut Stage, tool, held, link| {
-        let subject = Subject::Task(TaskRef { holder, tool, held, public: "t", link });
-        shown(&stage.step(Event::Notice { server: &id("one"), subject, level: None, notice: 3 }))
+        let subject = Subject::Task(TaskRef {
+            holder,
+            tool,
+            held,
+            public: "t",
+            link,
+        });
+        shown(&stage.step(Event::Notice {
+            server: &id("one"),
+            subject,
+            level: None,
+            notice: 3,
+        }))
     };
     let call = ["notify call 1 of 3 about t"];
     assert_eq!(state(&mut stage, "one_a", false, None), call);
-    assert_eq!(state(&mut stage, "one_a", false, Some(BOB)), call, "bob's link takes no such notifications");
-    stage.caller(LinkId(4), "bob", &["mcp/request:tools/call:one_a", "mcp/proposal:tools/call:one_b"]);
+    assert_eq!(
+        state(&mut stage, "one_a", false, Some(BOB)),
+        call,
+        "bob's link takes no such notifications"
+    );
+    stage.caller(
+        LinkId(4),
+        "bob",
+        &[
+            "mcp/request:tools/call:one_a",
+            "mcp/proposal:tools/call:one_b",
+        ],
+    );
     let both = ["notify call 1 of 3 about t", "notify link 4 of 3 about t"];
     assert_eq!(state(&mut stage, "one_a", false, Some(LinkId(4))), both);
-    assert_eq!(state(&mut stage, "one_a", false, Some(ANN)), call, "the task is not ann's");
-    assert!(state(&mut stage, "one_b", false, None).is_empty(), "it may only be proposed");
+    assert_eq!(
+        state(&mut stage, "one_a", false, Some(ANN)),
+        call,
+        "the task is not ann's"
+    );
+    assert!(
+        state(&mut stage, "one_b", false, None).is_empty(),
+        "it may only be proposed"
+    );
     assert_eq!(state(&mut stage, "one_b", true, None), call);
     stage.cancel(BOB, 1);
     stage.leave(BOB);

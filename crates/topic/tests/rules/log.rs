@@ -1,4 +1,5 @@
-//! Envelopes that receivers ignore: repeats, mismatches, answers of participants that were not asked, requests to the absent.
+//! Envelopes that receivers ignore: repeats, mismatches, answers of participants that were not
+//! asked, requests to the absent.
 
 use model::{DeliveryMode, LinkId};
 
@@ -21,14 +22,22 @@ fn stage() -> Stage {
 #[test]
 fn a_request_that_comes_again_is_not_acted_on_twice() {
     let mut stage = stage();
-    let request = |link, id, operation| Envelope::request(link, id, &["one", "ann"], &[operation, 99]);
-    assert_eq!(shown(&stage.send(request(DAN, "r", 1))), ["publish r", "deliver 1 to one"]);
+    let request =
+        |link, id, operation| Envelope::request(link, id, &["one", "ann"], &[operation, 99]);
+    assert_eq!(
+        shown(&stage.send(request(DAN, "r", 1))),
+        ["publish r", "deliver 1 to one"]
+    );
     let expected = ["publish r", "ignore r of dan by one: repeat"];
     assert_eq!(shown(&stage.send(request(DAN, "r", 2))), expected);
     stage.leave(DAN);
     stage.listener(LinkId(5), "dan", &["mcp/*"], DeliveryMode::All);
     let expected = ["publish r", "ignore r of dan by one: repeat"];
-    assert_eq!(shown(&stage.send(request(LinkId(5), "r", 2))), expected, "on whatever link");
+    assert_eq!(
+        shown(&stage.send(request(LinkId(5), "r", 2))),
+        expected,
+        "on whatever link"
+    );
     assert_eq!(
         shown(&stage.send(request(ANN, "r", 3))),
         ["publish r", "deliver 3 to one"],
@@ -36,7 +45,10 @@ fn a_request_that_comes_again_is_not_acted_on_twice() {
     );
     // A request on which no server acts may be repeated.
     for _ in 0..2 {
-        assert_eq!(shown(&stage.send(Envelope::request(ANN, "s", &["dan"], &[4]))), ["publish s"]);
+        assert_eq!(
+            shown(&stage.send(Envelope::request(ANN, "s", &["dan"], &[4]))),
+            ["publish s"]
+        );
     }
 }
 
@@ -44,7 +56,10 @@ fn a_request_that_comes_again_is_not_acted_on_twice() {
 fn a_fulfilment_that_comes_again_decides_once() {
     let mut stage = pending();
     let fulfilment = |operation| Envelope::request(ANN, "f1", &["one"], &[operation]).about("p1");
-    assert_eq!(shown(&stage.send(fulfilment(11))), ["store p1 decided running by ann"]);
+    assert_eq!(
+        shown(&stage.send(fulfilment(11))),
+        ["store p1 decided running by ann"]
+    );
     let again = |operation: u32| {
         let ruling = "refuse decision 9 of ann on p1 and its calls: decided".to_owned();
         [format!("refuse {operation}: decided"), ruling]
@@ -57,9 +72,15 @@ fn a_fulfilment_that_comes_again_decides_once() {
 #[test]
 fn an_envelope_whose_kind_and_payload_differ_is_not_acted_on() {
     let mut stage = stage();
-    let mismatch = |id, kind, to| Envelope { intent: Intent::Mismatch, ..Envelope::new(DAN, id, kind, to) };
+    let mismatch = |id, kind, to| Envelope {
+        intent: Intent::Mismatch,
+        ..Envelope::new(DAN, id, kind, to)
+    };
     let request = mismatch("r", "mcp/request:tools/call:a", &["ann", "one", "two"]);
-    assert_eq!(shown(&stage.send(request)), ["publish r", "ignore r of dan by one,two: mismatch"]);
+    assert_eq!(
+        shown(&stage.send(request)),
+        ["publish r", "ignore r of dan by one,two: mismatch"]
+    );
     let again = mismatch("r", "mcp/request:tools/call:a", &["one"]);
     assert_eq!(shown(&stage.send(again)), ["publish r"], "once");
     let unnamed = mismatch("s", "mcp/request:tools/call:a", &["ann"]);
@@ -70,7 +91,10 @@ fn an_envelope_whose_kind_and_payload_differ_is_not_acted_on() {
 fn a_request_to_participants_that_are_not_there_is_noticed() {
     let mut stage = stage();
     let asked = |stage: &mut Stage, id, to| shown(&stage.send(Envelope::request(ANN, id, to, &[])));
-    assert_eq!(asked(&mut stage, "r1", &["bob"]), ["publish r1", "ignore r1 of ann by bob: absent"]);
+    assert_eq!(
+        asked(&mut stage, "r1", &["bob"]),
+        ["publish r1", "ignore r1 of ann by bob: absent"]
+    );
     let expected = ["publish r2", "ignore r2 of ann by bob,cid: absent"];
     assert_eq!(asked(&mut stage, "r2", &["bob", "cid"]), expected);
     // One that is there may answer, and so may any if none is named.
@@ -79,10 +103,16 @@ fn a_request_to_participants_that_are_not_there_is_noticed() {
     stage.listener(BOB, "bob", &["mcp/response:*"], DeliveryMode::All);
     assert_eq!(asked(&mut stage, "r5", &["bob"]), ["publish r5"]);
     stage.leave(BOB);
-    assert_eq!(asked(&mut stage, "r6", &["bob"]), ["publish r6", "ignore r6 of ann by bob: absent"]);
+    assert_eq!(
+        asked(&mut stage, "r6", &["bob"]),
+        ["publish r6", "ignore r6 of ann by bob: absent"]
+    );
     // A notification waits for no answer.
     let kind = "mcp/request:notifications/progress";
-    let notified = stage.send(Envelope { intent: Intent::None, ..Envelope::new(ANN, "n", kind, &["bob"]) });
+    let notified = stage.send(Envelope {
+        intent: Intent::None,
+        ..Envelope::new(ANN, "n", kind, &["bob"])
+    });
     assert_eq!(shown(&notified), ["publish n"]);
 }
 
@@ -92,12 +122,25 @@ fn an_answer_of_a_participant_that_was_not_asked_is_noticed() {
     stage.listener(BOB, "bob", &["mcp/response:*"], DeliveryMode::All);
     stage.send(Envelope::request(ANN, "r1", &["dan"], &[1]));
     let answer = |link, id, to| Envelope::answer(link, id, to, "r1");
-    assert_eq!(shown(&stage.send(answer(DAN, "a1", &["ann"]))), ["publish a1"]);
+    assert_eq!(
+        shown(&stage.send(answer(DAN, "a1", &["ann"]))),
+        ["publish a1"]
+    );
     let expected = ["publish a2", "ignore a2 of bob by portmoot: not asked"];
     assert_eq!(shown(&stage.send(answer(BOB, "a2", &["ann"]))), expected);
-    assert_eq!(shown(&stage.send(answer(BOB, "a3", &["dan"]))), ["publish a3"], "it is none to ann");
+    assert_eq!(
+        shown(&stage.send(answer(BOB, "a3", &["dan"]))),
+        ["publish a3"],
+        "it is none to ann"
+    );
     stage.send(Envelope::request(ANN, "r2", &[], &[]));
-    assert_eq!(shown(&stage.send(Envelope::answer(BOB, "a4", &["ann"], "r2"))), ["publish a4"]);
-    let unrelated = Envelope { correlation: None, ..Envelope::answer(BOB, "a5", &["ann"], "") };
+    assert_eq!(
+        shown(&stage.send(Envelope::answer(BOB, "a4", &["ann"], "r2"))),
+        ["publish a4"]
+    );
+    let unrelated = Envelope {
+        correlation: None,
+        ..Envelope::answer(BOB, "a5", &["ann"], "")
+    };
     assert_eq!(shown(&stage.send(unrelated)), ["publish a5"]);
 }

@@ -21,7 +21,11 @@ fn a_participant_joins_with_its_first_link_and_leaves_with_its_last() {
     assert_eq!(handles(&stage), [1, 2]);
     assert_eq!(shown(&stage.leave(ANN)), ["closed 1"]);
     assert_eq!(handles(&stage), [2]);
-    assert_eq!(stage.topic.handles(&id("one")).count(), 0, "a server has no sending side");
+    assert_eq!(
+        stage.topic.handles(&id("one")).count(),
+        0,
+        "a server has no sending side"
+    );
     assert_eq!(shown(&stage.leave(LinkId(2))), ["left ann", "closed 2"]);
     assert!(shown(&stage.leave(LinkId(2))).is_empty());
     assert_eq!(shown(&stage.caller(LinkId(3), "ann", &[])), ["joined ann"]);
@@ -30,13 +34,30 @@ fn a_participant_joins_with_its_first_link_and_leaves_with_its_last() {
 #[test]
 fn no_caller_joins_under_the_name_of_a_server() {
     let mut stage = Stage::new();
-    assert_eq!(shown(&stage.caller(BOB, "one", &[])), ["not joined 2: taken"]);
-    assert_eq!(shown(&stage.caller(BOB, "portmoot", &[])), ["not joined 2: taken"]);
-    assert!(shown(&stage.server(BOB, "unknown")).is_empty(), "only configured servers serve");
+    assert_eq!(
+        shown(&stage.caller(BOB, "one", &[])),
+        ["not joined 2: taken"]
+    );
+    assert_eq!(
+        shown(&stage.caller(BOB, "portmoot", &[])),
+        ["not joined 2: taken"]
+    );
+    assert!(
+        shown(&stage.server(BOB, "unknown")).is_empty(),
+        "only configured servers serve"
+    );
     assert!(!stage.topic.has_participant(&id("unknown")));
-    assert!(shown(&stage.caller(ANN, "bob", &[])).is_empty(), "a link joins once");
-    assert!(shown(&stage.server(ANN, "portmoot")).is_empty(), "a caller's link serves nothing");
-    assert!(!stage.topic.has_participant(&id("bob")) && !stage.topic.has_participant(&id("portmoot")));
+    assert!(
+        shown(&stage.caller(ANN, "bob", &[])).is_empty(),
+        "a link joins once"
+    );
+    assert!(
+        shown(&stage.server(ANN, "portmoot")).is_empty(),
+        "a caller's link serves nothing"
+    );
+    assert!(
+        !stage.topic.has_participant(&id("bob")) && !stage.topic.has_participant(&id("portmoot"))
+    );
 }
 
 #[test]
@@ -44,11 +65,20 @@ fn a_server_leaves_with_its_configuration_alone() {
     let mut stage = Stage::new();
     assert!(shown(&stage.leave(ONE)).is_empty());
     assert!(stage.topic.has_participant(&id("one")));
-    let servers: Vec<(String, LinkId)> =
-        stage.topic.servers().map(|server| (server.handle, server.link)).collect();
+    let servers: Vec<(String, LinkId)> = stage
+        .topic
+        .servers()
+        .map(|server| (server.handle, server.link))
+        .collect();
     let expected = [("one", ONE), ("two", LinkId(102)), ("bare", LinkId(103))];
-    assert_eq!(servers, expected.map(|(name, link)| (name.to_owned(), link)));
-    assert_eq!(stage.topic.server(&id("one")).map(|one| one.link), Some(ONE));
+    assert_eq!(
+        servers,
+        expected.map(|(name, link)| (name.to_owned(), link))
+    );
+    assert_eq!(
+        stage.topic.server(&id("one")).map(|one| one.link),
+        Some(ONE)
+    );
     assert!(stage.topic.server(&id("ann")).is_none());
 }
 
@@ -57,11 +87,20 @@ fn a_revocation_ends_every_link() {
     let mut stage = Stage::new();
     stage.caller(LinkId(2), "ann", &["mcp/*"]);
     stage.call(LinkId(2), 1, "hidden");
-    let expected = ["left ann", "closed 1: revoked", "cancel 1", "drop 1", "closed 2: revoked"];
+    let expected = [
+        "left ann",
+        "closed 1: revoked",
+        "cancel 1",
+        "drop 1",
+        "closed 2: revoked",
+    ];
     assert_eq!(shown(&stage.revoke("ann")), expected);
     assert_eq!(shown(&stage.call(ANN, 2, "hidden")), ["refuse 2: moot"]);
     assert!(shown(&stage.revoke("ann")).is_empty());
-    assert!(shown(&stage.revoke("one")).is_empty(), "a server is not revoked");
+    assert!(
+        shown(&stage.revoke("one")).is_empty(),
+        "a server is not revoked"
+    );
 }
 
 #[test]
@@ -77,7 +116,10 @@ fn a_later_link_brings_the_newest_capabilities() {
 fn a_listener_is_welcomed_before_its_own_presence() {
     let mut stage = Stage::new();
     let effects = stage.listener(BOB, "bob", &["chat"], DeliveryMode::All);
-    assert_eq!(shown(&effects), ["enter 2 bob All among ann,bare,bob,one,two", "joined bob"]);
+    assert_eq!(
+        shown(&effects),
+        ["enter 2 bob All among ann,bare,bob,one,two", "joined bob"]
+    );
     match &effects.room[..] {
         [RoomEffect::Enter { person, .. }, RoomEffect::Joined(joined)] => {
             assert_eq!((&person.capabilities, joined), (&caps(&["chat"]), person));
@@ -86,7 +128,10 @@ fn a_listener_is_welcomed_before_its_own_presence() {
     }
     // A participant that is already present only enters.
     let effects = stage.listener(CID, "ann", &["mcp/*"], DeliveryMode::Directed);
-    assert_eq!(shown(&effects), ["enter 3 ann Directed among ann,bare,bob,one,two"]);
+    assert_eq!(
+        shown(&effects),
+        ["enter 3 ann Directed among ann,bare,bob,one,two"]
+    );
     assert_eq!(stage.topic.listener(&id("ann")), Some(CID));
     assert_eq!(shown(&stage.leave(CID)), ["exit 3", "closed 3"]);
     assert_eq!(stage.topic.listener(&id("ann")), None);
@@ -120,26 +165,40 @@ fn a_second_listener_replaces_the_first() {
         "closed 2: replaced",
     ];
     assert_eq!(shown(&effects), expected);
-    assert!(shown(&stage.leave(BOB)).is_empty(), "the older one's close changes nothing");
+    assert!(
+        shown(&stage.leave(BOB)).is_empty(),
+        "the older one's close changes nothing"
+    );
     assert_eq!(stage.links("bob"), [CID]);
     // Links that do not listen stay, and so does the participant.
     stage.caller(LinkId(4), "bob", &["mcp/*"]);
     let effects = stage.listener(LinkId(5), "bob", &["mcp/*"], DeliveryMode::All);
-    let expected = ["exit 3: replaced", "enter 5 bob All among ann,bare,bob,one,two", "closed 3: replaced"];
+    let expected = [
+        "exit 3: replaced",
+        "enter 5 bob All among ann,bare,bob,one,two",
+        "closed 3: replaced",
+    ];
     assert_eq!(shown(&effects), expected);
     assert_eq!(stage.links("bob"), [LinkId(4), LinkId(5)]);
 }
 
 #[test]
 fn a_listener_is_replaced_at_the_limit_and_not_without_need() {
-    let limits = topic::Limits { links_per_participant_max: 1, participants_max: 5, ..<_>::default() };
+    let limits = topic::Limits {
+        links_per_participant_max: 1,
+        participants_max: 5,
+        ..<_>::default()
+    };
     let mut stage = Stage::with(limits);
     stage.listener(BOB, "bob", &[], DeliveryMode::All);
     assert_eq!(refused(&stage.caller(CID, "bob", &[])), Cause::Limit);
     let effects = stage.listener(LinkId(4), "bob", &[], DeliveryMode::All);
     assert_eq!(shown(&effects)[0], "exit 2: replaced");
     assert_eq!(stage.links("bob"), [LinkId(4)]);
-    assert_eq!(refused(&stage.listener(LinkId(5), "cid", &[], DeliveryMode::All)), Cause::Limit);
+    assert_eq!(
+        refused(&stage.listener(LinkId(5), "cid", &[], DeliveryMode::All)),
+        Cause::Limit
+    );
 }
 
 #[test]
@@ -149,10 +208,20 @@ fn a_listener_is_welcomed_anew_with_other_capabilities() {
     let renewed = ["renew 2 bob among ann,bare,bob,one,two", "changed bob"];
     assert_eq!(shown(&stage.regrant("bob", &["chat", "notes/*"])), renewed);
     assert!(shown(&stage.regrant("bob", &["chat", "notes/*"])).is_empty());
-    assert_eq!(shown(&stage.caller(CID, "bob", &["chat"])), renewed, "another link brings other ones");
+    assert_eq!(
+        shown(&stage.caller(CID, "bob", &["chat"])),
+        renewed,
+        "another link brings other ones"
+    );
     assert_eq!(shown(&stage.say(BOB, "chat", &[])), ["publish m"]);
     assert_eq!(refused(&stage.say(BOB, "notes/x", &[])), Cause::NotAdmitted);
-    assert_eq!(stage.topic.capabilities(&id("bob")).map(|own| own.iter().count()), Some(1));
+    assert_eq!(
+        stage
+            .topic
+            .capabilities(&id("bob"))
+            .map(|own| own.iter().count()),
+        Some(1)
+    );
     // The newcomer's own welcome has its new capabilities.
     let effects = stage.listener(LinkId(4), "bob", &["chat", "notes/*"], DeliveryMode::All);
     let expected = [
@@ -172,11 +241,25 @@ fn the_topic_knows_its_participants_and_links() {
     let here = |present: &Present| (present.person.id.to_string(), present.serves, present.links);
     let mut all: Vec<_> = stage.topic.participants().iter().map(here).collect();
     all.sort();
-    let expected =
-        [("ann", false, 2), ("bare", true, 1), ("bob", false, 1), ("one", true, 1), ("two", true, 1)];
-    assert_eq!(all, expected.map(|(name, serves, links)| (name.to_owned(), serves, links)));
-    assert_eq!((stage.topic.participants_len(), stage.topic.links_len()), (5, 6));
-    assert_eq!((stage.topic.handle(BOB), stage.topic.handle(ONE)), (Some(2), None));
+    let expected = [
+        ("ann", false, 2),
+        ("bare", true, 1),
+        ("bob", false, 1),
+        ("one", true, 1),
+        ("two", true, 1),
+    ];
+    assert_eq!(
+        all,
+        expected.map(|(name, serves, links)| (name.to_owned(), serves, links))
+    );
+    assert_eq!(
+        (stage.topic.participants_len(), stage.topic.links_len()),
+        (5, 6)
+    );
+    assert_eq!(
+        (stage.topic.handle(BOB), stage.topic.handle(ONE)),
+        (Some(2), None)
+    );
     assert_eq!(stage.topic.participant(ONE), Some(&id("one")));
     assert_eq!(stage.topic.name().as_str(), "main");
 }
@@ -187,33 +270,61 @@ fn a_server_that_does_not_run_has_left_and_keeps_its_seat() {
     stage.lists("one", topic::ListScope::Shared, crate::stage::tools(&["a"]));
     stage.call(ANN, 1, "one_a");
     let available = |stage: &mut Stage, server: &str, runs| {
-        shown(&stage.step(topic::Event::Available { server: &id(server), runs }))
+        shown(&stage.step(topic::Event::Available {
+            server: &id(server),
+            runs,
+        }))
     };
-    assert!(available(&mut stage, "one", true).is_empty(), "it has joined with its seat");
+    assert!(
+        available(&mut stage, "one", true).is_empty(),
+        "it has joined with its seat"
+    );
     assert_eq!(available(&mut stage, "one", false), ["left one"]);
     assert!(available(&mut stage, "one", false).is_empty());
     // Who enters now does not see it, and its new capabilities are announced to no participant.
     let entered = ["enter 2 bob All among ann,bare,bob,two", "joined bob"];
-    assert_eq!(shown(&stage.listener(BOB, "bob", &["chat"], DeliveryMode::All)), entered);
-    let names: Vec<String> =
-        stage.topic.participants().iter().map(|present| present.person.id.to_string()).collect();
+    assert_eq!(
+        shown(&stage.listener(BOB, "bob", &["chat"], DeliveryMode::All)),
+        entered
+    );
+    let names: Vec<String> = stage
+        .topic
+        .participants()
+        .iter()
+        .map(|present| present.person.id.to_string())
+        .collect();
     assert!(!names.contains(&"one".to_owned()), "{names:?}");
     assert!(shown(&stage.regrant("one", &["chat"])).is_empty());
-    assert!(shown(&stage.server(ONE, "one")).is_empty(), "a reload changes nothing about it");
+    assert!(
+        shown(&stage.server(ONE, "one")).is_empty(),
+        "a reload changes nothing about it"
+    );
     // Its calls, its lists and its names stay: a call starts it, or learns why it cannot.
-    assert!(stage.sees(ANN, model::ListKind::Tools).contains(&"one_a".to_owned()));
+    assert!(
+        stage
+            .sees(ANN, model::ListKind::Tools)
+            .contains(&"one_a".to_owned())
+    );
     assert_eq!(delivered(&stage.call(ANN, 2, "one_a")).0, "one");
     assert_eq!(shown(&stage.answer(ONE, 1, 5)), ["settle 1 with 5"]);
-    assert_eq!(shown(&stage.caller(CID, "one", &[])), ["not joined 3: taken"]);
+    assert_eq!(
+        shown(&stage.caller(CID, "one", &[])),
+        ["not joined 3: taken"]
+    );
     assert_eq!(available(&mut stage, "one", true), ["joined one"]);
     // One that is no longer configured leaves once.
     available(&mut stage, "one", false);
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    let removed = shown(&stage.step(topic::Event::Configure { upstreams: &without }));
+    let removed = shown(&stage.step(topic::Event::Configure {
+        upstreams: &without,
+    }));
     assert!(!removed.contains(&"left one".to_owned()), "{removed:?}");
     for server in ["one", "ann", "unknown"] {
-        assert!(available(&mut stage, server, false).is_empty(), "{server} is no server here");
+        assert!(
+            available(&mut stage, server, false).is_empty(),
+            "{server} is no server here"
+        );
     }
 }
 
@@ -224,12 +335,24 @@ fn new_capabilities_are_announced_to_all_that_see_the_participant() {
     let effects = stage.regrant("ann", &["mcp/*", "chat"]);
     match &effects.room[..] {
         [RoomEffect::Changed(person)] => {
-            assert_eq!((&person.id, &person.capabilities), (&id("ann"), &caps(&["mcp/*", "chat"])));
+            assert_eq!(
+                (&person.id, &person.capabilities),
+                (&id("ann"), &caps(&["mcp/*", "chat"]))
+            );
         }
         other => panic!("{other:?}"),
     }
-    assert!(shown(&stage.regrant("ann", &["mcp/*", "chat"])).is_empty(), "nothing has changed");
-    assert!(shown(&stage.regrant("cid", &["chat"])).is_empty(), "an absent participant is not announced");
+    assert!(
+        shown(&stage.regrant("ann", &["mcp/*", "chat"])).is_empty(),
+        "nothing has changed"
+    );
+    assert!(
+        shown(&stage.regrant("cid", &["chat"])).is_empty(),
+        "an absent participant is not announced"
+    );
     let narrowed = std::sync::Arc::new(model::Capabilities::default());
-    assert_eq!(shown(&stage.server_with(ONE, "one", narrowed)), ["changed one"]);
+    assert_eq!(
+        shown(&stage.server_with(ONE, "one", narrowed)),
+        ["changed one"]
+    );
 }

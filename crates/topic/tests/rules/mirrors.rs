@@ -32,22 +32,39 @@ const CALL: &str = "mirror 1 of bob to one as a to watchers except for one";
 #[test]
 fn a_call_and_its_end_are_shown_in_order() {
     let mut stage = watched();
-    assert_eq!(shown(&stage.call(BOB, 1, "one_a")), [CALL, "deliver 1 to one as a"]);
+    assert_eq!(
+        shown(&stage.call(BOB, 1, "one_a")),
+        [CALL, "deliver 1 to one as a"]
+    );
     let end = |how: &str| format!("mirror 1 of bob to one as a: {how} to watchers");
-    assert_eq!(shown(&stage.answer(ONE, 1, 5)), [end("Ok with 5"), "settle 1 with 5".into()]);
+    assert_eq!(
+        shown(&stage.answer(ONE, 1, 5)),
+        [end("Ok with 5"), "settle 1 with 5".into()]
+    );
     stage.call(BOB, 1, "one_a");
-    assert_eq!(shown(&stage.error(ONE, 1, 6)), [end("Error with 6"), "settle 1 with 6".into()]);
+    assert_eq!(
+        shown(&stage.error(ONE, 1, 6)),
+        [end("Error with 6"), "settle 1 with 6".into()]
+    );
     stage.call(BOB, 1, "one_a");
-    assert_eq!(shown(&stage.fail(ONE, 1)), [end("Refused"), "refuse 1: failed".into()]);
+    assert_eq!(
+        shown(&stage.fail(ONE, 1)),
+        [end("Refused"), "refuse 1: failed".into()]
+    );
     stage.call(BOB, 1, "one_a");
-    assert_eq!(shown(&stage.cancel(BOB, 1)), [end("Cancelled"), "cancel 1".into(), "drop 1".into()]);
+    assert_eq!(
+        shown(&stage.cancel(BOB, 1)),
+        [end("Cancelled"), "cancel 1".into(), "drop 1".into()]
+    );
     stage.call(BOB, 1, "one_a");
     assert_eq!(shown(&stage.regrant("bob", &["chat"]))[0], end("Refused"));
     stage.regrant("bob", &["mcp/*"]);
     stage.call(BOB, 1, "one_a");
     let mut without = configured();
     without.retain(|server| server.id != id("one"));
-    let effects = stage.step(topic::Event::Configure { upstreams: &without });
+    let effects = stage.step(topic::Event::Configure {
+        upstreams: &without,
+    });
     assert_eq!(shown(&effects)[..2], [end("Refused"), "left one".into()]);
 }
 
@@ -55,8 +72,13 @@ fn a_call_and_its_end_are_shown_in_order() {
 fn the_end_of_a_call_whose_caller_leaves_is_shown_too() {
     let mut stage = watched();
     stage.call(BOB, 1, "one_a");
-    let expected =
-        ["mirror 1 of bob to one as a: Cancelled to watchers", "left bob", "cancel 1", "drop 1", "closed 2"];
+    let expected = [
+        "mirror 1 of bob to one as a: Cancelled to watchers",
+        "left bob",
+        "cancel 1",
+        "drop 1",
+        "closed 2",
+    ];
     assert_eq!(shown(&stage.leave(BOB)), expected);
 }
 
@@ -66,7 +88,11 @@ fn listeners_in_directed_modes_get_no_mirror() {
     stage.listener(CID, "cid", &[], DeliveryMode::Directed);
     stage.listener(DAN, "dan", &[], DeliveryMode::DirectedAndProposals);
     let effects = stage.call(BOB, 1, "one_a");
-    assert_eq!(shown(&effects), ["deliver 1 to one as a"], "without watchers there is none");
+    assert_eq!(
+        shown(&effects),
+        ["deliver 1 to one as a"],
+        "without watchers there is none"
+    );
     let mut stage = watched();
     let check = |effects: &Effects| match &effects.room[0] {
         RoomEffect::Mirror { audience, .. } => {
@@ -78,7 +104,10 @@ fn listeners_in_directed_modes_get_no_mirror() {
         }
         other => panic!("{other:?}"),
     };
-    assert!(!check(&stage.call(BOB, 1, "one_a")), "the server has the call itself");
+    assert!(
+        !check(&stage.call(BOB, 1, "one_a")),
+        "the server has the call itself"
+    );
     assert!(check(&stage.answer(ONE, 1, 5)));
 }
 
@@ -90,7 +119,11 @@ fn a_call_that_was_not_shown_has_no_end_to_show() {
     assert_eq!(shown(&stage.answer(ONE, 1, 5)), ["settle 1 with 5"]);
     stage.call(BOB, 2, "one_a");
     stage.leave(CID);
-    assert_eq!(shown(&stage.answer(ONE, 2, 5)), ["settle 2 with 5"], "no listener is left");
+    assert_eq!(
+        shown(&stage.answer(ONE, 2, 5)),
+        ["settle 2 with 5"],
+        "no listener is left"
+    );
 }
 
 #[test]
@@ -117,16 +150,30 @@ fn calls_are_shown_while_some_listener_gets_every_message() {
 fn only_mcp_clients_calls_to_servers_are_shown() {
     let mut stage = watched();
     stage.lists("portmoot", ListScope::Shared, tools(&["list_participants"]));
-    assert_eq!(shown(&stage.call(BOB, 1, "list_participants")), ["deliver 1 to portmoot"]);
+    assert_eq!(
+        shown(&stage.call(BOB, 1, "list_participants")),
+        ["deliver 1 to portmoot"]
+    );
     stage.caller(DAN, "dan", &["mcp/*"]);
-    assert_eq!(shown(&stage.call(DAN, 2, "one_a")), ["deliver 2 to one as a"], "its wire has envelopes");
+    assert_eq!(
+        shown(&stage.call(DAN, 2, "one_a")),
+        ["deliver 2 to one as a"],
+        "its wire has envelopes"
+    );
     let mut stage = Stage::configured(|config| config.mirrors = false);
     stage.listener(CID, "cid", &[], DeliveryMode::All);
     stage.promoting(BOB, "bob", &["mcp/*"]);
-    assert_eq!(shown(&stage.call(BOB, 3, "x")), ["deliver 3 to bare"], "the topic does not mirror");
+    assert_eq!(
+        shown(&stage.call(BOB, 3, "x")),
+        ["deliver 3 to bare"],
+        "the topic does not mirror"
+    );
     // A held call is published as proposal and fulfilment instead.
     let mut stage = holds::held();
     stage.listener(CID, "cid", &[], DeliveryMode::All);
-    assert_eq!(shown(&stage.approved(1))[2], "deliver 11 to one as a for p1");
+    assert_eq!(
+        shown(&stage.approved(1))[2],
+        "deliver 11 to one as a for p1"
+    );
     assert_eq!(stage.answer(ONE, 11, 5).room.len(), 0);
 }

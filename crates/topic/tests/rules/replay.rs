@@ -9,7 +9,10 @@ use crate::{
     stage::{ANN, BOB, CID, Stage, id},
 };
 
-const KEPT: RingLimits = RingLimits { history: 3, readable: false };
+const KEPT: RingLimits = RingLimits {
+    history: 3,
+    readable: false,
+};
 
 fn keeping(kept: RingLimits) -> Stage {
     let mut stage = Stage::configured(|config| {
@@ -22,7 +25,11 @@ fn keeping(kept: RingLimits) -> Stage {
 
 fn publish(stage: &mut Stage, message: &str, audience: Audience) {
     let (message, bytes) = (message.to_owned(), message.len());
-    stage.step(Event::Announce { message, bytes, audience });
+    stage.step(Event::Announce {
+        message,
+        bytes,
+        audience,
+    });
 }
 
 fn chat(stage: &mut Stage, messages: &[&str]) {
@@ -46,8 +53,17 @@ fn replayed(effects: &Effects) -> Option<(u64, bool, Vec<String>)> {
 }
 
 fn of(replay: Replay<String>) -> (u64, bool, Vec<String>) {
-    let Replay { first, complete, messages, .. } = replay;
-    (first.offset, complete, messages.into_iter().map(|(_, message)| message).collect())
+    let Replay {
+        first,
+        complete,
+        messages,
+        ..
+    } = replay;
+    (
+        first.offset,
+        complete,
+        messages.into_iter().map(|(_, message)| message).collect(),
+    )
 }
 
 fn enter(
@@ -84,12 +100,21 @@ fn a_listener_gets_the_messages_that_it_missed() {
     check(at(0), (1, false, &["b", "c", "d"]));
     check(at(2), (2, true, &["c", "d"]));
     check(at(4), (4, true, &[]));
-    check(Some(Cursor { epoch: 6, offset: 4 }), (1, false, &["b", "c", "d"]));
+    check(
+        Some(Cursor {
+            epoch: 6,
+            offset: 4,
+        }),
+        (1, false, &["b", "c", "d"]),
+    );
 }
 
 #[test]
 fn a_replay_holds_the_messages_for_its_listener() {
-    let mut stage = keeping(RingLimits { history: 9, readable: false });
+    let mut stage = keeping(RingLimits {
+        history: 9,
+        readable: false,
+    });
     let to_cid = Audience::new(Some(BOB), &["cid"], "chat", Reach::Listeners);
     let to_dan = Audience::new(Some(BOB), &["dan"], "chat", Reach::Listeners);
     let proposal = Audience::new(Some(BOB), &["dan"], "mcp/proposal:x", Reach::Listeners);
@@ -100,24 +125,50 @@ fn a_replay_holds_the_messages_for_its_listener() {
     publish(&mut stage, "proposal", proposal);
     publish(&mut stage, "not cid", not_cid);
     let mut messages = |mode| enter(&mut stage, mode, false, None).unwrap().2;
-    assert_eq!(messages(DeliveryMode::All), ["all", "cid", "dan", "proposal"]);
+    assert_eq!(
+        messages(DeliveryMode::All),
+        ["all", "cid", "dan", "proposal"]
+    );
     assert_eq!(messages(DeliveryMode::Directed), ["all", "cid"]);
-    assert_eq!(messages(DeliveryMode::DirectedAndProposals), ["all", "cid", "proposal"]);
+    assert_eq!(
+        messages(DeliveryMode::DirectedAndProposals),
+        ["all", "cid", "proposal"]
+    );
 }
 
 #[test]
 fn readers_and_listeners_share_one_ring() {
-    let mut stage = keeping(RingLimits { history: 1, readable: true });
+    let mut stage = keeping(RingLimits {
+        history: 1,
+        readable: true,
+    });
     chat(&mut stage, &["a", "b", "c"]);
-    assert_eq!(enter(&mut stage, DeliveryMode::All, false, None), Some((2, false, texts(&["c"]))));
-    publish(&mut stage, "not cid", Audience::new(None, &[], "x", Reach::Except(id("cid"))));
+    assert_eq!(
+        enter(&mut stage, DeliveryMode::All, false, None),
+        Some((2, false, texts(&["c"])))
+    );
+    publish(
+        &mut stage,
+        "not cid",
+        Audience::new(None, &[], "x", Reach::Except(id("cid"))),
+    );
     let read = |name: &str, offset| of(stage.topic.messages(&id(name), at(offset).unwrap()));
-    assert_eq!(read("ann", 0), (0, true, texts(&["a", "b", "c", "not cid"])));
+    assert_eq!(
+        read("ann", 0),
+        (0, true, texts(&["a", "b", "c", "not cid"]))
+    );
     assert_eq!(read("cid", 1), (1, true, texts(&["b", "c"])));
     assert_eq!(stage.topic.next_message(), at(4).unwrap());
-    assert_eq!((stage.topic.kept().history, stage.topic.readable_since(BOB)), (1, at(0)));
+    assert_eq!(
+        (stage.topic.kept().history, stage.topic.readable_since(BOB)),
+        (1, at(0))
+    );
     stage.caller(CID, "cid", &[]);
-    assert_eq!(stage.topic.readable_since(CID), at(3), "a newcomer may read the history");
+    assert_eq!(
+        stage.topic.readable_since(CID),
+        at(3),
+        "a newcomer may read the history"
+    );
     assert_eq!(stage.topic.readable_since(LinkId(99)), None);
 }
 
@@ -125,15 +176,35 @@ fn readers_and_listeners_share_one_ring() {
 fn no_message_is_kept_unless_configured() {
     let mut stage = keeping(RingLimits::default());
     chat(&mut stage, &["a"]);
-    assert_eq!(enter(&mut stage, DeliveryMode::All, false, at(0)), None, "there is no history");
+    assert_eq!(
+        enter(&mut stage, DeliveryMode::All, false, at(0)),
+        None,
+        "there is no history"
+    );
     assert_eq!(stage.topic.readable_since(BOB), None);
     assert!(shown(&stage.step(Event::Keep { kept: KEPT })).is_empty());
     chat(&mut stage, &["b", "c"]);
-    assert_eq!(enter(&mut stage, DeliveryMode::All, false, at(0)), Some((1, false, texts(&["b", "c"]))));
-    stage.step(Event::Keep { kept: RingLimits { history: 1, readable: false } });
-    assert_eq!(enter(&mut stage, DeliveryMode::All, false, at(1)), Some((2, false, texts(&["c"]))));
-    stage.step(Event::Keep { kept: RingLimits::default() });
-    assert_eq!(of(stage.topic.messages(&id("ann"), at(2).unwrap())), (3, false, vec![]));
+    assert_eq!(
+        enter(&mut stage, DeliveryMode::All, false, at(0)),
+        Some((1, false, texts(&["b", "c"])))
+    );
+    stage.step(Event::Keep {
+        kept: RingLimits {
+            history: 1,
+            readable: false,
+        },
+    });
+    assert_eq!(
+        enter(&mut stage, DeliveryMode::All, false, at(1)),
+        Some((2, false, texts(&["c"])))
+    );
+    stage.step(Event::Keep {
+        kept: RingLimits::default(),
+    });
+    assert_eq!(
+        of(stage.topic.messages(&id("ann"), at(2).unwrap())),
+        (3, false, vec![])
+    );
 }
 
 #[test]
@@ -144,7 +215,10 @@ fn withheld_and_private_envelopes_and_mirrors_are_not_kept() {
     let direct = model::OperationId((u128::from(crate::stage::DIRECT) << 64) + 5).to_string();
     stage.send(crate::envelope::Envelope::answer(BOB, "a", &[], &direct));
     stage.promoting(CID, "cid", &["mcp/*"]);
-    assert_eq!(shown(&stage.call(CID, 1, "x"))[0], "mirror 1 of cid to bare to watchers except for bare");
+    assert_eq!(
+        shown(&stage.call(CID, 1, "x"))[0],
+        "mirror 1 of cid to bare to watchers except for bare"
+    );
     assert_eq!(stage.topic.next_message(), at(0).unwrap());
     assert_eq!(stage.links("ann"), [ANN]);
 }

@@ -1,4 +1,5 @@
-//! Participants that serve: they join and leave as themselves, and their server side has a seat of its own.
+//! Participants that serve: they join and leave as themselves, and their server side has a seat of
+//! its own.
 
 use model::{DeliveryMode, LinkId, ListKind};
 use topic::{Cause, Event, ListScope, Manifest, Present, UpstreamNames};
@@ -21,10 +22,21 @@ pub(crate) fn serving() -> Vec<UpstreamNames> {
 /// The usual stage, with `worker` which serves the tool `w`.
 fn stage() -> Stage {
     let mut stage = Stage::new();
-    stage.step(Event::Configure { upstreams: &serving() });
-    assert!(shown(&stage.server(SERVED, "worker")).is_empty(), "its server side is hidden");
+    stage.step(Event::Configure {
+        upstreams: &serving(),
+    });
+    assert!(
+        shown(&stage.server(SERVED, "worker")).is_empty(),
+        "its server side is hidden"
+    );
     let effects = stage.listener(WORKER, "worker", &["mcp/response:*"], DeliveryMode::All);
-    assert_eq!(shown(&effects), ["enter 7 worker All among ann,bare,one,two,worker", "joined worker"]);
+    assert_eq!(
+        shown(&effects),
+        [
+            "enter 7 worker All among ann,bare,one,two,worker",
+            "joined worker"
+        ]
+    );
     stage.lists("worker", ListScope::Shared, tools(&["w"]));
     stage
 }
@@ -32,20 +44,48 @@ fn stage() -> Stage {
 #[test]
 fn a_tool_that_a_participant_serves_is_called_under_its_name() {
     let mut stage = stage();
-    assert!(stage.sees(ANN, ListKind::Tools).contains(&"worker_w".to_owned()));
+    assert!(
+        stage
+            .sees(ANN, ListKind::Tools)
+            .contains(&"worker_w".to_owned())
+    );
     let worker = |present: &Present| present.person.id == id("worker");
-    let present: Vec<Present> = stage.topic.participants().into_iter().filter(worker).collect();
-    assert_eq!(present.iter().map(|one| (one.serves, one.links)).collect::<Vec<_>>(), [(false, 1)]);
-    assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")), ("worker".into(), Some("w".into())));
-    assert!(shown(&stage.answer(WORKER, 1, 5)).is_empty(), "only the server side answers");
+    let present: Vec<Present> = stage
+        .topic
+        .participants()
+        .into_iter()
+        .filter(worker)
+        .collect();
+    assert_eq!(
+        present
+            .iter()
+            .map(|one| (one.serves, one.links))
+            .collect::<Vec<_>>(),
+        [(false, 1)]
+    );
+    assert_eq!(
+        delivered(&stage.call(ANN, 1, "worker_w")),
+        ("worker".into(), Some("w".into()))
+    );
+    assert!(
+        shown(&stage.answer(WORKER, 1, 5)).is_empty(),
+        "only the server side answers"
+    );
     assert_eq!(shown(&stage.answer(SERVED, 1, 5)), ["settle 1 with 5"]);
 }
 
 #[test]
 fn its_tools_stay_listed_while_it_is_away() {
     let mut stage = stage();
-    assert_eq!(shown(&stage.leave(WORKER)), ["exit 7", "left worker", "closed 7"]);
-    assert!(stage.sees(ANN, ListKind::Tools).contains(&"worker_w".to_owned()));
+    assert_eq!(
+        shown(&stage.leave(WORKER)),
+        ["exit 7", "left worker", "closed 7"]
+    );
+    assert!(
+        stage
+            .sees(ANN, ListKind::Tools)
+            .contains(&"worker_w".to_owned())
+    );
     assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")).0, "worker");
     stage.lists("worker", ListScope::Shared, Manifest::default());
     assert_eq!(refused(&stage.call(ANN, 2, "worker_w")), Cause::Unknown);
@@ -57,9 +97,21 @@ fn the_seat_of_a_server_side_is_taken_once() {
     // A second event names the same server with another handle.
     let capabilities = std::sync::Arc::new(model::Capabilities::upstream());
     let (server, handle) = (&id("worker"), "again".to_owned());
-    assert!(shown(&stage.step(Event::Serve { link: LinkId(9), server, handle, capabilities })).is_empty());
+    assert!(
+        shown(&stage.step(Event::Serve {
+            link: LinkId(9),
+            server,
+            handle,
+            capabilities
+        }))
+        .is_empty()
+    );
     assert_eq!(delivered(&stage.call(ANN, 1, "worker_w")).0, "again");
-    assert_eq!(shown(&stage.answer(SERVED, 1, 5)), ["settle 1 with 5"], "it keeps its link");
+    assert_eq!(
+        shown(&stage.answer(SERVED, 1, 5)),
+        ["settle 1 with 5"],
+        "it keeps its link"
+    );
     assert_eq!(refused(&stage.caller(LinkId(9), "one", &[])), Cause::Taken);
 }
 
@@ -67,12 +119,24 @@ fn the_seat_of_a_server_side_is_taken_once() {
 fn a_participant_that_serves_no_more_stays_and_its_calls_end() {
     let mut stage = stage();
     stage.call(ANN, 1, "worker_w");
-    let effects = stage.step(Event::Configure { upstreams: &configured() });
-    let expected = ["cancel 1", "refuse 1: upstream_down", "Tools changed for link 1"];
+    let effects = stage.step(Event::Configure {
+        upstreams: &configured(),
+    });
+    let expected = [
+        "cancel 1",
+        "refuse 1: upstream_down",
+        "Tools changed for link 1",
+    ];
     assert_eq!(shown(&effects), expected);
     assert_eq!(stage.links("worker"), [WORKER]);
-    assert_eq!(delivered(&stage.call(ANN, 2, "worker_w")).0, "bare", "the name is no server's any more");
-    stage.step(Event::Configure { upstreams: &serving() });
+    assert_eq!(
+        delivered(&stage.call(ANN, 2, "worker_w")).0,
+        "bare",
+        "the name is no server's any more"
+    );
+    stage.step(Event::Configure {
+        upstreams: &serving(),
+    });
     assert!(shown(&stage.server(SERVED, "worker")).is_empty());
     stage.lists("worker", ListScope::Shared, tools(&["w"]));
     assert_eq!(delivered(&stage.call(ANN, 3, "worker_w")).0, "worker");
@@ -84,7 +148,9 @@ fn a_participant_may_have_the_name_that_a_server_had() {
     let mut upstreams = configured();
     upstreams.retain(|upstream| upstream.id != id("one"));
     upstreams.push(UpstreamNames::serving(id("one"), "one"));
-    stage.step(Event::Configure { upstreams: &upstreams });
+    stage.step(Event::Configure {
+        upstreams: &upstreams,
+    });
     assert!(!stage.topic.has_participant(&id("one")));
     assert!(shown(&stage.server(SERVED, "one")).is_empty());
     let effects = stage.listener(WORKER, "one", &[], DeliveryMode::All);
@@ -97,19 +163,34 @@ fn a_server_that_takes_a_participants_name_ends_its_links() {
     stage.call(ANN, 1, "worker_w");
     let mut upstreams = configured();
     upstreams.push(UpstreamNames::new(id("worker"), "worker"));
-    stage.step(Event::Configure { upstreams: &upstreams });
+    stage.step(Event::Configure {
+        upstreams: &upstreams,
+    });
     assert_eq!(stage.links("worker"), [WORKER]);
     let effects = stage.server(SERVED, "worker");
-    let expected = ["exit 7: revoked", "left worker", "joined worker", "closed 7: revoked"];
+    let expected = [
+        "exit 7: revoked",
+        "left worker",
+        "joined worker",
+        "closed 7: revoked",
+    ];
     assert_eq!(shown(&effects), expected);
     stage.lists("worker", ListScope::Shared, tools(&["w"]));
     assert_eq!(delivered(&stage.call(ANN, 2, "worker_w")).0, "worker");
-    assert_eq!(stage.topic.server(&id("worker")).map(|server| server.link), Some(SERVED));
+    assert_eq!(
+        stage.topic.server(&id("worker")).map(|server| server.link),
+        Some(SERVED)
+    );
     // It leaves once, as one server.
-    let effects = stage.step(Event::Configure { upstreams: &configured() });
+    let effects = stage.step(Event::Configure {
+        upstreams: &configured(),
+    });
     assert_eq!(shown(&effects)[0], "left worker");
     assert!(!stage.topic.has_participant(&id("worker")));
-    assert_eq!(shown(&stage.caller(WORKER, "worker", &[])), ["joined worker"]);
+    assert_eq!(
+        shown(&stage.caller(WORKER, "worker", &[])),
+        ["joined worker"]
+    );
 }
 
 #[test]
@@ -119,15 +200,29 @@ fn a_held_call_is_answered_by_the_server_side_alone() {
     stage.call(BOB, 11, "worker_w");
     let (by, to) = (id("bob"), [id("worker")]);
     let (terms, held) = (terms(&by, &to, "p1"), op(11));
-    stage.step(Event::Propose { proposal: op(1), terms, content: 1, held, park_ms: 50 });
+    stage.step(Event::Propose {
+        proposal: op(1),
+        terms,
+        content: 1,
+        held,
+        park_ms: 50,
+    });
     stage.stored(1);
     stage.send(Envelope::request(ANN, "f1", &["worker"], &[21]).about("p1"));
     let answer = |id| Envelope::answer(WORKER, id, &["ann", "bob"], "f1");
     assert_eq!(shown(&stage.send(answer("a1"))), ["publish a1"]);
-    let expected = ["approved p1 at ", "ruled 9", "drop 21", "deliver 11 to worker as w for p1"];
+    let expected = [
+        "approved p1 at ",
+        "ruled 9",
+        "drop 21",
+        "deliver 11 to worker as w for p1",
+    ];
     let effects = shown(&stage.stored(1));
     assert_eq!(effects[0], "publish f1 except for worker");
     assert_eq!(effects[1..], expected);
     assert_eq!(shown(&stage.send(answer("a2"))), ["publish a2"]);
-    assert_eq!(shown(&stage.answer(SERVED, 11, 6))[0], "store p1 ended completed with 6");
+    assert_eq!(
+        shown(&stage.answer(SERVED, 11, 6))[0],
+        "store p1 ended completed with 6"
+    );
 }

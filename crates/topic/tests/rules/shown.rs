@@ -4,16 +4,25 @@ use std::fmt::Display;
 
 use model::{ListKind, Refusal, RefusalCode};
 use topic::{
-    Audience, Cause, Ended, Ignored, Mirrored, Reach, Receiver, Record, RefusedDecision, RoomEffect, Roster,
-    Verdict,
+    Audience, Cause, Ended, Ignored, Mirrored, Reach, Receiver, Record, RefusedDecision,
+    RoomEffect, Roster, Verdict,
 };
 
 use crate::numbers::{Effect, Effects, Numbers};
 
 /// The effects of a step: those before the next step first, then the others.
 pub(crate) fn shown(effects: &Effects) -> Vec<String> {
-    let returned = effects.returned.iter().map(|(call, by)| format!("return to {call} by {by}"));
-    effects.room.iter().map(room).chain(returned).chain(effects.all.iter().map(effect)).collect()
+    let returned = effects
+        .returned
+        .iter()
+        .map(|(call, by)| format!("return to {call} by {by}"));
+    effects
+        .room
+        .iter()
+        .map(room)
+        .chain(returned)
+        .chain(effects.all.iter().map(effect))
+        .collect()
 }
 
 /// The cause of the only effect, a refusal.
@@ -25,7 +34,9 @@ pub(crate) fn refused(effects: &Effects) -> Cause {
             | Effect::NotProposed { cause, .. }
             | Effect::RefuseDecision(RefusedDecision { cause, .. }),
         ] => *cause,
-        [Effect::RefuseAsk { refusal, .. } | Effect::NotJoined { refusal, .. }] => cause_of(refusal),
+        [Effect::RefuseAsk { refusal, .. } | Effect::NotJoined { refusal, .. }] => {
+            cause_of(refusal)
+        }
         [Effect::Withhold { .. }] => match effects.verdict {
             Some(Verdict::Refused(cause)) => cause,
             _ => panic!("withheld without a verdict: {effects:?}"),
@@ -54,7 +65,9 @@ fn cause_of(refusal: &Refusal) -> Cause {
 #[track_caller]
 pub(crate) fn delivered(effects: &Effects) -> (String, Option<String>) {
     match effects.all.as_slice() {
-        [Effect::Deliver { server, own, .. }] => (server.clone(), own.as_deref().map(str::to_owned)),
+        [Effect::Deliver { server, own, .. }] => {
+            (server.clone(), own.as_deref().map(str::to_owned))
+        }
         other => panic!("not one delivery: {other:?}"),
     }
 }
@@ -70,28 +83,71 @@ pub(crate) fn notified(effects: &Effects, wanted: ListKind) -> Vec<String> {
 
 fn room(effect: &RoomEffect<Numbers>) -> String {
     match effect {
-        RoomEffect::Enter { link, handle, person, listener, roster, replay } => {
+        RoomEffect::Enter {
+            link,
+            handle,
+            person,
+            listener,
+            roster,
+            replay,
+        } => {
             assert_eq!(link.0, *handle);
             let replay = replay.as_ref().map(|replay| {
-                let messages: Vec<&str> = replay.messages.iter().map(|(_, message)| &**message).collect();
-                format!("{}{}", messages.join(","), if replay.complete { "" } else { "..." })
+                let messages: Vec<&str> = replay
+                    .messages
+                    .iter()
+                    .map(|(_, message)| &**message)
+                    .collect();
+                format!(
+                    "{}{}",
+                    messages.join(","),
+                    if replay.complete { "" } else { "..." }
+                )
             });
             let (mode, here) = (listener.mode, roster_text(roster));
-            format!("enter {handle} {} {mode:?} among {here}{}", person.id, some(" replay ", replay))
+            format!(
+                "enter {handle} {} {mode:?} among {here}{}",
+                person.id,
+                some(" replay ", replay)
+            )
         }
-        RoomEffect::Renew { link, person, roster } => {
-            format!("renew {} {} among {}", link.0, person.id, roster_text(roster))
+        RoomEffect::Renew {
+            link,
+            person,
+            roster,
+        } => {
+            format!(
+                "renew {} {} among {}",
+                link.0,
+                person.id,
+                roster_text(roster)
+            )
         }
         RoomEffect::Joined(person) => format!("joined {}", person.id),
         RoomEffect::Changed(person) => format!("changed {}", person.id),
         RoomEffect::Left(participant) => format!("left {participant}"),
-        RoomEffect::Publish { message, audience } => format!("publish {message}{}", reach(audience)),
+        RoomEffect::Publish { message, audience } => {
+            format!("publish {message}{}", reach(audience))
+        }
         RoomEffect::Mirror { mirrored, audience } => {
-            let Mirrored { operation, from, to, call, own, end } = mirrored;
+            let Mirrored {
+                operation,
+                from,
+                to,
+                call,
+                own,
+                end,
+            } = mirrored;
             assert_eq!(operation.0, *call);
-            let end = end.as_ref().map(|(outcome, answer)| format!("{outcome:?}{}", some(" with ", *answer)));
+            let end = end
+                .as_ref()
+                .map(|(outcome, answer)| format!("{outcome:?}{}", some(" with ", *answer)));
             let own = some(" as ", own.as_deref());
-            format!("mirror {call} of {from} to {to}{own}{}{}", some(": ", end), reach(audience))
+            format!(
+                "mirror {call} of {from} to {to}{own}{}{}",
+                some(": ", end),
+                reach(audience)
+            )
         }
         RoomEffect::Exit { link, why } => format!("exit {}{}", link.0, some(": ", why.map(ended))),
     }
@@ -103,11 +159,26 @@ fn effect(effect: &Effect) -> String {
             format!("not joined {handle}: {}", cause_of(refusal).as_str())
         }
         Effect::Closed { handle, why } => format!("closed {handle}{}", some(": ", why.map(ended))),
-        Effect::Withhold { handle, refusal, .. } => format!("withhold from {handle}: {}", refusal.code),
-        Effect::Receive { link, server, message } => {
-            format!("receive {message} from {}{}", link.0, some(" for ", server.as_deref()))
+        Effect::Withhold {
+            handle, refusal, ..
+        } => format!("withhold from {handle}: {}", refusal.code),
+        Effect::Receive {
+            link,
+            server,
+            message,
+        } => {
+            format!(
+                "receive {message} from {}{}",
+                link.0,
+                some(" for ", server.as_deref())
+            )
         }
-        Effect::Ignore { from, message, by, why } => {
+        Effect::Ignore {
+            from,
+            message,
+            by,
+            why,
+        } => {
             let why = match why {
                 Ignored::Repeat => "repeat",
                 Ignored::Mismatch => "mismatch",
@@ -116,30 +187,61 @@ fn effect(effect: &Effect) -> String {
             };
             format!("ignore {message} of {from} by {}: {why}", names(by))
         }
-        Effect::Deliver { call, server, own, proposal, .. } => {
+        Effect::Deliver {
+            call,
+            server,
+            own,
+            proposal,
+            ..
+        } => {
             let proposal = proposal.as_ref().map(|proposal| proposal.id.0);
-            format!("deliver {call} to {server}{}{}", some(" as ", own.as_deref()), some(" for p", proposal))
+            format!(
+                "deliver {call} to {server}{}{}",
+                some(" as ", own.as_deref()),
+                some(" for p", proposal)
+            )
         }
-        Effect::Hold { call, to, server, own } => {
+        Effect::Hold {
+            call,
+            to,
+            server,
+            own,
+        } => {
             assert_eq!(to.as_str(), &**server);
             format!("hold {call} for {server}{}", some(" as ", own.as_deref()))
         }
         Effect::Park { call, proposal } => format!("park {call} for p{}", proposal.id.0),
-        Effect::Pause { call, round, questions } => {
-            let asked: Vec<String> = questions.iter().map(|(_, question)| question.to_string()).collect();
+        Effect::Pause {
+            call,
+            round,
+            questions,
+        } => {
+            let asked: Vec<String> = questions
+                .iter()
+                .map(|(_, question)| question.to_string())
+                .collect();
             format!("pause {call} in round {round} with {}", asked.join(","))
         }
         Effect::Report { call, proposal } => {
             format!("report to {call}: p{} {}", proposal.id.0, proposal.state)
         }
-        Effect::Settle { call, answer, proposal } => {
+        Effect::Settle {
+            call,
+            answer,
+            proposal,
+        } => {
             let proposal = proposal.as_ref().map(|proposal| proposal.id.0);
             format!("settle {call} with {answer}{}", some(" for p", proposal))
         }
         Effect::Refuse { call, cause, .. } => format!("refuse {call}: {}", cause.as_str()),
         Effect::Drop { call } => format!("drop {call}"),
         Effect::Cancel { call } => format!("cancel {call}"),
-        Effect::Ask { operation, question, link, to } => {
+        Effect::Ask {
+            operation,
+            question,
+            link,
+            to,
+        } => {
             assert_eq!(operation.0, *question);
             format!("ask {question} of {} at {}", link.0, receiver(to))
         }
@@ -147,27 +249,59 @@ fn effect(effect: &Effect) -> String {
         Effect::RefuseAsk { question, refusal } => {
             format!("refuse ask {question}: {}", cause_of(refusal).as_str())
         }
-        Effect::CancelAsk { operation, to } => format!("cancel ask {} at {}", operation.0, receiver(to)),
-        Effect::Notify { to, notice, public, about } => {
-            let (public, about) = (some(" as ", public.as_deref()), some(" about ", about.as_deref()));
+        Effect::CancelAsk { operation, to } => {
+            format!("cancel ask {} at {}", operation.0, receiver(to))
+        }
+        Effect::Notify {
+            to,
+            notice,
+            public,
+            about,
+        } => {
+            let (public, about) = (
+                some(" as ", public.as_deref()),
+                some(" about ", about.as_deref()),
+            );
             format!("notify {} of {notice}{public}{about}", receiver(to))
         }
         Effect::ListChanged { list, to } => {
             let to: Vec<String> = to.iter().map(receiver).collect();
             format!("{list:?} changed for {}", to.join(","))
         }
-        Effect::Unsubscribe { handle, server, own } => format!("unsubscribe {handle} from {own} at {server}"),
+        Effect::Unsubscribe {
+            handle,
+            server,
+            own,
+        } => format!("unsubscribe {handle} from {own} at {server}"),
         Effect::Unwatch { handle, tasks } => format!("unwatch {handle} {}", tasks.join(",")),
-        Effect::Store { proposal, content, record } => {
+        Effect::Store {
+            proposal,
+            content,
+            record,
+        } => {
             assert_eq!(proposal.0, *content);
             format!("store p{content} {}", self::record(record))
         }
         Effect::Proposed { proposal } => format!("proposed p{}", proposal.id.0),
-        Effect::NotProposed { proposal, by, held, cause, .. } => {
+        Effect::NotProposed {
+            proposal,
+            by,
+            held,
+            cause,
+            ..
+        } => {
             let held = if *held { " held" } else { "" };
-            format!("not proposed p{} of {by}{held}: {}", proposal.0, cause.as_str())
+            format!(
+                "not proposed p{} of {by}{held}: {}",
+                proposal.0,
+                cause.as_str()
+            )
         }
-        Effect::Rejected { by, envelope, refusal } => {
+        Effect::Rejected {
+            by,
+            envelope,
+            refusal,
+        } => {
             format!("rejected {envelope} of {by}: {}", refusal.code)
         }
         Effect::Remind { handle, proposal } => {
@@ -182,10 +316,20 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::Relay { message, to } => format!("relay {message} to {to}"),
         Effect::Ruled { ruling } => format!("ruled {ruling}"),
-        Effect::RefuseDecision(RefusedDecision { proposal, by, ruling, answered, cause, .. }) => {
+        Effect::RefuseDecision(RefusedDecision {
+            proposal,
+            by,
+            ruling,
+            answered,
+            cause,
+            ..
+        }) => {
             let answered = if *answered { " and its calls" } else { "" };
             let why = cause.as_str();
-            format!("refuse decision {ruling} of {by} on p{}{answered}: {why}", proposal.0)
+            format!(
+                "refuse decision {ruling} of {by} on p{}{answered}: {why}",
+                proposal.0
+            )
         }
     }
 }
@@ -193,12 +337,29 @@ fn effect(effect: &Effect) -> String {
 fn record(record: &Record<Numbers>) -> String {
     match record {
         Record::Opened => "opened".into(),
-        Record::Decided { by, state, reason, ruling, .. } => {
+        Record::Decided {
+            by,
+            state,
+            reason,
+            ruling,
+            ..
+        } => {
             let own = if ruling.is_none() { " unasked" } else { "" };
-            format!("decided {state} by {by}{own}{}", some(": ", reason.as_deref()))
+            format!(
+                "decided {state} by {by}{own}{}",
+                some(": ", reason.as_deref())
+            )
         }
-        Record::Ended { state, reason, answer } => {
-            format!("ended {state}{}{}", some(" with ", *answer), some(": ", reason.as_deref()))
+        Record::Ended {
+            state,
+            reason,
+            answer,
+        } => {
+            format!(
+                "ended {state}{}{}",
+                some(" with ", *answer),
+                some(": ", reason.as_deref())
+            )
         }
     }
 }
@@ -214,7 +375,9 @@ fn reach(audience: &Audience) -> String {
     match &audience.reach {
         Reach::Listeners => String::new(),
         Reach::Except(participant) => format!(" except for {participant}"),
-        Reach::Watchers { except } => format!(" to watchers{}", some(" except for ", except.as_ref())),
+        Reach::Watchers { except } => {
+            format!(" to watchers{}", some(" except for ", except.as_ref()))
+        }
     }
 }
 
@@ -226,13 +389,21 @@ fn ended(why: Ended) -> &'static str {
 }
 
 fn roster_text(all: &Roster) -> String {
-    all.iter().map(|person| person.id.as_str()).collect::<Vec<_>>().join(",")
+    all.iter()
+        .map(|person| person.id.as_str())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn names(all: &[model::ParticipantId]) -> String {
-    all.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(",")
+    all.iter()
+        .map(|id| id.as_str())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn some(lead: &str, value: Option<impl Display>) -> String {
-    value.map(|value| format!("{lead}{value}")).unwrap_or_default()
+    value
+        .map(|value| format!("{lead}{value}"))
+        .unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! Stage of the rule tests: a topic with three servers, the gateway's own participant, and one caller.
+//! Stage of the rule tests: a topic with three servers, the gateway's own participant, and one
+//! caller.
 
 use std::sync::Arc;
 
@@ -7,8 +8,9 @@ use model::{
     ParticipantId, RateLimit, Refusal, RefusalCode, TopicName,
 };
 use topic::{
-    About, Ask, Decision, End, Interest, Join, Joining, Limits, ListItem, ListScope, Listener, Manifest, Now,
-    OperationRef, Parked, Request, Restore, Resume, Target, Terms, TopicConfig, UpstreamNames,
+    About, Ask, Decision, End, Interest, Join, Joining, Limits, ListItem, ListScope, Listener,
+    Manifest, Now, OperationRef, Parked, Request, Restore, Resume, Target, Terms, TopicConfig,
+    UpstreamNames,
 };
 
 use crate::numbers::{Effects, Event, Numbers, Topic};
@@ -23,7 +25,10 @@ pub(crate) const BARE: LinkId = LinkId(103);
 
 /// The digest of a proposed request as reviewers see it.
 pub(crate) const SHOWN: Digest = Digest([7; 32]);
-pub(crate) const APPROVE: Decision<'static> = Decision::Approve { shown: SHOWN, current: Some(SHOWN) };
+pub(crate) const APPROVE: Decision<'static> = Decision::Approve {
+    shown: SHOWN,
+    current: Some(SHOWN),
+};
 /// The shell's part of every decision.
 pub(crate) const RULING: u8 = 9;
 /// The time at which proposals expire.
@@ -50,7 +55,10 @@ pub(crate) fn items(all: &[&str]) -> Vec<ListItem> {
 }
 
 pub(crate) fn tools(all: &[&str]) -> Manifest {
-    Manifest { tools: items(all), ..Manifest::default() }
+    Manifest {
+        tools: items(all),
+        ..Manifest::default()
+    }
 }
 
 pub(crate) fn configured() -> Vec<UpstreamNames> {
@@ -63,7 +71,10 @@ pub(crate) fn configured() -> Vec<UpstreamNames> {
 }
 
 pub(crate) fn refusal() -> Box<Refusal> {
-    Box::new(Refusal::new(RefusalCode::UpstreamFailed, "the server is lost"))
+    Box::new(Refusal::new(
+        RefusalCode::UpstreamFailed,
+        "the server is lost",
+    ))
 }
 
 /// The terms of bob's proposals: a call of `a` at `one`.
@@ -103,7 +114,11 @@ impl Stage {
         let mut config = TopicConfig::new(TopicName::new("main").unwrap(), configured());
         config.direct = DIRECT;
         change(&mut config);
-        let mut stage = Self { topic: Topic::new(config), now_ms: 0, wall_ms: 0 };
+        let mut stage = Self {
+            topic: Topic::new(config),
+            now_ms: 0,
+            wall_ms: 0,
+        };
         for (link, name) in [(ONE, "one"), (TWO, "two"), (BARE, "bare")] {
             stage.server(link, name);
         }
@@ -112,7 +127,13 @@ impl Stage {
     }
 
     pub(crate) fn step(&mut self, event: Event<'_>) -> Effects {
-        self.topic.step(Now { steady_ms: self.now_ms, wall_ms: self.wall_ms }, event)
+        self.topic.step(
+            Now {
+                steady_ms: self.now_ms,
+                wall_ms: self.wall_ms,
+            },
+            event,
+        )
     }
 
     /// Sets the clock, and ticks.
@@ -132,7 +153,12 @@ impl Stage {
         name: &str,
         capabilities: Arc<Capabilities>,
     ) -> Effects {
-        self.step(Event::Serve { link, server: &id(name), handle: name.to_owned(), capabilities })
+        self.step(Event::Serve {
+            link,
+            server: &id(name),
+            handle: name.to_owned(),
+            capabilities,
+        })
     }
 
     pub(crate) fn join(
@@ -143,8 +169,18 @@ impl Stage {
         change: impl FnOnce(&mut Join<'_, Numbers>),
     ) -> Effects {
         let (participant, capabilities) = (&id(name), caps(grants));
-        let joining = Joining { notified: true, ..Joining::default() };
-        let mut join = Join { link, handle: link.0, participant, capabilities, rate: None, joining };
+        let joining = Joining {
+            notified: true,
+            ..Joining::default()
+        };
+        let mut join = Join {
+            link,
+            handle: link.0,
+            participant,
+            capabilities,
+            rate: None,
+            joining,
+        };
         change(&mut join);
         self.step(Event::Join(join))
     }
@@ -171,7 +207,9 @@ impl Stage {
         grants: &[&str],
         mode: DeliveryMode,
     ) -> Effects {
-        self.join(link, name, grants, |join| join.joining.listener = Some(Listener { mode, echo: false }))
+        self.join(link, name, grants, |join| {
+            join.joining.listener = Some(Listener { mode, echo: false })
+        })
     }
 
     /// A link whose wire has no proposals.
@@ -180,11 +218,16 @@ impl Stage {
     }
 
     pub(crate) fn regrant(&mut self, name: &str, grants: &[&str]) -> Effects {
-        self.step(Event::Regrant { participant: &id(name), capabilities: caps(grants) })
+        self.step(Event::Regrant {
+            participant: &id(name),
+            capabilities: caps(grants),
+        })
     }
 
     pub(crate) fn revoke(&mut self, name: &str) -> Effects {
-        self.step(Event::Revoke { participant: &id(name) })
+        self.step(Event::Revoke {
+            participant: &id(name),
+        })
     }
 
     pub(crate) fn leave(&mut self, link: LinkId) -> Effects {
@@ -196,7 +239,13 @@ impl Stage {
         let (by, to, envelope) = (&id(by), &[id("one")], format!("p{proposal}"));
         let (content, held, park_ms) = (proposal, op(held), self.now_ms + 50);
         let terms = terms(by, to, &envelope);
-        self.step(Event::Propose { proposal: op(proposal), terms, content, held, park_ms })
+        self.step(Event::Propose {
+            proposal: op(proposal),
+            terms,
+            content,
+            held,
+            park_ms,
+        })
     }
 
     /// A proposal of bob's that was pending before a restart.
@@ -214,11 +263,17 @@ impl Stage {
     }
 
     pub(crate) fn stored(&mut self, proposal: u128) -> Effects {
-        self.step(Event::Written { proposal: op(proposal), stored: true })
+        self.step(Event::Written {
+            proposal: op(proposal),
+            stored: true,
+        })
     }
 
     pub(crate) fn not_stored(&mut self, proposal: u128) -> Effects {
-        self.step(Event::Written { proposal: op(proposal), stored: false })
+        self.step(Event::Written {
+            proposal: op(proposal),
+            stored: false,
+        })
     }
 
     pub(crate) fn decide(&mut self, proposal: u128, by: &str, decision: Decision<'_>) -> Effects {
@@ -233,7 +288,14 @@ impl Stage {
         decision: Decision<'_>,
     ) -> Effects {
         let (proposal, by, fulfilment, ruling) = (op(proposal), &id(by), None, RULING);
-        self.step(Event::Decide { proposal, by, outside, decision, fulfilment, ruling })
+        self.step(Event::Decide {
+            proposal,
+            by,
+            outside,
+            decision,
+            fulfilment,
+            ruling,
+        })
     }
 
     /// Approves, and the journal writes it.
@@ -244,11 +306,21 @@ impl Stage {
 
     pub(crate) fn execute(&mut self, proposal: u128, operation: u128, server: &str) -> Effects {
         let (proposal, call) = (op(proposal), operation);
-        self.step(Event::Execute { proposal, operation: op(operation), server: &id(server), call })
+        self.step(Event::Execute {
+            proposal,
+            operation: op(operation),
+            server: &id(server),
+            call,
+        })
     }
 
     pub(crate) fn lists(&mut self, name: &str, scope: ListScope, manifest: Manifest) -> Effects {
-        self.step(Event::Listed { server: &id(name), scope, manifest, changed: &[] })
+        self.step(Event::Listed {
+            server: &id(name),
+            scope,
+            manifest,
+            changed: &[],
+        })
     }
 
     pub(crate) fn call(&mut self, link: LinkId, operation: u128, tool: &str) -> Effects {
@@ -273,7 +345,8 @@ impl Stage {
         target: Option<Target<'_>>,
         change: impl FnOnce(&mut Request<'_, Numbers>),
     ) -> Effects {
-        let (call, tag, interest, method) = (operation, None, Interest::None, Method::Known(method));
+        let (call, tag, interest, method) =
+            (operation, None, Interest::None, Method::Known(method));
         let logs = topic::Logs::OfLink;
         let mut request = Request {
             link,
@@ -292,12 +365,22 @@ impl Stage {
 
     /// Resumes a parked call, until 2,000 ms.
     pub(crate) fn resume(&mut self, link: LinkId, operation: u128, parked: u128) -> Effects {
-        let parked = Parked::Proposal { proposal: op(parked), until_ms: 2_000 };
+        let parked = Parked::Proposal {
+            proposal: op(parked),
+            until_ms: 2_000,
+        };
         let (call, operation) = (operation, op(operation));
-        self.step(Event::Resume(Resume { link, operation, tag: None, parked, call }))
+        self.step(Event::Resume(Resume {
+            link,
+            operation,
+            tag: None,
+            parked,
+            call,
+        }))
     }
 
-    /// Comes back to a paused call with a request of this number, and with answers to these questions.
+    /// Comes back to a paused call with a request of this number, and with answers to these
+    /// questions.
     pub(crate) fn come_back(
         &mut self,
         link: LinkId,
@@ -305,31 +388,70 @@ impl Stage {
         round: u32,
         answers: &[(u128, u8)],
     ) -> Effects {
-        let answers = answers.iter().map(|(ask, answer)| (op(*ask), *answer)).collect();
+        let answers = answers
+            .iter()
+            .map(|(ask, answer)| (op(*ask), *answer))
+            .collect();
         let parked = Parked::Questions { round, answers };
-        self.step(Event::Resume(Resume { link, operation: op(operation), tag: None, parked, call }))
+        self.step(Event::Resume(Resume {
+            link,
+            operation: op(operation),
+            tag: None,
+            parked,
+            call,
+        }))
     }
 
-    pub(crate) fn wait(&mut self, operation: u128, proposal: u128, until_ms: Option<u64>) -> Effects {
-        self.step(Event::Wait { operation: op(operation), proposal: op(proposal), until_ms })
+    pub(crate) fn wait(
+        &mut self,
+        operation: u128,
+        proposal: u128,
+        until_ms: Option<u64>,
+    ) -> Effects {
+        self.step(Event::Wait {
+            operation: op(operation),
+            proposal: op(proposal),
+            until_ms,
+        })
     }
 
     pub(crate) fn answer(&mut self, link: LinkId, operation: u128, answer: u8) -> Effects {
-        let end = End::Answered { outcome: Outcome::Ok, answer };
-        self.step(Event::Answer { link, operation: op(operation), end })
+        let end = End::Answered {
+            outcome: Outcome::Ok,
+            answer,
+        };
+        self.step(Event::Answer {
+            link,
+            operation: op(operation),
+            end,
+        })
     }
 
     pub(crate) fn error(&mut self, link: LinkId, operation: u128, answer: u8) -> Effects {
-        let end = End::Answered { outcome: Outcome::Error, answer };
-        self.step(Event::Answer { link, operation: op(operation), end })
+        let end = End::Answered {
+            outcome: Outcome::Error,
+            answer,
+        };
+        self.step(Event::Answer {
+            link,
+            operation: op(operation),
+            end,
+        })
     }
 
     pub(crate) fn fail(&mut self, link: LinkId, operation: u128) -> Effects {
-        self.step(Event::Answer { link, operation: op(operation), end: End::Failed(refusal()) })
+        self.step(Event::Answer {
+            link,
+            operation: op(operation),
+            end: End::Failed(refusal()),
+        })
     }
 
     pub(crate) fn cancel(&mut self, link: LinkId, operation: u128) -> Effects {
-        self.step(Event::Cancel { link, which: OperationRef::Id(op(operation)) })
+        self.step(Event::Cancel {
+            link,
+            which: OperationRef::Id(op(operation)),
+        })
     }
 
     pub(crate) fn ask(
@@ -341,7 +463,14 @@ impl Stage {
     ) -> Effects {
         let (question, method) = (operation, Method::Known(method));
         let (server, operation, tag) = (&id(server), op(operation), None);
-        self.step(Event::Ask(Ask { server, operation, tag, about, method, question }))
+        self.step(Event::Ask(Ask {
+            server,
+            operation,
+            tag,
+            about,
+            method,
+            question,
+        }))
     }
 
     pub(crate) fn sees(&self, link: LinkId, list: ListKind) -> Vec<String> {
@@ -349,9 +478,18 @@ impl Stage {
     }
 
     /// What a request of this link lists that comes with a token of this scope.
-    pub(crate) fn sees_with(&self, link: LinkId, token: Option<&Narrowing>, list: ListKind) -> Vec<String> {
+    pub(crate) fn sees_with(
+        &self,
+        link: LinkId,
+        token: Option<&Narrowing>,
+        list: ListKind,
+    ) -> Vec<String> {
         let snapshot = self.topic.list_snapshot(link, token).unwrap();
-        snapshot.list(list).iter().map(|one| one.public.to_string()).collect()
+        snapshot
+            .list(list)
+            .iter()
+            .map(|one| one.public.to_string())
+            .collect()
     }
 
     pub(crate) fn links(&self, name: &str) -> Vec<LinkId> {

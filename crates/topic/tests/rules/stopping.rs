@@ -8,7 +8,8 @@ use crate::{
     stage::{ANN, APPROVE, BOB, ONE, Stage, op, tools},
 };
 
-/// Held 11 behind proposal 1, resumption 12 and built-in call 13 wait for it; held 14 is not proposed yet.
+/// Held 11 behind proposal 1, resumption 12 and built-in call 13 wait for it; held 14 is not
+/// proposed yet.
 fn waiting() -> Stage {
     let mut stage = held();
     stage.lists("portmoot", ListScope::Shared, tools(&["wait_for_proposal"]));
@@ -26,7 +27,10 @@ fn all_callers_that_wait_for_a_proposal_are_answered_for_now() {
     let expected = ["park 11 for p1", "park 12 for p1", "park 13 for p1"];
     assert_eq!(shown(&stage.step(Event::Stop)), expected);
     assert!(shown(&stage.step(Event::Stop)).is_empty());
-    assert_eq!((stage.topic.operations_len(), stage.topic.parked_len()), (2, 1));
+    assert_eq!(
+        (stage.topic.operations_len(), stage.topic.parked_len()),
+        (2, 1)
+    );
     assert!(stage.topic.is_open(op(14)) && stage.topic.is_open(op(15)));
     assert_eq!(shown(&stage.resume(BOB, 16, 1)), ["park 16 for p1"]);
     stage.call(BOB, 17, "wait_for_proposal");
@@ -43,12 +47,22 @@ fn no_proposal_is_withdrawn_any_more() {
     let mut stage = stage();
     stage.call(BOB, 11, "one_a");
     stage.propose(1, "bob", 11);
-    assert!(shown(&stage.step(Event::Stop)).is_empty(), "its opening is not on disk");
-    assert_eq!(shown(&stage.leave(BOB)), ["left bob", "drop 11", "closed 2"]);
+    assert!(
+        shown(&stage.step(Event::Stop)).is_empty(),
+        "its opening is not on disk"
+    );
+    assert_eq!(
+        shown(&stage.leave(BOB)),
+        ["left bob", "drop 11", "closed 2"]
+    );
     assert_eq!(shown(&stage.stored(1)), ["proposed p1"]);
     assert_eq!(stage.topic.proposals_len(), 1);
     stage.decide(1, "ann", APPROVE);
-    assert_eq!(shown(&stage.stored(1)), ["approved p1 at one", "ruled 9"], "the gateway carries it out");
+    assert_eq!(
+        shown(&stage.stored(1)),
+        ["approved p1 at one", "ruled 9"],
+        "the gateway carries it out"
+    );
     // A running call is cancelled as usual.
     let mut stage = held();
     stage.approved(1);

@@ -1,4 +1,5 @@
-//! Independent books of a simulated topic: they enter the effects of each step, and fail on a wrong effect.
+//! Independent books of a simulated topic: they enter the effects of each step, and fail on a wrong
+//! effect.
 
 pub(crate) mod calls;
 pub(crate) mod deals;
@@ -69,7 +70,8 @@ pub(crate) struct Books {
     pub(crate) mirrors: Mirrors,
     pub(crate) ends: Ends,
     pub(crate) log: Log,
-    /// Ids of envelopes whose proposals were rejected in this life of the topic, with their senders.
+    /// Ids of envelopes whose proposals were rejected in this life of the topic, with their
+    /// senders.
     pub(crate) rejected: BTreeMap<String, ParticipantId>,
     /// The gateway is about to stop.
     pub(crate) stopping: bool,
@@ -128,25 +130,50 @@ impl Books {
             Effect::NotJoined { handle, .. } => assert_eq!(Some(*handle), turn.refused),
             Effect::Closed { handle, why } => self.closed(*handle, *why, turn),
             Effect::Withhold { .. } | Effect::Receive { .. } | Effect::Ignore { .. } => {}
-            Effect::Deliver { call, link, server, own, logs, proposal } => {
+            Effect::Deliver {
+                call,
+                link,
+                server,
+                own,
+                logs,
+                proposal,
+            } => {
                 let proposal = proposal.as_ref().map(|view| view.id);
                 self.delivered(*call, (*link, *server), own.as_deref(), proposal, turn);
                 self.check_logs(*call, *logs);
             }
-            Effect::Hold { call, to, server, own } => {
+            Effect::Hold {
+                call,
+                to,
+                server,
+                own,
+            } => {
                 assert_eq!(self.servers[to].handle, *server);
                 self.held(*call, own.as_deref(), turn);
             }
             Effect::Park { call, proposal } => self.parked(*call, proposal.id, turn),
-            Effect::Pause { call, round, questions } => self.paused(*call, *round, questions),
+            Effect::Pause {
+                call,
+                round,
+                questions,
+            } => self.paused(*call, *round, questions),
             Effect::Report { call, proposal } => self.reported(*call, proposal),
-            Effect::Settle { call, answer, proposal } => {
+            Effect::Settle {
+                call,
+                answer,
+                proposal,
+            } => {
                 self.settled(*call, *answer, proposal.as_deref(), turn);
             }
             Effect::Refuse { call, cause, .. } => self.refused(*call, *cause, turn),
             Effect::Drop { call } => self.dropped(*call, turn),
             Effect::Cancel { call } => self.cancelled(*call),
-            Effect::Ask { operation, question, link, to } => {
+            Effect::Ask {
+                operation,
+                question,
+                link,
+                to,
+            } => {
                 self.asked(*operation, *question, *link, to, turn);
             }
             Effect::SettleAsk { question, answer } => self.settled_ask(*question, *answer, turn),
@@ -156,15 +183,33 @@ impl Books {
             Effect::CancelAsk { operation, to } => self.cancelled_ask(*operation, to),
             Effect::Notify { to, .. } => self.knows(to),
             Effect::ListChanged { list, to } => self.list_changed(*list, to),
-            Effect::Unsubscribe { handle, server, own } => self.unsubscribed(*handle, *server, own),
+            Effect::Unsubscribe {
+                handle,
+                server,
+                own,
+            } => self.unsubscribed(*handle, *server, own),
             Effect::Unwatch { handle, tasks } => self.unwatched(*handle, tasks),
-            Effect::Store { proposal, content, record } => self.store(*proposal, *content, record, turn),
+            Effect::Store {
+                proposal,
+                content,
+                record,
+            } => self.store(*proposal, *content, record, turn),
             Effect::Proposed { proposal } => self.proposed(proposal, turn),
-            Effect::NotProposed { proposal, by, content, held, .. } => {
+            Effect::NotProposed {
+                proposal,
+                by,
+                content,
+                held,
+                ..
+            } => {
                 self.not_proposed(*proposal, by, (*content, *held), turn);
             }
             Effect::Rejected { by, envelope, .. } => {
-                assert_eq!(self.rejected.get(&**envelope), Some(by), "{envelope} was not rejected");
+                assert_eq!(
+                    self.rejected.get(&**envelope),
+                    Some(by),
+                    "{envelope} was not rejected"
+                );
             }
             Effect::Remind { handle, proposal } => self.reminded(*handle, proposal, turn),
             Effect::Approved { proposal, servers } => self.approved(proposal, servers, turn),
@@ -185,7 +230,9 @@ impl Books {
         self.questions.clear();
         self.rulings.clear();
         self.to_execute.clear();
-        self.standing.values_mut().for_each(|own| (own.bucket, own.worn) = (None, None));
+        self.standing
+            .values_mut()
+            .for_each(|own| (own.bucket, own.worn) = (None, None));
         self.room = Room::default();
         self.unpublished.clear();
         self.mirrors = Mirrors::default();

@@ -1,5 +1,5 @@
-//! Seeded simulation of topics: random events, and independent, much simpler books that check the effects of every step.
-//! It uses the public interface alone.
+//! Seeded simulation of topics: random events, and independent, much simpler books that check the
+//! effects of every step. It uses the public interface alone.
 
 #![allow(
     clippy::unwrap_used,
@@ -36,7 +36,10 @@ fn run(seed: u64, recorded: bool) -> (Vec<String>, Tally) {
         world.step();
     }
     world.finish();
-    (std::mem::take(&mut world.log), std::mem::take(&mut world.books.tally))
+    (
+        std::mem::take(&mut world.log),
+        std::mem::take(&mut world.books.tally),
+    )
 }
 
 /// Runs topics from this seed on, and returns how often each effect was seen.
@@ -49,9 +52,9 @@ fn run_some(first: u64, topics: u64) -> Tally {
                 run(seed, true);
                 panic!("seed {seed} has failed, and now it has not");
             }
-            Ok((_, tally)) => {
-                tally.into_iter().for_each(|(name, count)| *seen.entry(name).or_default() += count)
-            }
+            Ok((_, tally)) => tally
+                .into_iter()
+                .for_each(|(name, count)| *seen.entry(name).or_default() += count),
         }
     }
     seen
@@ -60,7 +63,10 @@ fn run_some(first: u64, topics: u64) -> Tally {
 /// Every event, every effect and every scenario has been seen.
 fn check_seen(seen: &Tally) {
     let all = [EVENTS, EFFECTS, ROOM_EFFECTS, SEEN].concat();
-    let never: Vec<&&str> = all.iter().filter(|name| !seen.contains_key(*name)).collect();
+    let never: Vec<&&str> = all
+        .iter()
+        .filter(|name| !seen.contains_key(*name))
+        .collect();
     assert!(never.is_empty(), "never: {never:?} of {seen:#?}");
     let other: Vec<&&str> = seen.keys().filter(|name| !all.contains(name)).collect();
     assert!(other.is_empty(), "seen, and not in the list: {other:?}");
@@ -95,23 +101,35 @@ fn the_order_of_effects_is_the_same_in_every_run() {
     }
 }
 
-/// By hand: `TOPICS=100000 FIRST=0 cargo test --release -p portmoot-topic --test simulation many -- --ignored --nocapture`.
+/// By hand:
+/// `TOPICS=100000 FIRST=0 cargo test --release -p portmoot-topic --test simulation many -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes"]
 fn many_topics() {
-    let number = |name: &str, usual| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
+    let number = |name: &str, usual| {
+        env::var(name)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(usual)
+    };
     let (first, topics) = (number("FIRST", 1_000_000), number("TOPICS", 100_000_u64));
     let (start, half) = (Instant::now(), topics / 2);
     let mut seen = std::thread::scope(|scope| {
         let other = scope.spawn(|| run_some(first + half, topics - half));
         let mut seen = run_some(first, half);
         let other = other.join().expect("a seed has failed");
-        other.into_iter().for_each(|(name, count)| *seen.entry(name).or_default() += count);
+        other
+            .into_iter()
+            .for_each(|(name, count)| *seen.entry(name).or_default() += count);
         seen
     });
     check_seen(&seen);
     let steps = topics * STEPS as u64;
-    eprintln!("topics {first} to {}: {steps} steps in {:?}", first + topics - 1, start.elapsed());
+    eprintln!(
+        "topics {first} to {}: {steps} steps in {:?}",
+        first + topics - 1,
+        start.elapsed()
+    );
     seen.retain(|_, count| *count < 1_000);
     eprintln!("seen least: {seen:?}");
 }

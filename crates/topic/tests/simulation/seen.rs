@@ -187,8 +187,14 @@ pub(crate) fn room_name(effect: &RoomEffect) -> &'static str {
         RoomEffect::Mirror { mirrored, .. } if mirrored.end.is_some() => "end mirrored",
         RoomEffect::Mirror { .. } => "mirrored",
         RoomEffect::Exit { why: None, .. } => "exit",
-        RoomEffect::Exit { why: Some(Ended::Revoked), .. } => "exit: revoked",
-        RoomEffect::Exit { why: Some(Ended::Replaced), .. } => "exit: replaced",
+        RoomEffect::Exit {
+            why: Some(Ended::Revoked),
+            ..
+        } => "exit: revoked",
+        RoomEffect::Exit {
+            why: Some(Ended::Replaced),
+            ..
+        } => "exit: replaced",
     }
 }
 
@@ -200,22 +206,42 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             _ => "not joined: replaced",
         },
         Effect::Closed { why: None, .. } => "closed",
-        Effect::Closed { why: Some(Ended::Revoked), .. } => "closed: revoked",
-        Effect::Closed { why: Some(Ended::Replaced), .. } => "closed: replaced",
-        Effect::Withhold { refusal, .. } => match (refusal.code, refusal.message.starts_with("You lack")) {
-            (RefusalCode::CapabilityViolation, true) => "withheld: not admitted",
-            (RefusalCode::CapabilityViolation, false) => "withheld: reserved",
-            (RefusalCode::RateLimited, _) => "withheld: rate",
-            (RefusalCode::Conflict, _) if refusal.message.starts_with("the id of this") => {
-                "withheld: id taken"
+        Effect::Closed {
+            why: Some(Ended::Revoked),
+            ..
+        } => "closed: revoked",
+        Effect::Closed {
+            why: Some(Ended::Replaced),
+            ..
+        } => "closed: replaced",
+        Effect::Withhold { refusal, .. } => {
+            match (refusal.code, refusal.message.starts_with("You lack")) {
+                (RefusalCode::CapabilityViolation, true) => "withheld: not admitted",
+                (RefusalCode::CapabilityViolation, false) => "withheld: reserved",
+                (RefusalCode::RateLimited, _) => "withheld: rate",
+                (RefusalCode::Conflict, _) if refusal.message.starts_with("the id of this") => {
+                    "withheld: id taken"
+                }
+                _ => "withheld: malformed",
             }
-            _ => "withheld: malformed",
-        },
+        }
         Effect::Receive { .. } => "passed on",
-        Effect::Ignore { why: Ignored::Repeat, .. } => "repeat",
-        Effect::Ignore { why: Ignored::Mismatch, .. } => "mismatch",
-        Effect::Ignore { why: Ignored::NotAsked, .. } => "not asked",
-        Effect::Ignore { why: Ignored::Absent, .. } => "absent",
+        Effect::Ignore {
+            why: Ignored::Repeat,
+            ..
+        } => "repeat",
+        Effect::Ignore {
+            why: Ignored::Mismatch,
+            ..
+        } => "mismatch",
+        Effect::Ignore {
+            why: Ignored::NotAsked,
+            ..
+        } => "not asked",
+        Effect::Ignore {
+            why: Ignored::Absent,
+            ..
+        } => "absent",
         Effect::Relay { .. } => "relayed",
         Effect::Deliver { .. } => "delivered",
         Effect::Hold { .. } => "held",
@@ -237,17 +263,35 @@ pub(crate) fn name(effect: &Effect) -> &'static str {
             Cause::Failed => "ask refused: failed",
             _ => "ask refused: malformed",
         },
-        Effect::Notify { to: Receiver::Call(_), .. } => "notified of a call",
-        Effect::Notify { to: Receiver::Link(_), .. } => "notified on a link",
+        Effect::Notify {
+            to: Receiver::Call(_),
+            ..
+        } => "notified of a call",
+        Effect::Notify {
+            to: Receiver::Link(_),
+            ..
+        } => "notified on a link",
         Effect::ListChanged { .. } => "list changed",
         Effect::Unsubscribe { .. } => "unsubscribed",
         Effect::Unwatch { .. } => "unwatched",
-        Effect::Store { record: Record::Opened, .. } => "stored: opened",
-        Effect::Store { record: Record::Decided { ruling: Some(_), .. }, .. } => "stored: decided",
-        Effect::Store { record: Record::Decided { ruling: None, .. }, .. } => {
-            "stored: withdrawn by the topic"
-        }
-        Effect::Store { record: Record::Ended { .. }, .. } => "stored: ended",
+        Effect::Store {
+            record: Record::Opened,
+            ..
+        } => "stored: opened",
+        Effect::Store {
+            record: Record::Decided {
+                ruling: Some(_), ..
+            },
+            ..
+        } => "stored: decided",
+        Effect::Store {
+            record: Record::Decided { ruling: None, .. },
+            ..
+        } => "stored: withdrawn by the topic",
+        Effect::Store {
+            record: Record::Ended { .. },
+            ..
+        } => "stored: ended",
         Effect::Proposed { .. } => "proposed",
         Effect::NotProposed { cause, .. } => match cause {
             Cause::Limit => "not proposed: limit",

@@ -1,5 +1,5 @@
-//! Names of all events and effects: a new variant does not compile until it is named here, and a run that never meets it
-//! fails.
+//! Names of all events and effects: a new variant does not compile until it is named here, and a
+//! run that never meets it fails.
 
 use crate::numbers::{Effect, Event, RoomEffect};
 

@@ -44,11 +44,27 @@ impl World {
     pub(crate) fn new(seed: u64, recorded: bool) -> Self {
         let configured = configured();
         let topic = Self::topic(&configured, 0);
-        let books = Books { configured, ..Books::default() };
+        let books = Books {
+            configured,
+            ..Books::default()
+        };
         let prng = Prng(seed);
         let (next, now_ms, given, life, accepted, log) = <_>::default();
         let ahead_ms = WALL_MS;
-        Self { topic, prng, books, next, now_ms, ahead_ms, given, life, accepted, seed, recorded, log }
+        Self {
+            topic,
+            prng,
+            books,
+            next,
+            now_ms,
+            ahead_ms,
+            given,
+            life,
+            accepted,
+            seed,
+            recorded,
+            log,
+        }
     }
 
     pub(crate) fn topic(configured: &[UpstreamNames], epoch: u64) -> Topic {
@@ -110,18 +126,37 @@ impl World {
         }
     }
 
-    /// Mostly a moment passes. Now and then the clock stands, or jumps forward by hours, as on a machine that slept.
+    /// Mostly a moment passes. Now and then the clock stands, or jumps forward by hours, as on a
+    /// machine that slept.
     fn pass_time(&mut self) {
         let passed_ms = match self.prng.below(100) {
-            0 => (HOUR_MS + self.prng.below(11 * HOUR_MS), self.books.count("the clock jumped")).0,
+            0 => {
+                (
+                    HOUR_MS + self.prng.below(11 * HOUR_MS),
+                    self.books.count("the clock jumped"),
+                )
+                    .0
+            }
             1..6 => (0, self.books.count("the clock stood")).0,
             _ => self.prng.below(400),
         };
         self.now_ms += passed_ms as u64;
         let step_ms = self.prng.below(HOUR_MS) as u64;
         match self.prng.below(200) {
-            0 => self.ahead_ms = (self.ahead_ms + step_ms, self.books.count("the wall clock jumped")).0,
-            1 => self.ahead_ms = (self.ahead_ms - step_ms, self.books.count("the wall clock was set back")).0,
+            0 => {
+                self.ahead_ms = (
+                    self.ahead_ms + step_ms,
+                    self.books.count("the wall clock jumped"),
+                )
+                    .0
+            }
+            1 => {
+                self.ahead_ms = (
+                    self.ahead_ms - step_ms,
+                    self.books.count("the wall clock was set back"),
+                )
+                    .0
+            }
             _ => {}
         }
         (self.books.now_ms, self.books.wall_ms) = (self.now_ms, self.wall_ms());
@@ -132,7 +167,8 @@ impl World {
         self.ahead_ms + self.now_ms
     }
 
-    /// The time that the topic is given: of two steps in one moment the second may have an earlier one, which counts as that.
+    /// The time that the topic is given: of two steps in one moment the second may have an earlier
+    /// one, which counts as that.
     fn given_ms(&mut self) -> u64 {
         let stands = self.given == Some((self.life, self.now_ms));
         self.given = Some((self.life, self.now_ms));
@@ -151,12 +187,24 @@ impl World {
         }
         self.books.count(variants::event(&event));
         let given_ms = self.given_ms();
-        let before = if touches_lists(&event) { self.seen() } else { Vec::new() };
+        let before = if touches_lists(&event) {
+            self.seen()
+        } else {
+            Vec::new()
+        };
         self.books.wall_ms = self.wall_ms();
-        let effects = self.topic.step(Now { steady_ms: given_ms, wall_ms: self.wall_ms() }, event);
+        let effects = self.topic.step(
+            Now {
+                steady_ms: given_ms,
+                wall_ms: self.wall_ms(),
+            },
+            event,
+        );
         if self.recorded {
-            self.log.extend(effects.room.iter().map(|effect| format!("    {effect:?}")));
-            self.log.extend(effects.all.iter().map(|effect| format!("    {effect:?}")));
+            self.log
+                .extend(effects.room.iter().map(|effect| format!("    {effect:?}")));
+            self.log
+                .extend(effects.all.iter().map(|effect| format!("    {effect:?}")));
         }
         self.books.enter(&effects, &turn, self.now_ms);
         self.check();
@@ -174,35 +222,71 @@ impl World {
         assert_eq!(topic.parked_len(), books.parked_len());
         assert_eq!(topic.proposals_len(), books.deals_open());
         assert_eq!(topic.links_len(), books.links.len() + books.servers.len());
-        assert_eq!(topic.participants_len(), books.room.here.len() + books.away.len());
-        let seen: Vec<_> = topic.participants().into_iter().map(|present| present.person.id).collect();
+        assert_eq!(
+            topic.participants_len(),
+            books.room.here.len() + books.away.len()
+        );
+        let seen: Vec<_> = topic
+            .participants()
+            .into_iter()
+            .map(|present| present.person.id)
+            .collect();
         assert_eq!(seen.len(), books.room.here.len());
         assert!(seen.iter().all(|id| books.room.here.contains(id)));
-        assert!(books.calls.keys().chain(books.questions.keys()).all(|id| topic.is_open(*id)));
+        assert!(
+            books
+                .calls
+                .keys()
+                .chain(books.questions.keys())
+                .all(|id| topic.is_open(*id))
+        );
         for (link, own) in &books.links {
             assert_eq!(topic.is_busy(*link), books.open_of(*link) > 0);
-            assert_eq!((topic.level(*link), topic.handle(*link)), (own.level, Some(own.handle)));
+            assert_eq!(
+                (topic.level(*link), topic.handle(*link)),
+                (own.level, Some(own.handle))
+            );
             let mut asked = topic.questions(*link);
             asked.sort_unstable();
-            let own = books.questions.values().filter(|open| open.link == *link).map(|open| open.question);
+            let own = books
+                .questions
+                .values()
+                .filter(|open| open.link == *link)
+                .map(|open| open.question);
             assert_eq!(asked, own.collect::<Vec<_>>());
         }
-        assert_eq!(topic.next_message().offset, books.room.published.len() as u64);
+        assert_eq!(
+            topic.next_message().offset,
+            books.room.published.len() as u64
+        );
         let waits = books.deals.values().any(|deal| deal.is_pending());
         assert!(!waits || topic.next_deadline_ms().is_some());
     }
 
     fn seen(&self) -> Vec<((LinkId, ListKind), Entries)> {
-        let here = self.books.links.keys().filter(|link| self.topic.participant(**link).is_some());
+        let here = self
+            .books
+            .links
+            .keys()
+            .filter(|link| self.topic.participant(**link).is_some());
         let each = here.flat_map(|link| ListKind::ALL.map(|list| (*link, list)));
-        each.map(|(link, list)| ((link, list), self.entries(link, list))).collect()
+        each.map(|(link, list)| ((link, list), self.entries(link, list)))
+            .collect()
     }
 
     fn entries(&self, link: LinkId, list: ListKind) -> Entries {
-        let Some(snapshot) = self.topic.list_snapshot(link, None) else { return Vec::new() };
+        let Some(snapshot) = self.topic.list_snapshot(link, None) else {
+            return Vec::new();
+        };
         let seen = snapshot.list(list).into_iter();
-        let entry =
-            |one: Listing<'_>| (one.public.into_owned(), one.held, one.upstream.clone(), one.own.clone());
+        let entry = |one: Listing<'_>| {
+            (
+                one.public.into_owned(),
+                one.held,
+                one.upstream.clone(),
+                one.own.clone(),
+            )
+        };
         seen.map(entry).collect()
     }
 
@@ -217,7 +301,10 @@ impl World {
                     matches!(effect, Effect::ListChanged { list: of, to }
                         if *of == list.notified() && to.iter().any(|one| same(one, &receiver)))
                 });
-                assert!(notified, "{link} was not notified of {list:?} at {receiver:?}");
+                assert!(
+                    notified,
+                    "{link} was not notified of {list:?} at {receiver:?}"
+                );
             }
         }
     }
@@ -225,11 +312,14 @@ impl World {
     /// Listed entries are unique, may be used or proposed, and lead back to their server.
     fn check_lists(&mut self) {
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
-        let Some(link) = self.prng.pick(&links).copied() else { return };
+        let Some(link) = self.prng.pick(&links).copied() else {
+            return;
+        };
         let snapshot = self.topic.list_snapshot(link, None).unwrap();
         for list in ListKind::ALL {
             let all = snapshot.list(list);
-            let names: std::collections::BTreeSet<&str> = all.iter().map(|one| &*one.public).collect();
+            let names: std::collections::BTreeSet<&str> =
+                all.iter().map(|one| &*one.public).collect();
             assert_eq!(names.len(), all.len(), "public names are unique");
             for one in &all {
                 let (method, target) = match list {
@@ -268,9 +358,18 @@ impl World {
     pub(crate) fn any_link(&mut self) -> LinkId {
         let mut links: Vec<LinkId> = self.books.links.keys().copied().collect();
         if self.prng.one_in(15) {
-            links = self.books.servers.values().map(|served| served.link).collect();
+            links = self
+                .books
+                .servers
+                .values()
+                .map(|served| served.link)
+                .collect();
         }
-        self.prng.pick(&links).copied().filter(|_| !self.prng.one_in(40)).unwrap_or(LinkId(9_999_999))
+        self.prng
+            .pick(&links)
+            .copied()
+            .filter(|_| !self.prng.one_in(40))
+            .unwrap_or(LinkId(9_999_999))
     }
 
     /// Mostly an open call or question, sometimes one that is over.
@@ -278,7 +377,11 @@ impl World {
         let calls = self.books.calls.keys();
         let open: Vec<OperationId> = calls.chain(self.books.questions.keys()).copied().collect();
         let over = OperationId(u128::from(self.next / 2));
-        self.prng.pick(&open).copied().filter(|_| !self.prng.one_in(8)).unwrap_or(over)
+        self.prng
+            .pick(&open)
+            .copied()
+            .filter(|_| !self.prng.one_in(8))
+            .unwrap_or(over)
     }
 
     pub(crate) fn any_server(&mut self) -> ParticipantId {
@@ -293,11 +396,16 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Join(_) | Event::Leave { .. } | Event::Revoke { .. } | Event::Regrant { .. } => true,
         // The simulation narrows to nothing less: rules/narrowing.rs has what it does.
         Event::Narrow { .. } | Event::Disown { .. } => false,
-        Event::Configure { .. } | Event::Serve { .. } | Event::Attach { .. } | Event::Detach { .. } => true,
+        Event::Configure { .. }
+        | Event::Serve { .. }
+        | Event::Attach { .. }
+        | Event::Detach { .. } => true,
         Event::Listed { .. } => true,
         Event::Available { .. } => false,
         Event::Request(_) | Event::Resume(_) | Event::Wait { .. } | Event::Ask(_) => false,
-        Event::Answer { .. } | Event::Cancel { .. } | Event::Say(_) | Event::Announce { .. } => false,
+        Event::Answer { .. } | Event::Cancel { .. } | Event::Say(_) | Event::Announce { .. } => {
+            false
+        }
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
         Event::Restore(_) | Event::Closed { .. } => false,
         Event::Decide { .. } | Event::Describe { .. } | Event::Written { .. } => false,

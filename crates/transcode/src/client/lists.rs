@@ -38,13 +38,23 @@ pub type Lookup<'l> = dyn Fn(&str) -> Option<(ToolSchema, Option<String>)> + 'l;
 pub fn list_params(kind: Kind, message: &Bytes) -> Result<(Vec<u8>, Wanted), Refusal> {
     let wrong = |_| Refusal::new(RefusalCode::Malformed, "the request is no list request");
     let (cursor, wanted) = match kind {
-        Kind::ListResourcesRequest => {
-            (ListResourcesRequest::decode(message.clone()).map_err(wrong)?.cursor, Wanted::default())
-        }
+        Kind::ListResourcesRequest => (
+            ListResourcesRequest::decode(message.clone())
+                .map_err(wrong)?
+                .cursor,
+            Wanted::default(),
+        ),
         _ => {
             let asked = ListToolsRequest::decode(message.clone()).map_err(wrong)?;
             let references = !asked.include_schemas;
-            (asked.cursor, Wanted { references, only: asked.bsr_refs, ..Wanted::default() })
+            (
+                asked.cursor,
+                Wanted {
+                    references,
+                    only: asked.bsr_refs,
+                    ..Wanted::default()
+                },
+            )
         }
     };
     let params = json::object(|params| {
@@ -92,23 +102,38 @@ struct Page<'a> {
 /// [`RefusalCode::UpstreamFailed`] if the result is no page.
 pub fn tools(result: &[u8], wanted: &Wanted, lookup: &Lookup<'_>) -> Result<Bytes, Refusal> {
     let (entries, next_cursor) = page(result)?;
-    let tools = entries.iter().filter_map(|entry| tool(entry.get(), wanted, lookup));
-    let page = ListToolsResponse { tools: tools.collect(), next_cursor };
+    let tools = entries
+        .iter()
+        .filter_map(|entry| tool(entry.get(), wanted, lookup));
+    let page = ListToolsResponse {
+        tools: tools.collect(),
+        next_cursor,
+    };
     Ok(Kind::ListToolsResponse.field_of(&page))
 }
 
 fn page(result: &[u8]) -> Result<(Vec<&RawValue>, String), Refusal> {
     let page: Page<'_> = serde_json::from_slice(result)
         .map_err(|_| Refusal::new(RefusalCode::UpstreamFailed, "the list cannot be read"))?;
-    Ok((page.tools, page.next_cursor.unwrap_or_default().into_owned()))
+    Ok((
+        page.tools,
+        page.next_cursor.unwrap_or_default().into_owned(),
+    ))
 }
 
 /// An entry that is none of MCP's is left out, as a client would.
 fn tool(raw: &str, wanted: &Wanted, lookup: &Lookup<'_>) -> Option<Tool> {
     let entry: ToolEntry<'_> = serde_json::from_str(raw).ok()?;
     let found = lookup(&entry.name);
-    let (schema, reference) = found.map_or((None, None), |(schema, reference)| (Some(schema), reference));
-    if !wanted.only.is_empty() && !wanted.only.iter().any(|one| is_named(one, reference.as_deref())) {
+    let (schema, reference) = found.map_or((None, None), |(schema, reference)| {
+        (Some(schema), reference)
+    });
+    if !wanted.only.is_empty()
+        && !wanted
+            .only
+            .iter()
+            .any(|one| is_named(one, reference.as_deref()))
+    {
         return None;
     }
     let mut metadata = HashMap::new();
@@ -132,8 +157,16 @@ fn tool(raw: &str, wanted: &Wanted, lookup: &Lookup<'_>) -> Option<Tool> {
         put(key::INPUT_SCHEMA, entry.input_schema.map(RawValue::get));
         put(key::OUTPUT_SCHEMA, entry.output_schema.map(RawValue::get));
     }
-    put(key::INPUT_MESSAGE, schema.as_ref().map(|schema| schema.input().full_name()));
-    put(key::OUTPUT_MESSAGE, schema.as_ref().and_then(|schema| Some(schema.output()?.full_name())));
+    put(
+        key::INPUT_MESSAGE,
+        schema.as_ref().map(|schema| schema.input().full_name()),
+    );
+    put(
+        key::OUTPUT_MESSAGE,
+        schema
+            .as_ref()
+            .and_then(|schema| Some(schema.output()?.full_name())),
+    );
     let by_reference = reference.clone().filter(|_| wanted.references);
     if by_reference.is_none() {
         put(key::REFERENCE, reference.as_deref());
@@ -144,16 +177,29 @@ fn tool(raw: &str, wanted: &Wanted, lookup: &Lookup<'_>) -> Option<Tool> {
     };
     let schema_source = match by_reference {
         Some(reference) => Some(SchemaSource::BsrRef(reference)),
-        None => schema.as_ref().map(|schema| SchemaSource::InlineSchema(inline(schema))),
+        None => schema
+            .as_ref()
+            .map(|schema| SchemaSource::InlineSchema(inline(schema))),
     };
     let description = entry.description.unwrap_or_default().into_owned();
-    Some(Tool { name: entry.name.into_owned(), description, metadata, schema_source })
+    Some(Tool {
+        name: entry.name.into_owned(),
+        description,
+        metadata,
+        schema_source,
+    })
 }
 
-/// Adds the texts of `_meta` under their own keys, as peers of proto-mcp write them; MCP's own keys are not theirs to name.
+/// Adds the texts of `_meta` under their own keys, as peers of proto-mcp write them; MCP's own keys
+/// are not theirs to name.
 fn put_texts(metadata: &mut HashMap<String, String>, meta: Option<&RawValue>) {
-    let meta = meta.and_then(|meta| serde_json::from_str::<HashMap<String, &RawValue>>(meta.get()).ok());
-    for (key, value) in meta.into_iter().flatten().filter(|(key, _)| !key.starts_with("mcp.")) {
+    let meta =
+        meta.and_then(|meta| serde_json::from_str::<HashMap<String, &RawValue>>(meta.get()).ok());
+    for (key, value) in meta
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| !key.starts_with("mcp."))
+    {
         let text = json::text(value.get().as_bytes());
         metadata.extend(text.map(|text| (key, text.into_owned())));
     }
@@ -197,7 +243,10 @@ struct ResourceEntry<'a> {
 pub fn resources(result: &[u8]) -> Result<Bytes, Refusal> {
     let (entries, next_cursor) = page(result)?;
     let resources = entries.iter().filter_map(|entry| resource(entry.get()));
-    let page = ListResourcesResponse { resources: resources.collect(), next_cursor };
+    let page = ListResourcesResponse {
+        resources: resources.collect(),
+        next_cursor,
+    };
     Ok(Kind::ListResourcesResponse.field_of(&page))
 }
 
@@ -212,7 +261,9 @@ pub(super) fn resource(raw: &str) -> Option<Resource> {
         ("mcp.size", size.as_deref()),
         (key::META, entry.meta.map(RawValue::get)),
     ];
-    let metadata = metadata.into_iter().filter_map(|(key, text)| Some((key.to_owned(), text?.to_owned())));
+    let metadata = metadata
+        .into_iter()
+        .filter_map(|(key, text)| Some((key.to_owned(), text?.to_owned())));
     let mut metadata: HashMap<_, _> = metadata.collect();
     put_texts(&mut metadata, entry.meta);
     Some(Resource {

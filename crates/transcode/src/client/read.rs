@@ -18,8 +18,12 @@ use wire::proto::contract::{
 /// # Errors
 /// [`RefusalCode::Malformed`] if the bytes are no such message.
 pub fn read_params(message: &Bytes) -> Result<Vec<u8>, Refusal> {
-    let asked = ReadResourceRequest::decode(message.clone())
-        .map_err(|_| Refusal::new(RefusalCode::Malformed, "the request is no ReadResourceRequest"))?;
+    let asked = ReadResourceRequest::decode(message.clone()).map_err(|_| {
+        Refusal::new(
+            RefusalCode::Malformed,
+            "the request is no ReadResourceRequest",
+        )
+    })?;
     Ok(json::object(|params| {
         params.text("uri", &asked.uri);
     }))
@@ -53,8 +57,15 @@ impl Contents<'_> {
             (None, Some(blob)) => Some(Content::Blob(STANDARD.decode(&*blob).ok()?.into())),
             (None, None) => None,
         };
-        let (uri, mime_type) = (self.uri.into_owned(), self.mime_type.unwrap_or_default().into_owned());
-        Some(ResourceContent { uri, mime_type, content })
+        let (uri, mime_type) = (
+            self.uri.into_owned(),
+            self.mime_type.unwrap_or_default().into_owned(),
+        );
+        Some(ResourceContent {
+            uri,
+            mime_type,
+            content,
+        })
     }
 }
 
@@ -63,11 +74,20 @@ impl Contents<'_> {
 /// # Errors
 /// [`RefusalCode::UpstreamFailed`] if it is none.
 pub fn read_result(result: &[u8]) -> Result<Bytes, Refusal> {
-    let failed = || Refusal::new(RefusalCode::UpstreamFailed, "the server's result cannot be read");
+    let failed = || {
+        Refusal::new(
+            RefusalCode::UpstreamFailed,
+            "the server's result cannot be read",
+        )
+    };
     let read: Read<'_> = serde_json::from_slice(result).map_err(|_| failed())?;
-    let contents = read.contents.into_iter().map(|one| one.message().ok_or_else(failed));
-    Ok(Kind::ReadResourceResponse
-        .field_of(&ReadResourceResponse { contents: contents.collect::<Result<_, _>>()? }))
+    let contents = read
+        .contents
+        .into_iter()
+        .map(|one| one.message().ok_or_else(failed));
+    Ok(Kind::ReadResourceResponse.field_of(&ReadResourceResponse {
+        contents: contents.collect::<Result<_, _>>()?,
+    }))
 }
 
 #[cfg(test)]
@@ -80,8 +100,14 @@ mod tests {
             br#"{"contents":[{"uri":"a:b","mimeType":"x/y","blob":"AAEC"},{"uri":"a:c","text":"t"}]}"#;
         let (_, message) = Kind::split(&read_result(result).unwrap()).unwrap();
         let read = ReadResourceResponse::decode(message).unwrap();
-        assert_eq!(read.contents[0].content, Some(Content::Blob(vec![0, 1, 2].into())));
-        assert_eq!(read.contents[1].content, Some(Content::Text("t".to_owned())));
+        assert_eq!(
+            read.contents[0].content,
+            Some(Content::Blob(vec![0, 1, 2].into()))
+        );
+        assert_eq!(
+            read.contents[1].content,
+            Some(Content::Text("t".to_owned()))
+        );
         assert!(read_result(br#"{"contents":[{"uri":"a:b","blob":"!"}]}"#).is_err());
     }
 }

@@ -22,67 +22,121 @@ use crate::{key, value};
 /// # Errors
 /// [`RefusalCode::UpstreamFailed`] if it is none.
 pub fn call_result(result: &[u8], tool: Option<&ToolSchema>) -> Result<Bytes, Refusal> {
-    let failed = || Refusal::new(RefusalCode::UpstreamFailed, "the server's result cannot be read");
+    let failed = || {
+        Refusal::new(
+            RefusalCode::UpstreamFailed,
+            "the server's result cannot be read",
+        )
+    };
     let result: Json = serde_json::from_slice(result).map_err(|_| failed())?;
     let result = result.as_object().ok_or_else(failed)?;
-    let blocks = result.get("content").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let blocks = result
+        .get("content")
+        .and_then(Json::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let mut content: Vec<_> = blocks.iter().map(block).collect();
-    let mut metadata = result.get("_meta").and_then(Json::as_object).map(metadata).unwrap_or_default();
+    let mut metadata = result
+        .get("_meta")
+        .and_then(Json::as_object)
+        .map(metadata)
+        .unwrap_or_default();
     if let Some(structured) = result.get("structuredContent") {
         let data = structured_data(structured, tool, &mut metadata);
-        content.push(ToolContent { content: Some(Content::Data(data)), mime_type: String::new() });
+        content.push(ToolContent {
+            content: Some(Content::Data(data)),
+            mime_type: String::new(),
+        });
     }
-    let is_error = result.get("isError").and_then(Json::as_bool).unwrap_or_default();
+    let is_error = result
+        .get("isError")
+        .and_then(Json::as_bool)
+        .unwrap_or_default();
     let success = ToolResult { content, is_error };
-    let response = CallToolResponse { result: Some(call_tool_response::Result::Success(success)), metadata };
+    let response = CallToolResponse {
+        result: Some(call_tool_response::Result::Success(success)),
+        metadata,
+    };
     Ok(Kind::CallToolResponse.field_of(&response))
 }
 
-/// The structured result as the tool's output message. One that does not fit its schema travels as it is.
-fn structured_data(json: &Json, tool: Option<&ToolSchema>, metadata: &mut HashMap<String, String>) -> Any {
+/// The structured result as the tool's output message. One that does not fit its schema travels as
+/// it is.
+fn structured_data(
+    json: &Json,
+    tool: Option<&ToolSchema>,
+    metadata: &mut HashMap<String, String>,
+) -> Any {
     let typed = tool.filter(|tool| tool.output().is_some());
-    let Some(Ok(typed)) = typed.map(|tool| tool.result_from_json(json.to_string().as_bytes())) else {
+    let Some(Ok(typed)) = typed.map(|tool| tool.result_from_json(json.to_string().as_bytes()))
+    else {
         return value::pack_json(json);
     };
-    let marks = [(key::EMPTY, &typed.marks().empty), (key::NULL, &typed.marks().null)];
-    metadata
-        .extend(marks.iter().filter_map(|(key, places)| Some(((*key).to_owned(), Marks::spell(places)?))));
-    Any { type_url: typed.type_url(), value: typed.bytes() }
+    let marks = [
+        (key::EMPTY, &typed.marks().empty),
+        (key::NULL, &typed.marks().null),
+    ];
+    metadata.extend(
+        marks
+            .iter()
+            .filter_map(|(key, places)| Some(((*key).to_owned(), Marks::spell(places)?))),
+    );
+    Any {
+        type_url: typed.type_url(),
+        value: typed.bytes(),
+    }
 }
 
 /// `metadata` of `_meta`: texts as they are, all else as JSON under one key.
 fn metadata(meta: &Map<String, Json>) -> HashMap<String, String> {
     let text = |(key, value): (&String, &Json)| Some((key.clone(), value.as_str()?.to_owned()));
     let mut metadata: HashMap<_, _> = meta.iter().filter_map(text).collect();
-    let rest: Map<_, _> =
-        meta.iter().filter(|(_, value)| !value.is_string()).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let rest: Map<_, _> = meta
+        .iter()
+        .filter(|(_, value)| !value.is_string())
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
     if !rest.is_empty() {
         metadata.insert(key::META.to_owned(), Json::Object(rest).to_string());
     }
     metadata
 }
 
-/// The payload field for a JSON-RPC error of a server. A tool that failed while it ran has its place in the response; whatever
-/// came before is an `ErrorResponse`.
+/// The payload field for a JSON-RPC error of a server. A tool that failed while it ran has its
+/// place in the response; whatever came before is an `ErrorResponse`.
 #[must_use]
 pub fn error(method: &str, code: i64, message: &str, data: Option<&[u8]>) -> Bytes {
     let data = data.and_then(|data| serde_json::from_slice::<Json>(data).ok());
     let number = i32::try_from(code).unwrap_or(INTERNAL_ERROR as i32);
     if method == "tools/call" && !matches!(code, INVALID_PARAMS | METHOD_NOT_FOUND) {
         let data = data.map(texts).unwrap_or_default();
-        let error = Error { code: number, message: message.to_owned(), data };
+        let error = Error {
+            code: number,
+            message: message.to_owned(),
+            data,
+        };
         let result = Some(call_tool_response::Result::Error(error));
-        return Kind::CallToolResponse.field_of(&CallToolResponse { result, metadata: HashMap::new() });
+        return Kind::CallToolResponse.field_of(&CallToolResponse {
+            result,
+            metadata: HashMap::new(),
+        });
     }
     let data = data.map(|data| {
-        let object =
-            if data.is_object() { data } else { Json::Object(Map::from_iter([("value".to_owned(), data)])) };
+        let object = if data.is_object() {
+            data
+        } else {
+            Json::Object(Map::from_iter([("value".to_owned(), data)]))
+        };
         match value::to_value(&object).kind {
             Some(prost_types::value::Kind::StructValue(object)) => object,
             _ => Struct::default(),
         }
     });
-    Kind::ErrorResponse.field_of(&ErrorResponse { code: number, message: message.to_owned(), data })
+    Kind::ErrorResponse.field_of(&ErrorResponse {
+        code: number,
+        message: message.to_owned(),
+        data,
+    })
 }
 
 /// The data of an error as texts: what is none is JSON.
@@ -92,7 +146,10 @@ fn texts(data: Json) -> HashMap<String, String> {
         other => other.to_string(),
     };
     match data {
-        Json::Object(members) => members.into_iter().map(|(key, value)| (key, text(value))).collect(),
+        Json::Object(members) => members
+            .into_iter()
+            .map(|(key, value)| (key, text(value)))
+            .collect(),
         other => HashMap::from([("value".to_owned(), text(other))]),
     }
 }
@@ -117,7 +174,9 @@ mod tests {
             {"type":"resource_link","uri":"u:1","name":"n"},{"type":"resource","resource":{"uri":"u:2","text":"t"}}],
             "structuredContent":{"x":1},"_meta":{"a":"b","c":2}}"#;
         let response = read(&call_result(result, None).unwrap());
-        let Some(Ran::Success(success)) = response.result else { panic!("{response:?}") };
+        let Some(Ran::Success(success)) = response.result else {
+            panic!("{response:?}")
+        };
         let shown: Vec<_> = success
             .content
             .iter()
@@ -125,7 +184,11 @@ mod tests {
                 Some(Content::Text(text)) => format!("text {text}"),
                 Some(Content::Image(bytes)) => format!("image {} {}", bytes.len(), one.mime_type),
                 Some(Content::Data(any)) => {
-                    format!("{} {}", any.type_url.rsplit('/').next().unwrap(), one.mime_type)
+                    format!(
+                        "{} {}",
+                        any.type_url.rsplit('/').next().unwrap(),
+                        one.mime_type
+                    )
                 }
                 None => "nothing".to_owned(),
             })
@@ -148,11 +211,28 @@ mod tests {
 
     #[test]
     fn an_error_of_a_running_tool_is_in_its_response() {
-        let ran = read(&error("tools/call", -32603, "m", Some(br#"{"a":"b","n":1}"#)));
-        let Some(Ran::Error(failed)) = ran.result else { panic!("{ran:?}") };
-        assert_eq!((failed.code, &*failed.data["a"], &*failed.data["n"]), (-32603, "b", "1"));
+        let ran = read(&error(
+            "tools/call",
+            -32603,
+            "m",
+            Some(br#"{"a":"b","n":1}"#),
+        ));
+        let Some(Ran::Error(failed)) = ran.result else {
+            panic!("{ran:?}")
+        };
+        assert_eq!(
+            (failed.code, &*failed.data["a"], &*failed.data["n"]),
+            (-32603, "b", "1")
+        );
         let (kind, message) = Kind::split(&error("tools/call", -32602, "m", Some(b"3"))).unwrap();
         assert_eq!(kind, Kind::ErrorResponse);
-        assert!(ErrorResponse::decode(message).unwrap().data.unwrap().fields.contains_key("value"));
+        assert!(
+            ErrorResponse::decode(message)
+                .unwrap()
+                .data
+                .unwrap()
+                .fields
+                .contains_key("value")
+        );
     }
 }

@@ -26,39 +26,61 @@ pub enum BadCall {
     Arguments(ValueError),
 }
 
-/// The params of `tools/call` as the payload field of a `CallToolRequest`. The arguments are the tool's own message if it is known, else a
-/// `google.protobuf.Struct`. Texts in `_meta` become metadata, and all else as JSON under one key; what the protocol itself writes there
-/// does not.
+/// The params of `tools/call` as the payload field of a `CallToolRequest`. The arguments are the
+/// tool's own message if it is known, else a `google.protobuf.Struct`. Texts in `_meta` become
+/// metadata, and all else as JSON under one key; what the protocol itself writes there does not.
 ///
 /// # Errors
 /// [`BadCall`], which is the caller's fault.
 pub fn request(params: &[u8], tool: Option<&SentTool>) -> Result<Bytes, BadCall> {
     let read: Map<String, Json> = serde_json::from_slice(params).map_err(|_| BadCall::Params)?;
-    let Some(Json::String(name)) = read.get("name") else { return Err(BadCall::Params) };
+    let Some(Json::String(name)) = read.get("name") else {
+        return Err(BadCall::Params);
+    };
     let given = read.get("arguments").filter(|given| !given.is_null());
     if given.is_some_and(|given| !given.is_object()) {
         return Err(BadCall::Params);
     }
-    let mut metadata = read.get("_meta").and_then(Json::as_object).map(metadata_of).unwrap_or_default();
-    let raw = given.and_then(|_| json::at(params, &["arguments"])).unwrap_or(b"{}");
+    let mut metadata = read
+        .get("_meta")
+        .and_then(Json::as_object)
+        .map(metadata_of)
+        .unwrap_or_default();
+    let raw = given
+        .and_then(|_| json::at(params, &["arguments"]))
+        .unwrap_or(b"{}");
     let arguments = match tool.map(|tool| (tool, tool.schema.arguments_from_json(raw))) {
         Some((_, Ok(typed))) => {
-            let marks = [(key::EMPTY, &typed.marks().empty), (key::NULL, &typed.marks().null)];
-            let marks =
-                marks.iter().filter_map(|(key, places)| Some(((*key).to_owned(), Marks::spell(places)?)));
+            let marks = [
+                (key::EMPTY, &typed.marks().empty),
+                (key::NULL, &typed.marks().null),
+            ];
+            let marks = marks
+                .iter()
+                .filter_map(|(key, places)| Some(((*key).to_owned(), Marks::spell(places)?)));
             metadata.extend(marks);
-            Some(Any { type_url: typed.type_url(), value: typed.bytes() })
+            Some(Any {
+                type_url: typed.type_url(),
+                value: typed.bytes(),
+            })
         }
         Some((tool, Err(why))) if !tool.takes_struct => return Err(BadCall::Arguments(why)),
         Some((_, Err(_))) | None => given.map(|_| plain(raw)).transpose()?,
     };
-    Ok(Kind::CallToolRequest.field_of(&CallToolRequest { name: name.clone(), arguments, metadata }))
+    Ok(Kind::CallToolRequest.field_of(&CallToolRequest {
+        name: name.clone(),
+        arguments,
+        metadata,
+    }))
 }
 
 /// Arguments as a `Struct`.
 fn plain(arguments: &[u8]) -> Result<Any, BadCall> {
     let typed = struct_from_json(arguments).map_err(BadCall::Struct)?;
-    Ok(Any { type_url: typed.type_url(), value: typed.bytes() })
+    Ok(Any {
+        type_url: typed.type_url(),
+        value: typed.bytes(),
+    })
 }
 
 /// The members that are not the protocol's own.
@@ -86,8 +108,11 @@ mod tests {
 
     #[test]
     fn arguments_are_a_struct() {
-        let written =
-            request(br#"{"name":"x","arguments":{"q":1},"_meta":{"progressToken":7}}"#, None).unwrap();
+        let written = request(
+            br#"{"name":"x","arguments":{"q":1},"_meta":{"progressToken":7}}"#,
+            None,
+        )
+        .unwrap();
         // The message of the golden frame with id 5, without that id.
         let golden = b"2C\n\x01x\x12>\n*type.googleapis.com/google.protobuf.Struct\x12\x10\n\x0e\n\x01q\x12\t\x11\0\0\0\0\0\0\xf0?";
         assert_eq!(&*written, golden);
@@ -95,12 +120,27 @@ mod tests {
 
     #[test]
     fn params_that_are_none_are_refused() {
-        for params in ["{}", r#"{"name":1}"#, r#"{"name":"x","arguments":[]}"#, "[]"] {
-            assert_eq!(request(params.as_bytes(), None), Err(BadCall::Params), "{params}");
+        for params in [
+            "{}",
+            r#"{"name":1}"#,
+            r#"{"name":"x","arguments":[]}"#,
+            "[]",
+        ] {
+            assert_eq!(
+                request(params.as_bytes(), None),
+                Err(BadCall::Params),
+                "{params}"
+            );
         }
         for id in ["18446744073709551615", "20000000000000000001"] {
-            let long = request(format!(r#"{{"name":"x","arguments":{{"id":{id}}}}}"#).as_bytes(), None);
-            assert!(matches!(&long, Err(BadCall::Struct(why)) if why.field == "[\"id\"]"), "{long:?}");
+            let long = request(
+                format!(r#"{{"name":"x","arguments":{{"id":{id}}}}}"#).as_bytes(),
+                None,
+            );
+            assert!(
+                matches!(&long, Err(BadCall::Struct(why)) if why.field == "[\"id\"]"),
+                "{long:?}"
+            );
         }
     }
 
@@ -110,7 +150,10 @@ mod tests {
         let set = compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
         let schema = ToolSchema::find(
             &Descriptors::read(&set).unwrap(),
-            &ToolReference { tool: "x", ..ToolReference::default() },
+            &ToolReference {
+                tool: "x",
+                ..ToolReference::default()
+            },
         );
         let tool = |takes_struct| SentTool {
             schema: schema.clone().unwrap(),
@@ -126,14 +169,34 @@ mod tests {
             Ok((arguments.type_url, arguments.value, sent.metadata))
         };
         let typed = "type.googleapis.com/a.XRequest".to_owned();
-        let (url, value, metadata) =
-            sent(r#"{"name":"x","arguments":{"q":"ab","tags":[]},"_meta":{"n":1,"t":"u"}}"#, false).unwrap();
+        let (url, value, metadata) = sent(
+            r#"{"name":"x","arguments":{"q":"ab","tags":[]},"_meta":{"n":1,"t":"u"}}"#,
+            false,
+        )
+        .unwrap();
         assert_eq!((url, value), (typed.clone(), vec![10, 2, b'a', b'b']));
-        let pairs = [(key::EMPTY, r#"["/tags"]"#), (key::META, r#"{"n":1}"#), ("t", "u")];
-        assert_eq!(metadata, pairs.map(|(key, text)| (key.to_owned(), text.to_owned())).into());
-        assert_eq!(sent(r#"{"name":"x"}"#, false).unwrap(), (typed, vec![], HashMap::new()));
+        let pairs = [
+            (key::EMPTY, r#"["/tags"]"#),
+            (key::META, r#"{"n":1}"#),
+            ("t", "u"),
+        ];
+        assert_eq!(
+            metadata,
+            pairs
+                .map(|(key, text)| (key.to_owned(), text.to_owned()))
+                .into()
+        );
+        assert_eq!(
+            sent(r#"{"name":"x"}"#, false).unwrap(),
+            (typed, vec![], HashMap::new())
+        );
         let other = r#"{"name":"x","arguments":{"other":1}}"#;
         assert!(matches!(sent(other, false), Err(BadCall::Arguments(why)) if why.field == "other"));
-        assert!(sent(other, true).unwrap().0.ends_with("/google.protobuf.Struct"));
+        assert!(
+            sent(other, true)
+                .unwrap()
+                .0
+                .ends_with("/google.protobuf.Struct")
+        );
     }
 }

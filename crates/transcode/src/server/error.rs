@@ -22,16 +22,28 @@ pub struct ServerError {
 
 impl From<ErrorResponse> for ServerError {
     fn from(error: ErrorResponse) -> Self {
-        let data =
-            error.data.filter(|data| !data.fields.is_empty()).map(|data| Json::Object(of_struct(data)));
-        Self { code: known(error.code), message: error.message, data }
+        let data = error
+            .data
+            .filter(|data| !data.fields.is_empty())
+            .map(|data| Json::Object(of_struct(data)));
+        Self {
+            code: known(error.code),
+            message: error.message,
+            data,
+        }
     }
 }
 
 impl From<Error> for ServerError {
     fn from(error: Error) -> Self {
-        let data = Some(error.data).filter(|data| !data.is_empty()).map(of_texts);
-        Self { code: known(error.code), message: error.message, data }
+        let data = Some(error.data)
+            .filter(|data| !data.is_empty())
+            .map(of_texts);
+        Self {
+            code: known(error.code),
+            message: error.message,
+            data,
+        }
     }
 }
 
@@ -46,7 +58,8 @@ impl ServerError {
         Json::Object(error)
     }
 
-    /// Whether the tool ran and failed: the caller's model may read why. Anything else the caller's program is to blame for.
+    /// Whether the tool ran and failed: the caller's model may read why. Anything else the caller's
+    /// program is to blame for.
     pub(super) fn is_of_tool(&self) -> bool {
         matches!(self.code, rpc::code::INTERNAL_ERROR | code::TIMEOUT)
     }
@@ -54,12 +67,21 @@ impl ServerError {
 
 /// The default value of the field is no code.
 fn known(code: i32) -> i64 {
-    if code == 0 { rpc::code::INTERNAL_ERROR } else { code.into() }
+    if code == 0 {
+        rpc::code::INTERNAL_ERROR
+    } else {
+        code.into()
+    }
 }
 
 /// Texts by key; what is JSON but no text was encoded.
 pub(super) fn of_texts(texts: HashMap<String, String>) -> Json {
-    Json::Object(texts.into_iter().map(|(key, text)| (key, of_text(text))).collect())
+    Json::Object(
+        texts
+            .into_iter()
+            .map(|(key, text)| (key, of_text(text)))
+            .collect(),
+    )
 }
 
 fn of_text(text: String) -> Json {

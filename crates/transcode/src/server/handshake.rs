@@ -1,4 +1,5 @@
-//! The handshake with a server: `initialize` in protobuf, its answer in JSON (proto-mcp v1.0, "Initialization").
+//! The handshake with a server: `initialize` in protobuf, its answer in JSON (proto-mcp v1.0,
+//! "Initialization").
 
 use std::collections::HashMap;
 
@@ -8,12 +9,14 @@ use wire::proto::{VERSION, code};
 
 use super::error::ServerError;
 
-/// The extension by which a client asks for announcements of changed lists: a list without a request, under id 0.
+/// The extension by which a client asks for announcements of changed lists: a list without a
+/// request, under id 0.
 const LIST_CHANGED: &str = "mcp.list_changed";
 /// The extension by which a client asks for JSON Schemas beside the messages of tools.
 const JSON_SCHEMA: &str = "mcp.json_schema";
 
-/// The request of a client with this name and version; `resolves` references to schemas or does not.
+/// The request of a client with this name and version; `resolves` references to schemas or does
+/// not.
 #[must_use]
 pub fn request(name: &str, version: &str, resolves: bool) -> InitializeRequest {
     InitializeRequest {
@@ -22,7 +25,9 @@ pub fn request(name: &str, version: &str, resolves: bool) -> InitializeRequest {
             supports_bsr_refs: resolves,
             supports_streaming: false,
             encodings: vec!["protobuf".to_owned()],
-            experimental: [LIST_CHANGED, JSON_SCHEMA].map(|key| (key.to_owned(), true)).into(),
+            experimental: [LIST_CHANGED, JSON_SCHEMA]
+                .map(|key| (key.to_owned(), true))
+                .into(),
         }),
         metadata: HashMap::from([
             ("name".to_owned(), name.to_owned()),
@@ -31,21 +36,31 @@ pub fn request(name: &str, version: &str, resolves: bool) -> InitializeRequest {
     }
 }
 
-/// The answer as a result of `initialize` in this revision of MCP. Prompts, subscriptions and what 1.0 has no messages for are not
-/// declared.
+/// The answer as a result of `initialize` in this revision of MCP. Prompts, subscriptions and what
+/// 1.0 has no messages for are not declared.
 ///
 /// # Errors
 /// The server chose another major version.
 pub fn result(answer: InitializeResponse, revision: &str) -> Result<Json, ServerError> {
     let chosen = &answer.protocol_version;
     if !chosen.is_empty() && major(chosen) != major(VERSION) {
-        let message =
-            format!("the server chose proto-mcp `{}`, and {VERSION} is spoken here", chosen.escape_debug());
-        return Err(ServerError { code: code::UNSUPPORTED_VERSION, message, data: None });
+        let message = format!(
+            "the server chose proto-mcp `{}`, and {VERSION} is spoken here",
+            chosen.escape_debug()
+        );
+        return Err(ServerError {
+            code: code::UNSUPPORTED_VERSION,
+            message,
+            data: None,
+        });
     }
     let (mut capabilities, declared) = (Map::new(), answer.capabilities.unwrap_or_default());
-    let tools = declared.tools.map(|tools| ("tools", tools.supports_list_changed));
-    let resources = declared.resources.map(|resources| ("resources", resources.supports_list_changed));
+    let tools = declared
+        .tools
+        .map(|tools| ("tools", tools.supports_list_changed));
+    let resources = declared
+        .resources
+        .map(|resources| ("resources", resources.supports_list_changed));
     for (key, announces) in tools.into_iter().chain(resources) {
         capabilities.insert(key.to_owned(), json!({ "listChanged": announces }));
     }
@@ -65,10 +80,15 @@ mod tests {
     use super::*;
 
     fn answer(version: &str) -> InitializeResponse {
-        let tools = Some(ToolCapabilities { supports_list_changed: true });
+        let tools = Some(ToolCapabilities {
+            supports_list_changed: true,
+        });
         InitializeResponse {
             protocol_version: version.to_owned(),
-            capabilities: Some(ServerCapabilities { tools, ..ServerCapabilities::default() }),
+            capabilities: Some(ServerCapabilities {
+                tools,
+                ..ServerCapabilities::default()
+            }),
             metadata: HashMap::from([("name".to_owned(), "s".to_owned())]),
         }
     }
@@ -86,7 +106,10 @@ mod tests {
             );
         }
         for version in ["2.0.0", "0.9", "x"] {
-            assert_eq!(result(answer(version), "2025-11-25").unwrap_err().code, code::UNSUPPORTED_VERSION);
+            assert_eq!(
+                result(answer(version), "2025-11-25").unwrap_err().code,
+                code::UNSUPPORTED_VERSION
+            );
         }
     }
 }

@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json, json};
 use wire::proto::contract::{
-    ListResourcesResponse, ReadResourceResponse, Resource, ResourceContent, resource_content::Content,
+    ListResourcesResponse, ReadResourceResponse, Resource, ResourceContent,
+    resource_content::Content,
 };
 
 use super::items::{extend, list};
@@ -12,13 +13,23 @@ use super::items::{extend, list};
 /// A page as a result of `resources/list`.
 #[must_use]
 pub fn page(page: ListResourcesResponse) -> Json {
-    let items = page.resources.into_iter().map(|item| Json::Object(resource(item))).collect();
+    let items = page
+        .resources
+        .into_iter()
+        .map(|item| Json::Object(resource(item)))
+        .collect();
     list("resources", items, page.next_cursor)
 }
 
 /// A resource as an item of the list, without the members that are empty.
 pub(super) fn resource(resource: Resource) -> Map<String, Json> {
-    let Resource { uri, mut name, description, mime_type, metadata } = resource;
+    let Resource {
+        uri,
+        mut name,
+        description,
+        mime_type,
+        metadata,
+    } = resource;
     // MCP wants a name.
     if name.is_empty() {
         name.clone_from(&uri);
@@ -31,7 +42,11 @@ pub(super) fn resource(resource: Resource) -> Map<String, Json> {
             item.insert(key.to_owned(), text.into());
         }
     }
-    extend(&mut item, metadata, &["annotations", "icons", "size", "_meta"]);
+    extend(
+        &mut item,
+        metadata,
+        &["annotations", "icons", "size", "_meta"],
+    );
     item
 }
 
@@ -75,9 +90,15 @@ mod tests {
             metadata,
             ..Resource::default()
         };
-        let bare = Resource { uri: "file:///b".into(), ..Resource::default() };
+        let bare = Resource {
+            uri: "file:///b".into(),
+            ..Resource::default()
+        };
         assert_eq!(
-            page(ListResourcesResponse { resources: vec![named, bare], next_cursor: "2".into() }),
+            page(ListResourcesResponse {
+                resources: vec![named, bare],
+                next_cursor: "2".into()
+            }),
             json!({
                 "resources": [
                     { "uri": "file:///a", "name": "a", "mimeType": "text/plain", "title": "A", "size": 3 },

@@ -28,27 +28,40 @@ const UNKNOWN_IMAGE: &str = "application/octet-stream";
 /// The media type of a message that is not known here.
 const PROTOBUF: &str = "application/x-protobuf";
 
-/// The answer to a call of this tool as a `CallToolResult`. What went wrong while the tool ran is a result too, whose text says what.
+/// The answer to a call of this tool as a `CallToolResult`. What went wrong while the tool ran is a
+/// result too, whose text says what.
 ///
 /// # Errors
 /// An error that a caller's program has to know: the tool did not run.
 pub fn called(answer: CallToolResponse, tool: Option<&ToolSchema>) -> Result<Json, ServerError> {
     let (mut result, mut metadata) = (Map::new(), answer.metadata);
-    let mut marked = |key: &str| metadata.remove(key).map(|text| Marks::pointers(&text)).unwrap_or_default();
-    let marks = Marks { empty: marked(key::EMPTY), null: marked(key::NULL) };
+    let mut marked = |key: &str| {
+        metadata
+            .remove(key)
+            .map(|text| Marks::pointers(&text))
+            .unwrap_or_default()
+    };
+    let marks = Marks {
+        empty: marked(key::EMPTY),
+        null: marked(key::NULL),
+    };
     match answer.result {
         Some(Called::Error(error)) => {
             let error = ServerError::from(error);
             if !error.is_of_tool() {
                 return Err(error);
             }
-            result.insert("content".to_owned(), json!([{ "type": "text", "text": error.message }]));
+            result.insert(
+                "content".to_owned(),
+                json!([{ "type": "text", "text": error.message }]),
+            );
             result.insert("isError".to_owned(), true.into());
         }
         Some(Called::Success(success)) => {
             let (content, structured) = blocks(success.content, tool.map(|tool| (tool, &marks)));
             result.insert("content".to_owned(), content.into());
-            result.extend(structured.map(|structured| ("structuredContent".to_owned(), structured)));
+            result
+                .extend(structured.map(|structured| ("structuredContent".to_owned(), structured)));
             if success.is_error {
                 result.insert("isError".to_owned(), true.into());
             }
@@ -72,8 +85,12 @@ fn meta_of(mut metadata: HashMap<String, String>) -> Json {
     meta
 }
 
-/// The blocks of content, and the structured result among them. Text stands for a structured result without any block, as MCP asks.
-fn blocks(parts: Vec<ToolContent>, tool: Option<(&ToolSchema, &Marks)>) -> (Vec<Json>, Option<Json>) {
+/// The blocks of content, and the structured result among them. Text stands for a structured result
+/// without any block, as MCP asks.
+fn blocks(
+    parts: Vec<ToolContent>,
+    tool: Option<(&ToolSchema, &Marks)>,
+) -> (Vec<Json>, Option<Json>) {
     let (mut blocks, mut structured) = (Vec::new(), None);
     for ToolContent { content, mime_type } in parts {
         match content {
@@ -106,7 +123,10 @@ fn media_of(image: &[u8]) -> &'static str {
     if image.starts_with(b"RIFF") && image.get(8..12) == Some(b"WEBP") {
         return "image/webp";
     }
-    IMAGES.iter().find(|(first, _)| image.starts_with(first)).map_or(UNKNOWN_IMAGE, |(_, media)| media)
+    IMAGES
+        .iter()
+        .find(|(first, _)| image.starts_with(first))
+        .map_or(UNKNOWN_IMAGE, |(_, media)| media)
 }
 
 #[cfg(test)]
@@ -117,28 +137,59 @@ mod tests {
     use super::*;
 
     fn part(content: Part, mime_type: &str) -> ToolContent {
-        ToolContent { content: Some(content), mime_type: mime_type.to_owned() }
+        ToolContent {
+            content: Some(content),
+            mime_type: mime_type.to_owned(),
+        }
     }
 
     fn data(name: &str, message: &impl prost::Message) -> Part {
-        Part::Data(Any { type_url: format!("any.example/{name}"), value: message.encode_to_vec() })
+        Part::Data(Any {
+            type_url: format!("any.example/{name}"),
+            value: message.encode_to_vec(),
+        })
     }
 
     fn success(content: Vec<ToolContent>) -> Json {
-        let result = Some(Called::Success(ToolResult { content, is_error: false }));
-        called(CallToolResponse { result, ..CallToolResponse::default() }, None).unwrap()
+        let result = Some(Called::Success(ToolResult {
+            content,
+            is_error: false,
+        }));
+        called(
+            CallToolResponse {
+                result,
+                ..CallToolResponse::default()
+            },
+            None,
+        )
+        .unwrap()
     }
 
     fn object(key: &str, text: &str) -> Struct {
-        Struct { fields: [(key.to_owned(), Value { kind: Some(Kind::StringValue(text.to_owned())) })].into() }
+        Struct {
+            fields: [(
+                key.to_owned(),
+                Value {
+                    kind: Some(Kind::StringValue(text.to_owned())),
+                },
+            )]
+            .into(),
+        }
     }
 
     #[test]
     fn every_part_is_a_block() {
         let text = resource_content::Content::Text("hi".into());
-        let embedded =
-            ResourceContent { uri: "file:///a".into(), content: Some(text), ..ResourceContent::default() };
-        let link = Resource { uri: "file:///b".into(), name: "b".into(), ..Resource::default() };
+        let embedded = ResourceContent {
+            uri: "file:///a".into(),
+            content: Some(text),
+            ..ResourceContent::default()
+        };
+        let link = Resource {
+            uri: "file:///b".into(),
+            name: "b".into(),
+            ..Resource::default()
+        };
         let result = success(vec![
             part(Part::Text("t".into()), ""),
             part(Part::Image(vec![1, 2].into()), "image/gif"),
@@ -165,16 +216,26 @@ mod tests {
         );
         let unknown = success(vec![part(data("acme.X", &object("a", "b")), "")]);
         assert_eq!(unknown["content"][0]["resource"]["mimeType"], PROTOBUF);
-        let alone = success(vec![part(data("google.protobuf.Struct", &object("a", "b")), "")]);
+        let alone = success(vec![part(
+            data("google.protobuf.Struct", &object("a", "b")),
+            "",
+        )]);
         assert_eq!(alone["content"][0]["text"], r#"{"a":"b"}"#);
     }
 
     #[test]
     fn a_tool_that_failed_has_a_result_and_one_that_did_not_run_an_error() {
         let failed = |code| {
-            let error = Error { code, message: "m".into(), ..Error::default() };
+            let error = Error {
+                code,
+                message: "m".into(),
+                ..Error::default()
+            };
             called(
-                CallToolResponse { result: Some(Called::Error(error)), ..CallToolResponse::default() },
+                CallToolResponse {
+                    result: Some(Called::Error(error)),
+                    ..CallToolResponse::default()
+                },
                 None,
             )
         };
@@ -191,20 +252,48 @@ mod tests {
     fn a_message_of_the_tool_is_its_structured_result() {
         let text = "syntax = \"proto3\"; package a; message XRequest {} message XResponse { int64 n = 1; repeated string tags = 2; }";
         let set = schema::compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
-        let named = schema::ToolReference { tool: "x", ..schema::ToolReference::default() };
+        let named = schema::ToolReference {
+            tool: "x",
+            ..schema::ToolReference::default()
+        };
         let tool = ToolSchema::find(&schema::Descriptors::read(&set).unwrap(), &named).unwrap();
         let content = |name: &str| {
-            vec![part(Part::Data(Any { type_url: format!("any.example/{name}"), value: vec![8, 7] }), "")]
+            vec![part(
+                Part::Data(Any {
+                    type_url: format!("any.example/{name}"),
+                    value: vec![8, 7],
+                }),
+                "",
+            )]
         };
-        let metadata = [(key::EMPTY, r#"["/tags"]"#), (key::META, r#"{"n":1}"#), ("t", "u")];
-        let metadata: HashMap<_, _> = metadata.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
+        let metadata = [
+            (key::EMPTY, r#"["/tags"]"#),
+            (key::META, r#"{"n":1}"#),
+            ("t", "u"),
+        ];
+        let metadata: HashMap<_, _> = metadata
+            .map(|(key, text)| (key.to_owned(), text.to_owned()))
+            .into();
         let of = |name: &str| {
-            let result = Some(Called::Success(ToolResult { content: content(name), is_error: false }));
-            called(CallToolResponse { result, metadata: metadata.clone() }, Some(&tool)).unwrap()
+            let result = Some(Called::Success(ToolResult {
+                content: content(name),
+                is_error: false,
+            }));
+            called(
+                CallToolResponse {
+                    result,
+                    metadata: metadata.clone(),
+                },
+                Some(&tool),
+            )
+            .unwrap()
         };
         let result = of("a.XResponse");
         assert_eq!(result["structuredContent"], json!({ "n": 7, "tags": [] }));
         assert_eq!(result["_meta"], json!({ "n": 1, "t": "u" }));
-        assert_eq!(of("a.Other")["content"][0]["resource"]["mimeType"], PROTOBUF);
+        assert_eq!(
+            of("a.Other")["content"][0]["resource"]["mimeType"],
+            PROTOBUF
+        );
     }
 }

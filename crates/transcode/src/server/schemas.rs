@@ -27,7 +27,8 @@ pub struct SentSchema {
 pub enum DescriptorSource {
     /// Here: a serialized `google.protobuf.FileDescriptorSet`.
     Inline(Bytes),
-    /// In a registry: `host/owner/module/symbol[:version]`. [`SentSchema::resolved`] sets what it stands for.
+    /// In a registry: `host/owner/module/symbol[:version]`. [`SentSchema::resolved`] sets what it
+    /// stands for.
     Reference(String),
 }
 
@@ -38,11 +39,11 @@ pub struct SentTool {
     pub schema: ToolSchema,
     /// The reference that the server gave to them.
     pub reference: Option<String>,
-    /// Whether arguments that the message cannot carry may go as a `google.protobuf.Struct`: the server said in JSON Schema what it
-    /// takes, which can be more.
+    /// Whether arguments that the message cannot carry may go as a `google.protobuf.Struct`: the
+    /// server said in JSON Schema what it takes, which can be more.
     pub takes_struct: bool,
-    /// Whether the server named the message of its results. Clients of MCP refuse results without what was described to them, so a
-    /// message that only looks like it is not described.
+    /// Whether the server named the message of its results. Clients of MCP refuse results without
+    /// what was described to them, so a message that only looks like it is not described.
     pub names_output: bool,
 }
 
@@ -51,10 +52,13 @@ impl SentSchema {
     pub(super) fn of(tool: &Tool) -> Option<Self> {
         let said = |key: &str| tool.metadata.get(key).cloned();
         let (source, reference) = match tool.schema_source.as_ref()? {
-            SchemaSource::InlineSchema(set) => (DescriptorSource::Inline(set.clone()), said(key::REFERENCE)),
-            SchemaSource::BsrRef(reference) => {
-                (DescriptorSource::Reference(reference.clone()), Some(reference.clone()))
+            SchemaSource::InlineSchema(set) => {
+                (DescriptorSource::Inline(set.clone()), said(key::REFERENCE))
             }
+            SchemaSource::BsrRef(reference) => (
+                DescriptorSource::Reference(reference.clone()),
+                Some(reference.clone()),
+            ),
         };
         Some(Self {
             tool: tool.name.clone(),
@@ -78,7 +82,10 @@ impl SentSchema {
     /// The schema, with the set that its reference stands for.
     #[must_use]
     pub fn resolved(self, set: Bytes) -> Self {
-        Self { source: DescriptorSource::Inline(set), ..self }
+        Self {
+            source: DescriptorSource::Inline(set),
+            ..self
+        }
     }
 
     fn find(&self, descriptors: &Descriptors) -> Result<SentTool, SetError> {
@@ -90,30 +97,40 @@ impl SentSchema {
         };
         let schema = ToolSchema::find(descriptors, &named)?;
         let (reference, names_output) = (self.reference.clone(), self.output.is_some());
-        Ok(SentTool { schema, reference, takes_struct: self.takes_struct, names_output })
+        Ok(SentTool {
+            schema,
+            reference,
+            takes_struct: self.takes_struct,
+            names_output,
+        })
     }
 }
 
-/// Reads the inline schemas of a server's tools: each tool's messages, or why they cannot be used. It compiles their rules, a few
-/// milliseconds a tool: not on the path of a call.
+/// Reads the inline schemas of a server's tools: each tool's messages, or why they cannot be used.
+/// It compiles their rules, a few milliseconds a tool: not on the path of a call.
 #[must_use]
 pub fn read(sent: &[SentSchema]) -> Vec<(String, Result<SentTool, String>)> {
     let inline = |one: &SentSchema| match &one.source {
         DescriptorSource::Inline(set) => Some(set.clone()),
         DescriptorSource::Reference(_) => None,
     };
-    let (tools, sets): (Vec<_>, Vec<_>) = sent.iter().filter_map(|one| Some((one, inline(one)?))).unzip();
+    let (tools, sets): (Vec<_>, Vec<_>) = sent
+        .iter()
+        .filter_map(|one| Some((one, inline(one)?)))
+        .unzip();
     let read = Descriptors::read_all(&Vec::from_iter(sets.iter().map(|set| &**set)));
     let find = |(one, read): (&SentSchema, Result<Descriptors, SetError>)| {
-        let found = read.and_then(|read| one.find(&read)).map_err(|why| why.to_string());
+        let found = read
+            .and_then(|read| one.find(&read))
+            .map_err(|why| why.to_string());
         (one.tool.clone(), found)
     };
     tools.into_iter().zip(read).map(find).collect()
 }
 
 impl SentTool {
-    /// Checks arguments in JSON as the message that the server gets: whether they are one, and the message's rules. Arguments that
-    /// go as a `google.protobuf.Struct` have no rules.
+    /// Checks arguments in JSON as the message that the server gets: whether they are one, and the
+    /// message's rules. Arguments that go as a `google.protobuf.Struct` have no rules.
     ///
     /// # Errors
     /// As [`call_params`].
@@ -125,7 +142,8 @@ impl SentTool {
         }
     }
 
-    /// Checks a `CallToolRequest` whose bytes pass to the server as they are. `checked` is the schema by which it was checked before.
+    /// Checks a `CallToolRequest` whose bytes pass to the server as they are. `checked` is the
+    /// schema by which it was checked before.
     ///
     /// # Errors
     /// As [`call_params`].
@@ -136,20 +154,28 @@ impl SentTool {
         }
     }
 
-    /// An item of `tools/list` with JSON Schemas of the messages, where the server wrote none. `None` if the item stays as it is.
+    /// An item of `tools/list` with JSON Schemas of the messages, where the server wrote none.
+    /// `None` if the item stays as it is.
     #[must_use]
     pub fn described(&self, item: &[u8]) -> Option<Vec<u8>> {
-        let input =
-            (!self.takes_struct && !self.schema.takes_struct()).then(|| json_schema(self.schema.input()));
+        let input = (!self.takes_struct && !self.schema.takes_struct())
+            .then(|| json_schema(self.schema.input()));
         let is_open = self.names_output && json::at(item, &["outputSchema"]).is_none();
         let output = self.schema.output().filter(|_| is_open);
         // A result of any form needs no description.
-        let output =
-            output.filter(|output| !output.full_name().starts_with("google.protobuf.")).map(json_schema);
+        let output = output
+            .filter(|output| !output.full_name().starts_with("google.protobuf."))
+            .map(json_schema);
         let changes = [("inputSchema", input), ("outputSchema", output)];
-        let changes: Vec<_> =
-            changes.iter().filter_map(|(key, schema)| Some((*key, Some(schema.as_deref()?)))).collect();
-        if changes.is_empty() { None } else { json::edited(item, &changes).ok() }
+        let changes: Vec<_> = changes
+            .iter()
+            .filter_map(|(key, schema)| Some((*key, Some(schema.as_deref()?))))
+            .collect();
+        if changes.is_empty() {
+            None
+        } else {
+            json::edited(item, &changes).ok()
+        }
     }
 }
 
@@ -167,29 +193,51 @@ mod tests {
     use super::*;
 
     fn tool(name: &str, source: SchemaSource, metadata: &[(&str, &str)]) -> SentSchema {
-        let metadata = metadata.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
-        let tool = Tool { name: name.into(), schema_source: Some(source), metadata, ..Tool::default() };
+        let metadata = metadata
+            .iter()
+            .map(|(key, text)| ((*key).to_owned(), (*text).to_owned()))
+            .collect();
+        let tool = Tool {
+            name: name.into(),
+            schema_source: Some(source),
+            metadata,
+            ..Tool::default()
+        };
         SentSchema::of(&tool).unwrap()
     }
 
     fn set() -> SchemaSource {
         let text = "syntax = \"proto3\"; package acme; message FindRequest { optional string q = 1; } message FindResponse { int32 n = 1; }";
-        SchemaSource::InlineSchema(compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap().into())
+        SchemaSource::InlineSchema(
+            compile(&[("a.proto".to_owned(), text.to_owned())])
+                .unwrap()
+                .into(),
+        )
     }
 
     #[test]
     fn messages_are_described_in_json_schema() {
         let output = (key::OUTPUT_MESSAGE, "acme.FindResponse");
-        let [(_, found)] = &*read(&[tool("find", set(), &[output])]) else { panic!() };
+        let [(_, found)] = &*read(&[tool("find", set(), &[output])]) else {
+            panic!()
+        };
         let found = found.as_ref().unwrap();
         let item: Json = serde_json::from_slice(
-            &found.described(br#"{"name":"find","inputSchema":{"type":"object"}}"#).unwrap(),
+            &found
+                .described(br#"{"name":"find","inputSchema":{"type":"object"}}"#)
+                .unwrap(),
         )
         .unwrap();
-        assert_eq!(item["inputSchema"]["properties"], json!({ "q": { "type": "string" } }));
+        assert_eq!(
+            item["inputSchema"]["properties"],
+            json!({ "q": { "type": "string" } })
+        );
         assert_eq!(item["outputSchema"]["properties"]["n"]["type"], "integer");
-        // A message that only looks like the result's is not described, and what the server said in JSON Schema stays.
-        let [(_, said)] = &*read(&[tool("find", set(), &[(key::INPUT_SCHEMA, "{}")])]) else { panic!() };
+        // A message that only looks like the result's is not described, and what the server said in
+        // JSON Schema stays.
+        let [(_, said)] = &*read(&[tool("find", set(), &[(key::INPUT_SCHEMA, "{}")])]) else {
+            panic!()
+        };
         assert!(said.as_ref().unwrap().takes_struct);
         let full = br#"{"name":"find","inputSchema":{"a":1}}"#;
         assert_eq!(said.as_ref().unwrap().described(full), None);
@@ -200,12 +248,14 @@ mod tests {
         let text = "syntax = \"proto3\"; package acme; import \"buf/validate/validate.proto\"; \
             message FindRequest { string q = 1 [(buf.validate.field).string.min_len = 2]; }";
         let set = compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
-        let [(_, found)] = &*read(&[tool("find", SchemaSource::InlineSchema(set.into()), &[])]) else {
+        let [(_, found)] = &*read(&[tool("find", SchemaSource::InlineSchema(set.into()), &[])])
+        else {
             panic!()
         };
         let found = found.clone().unwrap();
-        let code =
-            |tool: &SentTool, arguments: &str| tool.check(arguments.as_bytes()).map_err(|why| why.code);
+        let code = |tool: &SentTool, arguments: &str| {
+            tool.check(arguments.as_bytes()).map_err(|why| why.code)
+        };
         for (arguments, expected) in [
             (r#"{"q":"ab"}"#, Ok(())),
             (r#"{"q":"a"}"#, Err(RefusalCode::SchemaViolation)),
@@ -216,21 +266,34 @@ mod tests {
             assert_eq!(code(&found, arguments), expected, "{arguments}");
         }
         // What goes as a `Struct` has no message whose rules it could break.
-        let open = SentTool { takes_struct: true, ..found.clone() };
+        let open = SentTool {
+            takes_struct: true,
+            ..found.clone()
+        };
         assert_eq!(code(&open, r#"{"q":5}"#), Ok(()));
-        assert_eq!(code(&open, r#"{"q":"a"}"#), Err(RefusalCode::SchemaViolation));
+        assert_eq!(
+            code(&open, r#"{"q":"a"}"#),
+            Err(RefusalCode::SchemaViolation)
+        );
         // A call that was checked by this schema is not checked twice.
         let call = Bytes::from_static(b"\x0a\x04find");
         let copy = found.schema.clone();
         assert!(found.check_message(&call, Some(&copy)).is_ok());
-        assert_eq!(found.check_message(&call, None).unwrap_err().code, RefusalCode::SchemaViolation);
+        assert_eq!(
+            found.check_message(&call, None).unwrap_err().code,
+            RefusalCode::SchemaViolation
+        );
     }
 
     #[test]
     fn a_schema_that_cannot_be_used_is_named() {
         let bad = tool("a", SchemaSource::InlineSchema(vec![0xFF].into()), &[]);
         let other = tool("other", set(), &[]);
-        let far = tool("b", SchemaSource::BsrRef("buf.build/acme/tools/acme.FindRequest:v1".into()), &[]);
+        let far = tool(
+            "b",
+            SchemaSource::BsrRef("buf.build/acme/tools/acme.FindRequest:v1".into()),
+            &[],
+        );
         let read = read(&[
             bad,
             other,
@@ -240,7 +303,10 @@ mod tests {
                 SchemaSource::BsrRef(_) => Bytes::new(),
             }),
         ]);
-        let shown: Vec<_> = read.iter().map(|(name, found)| (name.as_str(), found.is_ok())).collect();
+        let shown: Vec<_> = read
+            .iter()
+            .map(|(name, found)| (name.as_str(), found.is_ok()))
+            .collect();
         assert_eq!(shown, [("a", false), ("other", false), ("b", true)]);
     }
 }

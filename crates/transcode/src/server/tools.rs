@@ -21,7 +21,10 @@ pub struct ToolPage {
 pub fn page(page: ListToolsResponse) -> ToolPage {
     let schemas = page.tools.iter().filter_map(SentSchema::of).collect();
     let tools = page.tools.into_iter().map(item).collect();
-    ToolPage { result: list("tools", tools, page.next_cursor), schemas }
+    ToolPage {
+        result: list("tools", tools, page.next_cursor),
+        schemas,
+    }
 }
 
 /// A tool as an item of `tools/list`.
@@ -32,9 +35,16 @@ fn item(tool: Tool) -> Json {
         item.insert("description".to_owned(), tool.description.into());
     }
     let mut metadata = tool.metadata;
-    let input = metadata.remove(key::INPUT_SCHEMA).and_then(|text| object(&text));
-    let output = metadata.remove(key::OUTPUT_SCHEMA).and_then(|text| object(&text));
-    item.insert("inputSchema".to_owned(), input.unwrap_or_else(|| json!({ "type": "object" })));
+    let input = metadata
+        .remove(key::INPUT_SCHEMA)
+        .and_then(|text| object(&text));
+    let output = metadata
+        .remove(key::OUTPUT_SCHEMA)
+        .and_then(|text| object(&text));
+    item.insert(
+        "inputSchema".to_owned(),
+        input.unwrap_or_else(|| json!({ "type": "object" })),
+    );
     item.extend(output.map(|schema| ("outputSchema".to_owned(), schema)));
     extend(&mut item, metadata, &["annotations", "icons", "_meta"]);
     Json::Object(item)
@@ -56,9 +66,19 @@ mod tests {
             ("mcp.icons", "not json"),
             ("owner", "x"),
         ];
-        let metadata = metadata.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
-        let tool = Tool { name: "a".into(), description: "d".into(), metadata, ..Tool::default() };
-        let read = page(ListToolsResponse { tools: vec![tool], next_cursor: String::new() });
+        let metadata = metadata
+            .map(|(key, text)| (key.to_owned(), text.to_owned()))
+            .into();
+        let tool = Tool {
+            name: "a".into(),
+            description: "d".into(),
+            metadata,
+            ..Tool::default()
+        };
+        let read = page(ListToolsResponse {
+            tools: vec![tool],
+            next_cursor: String::new(),
+        });
         assert_eq!(
             read.result,
             json!({ "tools": [{

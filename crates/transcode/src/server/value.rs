@@ -9,7 +9,11 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A `Struct` as a JSON object.
 pub(super) fn of_struct(object: Struct) -> Map<String, Json> {
-    object.fields.into_iter().map(|(key, value)| (key, of_value(value))).collect()
+    object
+        .fields
+        .into_iter()
+        .map(|(key, value)| (key, of_value(value)))
+        .collect()
 }
 
 /// A `Value` as JSON.
@@ -30,7 +34,10 @@ pub(super) fn of_list(list: ListValue) -> Json {
 }
 
 /// A double as JSON: whole numbers without a fraction, what JSON has no number for as null.
-#[allow(clippy::cast_possible_truncation, reason = "it is whole and within 2^53")]
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "it is whole and within 2^53"
+)]
 fn of_double(double: f64) -> Json {
     if double.fract() == 0.0 && double.abs() <= EXACT {
         return Json::from(double as i64);

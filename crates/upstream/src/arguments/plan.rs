@@ -1,7 +1,8 @@
-//! Plan of a check: the graph of a schema's subschemas, by which the steps of the check are counted before it is made.
+//! Plan of a check: the graph of a schema's subschemas, by which the steps of the check are counted
+//! before it is made.
 //!
-//! The count takes every branch, so it is never lower than the check. A schema in which a subschema is applied to one value again and
-//! again, or whose references cannot be followed, has no plan.
+//! The count takes every branch, so it is never lower than the check. A schema in which a subschema
+//! is applied to one value again and again, or whose references cannot be followed, has no plan.
 
 mod keywords;
 mod node;
@@ -14,7 +15,8 @@ use serde_json::Value;
 const STEPS_MAX: u64 = 1_000_000;
 /// Values that may be copied to name what does not fit.
 const COPIES_MAX: u64 = 20_000;
-/// Steps of a check up to which what does not fit is named: that takes a check for each choice around it.
+/// Steps of a check up to which what does not fit is named: that takes a check for each choice
+/// around it.
 const NAMED_STEPS_MAX: u64 = STEPS_MAX / 8;
 /// Subschemas inside each other in one check: a validator recurses.
 const DEPTH_MAX: usize = 256;
@@ -22,7 +24,8 @@ const DEPTH_MAX: usize = 256;
 const HERE_DEPTH_MAX: usize = 64;
 /// Subschemas that apply to one value in all.
 const HERE_MAX: u64 = 10_000;
-/// Items that an array or object may be compared with in one step, where items are arrays or objects.
+/// Items that an array or object may be compared with in one step, where items are arrays or
+/// objects.
 const COMPARED_IN_STEP: u64 = 16;
 
 /// The subschemas of a schema; the first is the whole.
@@ -61,7 +64,10 @@ impl Plan {
     /// Why it has none.
     pub(super) fn new(schema: &Value) -> Result<Self, String> {
         let values = keywords::look_through(schema)?;
-        let plan = Self { nodes: keywords::nodes(schema)?, values };
+        let plan = Self {
+            nodes: keywords::nodes(schema)?,
+            values,
+        };
         let mut known = vec![None; plan.nodes.len()];
         for at in 0..plan.nodes.len() {
             plan.here(at, 1, &mut known)?;
@@ -74,8 +80,8 @@ impl Plan {
         self.values
     }
 
-    /// Number of subschemas that one applies to a value of its own, and number of them that follow from each
-    /// other.
+    /// Number of subschemas that one applies to a value of its own, and number of them that follow
+    /// from each other.
     fn here(
         &self,
         at: usize,
@@ -87,7 +93,12 @@ impl Plan {
         }
         let (mut all, mut longest) = (1_u64, 0);
         if depth <= HERE_DEPTH_MAX {
-            for inner in self.nodes.get(at).map(|node| node.here.as_slice()).unwrap_or_default() {
+            for inner in self
+                .nodes
+                .get(at)
+                .map(|node| node.here.as_slice())
+                .unwrap_or_default()
+            {
                 let (count, deep) = self.here(*inner, depth + 1, known)?;
                 all = all.saturating_add(count);
                 longest = longest.max(deep);
@@ -95,12 +106,13 @@ impl Plan {
         }
         longest += 1;
         if depth > HERE_DEPTH_MAX || longest > HERE_DEPTH_MAX {
-            let why =
-                "its input schema applies to one value again and again, by references inside each other";
+            let why = "its input schema applies to one value again and again, by references inside each other";
             return Err(why.to_owned());
         }
         if all > HERE_MAX {
-            return Err(format!("its input schema applies more than {HERE_MAX} subschemas to one value"));
+            return Err(format!(
+                "its input schema applies more than {HERE_MAX} subschemas to one value"
+            ));
         }
         if let Some(known) = known.get_mut(at) {
             *known = Some((all, longest));
@@ -115,9 +127,12 @@ impl Plan {
         cost
     }
 
-    /// Counts the steps of one subschema; ends where they are too many. `depth` has the subschemas and the choices around it.
+    /// Counts the steps of one subschema; ends where they are too many. `depth` has the subschemas
+    /// and the choices around it.
     fn count(&self, at: usize, value: &Value, (depth, choices): (usize, u64), cost: &mut Cost) {
-        let Some(node) = self.nodes.get(at) else { return };
+        let Some(node) = self.nodes.get(at) else {
+            return;
+        };
         cost.too_deep |= depth >= DEPTH_MAX;
         cost.add(node.steps.saturating_add(1), node.copies.saturating_add(1));
         if cost.is_too_high() {
@@ -145,7 +160,14 @@ impl Plan {
                 if node.compares {
                     let nested = items.iter().any(|item| item.is_array() || item.is_object());
                     let count = items.len() as u64;
-                    cost.add(if nested { count.saturating_mul(count) / COMPARED_IN_STEP } else { count }, 0);
+                    cost.add(
+                        if nested {
+                            count.saturating_mul(count) / COMPARED_IN_STEP
+                        } else {
+                            count
+                        },
+                        0,
+                    );
                 }
                 for (place, item) in items.iter().enumerate() {
                     let here = node.places.get(place);
@@ -159,11 +181,19 @@ impl Plan {
             }
             Value::Object(members) => {
                 for (name, member) in members {
-                    let names =
-                        if node.each_member.is_empty() { 0 } else { 1 + name.len() as u64 / STEP_BYTES };
+                    let names = if node.each_member.is_empty() {
+                        0
+                    } else {
+                        1 + name.len() as u64 / STEP_BYTES
+                    };
                     cost.add(pattern_steps(node.byte_steps[1], name), names);
                     for one in &node.names {
-                        self.count(*one, &Value::String(name.clone()), (inner.0, inner.1 + 1), cost);
+                        self.count(
+                            *one,
+                            &Value::String(name.clone()),
+                            (inner.0, inner.1 + 1),
+                            cost,
+                        );
                     }
                     for one in node.members.get(name).into_iter().chain(&node.each_member) {
                         self.count(*one, member, inner, cost);

@@ -21,32 +21,71 @@ fn arguments_fit_or_do_not_with_the_place_and_what_was_expected() {
     let older = r#"{"$schema":"http://json-schema.org/draft-07/schema#","type":"object",
         "properties":{"pair":{"items":[{"type":"string"},{"type":"number"}],"additionalItems":false},"when":{"format":"date"}}}"#;
     for (schema, arguments, expected) in [
-        (strict, r#"{"a":"bc","n":3,"list":["x"],"when":"never"}"#, None),
+        (
+            strict,
+            r#"{"a":"bc","n":3,"list":["x"],"when":"never"}"#,
+            None,
+        ),
         (strict, r#"{"a":"bc","n":1.0}"#, None),
-        (strict, r#"{"a":"b"}"#, Some("- /a: this is shorter than 2 characters")),
-        (strict, r#"{"a":"bc","n":1e400}"#, Some("- /n: this is greater than the maximum of 3")),
-        (strict, r#"{"a":"bc","list":["x","z"]}"#, Some(r#"- /list/1: this is not one of "x" or "y""#)),
-        (strict, "{}", Some(r#"- the arguments: "a" is a required property"#)),
-        (strict, "null", Some(r#"- the arguments: this is not of type "object""#)),
+        (
+            strict,
+            r#"{"a":"b"}"#,
+            Some("- /a: this is shorter than 2 characters"),
+        ),
+        (
+            strict,
+            r#"{"a":"bc","n":1e400}"#,
+            Some("- /n: this is greater than the maximum of 3"),
+        ),
+        (
+            strict,
+            r#"{"a":"bc","list":["x","z"]}"#,
+            Some(r#"- /list/1: this is not one of "x" or "y""#),
+        ),
+        (
+            strict,
+            "{}",
+            Some(r#"- the arguments: "a" is a required property"#),
+        ),
+        (
+            strict,
+            "null",
+            Some(r#"- the arguments: this is not of type "object""#),
+        ),
         (
             strict,
             r#"{"a":"bc","\u001b[31m":1}"#,
-            Some(r"- the arguments: Additional properties are not allowed ('\u{1b}[31m' was unexpected)"),
+            Some(
+                r"- the arguments: Additional properties are not allowed ('\u{1b}[31m' was unexpected)",
+            ),
         ),
         (strict, r#"{"a":"bc","a":"bd"}"#, Some("a member twice")),
         (strict, r#"{"a":"bc","n":3}"#, None),
         (older, r#"{"pair":["a",1],"when":"never"}"#, None),
-        (older, r#"{"pair":["a",1,2]}"#, Some("- /pair: Additional items")),
-        (older, r#"{"pair":[1]}"#, Some("- /pair/0: this is not of type \"string\"")),
+        (
+            older,
+            r#"{"pair":["a",1,2]}"#,
+            Some("- /pair: Additional items"),
+        ),
+        (
+            older,
+            r#"{"pair":[1]}"#,
+            Some("- /pair/0: this is not of type \"string\""),
+        ),
     ] {
         match (checked(schema, arguments), expected) {
             (Ok(()), None) => {}
-            (Err(words), Some(expected)) => assert!(words.contains(expected), "{arguments}: {words}"),
+            (Err(words), Some(expected)) => {
+                assert!(words.contains(expected), "{arguments}: {words}")
+            }
             (outcome, _) => panic!("{arguments}: {outcome:?}"),
         }
     }
     let open = Arguments::new(br#"{"type":"object","required":["a"]}"#).unwrap();
-    assert_eq!(open.check(None), Err("- the arguments: \"a\" is a required property".to_owned()));
+    assert_eq!(
+        open.check(None),
+        Err("- the arguments: \"a\" is a required property".to_owned())
+    );
 }
 
 #[test]
@@ -56,56 +95,98 @@ fn few_violations_are_named_and_none_at_length() {
         let members: Vec<String> = (0..count).map(|at| format!("\"m{at}\":{at}")).collect();
         format!("{{{}}}", members.join(","))
     };
-    assert_eq!(checked(schema, &arguments(8)).unwrap_err().lines().count(), 8);
+    assert_eq!(
+        checked(schema, &arguments(8)).unwrap_err().lines().count(),
+        8
+    );
     let nine = checked(schema, &arguments(9)).unwrap_err();
-    assert_eq!((nine.lines().count(), nine.lines().last()), (9, Some("- and 1 more")));
+    assert_eq!(
+        (nine.lines().count(), nine.lines().last()),
+        (9, Some("- and 1 more"))
+    );
     let long = checked(schema, &format!("{{\"{}\":1}}", "\u{202e}é".repeat(1_000))).unwrap_err();
-    assert!(long.ends_with("...") && long.len() < 1_200 && !long.contains('\u{202e}'), "{long}");
+    assert!(
+        long.ends_with("...") && long.len() < 1_200 && !long.contains('\u{202e}'),
+        "{long}"
+    );
 }
 
 #[test]
 fn what_does_not_fit_is_named_only_while_that_is_cheap() {
-    let schema = r#"{"type":"object","additionalProperties":{"anyOf":[{"type":"string"},{"type":"null"}]}}"#;
+    let schema =
+        r#"{"type":"object","additionalProperties":{"anyOf":[{"type":"string"},{"type":"null"}]}}"#;
     let arguments = |count: usize| {
         let members: Vec<String> = (0..count).map(|at| format!("\"m{at}\":{at}")).collect();
         format!("{{{}}}", members.join(","))
     };
-    assert!(checked(schema, &arguments(1_000)).unwrap_err().starts_with("- /m0: "));
+    assert!(
+        checked(schema, &arguments(1_000))
+            .unwrap_err()
+            .starts_with("- /m0: ")
+    );
     let many = checked(schema, &arguments(4_000)).unwrap_err();
     assert_eq!(many, "- what does not fit is too much to be named");
 }
 
 #[test]
 fn patterns_are_those_that_take_linear_time() {
-    let schema =
-        |pattern: &str| json!({"type": "object", "properties": {"a": {"pattern": pattern}}}).to_string();
-    for pattern in [r"^\p{L}+$", "^.{1,2048}$", r"^[^\s]{1,255}$", r"^\p{L}{1,20}$"] {
+    let schema = |pattern: &str| {
+        json!({"type": "object", "properties": {"a": {"pattern": pattern}}}).to_string()
+    };
+    for pattern in [
+        r"^\p{L}+$",
+        "^.{1,2048}$",
+        r"^[^\s]{1,255}$",
+        r"^\p{L}{1,20}$",
+    ] {
         assert_eq!(checked(&schema(pattern), r#"{"a":"é"}"#), Ok(()));
     }
-    assert!(checked(&schema(r"^\d+$"), r#"{"a":"x"}"#).unwrap_err().contains("/a: "));
+    assert!(
+        checked(&schema(r"^\d+$"), r#"{"a":"x"}"#)
+            .unwrap_err()
+            .contains("/a: ")
+    );
     for pattern in ["(?=a)b", r"(a)\1"] {
         let why = checked(&schema(pattern), "{}").unwrap_err();
         assert!(why.contains("cannot be compiled at"), "{pattern}: {why}");
     }
     // What takes exponential time elsewhere.
     let began = Instant::now();
-    for (times, words) in [(500, "/a: "), (4_000, "too much to be named"), (5_000, "too large")] {
+    for (times, words) in [
+        (500, "/a: "),
+        (4_000, "too much to be named"),
+        (5_000, "too large"),
+    ] {
         let text = format!(r#"{{"a":"{}"}}"#, "ab".repeat(times));
-        assert!(checked(&schema("^[ab]*a[ab]{10000}c$"), &text).unwrap_err().contains(words));
+        assert!(
+            checked(&schema("^[ab]*a[ab]{10000}c$"), &text)
+                .unwrap_err()
+                .contains(words)
+        );
     }
     let text = format!(r#"{{"a":"{}c"}}"#, "ab".repeat(30_000));
     for pattern in ["^(([ab]+)+)+$", "^[ab]*a[ab]{24}$"] {
-        assert!(checked(&schema(pattern), &text).unwrap_err().contains("/a: "));
+        assert!(
+            checked(&schema(pattern), &text)
+                .unwrap_err()
+                .contains("/a: ")
+        );
     }
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
-/// A schema at the limits of a plan is compiled and checked in little time, and on the stack of a worker.
+/// A schema at the limits of a plan is compiled and checked in little time, and on the stack of a
+/// worker.
 #[test]
 fn schemas_at_the_limits_end_soon() {
     let wide = |count: usize| {
-        let mut text =
-            String::from(r##"{"type":"object","properties":{"x":{"$ref":"#/$defs/d0"}},"$defs":{"##);
+        let mut text = String::from(
+            r##"{"type":"object","properties":{"x":{"$ref":"#/$defs/d0"}},"$defs":{"##,
+        );
         for at in 0..count {
             let next = (at + 1) % count;
             let _ = write!(
@@ -155,7 +236,10 @@ fn validators_are_kept_up_to_a_number_of_values() {
     let values: usize = kept.iter().map(|one| one.plan.values()).sum();
     assert!(values > KEPT_VALUES_MAX);
     assert_eq!(checks.0.lock().0.keys().collect::<Vec<_>>(), ["t5"]);
-    assert!(Arc::ptr_eq(&kept[5], &checks.of("t5", || unreachable!()).unwrap()));
+    assert!(Arc::ptr_eq(
+        &kept[5],
+        &checks.of("t5", || unreachable!()).unwrap()
+    ));
 }
 
 #[test]
@@ -182,7 +266,10 @@ struct Draw(u64);
 
 impl Draw {
     fn below(&mut self, max: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % max
     }
 
@@ -209,7 +296,10 @@ impl Draw {
                 3 => ("not", one(self)),
                 4 => ("if", one(self)),
                 5 => ("then", one(self)),
-                6 => ("properties", json!({self.name(): one(self), self.name(): one(self)})),
+                6 => (
+                    "properties",
+                    json!({self.name(): one(self), self.name(): one(self)}),
+                ),
                 7 => ("patternProperties", json!({"^[ab]": one(self)})),
                 8 => ("additionalProperties", one(self)),
                 9 => ("unevaluatedProperties", one(self)),
@@ -238,7 +328,8 @@ impl Draw {
     }
 }
 
-/// Whatever a server lists and a caller sends, a check ends soon, without a panic, on the stack of a worker.
+/// Whatever a server lists and a caller sends, a check ends soon, without a panic, on the stack of
+/// a worker.
 #[test]
 fn checks_of_random_schemas_end_soon() {
     let draw = |seeds: std::ops::Range<u64>| {
@@ -247,10 +338,14 @@ fn checks_of_random_schemas_end_soon() {
             let mut draw = Draw(seed);
             let mut schema = draw.schema(4);
             let defs = json!({"a": draw.schema(3), "b": draw.schema(3), "c": draw.schema(3)});
-            let Some(members) = schema.as_object_mut() else { continue };
+            let Some(members) = schema.as_object_mut() else {
+                continue;
+            };
             members.insert("type".to_owned(), json!("object"));
             members.insert("$defs".to_owned(), defs);
-            let Ok(arguments) = Arguments::new(schema.to_string().as_bytes()) else { continue };
+            let Ok(arguments) = Arguments::new(schema.to_string().as_bytes()) else {
+                continue;
+            };
             for _ in 0..4 {
                 let value = json!({"a": draw.value(9), "b": draw.value(5)}).to_string();
                 let began = Instant::now();
@@ -261,8 +356,13 @@ fn checks_of_random_schemas_end_soon() {
         }
         (checks, unfit, longest)
     };
-    let run = std::thread::Builder::new().stack_size(2 << 20).spawn(move || draw(0..RANDOM_SCHEMAS));
+    let run = std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(move || draw(0..RANDOM_SCHEMAS));
     let (checks, unfit, longest) = run.unwrap().join().unwrap();
-    assert!(checks > 1_000 && unfit > 100 && unfit < checks, "{checks} {unfit}");
+    assert!(
+        checks > 1_000 && unfit > 100 && unfit < checks,
+        "{checks} {unfit}"
+    );
     assert!(longest < Duration::from_secs(10), "{longest:?}");
 }

@@ -1,4 +1,5 @@
-//! Violations of a schema in words: where, and what was expected. The caller's values are not repeated.
+//! Violations of a schema in words: where, and what was expected. The caller's values are not
+//! repeated.
 
 use std::fmt::{self, Write as _};
 
@@ -21,14 +22,25 @@ pub(super) fn of<'e>(violations: impl Iterator<Item = ValidationError<'e>>) -> S
 
 /// One line for each violation of a rule of a message.
 pub(crate) fn of_rules(violations: &[Violation]) -> String {
-    lines(violations.iter(), |Violation { field, rule, message }| match message.as_str() {
-        "" => bounded(format_args!("{}: {rule}", place(field))),
-        message => bounded(format_args!("{}: {message}", place(field))),
-    })
+    lines(
+        violations.iter(),
+        |Violation {
+             field,
+             rule,
+             message,
+         }| match message.as_str() {
+            "" => bounded(format_args!("{}: {rule}", place(field))),
+            message => bounded(format_args!("{}: {message}", place(field))),
+        },
+    )
 }
 
 fn place(path: &str) -> &str {
-    if path.is_empty() { "the arguments" } else { path }
+    if path.is_empty() {
+        "the arguments"
+    } else {
+        path
+    }
 }
 
 fn lines<V>(violations: impl Iterator<Item = V>, line: impl Fn(V) -> String) -> String {
@@ -69,7 +81,10 @@ impl fmt::Write for Cut {
             self.0.push_str(text);
             return Ok(());
         }
-        let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        let end = (0..=room)
+            .rev()
+            .find(|end| text.is_char_boundary(*end))
+            .unwrap_or(0);
         self.0.push_str(text.get(..end).unwrap_or_default());
         Err(fmt::Error)
     }

@@ -1,4 +1,5 @@
-//! Definition of a tool as callers see it: other texts, and arguments cut from its schema. All other bytes stay.
+//! Definition of a tool as callers see it: other texts, and arguments cut from its schema. All
+//! other bytes stay.
 
 use bytes::Bytes;
 use json::{JsonError, MemberChange, Span};
@@ -6,7 +7,8 @@ use wire::mcp::list::Item;
 
 use super::tool::CuratedTool;
 
-/// The deepest nesting of `allOf`, `anyOf`, `oneOf`, `if`, `then` and `else` in which arguments are cut.
+/// The deepest nesting of `allOf`, `anyOf`, `oneOf`, `if`, `then` and `else` in which arguments are
+/// cut.
 pub(super) const BRANCHES_DEPTH_MAX: usize = 16;
 
 /// The arguments that are cut from a schema.
@@ -30,9 +32,14 @@ pub(super) struct Argument {
 pub(super) fn arguments(schema: &[u8]) -> Option<Vec<Argument>> {
     let members = json::members(schema, Span::all(schema)).ok()?;
     let properties = json::members(schema, members.get("properties")?.span).ok()?;
-    let required = members.get("required").map(|required| texts(required.raw)).unwrap_or_default();
-    let argument =
-        |name: &str| Argument { name: name.to_owned(), is_required: required.iter().any(|one| one == name) };
+    let required = members
+        .get("required")
+        .map(|required| texts(required.raw))
+        .unwrap_or_default();
+    let argument = |name: &str| Argument {
+        name: name.to_owned(),
+        is_required: required.iter().any(|one| one == name),
+    };
     Some(properties.iter().map(|(name, _)| argument(name)).collect())
 }
 
@@ -42,21 +49,34 @@ pub(super) fn rewritten(
     tool: &CuratedTool,
     schema: Option<&[u8]>,
 ) -> Result<Option<Bytes>, JsonError> {
-    let [title, description] = [&tool.title, &tool.description].map(|text| text.as_deref().map(json::quote));
+    let [title, description] =
+        [&tool.title, &tool.description].map(|text| text.as_deref().map(json::quote));
     let annotations = if tool.annotations.is_empty() {
         None
     } else {
         let written = item.get("annotations").filter(|raw| json::is_object(raw));
-        let changes = tool.annotations.iter().map(|(key, value)| (key.as_str(), Some(value.as_bytes())));
-        Some(json::edited(written.as_deref().unwrap_or(b"{}"), &changes.collect::<Vec<_>>())?)
+        let changes = tool
+            .annotations
+            .iter()
+            .map(|(key, value)| (key.as_str(), Some(value.as_bytes())));
+        Some(json::edited(
+            written.as_deref().unwrap_or(b"{}"),
+            &changes.collect::<Vec<_>>(),
+        )?)
     };
     let changes = [
         ("title", title.as_ref().map(|text| text.as_bytes())),
-        ("description", description.as_ref().map(|text| text.as_bytes())),
+        (
+            "description",
+            description.as_ref().map(|text| text.as_bytes()),
+        ),
         ("annotations", annotations.as_deref()),
         ("inputSchema", schema),
     ];
-    let changes: Vec<MemberChange<'_>> = changes.into_iter().filter(|(_, raw)| raw.is_some()).collect();
+    let changes: Vec<MemberChange<'_>> = changes
+        .into_iter()
+        .filter(|(_, raw)| raw.is_some())
+        .collect();
     if changes.is_empty() && !tool.cuts() {
         return Ok(None);
     }
@@ -68,13 +88,17 @@ pub(super) fn cut(schema: &[u8], hidden: Hidden<'_>) -> Result<Option<Vec<u8>>, 
     cut_at(schema, hidden, 0)
 }
 
-/// A schema within the tool's without the hidden arguments; `None` if it stays as it is. `required` in a
-/// branch keeps what no call can have, so that the branch stays one that no call fits.
+/// A schema within the tool's without the hidden arguments; `None` if it stays as it is. `required`
+/// in a branch keeps what no call can have, so that the branch stays one that no call fits.
 fn cut_at(schema: &[u8], hidden: Hidden<'_>, depth: usize) -> Result<Option<Vec<u8>>, JsonError> {
     if !json::is_object(schema) || depth > BRANCHES_DEPTH_MAX {
         return Ok(None);
     }
-    let is_needless = if depth == 0 { hidden.argument } else { hidden.preset };
+    let is_needless = if depth == 0 {
+        hidden.argument
+    } else {
+        hidden.preset
+    };
     let members = json::members(schema, Span::all(schema))?;
     let mut changes = Vec::new();
     for (key, member) in members.iter() {
@@ -86,7 +110,9 @@ fn cut_at(schema: &[u8], hidden: Hidden<'_>, depth: usize) -> Result<Option<Vec<
                 let of = rest.as_deref().unwrap_or(member.raw);
                 each_member(of, |raw| without_texts(raw, is_needless))?.or(rest)
             }
-            "allOf" | "anyOf" | "oneOf" => each_element(member.raw, |raw| cut_at(raw, hidden, depth + 1))?,
+            "allOf" | "anyOf" | "oneOf" => {
+                each_element(member.raw, |raw| cut_at(raw, hidden, depth + 1))?
+            }
             "if" | "then" | "else" => cut_at(member.raw, hidden, depth + 1)?,
             _ => None,
         };
@@ -95,27 +121,48 @@ fn cut_at(schema: &[u8], hidden: Hidden<'_>, depth: usize) -> Result<Option<Vec<
     if changes.is_empty() {
         return Ok(None);
     }
-    let changes: Vec<MemberChange<'_>> =
-        changes.iter().map(|(key, raw)| (key.as_str(), Some(&**raw))).collect();
+    let changes: Vec<MemberChange<'_>> = changes
+        .iter()
+        .map(|(key, raw)| (key.as_str(), Some(&**raw)))
+        .collect();
     json::edited(schema, &changes).map(Some)
 }
 
 /// An object without the members of these names; `None` if it has none of them, or is no object.
-fn without_members(object: &[u8], is_hidden: &dyn Fn(&str) -> bool) -> Result<Option<Vec<u8>>, JsonError> {
+fn without_members(
+    object: &[u8],
+    is_hidden: &dyn Fn(&str) -> bool,
+) -> Result<Option<Vec<u8>>, JsonError> {
     if !json::is_object(object) {
         return Ok(None);
     }
     let members = json::members(object, Span::all(object))?;
-    let changes: Vec<MemberChange<'_>> =
-        members.iter().filter(|(name, _)| is_hidden(name)).map(|(name, _)| (name, None)).collect();
-    if changes.is_empty() { Ok(None) } else { json::edited(object, &changes).map(Some) }
+    let changes: Vec<MemberChange<'_>> = members
+        .iter()
+        .filter(|(name, _)| is_hidden(name))
+        .map(|(name, _)| (name, None))
+        .collect();
+    if changes.is_empty() {
+        Ok(None)
+    } else {
+        json::edited(object, &changes).map(Some)
+    }
 }
 
 /// An array without these texts; `None` if it has none of them, or is no array.
-fn without_texts(array: &[u8], is_hidden: &dyn Fn(&str) -> bool) -> Result<Option<Vec<u8>>, JsonError> {
-    let Ok(elements) = json::elements(array, Span::all(array)) else { return Ok(None) };
+fn without_texts(
+    array: &[u8],
+    is_hidden: &dyn Fn(&str) -> bool,
+) -> Result<Option<Vec<u8>>, JsonError> {
+    let Ok(elements) = json::elements(array, Span::all(array)) else {
+        return Ok(None);
+    };
     let is_kept = |span: &Span| !json::text(span.of(array)).is_some_and(|text| is_hidden(&text));
-    let kept: Vec<&[u8]> = elements.iter().filter(|span| is_kept(span)).map(|span| span.of(array)).collect();
+    let kept: Vec<&[u8]> = elements
+        .iter()
+        .filter(|span| is_kept(span))
+        .map(|span| span.of(array))
+        .collect();
     Ok((kept.len() < elements.len()).then(|| array_of(&kept)))
 }
 
@@ -135,7 +182,10 @@ fn each_member(
     if changes.is_empty() {
         return Ok(None);
     }
-    let changes: Vec<MemberChange<'_>> = changes.iter().map(|(name, raw)| (*name, Some(&**raw))).collect();
+    let changes: Vec<MemberChange<'_>> = changes
+        .iter()
+        .map(|(name, raw)| (*name, Some(&**raw)))
+        .collect();
     json::edited(object, &changes).map(Some)
 }
 
@@ -144,13 +194,20 @@ fn each_element(
     array: &[u8],
     change: impl Fn(&[u8]) -> Result<Option<Vec<u8>>, JsonError>,
 ) -> Result<Option<Vec<u8>>, JsonError> {
-    let Ok(elements) = json::elements(array, Span::all(array)) else { return Ok(None) };
-    let changed: Vec<_> = elements.iter().map(|span| change(span.of(array))).collect::<Result<_, _>>()?;
+    let Ok(elements) = json::elements(array, Span::all(array)) else {
+        return Ok(None);
+    };
+    let changed: Vec<_> = elements
+        .iter()
+        .map(|span| change(span.of(array)))
+        .collect::<Result<_, _>>()?;
     if changed.iter().all(Option::is_none) {
         return Ok(None);
     }
     let all = elements.iter().zip(&changed);
-    let all: Vec<&[u8]> = all.map(|(span, changed)| changed.as_deref().unwrap_or(span.of(array))).collect();
+    let all: Vec<&[u8]> = all
+        .map(|(span, changed)| changed.as_deref().unwrap_or(span.of(array)))
+        .collect();
     Ok(Some(array_of(&all)))
 }
 
@@ -163,5 +220,8 @@ fn array_of(elements: &[&[u8]]) -> Vec<u8> {
 
 fn texts(array: &[u8]) -> Vec<String> {
     let elements = json::elements(array, Span::all(array)).unwrap_or_default();
-    elements.iter().filter_map(|span| Some(json::text(span.of(array))?.into_owned())).collect()
+    elements
+        .iter()
+        .filter_map(|span| Some(json::text(span.of(array))?.into_owned()))
+        .collect()
 }

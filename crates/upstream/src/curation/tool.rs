@@ -1,4 +1,5 @@
-//! Curated tool: what the configuration changes about it, and the arguments that callers cannot pass.
+//! Curated tool: what the configuration changes about it, and the arguments that callers cannot
+//! pass.
 
 use std::sync::Arc;
 
@@ -33,12 +34,20 @@ impl CuratedTool {
 
     /// The names of the arguments that callers cannot pass.
     pub(super) fn withheld(&self) -> impl Iterator<Item = &str> {
-        self.preset.iter().map(|(name, _)| name).chain(&self.hidden_arguments).map(String::as_str)
+        self.preset
+            .iter()
+            .map(|(name, _)| name)
+            .chain(&self.hidden_arguments)
+            .map(String::as_str)
     }
 }
 
-/// A name of an argument as servers may compare it: many read `userId`, `user_id` and `USERID` as one.
+/// A name of an argument as servers may compare it: many read `userId`, `user_id` and `USERID` as
+/// one.
 pub(super) fn folded(name: &str) -> String {
     let letters = name.chars().filter(|c| !matches!(c, '_' | '-'));
-    letters.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
+    letters
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect()
 }

@@ -1,6 +1,8 @@
-//! Conversation with a participant that serves: its pending requests by envelope, and the answers that count.
+//! Conversation with a participant that serves: its pending requests by envelope, and the answers
+//! that count.
 //!
-//! An answer counts if the participant itself sends it, to the sender of a pending request, in the request's kind and id.
+//! An answer counts if the participant itself sends it, to the sender of a pending request, in the
+//! request's kind and id.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,7 +15,8 @@ use wire::mcpx::check::{Act, answer_to, strict};
 use wire::mcpx::{self, Draft, Envelope, Head, is_too_deep, kind_of};
 use wire::rpc::{Message, MessageKind};
 
-/// Notifications that a server may send without a pending request, to all clients or to the gateway.
+/// Notifications that a server may send without a pending request, to all clients or to the
+/// gateway.
 const NOTICES: [&str; 4] = [
     "notifications/tools/list_changed",
     "notifications/prompts/list_changed",
@@ -65,7 +68,8 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Ends the conversation because the participant has disconnected: pending requests get no answer.
+    /// Ends the conversation because the participant has disconnected: pending requests get no
+    /// answer.
     pub(super) fn hang_up(&self) {
         let open = self.requests.lock().take();
         if open.is_some() {
@@ -74,7 +78,10 @@ impl Conversation {
     }
 
     pub(super) fn is_pending(&self, envelope: &str) -> bool {
-        self.requests.lock().as_ref().is_some_and(|requests| requests.contains_key(envelope))
+        self.requests
+            .lock()
+            .as_ref()
+            .is_some_and(|requests| requests.contains_key(envelope))
     }
 
     /// Takes an envelope of the participant.
@@ -90,25 +97,36 @@ impl Conversation {
     }
 
     fn answered(&self, envelope: &Envelope) -> Receipt {
-        let Some(about) = envelope.correlation_id() else { return Receipt::Unrelated };
+        let Some(about) = envelope.correlation_id() else {
+            return Receipt::Unrelated;
+        };
         let request = {
             let mut requests = self.requests.lock();
-            let Some(requests) = requests.as_mut() else { return Receipt::Unrelated };
-            let Some(request) = requests.get(about) else { return Receipt::Unrelated };
+            let Some(requests) = requests.as_mut() else {
+                return Receipt::Unrelated;
+            };
+            let Some(request) = requests.get(about) else {
+                return Receipt::Unrelated;
+            };
             // The request stays open: the right answer may follow.
             if !envelope.to().any(|to| *to == *request.from) {
-                return Receipt::Rejected("`to` does not name the sender of the request".to_owned());
+                return Receipt::Rejected(
+                    "`to` does not name the sender of the request".to_owned(),
+                );
             }
             requests.remove(about)
         };
-        let Some(request) = request else { return Receipt::Unrelated };
+        let Some(request) = request else {
+            return Receipt::Unrelated;
+        };
         match answer_frame(envelope, &request) {
             Ok(frame) => {
                 let _ = self.inbox.frame(frame, Some(request.number));
                 Receipt::Accepted
             }
             Err(why) => {
-                self.inbox.failed(request.number, LinkError::Malformed(why.clone()));
+                self.inbox
+                    .failed(request.number, LinkError::Malformed(why.clone()));
                 Receipt::Rejected(why)
             }
         }
@@ -141,14 +159,21 @@ impl Conversation {
         }
     }
 
-    /// The sender of a message to the participant, and the envelope that it refers to. A cancellation has the sender of the
-    /// request that it cancels.
+    /// The sender of a message to the participant, and the envelope that it refers to. A
+    /// cancellation has the sender of the request that it cancels.
     fn sender(&self, params: &Params<'_>, from: Option<Arc<str>>) -> (Arc<str>, Option<Arc<str>>) {
         let requests = self.requests.lock();
         let cancels = params.message().method() == "notifications/cancelled";
-        let number = params.request_id().filter(|_| cancels).and_then(|id| id.as_number());
+        let number = params
+            .request_id()
+            .filter(|_| cancels)
+            .and_then(|id| id.as_number());
         let cancelled = |request: &Request| number == Some(request.number);
-        match requests.iter().flatten().find(|(_, request)| cancelled(request)) {
+        match requests
+            .iter()
+            .flatten()
+            .find(|(_, request)| cancelled(request))
+        {
             Some((about, request)) => (Arc::clone(&request.from), Some(Arc::clone(about))),
             None => (from.unwrap_or_else(|| Arc::from(model::GATEWAY)), None),
         }
@@ -166,17 +191,22 @@ fn answer_frame(envelope: &Envelope, request: &Request) -> Result<Bytes, String>
 
 impl LinkTransport for Conversation {
     fn send(&self, frame: Bytes, meta: SendMeta) -> Result<(), SendError> {
-        let Ok(message) = Message::read(frame) else { return Err(SendError::Closed) };
+        let Ok(message) = Message::read(frame) else {
+            return Err(SendError::Closed);
+        };
         if matches!(message.shape(), MessageKind::Result | MessageKind::Error) {
             // A participant that serves may not send requests, so it gets no answers.
             return Err(SendError::Closed);
         }
-        let Ok(params) = Params::read(&message) else { return Err(SendError::Closed) };
+        let Ok(params) = Params::read(&message) else {
+            return Err(SendError::Closed);
+        };
         let (from, about) = self.sender(&params, meta.from);
         let method = message.method();
         let target = params.target();
         // The kind is short when the target has characters that a kind cannot contain.
-        let kind = kind_of(Head::Request, method, target).unwrap_or_else(|_| format!("mcp/request:{method}"));
+        let kind = kind_of(Head::Request, method, target)
+            .unwrap_or_else(|_| format!("mcp/request:{method}"));
         let (id, ts) = self.outbox.stamp();
         let to = [self.id.as_str()];
         let draft = Draft {
@@ -197,7 +227,9 @@ impl LinkTransport for Conversation {
         }
         {
             let mut requests = self.requests.lock();
-            let Some(requests) = requests.as_mut() else { return Err(SendError::Closed) };
+            let Some(requests) = requests.as_mut() else {
+                return Err(SendError::Closed);
+            };
             if let Some(number) = meta.request {
                 requests.insert(id.into(), Request { number, from, kind });
             }

@@ -19,12 +19,17 @@ struct Ends {
 
 impl Outbox for Ends {
     fn stamp(&self) -> (String, String) {
-        (format!("e{}", self.sent.lock().len()), "2026-01-01T00:00:00Z".to_owned())
+        (
+            format!("e{}", self.sent.lock().len()),
+            "2026-01-01T00:00:00Z".to_owned(),
+        )
     }
 
     fn send(&self, link: LinkId, envelope: &[u8]) {
         assert_eq!(link, LINK);
-        self.sent.lock().push(serde_json::from_slice(envelope).unwrap());
+        self.sent
+            .lock()
+            .push(serde_json::from_slice(envelope).unwrap());
     }
 }
 
@@ -36,7 +41,9 @@ impl Inbox for Ends {
     }
 
     fn failed(&self, request: u64, failure: LinkError) {
-        self.received.lock().push(format!("{request} failed: {failure}"));
+        self.received
+            .lock()
+            .push(format!("{request} failed: {failure}"));
     }
 
     fn closed(&self, why: LinkError) {
@@ -54,7 +61,10 @@ fn connected() -> (Arc<Ends>, DialIn, Link) {
     let ends = Arc::new(Ends::default());
     let id = ParticipantId::new("worker").unwrap();
     let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, Arc::<Ends>::clone(&ends));
-    assert_eq!(dial_in.dial(Arc::<Ends>::clone(&ends)).err(), Some(LinkError::NotConnected));
+    assert_eq!(
+        dial_in.dial(Arc::<Ends>::clone(&ends)).err(),
+        Some(LinkError::NotConnected)
+    );
     dial_in.connected(LINK);
     let link = dial_in.dial(Arc::<Ends>::clone(&ends)).unwrap();
     (ends, dial_in, link)
@@ -64,12 +74,17 @@ fn connected() -> (Arc<Ends>, DialIn, Link) {
 fn request(link: &Link, number: u64, arguments: &str) -> Result<(), SendError> {
     let params = format!("{{\"name\":\"x\",\"arguments\":{arguments}}}");
     let frame = rpc::request(&Id::number(number), "tools/call", Some(params.as_bytes()));
-    link.send(frame, SendMeta { from: Some("ann".into()), ..SendMeta::request(number) })
+    link.send(
+        frame,
+        SendMeta {
+            from: Some("ann".into()),
+            ..SendMeta::request(number)
+        },
+    )
 }
 
 fn envelope(kind: &str, about: &str, to: &[&str], payload: &Value) -> Envelope {
-    let mut envelope =
-        json!({ "protocol": "mcpx/v0.1", "id": "a", "from": "worker", "kind": kind, "payload": payload });
+    let mut envelope = json!({ "protocol": "mcpx/v0.1", "id": "a", "from": "worker", "kind": kind, "payload": payload });
     if !about.is_empty() {
         envelope["correlation_id"] = json!(about);
     }
@@ -89,9 +104,23 @@ const KIND: &str = "mcp/response:tools/call:x";
 fn answers_count_from_the_participant_to_the_sender_of_the_request() {
     for (kind, about, to, payload, ends_it, expect) in [
         (KIND, "e0", "ann", result(1), true, Receipt::Accepted),
-        ("mcp/response:tools/call", "e0", "ann", result(1), true, Receipt::Accepted),
+        (
+            "mcp/response:tools/call",
+            "e0",
+            "ann",
+            result(1),
+            true,
+            Receipt::Accepted,
+        ),
         (KIND, "e9", "ann", result(1), false, Receipt::Unrelated),
-        ("chat", "e0", "ann", json!({ "text": "" }), false, Receipt::Unrelated),
+        (
+            "chat",
+            "e0",
+            "ann",
+            json!({ "text": "" }),
+            false,
+            Receipt::Unrelated,
+        ),
         (
             KIND,
             "e0",
@@ -100,7 +129,14 @@ fn answers_count_from_the_participant_to_the_sender_of_the_request() {
             false,
             Receipt::Rejected("`to` does not name the sender of the request".to_owned()),
         ),
-        (KIND, "e0", "ann", result(2), true, Receipt::Rejected("its `id` is not the request's".to_owned())),
+        (
+            KIND,
+            "e0",
+            "ann",
+            result(2),
+            true,
+            Receipt::Rejected("its `id` is not the request's".to_owned()),
+        ),
     ] {
         let (ends, dial_in, link) = connected();
         request(&link, 1, "{}").unwrap();
@@ -110,7 +146,9 @@ fn answers_count_from_the_participant_to_the_sender_of_the_request() {
         let received = ends.take_received();
         let fits = match (&expect, ends_it) {
             (Receipt::Accepted, _) => received == [format!("{payload} about Some(1)")],
-            (Receipt::Rejected(_), true) => received.len() == 1 && received[0].starts_with("1 failed"),
+            (Receipt::Rejected(_), true) => {
+                received.len() == 1 && received[0].starts_with("1 failed")
+            }
             (Receipt::Rejected(_) | Receipt::Unrelated, _) => received.is_empty(),
         };
         assert!(fits, "{sent:?}: {received:?}");
@@ -132,7 +170,11 @@ fn an_answer_counts_once() {
 fn envelopes_carry_the_caller_and_keep_the_size_limit() {
     let (ends, _dial_in, link) = connected();
     request(&link, 1, "{}").unwrap();
-    link.send(rpc::request(&Id::number(2), "ping", None), SendMeta::request(2)).unwrap();
+    link.send(
+        rpc::request(&Id::number(2), "ping", None),
+        SendMeta::request(2),
+    )
+    .unwrap();
     let cancel = |number: u64| {
         let params = format!("{{\"requestId\":{number}}}");
         rpc::notification("notifications/cancelled", Some(params.as_bytes()))
@@ -141,7 +183,14 @@ fn envelopes_carry_the_caller_and_keep_the_size_limit() {
     // Only a cancellation refers to another request.
     let params = br#"{"name":"x","requestId":1}"#;
     let frame = rpc::request(&Id::number(3), "tools/call", Some(params));
-    link.send(frame, SendMeta { from: Some("bob".into()), ..SendMeta::request(3) }).unwrap();
+    link.send(
+        frame,
+        SendMeta {
+            from: Some("bob".into()),
+            ..SendMeta::request(3)
+        },
+    )
+    .unwrap();
     let envelopes = std::mem::take(&mut *ends.sent.lock());
     let seen: Vec<_> = envelopes
         .iter()
@@ -161,7 +210,10 @@ fn envelopes_carry_the_caller_and_keep_the_size_limit() {
     assert!(envelopes.iter().all(|one| one["to"] == json!(["worker"])));
     let room = ENVELOPE_BYTES_MAX - envelopes[0].to_string().len();
     let text = |len: usize| format!("{{\"t\":\"{}\"}}", "x".repeat(len));
-    let fits = (0..room).rev().find(|len| request(&link, 4, &text(*len)).is_ok()).unwrap();
+    let fits = (0..room)
+        .rev()
+        .find(|len| request(&link, 4, &text(*len)).is_ok())
+        .unwrap();
     assert!(ends.sent.lock()[0].to_string().len() <= ENVELOPE_BYTES_MAX);
     assert_eq!(request(&link, 5, &text(fits + 1)), Err(SendError::TooLarge));
 }
@@ -170,10 +222,18 @@ fn envelopes_carry_the_caller_and_keep_the_size_limit() {
 fn notifications_belong_to_a_pending_request_or_go_to_the_gateway() {
     let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 1, "progress": 1 } });
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
-    let (of_progress, of_change) =
-        ("mcp/request:notifications/progress", "mcp/request:notifications/tools/list_changed");
+    let (of_progress, of_change) = (
+        "mcp/request:notifications/progress",
+        "mcp/request:notifications/tools/list_changed",
+    );
     for (kind, about, to, payload, expect) in [
-        (of_progress, "e0", &["ann"][..], &progress, Receipt::Accepted),
+        (
+            of_progress,
+            "e0",
+            &["ann"][..],
+            &progress,
+            Receipt::Accepted,
+        ),
         (of_progress, "", &["ann"], &progress, Receipt::Unrelated),
         (of_progress, "", &[], &progress, Receipt::Unrelated),
         (of_progress, "e0", &["bob"], &progress, Receipt::Unrelated),
@@ -185,7 +245,11 @@ fn notifications_belong_to_a_pending_request_or_go_to_the_gateway() {
         request(&link, 1, "{}").unwrap();
         let sent = envelope(kind, about, to, payload);
         assert_eq!(dial_in.receive(&sent), expect, "{sent:?}");
-        assert_eq!(ends.take_received().len(), usize::from(expect == Receipt::Accepted), "{sent:?}");
+        assert_eq!(
+            ends.take_received().len(),
+            usize::from(expect == Receipt::Accepted),
+            "{sent:?}"
+        );
     }
     let (_, dial_in, _link) = connected();
     let wrong = dial_in.receive(&envelope(of_change, "", &[], &progress));
@@ -197,24 +261,49 @@ async fn a_disconnect_ends_pending_requests_and_a_new_link_starts_over() {
     const GRACE: Duration = Duration::from_millis(1);
     let (ends, dial_in, link) = connected();
     request(&link, 1, "{}").unwrap();
-    assert!(dial_in.disconnected(LinkId(8)).is_none(), "another link makes no difference");
+    assert!(
+        dial_in.disconnected(LinkId(8)).is_none(),
+        "another link makes no difference"
+    );
     let first = dial_in.disconnected(LINK).unwrap();
-    assert_eq!(ends.take_received(), ["closed: the participant disconnected"]);
+    assert_eq!(
+        ends.take_received(),
+        ["closed: the participant disconnected"]
+    );
     assert_eq!(request(&link, 2, "{}"), Err(SendError::Closed));
     assert!(dial_in.is_listed());
     dial_in.connected(LINK);
     let second = dial_in.disconnected(LINK).unwrap();
-    assert!(!dial_in.unlist_after(first, GRACE).await, "the second disconnect starts a new grace period");
+    assert!(
+        !dial_in.unlist_after(first, GRACE).await,
+        "the second disconnect starts a new grace period"
+    );
     assert!(dial_in.is_listed());
-    assert_eq!((dial_in.unlist_after(second, GRACE).await, dial_in.is_listed()), (true, false));
+    assert_eq!(
+        (
+            dial_in.unlist_after(second, GRACE).await,
+            dial_in.is_listed()
+        ),
+        (true, false)
+    );
     dial_in.connected(LINK);
     let third = dial_in.disconnected(LINK).unwrap();
     dial_in.connected(LINK);
-    assert_eq!((dial_in.unlist_after(third, GRACE).await, dial_in.is_listed()), (false, true));
+    assert_eq!(
+        (
+            dial_in.unlist_after(third, GRACE).await,
+            dial_in.is_listed()
+        ),
+        (false, true)
+    );
     dial_in.disconnected(LINK).unwrap();
     dial_in.connected(LINK);
     dial_in.connected(LinkId(6));
-    assert_eq!(dial_in.link(), Some(LINK), "an older link does not replace a newer one");
+    assert_eq!(
+        dial_in.link(),
+        Some(LINK),
+        "an older link does not replace a newer one"
+    );
     assert!(dial_in.is_listed());
     let _link = dial_in.dial(Arc::<Ends>::clone(&ends)).unwrap();
     let late_answer = envelope(KIND, "e0", &["ann"], &result(1));
@@ -223,9 +312,15 @@ async fn a_disconnect_ends_pending_requests_and_a_new_link_starts_over() {
 
 #[test]
 fn a_disconnect_during_connect_existing_is_not_lost() {
-    let (ends, id) = (Arc::new(Ends::default()), ParticipantId::new("worker").unwrap());
+    let (ends, id) = (
+        Arc::new(Ends::default()),
+        ParticipantId::new("worker").unwrap(),
+    );
     let dial_in = DialIn::new(id, ENVELOPE_BYTES_MAX, ends);
-    assert_eq!((dial_in.connect_existing(|| None), dial_in.link()), (None, None));
+    assert_eq!(
+        (dial_in.connect_existing(|| None), dial_in.link()),
+        (None, None)
+    );
     // It disconnects right after the first look-up, before it counts as connected.
     let seen = std::cell::Cell::new(false);
     let left = dial_in.connect_existing(|| {
@@ -234,7 +329,10 @@ fn a_disconnect_during_connect_existing_is_not_lost() {
         first.then_some(LINK)
     });
     assert_eq!((left, dial_in.link()), (Some(LINK), Some(LINK)));
-    assert_eq!((dial_in.disconnected(LINK).is_some(), dial_in.link()), (true, None));
+    assert_eq!(
+        (dial_in.disconnected(LINK).is_some(), dial_in.link()),
+        (true, None)
+    );
     assert_eq!(
         (dial_in.connect_existing(|| Some(LINK)), dial_in.link()),
         (None, Some(LINK)),

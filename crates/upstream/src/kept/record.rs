@@ -69,13 +69,25 @@ impl Kept {
     /// Reads a record; `None` if it is not one of this configuration.
     pub(super) fn read(text: &[u8], configuration: &str) -> Option<Self> {
         let record: Record = serde_json::from_slice(text).ok()?;
-        if record.format != FORMAT || record.configuration != configuration || record.lists.is_empty() {
+        if record.format != FORMAT
+            || record.configuration != configuration
+            || record.lists.is_empty()
+        {
             return None;
         }
         let eras: Option<Vec<Era>> = record.eras.iter().map(|era| era.parse().ok()).collect();
         let lists: Option<Vec<KeptLists>> = record.lists.iter().map(KeptLists::read).collect();
-        let Record { legacy, dislikes_probe, .. } = record;
-        Some(Self { eras: eras?, legacy, dislikes_probe, lists: lists? })
+        let Record {
+            legacy,
+            dislikes_probe,
+            ..
+        } = record;
+        Some(Self {
+            eras: eras?,
+            legacy,
+            dislikes_probe,
+            lists: lists?,
+        })
     }
 
     /// The record as text.
@@ -84,10 +96,18 @@ impl Kept {
             format: FORMAT,
             server: server.to_owned(),
             configuration: configuration.to_owned(),
-            eras: self.eras.iter().map(|era| <&str>::from(era).to_owned()).collect(),
+            eras: self
+                .eras
+                .iter()
+                .map(|era| <&str>::from(era).to_owned())
+                .collect(),
             legacy: self.legacy,
             dislikes_probe: self.dislikes_probe,
-            lists: self.lists.iter().map(KeptLists::record).collect::<Option<_>>()?,
+            lists: self
+                .lists
+                .iter()
+                .map(KeptLists::record)
+                .collect::<Option<_>>()?,
         };
         serde_json::to_vec(&record).ok()
     }
@@ -129,7 +149,11 @@ impl KeptLists {
 impl ListRecord {
     fn of(list: &List) -> Option<Self> {
         Some(Self {
-            items: list.items.iter().map(|item| raw(&item.raw)).collect::<Option<_>>()?,
+            items: list
+                .items
+                .iter()
+                .map(|item| raw(&item.raw))
+                .collect::<Option<_>>()?,
             extras: list
                 .extras
                 .iter()
@@ -142,10 +166,22 @@ impl ListRecord {
 
     fn read(&self, kind: ListKind) -> Option<List> {
         let bytes = |value: &RawValue| Bytes::copy_from_slice(value.get().as_bytes());
-        let items: Option<Vec<Item>> =
-            self.items.iter().map(|item| Item::read(kind, bytes(item)).ok()).collect();
-        let extras = self.extras.iter().map(|(name, value)| (name.clone(), bytes(value))).collect();
-        Some(List { items: items?, extras, ttl_ms: self.ttl_ms, public: self.public })
+        let items: Option<Vec<Item>> = self
+            .items
+            .iter()
+            .map(|item| Item::read(kind, bytes(item)).ok())
+            .collect();
+        let extras = self
+            .extras
+            .iter()
+            .map(|(name, value)| (name.clone(), bytes(value)))
+            .collect();
+        Some(List {
+            items: items?,
+            extras,
+            ttl_ms: self.ttl_ms,
+            public: self.public,
+        })
     }
 }
 
@@ -175,18 +211,30 @@ pub(crate) mod tests {
         let mut written = Written::default();
         written.set(
             ListKind::Tools,
-            list(ListKind::Tools, r#"{"name":"a\u0062", "inputSchema":{"type":"object"},"n":1e3}"#),
+            list(
+                ListKind::Tools,
+                r#"{"name":"a\u0062", "inputSchema":{"type":"object"},"n":1e3}"#,
+            ),
         );
-        written.set(ListKind::Resources, list(ListKind::Resources, r#"{"uri":"x://y","name":"y"}"#));
+        written.set(
+            ListKind::Resources,
+            list(ListKind::Resources, r#"{"uri":"x://y","name":"y"}"#),
+        );
         written.set(
             ListKind::Skills,
-            list(ListKind::Skills, r#"{"uri":"skill://a/SKILL.md","frontmatter":{}}"#),
+            list(
+                ListKind::Skills,
+                r#"{"uri":"skill://a/SKILL.md","frontmatter":{}}"#,
+            ),
         );
         Kept {
             eras: vec![Era::Legacy],
             legacy: Some(false),
             dislikes_probe: true,
-            lists: vec![KeptLists { handshake: Handshake::of(Version::V2025_11_25, result, false), written }],
+            lists: vec![KeptLists {
+                handshake: Handshake::of(Version::V2025_11_25, result, false),
+                written,
+            }],
         }
     }
 

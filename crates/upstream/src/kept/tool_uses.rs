@@ -1,4 +1,5 @@
-//! Uses of tools: since which day the calls of each tool are counted, and on which day it was called last.
+//! Uses of tools: since which day the calls of each tool are counted, and on which day it was
+//! called last.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
@@ -19,7 +20,8 @@ const MARKS: usize = 4_096;
 /// The use of one tool. Days are counted from 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolUse {
-    /// The day from which on its calls are counted: when the gateway first saw it listed, or called.
+    /// The day from which on its calls are counted: when the gateway first saw it listed, or
+    /// called.
     pub since: u64,
     /// The last day on which it was called, of those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +57,10 @@ impl ToolUses {
             Some(known) => known.last = Some(today),
             None if full => return false,
             None => {
-                let first = ToolUse { since: today, last: Some(today) };
+                let first = ToolUse {
+                    since: today,
+                    last: Some(today),
+                };
                 of_server.tools.insert(tool.to_owned(), first);
             }
         }
@@ -80,11 +85,18 @@ impl ToolUses {
         for tool in listed {
             gone.retain(|name| name != tool);
             if !of_server.tools.contains_key(tool) && of_server.tools.len() < COUNTED_TOOLS_MAX {
-                of_server.tools.insert(tool.to_owned(), ToolUse { since: today, last: None });
+                of_server.tools.insert(
+                    tool.to_owned(),
+                    ToolUse {
+                        since: today,
+                        last: None,
+                    },
+                );
                 is_new = true;
             }
         }
-        gone.iter().for_each(|name| _ = of_server.tools.remove(name));
+        gone.iter()
+            .for_each(|name| _ = of_server.tools.remove(name));
         is_new || !gone.is_empty()
     }
 
@@ -95,7 +107,11 @@ impl ToolUses {
 
     fn of_server(&mut self, server: &str, today: u64) -> &mut OfServer {
         if self.0.len() >= SERVERS_MAX && !self.0.contains_key(server) {
-            let oldest = self.0.iter().min_by_key(|(_, one)| one.seen).map(|(name, _)| name.clone());
+            let oldest = self
+                .0
+                .iter()
+                .min_by_key(|(_, one)| one.seen)
+                .map(|(name, _)| name.clone());
             oldest.map(|oldest| self.0.remove(&oldest));
         }
         let of_server = self.0.entry(server.to_owned()).or_default();
@@ -104,7 +120,8 @@ impl ToolUses {
     }
 }
 
-/// Which tools were called on this day already, on the path of a call: most calls are of such a tool, and take no lock.
+/// Which tools were called on this day already, on the path of a call: most calls are of such a
+/// tool, and take no lock.
 #[derive(Debug)]
 pub(super) struct CalledToday {
     hasher: RandomState,
@@ -115,25 +132,34 @@ pub(super) struct CalledToday {
 impl Default for CalledToday {
     fn default() -> Self {
         let marks = (0..MARKS).map(|_| AtomicU64::new(0)).collect();
-        Self { hasher: RandomState::default(), day: AtomicU64::new(0), marks }
+        Self {
+            hasher: RandomState::default(),
+            day: AtomicU64::new(0),
+            marks,
+        }
     }
 }
 
 impl CalledToday {
-    /// Marks a tool; whether it was marked already. A tool that shares a place with another one may be marked again and again.
+    /// Marks a tool; whether it was marked already. A tool that shares a place with another one may
+    /// be marked again and again.
     #[inline]
     pub(super) fn mark(&self, server: &str, tool: &str) -> bool {
         // Zero is no mark.
         let mark = self.hasher.hash_one((server, tool)) | 1 << 63;
         let place = usize::try_from(mark).unwrap_or_default() % MARKS;
-        let Some(place) = self.marks.get(place) else { return false };
+        let Some(place) = self.marks.get(place) else {
+            return false;
+        };
         place.load(Ordering::Relaxed) == mark || place.swap(mark, Ordering::Relaxed) == mark
     }
 
     /// Takes what day it is: on a new one no tool was called.
     pub(super) fn turn(&self, today: u64) {
         if self.day.swap(today, Ordering::Relaxed) != today {
-            self.marks.iter().for_each(|mark| mark.store(0, Ordering::Relaxed));
+            self.marks
+                .iter()
+                .for_each(|mark| mark.store(0, Ordering::Relaxed));
         }
     }
 }
@@ -148,25 +174,40 @@ mod tests {
         assert!(uses.note_listed("files", ["read", "write"].into_iter(), 100));
         assert!(!uses.note_listed("files", ["read", "write"].into_iter(), 101));
         assert!(uses.note_call("files", "read", 110));
-        assert!(!uses.note_call("files", "read", 110), "it is written once a day");
+        assert!(
+            !uses.note_call("files", "read", 110),
+            "it is written once a day"
+        );
         assert!(uses.note_call("files", "hidden", 110));
         let idle = |uses: &ToolUses, tool| uses.of("files", tool).map(|one| one.idle_days(130));
         assert_eq!(
             ["read", "write", "hidden", "none"].map(|tool| idle(&uses, tool)),
             [Some(20), Some(30), Some(20), None]
         );
-        assert_eq!(uses.of("files", "read").unwrap().idle_days(90), 0, "a clock that went back");
+        assert_eq!(
+            uses.of("files", "read").unwrap().idle_days(90),
+            0,
+            "a clock that went back"
+        );
         // What is listed no more is forgotten after its last use, and what is listed never.
         assert!(!uses.note_listed("files", ["write"].into_iter(), 200));
         assert!(uses.note_listed("files", ["write"].into_iter(), 201));
         assert_eq!((idle(&uses, "read"), idle(&uses, "hidden")), (None, None));
-        assert_eq!(uses.of("files", "write"), Some(ToolUse { since: 100, last: None }));
+        assert_eq!(
+            uses.of("files", "write"),
+            Some(ToolUse {
+                since: 100,
+                last: None
+            })
+        );
     }
 
     #[test]
     fn servers_and_tools_are_limited() {
         let mut uses = ToolUses::default();
-        let names: Vec<String> = (0..=COUNTED_TOOLS_MAX).map(|number| format!("t{number}")).collect();
+        let names: Vec<String> = (0..=COUNTED_TOOLS_MAX)
+            .map(|number| format!("t{number}"))
+            .collect();
         uses.note_listed("files", names.iter().map(String::as_str), 1);
         assert!(uses.of("files", &names[COUNTED_TOOLS_MAX - 1]).is_some());
         assert!(uses.of("files", &names[COUNTED_TOOLS_MAX]).is_none());
@@ -174,7 +215,10 @@ mod tests {
         for number in 0..SERVERS_MAX {
             uses.note_call(&format!("s{number}"), "t", 3);
         }
-        assert_eq!((uses.0.len(), uses.0.contains_key("files")), (SERVERS_MAX, false));
+        assert_eq!(
+            (uses.0.len(), uses.0.contains_key("files")),
+            (SERVERS_MAX, false)
+        );
     }
 
     #[test]

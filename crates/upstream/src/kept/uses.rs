@@ -1,4 +1,5 @@
-//! Uses of servers: which participants used which server in the last days, and with which clients by sessions of their own.
+//! Uses of servers: which participants used which server in the last days, and with which clients
+//! by sessions of their own.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,13 @@ pub fn today() -> u64 {
 
 impl Uses {
     /// Notes a use; false if it was noted on this day before.
-    pub(super) fn note(&mut self, server: &str, participant: &str, own: Option<&str>, today: u64) -> bool {
+    pub(super) fn note(
+        &mut self,
+        server: &str,
+        participant: &str,
+        own: Option<&str>,
+        today: u64,
+    ) -> bool {
         let own = own.filter(|name| name.len() <= CLIENT_BYTES_MAX);
         if self.is_noted(server, participant, own, today) {
             return false;
@@ -56,7 +63,10 @@ impl Uses {
         let of_server = self.0.entry(server.to_owned()).or_default();
         of_server.retain(|_, one| is_recent(one.day, today));
         if of_server.len() >= PARTICIPANTS_MAX && !of_server.contains_key(participant) {
-            let oldest = of_server.iter().min_by_key(|(_, one)| one.day).map(|(name, _)| name.clone());
+            let oldest = of_server
+                .iter()
+                .min_by_key(|(_, one)| one.day)
+                .map(|(name, _)| name.clone());
             oldest.map(|oldest| of_server.remove(&oldest));
         }
         let noted = of_server.entry(participant.to_owned()).or_default();
@@ -67,14 +77,26 @@ impl Uses {
         {
             noted.own.insert(client.to_owned(), today);
         }
-        self.0.retain(|_, of_server| of_server.values().any(|one| is_recent(one.day, today)));
+        self.0
+            .retain(|_, of_server| of_server.values().any(|one| is_recent(one.day, today)));
         true
     }
 
     /// Use of a server by a participant in the last days.
-    pub(super) fn used(&self, server: &str, participant: &str, client: Option<&str>, today: u64) -> Used {
-        let noted = self.0.get(server).and_then(|of_server| of_server.get(participant));
-        let Some(noted) = noted.filter(|noted| is_recent(noted.day, today)) else { return Used::No };
+    pub(super) fn used(
+        &self,
+        server: &str,
+        participant: &str,
+        client: Option<&str>,
+        today: u64,
+    ) -> Used {
+        let noted = self
+            .0
+            .get(server)
+            .and_then(|of_server| of_server.get(participant));
+        let Some(noted) = noted.filter(|noted| is_recent(noted.day, today)) else {
+            return Used::No;
+        };
         match client.and_then(|client| noted.own.get(client)) {
             Some(day) if is_recent(*day, today) => Used::Own,
             Some(_) | None => Used::Shared,
@@ -82,7 +104,10 @@ impl Uses {
     }
 
     fn is_noted(&self, server: &str, participant: &str, own: Option<&str>, today: u64) -> bool {
-        let noted = self.0.get(server).and_then(|of_server| of_server.get(participant));
+        let noted = self
+            .0
+            .get(server)
+            .and_then(|of_server| of_server.get(participant));
         noted.is_some_and(|noted| {
             let has_room = noted.own.len() < CLIENTS_MAX;
             let is_new = own.is_some_and(|client| match noted.own.get(client) {
@@ -107,8 +132,16 @@ mod tests {
     fn a_use_counts_for_its_days() {
         let mut uses = Uses::default();
         assert!(uses.note("files", "ann", None, 100));
-        assert!(!uses.note("files", "ann", None, 100), "it is written once a day");
-        for (today, used) in [(100, Used::Shared), (106, Used::Shared), (107, Used::No), (99, Used::Shared)] {
+        assert!(
+            !uses.note("files", "ann", None, 100),
+            "it is written once a day"
+        );
+        for (today, used) in [
+            (100, Used::Shared),
+            (106, Used::Shared),
+            (107, Used::No),
+            (99, Used::Shared),
+        ] {
             assert_eq!(uses.used("files", "ann", None, today), used, "{today}");
         }
         assert!(uses.note("files", "ann", Some("cursor"), 104));
@@ -122,10 +155,19 @@ mod tests {
     fn participants_and_clients_are_limited() {
         let mut uses = Uses::default();
         for number in 0..=PARTICIPANTS_MAX {
-            uses.note("files", &format!("p{number}"), None, 100 + u64::from(number > 0));
+            uses.note(
+                "files",
+                &format!("p{number}"),
+                None,
+                100 + u64::from(number > 0),
+            );
         }
         assert_eq!(uses.0["files"].len(), PARTICIPANTS_MAX);
-        assert_eq!(uses.used("files", "p0", None, 101), Used::No, "it used it longest ago");
+        assert_eq!(
+            uses.used("files", "p0", None, 101),
+            Used::No,
+            "it used it longest ago"
+        );
         for number in 0..=CLIENTS_MAX {
             let is_noted = uses.note("files", "p1", Some(&format!("c{number}")), 101);
             assert_eq!(is_noted, number < CLIENTS_MAX);

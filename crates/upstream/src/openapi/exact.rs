@@ -11,8 +11,8 @@ const SHOWN_CHARS: usize = 64;
 /// Reads a JSON value.
 ///
 /// # Errors
-/// What cannot be sent as it is written, in words for the caller: a number that no 64 bits hold exactly, half a surrogate pair, a member that
-/// occurs twice, too deep a nesting.
+/// What cannot be sent as it is written, in words for the caller: a number that no 64 bits hold
+/// exactly, half a surrogate pair, a member that occurs twice, too deep a nesting.
 pub(super) fn read(raw: &[u8]) -> Result<Value, String> {
     json::check(raw).map_err(|error| error.to_string())?;
     if json::nesting(raw) > DEPTH_MAX {
@@ -69,7 +69,11 @@ fn cut_off() -> String {
 }
 
 fn shown(text: &str) -> String {
-    text.chars().take(SHOWN_CHARS).collect::<String>().escape_debug().to_string()
+    text.chars()
+        .take(SHOWN_CHARS)
+        .collect::<String>()
+        .escape_debug()
+        .to_string()
 }
 
 fn text(raw: &[u8]) -> Result<String, String> {
@@ -79,9 +83,16 @@ fn text(raw: &[u8]) -> Result<String, String> {
 
 fn number(raw: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(raw).unwrap_or_default();
-    let whole = text.parse::<i64>().map(Value::from).or_else(|_| text.parse::<u64>().map(Value::from));
+    let whole = text
+        .parse::<i64>()
+        .map(Value::from)
+        .or_else(|_| text.parse::<u64>().map(Value::from));
     let read = whole.ok().or_else(|| {
-        let float = text.parse::<f64>().ok().filter(|float| float.is_finite()).map(Value::from)?;
+        let float = text
+            .parse::<f64>()
+            .ok()
+            .filter(|float| float.is_finite())
+            .map(Value::from)?;
         (Decimal::read(text)? == Decimal::read(&float.to_string())?).then_some(float)
     });
     read.ok_or_else(|| {
@@ -109,13 +120,22 @@ impl Decimal {
         let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
         let all = [whole, fraction].concat();
         let digits = all.trim_end_matches('0');
-        let places = i64::try_from(all.len() - digits.len()).ok()? - i64::try_from(fraction.len()).ok()?;
+        let places =
+            i64::try_from(all.len() - digits.len()).ok()? - i64::try_from(fraction.len()).ok()?;
         let digits = digits.trim_start_matches('0').to_owned();
         if digits.is_empty() {
-            return Some(Self { is_negative: false, digits, exponent: 0 });
+            return Some(Self {
+                is_negative: false,
+                digits,
+                exponent: 0,
+            });
         }
         let exponent = exponent.parse::<i64>().ok()?.checked_add(places)?;
-        Some(Self { is_negative: mantissa.len() > unsigned.len(), digits, exponent })
+        Some(Self {
+            is_negative: mantissa.len() > unsigned.len(),
+            digits,
+            exponent,
+        })
     }
 }
 
@@ -132,7 +152,12 @@ mod tests {
         let expected = json!({ "a": [1, -2, 1.5, 1e22, 100.0, 0.1, 0.300_000_000_000_000_04, u64::MAX, 0.0, -0.0],
             "bé": { "c": [], "d": {} }, "e": "😀", "f": [null, true, false] });
         assert_eq!(read(raw), Ok(expected));
-        for number in ["12345678.12345678", "5e-324", "1.7976931348623157e308", "0.1000000000000000000000"] {
+        for number in [
+            "12345678.12345678",
+            "5e-324",
+            "1.7976931348623157e308",
+            "0.1000000000000000000000",
+        ] {
             let text = read(number.as_bytes()).map(|value| Decimal::read(&value.to_string()));
             assert_eq!(text, Ok(Decimal::read(number)), "{number}");
         }

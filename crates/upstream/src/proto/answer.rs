@@ -15,8 +15,8 @@ use wire::rpc::{self, Id};
 
 use crate::session::Session;
 
-/// The answer of JSON-RPC under this number, which asked for `wanted`, perhaps of a tool; or why there is none. `session` keeps the
-/// schemas of tools until all are listed.
+/// The answer of JSON-RPC under this number, which asked for `wanted`, perhaps of a tool; or why
+/// there is none. `session` keeps the schemas of tools until all are listed.
 pub(super) fn to_json(
     session: &Session,
     number: u64,
@@ -24,15 +24,24 @@ pub(super) fn to_json(
     content: Content,
 ) -> Result<Bytes, String> {
     let id = Id::number(number);
-    let Content::Payload(kind, field) = content else { return Err("it answers with nothing".to_owned()) };
-    let message = Kind::split(&field).map(|(_, message)| message).ok_or("it cannot be read")?;
+    let Content::Payload(kind, field) = content else {
+        return Err("it answers with nothing".to_owned());
+    };
+    let message = Kind::split(&field)
+        .map(|(_, message)| message)
+        .ok_or("it cannot be read")?;
     let unreadable = |_| "it cannot be read".to_owned();
     let answer = match kind {
         // A server may answer any request with the error of a call.
         Kind::CallToolResponse if wanted != Kind::CallToolResponse => {
-            match CallToolResponse::decode(message).map_err(unreadable)?.result {
+            match CallToolResponse::decode(message)
+                .map_err(unreadable)?
+                .result
+            {
                 Some(Called::Error(error)) => Err(ServerError::from(error)),
-                Some(Called::Success(_)) | None => return Err("it answers another request".to_owned()),
+                Some(Called::Success(_)) | None => {
+                    return Err("it answers another request".to_owned());
+                }
             }
         }
         kind if kind != wanted && kind != Kind::ErrorResponse => {
@@ -47,9 +56,9 @@ pub(super) fn to_json(
             session.sent_schemas.add(page.schemas);
             Ok(page.result)
         }
-        Kind::ListResourcesResponse => {
-            Ok(resources::page(ListResourcesResponse::decode(message).map_err(unreadable)?))
-        }
+        Kind::ListResourcesResponse => Ok(resources::page(
+            ListResourcesResponse::decode(message).map_err(unreadable)?,
+        )),
         Kind::InitializeResponse => {
             let answer = InitializeResponse::decode(message).map_err(unreadable)?;
             handshake::result(answer, Version::NEWEST_LEGACY.as_str())

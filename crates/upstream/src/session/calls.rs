@@ -18,22 +18,38 @@ impl Session {
     /// Sends a request; `events` receives its answer, progress and server requests. Never waits.
     ///
     /// # Errors
-    /// A refusal when the server is busy or down, or the request cannot be converted to its era; `events` then receives
-    /// nothing.
+    /// A refusal when the server is busy or down, or the request cannot be converted to its era;
+    /// `events` then receives nothing.
     pub fn call(&self, call: Outgoing<'_>, events: Arc<dyn CallEvents>) -> Result<(), Refusal> {
-        let Outgoing { request, own, related_task, client_info, capabilities, log_level, tasks, .. } = call;
+        let Outgoing {
+            request,
+            own,
+            related_task,
+            client_info,
+            capabilities,
+            log_level,
+            tasks,
+            ..
+        } = call;
         if self.is_demo() {
             events.done(Ok(demo::respond(request, own)));
             return Ok(());
         }
         let now = Instant::now();
-        self.last_call_ms.store(millis(now.saturating_duration_since(self.opened_at)), Ordering::Relaxed);
+        self.last_call_ms.store(
+            millis(now.saturating_duration_since(self.opened_at)),
+            Ordering::Relaxed,
+        );
         let target = own.or_else(|| request.target.as_ref().map(Target::as_str));
         let tool = target.filter(|_| request.method.as_str() == "tools/call");
         let longest = self.setup.spec.config.timeouts.max;
         // `tasks/result` takes as long as the task: only the hard maximum applies.
         let waits_for_task = request.method.as_str() == "tasks/result";
-        let patience = if waits_for_task { longest } else { self.setup.spec.timeout(tool) };
+        let patience = if waits_for_task {
+            longest
+        } else {
+            self.setup.spec.timeout(tool)
+        };
 
         let number = call.number.0;
         let outgoing = relay::Outgoing {
@@ -62,10 +78,20 @@ impl Session {
                 "the request cannot be converted to the server's protocol revision",
             )
         })?;
-        let headers = self.headers_of(self.era(), &frame, (request.method.as_str(), target), self.version());
+        let headers = self.headers_of(
+            self.era(),
+            &frame,
+            (request.method.as_str(), target),
+            self.version(),
+        );
         let asks_by_result = self.era() == Era::Modern && request.payload.form == Era::Legacy;
         let events = match asks_by_result {
-            true => Rounds::of(self, (&call, events), (&frame, headers.as_deref()), now + longest),
+            true => Rounds::of(
+                self,
+                (&call, events),
+                (&frame, headers.as_deref()),
+                now + longest,
+            ),
             false => events,
         };
 
@@ -75,7 +101,9 @@ impl Session {
             return Err(self.refusal(&Fault::Unsent(client::SendError::Closed)));
         }
         let pools = (&*self.setup.calls, &*self.unsent);
-        let (place, unsent) = pending.place(pools, call.account).map_err(|full| self.full(full))?;
+        let (place, unsent) = pending
+            .place(pools, call.account)
+            .map_err(|full| self.full(full))?;
         let first = pending.requests.is_empty();
         let in_turn = !waits_for_task;
         let defer = in_turn && self.is_serial() && pending.has_turn();
@@ -83,9 +111,20 @@ impl Session {
         let keeps = pending.awaiting_reopen.is_some() || self.may_resend(request.method.as_str());
         let kept = keeps.then(|| (frame.clone(), headers.clone()));
         let deadlines = Deadlines::new(now, patience, longest);
-        let waiter = Waiter::Call { events, progress: request.progress.clone(), place, in_turn };
+        let waiter = Waiter::Call {
+            events,
+            progress: request.progress.clone(),
+            place,
+            in_turn,
+        };
         let deadlines = Some(deadlines);
-        let open = PendingRequest { waiter, deadlines, sent: kept, questions: 0, garbled: false };
+        let open = PendingRequest {
+            waiter,
+            deadlines,
+            sent: kept,
+            questions: 0,
+            garbled: false,
+        };
         // Before it is sent: its answer may come at once.
         pending.requests.insert(number, open);
         if let Some(requests) = &mut pending.awaiting_reopen {
@@ -94,10 +133,20 @@ impl Session {
             pending.deferred.push_back((number, (frame, headers)));
         } else {
             drop(pending);
-            let from = self.link.get().is_some_and(|link| link.names_senders()).then(|| call.from.into());
-            if let Err(unsent) =
-                self.send(frame, SendMeta { request: Some(number), headers, from, unsent: Some(unsent) })
-            {
+            let from = self
+                .link
+                .get()
+                .is_some_and(|link| link.names_senders())
+                .then(|| call.from.into());
+            if let Err(unsent) = self.send(
+                frame,
+                SendMeta {
+                    request: Some(number),
+                    headers,
+                    from,
+                    unsent: Some(unsent),
+                },
+            ) {
                 self.pending.lock().settle(number);
                 return Err(self.refusal(&Fault::Unsent(unsent)));
             }
@@ -111,7 +160,10 @@ impl Session {
     pub(super) fn full(&self, full: Full) -> Refusal {
         match full {
             Full::Share => {
-                let what = format!("you have too many open calls at the server `{}`", self.upstream());
+                let what = format!(
+                    "you have too many open calls at the server `{}`",
+                    self.upstream()
+                );
                 Refusal::new(RefusalCode::UpstreamBusy, what).hint("wait for one of them to end")
             }
             Full::Pool => self.refusal(&Fault::Unsent(client::SendError::Busy)),
@@ -123,9 +175,15 @@ impl Session {
         self.setup.spec.config.transport == Transport::Demo
     }
 
-    /// Cancels a call: the server gets its era's cancellation, and the call's events receive nothing more.
+    /// Cancels a call: the server gets its era's cancellation, and the call's events receive
+    /// nothing more.
     pub fn cancel(&self, call: CallNumber, reason: &str) {
-        let number = self.pending.lock().retried.remove(&call.0).unwrap_or(call.0);
+        let number = self
+            .pending
+            .lock()
+            .retried
+            .remove(&call.0)
+            .unwrap_or(call.0);
         if self.settle(number).is_some() {
             self.send_cancellation(number, reason);
             self.close_if_done();
@@ -137,7 +195,8 @@ impl Session {
     /// # Errors
     /// A refusal when the server is busy or down.
     pub fn notify(&self, frame: Bytes) -> Result<(), Refusal> {
-        self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
+        self.send(frame, SendMeta::default())
+            .map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
     }
 
     /// Removes a request from the table and sends the call that was deferred behind it.
@@ -151,9 +210,14 @@ impl Session {
 
     /// Sends a request whose frame was kept: deferred, or to be sent again.
     pub(super) fn send_kept(&self, number: u64, (frame, headers): SentRequest) {
-        if let Err(unsent) =
-            self.send(frame, SendMeta { request: Some(number), headers, ..SendMeta::default() })
-        {
+        if let Err(unsent) = self.send(
+            frame,
+            SendMeta {
+                request: Some(number),
+                headers,
+                ..SendMeta::default()
+            },
+        ) {
             self.finish(number, Err(Fault::Unsent(unsent)));
         }
     }
@@ -170,12 +234,16 @@ impl Session {
         match request.waiter {
             Waiter::Own(waiter) => drop(waiter.send(end)),
             Waiter::Call { .. } => {
-                self.deliver_as(request, end.map(|message| relay::decode_answer(&message, self.era())));
+                self.deliver_as(
+                    request,
+                    end.map(|message| relay::decode_answer(&message, self.era())),
+                );
             }
         }
     }
 
-    /// Gives the caller of a settled request its answer; a request of the session itself has none of this kind.
+    /// Gives the caller of a settled request its answer; a request of the session itself has none
+    /// of this kind.
     pub(super) fn deliver_as(&self, request: PendingRequest, end: Result<Answer, Fault>) {
         if let Waiter::Call { events, place, .. } = request.waiter {
             // First: its caller may call again at once.
@@ -185,7 +253,8 @@ impl Session {
         }
     }
 
-    /// Cancels a request at the server: `notifications/cancelled`, or the end of its stream (modern, HTTP).
+    /// Cancels a request at the server: `notifications/cancelled`, or the end of its stream
+    /// (modern, HTTP).
     pub(super) fn send_cancellation(&self, number: u64, reason: &str) {
         let Some(link) = self.link.get() else { return };
         if !(self.era() == Era::Modern && self.over_http()) {
@@ -215,8 +284,9 @@ impl Session {
         }
     }
 
-    /// Whether calls run one after the other. A modern caller has no client session that could take a question, and a question
-    /// on a shared stream does not say to which of several calls it belongs.
+    /// Whether calls run one after the other. A modern caller has no client session that could take
+    /// a question, and a question on a shared stream does not say to which of several calls it
+    /// belongs.
     pub(super) fn is_serial(&self) -> bool {
         matches!(self.setup.key, SessionKey::Principal { .. })
             && self.era() == Era::Legacy

@@ -1,10 +1,12 @@
-//! Tasks that a client made of a session's questions (MCP 2025-11-25): notifications about them are for this server alone.
+//! Tasks that a client made of a session's questions (MCP 2025-11-25): notifications about them are
+//! for this server alone.
 
 use std::collections::VecDeque;
 
 use platform::Mutex;
 
-/// Tasks of its client that a session remembers. Beyond it the oldest is forgotten, and its server asks for its state.
+/// Tasks of its client that a session remembers. Beyond it the oldest is forgotten, and its server
+/// asks for its state.
 pub const CLIENT_TASKS_MAX: usize = 64;
 /// Longest id of a client's task that is remembered, in bytes.
 pub const CLIENT_TASK_ID_BYTES_MAX: usize = 512;

@@ -1,5 +1,5 @@
-//! Deferred calls of a serial session: they leave it when the server waits for an answer of the caller, which may take as long as
-//! a person needs.
+//! Deferred calls of a serial session: they leave it when the server waits for an answer of the
+//! caller, which may take as long as a person needs.
 
 use client::SendError;
 use model::Refusal;
@@ -19,19 +19,37 @@ impl Session {
     /// Takes out the calls that wait behind one whose server waits for an answer of the caller.
     #[must_use]
     pub fn take_deferred(&self) -> Vec<UnsentCall> {
-        let deferred = if self.is_asking() { self.pending.lock().take_deferred() } else { Vec::new() };
-        deferred.into_iter().map(|(number, request, sent)| UnsentCall { number, request, sent }).collect()
+        let deferred = if self.is_asking() {
+            self.pending.lock().take_deferred()
+        } else {
+            Vec::new()
+        };
+        deferred
+            .into_iter()
+            .map(|(number, request, sent)| UnsentCall {
+                number,
+                request,
+                sent,
+            })
+            .collect()
     }
 
     /// Sends a call that a session of the same caller has not sent.
     pub fn adopt(&self, call: UnsentCall) {
-        let UnsentCall { number, request, sent } = call;
+        let UnsentCall {
+            number,
+            request,
+            sent,
+        } = call;
         let mut pending = self.pending.lock();
         if pending.ended.is_some() {
             drop(pending);
             return self.deliver(request, Err(Fault::Unsent(SendError::Closed)));
         }
-        let (first, defer) = (pending.requests.is_empty(), self.is_serial() && pending.calls() > 0);
+        let (first, defer) = (
+            pending.requests.is_empty(),
+            self.is_serial() && pending.calls() > 0,
+        );
         pending.requests.insert(number, request);
         if defer {
             pending.deferred.push_back((number, sent));

@@ -1,4 +1,5 @@
-//! Refusals that may mean that a server no longer knows its session, and what is known of the session meanwhile.
+//! Refusals that may mean that a server no longer knows its session, and what is known of the
+//! session meanwhile.
 //!
 //! Plain data: no I/O, and nothing of the session itself.
 
@@ -30,7 +31,10 @@ impl Refused {
         match failure {
             LinkError::Http { status, body } => {
                 let message = Message::read(body.clone()).ok();
-                message.as_ref().and_then(Self::of_answer).or(Self::of_status(*status))
+                message
+                    .as_ref()
+                    .and_then(Self::of_answer)
+                    .or(Self::of_status(*status))
             }
             LinkError::Unauthorized => Some(Self::Status(401)),
             LinkError::Malformed(_) => Some(Self::Unreadable),
@@ -53,18 +57,22 @@ impl Refused {
     /// Statuses that are about time, size or load say nothing about the session.
     fn of_status(status: u16) -> Option<Self> {
         matches!(status, 400..=500).then_some(())?;
-        (!matches!(status, 405 | 408 | 413 | 414 | 415 | 425 | 429 | 431)).then_some(Self::Status(status))
+        (!matches!(status, 405 | 408 | 413 | 414 | 415 | 425 | 429 | 431))
+            .then_some(Self::Status(status))
     }
 
     /// Errors that are about the request say nothing about the session.
     pub(super) fn of_answer(answer: &Message) -> Option<Self> {
         let code = answer.error_object()?.code;
-        let is_of_request =
-            matches!(code, code::PARSE_ERROR | code::METHOD_NOT_FOUND | URL_ELICITATION_REQUIRED);
+        let is_of_request = matches!(
+            code,
+            code::PARSE_ERROR | code::METHOD_NOT_FOUND | URL_ELICITATION_REQUIRED
+        );
         (!is_of_request).then_some(Self::Error(code))
     }
 
-    /// Whether the server has run nothing if it refuses all requests like this. A server that fails may have begun.
+    /// Whether the server has run nothing if it refuses all requests like this. A server that fails
+    /// may have begun.
     pub(super) fn is_unread(self) -> bool {
         self != Self::Status(500)
     }
@@ -107,7 +115,8 @@ impl Doubts {
 
     /// Whether a refusal is a reason to check the session.
     pub(super) fn wants_check(&self, refused: Refused) -> bool {
-        let is_cleared = |(known, at): (Refused, Instant)| known == refused && at.elapsed() < CLEARED;
+        let is_cleared =
+            |(known, at): (Refused, Instant)| known == refused && at.elapsed() < CLEARED;
         self.proven.load(Ordering::Relaxed) && !self.cleared.lock().is_some_and(is_cleared)
     }
 }

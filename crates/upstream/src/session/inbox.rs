@@ -1,4 +1,5 @@
-//! Inbox of a session: answers, notifications and questions of the server, dispatched to their receivers.
+//! Inbox of a session: answers, notifications and questions of the server, dispatched to their
+//! receivers.
 
 use std::sync::{Arc, Weak};
 use std::{sync::atomic::Ordering, time::Instant};
@@ -58,7 +59,9 @@ impl Inbox for SessionInbox {
     fn closed(&self, why: LinkError) {
         if let Some(session) = self.0.upgrade() {
             // The supervisor reports an end before the handshake as a failed start.
-            if matches!(why, LinkError::Closed | LinkError::Disconnected) || session.handshake().is_none() {
+            if matches!(why, LinkError::Closed | LinkError::Disconnected)
+                || session.handshake().is_none()
+            {
                 tracing::debug!(server = session.upstream(), %why, "session closed");
             } else {
                 tracing::warn!(server = session.upstream(), %why, "session lost");
@@ -76,12 +79,14 @@ impl Inbox for SessionInbox {
     }
 }
 
-/// The request number of an answer that cannot be parsed: at its start, `{"jsonrpc":"2.0","id":7,`, or at its end, `,"id":7}`, in any
-/// spacing.
+/// The request number of an answer that cannot be parsed: at its start, `{"jsonrpc":"2.0","id":7,`,
+/// or at its end, `,"id":7}`, in any spacing.
 fn answer_number(answer: &[u8]) -> Option<u64> {
     let compact = |part: &[u8]| {
         let text = String::from_utf8_lossy(part).into_owned();
-        text.chars().filter(|c| !c.is_whitespace()).collect::<String>()
+        text.chars()
+            .filter(|c| !c.is_whitespace())
+            .collect::<String>()
     };
     let head = compact(answer.get(..ID_BYTES_MAX).unwrap_or(answer));
     let at_start = head
@@ -90,8 +95,13 @@ fn answer_number(answer: &[u8]) -> Option<u64> {
         .and_then(leading_integer)
         .and_then(|(number, rest)| rest.starts_with(',').then_some(number));
     // A request or notification has no answer's number, wherever it says what.
-    let tail = compact(answer.get(answer.len().saturating_sub(ID_BYTES_MAX)..).unwrap_or(answer));
-    let is_answer = head.starts_with("{\"jsonrpc\":\"2.0\",\"result\":") || head.starts_with("{\"result\":");
+    let tail = compact(
+        answer
+            .get(answer.len().saturating_sub(ID_BYTES_MAX)..)
+            .unwrap_or(answer),
+    );
+    let is_answer =
+        head.starts_with("{\"jsonrpc\":\"2.0\",\"result\":") || head.starts_with("{\"result\":");
     let at_end = || {
         let (_, rest) = tail.rsplit_once(",\"id\":").filter(|_| is_answer)?;
         let (number, rest) = leading_integer(rest)?;
@@ -105,7 +115,9 @@ fn answer_number(answer: &[u8]) -> Option<u64> {
 fn leading_integer(text: &str) -> Option<(u64, &str)> {
     let digits = text.get(..text.find(|c: char| !c.is_ascii_digit())?)?;
     let rest = text.get(digits.len()..)?;
-    let rest = rest.strip_prefix('.').map_or(rest, |rest| rest.trim_start_matches('0'));
+    let rest = rest
+        .strip_prefix('.')
+        .map_or(rest, |rest| rest.trim_start_matches('0'));
     Some((digits.parse().ok()?, rest))
 }
 
@@ -113,7 +125,11 @@ impl Session {
     /// Handles one frame. `stream_of` is the request on whose response stream it came.
     fn frame(self: &Arc<Self>, frame: Bytes, stream_of: Option<u64>) -> Flow {
         // RFC 8259 section 8.1: a mark before the text may be ignored.
-        let frame = if frame.starts_with(UTF8_MARK) { frame.slice(UTF8_MARK.len()..) } else { frame };
+        let frame = if frame.starts_with(UTF8_MARK) {
+            frame.slice(UTF8_MARK.len()..)
+        } else {
+            frame
+        };
         if self.health.silent.load(Ordering::Relaxed) {
             self.health.silent.store(false, Ordering::Relaxed);
         }
@@ -174,14 +190,19 @@ impl Session {
                 }
                 // The known header annotations are out of date.
                 if self.over_http()
-                    && message.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH)
+                    && message
+                        .error_object()
+                        .is_some_and(|error| error.code == code::HEADER_MISMATCH)
                 {
                     self.mark_stale(lists::bit(ListKind::Tools));
                 }
                 self.deliver(request, Ok(message));
             }
             None => {
-                tracing::debug!(server = self.upstream(), "dropped an answer without a pending request");
+                tracing::debug!(
+                    server = self.upstream(),
+                    "dropped an answer without a pending request"
+                );
             }
         }
     }
@@ -195,7 +216,10 @@ impl Session {
             self.record_answer();
             self.deliver_as(
                 request,
-                Ok(Answer { outcome, payload: Payload::proto(field, Range::default()) }),
+                Ok(Answer {
+                    outcome,
+                    payload: Payload::proto(field, Range::default()),
+                }),
             );
         }
     }
@@ -229,7 +253,14 @@ impl Session {
         if self.handshake().is_some() {
             tracing::warn!(server = self.upstream(), %failure, "a request failed");
         }
-        if matches!(failure, LinkError::Http { status: 400 | 404 | 405, .. }) && self.era() == Era::Modern {
+        if matches!(
+            failure,
+            LinkError::Http {
+                status: 400 | 404 | 405,
+                ..
+            }
+        ) && self.era() == Era::Modern
+        {
             self.check_era();
         }
         let is_of_account = matches!(failure, LinkError::Account(_));
@@ -255,8 +286,11 @@ impl Session {
             "notifications/resources/list_changed" => {
                 self.lists_changed(&[ListKind::Resources, ListKind::Templates, ListKind::Skills])
             }
-            // For all subscribers of the resource, or the owner of the task, on whatever stream it came.
-            "notifications/resources/updated" | "notifications/tasks/status" | "notifications/tasks" => {
+            // For all subscribers of the resource, or the owner of the task, on whatever stream it
+            // came.
+            "notifications/resources/updated"
+            | "notifications/tasks/status"
+            | "notifications/tasks" => {
                 self.notify_gateway(message);
             }
             method => {
@@ -279,11 +313,15 @@ impl Session {
     /// Passes on a notification that belongs to no call.
     fn notify_gateway(self: &Arc<Self>, message: &Message) {
         if let Ok(params) = Params::read(message) {
-            self.emit(SessionEvent::Notice(relay::decode_notice(&params, self.era())));
+            self.emit(SessionEvent::Notice(relay::decode_notice(
+                &params,
+                self.era(),
+            )));
         }
     }
 
-    /// The call of a message that names none: by its stream, or with `or_only` the only pending call.
+    /// The call of a message that names none: by its stream, or with `or_only` the only pending
+    /// call.
     fn call_of(&self, stream_of: Option<u64>, or_only: bool) -> Option<Arc<dyn CallEvents>> {
         let pending = self.pending.lock();
         let number = match stream_of {
@@ -298,19 +336,29 @@ impl Session {
     }
 
     fn progress(self: &Arc<Self>, message: &Message) {
-        let Ok(params) = Params::read(message) else { return };
-        let Some(number) = params.progress_token().and_then(|token| token.as_number()) else { return };
+        let Ok(params) = Params::read(message) else {
+            return;
+        };
+        let Some(number) = params.progress_token().and_then(|token| token.as_number()) else {
+            return;
+        };
         let (known, found) = {
             let mut pending = self.pending.lock();
-            match pending.extend(number, Instant::now()).map(|request| &request.waiter) {
-                Some(Waiter::Call { events, progress: Some(token), .. }) => {
-                    (true, Some((Arc::clone(events), token.clone())))
-                }
+            match pending
+                .extend(number, Instant::now())
+                .map(|request| &request.waiter)
+            {
+                Some(Waiter::Call {
+                    events,
+                    progress: Some(token),
+                    ..
+                }) => (true, Some((Arc::clone(events), token.clone()))),
                 Some(Waiter::Call { progress: None, .. } | Waiter::Own(_)) => (true, None),
                 None => (false, None),
             }
         };
-        // A call that became a task keeps its progress token (2025-11-25, "Task Progress Notifications").
+        // A call that became a task keeps its progress token (2025-11-25, "Task Progress
+        // Notifications").
         if !known && self.tasks() > 0 {
             return self.notify_gateway(message);
         }
@@ -320,9 +368,16 @@ impl Session {
             let mut splice = Splice::new();
             params.edit().set_progress_token(&id).finish(&mut splice);
             let notice = relay::decode_notice(&params, self.era());
-            let payload =
-                Payload { bytes: message.edited(&splice), marks: Marks::default(), ..notice.payload };
-            events.notice(Notice { latest: Some(token), payload, ..notice });
+            let payload = Payload {
+                bytes: message.edited(&splice),
+                marks: Marks::default(),
+                ..notice.payload
+            };
+            events.notice(Notice {
+                latest: Some(token),
+                payload,
+                ..notice
+            });
         }
     }
 
@@ -339,13 +394,15 @@ impl Session {
         self.mark_stale(lists::ALL);
     }
 
-    /// Has these lists fetched again, and with all of them all subscriptions made again (legacy). `lists` is a set of bits.
+    /// Has these lists fetched again, and with all of them all subscriptions made again (legacy).
+    /// `lists` is a set of bits.
     pub(crate) fn mark_stale(&self, lists: u64) {
         self.stale.fetch_or(lists, Ordering::SeqCst);
         self.upkeep.notify_one();
     }
 
-    /// Logs and counts a message that cannot be parsed. The request that it answers, if it says which, ends at once.
+    /// Logs and counts a message that cannot be parsed. The request that it answers, if it says
+    /// which, ends at once.
     fn unreadable(&self, line: &Bytes, stream_of: Option<u64>, why: &str) -> Flow {
         let count = self.unreadable.fetch_add(1, Ordering::Relaxed);
         if count < UNREADABLE_LOGGED || (count + 1).is_power_of_two() {
@@ -358,8 +415,13 @@ impl Session {
                 head.escape_debug()
             );
             if let Some(root) = self.process() {
-                self.setup.environment.stderr.push_of_stdout(root.started, &head);
-                self.noise.lock().get_or_insert_with(|| format!("\"{}\"", head.escape_debug()));
+                self.setup
+                    .environment
+                    .stderr
+                    .push_of_stdout(root.started, &head);
+                self.noise
+                    .lock()
+                    .get_or_insert_with(|| format!("\"{}\"", head.escape_debug()));
                 self.emit(SessionEvent::State);
             }
         }
@@ -367,7 +429,11 @@ impl Session {
             let fault = Fault::Link(LinkError::Malformed(why.to_owned()));
             self.record_failure(&fault);
             self.finish(number, Err(fault));
-            return if stream_of == Some(number) { Flow::Settled } else { Flow::Noise };
+            return if stream_of == Some(number) {
+                Flow::Settled
+            } else {
+                Flow::Noise
+            };
         }
         if let Some(number) = stream_of
             && let Some(request) = self.pending.lock().requests.get_mut(&number)
@@ -380,8 +446,12 @@ impl Session {
 
 /// The answer in a failure: an HTTP error whose body is a JSON-RPC error is one.
 fn error_in(failure: &LinkError) -> Option<Message> {
-    let LinkError::Http { body, .. } = failure else { return None };
-    Message::read(body.clone()).ok().filter(|message| message.shape() == MessageKind::Error)
+    let LinkError::Http { body, .. } = failure else {
+        return None;
+    };
+    Message::read(body.clone())
+        .ok()
+        .filter(|message| message.shape() == MessageKind::Error)
 }
 
 /// The listen request that a modern notification belongs to.
@@ -398,13 +468,25 @@ mod tests {
     #[test]
     fn answers_that_cannot_be_parsed_are_matched_by_the_bytes_around_their_id() {
         for (head, number) in [
-            (r#"{"jsonrpc":"2.0","id":17,"result":{"content":[{"te"#, Some(17)),
+            (
+                r#"{"jsonrpc":"2.0","id":17,"result":{"content":[{"te"#,
+                Some(17),
+            ),
             (r#"{ "id": 3, "jsonrpc""#, Some(3)),
-            (r#"{"jsonrpc":"2.0","id":17.0,"result":{"a":NaN}}"#, Some(17)),
-            (r#"{"jsonrpc":"2.0","result":{"a":NaN}, "id": 17}"#, Some(17)),
+            (
+                r#"{"jsonrpc":"2.0","id":17.0,"result":{"a":NaN}}"#,
+                Some(17),
+            ),
+            (
+                r#"{"jsonrpc":"2.0","result":{"a":NaN}, "id": 17}"#,
+                Some(17),
+            ),
             (r#"{"result":{"a":NaN},"id":17,"jsonrpc":"2.0"}"#, Some(17)),
             (r#"{"jsonrpc":"2.0","result":{"a":NaN,"id":17}}"#, None),
-            (r#"{"jsonrpc":"2.0","method":"x","params":{"a":NaN},"id":17}"#, None),
+            (
+                r#"{"jsonrpc":"2.0","method":"x","params":{"a":NaN},"id":17}"#,
+                None,
+            ),
             (r#"{"jsonrpc":"2.0","id":17.5,"result":{"a":NaN}}"#, None),
             (r#"{"jsonrpc":"2.0","id":"17","result""#, None),
             (r#"{"jsonrpc":"2.0","id":17"#, None),

@@ -1,9 +1,11 @@
-//! Sessions that a server lost without a 404: refusals that may say so are checked with a list that the session has had before.
+//! Sessions that a server lost without a 404: refusals that may say so are checked with a list that
+//! the session has had before.
 //!
-//! Servers say it by other statuses, by errors of their own, in the body of a 200 or on a pipe, as a bridge does whose server was
-//! restarted. Words decide nothing here: a session is lost if the server refuses the list in the same way. A call that found it out is sent
-//! again where calls are kept ([`crate::config::ServerConfig::may_lose_sessions`]); elsewhere it gets the server's error, and the next one
-//! a new session.
+//! Servers say it by other statuses, by errors of their own, in the body of a 200 or on a pipe, as
+//! a bridge does whose server was restarted. Words decide nothing here: a session is lost if the
+//! server refuses the list in the same way. A call that found it out is sent again where calls are
+//! kept ([`crate::config::ServerConfig::may_lose_sessions`]); elsewhere it gets the server's error,
+//! and the next one a new session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,18 +29,42 @@ impl Session {
         if matches!(failure, LinkError::Unauthorized) && self.setup.environment.accounts.is_some() {
             return false;
         }
-        let is_garbled = self.pending.lock().requests.get(&number).is_some_and(|request| request.garbled);
-        let Some(refused) = Refused::of_failure(failure, is_garbled) else { return false };
-        self.doubt(Some(Doubted { number, refused, end: Err(failure.clone()) }), refused)
+        let is_garbled = self
+            .pending
+            .lock()
+            .requests
+            .get(&number)
+            .is_some_and(|request| request.garbled);
+        let Some(refused) = Refused::of_failure(failure, is_garbled) else {
+            return false;
+        };
+        self.doubt(
+            Some(Doubted {
+                number,
+                refused,
+                end: Err(failure.clone()),
+            }),
+            refused,
+        )
     }
 
-    /// Whether an answer waits until the session is checked: it is an error that may be about the session.
+    /// Whether an answer waits until the session is checked: it is an error that may be about the
+    /// session.
     pub(super) fn doubts_answer(self: &Arc<Self>, number: u64, answer: &Message) -> bool {
         if answer.shape() != MessageKind::Error {
             return false;
         }
-        let Some(refused) = Refused::of_answer(answer) else { return false };
-        self.doubt(Some(Doubted { number, refused, end: Ok(answer.clone()) }), refused)
+        let Some(refused) = Refused::of_answer(answer) else {
+            return false;
+        };
+        self.doubt(
+            Some(Doubted {
+                number,
+                refused,
+                end: Ok(answer.clone()),
+            }),
+            refused,
+        )
     }
 
     /// Has the session checked after a refusal of what is no request.
@@ -51,11 +77,14 @@ impl Session {
     fn doubt(self: &Arc<Self>, doubted: Option<Doubted>, refused: Refused) -> bool {
         // That of a participant is as old as its connection, and cannot be lost apart from it.
         let is_participant = self.setup.environment.dial_in.is_some();
-        let is_session = self.era() == Era::Legacy && self.coding() == Coding::Json && !is_participant;
+        let is_session =
+            self.era() == Era::Legacy && self.coding() == Coding::Json && !is_participant;
         if !is_session || !self.doubts.wants_check(refused) {
             return false;
         }
-        let Some(list) = self.known_list() else { return false };
+        let Some(list) = self.known_list() else {
+            return false;
+        };
         let mut pending = self.pending.lock();
         let may_wait = |doubted: &Doubted| match self.keeps_calls {
             // One that was sent twice is not sent again.
@@ -85,7 +114,10 @@ impl Session {
             (ListKind::Resources, "resources/list"),
             (ListKind::Prompts, "prompts/list"),
         ];
-        lists.into_iter().find(|(kind, _)| !manifest.list(*kind).items.is_empty()).map(|(_, method)| method)
+        lists
+            .into_iter()
+            .find(|(kind, _)| !manifest.list(*kind).items.is_empty())
+            .map(|(_, method)| method)
     }
 
     async fn check_session(self: Arc<Self>, list: &str, refused: Refused) {
@@ -113,7 +145,12 @@ impl Session {
             }
             doubted
         };
-        for Doubted { number, refused: its, end } in doubted {
+        for Doubted {
+            number,
+            refused: its,
+            end,
+        } in doubted
+        {
             let is_unread = is_lost && its == refused && its.is_unread();
             if !(is_unread && self.await_reopen(number, false)) {
                 match end {

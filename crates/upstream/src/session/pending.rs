@@ -1,4 +1,5 @@
-//! Table of one session's pending requests: deadlines, deferred calls, open questions of the server.
+//! Table of one session's pending requests: deadlines, deferred calls, open questions of the
+//! server.
 //!
 //! A plain structure under the session's lock: no I/O, time is an argument.
 
@@ -21,10 +22,16 @@ pub(super) type SentRequest = (Bytes, Option<Box<HeaderMap>>);
 
 /// The receiver of an answer.
 pub(super) enum Waiter {
-    /// A caller, with the progress token that it chose, as it spelled it, and its place at the server. `in_turn`: calls that run one
-    /// after the other wait for it, and what the server asks meanwhile is about it. A request for a task's result is no such call: it
-    /// lasts as long as the task, and questions name their task.
-    Call { events: Arc<dyn CallEvents>, progress: Option<Bytes>, place: Taken, in_turn: bool },
+    /// A caller, with the progress token that it chose, as it spelled it, and its place at the
+    /// server. `in_turn`: calls that run one after the other wait for it, and what the server asks
+    /// meanwhile is about it. A request for a task's result is no such call: it lasts as long as
+    /// the task, and questions name their task.
+    Call {
+        events: Arc<dyn CallEvents>,
+        progress: Option<Bytes>,
+        place: Taken,
+        in_turn: bool,
+    },
     /// The session itself.
     Own(oneshot::Sender<Result<Message, Fault>>),
 }
@@ -59,7 +66,11 @@ pub(super) struct Deadlines {
 impl Deadlines {
     pub(super) fn new(now: Instant, patience: Duration, max: Duration) -> Self {
         let hard = now + max;
-        Self { patience, next: (now + patience).min(hard), hard }
+        Self {
+            patience,
+            next: (now + patience).min(hard),
+            hard,
+        }
     }
 
     fn extend(&mut self, now: Instant) {
@@ -78,11 +89,13 @@ pub(super) struct PendingTable {
     owner_questions: u32,
     /// Calls that wait for the end of the call before them (serial sessions).
     pub(super) deferred: VecDeque<(u64, SentRequest)>,
-    /// Requests that wait until the session is opened again on the same link; `None` while it is open.
+    /// Requests that wait until the session is opened again on the same link; `None` while it is
+    /// open.
     pub(super) awaiting_reopen: Option<Vec<u64>>,
     /// Refused requests that wait for the check of the session; `None` while it is not checked.
     pub(super) awaiting_check: Option<Vec<Doubted>>,
-    /// Calls whose headers the server refused, with its answers; they wait until its tools are listed again.
+    /// Calls whose headers the server refused, with its answers; they wait until its tools are
+    /// listed again.
     pub(super) awaiting_headers: Option<Vec<(u64, Message)>>,
     /// The present numbers of calls that were sent again with answers, by their first numbers.
     pub(super) retried: HashMap<u64, u64, RandomState>,
@@ -100,7 +113,8 @@ struct Account {
 }
 
 impl PendingTable {
-    /// A place at the server for one more call on this account, and the account's share of what waits for the server.
+    /// A place at the server for one more call on this account, and the account's share of what
+    /// waits for the server.
     pub(super) fn place(
         &mut self,
         (calls, unsent): (&Shares, &Shares),
@@ -112,7 +126,10 @@ impl PendingTable {
         if self.accounts.len() >= ACCOUNTS_MAX {
             self.accounts.clear();
         }
-        let own = Account { calls: calls.of(account), unsent: unsent.of(account) };
+        let own = Account {
+            calls: calls.of(account),
+            unsent: unsent.of(account),
+        };
         let place = (own.calls.take(1)?, Arc::clone(&own.unsent));
         self.accounts.insert(account.into(), own);
         Ok(place)
@@ -120,7 +137,10 @@ impl PendingTable {
 
     /// Pending calls of callers.
     pub(super) fn calls(&self) -> usize {
-        self.requests.values().filter(|request| matches!(request.waiter, Waiter::Call { .. })).count()
+        self.requests
+            .values()
+            .filter(|request| matches!(request.waiter, Waiter::Call { .. }))
+            .count()
     }
 
     /// Whether a call is pending that runs alone, if calls run one after the other.
@@ -129,15 +149,26 @@ impl PendingTable {
     }
 
     /// Removes a request. Returns also the deferred call to send next.
-    pub(super) fn settle(&mut self, number: u64) -> (Option<PendingRequest>, Option<(u64, SentRequest)>) {
-        let Some(request) = self.requests.remove(&number) else { return (None, None) };
+    pub(super) fn settle(
+        &mut self,
+        number: u64,
+    ) -> (Option<PendingRequest>, Option<(u64, SentRequest)>) {
+        let Some(request) = self.requests.remove(&number) else {
+            return (None, None);
+        };
         // One that was not sent has no turn to give on.
-        let deferred = self.deferred.iter().position(|(deferred, ..)| *deferred == number);
+        let deferred = self
+            .deferred
+            .iter()
+            .position(|(deferred, ..)| *deferred == number);
         if let Some(at) = deferred {
             self.deferred.remove(at);
             return (Some(request), None);
         }
-        let next = request.is_in_turn().then(|| self.deferred.pop_front()).flatten();
+        let next = request
+            .is_in_turn()
+            .then(|| self.deferred.pop_front())
+            .flatten();
         (Some(request), next)
     }
 
@@ -152,7 +183,12 @@ impl PendingTable {
 
     /// The number of the call that was sent and is pending, if there is exactly one.
     pub(super) fn only_call(&self) -> Option<u64> {
-        let sent = |number: &u64| !self.deferred.iter().any(|(deferred, ..)| deferred == number);
+        let sent = |number: &u64| {
+            !self
+                .deferred
+                .iter()
+                .any(|(deferred, ..)| deferred == number)
+        };
         let mut calls = self
             .requests
             .iter()
@@ -173,17 +209,24 @@ impl PendingTable {
 
     /// Whether a request can be sent again.
     pub(super) fn is_kept(&self, number: u64) -> bool {
-        self.requests.get(&number).is_some_and(|request| request.sent.is_some())
+        self.requests
+            .get(&number)
+            .is_some_and(|request| request.sent.is_some())
     }
 
     /// Whether a request is a call of a caller, and none of the session's own.
     pub(super) fn is_call(&self, number: u64) -> bool {
-        self.requests.get(&number).is_some_and(|request| matches!(request.waiter, Waiter::Call { .. }))
+        self.requests
+            .get(&number)
+            .is_some_and(|request| matches!(request.waiter, Waiter::Call { .. }))
     }
 
     /// Whether a request has ended, and its end waits for the check of the session.
     pub(super) fn is_doubted(&self, number: u64) -> bool {
-        self.awaiting_check.iter().flatten().any(|doubted| doubted.number == number)
+        self.awaiting_check
+            .iter()
+            .flatten()
+            .any(|doubted| doubted.number == number)
     }
 
     /// Whether the link has no more to deliver for a request.
@@ -196,13 +239,17 @@ impl PendingTable {
         self.requests.get_mut(&number)?.sent.take()
     }
 
-    /// Numbers of the expired requests. While the server waits for a client's answer only the hard maximum counts: a person
-    /// may be typing.
+    /// Numbers of the expired requests. While the server waits for a client's answer only the hard
+    /// maximum counts: a person may be typing.
     pub(super) fn expired(&mut self, now: Instant) -> Vec<u64> {
         let owner_asked = self.owner_questions > 0;
         let mut expired = Vec::new();
         for (number, request) in &mut self.requests {
-            let Some(deadlines) = request.deadlines.as_mut().filter(|deadlines| deadlines.next <= now) else {
+            let Some(deadlines) = request
+                .deadlines
+                .as_mut()
+                .filter(|deadlines| deadlines.next <= now)
+            else {
                 continue;
             };
             if deadlines.hard > now && (owner_asked || request.questions > 0) {
@@ -214,15 +261,28 @@ impl PendingTable {
         expired
     }
 
-    /// Removes everything at the end of the session; true is a request that the server is known not to have run.
+    /// Removes everything at the end of the session; true is a request that the server is known not
+    /// to have run.
     pub(super) fn drain(&mut self) -> Vec<(PendingRequest, bool)> {
-        let deferred = std::mem::take(&mut self.deferred).into_iter().map(|(number, _)| number);
-        let refused = self.awaiting_headers.take().unwrap_or_default().into_iter().map(|(number, _)| number);
-        let unsent = deferred.chain(refused).chain(self.awaiting_reopen.take().unwrap_or_default());
+        let deferred = std::mem::take(&mut self.deferred)
+            .into_iter()
+            .map(|(number, _)| number);
+        let refused = self
+            .awaiting_headers
+            .take()
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(number, _)| number);
+        let unsent = deferred
+            .chain(refused)
+            .chain(self.awaiting_reopen.take().unwrap_or_default());
         let unsent: HashSet<u64> = unsent.collect();
         self.awaiting_check = None;
         self.retried.clear();
-        self.requests.drain().map(|(number, request)| (request, unsent.contains(&number))).collect()
+        self.requests
+            .drain()
+            .map(|(number, request)| (request, unsent.contains(&number)))
+            .collect()
     }
 
     /// Counts a question that begins or ends, of a call or of the session's owner.
@@ -234,7 +294,11 @@ impl PendingTable {
                 None => return,
             },
         };
-        *count = if begins { *count + 1 } else { count.saturating_sub(1) };
+        *count = if begins {
+            *count + 1
+        } else {
+            count.saturating_sub(1)
+        };
     }
 }
 
@@ -244,7 +308,13 @@ mod tests {
 
     fn own(deadlines: Deadlines) -> PendingRequest {
         let waiter = Waiter::Own(oneshot::channel().0);
-        PendingRequest { waiter, deadlines: Some(deadlines), sent: None, questions: 0, garbled: false }
+        PendingRequest {
+            waiter,
+            deadlines: Some(deadlines),
+            sent: None,
+            questions: 0,
+            garbled: false,
+        }
     }
 
     #[test]
@@ -256,14 +326,19 @@ mod tests {
         for of in [Some(asking), None] {
             let mut table = PendingTable::default();
             for number in [asking, silent] {
-                table.requests.insert(number, own(Deadlines::new(start, patience, max)));
+                table
+                    .requests
+                    .insert(number, own(Deadlines::new(start, patience, max)));
             }
             assert!(table.expired(at(9)).is_empty());
             table.extend(silent, at(9));
             table.count_question(of, true);
             assert!(table.expired(at(15)).is_empty());
             // A question to the owner may belong to any call.
-            assert_eq!(table.expired(at(20)), if of.is_some() { vec![silent] } else { vec![] });
+            assert_eq!(
+                table.expired(at(20)),
+                if of.is_some() { vec![silent] } else { vec![] }
+            );
             table.settle(silent);
             assert!(table.expired(at(26)).is_empty());
             table.count_question(of, false);

@@ -1,4 +1,5 @@
-//! Questions: requests of the server to clients (sampling, elicitation, roots), their receivers and answers.
+//! Questions: requests of the server to clients (sampling, elicitation, roots), their receivers and
+//! answers.
 //!
 //! A question that belongs to no known call is rejected, never sent to a guessed caller.
 
@@ -35,7 +36,8 @@ impl Asking for Session {
         if let Some(call) = call {
             self.pending.lock().extend(call, Instant::now());
         }
-        self.send(frame, SendMeta::default()).map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
+        self.send(frame, SendMeta::default())
+            .map_err(|unsent| self.refusal(&Fault::Unsent(unsent)))
     }
 
     fn count_question(&self, call: Option<u64>, begins: bool) {
@@ -51,7 +53,9 @@ impl Asking for Session {
 impl Session {
     /// Handles a question, or answers a ping.
     pub(super) fn handle_question(self: &Arc<Self>, message: Message, stream_of: Option<u64>) {
-        let Some(id) = message.id().cloned() else { return };
+        let Some(id) = message.id().cloned() else {
+            return;
+        };
         if message.method() == "ping" {
             self.reply(result(&id, b"{}"));
             return;
@@ -62,7 +66,12 @@ impl Session {
                 method = message.method(),
                 "rejected a request of the server: not permitted"
             );
-            self.reply(error(Some(&id), METHOD_NOT_FOUND, "this client does not support the method", None));
+            self.reply(error(
+                Some(&id),
+                METHOD_NOT_FOUND,
+                "this client does not support the method",
+                None,
+            ));
             return;
         }
         let Some(addressee) = self.addressee(stream_of, &message) else {
@@ -71,11 +80,21 @@ impl Session {
                 method = message.method(),
                 "rejected a request of the server: it belongs to no call"
             );
-            self.reply(error(Some(&id), INTERNAL_ERROR, "the request belongs to no open call", None));
+            self.reply(error(
+                Some(&id),
+                INTERNAL_ERROR,
+                "the request belongs to no open call",
+                None,
+            ));
             return;
         };
         let Ok(params) = Params::read(&message) else {
-            self.reply(error(Some(&id), INVALID_PARAMS, "the params cannot be read", None));
+            self.reply(error(
+                Some(&id),
+                INVALID_PARAMS,
+                "the params cannot be read",
+                None,
+            ));
             return;
         };
         let request = relay::decode_request(&params, self.era());
@@ -87,22 +106,28 @@ impl Session {
         }
     }
 
-    /// Whether the server waits for an answer of a modern caller, which has gone to ask its user and may never come back.
+    /// Whether the server waits for an answer of a modern caller, which has gone to ask its user
+    /// and may never come back.
     #[must_use]
     pub fn is_asking(&self) -> bool {
-        matches!(self.setup.key, SessionKey::Principal { .. }) && self.asking.load(Ordering::Relaxed) > 0
+        matches!(self.setup.key, SessionKey::Principal { .. })
+            && self.asking.load(Ordering::Relaxed) > 0
     }
 
     /// Handles the server's cancellation of a question.
     pub(super) fn question_cancelled(self: &Arc<Self>, message: &Message) {
-        if let Some(id) = Params::read(message).ok().and_then(|params| params.request_id()) {
+        if let Some(id) = Params::read(message)
+            .ok()
+            .and_then(|params| params.request_id())
+        {
             self.emit(SessionEvent::Withdrawn(id));
         }
     }
 
-    /// The receiver of a question: the call on whose response stream it came; without response streams the owner's only
-    /// pending call, else the owner. A question about a task belongs to no call of the session, because a task outlives its call: the
-    /// gateway finds where the task's result is awaited.
+    /// The receiver of a question: the call on whose response stream it came; without response
+    /// streams the owner's only pending call, else the owner. A question about a task belongs to no
+    /// call of the session, because a task outlives its call: the gateway finds where the task's
+    /// result is awaited.
     fn addressee(&self, stream_of: Option<u64>, message: &Message) -> Option<Addressee> {
         if self.setup.key.is_own() && self.tasks() > 0 && task::related_in(message).is_some() {
             return Some(Addressee::Owner);
@@ -123,22 +148,29 @@ impl Session {
         }
     }
 
-    /// Whether the client's declaration permits a question of this method. Whether the server may ask it is the topic's
-    /// decision.
+    /// Whether the client's declaration permits a question of this method. Whether the server may
+    /// ask it is the topic's decision.
     fn may_ask(&self, method: &str) -> bool {
         let capability = match method {
             // Tasks that a client runs for the server (2025-11-25).
             "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel" => Some("tasks"),
-            _ => QUESTIONS.iter().find(|(_, asked)| *asked == method).map(|(name, _)| *name),
+            _ => QUESTIONS
+                .iter()
+                .find(|(_, asked)| *asked == method)
+                .map(|(name, _)| *name),
         };
         let client = self.setup.owner.as_ref().map(|owner| &owner.client);
-        let able = |(client, name): (&ClientProfile, _)| json::at(&client.capabilities, &[name]).is_some();
+        let able =
+            |(client, name): (&ClientProfile, _)| json::at(&client.capabilities, &[name]).is_some();
         client.zip(capability).is_some_and(able)
     }
 
     fn reply(&self, frame: Bytes) {
         if self.send(frame, SendMeta::default()).is_err() {
-            tracing::debug!(server = self.upstream(), "a reply to the server could not be sent");
+            tracing::debug!(
+                server = self.upstream(),
+                "a reply to the server could not be sent"
+            );
         }
     }
 }

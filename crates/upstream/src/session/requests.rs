@@ -27,11 +27,14 @@ impl PendingAnswer {
     pub(crate) async fn answer(&mut self) -> Result<Message, Fault> {
         match self.received.take() {
             Some(answer) => answer,
-            None => (&mut self.answer).await.unwrap_or(Err(Fault::Answer("no answer".to_owned()))),
+            None => (&mut self.answer)
+                .await
+                .unwrap_or(Err(Fault::Answer("no answer".to_owned()))),
         }
     }
 
-    /// Waits for the answer, keeps it for [`PendingAnswer::answer`], and returns whether it is an error.
+    /// Waits for the answer, keeps it for [`PendingAnswer::answer`], and returns whether it is an
+    /// error.
     pub(crate) async fn is_refused(&mut self) -> bool {
         let answer = self.answer().await;
         let refused = matches!(&answer, Ok(message) if message.shape() == MessageKind::Error);
@@ -87,31 +90,54 @@ impl Session {
             return Err(fault.clone());
         }
         let number = self.setup.environment.numbers.next();
-        let frame = request(&Id::number(number), method, Some(&self.params(era, method, params)));
+        let frame = request(
+            &Id::number(number),
+            method,
+            Some(&self.params(era, method, params)),
+        );
         let headers = self.headers_of(era, &frame, (method, target), Version::NEWEST);
         let (waiter, answer) = oneshot::channel();
         let now = Instant::now();
         let deadlines = patience.map(|patience| Deadlines::new(now, patience, patience));
         let sent = keeps.then(|| (frame.clone(), headers.clone()));
         let waiter = Waiter::Own(waiter);
-        let open = PendingRequest { waiter, deadlines, sent, questions: 0, garbled: false };
+        let open = PendingRequest {
+            waiter,
+            deadlines,
+            sent,
+            questions: 0,
+            garbled: false,
+        };
         // Before it is sent: its answer may come at once.
         pending.requests.insert(number, open);
         // It is sent once the session is open again.
         if let Some(requests) = pending.awaiting_reopen.as_mut().filter(|_| keeps) {
             requests.push(number);
             self.timer.notify_one();
-            return Ok(PendingAnswer { number, answer, received: None });
+            return Ok(PendingAnswer {
+                number,
+                answer,
+                received: None,
+            });
         }
         drop(pending);
-        if let Err(unsent) =
-            self.send(frame, SendMeta { request: Some(number), headers, ..SendMeta::default() })
-        {
+        if let Err(unsent) = self.send(
+            frame,
+            SendMeta {
+                request: Some(number),
+                headers,
+                ..SendMeta::default()
+            },
+        ) {
             self.settle(number);
             return Err(Fault::Unsent(unsent));
         }
         self.timer.notify_one();
-        Ok(PendingAnswer { number, answer, received: None })
+        Ok(PendingAnswer {
+            number,
+            answer,
+            received: None,
+        })
     }
 
     /// Sends a request and waits for its answer, which may be an error.
@@ -122,7 +148,9 @@ impl Session {
         params: &[(&str, &[u8])],
         patience: Duration,
     ) -> Result<Message, Fault> {
-        self.request(era, method, params, Some(patience))?.answer().await
+        self.request(era, method, params, Some(patience))?
+            .answer()
+            .await
     }
 
     /// Sends a request and waits for its result; an error answer is a fault.
@@ -145,11 +173,13 @@ impl Session {
         }
     }
 
-    /// The params of a request; a modern request carries version, capabilities and identity in `_meta`. A gateway is asked which
-    /// gateways its lists came through.
+    /// The params of a request; a modern request carries version, capabilities and identity in
+    /// `_meta`. A gateway is asked which gateways its lists came through.
     fn params(&self, era: Era, method: &str, params: &[(&str, &[u8])]) -> Vec<u8> {
-        let is_of_gateway =
-            method.ends_with("/list") && self.handshake().is_some_and(|shaken| shaken.gateways.is_some());
+        let is_of_gateway = method.ends_with("/list")
+            && self
+                .handshake()
+                .is_some_and(|shaken| shaken.gateways.is_some());
         let own = is_of_gateway.then_some(&*self.setup.environment.instance);
         json::object(|object| {
             for (key, raw) in params {
@@ -161,7 +191,8 @@ impl Session {
             if era == Era::Modern {
                 object.object("_meta", |meta| {
                     meta.text(meta::PROTOCOL_VERSION, Version::NEWEST.as_str());
-                    // A server sends task notifications only to clients that declare the extension, and lists what the others need.
+                    // A server sends task notifications only to clients that declare the extension,
+                    // and lists what the others need.
                     meta.object(meta::CLIENT_CAPABILITIES, |able| {
                         able.raw("extensions", &self.extensions);
                     });
@@ -183,7 +214,12 @@ impl Session {
         version: Version,
     ) -> Option<Box<HeaderMap>> {
         let is_mirrored = era.is_stateless() && self.over_http();
-        is_mirrored.then(|| Box::new(self.manifest().mirror_headers(frame, method, target, version)))
+        is_mirrored.then(|| {
+            Box::new(
+                self.manifest()
+                    .mirror_headers(frame, method, target, version),
+            )
+        })
     }
 }
 
@@ -192,8 +228,12 @@ pub(crate) fn result(answer: &Message) -> Result<Bytes, Fault> {
     match (answer.shape(), answer.body_span()) {
         (MessageKind::Result, Some(span)) => Ok(answer.frame().slice(span.start..span.end)),
         (_, _) => {
-            let what = answer.error_object().map(|error| format!("error {}: {}", error.code, error.message));
-            Err(Fault::Answer(what.unwrap_or_else(|| "no result".to_owned())))
+            let what = answer
+                .error_object()
+                .map(|error| format!("error {}: {}", error.code, error.message));
+            Err(Fault::Answer(
+                what.unwrap_or_else(|| "no result".to_owned()),
+            ))
         }
     }
 }

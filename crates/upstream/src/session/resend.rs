@@ -1,7 +1,8 @@
 //! Requests that the server did not run are sent again, once.
 //!
-//! A legacy session that the server forgot (404, or what `lost` found) is opened again: a new handshake on the same link, and all
-//! subscriptions made again. A modern server that refuses the headers of a call has changed the tool's schema: its tools are listed again.
+//! A legacy session that the server forgot (404, or what `lost` found) is opened again: a new
+//! handshake on the same link, and all subscriptions made again. A modern server that refuses the
+//! headers of a call has changed the tool's schema: its tools are listed again.
 
 use std::sync::Arc;
 
@@ -17,7 +18,9 @@ impl Session {
     /// Whether a request of this method may be sent again, so that it is kept.
     pub(super) fn may_resend(&self, method: &str) -> bool {
         match self.era() {
-            Era::Legacy => self.keeps_calls && method != "initialize" && self.coding() == Coding::Json,
+            Era::Legacy => {
+                self.keeps_calls && method != "initialize" && self.coding() == Coding::Json
+            }
             Era::Modern => self.over_http() && method == "tools/call",
         }
     }
@@ -32,8 +35,8 @@ impl Session {
         }
     }
 
-    /// Has a request sent again in the session's successor, which is opened first if `is_gone`; false when it was sent twice already
-    /// or cannot be sent again.
+    /// Has a request sent again in the session's successor, which is opened first if `is_gone`;
+    /// false when it was sent twice already or cannot be sent again.
     pub(super) fn await_reopen(self: &Arc<Self>, number: u64, is_gone: bool) -> bool {
         if !self.pending.lock().is_kept(number) {
             return false;
@@ -58,7 +61,10 @@ impl Session {
     }
 
     pub(super) async fn reopen(self: Arc<Self>) {
-        tracing::info!(server = self.upstream(), "the server forgot the session; opening a new one");
+        tracing::info!(
+            server = self.upstream(),
+            "the server forgot the session; opening a new one"
+        );
         if let Err(fault) = self.open_again().await {
             tracing::warn!(server = self.upstream(), %fault, "the new session failed");
             self.end(fault);
@@ -71,7 +77,9 @@ impl Session {
         let again = {
             let mut pending = self.pending.lock();
             let requests = pending.awaiting_reopen.take().unwrap_or_default();
-            let again = requests.into_iter().filter_map(|number| Some((number, pending.take_sent(number)?)));
+            let again = requests
+                .into_iter()
+                .filter_map(|number| Some((number, pending.take_sent(number)?)));
             again.collect::<Vec<_>>()
         };
         for (number, request) in again {
@@ -87,10 +95,12 @@ impl Session {
         handshake::initialize(self, None).await
     }
 
-    /// Has a call sent again whose headers the server refused, once the tools are listed again and if its headers are others then;
-    /// false when it was sent twice already.
+    /// Has a call sent again whose headers the server refused, once the tools are listed again and
+    /// if its headers are others then; false when it was sent twice already.
     pub(super) fn await_headers(self: &Arc<Self>, number: u64, refused: &Message) -> bool {
-        let is_refused = refused.error_object().is_some_and(|error| error.code == code::HEADER_MISMATCH);
+        let is_refused = refused
+            .error_object()
+            .is_some_and(|error| error.code == code::HEADER_MISMATCH);
         let mut pending = self.pending.lock();
         if !is_refused || self.era() == Era::Legacy || !pending.is_kept(number) {
             return false;
@@ -119,10 +129,17 @@ impl Session {
                 self.emit(SessionEvent::Changed(&[]));
             }
         }
-        let waiting = self.pending.lock().awaiting_headers.take().unwrap_or_default();
+        let waiting = self
+            .pending
+            .lock()
+            .awaiting_headers
+            .take()
+            .unwrap_or_default();
         for (number, refused) in waiting {
             let kept = self.pending.lock().take_sent(number);
-            let Some((frame, before)) = kept else { continue };
+            let Some((frame, before)) = kept else {
+                continue;
+            };
             match self.headers_again(&frame) {
                 // Sent as it was, it would be refused again.
                 headers if headers == before => self.finish(number, Ok(refused)),
@@ -134,6 +151,11 @@ impl Session {
     fn headers_again(&self, frame: &Bytes) -> Option<Box<http::HeaderMap>> {
         let message = Message::read(frame.clone()).ok()?;
         let params = Params::read(&message).ok()?;
-        self.headers_of(self.era(), frame, (params.method(), params.target()), self.version())
+        self.headers_of(
+            self.era(),
+            frame,
+            (params.method(), params.target()),
+            self.version(),
+        )
     }
 }

@@ -1,5 +1,6 @@
-//! Rounds of a legacy caller's request at a modern server: results that ask (`input_required`) become questions to the caller, and
-//! its answers go back with the request under a new number (MCP 2026-07-28, "Multi Round-Trip Requests").
+//! Rounds of a legacy caller's request at a modern server: results that ask (`input_required`)
+//! become questions to the caller, and its answers go back with the request under a new number (MCP
+//! 2026-07-28, "Multi Round-Trip Requests").
 //!
 //! The caller sees one call that a legacy server would have asked about: questions, then one end.
 
@@ -88,7 +89,9 @@ impl Rounds {
     /// Asks the caller what the server asks, or sends the request again if it asks nothing.
     fn ask(&self, required: Required) -> Result<(), Refusal> {
         let (session, me) = (self.session.upgrade(), self.me.upgrade());
-        let (Some(session), Some(me)) = (session, me) else { return Err(gone()) };
+        let (Some(session), Some(me)) = (session, me) else {
+            return Err(gone());
+        };
         question::check_declared(&self.capabilities, &required.questions)?;
         let numbers = &session.setup.environment.numbers;
         let request = numbers.next();
@@ -102,9 +105,13 @@ impl Rounds {
         {
             let mut round = self.round.lock();
             if round.number >= ROUNDS_MAX {
-                return Err(Refusal::new(RefusalCode::UpstreamFailed, "the server asks again and again"));
+                return Err(Refusal::new(
+                    RefusalCode::UpstreamFailed,
+                    "the server asks again and again",
+                ));
             }
-            (round.number, round.request, round.state) = (round.number + 1, request, required.state);
+            (round.number, round.request, round.state) =
+                (round.number + 1, request, required.state);
             round.asked.clone_from(&asked);
         }
         session.keep_open(request, &me)?;
@@ -113,25 +120,42 @@ impl Rounds {
             let (asking, id) = (Weak::clone(&asking), Id::number(asked.id));
             Question::new(asking, session.instance(), id, question, Some(request))
         };
-        let questions: Vec<Question> = required.questions.into_iter().zip(&asked).map(question).collect();
+        let questions: Vec<Question> = required
+            .questions
+            .into_iter()
+            .zip(&asked)
+            .map(question)
+            .collect();
         match questions.is_empty() {
             true => self.send_again(&session),
-            false => questions.into_iter().for_each(|question| self.events.question(question)),
+            false => questions
+                .into_iter()
+                .for_each(|question| self.events.question(question)),
         }
         Ok(())
     }
 
     /// Takes the answer to one question; with the last the request is sent again.
     fn take(&self, message: &Message) {
-        let Some(session) = self.session.upgrade() else { return };
-        let Some(id) = message.id().and_then(Id::as_number) else { return };
+        let Some(session) = self.session.upgrade() else {
+            return;
+        };
+        let Some(id) = message.id().and_then(Id::as_number) else {
+            return;
+        };
         let (request, answered, complete) = {
             let mut round = self.round.lock();
             let request = round.request;
-            let Some(asked) = round.asked.iter_mut().find(|asked| asked.id == id) else { return };
+            let Some(asked) = round.asked.iter_mut().find(|asked| asked.id == id) else {
+                return;
+            };
             asked.answer = question::given(message, asked.may_cancel);
             let answered = asked.answer.is_some();
-            (request, answered, round.asked.iter().all(|asked| asked.answer.is_some()))
+            (
+                request,
+                answered,
+                round.asked.iter().all(|asked| asked.answer.is_some()),
+            )
         };
         match answered {
             // The server could do nothing with an error: it wants an answer.
@@ -147,7 +171,10 @@ impl Rounds {
             let round = self.round.lock();
             let answer = |asked: &Asked| Some((asked.key.clone(), asked.answer.clone()?));
             let answers: Vec<_> = round.asked.iter().filter_map(answer).collect();
-            (round.request, input::retry(&self.frame, round.request, &answers, round.state.as_deref()))
+            (
+                round.request,
+                input::retry(&self.frame, round.request, &answers, round.state.as_deref()),
+            )
         };
         match frame {
             Some(frame) if session.is_pending(request) => {
@@ -170,13 +197,20 @@ impl CallEvents for Rounds {
 
     fn done(&self, end: Result<Answer, Refusal>) {
         let session = self.session.upgrade();
-        let number = || session.as_ref().map_or(0, |session| session.setup.environment.numbers.next());
-        let required = end
-            .as_ref()
-            .map_or(Ok(None), |answer| input::read_required(answer, || format!("portmoot-{}", number())));
+        let number = || {
+            session
+                .as_ref()
+                .map_or(0, |session| session.setup.environment.numbers.next())
+        };
+        let required = end.as_ref().map_or(Ok(None), |answer| {
+            input::read_required(answer, || format!("portmoot-{}", number()))
+        });
         let asked = match required {
             Ok(required) => required.map(|required| self.ask(required)).transpose(),
-            Err(unreadable) => Err(Refusal::new(RefusalCode::UpstreamFailed, unreadable.to_string())),
+            Err(unreadable) => Err(Refusal::new(
+                RefusalCode::UpstreamFailed,
+                unreadable.to_string(),
+            )),
         };
         let end = match asked {
             Ok(Some(())) => return,
@@ -210,7 +244,8 @@ impl Asking for Rounds {
 }
 
 impl Session {
-    /// Keeps a call pending under a new number while its caller is asked, until its rounds must end.
+    /// Keeps a call pending under a new number while its caller is asked, until its rounds must
+    /// end.
     fn keep_open(&self, number: u64, rounds: &Arc<Rounds>) -> Result<(), Refusal> {
         let (now, events) = (Instant::now(), Arc::<Rounds>::clone(rounds));
         let left = rounds.until.saturating_duration_since(now);
@@ -219,12 +254,30 @@ impl Session {
             return Err(gone());
         }
         let pools = (&*self.setup.calls, &*self.unsent);
-        let (place, _) = pending.place(pools, &rounds.account).map_err(|full| self.full(full))?;
-        let waiter = Waiter::Call { events, progress: rounds.progress.clone(), place, in_turn: true };
-        let deadlines = Some(Deadlines::new(now, self.setup.spec.timeout(None).min(left), left));
-        pending
-            .requests
-            .insert(number, PendingRequest { waiter, deadlines, sent: None, questions: 0, garbled: false });
+        let (place, _) = pending
+            .place(pools, &rounds.account)
+            .map_err(|full| self.full(full))?;
+        let waiter = Waiter::Call {
+            events,
+            progress: rounds.progress.clone(),
+            place,
+            in_turn: true,
+        };
+        let deadlines = Some(Deadlines::new(
+            now,
+            self.setup.spec.timeout(None).min(left),
+            left,
+        ));
+        pending.requests.insert(
+            number,
+            PendingRequest {
+                waiter,
+                deadlines,
+                sent: None,
+                questions: 0,
+                garbled: false,
+            },
+        );
         pending.retried.insert(rounds.first, number);
         drop(pending);
         self.timer.notify_one();
@@ -237,7 +290,9 @@ impl Session {
 
     /// Ends a call whose caller did not answer the server's questions.
     fn give_up(&self, number: u64, refusal: &Refusal) {
-        let Some(request) = self.settle(number) else { return };
+        let Some(request) = self.settle(number) else {
+            return;
+        };
         if let Waiter::Call { events, .. } = request.waiter {
             events.done(Err(refusal.clone()));
             self.close_if_done();
@@ -247,5 +302,8 @@ impl Session {
 
 /// The refusal of a call whose session is over.
 fn gone() -> Refusal {
-    Refusal::new(RefusalCode::UpstreamDown, "the server has gone while it asked")
+    Refusal::new(
+        RefusalCode::UpstreamDown,
+        "the server has gone while it asked",
+    )
 }

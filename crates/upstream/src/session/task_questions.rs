@@ -1,5 +1,5 @@
-//! Questions of a modern server's task (`inputRequests`), asked of a caller that awaits the task's end and is asked by requests. Each
-//! answer goes back at once (`tasks/update`).
+//! Questions of a modern server's task (`inputRequests`), asked of a caller that awaits the task's
+//! end and is asked by requests. Each answer goes back at once (`tasks/update`).
 
 use std::sync::{Arc, Weak};
 
@@ -14,7 +14,8 @@ use super::Session;
 use crate::question::{self, Asking, Question};
 use crate::session_api::CallEvents;
 
-/// Questions of one task that its caller is asked while it waits. A task that asks more gets no answer, and the caller an error.
+/// Questions of one task that its caller is asked while it waits. A task that asks more gets no
+/// answer, and the caller an error.
 pub const TASK_QUESTIONS_MAX: usize = 64;
 
 /// The questions that the caller of one request was asked.
@@ -62,14 +63,25 @@ impl TaskQuestions {
     pub fn new(task: &Arc<str>, capabilities: &Bytes) -> Arc<Self> {
         let (task, capabilities) = (Arc::clone(task), capabilities.clone());
         let (asked, changed) = <_>::default();
-        Arc::new_cyclic(|me| Self { me: Weak::clone(me), task, capabilities, asked, changed })
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            task,
+            capabilities,
+            asked,
+            changed,
+        })
     }
 
     /// Asks what the task asks as its server has just written it, and was not asked before.
     ///
     /// # Errors
     /// Why the caller cannot be asked.
-    pub fn ask(&self, session: &Arc<Session>, task: &[u8], events: &dyn CallEvents) -> Result<(), Refusal> {
+    pub fn ask(
+        &self,
+        session: &Arc<Session>,
+        task: &[u8],
+        events: &dyn CallEvents,
+    ) -> Result<(), Refusal> {
         let numbers = &session.setup.environment.numbers;
         let asked = input::of_task(task, &self.task, || format!("portmoot-{}", numbers.next()));
         let mut questions =
@@ -96,7 +108,13 @@ impl TaskQuestions {
         let asking: Weak<dyn Asking> = Weak::<Self>::clone(&self.me);
         for ((_, request), id) in questions.into_iter().zip(ids) {
             let asking = Weak::clone(&asking);
-            events.question(Question::new(asking, session.instance(), Id::number(id), request, None));
+            events.question(Question::new(
+                asking,
+                session.instance(),
+                Id::number(id),
+                request,
+                None,
+            ));
         }
         Ok(())
     }
@@ -118,17 +136,30 @@ impl TaskQuestions {
 
     /// Takes the answer to one question.
     fn take(&self, message: &Message) {
-        let Some(id) = message.id().and_then(Id::as_number) else { return };
+        let Some(id) = message.id().and_then(Id::as_number) else {
+            return;
+        };
         let (session, key, given) = {
             let mut all = self.asked.lock();
             let session = all.session.upgrade();
-            let open = all.questions.iter_mut().find(|asked| asked.id == id && !asked.answered);
+            let open = all
+                .questions
+                .iter_mut()
+                .find(|asked| asked.id == id && !asked.answered);
             let Some(asked) = open else { return };
             asked.answered = true;
-            (session, asked.key.clone(), question::given(message, asked.may_cancel))
+            (
+                session,
+                asked.key.clone(),
+                question::given(message, asked.may_cancel),
+            )
         };
-        let (Some(session), Some(me)) = (session, self.me.upgrade()) else { return };
-        let Some(given) = given else { return self.fail(Unanswered::Refused(question::unanswered())) };
+        let (Some(session), Some(me)) = (session, self.me.upgrade()) else {
+            return;
+        };
+        let Some(given) = given else {
+            return self.fail(Unanswered::Refused(question::unanswered()));
+        };
         let responses = input::entries(&[(key, given.to_vec())]);
         tokio::spawn(async move {
             match session.answer_task(&me.task, &responses).await {

@@ -10,7 +10,8 @@ use wire::{mcp::Era, mcp::relay, rpc::Message};
 use super::Session;
 use crate::fault::Fault;
 
-/// Longest wait for the answer to a request of the gateway's own about one task. A client may wait for its list of tasks.
+/// Longest wait for the answer to a request of the gateway's own about one task. A client may wait
+/// for its list of tasks.
 const ASK_TASK: Duration = Duration::from_secs(5);
 
 /// Keeps the session of a task open: an idle session is not closed while a hold exists.
@@ -71,13 +72,18 @@ impl Session {
             return *support;
         }
         let able = |serves: fn(&[u8]) -> bool| {
-            self.handshake().is_some_and(|handshake| serves(&handshake.capabilities))
+            self.handshake()
+                .is_some_and(|handshake| serves(&handshake.capabilities))
         };
         match self.era() {
             Era::Modern if able(task::declares) => Support::Optional,
             Era::Legacy if able(task::serves_calls) => {
                 let listed = manifest.tools.items.iter().any(|item| item.key == tool);
-                if listed { Support::None } else { Support::Unlisted }
+                if listed {
+                    Support::None
+                } else {
+                    Support::Unlisted
+                }
             }
             Era::Modern | Era::Legacy => Support::None,
         }
@@ -89,12 +95,16 @@ impl Session {
         self.manifest().tasks.get(tool) == Some(&Support::Required)
     }
 
-    /// Asks the server for the state of a task (`tasks/get`); `None` when it does not answer in time.
+    /// Asks the server for the state of a task (`tasks/get`); `None` when it does not answer in
+    /// time.
     pub async fn get_task(&self, task: &str) -> Option<Message> {
-        self.about_task("tasks/get", task, None, ASK_TASK).await.ok()
+        self.about_task("tasks/get", task, None, ASK_TASK)
+            .await
+            .ok()
     }
 
-    /// Makes a request of the gateway's own about a task, and returns the server's answer, which may be an error.
+    /// Makes a request of the gateway's own about a task, and returns the server's answer, which
+    /// may be an error.
     ///
     /// # Errors
     /// A refusal when the server cannot be asked or does not answer in time.
@@ -109,7 +119,9 @@ impl Session {
     pub(super) async fn answer_task(&self, task: &str, responses: &[u8]) -> Result<(), Fault> {
         let patience = self.setup.spec.timeout(None);
         let responses = Some(("inputResponses", responses));
-        let message = self.about_task("tasks/update", task, responses, patience).await?;
+        let message = self
+            .about_task("tasks/update", task, responses, patience)
+            .await?;
         match message.error_object() {
             None => Ok(()),
             Some(error) => Err(Fault::Answer(error.message)),
@@ -143,7 +155,12 @@ impl Session {
         patience: Duration,
     ) -> Result<Message, Fault> {
         let raw = quote(task);
-        let params: Vec<(&str, &[u8])> = [("taskId", raw.as_bytes())].into_iter().chain(more).collect();
-        self.request_about(self.era(), (method, Some(task)), &params, Some(patience))?.answer().await
+        let params: Vec<(&str, &[u8])> = [("taskId", raw.as_bytes())]
+            .into_iter()
+            .chain(more)
+            .collect();
+        self.request_about(self.era(), (method, Some(task)), &params, Some(patience))?
+            .answer()
+            .await
     }
 }

@@ -1,5 +1,5 @@
-//! Upkeep of an open session: failures for the status, deadlines of pending requests, liveness check of a child, era check of a
-//! modern server.
+//! Upkeep of an open session: failures for the status, deadlines of pending requests, liveness
+//! check of a child, era check of a modern server.
 
 use std::time::{Duration, Instant};
 use std::{sync::Arc, sync::atomic::Ordering};
@@ -14,19 +14,30 @@ use crate::fault::Fault;
 impl Session {
     /// Why the open session counts as degraded, in words for callers.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.health.failure.lock().as_ref().map(|failure| failure.why.clone())
+        self.health
+            .failure
+            .lock()
+            .as_ref()
+            .map(|failure| failure.why.clone())
     }
 
     /// Whether the server could be reached with the last request.
     pub(crate) fn is_reachable(&self) -> bool {
-        self.health.failure.lock().as_ref().is_none_or(|failure| !failure.is_down)
+        self.health
+            .failure
+            .lock()
+            .as_ref()
+            .is_none_or(|failure| !failure.is_down)
     }
 
     /// Records a failed request: others may fail like it.
     pub(super) fn record_failure(&self, fault: &Fault) {
         let refusal = self.refusal(fault);
         let is_down = refusal.code == RefusalCode::UpstreamDown;
-        *self.health.failure.lock() = Some(Failure { why: refusal.message.into_owned(), is_down });
+        *self.health.failure.lock() = Some(Failure {
+            why: refusal.message.into_owned(),
+            is_down,
+        });
         self.health.failing.store(true, Ordering::Relaxed);
         self.emit(SessionEvent::State);
     }
@@ -40,8 +51,9 @@ impl Session {
         }
     }
 
-    /// Checks after a timeout whether a child is alive: pings it, and closes the session if the child sends nothing at all for
-    /// as long as a start may take. The supervisor then opens a new session.
+    /// Checks after a timeout whether a child is alive: pings it, and closes the session if the
+    /// child sends nothing at all for as long as a start may take. The supervisor then opens a new
+    /// session.
     pub(super) fn check_liveness(self: &Arc<Self>) {
         self.record_failure(&Fault::Timeout);
         if self.over_http() || self.health.silent.swap(true, Ordering::SeqCst) {
@@ -64,8 +76,8 @@ impl Session {
         });
     }
 
-    /// Checks whether a server that answered like no modern server still is one. If not, the session closes, and the next one
-    /// detects the era again.
+    /// Checks whether a server that answered like no modern server still is one. If not, the
+    /// session closes, and the next one detects the era again.
     pub(super) fn check_era(self: &Arc<Self>) {
         if self.health.checking_era.swap(true, Ordering::SeqCst) {
             return;
@@ -93,7 +105,9 @@ impl Session {
                 timer.notified().await;
                 loop {
                     tokio::time::sleep(TICK).await;
-                    let Some(session) = session.upgrade() else { return };
+                    let Some(session) = session.upgrade() else {
+                        return;
+                    };
                     if session.expire() {
                         break;
                     }

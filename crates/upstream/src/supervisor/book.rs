@@ -1,6 +1,7 @@
 //! Book of a server: its eras, its sessions by slot, its last manifests, its back-off.
 //!
-//! Back-off between start attempts: none after the first failure, then doubled up to a minute, with jitter. Time is an argument.
+//! Back-off between start attempts: none after the first failure, then doubled up to a minute, with
+//! jitter. Time is an argument.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -24,9 +25,11 @@ pub(super) type SessionPlace = (Era, SessionKey);
 pub(super) struct Book {
     /// The eras that it is known to speak; empty before detection.
     pub(super) eras: Vec<Era>,
-    /// Whether a modern server speaks legacy too; `None` before it was asked. A server may do so without listing a legacy revision.
+    /// Whether a modern server speaks legacy too; `None` before it was asked. A server may do so
+    /// without listing a legacy revision.
     pub(super) legacy: Option<bool>,
-    /// Whether the probe spoils a process of it, which then had to be started again for the handshake alone.
+    /// Whether the probe spoils a process of it, which then had to be started again for the
+    /// handshake alone.
     pub(super) dislikes_probe: bool,
     pub(super) slots: HashMap<SessionPlace, Slot>,
     /// Sessions that end with their calls, and their places.
@@ -37,7 +40,8 @@ pub(super) struct Book {
     pub(super) is_remembered: bool,
     /// Why a session of a caller's own did not open last, for operators.
     pub(super) own_cause: String,
-    /// Why all callers share one session although some could have their own: a second process did not start.
+    /// Why all callers share one session although some could have their own: a second process did
+    /// not start.
     pub(super) single: Option<String>,
     /// Why a process that has not answered in time may go on starting up.
     pub(super) slow: Option<String>,
@@ -55,7 +59,8 @@ pub(super) struct Book {
     pub(super) waited: Duration,
     /// Why the lists are incomplete, in words for callers.
     pub(super) incomplete: Option<String>,
-    /// Why the last start failed or the last session ended, for operators, and the last lines of the process on stderr.
+    /// Why the last start failed or the last session ended, for operators, and the last lines of
+    /// the process on stderr.
     pub(super) cause: String,
     pub(super) last_words: Vec<Arc<str>>,
     /// What operators should know about the attempt that failed last, beside its cause.
@@ -86,31 +91,55 @@ pub(super) struct Listed {
 
 impl Book {
     pub(super) fn manifest(&self) -> Arc<Manifest> {
-        self.listed.first().map(|listed| Arc::clone(&listed.manifest)).unwrap_or_default()
+        self.listed
+            .first()
+            .map(|listed| Arc::clone(&listed.manifest))
+            .unwrap_or_default()
     }
 
-    /// Takes the lists of a shared session, and drops those of eras that the server no longer speaks.
+    /// Takes the lists of a shared session, and drops those of eras that the server no longer
+    /// speaks.
     pub(super) fn take_lists(&mut self, session: &Session) {
         let era = session.era();
-        let of = session.handshake().filter(|_| session.coding() == Coding::Json);
-        let of = of.map(|handshake| KeptLists { handshake, written: session.written.lock().clone() });
-        let newer = Listed { era, manifest: session.manifest(), of };
+        let of = session
+            .handshake()
+            .filter(|_| session.coding() == Coding::Json);
+        let of = of.map(|handshake| KeptLists {
+            handshake,
+            written: session.written.lock().clone(),
+        });
+        let newer = Listed {
+            era,
+            manifest: session.manifest(),
+            of,
+        };
         match self.listed.iter_mut().find(|older| older.era == era) {
             Some(older) => *older = newer,
             None => self.listed.push(newer),
         }
-        self.listed.retain(|listed| listed.era == era || self.eras.contains(&listed.era));
+        self.listed
+            .retain(|listed| listed.era == era || self.eras.contains(&listed.era));
         self.is_remembered = false;
     }
 
-    /// What a later process needs to list the server without starting it; `None` if its lists are incomplete or cannot be kept.
+    /// What a later process needs to list the server without starting it; `None` if its lists are
+    /// incomplete or cannot be kept.
     pub(super) fn to_keep(&self) -> Option<Kept> {
         if self.incomplete.is_some() || self.listed.is_empty() {
             return None;
         }
-        let lists = self.listed.iter().map(|listed| listed.of.clone()).collect::<Option<_>>()?;
+        let lists = self
+            .listed
+            .iter()
+            .map(|listed| listed.of.clone())
+            .collect::<Option<_>>()?;
         let (eras, legacy, dislikes_probe) = (self.eras.clone(), self.legacy, self.dislikes_probe);
-        Some(Kept { eras, legacy, dislikes_probe, lists })
+        Some(Kept {
+            eras,
+            legacy,
+            dislikes_probe,
+            lists,
+        })
     }
 
     /// The era of the server's sessions for a caller of this one, if it is known.
@@ -127,21 +156,32 @@ impl Book {
         era == Era::Legacy && self.legacy.is_none() && self.eras == [Era::Modern]
     }
 
-    /// Forgets what a failed start makes doubtful: the detected eras, unless a session in the other era is open.
+    /// Forgets what a failed start makes doubtful: the detected eras, unless a session in the other
+    /// era is open.
     pub(super) fn doubt(&mut self, failed: Option<Era>) {
-        let is_open =
-            |era| self.slots.get(&(era, SessionKey::Shared)).is_some_and(|slot| slot.open().is_some());
+        let is_open = |era| {
+            self.slots
+                .get(&(era, SessionKey::Shared))
+                .is_some_and(|slot| slot.open().is_some())
+        };
         match (is_open(Era::Modern), is_open(Era::Legacy)) {
             (false, false) => (self.eras, self.legacy) = <_>::default(),
-            (true, _) if failed == Some(Era::Legacy) => (self.eras, self.legacy) = (vec![Era::Modern], None),
+            (true, _) if failed == Some(Era::Legacy) => {
+                (self.eras, self.legacy) = (vec![Era::Modern], None)
+            }
             (_, _) => {}
         }
     }
 
-    /// The open session at a place. `user` is the caller that is going to use it. A session whose server waits for an answer of its
-    /// modern caller gets no further call, because its next question could belong to either: it goes on alone, and ends with its
-    /// calls. So does one of a sign-in that was replaced.
-    pub(super) fn open(&mut self, place: &SessionPlace, user: Option<&Caller<'_>>) -> Option<Found> {
+    /// The open session at a place. `user` is the caller that is going to use it. A session whose
+    /// server waits for an answer of its modern caller gets no further call, because its next
+    /// question could belong to either: it goes on alone, and ends with its calls. So does one of a
+    /// sign-in that was replaced.
+    pub(super) fn open(
+        &mut self,
+        place: &SessionPlace,
+        user: Option<&Caller<'_>>,
+    ) -> Option<Found> {
         let slot = self.slots.get_mut(place)?;
         let session = slot.open().map(Arc::clone)?;
         if session.is_asking() || session.is_void() {
@@ -152,11 +192,15 @@ impl Book {
             return None;
         }
         let is_first_use = slot.used_by(user);
-        Some(Found { session, is_first_use })
+        Some(Found {
+            session,
+            is_first_use,
+        })
     }
 
-    /// Passes the interest of sessions that failed to a new session, if they will have no other successor: detection may find
-    /// another era, and `only` says that the server speaks no other than the new session's.
+    /// Passes the interest of sessions that failed to a new session, if they will have no other
+    /// successor: detection may find another era, and `only` says that the server speaks no other
+    /// than the new session's.
     pub(super) fn pass_on(&self, session: &Session, only: bool) {
         let failed = self.slots.iter().filter(|((era, key), slot)| {
             key == session.key() && slot.open().is_none() && (*era == session.era() || only)
@@ -211,23 +255,31 @@ impl Book {
         gone.filter_map(|(_, slot)| slot.session).collect()
     }
 
-    /// Removes shared sessions that are not needed any more: no client that used them is connected, and they were unused for as long as
-    /// `idle`.
+    /// Removes shared sessions that are not needed any more: no client that used them is connected,
+    /// and they were unused for as long as `idle`.
     pub(super) fn take_unneeded(&mut self, idle: Duration) -> Vec<Arc<Session>> {
         let shared = self.slots.iter_mut().filter(|((_, key), _)| !key.is_own());
-        shared.filter_map(|(_, slot)| slot.take_unneeded(idle)).collect()
+        shared
+            .filter_map(|(_, slot)| slot.take_unneeded(idle))
+            .collect()
     }
 
-    /// The era in which a shared session is missing: a client that used it is connected, or subscribed to something.
+    /// The era in which a shared session is missing: a client that used it is connected, or
+    /// subscribed to something.
     pub(super) fn missing_era(&self) -> Option<Era> {
         // An era that the server does not speak any more has a successor.
         let known = |era| self.eras.is_empty() || self.eras.contains(era);
-        let mut shared = self.slots.iter().filter(|((era, key), _)| !key.is_own() && known(era));
+        let mut shared = self
+            .slots
+            .iter()
+            .filter(|((era, key), _)| !key.is_own() && known(era));
         let is_missing = |slot: &Slot| {
             let is_needed = !slot.users.is_empty() || slot.interest.len() > 0;
             is_needed && slot.open().is_none()
         };
-        shared.find(|(_, slot)| is_missing(slot)).map(|((era, _), _)| *era)
+        shared
+            .find(|(_, slot)| is_missing(slot))
+            .map(|((era, _), _)| *era)
     }
 
     /// The links that keep sessions open which were unused for as long as `idle`.
@@ -236,8 +288,8 @@ impl Book {
         quiet.flat_map(|slot| slot.users.keys().copied()).collect()
     }
 
-    /// Forgets that links which are not connected use sessions that were unused for as long as `idle`. Returns the callers' own sessions
-    /// that are left without a user.
+    /// Forgets that links which are not connected use sessions that were unused for as long as
+    /// `idle`. Returns the callers' own sessions that are left without a user.
     pub(super) fn forget_users(&mut self, gone: &[LinkId], idle: Duration) -> Vec<Arc<Session>> {
         let mut closing = Vec::new();
         self.slots.retain(|(_, key), slot| {
@@ -257,7 +309,10 @@ impl Book {
 
     /// The participants that use the server, sorted.
     pub(super) fn users(&self) -> Vec<ParticipantId> {
-        let users = self.slots.values().flat_map(|slot| slot.users.values().cloned());
+        let users = self
+            .slots
+            .values()
+            .flat_map(|slot| slot.users.values().cloned());
         let mut users: Vec<ParticipantId> = users.collect();
         users.sort_unstable();
         users.dedup();
@@ -348,9 +403,14 @@ impl Slot {
         self.users.remove(&link).is_some() && self.users.is_empty()
     }
 
-    /// Takes out its session if it is not needed. One that was opened to be asked is not needed once it has answered.
+    /// Takes out its session if it is not needed. One that was opened to be asked is not needed
+    /// once it has answered.
     fn take_unneeded(&mut self, idle: Duration) -> Option<Arc<Session>> {
-        let idle = if self.purpose == Purpose::Probe { Duration::ZERO } else { idle };
+        let idle = if self.purpose == Purpose::Probe {
+            Duration::ZERO
+        } else {
+            idle
+        };
         let is_unneeded = self.users.is_empty() && self.idle().is_some_and(|quiet| quiet >= idle);
         is_unneeded.then(|| self.session.take()).flatten()
     }
@@ -362,10 +422,13 @@ impl Slot {
 
     /// Whether its session has tasks.
     pub(super) fn has_tasks(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.tasks() > 0)
+        self.session
+            .as_ref()
+            .is_some_and(|session| session.tasks() > 0)
     }
 
-    /// How long its session has been idle. `None` while it is being opened, has a call, a subscription or a task.
+    /// How long its session has been idle. `None` while it is being opened, has a call, a
+    /// subscription or a task.
     pub(super) fn idle(&self) -> Option<Duration> {
         self.quiet().filter(|_| !self.has_tasks())
     }
@@ -378,11 +441,13 @@ impl Slot {
     /// How long its session has been idle, whether or not it has tasks.
     pub(super) fn quiet(&self) -> Option<Duration> {
         let session = self.session.as_ref()?;
-        let used = Arc::strong_count(&self.turn) > 1 || session.calls() > 0 || self.interest.len() > 0;
+        let used =
+            Arc::strong_count(&self.turn) > 1 || session.calls() > 0 || self.interest.len() > 0;
         (!used).then(|| session.since_last_call())
     }
 
-    /// Whether it can be removed without loss: it has neither a session nor subscriptions for the next one.
+    /// Whether it can be removed without loss: it has neither a session nor subscriptions for the
+    /// next one.
     fn is_blank(&self) -> bool {
         !self.is_taken() && self.interest.len() == 0
     }
@@ -393,7 +458,8 @@ const BASE: Duration = Duration::from_millis(250);
 /// The longest wait, before jitter.
 const MAX: Duration = Duration::from_secs(60);
 
-/// Failures in a row and the wait after them: the circuit breaker of a server. No attempt runs during the wait.
+/// Failures in a row and the wait after them: the circuit breaker of a server. No attempt runs
+/// during the wait.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     failures: u32,
@@ -435,11 +501,14 @@ impl Backoff {
 
     /// The rest of the wait.
     pub(crate) fn remaining(&self, now: Instant) -> Option<Duration> {
-        self.until.map(|until| until.saturating_duration_since(now)).filter(|wait| !wait.is_zero())
+        self.until
+            .map(|until| until.saturating_duration_since(now))
+            .filter(|wait| !wait.is_zero())
     }
 }
 
-/// Between 80 % and 120 % of the wait, so that servers that failed together do not restart together.
+/// Between 80 % and 120 % of the wait, so that servers that failed together do not restart
+/// together.
 fn jittered(wait: Duration) -> Duration {
     let dice = u32::try_from(RandomState::new().hash_one(0_u8) % 401).unwrap_or(200);
     wait * (800 + dice) / 1000

@@ -1,4 +1,5 @@
-//! Running on demand: what is kept of a server's lists, when it must run, when it stops, and for whom it is warm.
+//! Running on demand: what is kept of a server's lists, when it must run, when it stops, and for
+//! whom it is warm.
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ use crate::starts::Urgency;
 use crate::{kept, lists};
 
 impl Upstream {
-    /// Has every open session list everything again, because what is approved of the server has changed; without one, what it listed last
-    /// is judged again.
+    /// Has every open session list everything again, because what is approved of the server has
+    /// changed; without one, what it listed last is judged again.
     pub fn list_again(&self) {
         let open: Vec<Arc<Session>> = self.book.lock().sessions().cloned().collect();
         open.iter().for_each(|session| session.list_again());
@@ -28,14 +29,24 @@ impl Upstream {
     }
 
     fn judge_again(&self) {
-        let lists: Vec<KeptLists> =
-            self.book.lock().listed.iter().filter_map(|listed| listed.of.clone()).collect();
+        let lists: Vec<KeptLists> = self
+            .book
+            .lock()
+            .listed
+            .iter()
+            .filter_map(|listed| listed.of.clone())
+            .collect();
         for of in lists {
             let judged = listed(of, &self.spec, &self.environment);
             let mut book = self.book.lock();
             // A session may have listed something newer meanwhile.
-            let older = book.listed.iter_mut().find(|older| older.era == judged.era && older.of == judged.of);
-            older.into_iter().for_each(|older| older.manifest = Arc::clone(&judged.manifest));
+            let older = book
+                .listed
+                .iter_mut()
+                .find(|older| older.era == judged.era && older.of == judged.of);
+            older
+                .into_iter()
+                .for_each(|older| older.manifest = Arc::clone(&judged.manifest));
         }
         self.environment.events.judged_again(self.spec.name());
     }
@@ -44,11 +55,17 @@ impl Upstream {
     pub(super) fn take_lists(&self, session: &Session) {
         let mut book = self.book.lock();
         book.take_lists(session);
-        let kept = if self.spec.config.is_on_demand() { book.to_keep() } else { None };
+        let kept = if self.spec.config.is_on_demand() {
+            book.to_keep()
+        } else {
+            None
+        };
         drop(book);
         if let Some(kept) = kept {
             let configuration = kept::digest(&self.spec.config.listed_by());
-            self.environment.kept.store(self.spec.name(), &kept, &configuration);
+            self.environment
+                .kept
+                .store(self.spec.name(), &kept, &configuration);
         }
     }
 
@@ -60,8 +77,10 @@ impl Upstream {
         let idle_stop = self.spec.config.idle_stop;
         // Not under the lock: the gateway looks into its topics for each of them.
         let users = self.book.lock().quiet_users(idle_stop);
-        let gone: Vec<LinkId> =
-            users.into_iter().filter(|link| !self.environment.events.is_here(*link)).collect();
+        let gone: Vec<LinkId> = users
+            .into_iter()
+            .filter(|link| !self.environment.events.is_here(*link))
+            .collect();
         let mut book = self.book.lock();
         if book.closed || book.listed.is_empty() {
             return;
@@ -75,8 +94,8 @@ impl Upstream {
         }
     }
 
-    /// Whether a shared session must be opened now that no caller waits for: the server does not run on demand, what it lists is not
-    /// known, or clients that used one are still there.
+    /// Whether a shared session must be opened now that no caller waits for: the server does not
+    /// run on demand, what it lists is not known, or clients that used one are still there.
     pub(super) fn must_run(&self) -> bool {
         let book = self.book.lock();
         !self.spec.config.is_on_demand() || book.listed.is_empty() || book.missing_era().is_some()
@@ -93,12 +112,15 @@ impl Upstream {
         self.spec.config.is_on_demand()
     }
 
-    /// Opens the session that a caller will use, in the background, if it used the server in the last days: its own if the same client
-    /// used one of its own, else the shared one.
+    /// Opens the session that a caller will use, in the background, if it used the server in the
+    /// last days: its own if the same client used one of its own, else the shared one.
     pub async fn warm(&self, caller: &Caller<'_>) {
         let (caller, client) = (&self.known(caller), caller.client.name());
-        let used =
-            self.environment.kept.used(self.spec.name(), caller.participant.as_str(), client.as_deref());
+        let used = self.environment.kept.used(
+            self.spec.name(),
+            caller.participant.as_str(),
+            client.as_deref(),
+        );
         if !self.spec.config.is_on_demand() || used == Used::No {
             return;
         }
@@ -113,7 +135,10 @@ impl Upstream {
         if is_own {
             // It ends when its caller leaves.
             let mut book = self.book.lock();
-            let slot = book.slots.entry((era.unwrap_or(caller.form), caller.key())).or_default();
+            let slot = book
+                .slots
+                .entry((era.unwrap_or(caller.form), caller.key()))
+                .or_default();
             slot.expect(caller);
         }
         let warmed = self.obtain(wanted).await;
@@ -128,11 +153,19 @@ impl Upstream {
         );
     }
 
-    /// Ends a caller's own session whose caller has left while it was opened: nothing else would before it has been idle for long.
+    /// Ends a caller's own session whose caller has left while it was opened: nothing else would
+    /// before it has been idle for long.
     fn end_unused(&self, place: SessionPlace) {
         let mut book = self.book.lock();
-        let is_unused = book.slots.get(&place).is_some_and(|slot| slot.users.is_empty());
-        let unused = if is_unused { book.slots.remove(&place) } else { None };
+        let is_unused = book
+            .slots
+            .get(&place)
+            .is_some_and(|slot| slot.users.is_empty());
+        let unused = if is_unused {
+            book.slots.remove(&place)
+        } else {
+            None
+        };
         drop(book);
         close_all(unused.and_then(|slot| slot.session).into_iter().collect());
     }
@@ -152,9 +185,15 @@ impl Upstream {
     /// Notes that a caller uses the server, so that it is warm when the caller comes again.
     pub(super) fn note_use(&self, caller: &Caller<'_>, is_own: bool) {
         // Guests have other names each time.
-        if self.spec.config.is_on_demand() && !caller.participant.as_str().starts_with(ANONYMOUS_PREFIX) {
+        if self.spec.config.is_on_demand()
+            && !caller.participant.as_str().starts_with(ANONYMOUS_PREFIX)
+        {
             let client = if is_own { caller.client.name() } else { None };
-            self.environment.kept.note_use(self.spec.name(), caller.participant.as_str(), client.as_deref());
+            self.environment.kept.note_use(
+                self.spec.name(),
+                caller.participant.as_str(),
+                client.as_deref(),
+            );
         }
     }
 }
@@ -163,9 +202,20 @@ impl Upstream {
 fn listed(of: KeptLists, spec: &UpstreamSpec, environment: &Environment) -> Listed {
     let era = of.handshake.version.era();
     let (coding, over_http, is_shared) = (Coding::Json, false, true);
-    let origin = Origin { spec, environment, era, coding, over_http, is_shared };
+    let origin = Origin {
+        spec,
+        environment,
+        era,
+        coding,
+        over_http,
+        is_shared,
+    };
     let manifest = Arc::new(lists::manifest_of(&origin, &of.handshake, &of.written));
-    Listed { era, manifest, of: Some(of) }
+    Listed {
+        era,
+        manifest,
+        of: Some(of),
+    }
 }
 
 impl Book {
@@ -175,12 +225,18 @@ impl Book {
             return;
         }
         let configuration = kept::digest(&spec.config.listed_by());
-        let Some(kept) = environment.kept.load(spec.name(), &configuration) else { return };
+        let Some(kept) = environment.kept.load(spec.name(), &configuration) else {
+            return;
+        };
         if spec.config.era == EraChoice::Auto {
             (self.eras, self.legacy) = (kept.eras, kept.legacy);
         }
         self.dislikes_probe = kept.dislikes_probe;
-        self.listed.extend(kept.lists.into_iter().map(|of| listed(of, spec, environment)));
+        self.listed.extend(
+            kept.lists
+                .into_iter()
+                .map(|of| listed(of, spec, environment)),
+        );
         self.is_remembered = true;
     }
 }

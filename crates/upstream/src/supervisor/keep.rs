@@ -1,4 +1,5 @@
-//! Tasks of a supervisor: they keep the shared session open while it is needed, probe kept manifests, and close what is idle.
+//! Tasks of a supervisor: they keep the shared session open while it is needed, probe kept
+//! manifests, and close what is idle.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -21,7 +22,8 @@ const TIDY: Duration = Duration::from_secs(5);
 const TIDY_MIN: Duration = Duration::from_millis(10);
 /// Wait after a failed attempt that has no back-off.
 const RETRY: Duration = Duration::from_millis(100);
-/// Wait before a server that is listed from a kept manifest is probed: what clients use first comes first.
+/// Wait before a server that is listed from a kept manifest is probed: what clients use first comes
+/// first.
 const PROBE_AFTER: Duration = Duration::from_secs(2);
 /// Attempts of such a probe: the first may find that the server speaks another era now.
 const PROBES_MAX: usize = 2;
@@ -33,20 +35,29 @@ impl Upstream {
         tokio::spawn(tidy(Weak::clone(&self.me)));
     }
 
-    /// Has a caller's session opened again: updates of what it is subscribed to must not wait for its next call.
+    /// Has a caller's session opened again: updates of what it is subscribed to must not wait for
+    /// its next call.
     pub(super) fn reopen(&self, slot: &Slot, ended: &Session) {
-        if let Some(owner) = ended.setup.owner.clone().filter(|_| slot.interest.len() > 0) {
+        if let Some(owner) = ended
+            .setup
+            .owner
+            .clone()
+            .filter(|_| slot.interest.len() > 0)
+        {
             let place = (ended.era(), ended.key().clone());
             tokio::spawn(restore(Weak::clone(&self.me), place, owner));
         }
     }
 }
 
-/// Keeps a shared session open while the upstream exists; of a server that runs on demand while it must run.
+/// Keeps a shared session open while the upstream exists; of a server that runs on demand while it
+/// must run.
 async fn keep(upstream: Weak<Upstream>) {
     let mut probes = 0;
     loop {
-        let Some(strong) = upstream.upgrade() else { return };
+        let Some(strong) = upstream.upgrade() else {
+            return;
+        };
         // Before the account is looked at, so that no change is missed.
         let mut changes = strong.account_changes();
         strong.account_changed(None);
@@ -93,8 +104,15 @@ async fn keep(upstream: Weak<Upstream>) {
             let era = missing.or_else(|| book.eras.first().copied());
             (era, book.backoff.remaining(Instant::now()))
         };
-        let mut presence = strong.environment.dial_in.as_ref().map(|dial_in| dial_in.presence());
-        if let Some(presence) = presence.as_mut().filter(|presence| presence.borrow().is_none()) {
+        let mut presence = strong
+            .environment
+            .dial_in
+            .as_ref()
+            .map(|dial_in| dial_in.presence());
+        if let Some(presence) = presence
+            .as_mut()
+            .filter(|presence| presence.borrow().is_none())
+        {
             drop(strong);
             match presence.changed().await {
                 Ok(()) => continue,
@@ -144,10 +162,13 @@ async fn keep(upstream: Weak<Upstream>) {
     }
 }
 
-/// Waits until a server that runs on demand may have to run; a bounded time, so that an upstream that has gone is noticed.
+/// Waits until a server that runs on demand may have to run; a bounded time, so that an upstream
+/// that has gone is noticed.
 async fn demanded(upstream: &Weak<Upstream>) {
     const LOOK: Duration = Duration::from_secs(60);
-    let Some(strong) = upstream.upgrade() else { return };
+    let Some(strong) = upstream.upgrade() else {
+        return;
+    };
     let wake = strong.demand.notified();
     // Its users would keep it, and it is gone when they are.
     let _ = timeout(LOOK, wake).await;
@@ -156,9 +177,15 @@ async fn demanded(upstream: &Weak<Upstream>) {
 /// Asks a server once whether its kept manifest still holds, unless a client uses it first.
 async fn probe(upstream: &Weak<Upstream>) {
     sleep(PROBE_AFTER).await;
-    let Some(strong) = upstream.upgrade().filter(|strong| strong.must_probe()) else { return };
+    let Some(strong) = upstream.upgrade().filter(|strong| strong.must_probe()) else {
+        return;
+    };
     let era = strong.book.lock().eras.first().copied();
-    let wanted = Wanted { purpose: Purpose::Probe, urgency: Urgency::Probe, ..Wanted::shared(era) };
+    let wanted = Wanted {
+        purpose: Purpose::Probe,
+        urgency: Urgency::Probe,
+        ..Wanted::shared(era)
+    };
     let probed = strong.obtain(wanted).await;
     tracing::debug!(
         server = strong.spec.name(),
@@ -168,16 +195,26 @@ async fn probe(upstream: &Weak<Upstream>) {
     strong.stop_unneeded();
 }
 
-/// Opens a caller's own session again that ended with subscriptions, until one is open or no subscription is left.
+/// Opens a caller's own session again that ended with subscriptions, until one is open or no
+/// subscription is left.
 async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: SessionOwner) {
     loop {
-        let Some(strong) = upstream.upgrade() else { return };
+        let Some(strong) = upstream.upgrade() else {
+            return;
+        };
         let changes = strong.account_changes();
         let remaining = {
             let book = strong.book.lock();
-            let slot = book.slots.get(&place).filter(|slot| slot.open().is_none() && slot.interest.len() > 0);
-            let Some(slot) = slot.filter(|_| !book.closed) else { return };
-            slot.backoff.remaining(Instant::now()).max(book.backoff.remaining(Instant::now()))
+            let slot = book
+                .slots
+                .get(&place)
+                .filter(|slot| slot.open().is_none() && slot.interest.len() > 0);
+            let Some(slot) = slot.filter(|_| !book.closed) else {
+                return;
+            };
+            slot.backoff
+                .remaining(Instant::now())
+                .max(book.backoff.remaining(Instant::now()))
         };
         if strong.blocked(Some(owner.holder())).is_some() {
             match next_account_change(strong, changes).await {
@@ -186,7 +223,11 @@ async fn restore(upstream: Weak<Upstream>, place: SessionPlace, owner: SessionOw
             }
         }
         let (caller, urgency) = (owner.caller(), Urgency::Background);
-        let wanted = Wanted { user: None, urgency, ..Wanted::by(&caller, Some(place.0), true) };
+        let wanted = Wanted {
+            user: None,
+            urgency,
+            ..Wanted::by(&caller, Some(place.0), true)
+        };
         if remaining.is_none() && strong.obtain(wanted).await.is_ok() {
             return;
         }
@@ -206,7 +247,10 @@ async fn account_change(changes: &mut Option<watch::Receiver<u64>>) {
 }
 
 /// Waits for a change of the account without a hold on the upstream; false once that is gone.
-async fn next_account_change(upstream: Arc<Upstream>, mut changes: Option<watch::Receiver<u64>>) -> bool {
+async fn next_account_change(
+    upstream: Arc<Upstream>,
+    mut changes: Option<watch::Receiver<u64>>,
+) -> bool {
     // Its sender goes with the upstream.
     let mut alive = upstream.settled.subscribe();
     drop(upstream);
@@ -224,17 +268,22 @@ async fn presence_change(presence: &mut Option<watch::Receiver<Option<LinkId>>>)
     }
 }
 
-/// Closes idle sessions of single callers, and stops a server that runs on demand when no client needs it.
+/// Closes idle sessions of single callers, and stops a server that runs on demand when no client
+/// needs it.
 async fn tidy(upstream: Weak<Upstream>) {
     let idle = upstream.upgrade().map(|upstream| {
         let Upstream { spec, .. } = &*upstream;
         let stops = spec.config.is_on_demand().then_some(spec.config.idle_stop);
         (spec.limits.caller_idle, stops.unwrap_or(TIDY))
     });
-    let Some((idle, idle_stop)) = idle else { return };
+    let Some((idle, idle_stop)) = idle else {
+        return;
+    };
     loop {
         sleep(TIDY.min(idle.min(idle_stop).max(TIDY_MIN))).await;
-        let Some(upstream) = upstream.upgrade() else { return };
+        let Some(upstream) = upstream.upgrade() else {
+            return;
+        };
         upstream.log_status();
         let mut book = upstream.book.lock();
         if book.closed {

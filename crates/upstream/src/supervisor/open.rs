@@ -28,7 +28,13 @@ const RETRIED: &str = "the gateway retries by itself";
 impl Upstream {
     /// The open session that is wanted; a new one where none is open.
     pub(super) async fn obtain(&self, wanted: Wanted<'_>) -> Result<Arc<Session>, Refusal> {
-        let Wanted { era, owner, user, purpose, urgency: _ } = wanted;
+        let Wanted {
+            era,
+            owner,
+            user,
+            purpose,
+            urgency: _,
+        } = wanted;
         let entry = wanted.entry();
         if self.is_away() {
             return Err(self.away_refusal());
@@ -62,22 +68,38 @@ impl Upstream {
         let _turn = turn.lock().await;
         let (interest, taken) = {
             let mut book = self.book.lock();
-            // A task that waited for another attempt shares its outcome, in whichever era it succeeded.
-            let mut eras =
-                [Era::Modern, Era::Legacy].into_iter().filter(|other| era.unwrap_or(*other) == *other);
+            // A task that waited for another attempt shares its outcome, in whichever era it
+            // succeeded.
+            let mut eras = [Era::Modern, Era::Legacy]
+                .into_iter()
+                .filter(|other| era.unwrap_or(*other) == *other);
             if let Some(found) = eras.find_map(|era| book.open(&(era, place.1.clone()), user)) {
                 return Ok(found.session);
             }
             let slot = book.slots.entry(place.clone()).or_default();
-            if let Some(reason) = slot.backoff.reason.clone().filter(|_| slot.backoff.total > failures) {
+            if let Some(reason) = slot
+                .backoff
+                .reason
+                .clone()
+                .filter(|_| slot.backoff.total > failures)
+            {
                 return Err(Refusal::new(RefusalCode::UpstreamDown, reason).hint(RETRIED));
             }
             let interest = Arc::clone(&slot.interest);
-            (interest, owner.map(|owner| self.own_place(&mut book, owner)).transpose()?)
+            (
+                interest,
+                owner
+                    .map(|owner| self.own_place(&mut book, owner))
+                    .transpose()?,
+            )
         };
         self.await_backoff(&place).await?;
         let opened = self.open(era, owner, interest, entry).await;
-        if let Some(session) = opened.as_ref().ok().filter(|session| session.key().is_own()) {
+        if let Some(session) = opened
+            .as_ref()
+            .ok()
+            .filter(|session| session.key().is_own())
+        {
             // Its lists are known before calls find it: it would seem to list nothing.
             if let Some(slot) = self.book.lock().slots.get(&place) {
                 slot.pass_users(session);
@@ -89,23 +111,33 @@ impl Upstream {
             Ok(session) => session,
             Err(refusal) => {
                 if let Some(slot) = book.slots.get_mut(&place) {
-                    slot.backoff.failed(Instant::now(), refusal.message.clone().into_owned());
+                    slot.backoff
+                        .failed(Instant::now(), refusal.message.clone().into_owned());
                 }
                 return Err(refusal);
             }
         };
         if book.closed || session.is_void() {
             close_all(vec![session]);
-            let replaced =
-                || Fault::Link(LinkError::Account(AccountFault::Replaced)).refusal(self.spec.name());
-            return Err(if book.closed { self.down("was stopped") } else { replaced() });
+            let replaced = || {
+                Fault::Link(LinkError::Account(AccountFault::Replaced)).refusal(self.spec.name())
+            };
+            return Err(if book.closed {
+                self.down("was stopped")
+            } else {
+                replaced()
+            });
         }
         let mut slot = book.slots.remove(&place).unwrap_or_default();
         slot.backoff.started();
         (slot.session, slot.taken) = (Some(Arc::clone(&session)), taken);
         slot.interest = Arc::clone(&session.setup.interest);
         // A caller may have come to use it meanwhile.
-        slot.purpose = if slot.users.is_empty() || purpose == Purpose::Warm { purpose } else { Purpose::Use };
+        slot.purpose = if slot.users.is_empty() || purpose == Purpose::Warm {
+            purpose
+        } else {
+            Purpose::Use
+        };
         slot.pass_users(&session);
         let replaced = book.slots.insert((session.era(), place.1), slot);
         close_all(replaced.and_then(|slot| slot.session).into_iter().collect());
@@ -117,8 +149,9 @@ impl Upstream {
         Ok(session)
     }
 
-    /// A place for one more session of a caller. If there is none, the session that was idle longest is closed for it, or, if
-    /// none is idle, one that only tasks keep open: one of the participant itself if its share is full.
+    /// A place for one more session of a caller. If there is none, the session that was idle
+    /// longest is closed for it, or, if none is idle, one that only tasks keep open: one of the
+    /// participant itself if its share is full.
     fn own_place(&self, book: &mut Book, owner: &Caller<'_>) -> Result<Taken, Refusal> {
         let account = self.own_sessions.of(owner.account);
         loop {
@@ -132,8 +165,9 @@ impl Upstream {
                 (Some(taken), Full::Share) => taken.is_of(&account),
             };
             let slots = book.slots.iter().filter(|(_, slot)| counts(slot));
-            let quiet = slots
-                .filter_map(|(place, slot)| Some(((slot.idle().is_some(), slot.quiet()?), place.clone())));
+            let quiet = slots.filter_map(|(place, slot)| {
+                Some(((slot.idle().is_some(), slot.quiet()?), place.clone()))
+            });
             let Some((_, place)) = quiet.max_by_key(|(rank, _)| *rank) else {
                 let who = if full == Full::Share {
                     "you have too many sessions at"
@@ -143,7 +177,13 @@ impl Upstream {
                 let what = format!("{who} the server `{}`", self.spec.name());
                 return Err(Refusal::new(RefusalCode::UpstreamBusy, what).hint("try again later"));
             };
-            close_all(book.slots.remove(&place).and_then(|slot| slot.session).into_iter().collect());
+            close_all(
+                book.slots
+                    .remove(&place)
+                    .and_then(|slot| slot.session)
+                    .into_iter()
+                    .collect(),
+            );
         }
     }
 
@@ -172,7 +212,8 @@ impl Upstream {
         }
     }
 
-    /// Why no session of this caller can open until a person acts; of the shared session without one.
+    /// Why no session of this caller can open until a person acts; of the shared session without
+    /// one.
     pub(super) fn blocked(&self, caller: Option<AccountHolder<'_>>) -> Option<Fault> {
         let fault = self.environment.accounts.as_ref()?.blocked(caller)?;
         Some(Fault::Link(LinkError::Account(fault)))
@@ -180,27 +221,43 @@ impl Upstream {
 
     /// Moves whenever an account at the server changes.
     pub(super) fn account_changes(&self) -> Option<watch::Receiver<u64>> {
-        self.environment.accounts.as_ref().map(|accounts| accounts.changes())
+        self.environment
+            .accounts
+            .as_ref()
+            .map(|accounts| accounts.changes())
     }
 
     /// A caller as sessions here know it: by its access token only where that is exchanged.
     pub(super) fn known<'a>(&self, caller: &Caller<'a>) -> Caller<'a> {
-        let are_of_tokens = self.environment.accounts.as_ref().is_some_and(|all| all.are_of_tokens());
-        Caller { token: caller.token.filter(|_| are_of_tokens), ..*caller }
+        let are_of_tokens = self
+            .environment
+            .accounts
+            .as_ref()
+            .is_some_and(|all| all.are_of_tokens());
+        Caller {
+            token: caller.token.filter(|_| are_of_tokens),
+            ..*caller
+        }
     }
 
     /// Whether every caller has an account of its own at the server, so that no session is shared.
     #[must_use]
     pub fn has_callers_accounts(&self) -> bool {
-        self.environment.accounts.as_ref().is_some_and(|accounts| accounts.are_of_callers())
+        self.environment
+            .accounts
+            .as_ref()
+            .is_some_and(|accounts| accounts.are_of_callers())
     }
 
     fn down(&self, what: &str) -> Refusal {
-        Refusal::new(RefusalCode::UpstreamDown, format!("the server `{}` {what}", self.spec.name()))
+        Refusal::new(
+            RefusalCode::UpstreamDown,
+            format!("the server `{}` {what}", self.spec.name()),
+        )
     }
 
-    /// Opens a session within the start timeout and fetches its lists. A process that is started for it has a place in the gate of
-    /// starts meanwhile.
+    /// Opens a session within the start timeout and fetches its lists. A process that is started
+    /// for it has a place in the gate of starts meanwhile.
     async fn open(
         &self,
         era: Option<Era>,
@@ -221,7 +278,10 @@ impl Upstream {
         };
         let era = era.or(remembered);
         let mut outcome = self.attempt(era, owner, &interest, place).await;
-        if let Err(Fault::Link(LinkError::Http { status: 400 | 404 | 405, .. })) = &outcome
+        if let Err(Fault::Link(LinkError::Http {
+            status: 400 | 404 | 405,
+            ..
+        })) = &outcome
             && matches!(self.spec.config.transport, Transport::Http(_))
             && era != Some(Era::Modern)
             && !asks
@@ -229,18 +289,28 @@ impl Upstream {
         {
             // Servers of 2024-11-05 answer a POST like this; any other server fails again.
             self.book.lock().http_sse = true;
-            let second = self.attempt(Some(Era::Legacy), owner, &interest, place).await;
+            let second = self
+                .attempt(Some(Era::Legacy), owner, &interest, place)
+                .await;
             self.book.lock().http_sse = second.is_ok();
             outcome = if second.is_ok() { second } else { outcome };
         }
         if let Err(fault) = &outcome
-            && !matches!(fault, Fault::Link(LinkError::Unreachable(_) | LinkError::Closed) | Fault::Itself(_))
+            && !matches!(
+                fault,
+                Fault::Link(LinkError::Unreachable(_) | LinkError::Closed) | Fault::Itself(_)
+            )
             && matches!(self.spec.config.transport, Transport::Stdio(_))
             && era.is_none()
         {
-            // The probe precedes the handshake. Some legacy servers end at it, or answer no handshake after it; some modern ones
-            // answer it late, and end at the handshake that has followed: a new process gets one of the two alone.
-            let only = if let Fault::Ended(era) = fault { *era } else { Era::Legacy };
+            // The probe precedes the handshake. Some legacy servers end at it, or answer no
+            // handshake after it; some modern ones answer it late, and end at the handshake that
+            // has followed: a new process gets one of the two alone.
+            let only = if let Fault::Ended(era) = fault {
+                *era
+            } else {
+                Era::Legacy
+            };
             self.enter_again(place, entry).await;
             let second = self.attempt(Some(only), owner, &interest, place).await;
             if second.is_ok() {
@@ -260,7 +330,8 @@ impl Upstream {
             )
             && fault.is_of_protocol()
         {
-            // It may speak JSON-RPC, or, if it did so before, proto-mcp now: a new process is asked.
+            // It may speak JSON-RPC, or, if it did so before, proto-mcp now: a new process is
+            // asked.
             let other = !self.book.lock().proto_fallback;
             self.book.lock().proto_fallback = other;
             self.enter_again(place, entry).await;
@@ -295,8 +366,8 @@ impl Upstream {
         }
     }
 
-    /// Records whether a modern server that was asked for the legacy handshake speaks it. A fault that says nothing about the era
-    /// leaves it open.
+    /// Records whether a modern server that was asked for the legacy handshake speaks it. A fault
+    /// that says nothing about the era leaves it open.
     fn record_asked(&self, fault: Option<&Fault>) {
         use LinkError::{Account, Closed, Unauthorized, Unreachable, Untrusted};
         let mut book = self.book.lock();
@@ -330,8 +401,11 @@ impl Upstream {
                     && (book.eras.is_empty() || (handshake.both && book.eras.len() == 1))
                     && self.spec.config.era == EraChoice::Auto
                 {
-                    book.eras =
-                        if handshake.both { vec![Era::Modern, Era::Legacy] } else { vec![session.era()] };
+                    book.eras = if handshake.both {
+                        vec![Era::Modern, Era::Legacy]
+                    } else {
+                        vec![session.era()]
+                    };
                 }
             }
             Err(fault) => {
@@ -375,7 +449,11 @@ impl Upstream {
         let start = self.spec.config.timeouts.start;
         let (http_sse, proto_fallback, patience) = {
             let book = self.book.lock();
-            (book.http_sse, book.proto_fallback, book.patience.unwrap_or(start))
+            (
+                book.http_sse,
+                book.proto_fallback,
+                book.patience.unwrap_or(start),
+            )
         };
         let session = Session::new(SessionSetup {
             spec: Arc::clone(&self.spec),
@@ -398,7 +476,8 @@ impl Upstream {
                 self.log_status();
             }
         };
-        // Where another process runs, its program is installed, and what keeps a second one may be the first.
+        // Where another process runs, its program is installed, and what keeps a second one may be
+        // the first.
         let runs = self.book.lock().sessions().any(|session| session.is_open());
         let opening = handshake::open(&session, era);
         let opened = match runs {
@@ -412,7 +491,10 @@ impl Upstream {
             if owner.is_none() {
                 book.last_words = session.last_words();
                 book.note = session.noise();
-                book.hint = session.advice().or_else(|| fault.advice()).unwrap_or_default();
+                book.hint = session
+                    .advice()
+                    .or_else(|| fault.advice())
+                    .unwrap_or_default();
             }
             if fault == Fault::Timeout {
                 book.waited = began.elapsed();
@@ -430,7 +512,9 @@ impl Upstream {
             session.close().await;
             return Err(fault);
         }
-        self.book.lock().pass_on(&session, era.is_none() && !handshake.both);
+        self.book
+            .lock()
+            .pass_on(&session, era.is_none() && !handshake.both);
         let listed = timeout(start, lists::refresh(&session, &handshake, lists::ALL)).await;
         if let Ok(Err(fault @ Fault::Itself(_))) = &listed {
             session.close().await;
@@ -441,16 +525,23 @@ impl Upstream {
             return Err(Fault::Ended(session.era()));
         }
         if owner.is_none() {
-            self.book.lock().incomplete =
-                (!complete).then(|| "its lists are incomplete: some could not be fetched".to_owned());
+            self.book.lock().incomplete = (!complete)
+                .then(|| "its lists are incomplete: some could not be fetched".to_owned());
         }
         if session.era() == Era::Legacy {
             session.restore_interest().await;
         }
         let resolve = session.setup.environment.resolve.clone();
-        tokio::spawn(lists::keep(Arc::downgrade(&session), Arc::clone(&session.upkeep), resolve));
+        tokio::spawn(lists::keep(
+            Arc::downgrade(&session),
+            Arc::clone(&session.upkeep),
+            resolve,
+        ));
         if session.era() == Era::Modern {
-            tokio::spawn(listen_stream::keep(Arc::downgrade(&session), Arc::clone(&session.listening)));
+            tokio::spawn(listen_stream::keep(
+                Arc::downgrade(&session),
+                Arc::clone(&session.listening),
+            ));
         }
         Ok(session)
     }

@@ -1,5 +1,5 @@
-//! Choice of a session: shared or the caller's own, in the caller's era where possible. End of subscriptions, and of the sessions
-//! of a link that leaves.
+//! Choice of a session: shared or the caller's own, in the caller's era where possible. End of
+//! subscriptions, and of the sessions of a link that leaves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,9 @@ use crate::{fault::Fault, interest::Subscription, manifest::Manifest, session::S
 const ENDS: Duration = Duration::from_secs(3);
 
 impl Upstream {
-    /// Obtains the session for a caller that uses it: the shared one where configuration and declared capabilities allow it, else the
-    /// caller's own, opened on first use. Its form is the caller's if the server speaks it.
+    /// Obtains the session for a caller that uses it: the shared one where configuration and
+    /// declared capabilities allow it, else the caller's own, opened on first use. Its form is the
+    /// caller's if the server speaks it.
     ///
     /// # Errors
     /// A refusal that says why the server is not available.
@@ -36,7 +37,9 @@ impl Upstream {
         let mut era = spoken();
         if self.has_callers_accounts() {
             if era.is_none() && self.book.lock().must_ask(caller.form) {
-                let asked = self.obtain(Wanted::by(caller, Some(caller.form), true)).await;
+                let asked = self
+                    .obtain(Wanted::by(caller, Some(caller.form), true))
+                    .await;
                 era = spoken();
                 if asked.is_ok() || era.is_none() {
                     return asked;
@@ -53,9 +56,12 @@ impl Upstream {
             }
         }
         if era.is_none() {
-            // Of both eras the caller's own is better: the session in which the server is asked for it is the caller's.
+            // Of both eras the caller's own is better: the session in which the server is asked for
+            // it is the caller's.
             let is_own = !self.shares(caller.client, caller.form);
-            let asked = self.obtain(Wanted::by(caller, Some(caller.form), is_own)).await;
+            let asked = self
+                .obtain(Wanted::by(caller, Some(caller.form), is_own))
+                .await;
             tracing::debug!(
                 server = self.spec.name(),
                 speaks = asked.is_ok(),
@@ -76,11 +82,16 @@ impl Upstream {
         }
     }
 
-    /// Obtains the session for a caller whose call this one did not take, because it is about to end.
+    /// Obtains the session for a caller whose call this one did not take, because it is about to
+    /// end.
     ///
     /// # Errors
     /// As [`Upstream::session`]; also if the session does not end in time.
-    pub async fn successor(&self, ended: &Session, caller: &Caller<'_>) -> Result<Arc<Session>, Refusal> {
+    pub async fn successor(
+        &self,
+        ended: &Session,
+        caller: &Caller<'_>,
+    ) -> Result<Arc<Session>, Refusal> {
         let mut end = ended.ended.subscribe();
         if timeout(ENDS, end.wait_for(|ended| *ended)).await.is_err() {
             return Err(ended.refusal(&Fault::Unsent(SendError::Closed)));
@@ -117,12 +128,15 @@ impl Upstream {
     #[must_use]
     pub fn manifests_of(&self, link: LinkId) -> Vec<Arc<Manifest>> {
         let book = self.book.lock();
-        let own = book.sessions().filter(|session| matches!(session.key(), SessionKey::Principal { .. }));
+        let own = book
+            .sessions()
+            .filter(|session| matches!(session.key(), SessionKey::Principal { .. }));
         let used = own.filter(|session| session.is_open() && session.users().contains(&link));
         used.map(|session| session.manifest()).collect()
     }
 
-    /// Lists of the newest open session that is this participant's own; a session in this form comes first.
+    /// Lists of the newest open session that is this participant's own; a session in this form
+    /// comes first.
     #[must_use]
     pub fn manifest_of(&self, participant: &ParticipantId, form: Form) -> Option<Arc<Manifest>> {
         let book = self.book.lock();
@@ -138,7 +152,9 @@ impl Upstream {
     #[must_use]
     pub fn session_by_instance(&self, instance: u64) -> Option<Arc<Session>> {
         let book = self.book.lock();
-        book.sessions().find(|session| session.instance() == instance && session.is_open()).cloned()
+        book.sessions()
+            .find(|session| session.instance() == instance && session.is_open())
+            .cloned()
     }
 
     /// The shared session for callers of this form, if it is open.
@@ -182,14 +198,20 @@ impl Upstream {
             }
         }
         let of_calls = book.single_call.iter().map(|(session, _)| session);
-        ended.extend(of_calls.filter(|one| one.setup.interest.remove(link, subscription)).cloned());
+        ended.extend(
+            of_calls
+                .filter(|one| one.setup.interest.remove(link, subscription))
+                .cloned(),
+        );
         drop(book);
         // A session sends, so no lock is held here.
-        ended.iter().for_each(|session| session.unsubscribe_at_server(subscription));
+        ended
+            .iter()
+            .for_each(|session| session.unsubscribe_at_server(subscription));
     }
 
-    /// Ends all subscriptions of a link that leaves, and the sessions that it used last, except those with tasks: their owner
-    /// may come back for the results.
+    /// Ends all subscriptions of a link that leaves, and the sessions that it used last, except
+    /// those with tasks: their owner may come back for the results.
     pub fn release(&self, link: LinkId) {
         let (mut ended, mut closing) = (Vec::new(), Vec::new());
         let mut book = self.book.lock();
@@ -207,7 +229,8 @@ impl Upstream {
         ended.extend(of_calls.map(|one| (Arc::clone(one), one.setup.interest.forget(link))));
         drop(book);
         for (session, lost) in ended {
-            lost.iter().for_each(|subscription| session.unsubscribe_at_server(subscription));
+            lost.iter()
+                .for_each(|subscription| session.unsubscribe_at_server(subscription));
         }
         close_all(closing);
     }

@@ -1,4 +1,5 @@
-//! Servers of which only one process can run, because it locks a file or a port: then all callers share one session.
+//! Servers of which only one process can run, because it locks a file or a port: then all callers
+//! share one session.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,16 +23,21 @@ impl Upstream {
         self.single.load(Ordering::Relaxed)
     }
 
-    /// Whether a session that was refused like this may have failed because another process of the server runs.
+    /// Whether a session that was refused like this may have failed because another process of the
+    /// server runs.
     pub(super) fn may_be_single(&self, refusal: &Refusal) -> bool {
         use RefusalCode::{UpstreamDown, UpstreamFailed, UpstreamTimeout};
-        let has_failed = matches!(refusal.code, UpstreamDown | UpstreamFailed | UpstreamTimeout);
+        let has_failed = matches!(
+            refusal.code,
+            UpstreamDown | UpstreamFailed | UpstreamTimeout
+        );
         let runs = || self.book.lock().sessions().any(|session| session.is_open());
         has_failed && self.spec.config.transport.child().is_some() && !self.is_single() && runs()
     }
 
-    /// The session for a caller whose session did not start while another process of the server runs: the shared one, for which the
-    /// sessions of single callers make way if it does not start beside them either.
+    /// The session for a caller whose session did not start while another process of the server
+    /// runs: the shared one, for which the sessions of single callers make way if it does not start
+    /// beside them either.
     ///
     /// # Errors
     /// `refusal`, if the shared session does not start even alone.
@@ -44,7 +50,11 @@ impl Upstream {
     ) -> Result<Arc<Session>, Refusal> {
         let why = {
             let book = self.book.lock();
-            if was_own { book.own_cause.clone() } else { book.cause.clone() }
+            if was_own {
+                book.own_cause.clone()
+            } else {
+                book.cause.clone()
+            }
         };
         let _turn = self.sharing.lock().await;
         let shared = || self.obtain(Wanted::by(caller, era, false));
@@ -53,9 +63,12 @@ impl Upstream {
         }
         let is_open = era.is_some_and(|era| {
             let book = self.book.lock();
-            book.slots.get(&(era, SessionKey::Shared)).is_some_and(|slot| slot.open().is_some())
+            book.slots
+                .get(&(era, SessionKey::Shared))
+                .is_some_and(|slot| slot.open().is_some())
         });
-        // Beside a shared session that runs, or instead of one's own session: the first way that works.
+        // Beside a shared session that runs, or instead of one's own session: the first way that
+        // works.
         if was_own && let Ok(session) = shared().await {
             self.note_single(why);
             return Ok(session);
@@ -82,18 +95,23 @@ impl Upstream {
         }
     }
 
-    /// Ends the sessions of single callers once their calls have ended; false if some take too long, and go on.
+    /// Ends the sessions of single callers once their calls have ended; false if some take too
+    /// long, and go on.
     async fn retire_own(&self) -> bool {
         let retired: Vec<Arc<Session>> = {
             let mut book = self.book.lock();
             let slots = book.slots.iter_mut().filter(|((_, key), _)| key.is_own());
-            let own: Vec<_> =
-                slots.filter_map(|(_, slot)| Some((slot.session.take()?, slot.taken.take()?))).collect();
+            let own: Vec<_> = slots
+                .filter_map(|(_, slot)| Some((slot.session.take()?, slot.taken.take()?)))
+                .collect();
             let retired = own.iter().map(|(session, _)| Arc::clone(session)).collect();
             book.single_call.extend(own);
             retired
         };
-        let mut ends: Vec<_> = retired.iter().map(|session| session.ended.subscribe()).collect();
+        let mut ends: Vec<_> = retired
+            .iter()
+            .map(|session| session.ended.subscribe())
+            .collect();
         retired.iter().for_each(|session| session.retire());
         let all_end = async {
             for end in &mut ends {

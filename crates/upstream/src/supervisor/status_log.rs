@@ -15,8 +15,13 @@ const QUEUED: &str = "waits for its turn: other servers are being started (`star
 
 /// A cause without the operating system's number of the error, which the log has.
 fn without_number(cause: &str) -> String {
-    let Some((before, after)) = cause.split_once(" (os error") else { return cause.to_owned() };
-    format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest))
+    let Some((before, after)) = cause.split_once(" (os error") else {
+        return cause.to_owned();
+    };
+    format!(
+        "{before}{}",
+        after.split_once(')').map_or("", |(_, rest)| rest)
+    )
 }
 
 impl Upstream {
@@ -24,18 +29,29 @@ impl Upstream {
     #[must_use]
     pub fn status(&self) -> Status {
         let book = self.book.lock();
-        let sessions: Vec<_> = book.sessions().filter(|session| session.is_open()).collect();
+        let sessions: Vec<_> = book
+            .sessions()
+            .filter(|session| session.is_open())
+            .collect();
         // Of two shared sessions the one in the first era counts: the supervisor keeps it open.
         let shared = sessions
             .iter()
             .filter(|session| !session.key().is_own())
             .max_by_key(|session| book.eras.first() == Some(&session.era()));
-        let failure = shared.and_then(|session| session.failure()).or_else(|| book.incomplete.clone());
-        let noise = book.opening.upgrade().filter(|_| book.starting > 0).and_then(|opening| opening.noise());
+        let failure = shared
+            .and_then(|session| session.failure())
+            .or_else(|| book.incomplete.clone());
+        let noise = book
+            .opening
+            .upgrade()
+            .filter(|_| book.starting > 0)
+            .and_then(|opening| opening.noise());
         let blocked = (!book.closed).then(|| self.blocked(None)).flatten();
         let (state, reason) = match (shared, failure) {
             _ if blocked.is_some() => {
-                let reason = blocked.as_ref().map(|fault| fault.refusal(self.spec.name()).to_string());
+                let reason = blocked
+                    .as_ref()
+                    .map(|fault| fault.refusal(self.spec.name()).to_string());
                 (State::NeedsLogin, reason)
             }
             (None, _) if self.has_callers_accounts() && !book.closed => (State::Ready, None),
@@ -43,9 +59,13 @@ impl Upstream {
             (Some(_), None) => (State::Ready, None),
             // A caller's own session shows that it runs.
             (None, _) if !sessions.is_empty() => (State::Ready, None),
-            (None, _) if self.is_away() => (State::Down, Some(self.away_refusal().message.into_owned())),
+            (None, _) if self.is_away() => {
+                (State::Down, Some(self.away_refusal().message.into_owned()))
+            }
             // One that fails again and again is not about to run.
-            (None, _) if book.starting > 0 && !book.closed && book.backoff.failures() >= FAILING => {
+            (None, _)
+                if book.starting > 0 && !book.closed && book.backoff.failures() >= FAILING =>
+            {
                 (State::Down, book.backoff.reason.clone())
             }
             (None, _) if book.starting == 0 && book.queued > 0 && book.backoff.reason.is_none() => {
@@ -53,17 +73,30 @@ impl Upstream {
             }
             (None, _) if book.starting > 0 => {
                 let noisy = noise.as_ref().map(|_| "it has not answered yet".to_owned());
-                (State::Starting, book.slow.clone().or_else(|| book.backoff.reason.clone()).or(noisy))
+                (
+                    State::Starting,
+                    book.slow
+                        .clone()
+                        .or_else(|| book.backoff.reason.clone())
+                        .or(noisy),
+                )
             }
             (None, _) if book.closed => (State::Down, Some("stopped".to_owned())),
-            (None, _) if book.backoff.reason.is_some() => (State::Down, book.backoff.reason.clone()),
-            (None, _) if self.spec.config.is_on_demand() && !book.listed.is_empty() => (State::Idle, None),
+            (None, _) if book.backoff.reason.is_some() => {
+                (State::Down, book.backoff.reason.clone())
+            }
+            (None, _) if self.spec.config.is_on_demand() && !book.listed.is_empty() => {
+                (State::Idle, None)
+            }
             (None, _) => (State::Starting, None),
         };
         let manifest = book.manifest();
         let failed = !state.is_ready() && !book.cause.is_empty();
         let remaining = book.backoff.remaining(Instant::now());
-        let tries = match (book.backoff.failures(), remaining.map(|left| left.as_secs())) {
+        let tries = match (
+            book.backoff.failures(),
+            remaining.map(|left| left.as_secs()),
+        ) {
             _ if matches!(self.spec.config.transport, Transport::Unusable { .. }) => String::new(),
             (tries, _) if tries < FAILING || state != State::Down => String::new(),
             (tries, Some(left)) if left > 0 => format!("; {tries} tries, the next in {left} s"),
@@ -72,10 +105,16 @@ impl Upstream {
         Status {
             cause: match &blocked {
                 Some(fault) => Some(fault.cause()),
-                None => failed.then(|| without_number(&book.cause) + &tries).or(noise),
+                None => failed
+                    .then(|| without_number(&book.cause) + &tries)
+                    .or(noise),
             },
             hint: (failed && !book.hint.is_empty()).then_some(book.hint),
-            last_words: if failed { book.last_words.clone() } else { Vec::new() },
+            last_words: if failed {
+                book.last_words.clone()
+            } else {
+                Vec::new()
+            },
             name: Arc::from(self.spec.name()),
             state,
             reason,
@@ -84,14 +123,25 @@ impl Upstream {
             version: shared.map(|session| session.version().as_str().to_owned()),
             pid: shared.and_then(|session| session.link.get()?.pid()),
             sessions: sessions.len(),
-            own_sessions: sessions.iter().filter(|session| session.key().is_own()).count(),
-            processes: sessions.iter().filter_map(|session| session.process()).collect(),
+            own_sessions: sessions
+                .iter()
+                .filter(|session| session.key().is_own())
+                .count(),
+            processes: sessions
+                .iter()
+                .filter_map(|session| session.process())
+                .collect(),
             users: book.users(),
             single: book.single.clone(),
             own_cause: (!book.own_cause.is_empty()).then(|| without_number(&book.own_cause)),
             calls: sessions.iter().map(|session| session.calls()).sum(),
-            listed: [&manifest.tools, &manifest.resources, &manifest.templates, &manifest.prompts]
-                .map(|list| list.items.len()),
+            listed: [
+                &manifest.tools,
+                &manifest.resources,
+                &manifest.templates,
+                &manifest.prompts,
+            ]
+            .map(|list| list.items.len()),
             quarantined: manifest.quarantined.clone(),
             untyped: manifest.untyped.clone(),
             hidden: manifest.hidden.clone(),
@@ -101,7 +151,8 @@ impl Upstream {
         }
     }
 
-    /// Reports whether the server runs, unless that is not known yet; no change is reported meanwhile.
+    /// Reports whether the server runs, unless that is not known yet; no change is reported
+    /// meanwhile.
     pub fn report_available(&self, report: impl FnOnce(bool)) {
         let _logged = self.logged.lock();
         if let Some(runs) = self.runs(&self.status()) {
@@ -109,8 +160,8 @@ impl Upstream {
         }
     }
 
-    /// Whether a server with this status runs; `None` before the outcome of its first start, and once the gateway has stopped it:
-    /// then another one may run under its name.
+    /// Whether a server with this status runs; `None` before the outcome of its first start, and
+    /// once the gateway has stopped it: then another one may run under its name.
     fn runs(&self, status: &Status) -> Option<bool> {
         match status.state {
             _ if self.book.lock().closed => None,
@@ -122,8 +173,8 @@ impl Upstream {
         }
     }
 
-    /// Logs the state if it differs from the last line, and reports whether the server runs if that differs from the last
-    /// report. A start is not logged, only its outcome.
+    /// Logs the state if it differs from the last line, and reports whether the server runs if that
+    /// differs from the last report. A start is not logged, only its outcome.
     pub(super) fn log_status(&self) {
         let mut logged = self.logged.lock();
         let status = self.status();
@@ -159,11 +210,16 @@ impl Upstream {
             ),
             // The gateway itself has stopped it.
             State::Down if self.book.lock().closed => {}
-            State::Down if self.is_away() => tracing::info!(target: TARGET, server, "not connected"),
+            State::Down if self.is_away() => {
+                tracing::info!(target: TARGET, server, "not connected")
+            }
             State::Down => {
                 let cause = self.book.lock().cause.clone();
                 // What it wrote before it ended is not for every log.
-                let logs = status.last_words.first().map(|_| format!("see: portmoot logs {server}"));
+                let logs = status
+                    .last_words
+                    .first()
+                    .map(|_| format!("see: portmoot logs {server}"));
                 let hint = status.hint.map(str::to_owned).or(logs);
                 tracing::warn!(target: TARGET, server, reason, cause, hint, "down");
             }

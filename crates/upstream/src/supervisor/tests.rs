@@ -16,7 +16,13 @@ use crate::tests::{config, start_for, until};
 
 fn waits(upstream: &Upstream, link: u64) -> bool {
     let book = upstream.book.lock();
-    book.slots[&(Era::Legacy, SessionKey::Legacy { link: LinkId(link), token: None })]
+    book.slots[&(
+        Era::Legacy,
+        SessionKey::Legacy {
+            link: LinkId(link),
+            token: None,
+        },
+    )]
         .backoff
         .remaining(Instant::now())
         .is_some()
@@ -25,25 +31,41 @@ fn waits(upstream: &Upstream, link: u64) -> bool {
 #[tokio::test]
 async fn a_change_of_one_account_ends_no_others_back_off() {
     let accounts = Scripted::new(true);
-    let fixture = start_for(config(&["legacy"]), Some(Arc::<Scripted>::clone(&accounts)), |_| {});
+    let fixture = start_for(
+        config(&["legacy"]),
+        Some(Arc::<Scripted>::clone(&accounts)),
+        |_| {},
+    );
     let upstream = &fixture.upstream;
     let [ann, bob] = ["ann", "bob"].map(|name| ParticipantId::new(name).unwrap());
     until("it waits for a change", || upstream.has_settled()).await;
     for (link, participant) in [(1, &ann), (2, &bob)] {
-        let mut slot = Slot { participant: Some(participant.clone()), ..Slot::default() };
+        let mut slot = Slot {
+            participant: Some(participant.clone()),
+            ..Slot::default()
+        };
         // A subscription keeps the slot while it has no session.
         let place = slot.interest.place("ann").unwrap();
-        slot.interest.add(LinkId(link), Subscription::Resource("x".to_owned()), place);
+        slot.interest
+            .add(LinkId(link), Subscription::Resource("x".to_owned()), place);
         (0..20).for_each(|_| slot.backoff.failed(Instant::now(), "why".to_owned()));
-        upstream
-            .book
-            .lock()
-            .slots
-            .insert((Era::Legacy, SessionKey::Legacy { link: LinkId(link), token: None }), slot);
+        upstream.book.lock().slots.insert(
+            (
+                Era::Legacy,
+                SessionKey::Legacy {
+                    link: LinkId(link),
+                    token: None,
+                },
+            ),
+            slot,
+        );
     }
     let looks = accounts.looks.load(Ordering::SeqCst);
     accounts.change();
-    until("the change is taken", || accounts.looks.load(Ordering::SeqCst) >= looks + 2).await;
+    until("the change is taken", || {
+        accounts.looks.load(Ordering::SeqCst) >= looks + 2
+    })
+    .await;
     assert!(waits(upstream, 1) && waits(upstream, 2));
     upstream.account_changed(Some(&bob));
     assert_eq!((waits(upstream, 1), waits(upstream, 2)), (true, false));

@@ -22,17 +22,32 @@ pub(super) struct Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// The shared session, for no caller in particular.
     pub(super) fn shared(era: Option<Era>) -> Self {
-        Self { era, owner: None, user: None, purpose: Purpose::Use, urgency: Urgency::Background }
+        Self {
+            era,
+            owner: None,
+            user: None,
+            purpose: Purpose::Use,
+            urgency: Urgency::Background,
+        }
     }
 
     /// The session that a caller waits for: its own, or the shared one.
     pub(super) fn by(caller: &'a Caller<'a>, era: Option<Era>, is_own: bool) -> Self {
         let owner = is_own.then_some(caller);
-        Self { era, owner, user: Some(caller), purpose: Purpose::Use, urgency: Urgency::Caller }
+        Self {
+            era,
+            owner,
+            user: Some(caller),
+            purpose: Purpose::Use,
+            urgency: Urgency::Caller,
+        }
     }
 
     /// Entry of its start in the gate.
     pub(super) fn entry(&self) -> Entry<'a> {
-        Entry { urgency: self.urgency, account: self.user.or(self.owner).map(|caller| caller.account) }
+        Entry {
+            urgency: self.urgency,
+            account: self.user.or(self.owner).map(|caller| caller.account),
+        }
     }
 }

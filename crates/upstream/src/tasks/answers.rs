@@ -11,14 +11,22 @@ pub fn unknown() -> Refusal {
     Refusal::new(RefusalCode::Malformed, "there is no such task or proposal")
 }
 
-/// The answer to a request about a task whose result only the gateway has: it was completed at once.
+/// The answer to a request about a task whose result only the gateway has: it was completed at
+/// once.
 ///
 /// # Errors
 /// The refusal of what such a task does not have.
-pub fn of_kept(task: &Task, kept: &KeptResult, method: &str, form: Form) -> Result<Answer, Refusal> {
+pub fn of_kept(
+    task: &Task,
+    kept: &KeptResult,
+    method: &str,
+    form: Form,
+) -> Result<Answer, Refusal> {
     let body = match (form, method) {
         (_, "tasks/get") => task.kept_view(kept, |view| task::get(view, form)),
-        (Form::Legacy, "tasks/result") => return Ok(task::related_answer(&kept.answer, &task.public)),
+        (Form::Legacy, "tasks/result") => {
+            return Ok(task::related_answer(&kept.answer, &task.public));
+        }
         (Form::Legacy, "tasks/cancel") => return Err(not_cancelled("it is over")),
         (Form::Modern, "tasks/cancel" | "tasks/update") => task::acknowledged(),
         _ => return Err(unknown()),
@@ -49,7 +57,10 @@ pub fn of_lost(task: &Task, method: &str, form: Form) -> Result<Vec<u8>, Refusal
 
 /// The refusal to cancel a task that is over (2025-11-25, "Cancelling a Task").
 pub fn not_cancelled(over: &str) -> Refusal {
-    Refusal::new(RefusalCode::Malformed, format!("the task cannot be cancelled: {over}"))
+    Refusal::new(
+        RefusalCode::Malformed,
+        format!("the task cannot be cancelled: {over}"),
+    )
 }
 
 /// The answer to a request of a caller of 2025-11-25 about a modern task.
@@ -64,7 +75,12 @@ pub async fn of_modern(by: &impl AwaitsEnd, task: &Task, method: &str) -> Result
             task::to_legacy(look::look(&session, task).await?.raw(), &task.public)
         }
         "tasks/result" if task.is_cancelled() => return Err(look::cancelled().into()),
-        "tasks/result" => return Ok(task::related_answer(&look::wait(by, task).await?, &task.public)),
+        "tasks/result" => {
+            return Ok(task::related_answer(
+                &look::wait(by, task).await?,
+                &task.public,
+            ));
+        }
         "tasks/cancel" => {
             if task.is_cancelled() {
                 return Err(not_cancelled("it is cancelled").into());
@@ -84,15 +100,21 @@ pub async fn of_modern(by: &impl AwaitsEnd, task: &Task, method: &str) -> Result
     Ok(task::answer(Form::Legacy, &body.unwrap_or_default()))
 }
 
-/// A client's answer to a question that belongs to a task, with the server's id of the task, which a client of another form does not
-/// write.
+/// A client's answer to a question that belongs to a task, with the server's id of the task, which
+/// a client of another form does not write.
 pub fn of_client(task: &Task, question: &Request, answer: Answer) -> Answer {
     let own = &task.origin.own;
     match task::related_to(&answer.payload).filter(|named| named.id == task.public) {
-        Some(named) => Answer { payload: named.rename(&answer.payload, own), ..answer },
+        Some(named) => Answer {
+            payload: named.rename(&answer.payload, own),
+            ..answer
+        },
         None if answer.outcome == Outcome::Ok && task::related_to(&question.payload).is_some() => {
             match task::related(answer.payload.body_bytes(), own) {
-                Ok(body) => Answer { payload: Payload::body(Form::Legacy, body), ..answer },
+                Ok(body) => Answer {
+                    payload: Payload::body(Form::Legacy, body),
+                    ..answer
+                },
                 Err(_) => answer,
             }
         }

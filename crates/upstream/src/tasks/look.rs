@@ -86,29 +86,42 @@ pub async fn look(session: &Session, task: &Task) -> Result<ServerTask, Failed> 
     }
     let own = task::report(&answer.payload).filter(|report| *report.named.id == *task.origin.own);
     let report = own.ok_or_else(|| {
-        let what = format!("the server `{}` gave an unusable answer about a task", session.upstream());
+        let what = format!(
+            "the server `{}` gave an unusable answer about a task",
+            session.upstream()
+        );
         Refusal::new(RefusalCode::UpstreamFailed, what)
     })?;
     task.update(&report, &answer.payload.bytes);
-    Ok(ServerTask { answer, status: report.status })
+    Ok(ServerTask {
+        answer,
+        status: report.status,
+    })
 }
 
-/// The end of a task of 2025-11-25, as the answer of its call (`tasks/result`); `None` while it has none.
+/// The end of a task of 2025-11-25, as the answer of its call (`tasks/result`); `None` while it has
+/// none.
 ///
 /// # Errors
 /// A refusal when the server cannot be asked.
-pub async fn end_of(session: &Session, task: &Task, look: &ServerTask) -> Result<Option<Answer>, Refusal> {
+pub async fn end_of(
+    session: &Session,
+    task: &Task,
+    look: &ServerTask,
+) -> Result<Option<Answer>, Refusal> {
     match look.status {
         Some(Status::Completed | Status::Failed) => {}
-        Some(Status::Working | Status::InputRequired | Status::Cancelled) | None => return Ok(None),
+        Some(Status::Working | Status::InputRequired | Status::Cancelled) | None => {
+            return Ok(None);
+        }
     }
     let end = session.ask_task("tasks/result", &task.origin.own).await?;
     task.relayed("tasks/result", end.outcome);
     Ok(Some(end))
 }
 
-/// Waits for the end of a modern task on behalf of a request, and returns the answer of the task's call. Ends at once, with any
-/// refusal, when the request is over.
+/// Waits for the end of a modern task on behalf of a request, and returns the answer of the task's
+/// call. Ends at once, with any refusal, when the request is over.
 ///
 /// # Errors
 /// Why there is no answer.
@@ -169,7 +182,8 @@ fn bounded(pause_ms: u64) -> Duration {
     Duration::from_millis(pause_ms.clamp(POLL_MS_MIN, POLL_MS_MAX))
 }
 
-/// Cancels a task that asks what its caller cannot be asked. A task that is followed ends with its call.
+/// Cancels a task that asks what its caller cannot be asked. A task that is followed ends with its
+/// call.
 async fn cancel(session: &Session, task: &Task) {
     if !task.followed {
         session.cancel_task(&task.origin.own).await;
@@ -182,18 +196,25 @@ pub fn cancelled() -> Refusal {
     Refusal::new(RefusalCode::UpstreamFailed, "the task was cancelled")
 }
 
-/// Asks the servers for the states of tasks, each by this session. A task whose server does not answer in time keeps the state that
-/// is known; one that its server does not know any more is over, and forgotten.
+/// Asks the servers for the states of tasks, each by this session. A task whose server does not
+/// answer in time keeps the state that is known; one that its server does not know any more is
+/// over, and forgotten.
 pub async fn refresh(tasks: impl Iterator<Item = (Arc<Task>, Arc<Session>)>) {
     let mut asking = JoinSet::new();
     for (task, session) in tasks {
         asking.spawn(async move {
-            let Some(message) = session.get_task(&task.origin.own).await else { return };
-            if message.error_object().is_some_and(|error| error.code == code::INVALID_PARAMS) {
+            let Some(message) = session.get_task(&task.origin.own).await else {
+                return;
+            };
+            if message
+                .error_object()
+                .is_some_and(|error| error.code == code::INVALID_PARAMS)
+            {
                 return task.dismiss();
             }
             let payload = relay::decode_answer(&message, session.era()).payload;
-            if let Some(report) = task::report(&payload).filter(|report| *report.named.id == *task.origin.own)
+            if let Some(report) =
+                task::report(&payload).filter(|report| *report.named.id == *task.origin.own)
             {
                 task.update(&report, &payload.bytes);
             }

@@ -1,4 +1,5 @@
-//! Part of a call in tasks: a place for the task that it may become, the task that it became, or the one that it is about.
+//! Part of a call in tasks: a place for the task that it may become, the task that it became, or
+//! the one that it is about.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,14 +17,18 @@ enum Part {
     /// It may become a task.
     Asks(SessionPlace),
     /// It may become a task that the gateway follows: its caller sees a call.
-    Follows { place: SessionPlace, task: OnceLock<Followed> },
+    Follows {
+        place: SessionPlace,
+        task: OnceLock<Followed>,
+    },
     /// It is about this task.
     About(Arc<Task>),
 }
 
 type SessionPlace = Mutex<Option<TaskPlace>>;
 
-/// A task that the gateway follows, and the request that waits for its result, if the server has such.
+/// A task that the gateway follows, and the request that waits for its result, if the server has
+/// such.
 #[derive(Debug)]
 struct Followed {
     task: Arc<Task>,
@@ -45,9 +50,11 @@ impl CallTask {
         }
     }
 
-    /// The task to which the server's questions about the call belong: the one that it is about, or that the gateway follows for it.
+    /// The task to which the server's questions about the call belong: the one that it is about, or
+    /// that the gateway follows for it.
     pub fn asking(&self) -> Option<&Arc<Task>> {
-        self.about().or_else(|| self.followed().map(|followed| &followed.task))
+        self.about()
+            .or_else(|| self.followed().map(|followed| &followed.task))
     }
 
     /// Keeps a place for the task that the call may become.
@@ -58,7 +65,10 @@ impl CallTask {
 
     /// Keeps a place for the task that the call may become, and that the gateway follows.
     pub fn follow(&self, place: Option<TaskPlace>) {
-        let part = Part::Follows { place: Mutex::new(place), task: OnceLock::new() };
+        let part = Part::Follows {
+            place: Mutex::new(place),
+            task: OnceLock::new(),
+        };
         // It may be sent again, and keeps its first place.
         let _ = self.0.set(Box::new(part));
     }
@@ -67,7 +77,10 @@ impl CallTask {
     pub fn set_followed(&self, task: &Arc<Task>, waits: Option<CallNumber>) {
         if let Some(Part::Follows { task: slot, .. }) = self.0.get().map(|part| &**part) {
             // A call becomes one task.
-            let _ = slot.set(Followed { task: Arc::clone(task), waits });
+            let _ = slot.set(Followed {
+                task: Arc::clone(task),
+                waits,
+            });
         }
     }
 
@@ -99,7 +112,9 @@ impl CallTask {
 
     /// Cancels the task that the gateway follows at its server.
     pub fn stop(&self, reason: &str) {
-        let Some(Followed { task, waits }) = self.followed() else { return };
+        let Some(Followed { task, waits }) = self.followed() else {
+            return;
+        };
         let session = task.last_session();
         task.dismiss();
         let Some(session) = session else { return };

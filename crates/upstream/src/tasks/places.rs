@@ -7,8 +7,8 @@ use platform::{SHARE_OF_POOL, Share, Shares, Taken};
 
 /// Tasks of servers in one topic, including calls that may still become one.
 pub const TOPIC_TASKS_MAX: usize = 10_000;
-/// Tasks of one participant in one topic, and of all guests together. Beyond it a call does not become a
-/// task, unless an older task is over: that is forgotten then.
+/// Tasks of one participant in one topic, and of all guests together. Beyond it a call does not
+/// become a task, unless an older task is over: that is forgotten then.
 pub const PARTICIPANT_TASKS_MAX: usize = 256;
 
 const _: () = assert!(PARTICIPANT_TASKS_MAX <= TOPIC_TASKS_MAX / SHARE_OF_POOL);

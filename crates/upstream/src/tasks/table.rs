@@ -34,12 +34,19 @@ impl Tasks {
     /// The task with a server's own id.
     pub fn find(&self, server: &ParticipantId, instance: u64, own: &str) -> Option<Arc<Task>> {
         let table = self.table();
-        table.all.get(&(server.clone(), instance, own.into())).map(|(task, _)| Arc::clone(task))
+        table
+            .all
+            .get(&(server.clone(), instance, own.into()))
+            .map(|(task, _)| Arc::clone(task))
     }
 
     /// The task of this id, by the session that sent the id.
     pub fn find_in(&self, session: &Session, own: &str) -> Option<Arc<Task>> {
-        self.find(&ParticipantId::new(session.upstream()).ok()?, instance_of(session), own)
+        self.find(
+            &ParticipantId::new(session.upstream()).ok()?,
+            instance_of(session),
+            own,
+        )
     }
 
     /// The task that a call of a session became.
@@ -47,8 +54,8 @@ impl Tasks {
         self.table().calls.get(&(instance, call)).cloned()
     }
 
-    /// Takes a place for one more task of a participant. Without a free one the participant's oldest task that is over is
-    /// forgotten.
+    /// Takes a place for one more task of a participant. Without a free one the participant's
+    /// oldest task that is over is forgotten.
     pub fn reserve(&self, holder: &ParticipantId) -> Option<TaskPlace> {
         let own = self.places.of(holder);
         let place = own.take(1).or_else(|_| {
@@ -58,7 +65,8 @@ impl Tasks {
         place.ok()
     }
 
-    /// Enters a task on its place; without a place it is not entered. Must be called inside a runtime.
+    /// Enters a task on its place; without a place it is not entered. Must be called inside a
+    /// runtime.
     pub fn enter(self: &Arc<Self>, task: &Arc<Task>, place: Option<TaskPlace>) {
         if !self.insert(task, place) {
             return;
@@ -80,7 +88,9 @@ impl Tasks {
         // A server that gives an id again means the new task by it.
         self.table().remove(&task.key());
         // `reserve` locks the table too.
-        let Some(place) = place.or_else(|| self.reserve(&task.origin.holder)) else { return false };
+        let Some(place) = place.or_else(|| self.reserve(&task.origin.holder)) else {
+            return false;
+        };
         let mut table = self.table();
         if let Some(call) = task.origin.call {
             table.calls.insert(call, Arc::clone(task));
@@ -92,8 +102,11 @@ impl Tasks {
     /// Forgets the tasks whose time is over; false when none is left.
     pub(super) fn sweep(&self, now_ms: u64) -> bool {
         let mut table = self.table();
-        let old =
-            table.all.values().filter(|(task, _)| task.until_ms() <= now_ms).map(|(task, _)| task.key());
+        let old = table
+            .all
+            .values()
+            .filter(|(task, _)| task.until_ms() <= now_ms)
+            .map(|(task, _)| task.key());
         for key in old.collect::<Vec<_>>() {
             table.remove(&key);
         }
@@ -112,17 +125,28 @@ impl Tasks {
     /// Forgets a task, unless its server has given the id to a newer one.
     pub fn forget(&self, task: &Arc<Task>) {
         let mut table = self.table();
-        if table.all.get(&task.key()).is_some_and(|(known, _)| Arc::ptr_eq(known, task)) {
+        if table
+            .all
+            .get(&task.key())
+            .is_some_and(|(known, _)| Arc::ptr_eq(known, task))
+        {
             table.remove(&task.key());
         }
     }
 
     /// Cancels the tasks that the gateway follows at their servers, within a bound.
     pub async fn cancel_followed(&self) {
-        let all: Vec<_> = self.table().all.values().map(|(task, _)| Arc::clone(task)).collect();
+        let all: Vec<_> = self
+            .table()
+            .all
+            .values()
+            .map(|(task, _)| Arc::clone(task))
+            .collect();
         let mut cancelling = JoinSet::new();
         for task in all.into_iter().filter(|task| task.followed) {
-            let Some(session) = task.last_session().filter(|_| !task.is_over()) else { continue };
+            let Some(session) = task.last_session().filter(|_| !task.is_over()) else {
+                continue;
+            };
             cancelling.spawn(async move { session.cancel_task(&task.origin.own).await });
         }
         while cancelling.join_next().await.is_some() {}
@@ -132,7 +156,9 @@ impl Tasks {
     pub fn of(&self, holder: &ParticipantId) -> Vec<Arc<Task>> {
         let table = self.table();
         let all = table.all.values().map(|(task, _)| task);
-        all.filter(|task| task.origin.holder == *holder).cloned().collect()
+        all.filter(|task| task.origin.holder == *holder)
+            .cloned()
+            .collect()
     }
 
     /// The task to which a message of a server belongs.
@@ -157,7 +183,9 @@ impl Tasks {
 
 impl Table {
     fn remove(&mut self, key: &Key) {
-        let Some((gone, _)) = self.all.remove(key) else { return };
+        let Some((gone, _)) = self.all.remove(key) else {
+            return;
+        };
         if let Some(call) = gone.origin.call {
             self.calls.remove(&call);
         }
@@ -165,15 +193,26 @@ impl Table {
 
     /// Forgets the oldest task on an account that is over.
     fn forget_oldest(&mut self, account: &Arc<Share>) {
-        let own = self.all.values().filter(|(_, place)| place.is_of(account)).map(|(task, _)| task);
-        let oldest = own.filter(|task| task.is_over()).min_by_key(|task| task.origin.created_ms);
+        let own = self
+            .all
+            .values()
+            .filter(|(_, place)| place.is_of(account))
+            .map(|(task, _)| task);
+        let oldest = own
+            .filter(|task| task.is_over())
+            .min_by_key(|task| task.origin.created_ms);
         if let Some(key) = oldest.map(|task| task.key()) {
             self.remove(&key);
         }
     }
 }
 
-/// The instance number under which a session's tasks are known: 0 if any session of its server knows them.
+/// The instance number under which a session's tasks are known: 0 if any session of its server
+/// knows them.
 pub fn instance_of(session: &Session) -> u64 {
-    if session.shares_tasks() { 0 } else { session.instance() }
+    if session.shares_tasks() {
+        0
+    } else {
+        session.instance()
+    }
 }

@@ -9,14 +9,16 @@ use wire::mcp::task::{self, OperationState, Status, TaskReport};
 
 use crate::{CallNumber, Session, TaskHold};
 
-/// Longest time for which a task can be asked for, whatever its server says, in milliseconds: a day.
+/// Longest time for which a task can be asked for, whatever its server says, in milliseconds: a
+/// day.
 pub const TASK_KEPT_MS_MAX: u64 = 24 * 3600 * 1000;
 /// Error of a task that ended with its session.
 pub const LOST: &str = "the server's session in which the task ran has ended";
 const LOST_ERROR: &[u8] =
     br#"{"code":-32603,"message":"the server's session in which the task ran has ended"}"#;
 
-/// Longest task that is kept for `tasks/list` as its server wrote it, in bytes; of a longer one only the state is listed.
+/// Longest task that is kept for `tasks/list` as its server wrote it, in bytes; of a longer one
+/// only the state is listed.
 pub const TASK_KEPT_BYTES_MAX: usize = 4096;
 
 /// Server, instance number of its session (0: any session), and the server's own id.
@@ -29,12 +31,13 @@ pub struct Origin {
     pub holder: ParticipantId,
     /// The server.
     pub server: ParticipantId,
-    /// The instance number of the session in which it runs; 0 if the server's tasks belong to no session.
+    /// The instance number of the session in which it runs; 0 if the server's tasks belong to no
+    /// session.
     pub instance: u64,
     /// The form of payloads about it.
     pub form: Form,
-    /// The tool that was called, under the name by which the call was judged: a participant that may not call it has no task of
-    /// it either.
+    /// The tool that was called, under the name by which the call was judged: a participant that
+    /// may not call it has no task of it either.
     pub tool: Box<str>,
     /// Whether the call was held until it was approved.
     pub held: bool,
@@ -54,8 +57,8 @@ struct State {
     hold: Option<TaskHold>,
     session: Weak<Session>,
     status: Status,
-    /// The task as its server wrote it last, under the server's id and in the form of 2025-11-25, which has a list. Empty if it is
-    /// too long.
+    /// The task as its server wrote it last, under the server's id and in the form of 2025-11-25,
+    /// which has a list. Empty if it is too long.
     written: Vec<u8>,
     updated_ms: u64,
     until_ms: u64,
@@ -67,7 +70,8 @@ struct State {
     waiting: Option<OperationId>,
     /// It is not on disk yet, and no participant knows of it.
     unwritten: bool,
-    /// A caller of 2025-11-25 has cancelled it, for which it is cancelled from then on, whatever its server does.
+    /// A caller of 2025-11-25 has cancelled it, for which it is cancelled from then on, whatever
+    /// its server does.
     cancelled: bool,
 }
 
@@ -83,7 +87,10 @@ pub struct KeptResult {
 impl KeptResult {
     /// An answer, and its bytes on its caller's account.
     pub fn new(answer: Answer, bytes: Option<Taken>) -> Self {
-        Self { answer, _bytes: bytes }
+        Self {
+            answer,
+            _bytes: bytes,
+        }
     }
 }
 
@@ -103,7 +110,12 @@ pub struct Task {
 
 impl Task {
     /// A task that a session has just created, or that is known by its id alone.
-    pub fn new(public: String, origin: Origin, link: LinkId, session: Option<&Arc<Session>>) -> Self {
+    pub fn new(
+        public: String,
+        origin: Origin,
+        link: LinkId,
+        session: Option<&Arc<Session>>,
+    ) -> Self {
         let state = State {
             // A task that any session knows needs none to stay open.
             hold: session.filter(|_| origin.instance != 0).map(Session::hold),
@@ -118,12 +130,27 @@ impl Task {
             unwritten: false,
             cancelled: false,
         };
-        Self { public, origin, followed: false, kept: None, state: Mutex::new(state) }
+        Self {
+            public,
+            origin,
+            followed: false,
+            kept: None,
+            state: Mutex::new(state),
+        }
     }
 
     /// A task that is completed from the beginning, and kept for this time.
-    pub fn of_result(public: String, origin: Origin, link: LinkId, kept: KeptResult, ttl_ms: u64) -> Self {
-        let task = Self { kept: Some(kept), ..Self::new(public, origin, link, None) };
+    pub fn of_result(
+        public: String,
+        origin: Origin,
+        link: LinkId,
+        kept: KeptResult,
+        ttl_ms: u64,
+    ) -> Self {
+        let task = Self {
+            kept: Some(kept),
+            ..Self::new(public, origin, link, None)
+        };
         {
             let mut state = task.state();
             state.status = Status::Completed;
@@ -132,14 +159,16 @@ impl Task {
         task
     }
 
-    /// A task that outlived the gateway that created it, and is kept until this time, in milliseconds since 1970.
+    /// A task that outlived the gateway that created it, and is kept until this time, in
+    /// milliseconds since 1970.
     pub fn restored(public: String, origin: Origin, link: LinkId, until_ms: u64) -> Self {
         let task = Self::new(public, origin, link, None);
         task.state().until_ms = until_ms;
         task
     }
 
-    /// Whether its server knows it in any session, so that it outlives this gateway. One that the gateway follows ends with its call.
+    /// Whether its server knows it in any session, so that it outlives this gateway. One that the
+    /// gateway follows ends with its call.
     pub fn outlives_gateway(&self) -> bool {
         self.origin.instance == 0 && self.kept.is_none() && !self.followed
     }
@@ -161,17 +190,25 @@ impl Task {
     }
 
     pub(crate) fn key(&self) -> Key {
-        (self.origin.server.clone(), self.origin.instance, Arc::clone(&self.origin.own))
+        (
+            self.origin.server.clone(),
+            self.origin.instance,
+            Arc::clone(&self.origin.own),
+        )
     }
 
-    /// The session in which it runs, while that is open; `None` if any session of the server will do.
+    /// The session in which it runs, while that is open; `None` if any session of the server will
+    /// do.
     pub fn session(&self) -> Option<Arc<Session>> {
         self.last_session().filter(|_| self.origin.instance != 0)
     }
 
     /// The session that was known for it last, while that is open.
     pub fn last_session(&self) -> Option<Arc<Session>> {
-        self.state().session.upgrade().filter(|session| session.is_open())
+        self.state()
+            .session
+            .upgrade()
+            .filter(|session| session.is_open())
     }
 
     /// Whether its session is gone, so that its server cannot be asked any more.
@@ -201,12 +238,19 @@ impl Task {
         if state.cancelled {
             return;
         }
-        state.written = if written.len() <= TASK_KEPT_BYTES_MAX { written } else { Vec::new() };
+        state.written = if written.len() <= TASK_KEPT_BYTES_MAX {
+            written
+        } else {
+            Vec::new()
+        };
         state.updated_ms = unix_ms();
         state.status = report.status.unwrap_or(state.status);
         if let Some(ttl_ms) = report.ttl_ms {
             // Counted on this machine's clock, not on the server's.
-            state.until_ms = self.origin.created_ms.saturating_add(ttl_ms.min(TASK_KEPT_MS_MAX));
+            state.until_ms = self
+                .origin
+                .created_ms
+                .saturating_add(ttl_ms.min(TASK_KEPT_MS_MAX));
         }
         // A cancelled task has no result that could be asked for.
         if state.status == Status::Cancelled {
@@ -214,10 +258,16 @@ impl Task {
         }
     }
 
-    /// Notes an answer that is relayed to its caller. Its session need not stay open after the result.
+    /// Notes an answer that is relayed to its caller. Its session need not stay open after the
+    /// result.
     pub fn relayed(&self, method: &str, outcome: Outcome) {
         let state = self.state();
-        let has_result = task::has_result(self.origin.form, method, outcome == Outcome::Ok, state.status);
+        let has_result = task::has_result(
+            self.origin.form,
+            method,
+            outcome == Outcome::Ok,
+            state.status,
+        );
         if has_result {
             release(state);
         }
@@ -270,11 +320,16 @@ impl Task {
         self.state().waiting
     }
 
-    /// A message of its server as its caller reads it: under its id at the gateway, or without one if its caller knows of no task.
+    /// A message of its server as its caller reads it: under its id at the gateway, or without one
+    /// if its caller knows of no task.
     /// `None` if the message does not belong to it.
     pub fn shown(&self, payload: &Payload) -> Option<Payload> {
         let named = task::related_to(payload).filter(|named| *named.id == *self.origin.own)?;
-        if self.followed { task::unrelated(payload) } else { Some(named.rename(payload, &self.public)) }
+        if self.followed {
+            task::unrelated(payload)
+        } else {
+            Some(named.rename(payload, &self.public))
+        }
     }
 
     /// The link that asked about it last.
@@ -282,8 +337,8 @@ impl Task {
         self.state().link
     }
 
-    /// The task as its server wrote it last, under its id at the gateway and in the form of 2025-11-25; a task that was too long by
-    /// its state alone.
+    /// The task as its server wrote it last, under its id at the gateway and in the form of
+    /// 2025-11-25; a task that was too long by its state alone.
     pub fn listed(&self) -> Option<Vec<u8>> {
         if let Some(kept) = &self.kept {
             return Some(self.kept_view(kept, |view| task::get(view, Form::Legacy)));
@@ -307,13 +362,18 @@ impl Task {
 
     /// A task whose result is kept here.
     pub fn kept_view<T>(&self, kept: &KeptResult, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
-        self.view(OperationState::Result(kept.answer.payload.body_bytes()), None, look)
+        self.view(
+            OperationState::Result(kept.answer.payload.body_bytes()),
+            None,
+            look,
+        )
     }
 
     /// The task when its server cannot be asked any more, for a caller of this form.
     pub fn lost_view<T>(&self, form: Form, look: impl FnOnce(&task::Task<'_>) -> T) -> T {
         let status = self.state().status;
-        // The modern form has the result with the state: without the result the task is not completed.
+        // The modern form has the result with the state: without the result the task is not
+        // completed.
         let has_result = task::has_list(form);
         let standing = match status {
             Status::Completed if has_result => OperationState::Result(b"{}"),
@@ -334,7 +394,15 @@ impl Task {
     ) -> T {
         let (created_ms, updated_ms) = (self.origin.created_ms, self.state().updated_ms);
         let (ttl_ms, poll_ms) = (Some(self.until_ms().saturating_sub(created_ms)), None);
-        look(&task::Task { id: &self.public, standing, message, created_ms, updated_ms, ttl_ms, poll_ms })
+        look(&task::Task {
+            id: &self.public,
+            standing,
+            message,
+            created_ms,
+            updated_ms,
+            ttl_ms,
+            poll_ms,
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -1,9 +1,12 @@
-//! Accounts at servers as sessions see them: whose token is sent, and what a change of an account ends.
+//! Accounts at servers as sessions see them: whose token is sent, and what a change of an account
+//! ends.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ::client::{AccountFault, AccountHolder, Accounts, Authorize, Authorizing, Challenge, Grant, LinkError};
+use ::client::{
+    AccountFault, AccountHolder, Accounts, Authorize, Authorizing, Challenge, Grant, LinkError,
+};
 use http::{HeaderValue, Method};
 use model::Digest;
 use tokio::sync::watch;
@@ -52,8 +55,14 @@ impl Scripted {
     fn who(&self, caller: Option<AccountHolder<'_>>) -> String {
         match caller.filter(|_| self.are_of_callers) {
             None => "all".to_owned(),
-            Some(AccountHolder { participant, token: None }) => participant.to_string(),
-            Some(AccountHolder { participant, token: Some(Digest([first, ..])) }) => {
+            Some(AccountHolder {
+                participant,
+                token: None,
+            }) => participant.to_string(),
+            Some(AccountHolder {
+                participant,
+                token: Some(Digest([first, ..])),
+            }) => {
                 format!("{participant}-by-{first}")
             }
         }
@@ -87,12 +96,19 @@ impl Accounts for Scripted {
     fn account(&self, caller: Option<AccountHolder<'_>>) -> Arc<dyn Authorize> {
         let who = self.who(caller);
         let sign_ins = self.sign_ins(&who);
-        Arc::new(Pass { who, at: sign_ins.load(Ordering::SeqCst), sign_ins })
+        Arc::new(Pass {
+            who,
+            at: sign_ins.load(Ordering::SeqCst),
+            sign_ins,
+        })
     }
 
     fn blocked(&self, caller: Option<AccountHolder<'_>>) -> Option<AccountFault> {
         self.looks.fetch_add(1, Ordering::SeqCst);
-        self.blocked.lock().contains(&self.who(caller)).then_some(AccountFault::LoginNeeded)
+        self.blocked
+            .lock()
+            .contains(&self.who(caller))
+            .then_some(AccountFault::LoginNeeded)
     }
 
     fn are_of_callers(&self) -> bool {
@@ -115,12 +131,18 @@ impl Authorize for Pass {
     }
 
     fn grant(&self) -> Authorizing<'_, Grant> {
-        Box::pin(async { self.at_hand().ok_or(LinkError::Account(AccountFault::Replaced)) })
+        Box::pin(async {
+            self.at_hand()
+                .ok_or(LinkError::Account(AccountFault::Replaced))
+        })
     }
 
     fn at_hand(&self) -> Option<Grant> {
         let header = HeaderValue::from_str(&format!("{}-{}", self.who, self.at)).unwrap();
-        (!self.is_void()).then_some(Grant { stamp: self.at + 1, header: Some(header) })
+        (!self.is_void()).then_some(Grant {
+            stamp: self.at + 1,
+            header: Some(header),
+        })
     }
 
     fn is_void(&self) -> bool {
@@ -132,16 +154,40 @@ impl Authorize for Pass {
     }
 }
 
-async fn of(fixture: &Fixture, who: &str, link: u64, form: Form, client: &ClientProfile) -> Arc<Session> {
+async fn of(
+    fixture: &Fixture,
+    who: &str,
+    link: u64,
+    form: Form,
+    client: &ClientProfile,
+) -> Arc<Session> {
     let participant = &ParticipantId::new(who).unwrap();
-    let caller = Caller { link: LinkId(link), participant, account: who, form, client, token: None };
+    let caller = Caller {
+        link: LinkId(link),
+        participant,
+        account: who,
+        form,
+        client,
+        token: None,
+    };
     fixture.upstream.session(&caller).await.unwrap()
 }
 
 fn over_http(server: &Server, accounts: &Arc<Scripted>, sessions: Sessions) -> Fixture {
-    let (url, tls) = (Secret::new(server.url.as_str()), ::tls::ClientTls::of_machine());
-    let http = HttpConfig { url, headers: Vec::new(), tls };
-    let config = ServerConfig { transport: Transport::Http(http), sessions, ..config(&[]) };
+    let (url, tls) = (
+        Secret::new(server.url.as_str()),
+        ::tls::ClientTls::of_machine(),
+    );
+    let http = HttpConfig {
+        url,
+        headers: Vec::new(),
+        tls,
+    };
+    let config = ServerConfig {
+        transport: Transport::Http(http),
+        sessions,
+        ..config(&[])
+    };
     start_for(config, Some(Arc::<Scripted>::clone(accounts)), |_| {})
 }
 
@@ -163,15 +209,26 @@ async fn no_session_of_a_caller_goes_on_as_another_person() {
     let accounts = Scripted::new(true);
     let fixture = over_http(&server, &accounts, Sessions::Auto);
     let (ann, plain) = (ParticipantId::new("ann").unwrap(), client("{}"));
-    // A client session's, a modern client's, one without a link of the participant, and one with a task.
+    // A client session's, a modern client's, one without a link of the participant, and one with a
+    // task.
     let link = of(&fixture, "ann", 1, Form::Legacy, &plain).await;
     let modern = of(&fixture, "ann", 2, Form::Modern, &plain).await;
-    let held = of(&fixture, "ann", 99, Form::Modern, &client(r#"{"roots":{}}"#)).await;
+    let held = of(
+        &fixture,
+        "ann",
+        99,
+        Form::Modern,
+        &client(r#"{"roots":{}}"#),
+    )
+    .await;
     let with_task = of(&fixture, "ann", 3, Form::Legacy, &plain).await;
     let _task = with_task.hold();
     let bobs = of(&fixture, "bob", 4, Form::Legacy, &plain).await;
     let mut open = call(&link, "hang", &json!({}));
-    until("the call has arrived", || server.streams.lock().contains_key("hang")).await;
+    until("the call has arrived", || {
+        server.streams.lock().contains_key("hang")
+    })
+    .await;
 
     accounts.sign_in("ann");
     // Before the change is announced: no further call finds the session.
@@ -186,17 +243,33 @@ async fn no_session_of_a_caller_goes_on_as_another_person() {
     assert!(fixture.upstream.open_session(&caller).is_none());
     fixture.upstream.account_changed(Some(&ann));
     let ended = [&link, &modern, &held, &with_task];
-    until("all of them have ended", || ended.iter().all(|session| !session.is_open())).await;
+    until("all of them have ended", || {
+        ended.iter().all(|session| !session.is_open())
+    })
+    .await;
     assert!(done(&mut open).await.is_err());
     assert!(bobs.is_open());
     until("each was ended at the server", || {
-        server.seen.lock().iter().filter(|(method, ..)| *method == Method::DELETE).count() == 4
+        server
+            .seen
+            .lock()
+            .iter()
+            .filter(|(method, ..)| *method == Method::DELETE)
+            .count()
+            == 4
     })
     .await;
-    assert_eq!(tokens(&server, &Method::DELETE), ["ann-0"], "in the name in which they were opened");
+    assert_eq!(
+        tokens(&server, &Method::DELETE),
+        ["ann-0"],
+        "in the name in which they were opened"
+    );
     let next = of(&fixture, "ann", 1, Form::Legacy, &plain).await;
     assert!(done(&mut call(&next, "echo", &json!({}))).await.is_ok());
-    assert_eq!(server.seen("tools/call").last().unwrap()["authorization"], "ann-1");
+    assert_eq!(
+        server.seen("tools/call").last().unwrap()["authorization"],
+        "ann-1"
+    );
     // The end is none of the server's failures.
     assert_eq!(fixture.upstream.status().restarts, 0);
     fixture.upstream.close().await;
@@ -208,29 +281,54 @@ async fn each_access_token_of_a_caller_has_a_session_of_its_own_where_tokens_are
     let (ann, plain) = (ParticipantId::new("ann").unwrap(), client("{}"));
     let caller = |link: u64, form: Form, first: u8| {
         let token = Some(Digest([first; 32]));
-        Caller { link: LinkId(link), participant: &ann, account: "ann", form, client: &plain, token }
+        Caller {
+            link: LinkId(link),
+            participant: &ann,
+            account: "ann",
+            form,
+            client: &plain,
+            token,
+        }
     };
     let exchanging = over_http(&server, &Scripted::by_token(), Sessions::Auto);
     // Two clients on one link, as modern ones are, and one legacy client whose token changes.
     for (link, form) in [(1, Form::Modern), (2, Form::Legacy)] {
         let mut sessions = Vec::new();
         for first in [1, 2] {
-            let session = exchanging.upstream.session(&caller(link, form, first)).await.unwrap();
+            let session = exchanging
+                .upstream
+                .session(&caller(link, form, first))
+                .await
+                .unwrap();
             assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
             let sent = server.seen("tools/call").last().unwrap()["authorization"].clone();
             assert_eq!(sent, format!("ann-by-{first}-0"));
             sessions.push(session);
         }
         for (session, first) in sessions.iter().zip([1, 2]) {
-            let found = exchanging.upstream.open_session(&caller(link, form, first)).unwrap();
+            let found = exchanging
+                .upstream
+                .open_session(&caller(link, form, first))
+                .unwrap();
             assert!(Arc::ptr_eq(&found, session));
         }
     }
     exchanging.upstream.close().await;
     // Elsewhere a renewed token is no reason for another session.
     let signed_in = over_http(&server, &Scripted::new(true), Sessions::Auto);
-    let first = signed_in.upstream.session(&caller(1, Form::Legacy, 1)).await.unwrap();
-    assert!(Arc::ptr_eq(&first, &signed_in.upstream.session(&caller(1, Form::Legacy, 2)).await.unwrap()));
+    let first = signed_in
+        .upstream
+        .session(&caller(1, Form::Legacy, 1))
+        .await
+        .unwrap();
+    assert!(Arc::ptr_eq(
+        &first,
+        &signed_in
+            .upstream
+            .session(&caller(1, Form::Legacy, 2))
+            .await
+            .unwrap()
+    ));
     signed_in.upstream.close().await;
 }
 
@@ -240,31 +338,60 @@ async fn no_shared_session_goes_on_as_another_person() {
     let accounts = Scripted::new(false);
     let fixture = over_http(&server, &accounts, Sessions::Auto);
     let first = shared(&fixture, Era::Legacy).await;
-    let own = of(&fixture, "ann", 7, Form::Legacy, &client(r#"{"elicitation":{}}"#)).await;
+    let own = of(
+        &fixture,
+        "ann",
+        7,
+        Form::Legacy,
+        &client(r#"{"elicitation":{}}"#),
+    )
+    .await;
     assert!(own.key().is_own());
     // A renewal, or other scopes: the session goes on.
     let listed = server.seen("tools/list").len();
     accounts.change();
-    until("the lists are read again", || server.seen("tools/list").len() > listed).await;
+    until("the lists are read again", || {
+        server.seen("tools/list").len() > listed
+    })
+    .await;
     assert!(first.is_open() && own.is_open());
     accounts.sign_in("all");
     accounts.change();
     until("both have ended", || !first.is_open() && !own.is_open()).await;
-    until("another one is open", || fixture.upstream.open_shared(Form::Legacy).is_some()).await;
+    until("another one is open", || {
+        fixture.upstream.open_shared(Form::Legacy).is_some()
+    })
+    .await;
     let second = shared(&fixture, Era::Legacy).await;
     assert!(done(&mut call(&second, "echo", &json!({}))).await.is_ok());
-    assert_eq!(server.seen("tools/call").last().unwrap()["authorization"], "all-1");
+    assert_eq!(
+        server.seen("tools/call").last().unwrap()["authorization"],
+        "all-1"
+    );
     assert_eq!(fixture.upstream.status().restarts, 0);
     fixture.upstream.close().await;
-    until("it is ended at the server", || tokens(&server, &Method::DELETE) == ["all-0", "all-1"]).await;
+    until("it is ended at the server", || {
+        tokens(&server, &Method::DELETE) == ["all-0", "all-1"]
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_blocked_account_is_waited_for_without_a_session() {
     let accounts = Scripted::new(true);
-    let fixture = start_for(config(&["legacy"]), Some(Arc::<Scripted>::clone(&accounts)), |_| {});
+    let fixture = start_for(
+        config(&["legacy"]),
+        Some(Arc::<Scripted>::clone(&accounts)),
+        |_| {},
+    );
     let own = of(&fixture, "ann", 7, Form::Legacy, &client("{}")).await;
-    assert_eq!(own.subscribe(LinkId(7), "ann", "test://a").await.unwrap().outcome, Outcome::Ok);
+    assert_eq!(
+        own.subscribe(LinkId(7), "ann", "test://a")
+            .await
+            .unwrap()
+            .outcome,
+        Outcome::Ok
+    );
     accounts.block("ann", true);
     let _ = done(&mut call(&own, "crash", &json!({}))).await;
     let ended = Arc::downgrade(&own);
@@ -272,10 +399,17 @@ async fn a_blocked_account_is_waited_for_without_a_session() {
     until("nothing holds the session", || ended.strong_count() == 0).await;
     let looks = accounts.looks.load(Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(350)).await;
-    assert_eq!(accounts.looks.load(Ordering::SeqCst), looks, "the account is not looked at again and again");
+    assert_eq!(
+        accounts.looks.load(Ordering::SeqCst),
+        looks,
+        "the account is not looked at again and again"
+    );
     accounts.block("ann", false);
     accounts.change();
-    until("it is open again", || fixture.upstream.status().sessions == 1).await;
+    until("it is open again", || {
+        fixture.upstream.status().sessions == 1
+    })
+    .await;
     let again = of(&fixture, "ann", 7, Form::Legacy, &client("{}")).await;
     assert_eq!(report(&again).await["subscribed"], json!(["test://a"]));
     fixture.upstream.close().await;

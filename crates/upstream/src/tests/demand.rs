@@ -1,11 +1,16 @@
-//! Servers that run on demand: when they start, what they list while they do not run, and when they stop.
+//! Servers that run on demand: when they start, what they list while they do not run, and when they
+//! stop.
 
 use super::*;
 
 const IDLE: Duration = Duration::from_millis(300);
 
 fn on_demand(args: &[&str]) -> ServerConfig {
-    ServerConfig { start: Start::Demand, idle_stop: IDLE, ..config(args) }
+    ServerConfig {
+        start: Start::Demand,
+        idle_stop: IDLE,
+        ..config(args)
+    }
 }
 
 fn start_on_demand(args: &[&str], dir: &Path) -> Fixture {
@@ -29,7 +34,10 @@ async fn kept(dir: &Path) {
 }
 
 async fn idle(fixture: &Fixture) {
-    until("it is idle", || fixture.upstream.status().state == State::Idle).await;
+    until("it is idle", || {
+        fixture.upstream.status().state == State::Idle
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -41,11 +49,17 @@ async fn an_unused_server_is_listed_and_stops() {
     idle(&fixture).await;
     until("its process has ended", || !alive(pid)).await;
     let status = fixture.upstream.status();
-    assert_eq!((status.sessions, status.restarts, status.listed[0]), (0, 0, 12));
+    assert_eq!(
+        (status.sessions, status.restarts, status.listed[0]),
+        (0, 0, 12)
+    );
     // Its next use starts it.
     let session = shared(&fixture, Era::Legacy).await;
     assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
-    assert_eq!((fixture.starts(), fixture.upstream.status().users.len()), (2, 1));
+    assert_eq!(
+        (fixture.starts(), fixture.upstream.status().users.len()),
+        (2, 1)
+    );
     fixture.upstream.close().await;
 }
 
@@ -54,7 +68,10 @@ async fn a_server_runs_while_a_client_that_used_it_is_connected() {
     let dir = tempfile::tempdir().unwrap();
     let fixture = start_on_demand(&["legacy"], dir.path());
     let session = shared(&fixture, Era::Legacy).await;
-    until("it was unused for long", || session.since_last_call() > 3 * IDLE).await;
+    until("it was unused for long", || {
+        session.since_last_call() > 3 * IDLE
+    })
+    .await;
     assert!(session.is_open());
     fixture.upstream.release(LinkId(1));
     until("it is stopped", || !session.is_open()).await;
@@ -68,7 +85,10 @@ async fn a_link_that_left_before_its_session_was_open_keeps_no_server_running() 
     let fixture = start_on_demand(&["legacy"], dir.path());
     fixture.upstream.release(LinkId(1));
     let session = shared(&fixture, Era::Legacy).await;
-    until("it was unused for long", || session.since_last_call() > 2 * IDLE).await;
+    until("it was unused for long", || {
+        session.since_last_call() > 2 * IDLE
+    })
+    .await;
     assert!(session.is_open());
     fixture.log.2.lock().push(LinkId(1));
     idle(&fixture).await;
@@ -80,8 +100,13 @@ async fn a_link_that_left_before_its_session_was_open_keeps_no_server_running() 
 async fn an_own_session_ends_when_its_client_is_not_connected_and_does_not_use_it() {
     let dir = tempfile::tempdir().unwrap();
     let fixture = start_on_demand(&["legacy"], dir.path());
-    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy).await.unwrap();
-    until("it was unused for long", || own.since_last_call() > 2 * IDLE).await;
+    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Legacy)
+        .await
+        .unwrap();
+    until("it was unused for long", || {
+        own.since_last_call() > 2 * IDLE
+    })
+    .await;
     assert!(own.is_open());
     fixture.log.2.lock().push(LinkId(7));
     until("it is closed", || !own.is_open()).await;
@@ -94,18 +119,34 @@ async fn a_server_with_a_call_or_a_subscription_is_in_use() {
     let dir = tempfile::tempdir().unwrap();
     let fixture = start_on_demand(&["legacy"], dir.path());
     let session = shared(&fixture, Era::Legacy).await;
-    session.subscribe(LinkId(2), "ann", "test://a").await.unwrap();
+    session
+        .subscribe(LinkId(2), "ann", "test://a")
+        .await
+        .unwrap();
     fixture.upstream.release(LinkId(1));
-    until("it was unused for long", || session.since_last_call() > 3 * IDLE).await;
+    until("it was unused for long", || {
+        session.since_last_call() > 3 * IDLE
+    })
+    .await;
     assert!(session.is_open(), "a link is subscribed");
     // Its end does not end the subscription.
-    assert!(done(&mut call(&session, "crash", &json!({}))).await.is_err());
-    until("it runs again", || fixture.upstream.open_shared(Era::Legacy).is_some()).await;
+    assert!(
+        done(&mut call(&session, "crash", &json!({})))
+            .await
+            .is_err()
+    );
+    until("it runs again", || {
+        fixture.upstream.open_shared(Era::Legacy).is_some()
+    })
+    .await;
     let again = fixture.upstream.open_shared(Era::Legacy).unwrap();
     assert_eq!(report(&again).await["subscribed"], json!(["test://a"]));
     let hanging = call(&again, "hang", &json!({}));
     fixture.upstream.release(LinkId(2));
-    until("it was unused for long", || again.since_last_call() > 3 * IDLE).await;
+    until("it was unused for long", || {
+        again.since_last_call() > 3 * IDLE
+    })
+    .await;
     assert!(again.is_open(), "a call is open");
     drop(hanging);
     fixture.upstream.close().await;
@@ -126,8 +167,14 @@ async fn a_gateway_that_has_just_started_lists_what_was_kept_and_starts_nothing(
         assert!(second.upstream.has_settled());
         assert_eq!(*second.upstream.manifest(), *listed);
         let status = second.upstream.status();
-        assert_eq!((status.state, status.eras), (State::Idle, first.upstream.status().eras));
-        assert_eq!((second.starts(), &*listed.quarantined[0].name), (0, "broken"));
+        assert_eq!(
+            (status.state, status.eras),
+            (State::Idle, first.upstream.status().eras)
+        );
+        assert_eq!(
+            (second.starts(), &*listed.quarantined[0].name),
+            (0, "broken")
+        );
         let session = shared(&second, Era::Modern).await;
         assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
         assert_eq!(second.starts(), 1);
@@ -143,7 +190,10 @@ async fn a_gateway_that_has_just_started_lists_what_was_kept_and_starts_nothing(
 async fn a_server_is_warm_for_a_client_that_used_it_lately() {
     let dir = tempfile::tempdir().unwrap();
     let fixture = start_on_demand(&["legacy"], dir.path());
-    let (ann, bob) = (ParticipantId::new("ann").unwrap(), ParticipantId::new("bob").unwrap());
+    let (ann, bob) = (
+        ParticipantId::new("ann").unwrap(),
+        ParticipantId::new("bob").unwrap(),
+    );
     let (plain, mut asked) = (client("{}"), client(r#"{"elicitation":{}}"#));
     asked.client_info = Some(Bytes::from_static(br#"{"name":"cursor"}"#));
     let caller = |link, participant, client| Caller {
@@ -154,16 +204,29 @@ async fn a_server_is_warm_for_a_client_that_used_it_lately() {
         client,
         token: None,
     };
-    fixture.upstream.session(&caller(1, &ann, &asked)).await.unwrap();
-    fixture.upstream.session(&caller(2, &bob, &plain)).await.unwrap();
-    [1, 2].into_iter().for_each(|link| fixture.upstream.release(LinkId(link)));
+    fixture
+        .upstream
+        .session(&caller(1, &ann, &asked))
+        .await
+        .unwrap();
+    fixture
+        .upstream
+        .session(&caller(2, &bob, &plain))
+        .await
+        .unwrap();
+    [1, 2]
+        .into_iter()
+        .for_each(|link| fixture.upstream.release(LinkId(link)));
     idle(&fixture).await;
     let eve = ParticipantId::new("eve").unwrap();
     fixture.upstream.warm(&caller(3, &eve, &asked)).await;
     assert_eq!(fixture.upstream.status().sessions, 0, "it never used it");
     // A client that had a session of its own gets one, another one the shared session.
     for (link, participant, own) in [(4, &ann, 1), (5, &bob, 0)] {
-        fixture.upstream.warm(&caller(link, participant, &asked)).await;
+        fixture
+            .upstream
+            .warm(&caller(link, participant, &asked))
+            .await;
         let status = fixture.upstream.status();
         assert_eq!((status.sessions, status.own_sessions), (1, own));
         fixture.upstream.release(LinkId(link));
@@ -184,10 +247,16 @@ async fn a_server_of_which_one_process_can_run_is_shared() {
         idle(&fixture).await;
         for (link, client) in [(1, first), (2, second), (1, first)] {
             let session = session(&fixture, link, client, Era::Legacy).await.unwrap();
-            assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok(), "{link}");
+            assert!(
+                done(&mut call(&session, "echo", &json!({}))).await.is_ok(),
+                "{link}"
+            );
         }
         let status = fixture.upstream.status();
-        assert_eq!(status.single.as_deref(), Some("process ended (exit code 5)"));
+        assert_eq!(
+            status.single.as_deref(),
+            Some("process ended (exit code 5)")
+        );
         assert_eq!((status.sessions, status.state), (1, State::Ready));
         fixture.upstream.close().await;
     }
@@ -196,25 +265,36 @@ async fn a_server_of_which_one_process_can_run_is_shared() {
 #[tokio::test]
 async fn a_process_that_still_works_is_not_killed_at_the_start_timeout() {
     let dir = tempfile::tempdir().unwrap();
-    // Its patience is over once while it writes, also where the machine does not let it write for half a second.
+    // Its patience is over once while it writes, also where the machine does not let it write for
+    // half a second.
     let mut config = on_demand(&["legacy", "writes-slowly", "4"]);
     config.timeouts.start = Duration::from_secs(2);
-    let fixture =
-        start_in(config, |_| {}, |environment| environment.kept = KeptManifests::open(Some(dir.path())));
+    let fixture = start_in(
+        config,
+        |_| {},
+        |environment| environment.kept = KeptManifests::open(Some(dir.path())),
+    );
     let is_slow = || {
         let reason = fixture.upstream.status().reason.unwrap_or_default();
-        reason.starts_with("has been starting for") && reason.ends_with("it still writes to its log")
+        reason.starts_with("has been starting for")
+            && reason.ends_with("it still writes to its log")
     };
     until("it says what it waits for", is_slow).await;
     fixture.upstream.settled().await;
-    assert_eq!((fixture.starts(), fixture.upstream.status().listed[0]), (1, 12));
+    assert_eq!(
+        (fixture.starts(), fixture.upstream.status().listed[0]),
+        (1, 12)
+    );
     fixture.upstream.close().await;
     // One that is silent and idle is, and its next start gets more time.
     let mut config = on_demand(&["legacy", "slow-start", "1"]);
     config.timeouts.start = Duration::from_millis(400);
     let fixture = start_in(config, |_| {}, |_| {});
     // It is ready for a moment only: once it is listed, its idle limit is over.
-    until("it has started", || fixture.upstream.status().listed[0] == 12).await;
+    until("it has started", || {
+        fixture.upstream.status().listed[0] == 12
+    })
+    .await;
     assert!(fixture.starts() >= 2, "{}", fixture.starts());
     fixture.upstream.close().await;
 }
@@ -226,14 +306,22 @@ async fn opening(fixture: &Fixture) -> u64 {
 }
 
 fn waits_for_its_turn(fixture: &Fixture) -> bool {
-    fixture.upstream.status().reason.is_some_and(|why| why.starts_with("waits for its turn"))
+    fixture
+        .upstream
+        .status()
+        .reason
+        .is_some_and(|why| why.starts_with("waits for its turn"))
 }
 
 /// A server that has its place in a gate of one place.
 fn start_behind(gate: &Arc<Starts>, args: &[&str], patience: Duration) -> Fixture {
     let mut config = on_demand(args);
     config.timeouts.start = patience;
-    start_in(config, |_| {}, |environment| environment.starts = Arc::clone(gate))
+    start_in(
+        config,
+        |_| {},
+        |environment| environment.starts = Arc::clone(gate),
+    )
 }
 
 #[tokio::test]
@@ -243,8 +331,14 @@ async fn a_server_that_does_nothing_does_not_keep_others_from_their_start() {
     let silent = start_behind(&gate, &["legacy", "hang"], Duration::from_secs(12));
     opening(&silent).await;
     let other = start_behind(&gate, &["legacy"], Duration::from_secs(20));
-    until("it waits for its turn, and says so", || waits_for_its_turn(&other)).await;
-    until("it has started", || other.upstream.status().state == State::Ready).await;
+    until("it waits for its turn, and says so", || {
+        waits_for_its_turn(&other)
+    })
+    .await;
+    until("it has started", || {
+        other.upstream.status().state == State::Ready
+    })
+    .await;
     assert_eq!(silent.upstream.status().state, State::Starting);
     silent.upstream.close().await;
     other.upstream.close().await;
@@ -261,7 +355,10 @@ async fn a_server_that_is_closed_while_it_starts_ends_at_once() {
     silent.upstream.close().await;
     until("its process has ended", || !alive(pid)).await;
     let third = start_behind(&gate, &["legacy"], Duration::from_secs(600));
-    until("the place is free", || third.upstream.status().state == State::Ready).await;
+    until("the place is free", || {
+        third.upstream.status().state == State::Ready
+    })
+    .await;
     assert_eq!((silent.starts(), queued.starts()), (1, 0));
     third.upstream.close().await;
 }

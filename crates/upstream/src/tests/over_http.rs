@@ -33,7 +33,9 @@ impl Body for Fed {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+        self.0
+            .poll_recv(cx)
+            .map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
     }
 }
 
@@ -42,7 +44,8 @@ pub(super) enum Kind {
     Legacy,
     /// A legacy one that never answers the probe.
     Silent,
-    /// A legacy one that refuses requests before `notifications/initialized`, for which it takes its time.
+    /// A legacy one that refuses requests before `notifications/initialized`, for which it takes
+    /// its time.
     Strict,
     Modern,
     Older,
@@ -128,23 +131,33 @@ impl Server {
         let (head, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        self.seen.lock().push((head.method.clone(), head.headers.clone(), body.clone()));
+        self.seen
+            .lock()
+            .push((head.method.clone(), head.headers.clone(), body.clone()));
         match (head.method.clone(), self.kind) {
-            (_, Kind::Silent) if body["method"] == "server/discover" => std::future::pending().await,
+            (_, Kind::Silent) if body["method"] == "server/discover" => {
+                std::future::pending().await
+            }
             (_, Kind::Strict) if body["method"] == "notifications/initialized" => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 self.ready.fetch_add(1, Ordering::SeqCst);
                 plain(202, "", "")
             }
             (Method::POST, Kind::Strict)
-                if body["method"].as_str().is_some_and(|method| method.ends_with("/list"))
+                if body["method"]
+                    .as_str()
+                    .is_some_and(|method| method.ends_with("/list"))
                     && self.ready.load(Ordering::SeqCst) == 0 =>
             {
                 plain(400, "text/plain", "not initialized")
             }
             (Method::GET, Kind::Older) => {
                 let (sender, response) = self.feed("older");
-                sender.send(Bytes::from_static(b"event: endpoint\ndata: /messages?s=1\n\n")).unwrap();
+                sender
+                    .send(Bytes::from_static(
+                        b"event: endpoint\ndata: /messages?s=1\n\n",
+                    ))
+                    .unwrap();
                 response
             }
             (Method::POST, Kind::Older) if head.uri.path() == "/mcp" => plain(405, "", ""),
@@ -190,12 +203,21 @@ impl Server {
 
     fn legacy(&self, method: &Method, headers: &HeaderMap, body: &Value) -> Response<Fed> {
         let session = format!("s-{}", self.session.load(Ordering::SeqCst));
-        let known = headers.get("mcp-session-id").and_then(|value| value.to_str().ok()) == Some(&session);
+        let known = headers
+            .get("mcp-session-id")
+            .and_then(|value| value.to_str().ok())
+            == Some(&session);
         match (method, body["method"].as_str()) {
             (&Method::POST, Some("server/discover")) => plain(400, "text/plain", "what?"),
             (&Method::POST, Some("initialize")) => {
-                let mut response = plain(200, "application/json", &self.answer(body).unwrap().to_string());
-                response.headers_mut().insert("mcp-session-id", session.parse().unwrap());
+                let mut response = plain(
+                    200,
+                    "application/json",
+                    &self.answer(body).unwrap().to_string(),
+                );
+                response
+                    .headers_mut()
+                    .insert("mcp-session-id", session.parse().unwrap());
                 response
             }
             _ if !known => plain(404, "", ""),
@@ -212,7 +234,10 @@ impl Server {
                 sender
                     .send(event(
                         Some("e-2"),
-                        &result(&id, &json!({"resumed": headers["last-event-id"].to_str().unwrap()})),
+                        &result(
+                            &id,
+                            &json!({"resumed": headers["last-event-id"].to_str().unwrap()}),
+                        ),
                     ))
                     .unwrap();
                 self.streams.lock().remove("resumed");
@@ -220,15 +245,23 @@ impl Server {
             }
             (&Method::GET, _) => self.feed("free").1,
             (&Method::DELETE, _) => plain(204, "", ""),
-            (_, None | Some("notifications/initialized" | "notifications/cancelled")) => plain(202, "", ""),
+            (_, None | Some("notifications/initialized" | "notifications/cancelled")) => {
+                plain(202, "", "")
+            }
             (_, Some("tools/call")) => self.tool(body),
-            _ => plain(200, "application/json; charset=utf-8", &self.answer(body).unwrap().to_string()),
+            _ => plain(
+                200,
+                "application/json; charset=utf-8",
+                &self.answer(body).unwrap().to_string(),
+            ),
         }
     }
 
     fn modern(&self, headers: &HeaderMap, body: &Value) -> Response<Fed> {
         let method = body["method"].as_str().unwrap_or_default();
-        let mirrored = headers.get("mcp-method").and_then(|value| value.to_str().ok());
+        let mirrored = headers
+            .get("mcp-method")
+            .and_then(|value| value.to_str().ok());
         if mirrored != Some(method) || headers.get("mcp-protocol-version").is_none() {
             return plain(
                 400,
@@ -245,7 +278,10 @@ impl Server {
             ),
             ("tools/call", Some("echo"))
                 if body["params"]["arguments"]["place"].is_string()
-                    && !headers.contains_key(format!("mcp-param-{}", self.place.lock().to_lowercase())) =>
+                    && !headers.contains_key(format!(
+                        "mcp-param-{}",
+                        self.place.lock().to_lowercase()
+                    )) =>
             {
                 let error = json!({"code": -32020, "message": "headers"});
                 plain(
@@ -254,19 +290,28 @@ impl Server {
                     &json!({"jsonrpc": "2.0", "id": body["id"], "error": error}).to_string(),
                 )
             }
-            ("tools/call", Some("echo")) => {
-                plain(200, "application/json", &self.answer(body).unwrap().to_string())
-            }
+            ("tools/call", Some("echo")) => plain(
+                200,
+                "application/json",
+                &self.answer(body).unwrap().to_string(),
+            ),
             ("tools/call", Some(_)) => self.tool(body),
-            _ => plain(200, "application/json", &self.answer(body).unwrap().to_string()),
+            _ => plain(
+                200,
+                "application/json",
+                &self.answer(body).unwrap().to_string(),
+            ),
         }
     }
 
     /// Acknowledges at once; the test sends later notifications.
     fn listen(&self, body: &Value) -> Response<Fed> {
         let wanted = &body["params"]["notifications"];
-        let (sender, response) =
-            self.feed(if wanted["resourceSubscriptions"].is_null() { "lists" } else { "both" });
+        let (sender, response) = self.feed(if wanted["resourceSubscriptions"].is_null() {
+            "lists"
+        } else {
+            "both"
+        });
         let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {
             "_meta": {"io.modelcontextprotocol/subscriptionId": body["id"]}, "notifications": wanted}});
         sender.send(event(None, &acknowledged)).unwrap();
@@ -276,7 +321,11 @@ impl Server {
     fn tool(&self, body: &Value) -> Response<Fed> {
         let name = body["params"]["name"].as_str().unwrap_or_default();
         if name == "echo" {
-            return plain(200, "application/json", &self.answer(body).unwrap().to_string());
+            return plain(
+                200,
+                "application/json",
+                &self.answer(body).unwrap().to_string(),
+            );
         }
         let (sender, response) = self.feed(name);
         match name {
@@ -285,7 +334,9 @@ impl Server {
                 let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
                     "params": {"progressToken": token, "progress": 1}});
                 sender.send(event(None, &progress)).unwrap();
-                sender.send(event(None, &self.answer(body).unwrap())).unwrap();
+                sender
+                    .send(event(None, &self.answer(body).unwrap()))
+                    .unwrap();
                 self.streams.lock().remove(name);
             }
             "ask" => {
@@ -293,7 +344,9 @@ impl Server {
                 sender.send(event(None, &ask)).unwrap();
             }
             "resume" => {
-                sender.send(Bytes::from_static(b"id: e-1\nretry: 10\ndata:\n\n")).unwrap();
+                sender
+                    .send(Bytes::from_static(b"id: e-1\nretry: 10\ndata:\n\n"))
+                    .unwrap();
                 self.streams.lock().remove(name);
             }
             "drop" => drop(self.streams.lock().remove(name)),
@@ -305,8 +358,14 @@ impl Server {
 
 fn plain(status: u16, media: &str, body: &str) -> Response<Fed> {
     let (sender, receiver) = mpsc::unbounded_channel();
-    sender.send(Bytes::copy_from_slice(body.as_bytes())).unwrap();
-    Response::builder().status(status).header("content-type", media).body(Fed(receiver)).unwrap()
+    sender
+        .send(Bytes::copy_from_slice(body.as_bytes()))
+        .unwrap();
+    Response::builder()
+        .status(status)
+        .header("content-type", media)
+        .body(Fed(receiver))
+        .unwrap()
 }
 
 fn fixture(server: &Server) -> Fixture {
@@ -315,5 +374,11 @@ fn fixture(server: &Server) -> Fixture {
         headers: vec![("Authorization".to_owned(), Secret::new("Bearer ours"))],
         tls: tls::ClientTls::of_machine(),
     };
-    start_with(ServerConfig { transport: Transport::Http(http), ..config(&[]) }, |_| {})
+    start_with(
+        ServerConfig {
+            transport: Transport::Http(http),
+            ..config(&[])
+        },
+        |_| {},
+    )
 }

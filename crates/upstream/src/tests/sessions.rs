@@ -20,12 +20,20 @@ async fn a_server_of_both_eras_has_one_process_for_each() {
 
 #[tokio::test]
 async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
-    for (flags, eras) in
-        [(&["both", "lists-modern"][..], &[Era::Modern, Era::Legacy][..]), (&["modern"], &[Era::Modern])]
-    {
+    for (flags, eras) in [
+        (
+            &["both", "lists-modern"][..],
+            &[Era::Modern, Era::Legacy][..],
+        ),
+        (&["modern"], &[Era::Modern]),
+    ] {
         let fixture = start(flags);
         let modern = shared(&fixture, Era::Modern).await;
-        assert_eq!(fixture.upstream.status().eras, [Era::Modern], "no caller has needed the other era yet");
+        assert_eq!(
+            fixture.upstream.status().eras,
+            [Era::Modern],
+            "no caller has needed the other era yet"
+        );
         assert!(fixture.upstream.open_shared(Era::Legacy).is_none());
         let asked = client(r#"{"elicitation":{}}"#);
         for link in 0..3 {
@@ -34,9 +42,13 @@ async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
             assert_eq!(legacy.key().is_own(), legacy.era() == Era::Legacy);
         }
         let status = fixture.upstream.status();
-        assert_eq!((status.eras, status.state, status.restarts), (eras.to_vec(), State::Ready, 0));
+        assert_eq!(
+            (status.eras, status.state, status.restarts),
+            (eras.to_vec(), State::Ready, 0)
+        );
         assert!(modern.is_open() && shared(&fixture, Era::Modern).await.era() == Era::Modern);
-        // A server of one era was started once more, to be asked; one of both has a process for each caller.
+        // A server of one era was started once more, to be asked; one of both has a process for
+        // each caller.
         let expected = if eras.len() == 2 { 4 } else { 2 };
         until("all have started", || fixture.starts() == expected).await;
         fixture.upstream.close().await;
@@ -46,31 +58,58 @@ async fn a_modern_server_is_asked_once_whether_it_speaks_legacy() {
 #[tokio::test]
 async fn a_participant_is_listed_what_its_own_open_sessions_list() {
     let fixture = start(&["both"]);
-    let (scout, other) = (ParticipantId::new("scout").unwrap(), ParticipantId::new("other").unwrap());
+    let (scout, other) = (
+        ParticipantId::new("scout").unwrap(),
+        ParticipantId::new("other").unwrap(),
+    );
     let listed = |who, form| fixture.upstream.manifest_of(who, form);
     shared(&fixture, Era::Modern).await;
-    assert!(listed(&scout, Era::Modern).is_none(), "the shared session is no participant's own");
+    assert!(
+        listed(&scout, Era::Modern).is_none(),
+        "the shared session is no participant's own"
+    );
     let asked = client(r#"{"elicitation":{}}"#);
     let own = session(&fixture, 7, &asked, Era::Legacy).await.unwrap();
     assert!(own.key().is_own());
     for form in [Era::Legacy, Era::Modern] {
-        assert!(listed(&scout, form).is_some_and(|listed| Arc::ptr_eq(&listed, &own.manifest())), "{form:?}");
+        assert!(
+            listed(&scout, form).is_some_and(|listed| Arc::ptr_eq(&listed, &own.manifest())),
+            "{form:?}"
+        );
         assert!(listed(&other, form).is_none(), "{form:?}");
     }
     fixture.upstream.release(LinkId(7));
-    until("the session has ended", || listed(&scout, Era::Legacy).is_none()).await;
+    until("the session has ended", || {
+        listed(&scout, Era::Legacy).is_none()
+    })
+    .await;
     fixture.upstream.close().await;
 }
 
 #[test]
 fn a_definition_is_the_same_however_it_is_spelled() {
-    let raw = r#"{"name":"a","description":"Reads.","inputSchema":{"type":"object"},"_meta":{"x":1}}"#;
+    let raw =
+        r#"{"name":"a","description":"Reads.","inputSchema":{"type":"object"},"_meta":{"x":1}}"#;
     let items = vec![Item::read(ListKind::Tools, raw.into()).unwrap()];
-    let manifest = Manifest { tools: List { items, ..List::default() }, ..Manifest::default() };
+    let manifest = Manifest {
+        tools: List {
+            items,
+            ..List::default()
+        },
+        ..Manifest::default()
+    };
     for (tool, definition, expected) in [
         ("a", raw, true),
-        ("a", r#"{ "inputSchema": {"type":"object"}, "description":"\u0052eads.", "name":"a" }"#, true),
-        ("a", r#"{"name":"a","description":"Steals.","inputSchema":{"type":"object"}}"#, false),
+        (
+            "a",
+            r#"{ "inputSchema": {"type":"object"}, "description":"\u0052eads.", "name":"a" }"#,
+            true,
+        ),
+        (
+            "a",
+            r#"{"name":"a","description":"Steals.","inputSchema":{"type":"object"}}"#,
+            false,
+        ),
         (
             "a",
             r#"{"name":"a","description":"Reads.","inputSchema":{"type":"object","properties":{}}}"#,
@@ -78,7 +117,11 @@ fn a_definition_is_the_same_however_it_is_spelled() {
         ),
         ("b", raw, false),
     ] {
-        assert_eq!(manifest.defines(tool, definition.as_bytes()), expected, "{tool} {definition}");
+        assert_eq!(
+            manifest.defines(tool, definition.as_bytes()),
+            expected,
+            "{tool} {definition}"
+        );
     }
 }
 
@@ -88,10 +131,17 @@ async fn sessions_of_modern_links_end_with_the_last_link_that_used_them() {
     let asked = client(r#"{"elicitation":{}}"#);
     // One participant in three topics; the third link uses no session of this server.
     let own = session(&fixture, 7, &asked, Era::Modern).await.unwrap();
-    assert!(Arc::ptr_eq(&own, &session(&fixture, 8, &asked, Era::Modern).await.unwrap()));
+    assert!(Arc::ptr_eq(
+        &own,
+        &session(&fixture, 8, &asked, Era::Modern).await.unwrap()
+    ));
     for link in [9, 7, 7] {
         fixture.upstream.release(LinkId(link));
-        assert_eq!((own.is_open(), fixture.upstream.status().sessions), (true, 2), "link {link}");
+        assert_eq!(
+            (own.is_open(), fixture.upstream.status().sessions),
+            (true, 2),
+            "link {link}"
+        );
     }
     fixture.upstream.release(LinkId(8));
     until("the session has ended", || !own.is_open()).await;
@@ -103,10 +153,14 @@ async fn sessions_of_modern_links_end_with_the_last_link_that_used_them() {
 #[tokio::test]
 async fn calls_of_a_modern_caller_with_questions_run_one_after_the_other() {
     let fixture = start(&["legacy"]);
-    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Modern).await.unwrap();
+    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Modern)
+        .await
+        .unwrap();
     let mut first = call(&own, "ask", &json!({}));
     let mut second = call(&own, "echo", &json!({}));
-    let CallEvent::Question(question, _) = next(&mut first).await else { panic!("no question") };
+    let CallEvent::Question(question, _) = next(&mut first).await else {
+        panic!("no question")
+    };
     assert!(second.try_recv().is_err());
     question.answer(&accepted("{}")).unwrap();
     assert!(done(&mut first).await.is_ok());
@@ -117,13 +171,27 @@ async fn calls_of_a_modern_caller_with_questions_run_one_after_the_other() {
 #[tokio::test]
 async fn a_call_that_waits_behind_another_is_refused_as_not_sent() {
     let fixture = start(&["legacy"]);
-    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Modern).await.unwrap();
+    let own = session(&fixture, 7, &client(r#"{"elicitation":{}}"#), Era::Modern)
+        .await
+        .unwrap();
     let pid = report(&own).await["pid"].to_string();
     let mut first = call(&own, "hang", &json!({}));
     let mut second = call(&own, "echo", &json!({}));
-    assert!(std::process::Command::new("kill").args(["-s", "KILL", &pid]).status().unwrap().success());
-    assert_eq!(done(&mut first).await.unwrap_err().code, RefusalCode::UpstreamFailed);
-    assert_eq!(done(&mut second).await.unwrap_err().code, RefusalCode::UpstreamDown);
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-s", "KILL", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(
+        done(&mut first).await.unwrap_err().code,
+        RefusalCode::UpstreamFailed
+    );
+    assert_eq!(
+        done(&mut second).await.unwrap_err().code,
+        RefusalCode::UpstreamDown
+    );
     fixture.upstream.close().await;
 }
 
@@ -144,18 +212,27 @@ async fn each_call_has_its_own_process_if_configured() {
 
 #[tokio::test]
 async fn the_session_that_was_idle_longest_is_closed_for_a_new_one() {
-    let fixture = start_with(config(&["legacy"]), |spec| spec.limits.caller_sessions_max = 2);
+    let fixture = start_with(config(&["legacy"]), |spec| {
+        spec.limits.caller_sessions_max = 2
+    });
     let mut open = Vec::new();
     let asking = client(r#"{"roots":{}}"#);
     for number in 1..=3 {
-        let session = session(&fixture, number, &asking, Era::Legacy).await.unwrap();
+        let session = session(&fixture, number, &asking, Era::Legacy)
+            .await
+            .unwrap();
         assert!(done(&mut call(&session, "echo", &json!({}))).await.is_ok());
         open.push(session);
     }
     until("the first session is closed", || !open[0].is_open()).await;
     assert!(open[1].is_open() && open[2].is_open());
-    let _busy = (call(&open[1], "hang", &json!({})), call(&open[2], "hang", &json!({})));
-    let refusal = session(&fixture, 4, &asking, Era::Legacy).await.unwrap_err();
+    let _busy = (
+        call(&open[1], "hang", &json!({})),
+        call(&open[2], "hang", &json!({})),
+    );
+    let refusal = session(&fixture, 4, &asking, Era::Legacy)
+        .await
+        .unwrap_err();
     assert_eq!(refusal.code, RefusalCode::UpstreamBusy);
     fixture.upstream.close().await;
 }

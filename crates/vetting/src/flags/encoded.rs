@@ -14,7 +14,10 @@ pub(super) fn find(text: &str) -> Option<usize> {
     let mut from = 0;
     while from < bytes.len() {
         let rest = bytes.get(from..).unwrap_or_default();
-        let length = rest.iter().position(|byte| !is_digit(*byte)).unwrap_or(rest.len());
+        let length = rest
+            .iter()
+            .position(|byte| !is_digit(*byte))
+            .unwrap_or(rest.len());
         if length >= RUN_MIN && rest.get(..length.min(RUN_MAX)).is_some_and(is_text) {
             return Some(from);
         }
@@ -26,10 +29,16 @@ pub(super) fn find(text: &str) -> Option<usize> {
 fn is_text(run: &[u8]) -> bool {
     let whole = run.get(..run.len() / 4 * 4).unwrap_or_default();
     let even = run.get(..run.len() / 2 * 2).unwrap_or_default();
-    let decoded =
-        [HEXLOWER_PERMISSIVE.decode(even), BASE64_NOPAD.decode(whole), BASE64URL_NOPAD.decode(whole)];
+    let decoded = [
+        HEXLOWER_PERMISSIVE.decode(even),
+        BASE64_NOPAD.decode(whole),
+        BASE64URL_NOPAD.decode(whole),
+    ];
     decoded.into_iter().flatten().any(|bytes| {
-        let printable = bytes.iter().filter(|byte| (b' '..=b'~').contains(byte) || **byte == b'\n').count();
+        let printable = bytes
+            .iter()
+            .filter(|byte| (b' '..=b'~').contains(byte) || **byte == b'\n')
+            .count();
         printable == bytes.len() && bytes.contains(&b' ')
     })
 }

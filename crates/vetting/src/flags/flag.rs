@@ -4,7 +4,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Flag {
-    /// Characters that are not seen or move others: invisible ones, direction marks, tags, controls, long blanks.
+    /// Characters that are not seen or move others: invisible ones, direction marks, tags,
+    /// controls, long blanks.
     HiddenCharacters,
     /// A comment of HTML or Markdown, which a person does not see where it is rendered.
     Comment,

@@ -12,8 +12,10 @@ struct Rule {
 /// Words, and how many others may stand before one of them.
 type Group = (usize, &'static [&'static str]);
 
-const USERS: &[&str] =
-    &["user", "users", "user's", "human", "humans", "operator", "customer", "person", "anyone", "owner"];
+const USERS: &[&str] = &[
+    "user", "users", "user's", "human", "humans", "operator", "customer", "person", "anyone",
+    "owner",
+];
 const INSTRUCTIONS: &[&str] = &[
     "instruction",
     "instructions",
@@ -32,7 +34,16 @@ const INSTRUCTIONS: &[&str] = &[
     "training",
     "safety",
 ];
-const TOOLS: &[&str] = &["tool", "tools", "function", "functions", "action", "actions", "server", "servers"];
+const TOOLS: &[&str] = &[
+    "tool",
+    "tools",
+    "function",
+    "functions",
+    "action",
+    "actions",
+    "server",
+    "servers",
+];
 const CALL: &[&str] = &[
     "call",
     "calling",
@@ -104,13 +115,21 @@ const RULES: &[Rule] = &[
         groups: &[
             (0, &["new", "updated", "real", "true", "actual"]),
             (1, &["system", "instruction", "instructions"]),
-            (0, &["prompt", "instructions", "instruction", "follow", "are"]),
+            (
+                0,
+                &["prompt", "instructions", "instruction", "follow", "are"],
+            ),
         ],
     },
     Rule {
         flag: Flag::KeepsSecret,
         groups: &[
-            (0, &["not", "never", "dont", "without", "avoid", "refrain", "no", "mustnt", "cannot"]),
+            (
+                0,
+                &[
+                    "not", "never", "dont", "without", "avoid", "refrain", "no", "mustnt", "cannot",
+                ],
+            ),
             (
                 2,
                 &[
@@ -144,15 +163,42 @@ const RULES: &[Rule] = &[
         flag: Flag::KeepsSecret,
         groups: &[
             (0, &["not", "never", "dont", "without", "avoid"]),
-            (2, &["mention", "mentioning", "reveal", "disclose", "tell", "discuss", "acknowledge"]),
+            (
+                2,
+                &[
+                    "mention",
+                    "mentioning",
+                    "reveal",
+                    "disclose",
+                    "tell",
+                    "discuss",
+                    "acknowledge",
+                ],
+            ),
             (2, &["this", "that", "it", "these", "anything"]),
-            (2, &["step", "instruction", "instructions", "note", "message", "to", "in", "tool", "about"]),
+            (
+                2,
+                &[
+                    "step",
+                    "instruction",
+                    "instructions",
+                    "note",
+                    "message",
+                    "to",
+                    "in",
+                    "tool",
+                    "about",
+                ],
+            ),
         ],
     },
     Rule {
         flag: Flag::KeepsSecret,
         groups: &[
-            (0, &["keep", "hide", "conceal", "hidden", "invisible", "secret"]),
+            (
+                0,
+                &["keep", "hide", "conceal", "hidden", "invisible", "secret"],
+            ),
             (5, &["from", "to"]),
             (2, USERS),
         ],
@@ -160,12 +206,15 @@ const RULES: &[Rule] = &[
     Rule {
         flag: Flag::KeepsSecret,
         groups: &[
-            (0, &["silently", "secretly", "quietly", "covertly", "discreetly"]),
+            (
+                0,
+                &["silently", "secretly", "quietly", "covertly", "discreetly"],
+            ),
             (
                 3,
                 &[
-                    "read", "send", "call", "include", "copy", "forward", "append", "run", "execute", "add",
-                    "upload", "collect", "pass", "attach", "bcc", "also", "use",
+                    "read", "send", "call", "include", "copy", "forward", "append", "run",
+                    "execute", "add", "upload", "collect", "pass", "attach", "bcc", "also", "use",
                 ],
             ),
         ],
@@ -174,7 +223,12 @@ const RULES: &[Rule] = &[
         flag: Flag::KeepsSecret,
         groups: &[
             (0, &["user", "users"]),
-            (1, &["not", "never", "cannot", "wont", "doesnt", "shouldnt", "neednt"]),
+            (
+                1,
+                &[
+                    "not", "never", "cannot", "wont", "doesnt", "shouldnt", "neednt",
+                ],
+            ),
             (1, &["see", "know", "notice", "need", "aware", "be"]),
             (2, &["this", "about", "aware", "it", "that", "to"]),
         ],
@@ -185,8 +239,9 @@ const RULES: &[Rule] = &[
             (
                 0,
                 &[
-                    "read", "include", "pass", "send", "provide", "attach", "append", "retrieve", "extract",
-                    "collect", "copy", "dump", "export", "steal", "harvest", "leak", "list", "gather", "put",
+                    "read", "include", "pass", "send", "provide", "attach", "append", "retrieve",
+                    "extract", "collect", "copy", "dump", "export", "steal", "harvest", "leak",
+                    "list", "gather", "put",
                 ],
             ),
             (
@@ -242,17 +297,50 @@ const RULES: &[Rule] = &[
                     "share",
                 ],
             ),
-            (4, &["conversation", "chat", "previous", "system", "entire", "full", "all"]),
-            (2, &["history", "prompt", "transcript", "messages", "conversation", "context"]),
+            (
+                4,
+                &[
+                    "conversation",
+                    "chat",
+                    "previous",
+                    "system",
+                    "entire",
+                    "full",
+                    "all",
+                ],
+            ),
+            (
+                2,
+                &[
+                    "history",
+                    "prompt",
+                    "transcript",
+                    "messages",
+                    "conversation",
+                    "context",
+                ],
+            ),
         ],
     },
     Rule {
         flag: Flag::AsksForSecrets,
         groups: &[
             (0, &["user", "user's", "users", "your", "their"]),
-            (2, &["password", "passwords", "credentials", "secrets", "passphrase"]),
+            (
+                2,
+                &[
+                    "password",
+                    "passwords",
+                    "credentials",
+                    "secrets",
+                    "passphrase",
+                ],
+            ),
             (3, &["in", "as", "to", "into"]),
-            (3, &["parameter", "argument", "field", "this", "sidenote", "url"]),
+            (
+                3,
+                &["parameter", "argument", "field", "this", "sidenote", "url"],
+            ),
         ],
     },
     Rule {
@@ -269,7 +357,19 @@ const RULES: &[Rule] = &[
         groups: &[
             (0, &["before", "prior", "after", "every"]),
             (2, &["any", "other", "every", "each", "all"]),
-            (1, &["tool", "tools", "function", "action", "operation", "command", "request", "response"]),
+            (
+                1,
+                &[
+                    "tool",
+                    "tools",
+                    "function",
+                    "action",
+                    "operation",
+                    "command",
+                    "request",
+                    "response",
+                ],
+            ),
             (4, CALL),
             (2, &["this", "me", "it"]),
         ],
@@ -289,7 +389,12 @@ const RULES: &[Rule] = &[
         groups: &[
             (0, &["not", "never", "dont", "avoid", "instead", "rather"]),
             (2, CALL),
-            (2, &["other", "any", "another", "original", "official", "real", "the"]),
+            (
+                2,
+                &[
+                    "other", "any", "another", "original", "official", "real", "the",
+                ],
+            ),
             (1, &["tool", "tools", "server", "servers", "version"]),
             (9, &["instead", "this", "broken", "deprecated", "unsafe"]),
         ],
@@ -300,8 +405,27 @@ const RULES: &[Rule] = &[
             (0, &["when", "whenever", "if"]),
             (5, &["tool", "send_email", "server"]),
             (4, &["is", "are", "invoked", "called", "used"]),
-            (8, &["always", "also", "must", "change", "replace", "redirect", "instead"]),
-            (5, &["recipient", "call", "add", "send", "append", "address", "set", "bcc", "use", "to"]),
+            (
+                8,
+                &[
+                    "always", "also", "must", "change", "replace", "redirect", "instead",
+                ],
+            ),
+            (
+                5,
+                &[
+                    "recipient",
+                    "call",
+                    "add",
+                    "send",
+                    "append",
+                    "address",
+                    "set",
+                    "bcc",
+                    "use",
+                    "to",
+                ],
+            ),
         ],
     },
 ];
@@ -421,7 +545,10 @@ const MARKS: &[(Flag, &str)] = &[
 pub(super) fn marks(text: &str) -> Vec<(Flag, usize)> {
     // Bytes keep their places.
     let lower = text.to_ascii_lowercase();
-    MARKS.iter().filter_map(|(flag, mark)| Some((*flag, lower.find(mark)?))).collect()
+    MARKS
+        .iter()
+        .filter_map(|(flag, mark)| Some((*flag, lower.find(mark)?)))
+        .collect()
 }
 
 /// Phrases in a text.
@@ -444,7 +571,9 @@ pub(super) fn phrases(text: &str) -> Vec<(Flag, usize)> {
 
 /// Whether words begin with one of each group.
 fn follows(words: &[Word], groups: &[Group]) -> bool {
-    let Some(((between, group), rest)) = groups.split_first() else { return true };
+    let Some(((between, group), rest)) = groups.split_first() else {
+        return true;
+    };
     let near = words.iter().take(between + 1).enumerate();
     near.into_iter().any(|(at, word)| {
         let plain = word.text.trim_matches(['_', '-', '.', ':']);
@@ -455,11 +584,18 @@ fn follows(words: &[Word], groups: &[Group]) -> bool {
 /// Whether something is sent to an address near the verb.
 fn sends_away(words: &[Word]) -> bool {
     let near = words.get(1..words.len().min(16)).unwrap_or_default();
-    let thing = near.iter().position(|word| THING.contains(&word.text.as_str()));
+    let thing = near
+        .iter()
+        .position(|word| THING.contains(&word.text.as_str()));
     let is_address = |word: &Word| {
-        let host = word.text.strip_prefix("https://").or_else(|| word.text.strip_prefix("http://"));
-        let is_mail =
-            word.text.split_once('@').is_some_and(|(who, host)| !who.is_empty() && host.contains('.'));
+        let host = word
+            .text
+            .strip_prefix("https://")
+            .or_else(|| word.text.strip_prefix("http://"));
+        let is_mail = word
+            .text
+            .split_once('@')
+            .is_some_and(|(who, host)| !who.is_empty() && host.contains('.'));
         is_mail || host.is_some_and(|host| host.contains('.') || host.starts_with("localhost"))
     };
     thing.is_some_and(|thing| near.iter().skip(thing).any(is_address))

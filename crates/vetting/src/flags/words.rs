@@ -1,4 +1,5 @@
-//! Words of a text as rules compare them: lower case, compatibility forms, without hidden characters, look-alike letters as Latin ones.
+//! Words of a text as rules compare them: lower case, compatibility forms, without hidden
+//! characters, look-alike letters as Latin ones.
 
 use json::visible;
 use unicode_normalization::UnicodeNormalization;
@@ -25,7 +26,10 @@ pub(super) fn words(text: &str) -> Vec<Word> {
                 continue;
             }
             if !is_open {
-                words.push(Word { text: String::new(), at });
+                words.push(Word {
+                    text: String::new(),
+                    at,
+                });
                 is_open = true;
             }
             if let Some(word) = words.last_mut() {

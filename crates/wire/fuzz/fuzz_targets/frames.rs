@@ -24,9 +24,14 @@ fn read<'c>(chunks: impl Iterator<Item = &'c [u8]>) -> (Vec<Frame>, bool) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((step, sent)) = bytes.split_first() else { return };
+    let Some((step, sent)) = bytes.split_first() else {
+        return;
+    };
     let (whole, is_cut) = read(std::iter::once(sent));
-    assert_eq!(read(sent.chunks(usize::from(*step).max(1))), (whole.clone(), is_cut));
+    assert_eq!(
+        read(sent.chunks(usize::from(*step).max(1))),
+        (whole.clone(), is_cut)
+    );
     let mut again = Vec::new();
     for frame in &whole {
         match frame {

@@ -1,4 +1,5 @@
-//! Any bytes as a message of proto-mcp: what is found in place is what a decoder finds, and no credential stays in a call.
+//! Any bytes as a message of proto-mcp: what is found in place is what a decoder finds, and no
+//! credential stays in a call.
 #![no_main]
 
 use bytes::Bytes;
@@ -23,28 +24,57 @@ fn call_of(bytes: &Bytes) -> Option<CallToolRequest> {
 
 fuzz_target!(|bytes: &[u8]| {
     let bytes = Bytes::copy_from_slice(bytes);
-    let Ok(envelope) = Envelope::read(&bytes) else { return };
+    let Ok(envelope) = Envelope::read(&bytes) else {
+        return;
+    };
     let typed = decoded(&bytes);
     if let Some(typed) = &typed {
         assert_eq!(typed.id, envelope.id);
-        assert_eq!(typed.payload.is_some(), matches!(envelope.content, Content::Payload(..)));
+        assert_eq!(
+            typed.payload.is_some(),
+            matches!(envelope.content, Content::Payload(..))
+        );
     }
-    let Content::Payload(kind, field) = envelope.content else { return };
+    let Content::Payload(kind, field) = envelope.content else {
+        return;
+    };
     assert_eq!(Kind::split(&field).expect("a payload").0, kind);
     let again = message(envelope.id, &field);
-    let read = Envelope { id: envelope.id, content: Content::Payload(kind, field.clone()) };
+    let read = Envelope {
+        id: envelope.id,
+        content: Content::Payload(kind, field.clone()),
+    };
     assert_eq!(Envelope::read(&again), Ok(read));
     if let (Some(typed), Some(again)) = (&typed, decoded(&again)) {
         assert_eq!(*typed, again);
     }
-    let Ok(Some(named)) = call::read(kind, &field) else { return };
+    let Ok(Some(named)) = call::read(kind, &field) else {
+        return;
+    };
     let written = call::write(&named.request, 7, None).expect("a message");
-    assert_eq!(Envelope::read(&written).expect("what is written is read").id, 7);
+    assert_eq!(
+        Envelope::read(&written)
+            .expect("what is written is read")
+            .id,
+        7
+    );
     let renamed = call::write(&named.request, 7, Some("own"));
-    let (Some(mut sent), Some(before)) = (call_of(&written), call_of(&bytes)) else { return };
-    assert!(!sent.metadata.keys().any(|key| CREDENTIALS.contains(&key.to_lowercase().as_str())));
-    assert_eq!((&sent.name, &sent.arguments), (&before.name, &before.arguments));
-    let Some(renamed) = renamed.and_then(|renamed| call_of(&renamed)) else { return };
+    let (Some(mut sent), Some(before)) = (call_of(&written), call_of(&bytes)) else {
+        return;
+    };
+    assert!(
+        !sent
+            .metadata
+            .keys()
+            .any(|key| CREDENTIALS.contains(&key.to_lowercase().as_str()))
+    );
+    assert_eq!(
+        (&sent.name, &sent.arguments),
+        (&before.name, &before.arguments)
+    );
+    let Some(renamed) = renamed.and_then(|renamed| call_of(&renamed)) else {
+        return;
+    };
     sent.name = "own".to_owned();
     assert_eq!(renamed, sent);
 });

@@ -1,4 +1,5 @@
-//! Any bytes as a request with params, or as an answer; edits and conversions must leave a message that can be read.
+//! Any bytes as a request with params, or as an answer; edits and conversions must leave a message
+//! that can be read.
 #![no_main]
 
 use bytes::Bytes;
@@ -9,11 +10,16 @@ use wire::mcp::{Era, Params};
 use wire::rpc::{Id, Message};
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(message) = Message::read(Bytes::copy_from_slice(bytes)) else { return };
+    let Ok(message) = Message::read(Bytes::copy_from_slice(bytes)) else {
+        return;
+    };
     if let Ok(params) = Params::read(&message) {
         let mut splice = Splice::new();
         let mut edit = params.edit();
-        edit.set_target("a\"b").set("cursor", b"\"c\"").set_meta("k", b"1").remove_meta(&["progressToken"]);
+        edit.set_target("a\"b")
+            .set("cursor", b"\"c\"")
+            .set_meta("k", b"1")
+            .remove_meta(&["progressToken"]);
         edit.finish(&mut splice);
         let edited = Message::read(message.edited(&splice)).expect("edited params stay params");
         let edited = Params::read(&edited).expect("edited params can be read");

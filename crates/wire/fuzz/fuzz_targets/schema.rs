@@ -5,9 +5,20 @@ use libfuzzer_sys::fuzz_target;
 use schema::{Names, Numbers, Style, Tool, compile, convert};
 
 fuzz_target!(|input: &[u8]| {
-    let tool = Tool { name: "t", description: None, input, output: None };
+    let tool = Tool {
+        name: "t",
+        description: None,
+        input,
+        output: None,
+    };
     let file = |numbers: &Numbers| {
-        convert(&tool, ("a.v1", "a.proto".to_owned()), (&mut Names::default(), numbers), Style::Lossless).file
+        convert(
+            &tool,
+            ("a.v1", "a.proto".to_owned()),
+            (&mut Names::default(), numbers),
+            Style::Lossless,
+        )
+        .file
     };
     let first = file(&Numbers::default());
     compile(&[first.source()]).expect("what is printed is proto3");

@@ -16,7 +16,13 @@ fuzz_target!(|bytes: &[u8]| {
     let (left, right) = bytes.split_at(bytes.len() / 2);
     assert_eq!(read(&[left, right]), read(&[bytes]));
     let mut decoder = Decoder::new(bytes.len() * 8 + 64);
-    decoder.push(&Event { data: bytes, ..Event::default() }.encode());
+    decoder.push(
+        &Event {
+            data: bytes,
+            ..Event::default()
+        }
+        .encode(),
+    );
     assert!(matches!(decoder.next_event(), Some(Ok(_))));
     assert!(decoder.next_event().is_none());
 });

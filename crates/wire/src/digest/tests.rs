@@ -16,11 +16,17 @@ fn the_digest_binds_the_call_and_not_its_spelling() {
     let digest = BASE.digest().unwrap();
     for (same, why) in [
         (
-            ReviewedCall { params: Some(br#" { "arguments" : {"\u0061":1}, "name":"x" } "#), ..BASE },
+            ReviewedCall {
+                params: Some(br#" { "arguments" : {"\u0061":1}, "name":"x" } "#),
+                ..BASE
+            },
             "spelling",
         ),
         (
-            ReviewedCall { params: Some(br#"{"name":"x","arguments":{"a":1},"task":{"ttl":1}}"#), ..BASE },
+            ReviewedCall {
+                params: Some(br#"{"name":"x","arguments":{"a":1},"task":{"ttl":1}}"#),
+                ..BASE
+            },
             "asked for as a task",
         ),
         (
@@ -31,31 +37,85 @@ fn the_digest_binds_the_call_and_not_its_spelling() {
             "progress",
         ),
         (
-            ReviewedCall { definition: Some(br#"{"inputSchema": {}, "name": "x"}"#), ..BASE },
+            ReviewedCall {
+                definition: Some(br#"{"inputSchema": {}, "name": "x"}"#),
+                ..BASE
+            },
             "order in the definition",
         ),
-        (ReviewedCall { to: &["github", "github"], ..BASE }, "an addressee twice"),
+        (
+            ReviewedCall {
+                to: &["github", "github"],
+                ..BASE
+            },
+            "an addressee twice",
+        ),
     ] {
         assert_eq!(same.digest(), Ok(digest), "{why}");
     }
     for (other, why) in [
-        (ReviewedCall { method: "tools/cal", ..BASE }, "method"),
-        (ReviewedCall { to: &["gitlab"], ..BASE }, "addressee"),
-        (ReviewedCall { to: &["github", "gitlab"], ..BASE }, "another addressee"),
-        (ReviewedCall { to: &[], ..BASE }, "no addressee"),
-        (ReviewedCall { params: None, ..BASE }, "no params"),
-        (ReviewedCall { params: Some(br#"{"name":"y","arguments":{"a":1}}"#), ..BASE }, "name"),
         (
-            ReviewedCall { params: Some(br#"{"name":"x","arguments":{"a":1.0}}"#), ..BASE },
+            ReviewedCall {
+                method: "tools/cal",
+                ..BASE
+            },
+            "method",
+        ),
+        (
+            ReviewedCall {
+                to: &["gitlab"],
+                ..BASE
+            },
+            "addressee",
+        ),
+        (
+            ReviewedCall {
+                to: &["github", "gitlab"],
+                ..BASE
+            },
+            "another addressee",
+        ),
+        (ReviewedCall { to: &[], ..BASE }, "no addressee"),
+        (
+            ReviewedCall {
+                params: None,
+                ..BASE
+            },
+            "no params",
+        ),
+        (
+            ReviewedCall {
+                params: Some(br#"{"name":"y","arguments":{"a":1}}"#),
+                ..BASE
+            },
+            "name",
+        ),
+        (
+            ReviewedCall {
+                params: Some(br#"{"name":"x","arguments":{"a":1.0}}"#),
+                ..BASE
+            },
             "a number's spelling",
         ),
         (
-            ReviewedCall { params: Some(br#"{"name":"x","arguments":{"a":1},"_meta":{"v/k":1}}"#), ..BASE },
+            ReviewedCall {
+                params: Some(br#"{"name":"x","arguments":{"a":1},"_meta":{"v/k":1}}"#),
+                ..BASE
+            },
             "_meta",
         ),
-        (ReviewedCall { definition: None, ..BASE }, "no definition"),
         (
-            ReviewedCall { definition: Some(br#"{"name":"x","inputSchema":{"a":1}}"#), ..BASE },
+            ReviewedCall {
+                definition: None,
+                ..BASE
+            },
+            "no definition",
+        ),
+        (
+            ReviewedCall {
+                definition: Some(br#"{"name":"x","inputSchema":{"a":1}}"#),
+                ..BASE
+            },
             "another definition",
         ),
     ] {
@@ -65,17 +125,42 @@ fn the_digest_binds_the_call_and_not_its_spelling() {
 
 #[test]
 fn parts_cannot_reach_into_each_other() {
-    let of = |method, to| ReviewedCall { method, to, params: None, definition: None }.input().unwrap();
+    let of = |method, to| {
+        ReviewedCall {
+            method,
+            to,
+            params: None,
+            definition: None,
+        }
+        .input()
+        .unwrap()
+    };
     assert_ne!(of("ab", &["c"]), of("a", &["bc"]));
     assert_ne!(of("a", &["b", "c"]), of("a", &["bc"]));
-    let with =
-        |params, definition| ReviewedCall { method: "m", to: &[], params, definition }.input().unwrap();
+    let with = |params, definition| {
+        ReviewedCall {
+            method: "m",
+            to: &[],
+            params,
+            definition,
+        }
+        .input()
+        .unwrap()
+    };
     assert_ne!(with(Some(b"{}"), Some(b"{}")), with(Some(b"{}"), None));
 }
 
 #[test]
 fn no_params_are_an_empty_object() {
-    let with = |params| ReviewedCall { method: "m", to: &[], params, definition: None }.digest();
+    let with = |params| {
+        ReviewedCall {
+            method: "m",
+            to: &[],
+            params,
+            definition: None,
+        }
+        .digest()
+    };
     assert_eq!(with(None), with(Some(b" { } ")));
 }
 

@@ -1,14 +1,16 @@
 //! Edits of a body and its `_meta`, as splices over the frame: params and results alike.
 
-use json::{MemberChange, Members, Object, Span, Splice, edit_object, leaves_nothing, object_of, quote};
+use json::{
+    MemberChange, Members, Object, Span, Splice, edit_object, leaves_nothing, object_of, quote,
+};
 use smallvec::SmallVec;
 
 use super::meta;
 use super::params::Params;
 use crate::rpc::Id;
 
-/// Changes to the params or the result of one message, collected and then written into a [`Splice`] at once. Later changes of a
-/// key win.
+/// Changes to the params or the result of one message, collected and then written into a [`Splice`]
+/// at once. Later changes of a key win.
 #[derive(Debug, Clone)]
 pub struct BodyEdit<'b, 'm> {
     body: Option<&'b Members<'m>>,
@@ -35,7 +37,10 @@ impl<'m> Params<'m> {
     /// Edits of these params; none yet.
     #[must_use]
     pub fn edit(&self) -> BodyEdit<'_, 'm> {
-        BodyEdit { params: Some(self), ..BodyEdit::of(self.members.as_ref(), self.meta.as_ref()) }
+        BodyEdit {
+            params: Some(self),
+            ..BodyEdit::of(self.members.as_ref(), self.meta.as_ref())
+        }
     }
 }
 
@@ -43,10 +48,18 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
     /// Edits of a body with these members; none yet.
     pub(super) fn of(body: Option<&'b Members<'m>>, meta: Option<&'b Members<'m>>) -> Self {
         let (changes, text) = (SmallVec::new(), SmallVec::new());
-        Self { body, meta, params: None, target: None, changes, text }
+        Self {
+            body,
+            meta,
+            params: None,
+            target: None,
+            changes,
+            text,
+        }
     }
 
-    /// Gives the target (name, uri, task id, or what `ref` names) another text. Without a target it has no effect.
+    /// Gives the target (name, uri, task id, or what `ref` names) another text. Without a target it
+    /// has no effect.
     pub fn set_target(&mut self, text: &str) -> &mut Self {
         self.target = Some(quote(text));
         self
@@ -55,7 +68,11 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
     /// Sets the progress token, where this kind of message has it.
     pub fn set_progress_token(&mut self, token: &Id) -> &mut Self {
         let method = self.params.map_or("", Params::method);
-        self.keep(method != "notifications/progress", meta::PROGRESS_TOKEN, Some(token.raw()))
+        self.keep(
+            method != "notifications/progress",
+            meta::PROGRESS_TOKEN,
+            Some(token.raw()),
+        )
     }
 
     /// Sets a key of `_meta` to valid JSON; makes `_meta` and params if there are none.
@@ -83,17 +100,24 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
 
     /// Writes the changes into `splice`, in places of the message's frame.
     pub fn finish(&self, splice: &mut Splice) {
-        if let (Some(text), Some(span)) = (&self.target, self.params.and_then(Params::target_span)) {
+        if let (Some(text), Some(span)) = (&self.target, self.params.and_then(Params::target_span))
+        {
             splice.replace(span, text.as_bytes());
         }
         let of_meta = self.changes_of(true);
-        let made = if self.meta.is_none() { object_of(&of_meta) } else { None };
+        let made = if self.meta.is_none() {
+            object_of(&of_meta)
+        } else {
+            None
+        };
         let mut changes = self.changes_of(false);
         if let Some(made) = &made {
             changes.push(("_meta", Some(made)));
         }
         if let Some(meta) = self.meta {
-            let touched = of_meta.iter().any(|(key, raw)| raw.is_some() || meta.get(key).is_some());
+            let touched = of_meta
+                .iter()
+                .any(|(key, raw)| raw.is_some() || meta.get(key).is_some());
             if touched && leaves_nothing(meta, &of_meta) {
                 changes.push(("_meta", None));
             } else if touched {
@@ -103,7 +127,9 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
         if let Some(body) = self.body {
             return edit_object(body, &changes, splice);
         }
-        let method = self.params.and_then(|params| params.message().method_span());
+        let method = self
+            .params
+            .and_then(|params| params.message().method_span());
         if let (Some(object), Some(method)) = (object_of(&changes), method) {
             let mut added = b",".to_vec();
             Object::write_members(&mut added, |message| {
@@ -118,7 +144,10 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
         let mut keep = |part: &[u8]| {
             let start = self.text.len();
             self.text.extend_from_slice(part);
-            Span { start, end: self.text.len() }
+            Span {
+                start,
+                end: self.text.len(),
+            }
         };
         let (key, raw) = (keep(key.as_bytes()), raw.map(keep));
         self.changes.push(Kept { in_meta, key, raw });
@@ -128,6 +157,8 @@ impl<'b, 'm> BodyEdit<'b, 'm> {
     fn changes_of(&self, in_meta: bool) -> SmallVec<[MemberChange<'_>; 4]> {
         let wanted = self.changes.iter().filter(|kept| kept.in_meta == in_meta);
         let key = |span: Span| std::str::from_utf8(span.of(&self.text)).unwrap_or_default();
-        wanted.map(|kept| (key(kept.key), kept.raw.map(|raw| raw.of(&self.text)))).collect()
+        wanted
+            .map(|kept| (key(kept.key), kept.raw.map(|raw| raw.of(&self.text))))
+            .collect()
     }
 }

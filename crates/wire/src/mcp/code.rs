@@ -1,6 +1,7 @@
 //! Error codes that MCP, and for schemas proto-mcp, adds to those of JSON-RPC.
 
-/// A schema reference does not resolve. Source: proto-mcp v1.0, "Error Codes"; the same on every wire.
+/// A schema reference does not resolve. Source: proto-mcp v1.0, "Error Codes"; the same on every
+/// wire.
 pub const SCHEMA_UNRESOLVED: i64 = -33000;
 /// The arguments break a rule of their schema. Source: the same.
 pub const SCHEMA_VIOLATION: i64 = -33001;

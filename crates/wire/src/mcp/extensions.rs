@@ -1,7 +1,8 @@
 //! Extensions: `capabilities.extensions` of clients and servers, an object of settings for each.
 //!
-//! A declaration passes through the gateway untouched, except that of tasks, which the gateway converts between eras and serves
-//! itself. The declarations of a topic's servers are merged into one.
+//! A declaration passes through the gateway untouched, except that of tasks, which the gateway
+//! converts between eras and serves itself. The declarations of a topic's servers are merged into
+//! one.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,12 +28,16 @@ pub const EXTENSIONS_MAX: usize = 16;
 pub const EXTENSION_ID_BYTES_MAX: usize = 256;
 /// The longest settings of one extension that are passed on, in bytes.
 pub const EXTENSION_SETTINGS_BYTES_MAX: usize = 4096;
-/// The most extensions of all servers of a topic that a handshake has, and the most members that the settings of one have there.
+/// The most extensions of all servers of a topic that a handshake has, and the most members that
+/// the settings of one have there.
 pub const MERGED_EXTENSIONS_MAX: usize = 64;
 
-/// The extensions that need nothing of a client but that it understands what servers list: what the session of all callers
-/// declares.
-const PASSIVE: [(&str, &str); 2] = [(SKILLS, "{}"), (UI, r#"{"mimeTypes":["text/html;profile=mcp-app"]}"#)];
+/// The extensions that need nothing of a client but that it understands what servers list: what the
+/// session of all callers declares.
+const PASSIVE: [(&str, &str); 2] = [
+    (SKILLS, "{}"),
+    (UI, r#"{"mimeTypes":["text/html;profile=mcp-app"]}"#),
+];
 
 /// Whether capabilities name an extension.
 #[must_use]
@@ -55,12 +60,18 @@ pub fn is_for_apps_alone(list: ListKind, raw: &[u8]) -> bool {
     if list != ListKind::Tools || SIGN.find(raw).is_none() {
         return false;
     }
-    let Some(visible) = json::at(raw, &["_meta", "ui", "visibility"]) else { return false };
+    let Some(visible) = json::at(raw, &["_meta", "ui", "visibility"]) else {
+        return false;
+    };
     let to = json::elements(visible, Span::all(visible));
-    to.is_ok_and(|to| !to.iter().any(|to| json::text(to.of(visible)).as_deref() == Some("model")))
+    to.is_ok_and(|to| {
+        !to.iter()
+            .any(|to| json::text(to.of(visible)).as_deref() == Some("model"))
+    })
 }
 
-/// The `ui://` resource of the app that shows a tool's results (`_meta.ui.resourceUri`, or its older flat spelling).
+/// The `ui://` resource of the app that shows a tool's results (`_meta.ui.resourceUri`, or its
+/// older flat spelling).
 #[must_use]
 pub fn app_of(list: ListKind, raw: &[u8]) -> Option<Cow<'_, str>> {
     static SIGN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("esourceUri"));
@@ -68,14 +79,21 @@ pub fn app_of(list: ListKind, raw: &[u8]) -> Option<Cow<'_, str>> {
         return None;
     }
     let nested = json::at(raw, &["_meta", "ui", "resourceUri"]);
-    let uri = nested.or_else(|| json::at(raw, &["_meta", "ui/resourceUri"])).and_then(json::text)?;
+    let uri = nested
+        .or_else(|| json::at(raw, &["_meta", "ui/resourceUri"]))
+        .and_then(json::text)?;
     uri.starts_with(APP_SCHEME).then_some(uri)
 }
 
-/// The declarations of a client or server that are passed on as they are: each an id and an object, without tasks.
+/// The declarations of a client or server that are passed on as they are: each an id and an object,
+/// without tasks.
 fn passed(capabilities: &[u8]) -> Vec<(Cow<'_, str>, &[u8])> {
-    let Some(all) = json::at(capabilities, &["extensions"]) else { return Vec::new() };
-    let Ok(members) = json::members(all, Span::all(all)) else { return Vec::new() };
+    let Some(all) = json::at(capabilities, &["extensions"]) else {
+        return Vec::new();
+    };
+    let Ok(members) = json::members(all, Span::all(all)) else {
+        return Vec::new();
+    };
     let fits = |id: &str, settings: &[u8]| {
         id != task::EXTENSION
             && (1..=EXTENSION_ID_BYTES_MAX).contains(&id.len())
@@ -84,11 +102,14 @@ fn passed(capabilities: &[u8]) -> Vec<(Cow<'_, str>, &[u8])> {
             && json::members(settings, Span::all(settings)).is_ok()
     };
     let fitting = members.iter().filter(|(id, member)| fits(id, member.raw));
-    fitting.take(EXTENSIONS_MAX).map(|(id, member)| (Cow::Owned(id.to_owned()), member.raw)).collect()
+    fitting
+        .take(EXTENSIONS_MAX)
+        .map(|(id, member)| (Cow::Owned(id.to_owned()), member.raw))
+        .collect()
 }
 
-/// Extensions that a client declares, without tasks, as the value of `capabilities.extensions`; `None` if it
-/// declares nothing else.
+/// Extensions that a client declares, without tasks, as the value of `capabilities.extensions`;
+/// `None` if it declares nothing else.
 #[must_use]
 pub fn of_client(capabilities: &[u8]) -> Option<Vec<u8>> {
     write(&passed(capabilities))
@@ -97,25 +118,30 @@ pub fn of_client(capabilities: &[u8]) -> Option<Vec<u8>> {
 /// Extensions of a session that no caller owns.
 #[must_use]
 pub fn of_all_callers() -> Vec<u8> {
-    write(&PASSIVE.map(|(id, settings)| (Cow::Borrowed(id), settings.as_bytes()))).unwrap_or_default()
+    write(&PASSIVE.map(|(id, settings)| (Cow::Borrowed(id), settings.as_bytes())))
+        .unwrap_or_default()
 }
 
-/// Extensions in the requests of a session that are its own: tasks, and those that its owner's client
-/// declares.
+/// Extensions in the requests of a session that are its own: tasks, and those that its owner's
+/// client declares.
 #[must_use]
 pub fn of_session(owner: Option<&[u8]>) -> Vec<u8> {
     let others = owner.map_or_else(|| Some(of_all_callers()), of_client);
     with_tasks(others.as_deref())
 }
 
-/// Whether a server with these capabilities has such lists. A method begins with the capability of the servers that have it, unless
-/// it is an extension's.
+/// Whether a server with these capabilities has such lists. A method begins with the capability of
+/// the servers that have it, unless it is an extension's.
 #[must_use]
 pub fn lists(capabilities: &[u8], kind: ListKind) -> bool {
     match kind {
         ListKind::Skills => has(capabilities, SKILLS),
         kind => {
-            let capability = ListNames::of(kind).method.split('/').next().unwrap_or_default();
+            let capability = ListNames::of(kind)
+                .method
+                .split('/')
+                .next()
+                .unwrap_or_default();
             json::at(capabilities, &[capability]).is_some()
         }
     }
@@ -131,7 +157,8 @@ fn write(all: &[(Cow<'_, str>, &[u8])]) -> Option<Vec<u8>> {
     })
 }
 
-/// These declarations with that of tasks, which the gateway's own requests and those of callers that follow tasks need.
+/// These declarations with that of tasks, which the gateway's own requests and those of callers
+/// that follow tasks need.
 #[must_use]
 pub(super) fn with_tasks(extensions: Option<&[u8]>) -> Vec<u8> {
     let tasks = [(task::EXTENSION, Some(&b"{}"[..]))];
@@ -149,18 +176,22 @@ pub fn without_tasks(capabilities: &[u8]) -> Option<Vec<u8>> {
     json::edited(capabilities, &[("extensions", rest.as_deref())]).ok()
 }
 
-/// The extensions of a topic in the gateway's handshake, by id, without tasks: what its servers declare in the order of
-/// configuration, and skills, whose lists the gateway merges itself.
+/// The extensions of a topic in the gateway's handshake, by id, without tasks: what its servers
+/// declare in the order of configuration, and skills, whose lists the gateway merges itself.
 #[derive(Debug)]
 pub struct Merged(BTreeMap<String, Settings>);
 
-/// The merged settings of one extension: members and their raw values, in the order in which they came.
+/// The merged settings of one extension: members and their raw values, in the order in which they
+/// came.
 type Settings = Vec<(String, Vec<u8>)>;
 
 impl Default for Merged {
     fn default() -> Self {
         // A client that connects before its servers run would never ask for their skills.
-        Self(BTreeMap::from([(SKILLS.to_owned(), Settings::new()), (UI.to_owned(), Settings::new())]))
+        Self(BTreeMap::from([
+            (SKILLS.to_owned(), Settings::new()),
+            (UI.to_owned(), Settings::new()),
+        ]))
     }
 }
 
@@ -171,7 +202,9 @@ impl Merged {
             if self.0.len() >= MERGED_EXTENSIONS_MAX && !self.0.contains_key(&*id) {
                 continue;
             }
-            let Ok(members) = json::members(settings, Span::all(settings)) else { continue };
+            let Ok(members) = json::members(settings, Span::all(settings)) else {
+                continue;
+            };
             let merged = self.0.entry(id.into_owned()).or_default();
             for (key, member) in members.iter() {
                 let has_room = merged.len() < MERGED_EXTENSIONS_MAX;
@@ -184,7 +217,8 @@ impl Merged {
         }
     }
 
-    /// The value of `capabilities.extensions`; `tasks` says whether the gateway's own are among them.
+    /// The value of `capabilities.extensions`; `tasks` says whether the gateway's own are among
+    /// them.
     #[must_use]
     pub fn write(&self, tasks: bool) -> Vec<u8> {
         json::object(|object| {
@@ -202,17 +236,24 @@ impl Merged {
     }
 }
 
-/// Merges what two servers say of one setting: an ability that one of them has, and all that the lists of both have. Of other values
-/// the earlier server's counts.
+/// Merges what two servers say of one setting: an ability that one of them has, and all that the
+/// lists of both have. Of other values the earlier server's counts.
 fn merge(value: &mut Vec<u8>, other: &[u8]) {
     match (value.first(), other) {
         (Some(b'f'), b"true") if value == b"false" => *value = b"true".to_vec(),
         (Some(b'['), [b'[', ..]) if value.len() + other.len() <= EXTENSION_SETTINGS_BYTES_MAX => {
             let elements = |list: &[u8]| -> Option<Vec<Vec<u8>>> {
                 let spans = json::elements(list, Span::all(list)).ok()?;
-                Some(spans.into_iter().map(|span| span.of(list).to_vec()).collect())
+                Some(
+                    spans
+                        .into_iter()
+                        .map(|span| span.of(list).to_vec())
+                        .collect(),
+                )
             };
-            let (Some(mut all), Some(more)) = (elements(value), elements(other)) else { return };
+            let (Some(mut all), Some(more)) = (elements(value), elements(other)) else {
+                return;
+            };
             let new: Vec<_> = more.into_iter().filter(|one| !all.contains(one)).collect();
             all.extend(new);
             *value = [b"[", &*all.join(&b","[..]), b"]"].concat();
@@ -245,7 +286,10 @@ mod tests {
             ("{}", None),
             (r#"{"extensions":null}"#, None),
             (r#"{"extensions":[]}"#, None),
-            (r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#, None),
+            (
+                r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
+                None,
+            ),
             (r#"{"extensions":{"x/y":null,"":{},"a/b":3}}"#, None),
             (
                 r#"{"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{"a" : [1.0]}},"roots":{}}"#,
@@ -259,11 +303,16 @@ mod tests {
 
     #[test]
     fn declarations_are_bounded() {
-        let of = |extensions: Value| of_client(json!({ "extensions": extensions }).to_string().as_bytes());
+        let of = |extensions: Value| {
+            of_client(json!({ "extensions": extensions }).to_string().as_bytes())
+        };
         let many = |len: usize| (0..len).map(|at| (format!("x/{at}"), json!({}))).collect();
         let count = |value: Value| read(&of(value).unwrap()).as_object().unwrap().len();
         assert_eq!(count(Value::Object(many(EXTENSIONS_MAX))), EXTENSIONS_MAX);
-        assert_eq!(count(Value::Object(many(EXTENSIONS_MAX + 1))), EXTENSIONS_MAX);
+        assert_eq!(
+            count(Value::Object(many(EXTENSIONS_MAX + 1))),
+            EXTENSIONS_MAX
+        );
         let id = "i".repeat(EXTENSION_ID_BYTES_MAX);
         assert!(of(json!({ &*id: {} })).is_some());
         assert!(of(json!({ format!("{id}i"): {} })).is_none());
@@ -277,9 +326,18 @@ mod tests {
         for (capabilities, shows) in [
             ("{}", false),
             (r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#, true),
-            (r#"{"extensions":{"io.modelcontextprotocol/ui":null}}"#, false),
-            (r#"{"experimental":{"io.modelcontextprotocol/ui":{}}}"#, false),
-            (r#"{"extensions":{"io.modelcontextprotocol/skills":{}}}"#, false),
+            (
+                r#"{"extensions":{"io.modelcontextprotocol/ui":null}}"#,
+                false,
+            ),
+            (
+                r#"{"experimental":{"io.modelcontextprotocol/ui":{}}}"#,
+                false,
+            ),
+            (
+                r#"{"extensions":{"io.modelcontextprotocol/skills":{}}}"#,
+                false,
+            ),
         ] {
             assert_eq!(shows_apps(capabilities.as_bytes()), shows, "{capabilities}");
         }
@@ -296,7 +354,11 @@ mod tests {
             (r#"{"resourceUri":"ui://a"}"#, false),
         ] {
             let raw = format!(r#"{{"name":"t","_meta":{{"ui":{ui}}}}}"#);
-            assert_eq!(is_for_apps_alone(ListKind::Tools, raw.as_bytes()), alone, "{ui}");
+            assert_eq!(
+                is_for_apps_alone(ListKind::Tools, raw.as_bytes()),
+                alone,
+                "{ui}"
+            );
             assert!(!is_for_apps_alone(ListKind::Prompts, raw.as_bytes()));
         }
     }
@@ -306,12 +368,19 @@ mod tests {
         for (meta, app) in [
             (r#"{"ui":{"resourceUri":"ui://a"}}"#, Some("ui://a")),
             (r#"{"ui/resourceUri":"ui://b"}"#, Some("ui://b")),
-            (r#"{"ui/resourceUri":"ui://b","ui":{"resourceUri":"ui://a"}}"#, Some("ui://a")),
+            (
+                r#"{"ui/resourceUri":"ui://b","ui":{"resourceUri":"ui://a"}}"#,
+                Some("ui://a"),
+            ),
             (r#"{"ui":{"resourceUri":"file:///etc/passwd"}}"#, None),
             (r#"{"resourceUri":"ui://a"}"#, None),
         ] {
             let raw = format!(r#"{{"name":"t","_meta":{meta}}}"#);
-            assert_eq!(app_of(ListKind::Tools, raw.as_bytes()).as_deref(), app, "{meta}");
+            assert_eq!(
+                app_of(ListKind::Tools, raw.as_bytes()).as_deref(),
+                app,
+                "{meta}"
+            );
         }
     }
 
@@ -327,31 +396,45 @@ mod tests {
         assert_eq!(both["z/z"], json!({}));
         // The gateway merges skills and finds the tools of apps itself, whatever its servers have.
         assert_eq!(merged(&[]), json!({ SKILLS: {}, UI: {} }));
-        assert_eq!(merged(&[json!({ SKILLS: { "directoryRead": true } })])[SKILLS]["directoryRead"], true);
+        assert_eq!(
+            merged(&[json!({ SKILLS: { "directoryRead": true } })])[SKILLS]["directoryRead"],
+            true
+        );
     }
 
     #[test]
     fn no_server_speaks_for_tasks_or_fills_the_handshake() {
         let tasks = json!({ "io.modelcontextprotocol/tasks": { "evil": 1 } });
-        assert_eq!(merged(std::slice::from_ref(&tasks)), json!({ SKILLS: {}, UI: {} }));
+        assert_eq!(
+            merged(std::slice::from_ref(&tasks)),
+            json!({ SKILLS: {}, UI: {} })
+        );
         let mut ours = Merged::default();
         ours.add(json!({ "extensions": tasks }).to_string().as_bytes());
-        assert_eq!(read(&ours.write(true))["io.modelcontextprotocol/tasks"], json!({}));
+        assert_eq!(
+            read(&ours.write(true))["io.modelcontextprotocol/tasks"],
+            json!({})
+        );
 
         let filling = |server: usize| {
             let all = (0..EXTENSIONS_MAX).map(|at| (format!("x/{server}-{at}"), json!({})));
             Value::Object(all.collect())
         };
         let all: Vec<_> = (0..5).map(filling).collect();
-        assert_eq!(merged(&all).as_object().unwrap().len(), MERGED_EXTENSIONS_MAX);
+        assert_eq!(
+            merged(&all).as_object().unwrap().len(),
+            MERGED_EXTENSIONS_MAX
+        );
         let growing = |server: usize| {
             let members = (0..40).map(|at| (format!("{server}-{at}"), json!(at)));
             json!({ "x/y": Value::Object(members.collect()) })
         };
         let all: Vec<_> = (0..5).map(growing).collect();
-        assert_eq!(merged(&all)["x/y"].as_object().unwrap().len(), MERGED_EXTENSIONS_MAX);
-        let list =
-            |server: usize| json!({ "x/y": { "l": vec![format!("{server}{}", "s".repeat(1000)); 3] } });
+        assert_eq!(
+            merged(&all)["x/y"].as_object().unwrap().len(),
+            MERGED_EXTENSIONS_MAX
+        );
+        let list = |server: usize| json!({ "x/y": { "l": vec![format!("{server}{}", "s".repeat(1000)); 3] } });
         let all: Vec<_> = (0..5).map(list).collect();
         assert!(merged(&all)["x/y"].to_string().len() <= EXTENSION_SETTINGS_BYTES_MAX + 100);
     }
@@ -362,9 +445,13 @@ mod tests {
         let all = read(&with_tasks(Some(&of_all_callers())));
         assert_eq!(all.as_object().unwrap().len(), 3);
         assert_eq!(all[UI]["mimeTypes"][0], "text/html;profile=mcp-app");
-        let both = json!({ "roots": {}, "extensions": { task::EXTENSION: {}, UI: {} } }).to_string();
+        let both =
+            json!({ "roots": {}, "extensions": { task::EXTENSION: {}, UI: {} } }).to_string();
         let rest = without_tasks(both.as_bytes()).unwrap();
-        assert_eq!(read(&rest), json!({ "roots": {}, "extensions": { UI: {} } }));
+        assert_eq!(
+            read(&rest),
+            json!({ "roots": {}, "extensions": { UI: {} } })
+        );
         assert!(without_tasks(&rest).is_none());
     }
 }

@@ -1,11 +1,13 @@
-//! Ids of the gateways between a server and its client, in `_meta`: a gateway that reads its own one is a server of itself.
+//! Ids of the gateways between a server and its client, in `_meta`: a gateway that reads its own
+//! one is a server of itself.
 //!
-//! A gateway names itself in its handshake. To clients that name themselves so, as other gateways do, its lists name it and all gateways
-//! that they came through.
+//! A gateway names itself in its handshake. To clients that name themselves so, as other gateways
+//! do, its lists name it and all gateways that they came through.
 
 use json::{Span, elements, text};
 
-/// The key in `_meta` of results with these ids; in `_meta` of a request for a list it asks for them.
+/// The key in `_meta` of results with these ids; in `_meta` of a request for a list it asks for
+/// them.
 pub const KEY: &str = "portmoot/gateways";
 /// The most ids that are read and written: the first ones, which are nearest.
 pub const GATEWAYS_MAX: usize = 64;
@@ -25,7 +27,11 @@ pub fn read_in(meta: &[u8]) -> Option<Vec<String>> {
     let spans = elements(list, Span::all(list)).unwrap_or_default();
     let ids = spans.iter().filter_map(|span| text(span.of(list)));
     let ids = ids.filter(|id| !id.is_empty() && id.len() <= ID_BYTES_MAX);
-    Some(ids.take(GATEWAYS_MAX).map(std::borrow::Cow::into_owned).collect())
+    Some(
+        ids.take(GATEWAYS_MAX)
+            .map(std::borrow::Cow::into_owned)
+            .collect(),
+    )
 }
 
 /// This `_meta`, or a new one, with these ids.
@@ -61,7 +67,10 @@ mod tests {
         assert_eq!(removed(&beside).unwrap(), br#"{"x":1}"#);
         assert_eq!(removed(br#"{"x":1}"#), None);
         assert_eq!(read(br#"{"_meta":{}}"#), None);
-        assert_eq!(read(br#"{"_meta":{"portmoot/gateways":7}}"#), Some(Vec::new()));
+        assert_eq!(
+            read(br#"{"_meta":{"portmoot/gateways":7}}"#),
+            Some(Vec::new())
+        );
     }
 
     #[test]
@@ -70,6 +79,9 @@ mod tests {
         let result = [br#"{"_meta":"#, &*many, b"}"].concat();
         assert_eq!(read(&result).unwrap().len(), GATEWAYS_MAX);
         let long = added(None, ["x".repeat(ID_BYTES_MAX + 1), "y".to_owned()]);
-        assert_eq!(read(&[br#"{"_meta":"#, &*long, b"}"].concat()).unwrap(), ["y"]);
+        assert_eq!(
+            read(&[br#"{"_meta":"#, &*long, b"}"].concat()).unwrap(),
+            ["y"]
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Request headers of Streamable HTTP since 2026-07-28, and their agreement with the body.
 //!
-//! Works over a function that gives a header's value by its lower-case name, so that no HTTP library is needed here.
-//! **That function must give all values of a repeated header joined with `, `**, else one of them could go unseen.
+//! Works over a function that gives a header's value by its lower-case name, so that no HTTP
+//! library is needed here. **That function must give all values of a repeated header joined with
+//! `, `**, else one of them could go unseen.
 
 mod check;
 mod schema;

@@ -1,8 +1,10 @@
-//! Results of tools that are too large for their callers: what is kept of them as a resource, and what the caller gets in their place.
+//! Results of tools that are too large for their callers: what is kept of them as a resource, and
+//! what the caller gets in their place.
 //!
-//! Of a result that is cut, the texts are kept as one text with pages, and images, audio and other bytes as parts. The caller gets the
-//! first page, words that say how to read on, and a link. `structuredContent` is a part of the kept text: cut it would break the
-//! schema that its tool promises, so callers whose results are cut are promised none ([`unpromised`]).
+//! Of a result that is cut, the texts are kept as one text with pages, and images, audio and other
+//! bytes as parts. The caller gets the first page, words that say how to read on, and a link.
+//! `structuredContent` is a part of the kept text: cut it would break the schema that its tool
+//! promises, so callers whose results are cut are promised none ([`unpromised`]).
 
 mod address;
 mod kept;
@@ -13,7 +15,8 @@ pub use address::{Asked, SEARCH_BYTES_MAX, URI, id_of, uri_of};
 pub use kept::Kept;
 use kept::Part;
 
-/// The smallest limit of a result, in bytes: below it there is no room for a page beside the words about it.
+/// The smallest limit of a result, in bytes: below it there is no room for a page beside the words
+/// about it.
 pub const LIMIT_BYTES_MIN: usize = 8 << 10;
 /// Most bytes of the words about a result and its link.
 const WORDS_BYTES: usize = 1_200;
@@ -48,7 +51,8 @@ pub struct Receiver<'r> {
     pub links: bool,
 }
 
-/// Cuts a result of a tool that is longer than its caller's limit. `None` if it is no result with content: a question or a task.
+/// Cuts a result of a tool that is longer than its caller's limit. `None` if it is no result with
+/// content: a question or a task.
 #[must_use]
 pub fn cut(result: &[u8], receiver: Receiver<'_>) -> Option<Cut> {
     let members = json::members(result, Span::all(result)).ok()?;
@@ -57,7 +61,12 @@ pub fn cut(result: &[u8], receiver: Receiver<'_>) -> Option<Cut> {
         return None;
     }
     let small = receiver.limit / 8;
-    let mut taken = Taken { texts: Vec::new(), parts: Vec::new(), staying: Vec::new(), room: small };
+    let mut taken = Taken {
+        texts: Vec::new(),
+        parts: Vec::new(),
+        staying: Vec::new(),
+        room: small,
+    };
     if let Some(content) = &content {
         for block in json::elements(result, content.span).ok()? {
             taken.take(block.of(result));
@@ -68,17 +77,25 @@ pub fn cut(result: &[u8], receiver: Receiver<'_>) -> Option<Cut> {
     }
     let is_other = |key: &str| !["content", "structuredContent"].contains(&key);
     let others: Vec<_> = members.iter().filter(|(key, _)| is_other(key)).collect();
-    let long = others.iter().map(|(key, member)| key.len() + member.raw.len() + 4).sum::<usize>() > small;
+    let long = others
+        .iter()
+        .map(|(key, member)| key.len() + member.raw.len() + 4)
+        .sum::<usize>()
+        > small;
     let stays = |key: &str| !long || SHORT_MEMBERS.contains(&key);
     if long {
         let dropped = json::object(|object| {
             let dropped = others.iter().filter(|(key, _)| !stays(key));
             dropped.for_each(|(key, member)| _ = object.raw(key, member.raw));
         });
-        taken.texts.push(String::from_utf8_lossy(&dropped).into_owned());
+        taken
+            .texts
+            .push(String::from_utf8_lossy(&dropped).into_owned());
     }
     let parts = taken.parts.len().min(LINKED_PARTS_MAX) * PART_WORDS_BYTES;
-    let page = receiver.limit.saturating_sub(2 * small + WORDS_BYTES + parts);
+    let page = receiver
+        .limit
+        .saturating_sub(2 * small + WORDS_BYTES + parts);
     let kept = Kept::new(taken.texts.join("\n"), taken.parts, page);
     let result = json::object(|object| {
         write_content(object, &kept, &taken.staying, receiver, result.len());
@@ -89,9 +106,13 @@ pub fn cut(result: &[u8], receiver: Receiver<'_>) -> Option<Cut> {
     Some(Cut { result, kept })
 }
 
-/// The result of `tasks/get` of a modern task with another result of its call in it; `None` if it has none.
+/// The result of `tasks/get` of a modern task with another result of its call in it; `None` if it
+/// has none.
 #[must_use]
-pub fn in_task<T>(task: &[u8], cut: impl FnOnce(&[u8]) -> Option<(Vec<u8>, T)>) -> Option<(Vec<u8>, T)> {
+pub fn in_task<T>(
+    task: &[u8],
+    cut: impl FnOnce(&[u8]) -> Option<(Vec<u8>, T)>,
+) -> Option<(Vec<u8>, T)> {
     let (result, more) = cut(json::at(task, &["result"])?)?;
     Some((json::edited(task, &[("result", Some(&result))]).ok()?, more))
 }
@@ -139,20 +160,28 @@ impl<'r> Taken<'r> {
         };
         match data {
             Some(base64) => {
-                let media_type = media_type.filter(|one| is_plain(one)).unwrap_or(UNKNOWN_TYPE.into());
+                let media_type = media_type
+                    .filter(|one| is_plain(one))
+                    .unwrap_or(UNKNOWN_TYPE.into());
                 let media_type = media_type.into_owned();
-                self.parts.push(Part { media_type, base64: base64.into_owned() });
+                self.parts.push(Part {
+                    media_type,
+                    base64: base64.into_owned(),
+                });
             }
             None => self.texts.push(String::from_utf8_lossy(block).into_owned()),
         }
     }
 
-    /// Adds the structured content, unless a text says the same, as servers are asked to write it (2025-06-18, "Structured Content").
+    /// Adds the structured content, unless a text says the same, as servers are asked to write it
+    /// (2025-06-18, "Structured Content").
     fn add_structured(&mut self, structured: &[u8]) {
         let same = json::canonical(structured).ok();
-        let says_it = |text: &String| same.is_some() && json::canonical(text.trim().as_bytes()).ok() == same;
+        let says_it =
+            |text: &String| same.is_some() && json::canonical(text.trim().as_bytes()).ok() == same;
         if !self.texts.iter().any(says_it) {
-            self.texts.push(String::from_utf8_lossy(structured).into_owned());
+            self.texts
+                .push(String::from_utf8_lossy(structured).into_owned());
         }
     }
 }
@@ -171,7 +200,12 @@ fn write_content(
     bytes: usize,
 ) {
     let uri = format!("{URI}{id}");
-    let shown = kept.parts.iter().take(LINKED_PARTS_MAX).enumerate().map(|(at, part)| (at + 1, part));
+    let shown = kept
+        .parts
+        .iter()
+        .take(LINKED_PARTS_MAX)
+        .enumerate()
+        .map(|(at, part)| (at + 1, part));
     let shown: Vec<_> = shown.collect();
     result.array("content", |content| {
         let mut text = |text: &str| {
@@ -187,8 +221,13 @@ fn write_content(
         }
         let mut link = |uri: &str, name: &str, description: &str, media_type: &str| {
             content.object(|block| {
-                block.text("type", "resource_link").text("uri", uri).text("name", name);
-                block.text("description", description).text("mimeType", media_type);
+                block
+                    .text("type", "resource_link")
+                    .text("uri", uri)
+                    .text("name", name);
+                block
+                    .text("description", description)
+                    .text("mimeType", media_type);
             });
         };
         if kept.pages() > 1 {
@@ -197,7 +236,12 @@ fn write_content(
         }
         for (number, part) in &shown {
             let description = format!("{} bytes of the result", part.bytes());
-            link(&format!("{uri}?part={number}"), "part of a result", &description, &part.media_type);
+            link(
+                &format!("{uri}?part={number}"),
+                "part of a result",
+                &description,
+                &part.media_type,
+            );
         }
     });
 }
@@ -215,10 +259,15 @@ fn words(kept: &Kept, shown: &[(usize, &Part)], uri: &str, limit: usize, bytes: 
     }
     for (number, part) in shown {
         let (media_type, bytes) = (&part.media_type, part.bytes());
-        lines.push(format!("Not shown: {media_type}, {bytes} bytes, resource {uri}?part={number}."));
+        lines.push(format!(
+            "Not shown: {media_type}, {bytes} bytes, resource {uri}?part={number}."
+        ));
     }
     if kept.parts.len() > shown.len() {
-        lines.push(format!("There are {} such parts, up to {uri}?part={0}.", kept.parts.len()));
+        lines.push(format!(
+            "There are {} such parts, up to {uri}?part={0}.",
+            kept.parts.len()
+        ));
     }
     lines.join("\n") + "]"
 }

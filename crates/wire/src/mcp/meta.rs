@@ -17,6 +17,11 @@ pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The token of progress notifications; in both eras.
 pub(crate) const PROGRESS_TOKEN: &str = "progressToken";
 /// The keys of modern requests that legacy ones do not have.
-pub(crate) const REQUEST_KEYS: [&str; 4] = [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
+pub(crate) const REQUEST_KEYS: [&str; 4] = [
+    PROTOCOL_VERSION,
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+];
 /// The keys of modern results and notifications that legacy ones do not have.
 pub(crate) const ANSWER_KEYS: [&str; 2] = [SERVER_INFO, SUBSCRIPTION_ID];

@@ -51,20 +51,43 @@ impl ListNames {
     #[must_use]
     pub fn of(list: ListKind) -> Self {
         let (items, key, method, changed) = match list {
-            ListKind::Tools => ("tools", "name", "tools/list", "notifications/tools/list_changed"),
-            ListKind::Prompts => ("prompts", "name", "prompts/list", "notifications/prompts/list_changed"),
-            ListKind::Resources => {
-                ("resources", "uri", "resources/list", "notifications/resources/list_changed")
-            }
+            ListKind::Tools => (
+                "tools",
+                "name",
+                "tools/list",
+                "notifications/tools/list_changed",
+            ),
+            ListKind::Prompts => (
+                "prompts",
+                "name",
+                "prompts/list",
+                "notifications/prompts/list_changed",
+            ),
+            ListKind::Resources => (
+                "resources",
+                "uri",
+                "resources/list",
+                "notifications/resources/list_changed",
+            ),
             ListKind::Templates => (
                 "resourceTemplates",
                 "uriTemplate",
                 "resources/templates/list",
                 "notifications/resources/list_changed",
             ),
-            ListKind::Skills => ("skills", "uri", "skills/list", "notifications/resources/list_changed"),
+            ListKind::Skills => (
+                "skills",
+                "uri",
+                "skills/list",
+                "notifications/resources/list_changed",
+            ),
         };
-        Self { items, key, method, changed }
+        Self {
+            items,
+            key,
+            method,
+            changed,
+        }
     }
 }
 
@@ -113,29 +136,49 @@ const fn row(name: &'static str, eras: &str) -> MethodRow {
         b"legacy" => (true, false),
         _ => (false, true),
     };
-    MethodRow { name, legacy, modern, target: TargetKind::None, list: None, cached: false }
+    MethodRow {
+        name,
+        legacy,
+        modern,
+        target: TargetKind::None,
+        list: None,
+        cached: false,
+    }
 }
 
 const fn aimed(name: &'static str, eras: &str, target: TargetKind) -> MethodRow {
-    MethodRow { target, ..row(name, eras) }
+    MethodRow {
+        target,
+        ..row(name, eras)
+    }
 }
 
 const fn listing(name: &'static str, list: ListKind) -> MethodRow {
-    MethodRow { list: Some(list), cached: true, ..row(name, "both") }
+    MethodRow {
+        list: Some(list),
+        cached: true,
+        ..row(name, "both")
+    }
 }
 
 /// Ordered by how often clients use a method.
 static TABLE: [MethodRow; 39] = [
     aimed("tools/call", "both", TargetKind::Name),
     listing("tools/list", ListKind::Tools),
-    MethodRow { cached: true, ..aimed("resources/read", "both", TargetKind::Uri) },
+    MethodRow {
+        cached: true,
+        ..aimed("resources/read", "both", TargetKind::Uri)
+    },
     aimed("prompts/get", "both", TargetKind::Name),
     row("notifications/progress", "both"),
     row("notifications/message", "both"),
     row("initialize", "legacy"),
     row("notifications/initialized", "legacy"),
     row("ping", "legacy"),
-    MethodRow { cached: true, ..row("server/discover", "modern") },
+    MethodRow {
+        cached: true,
+        ..row("server/discover", "modern")
+    },
     row("subscriptions/listen", "modern"),
     row("notifications/subscriptions/acknowledged", "modern"),
     listing("prompts/list", ListKind::Prompts),
@@ -162,8 +205,12 @@ static TABLE: [MethodRow; 39] = [
     aimed("tasks/update", "modern", TargetKind::Task),
     row("notifications/tasks/status", "legacy"),
     row("notifications/tasks", "modern"),
-    // Skills are specified for 2026-07-28; servers and clients of earlier revisions have them as well.
+    // Skills are specified for 2026-07-28; servers and clients of earlier revisions have them as
+    // well.
     listing("skills/list", ListKind::Skills),
-    MethodRow { cached: true, ..aimed("skills/get", "both", TargetKind::Uri) },
+    MethodRow {
+        cached: true,
+        ..aimed("skills/get", "both", TargetKind::Uri)
+    },
     aimed("resources/directory/read", "both", TargetKind::Uri),
 ];

@@ -21,7 +21,8 @@ struct Field<'m> {
 
 /// The params of one message.
 ///
-/// The reader rejects duplicates in `params`, in `_meta` and in `ref`, after unescaping (RFC 8259, section 4).
+/// The reader rejects duplicates in `params`, in `_meta` and in `ref`, after unescaping (RFC 8259,
+/// section 4).
 #[derive(Debug, Clone)]
 pub struct Params<'m> {
     message: &'m Message,
@@ -38,27 +39,40 @@ impl<'m> Params<'m> {
     /// Reads them.
     ///
     /// # Errors
-    /// [`Malformed`] with the message's id: -32600 when a member occurs twice, -32602 when params or `_meta` is not
-    /// an object, when the target that the method needs is missing or is no string, or when the progress token is
-    /// neither string nor integer.
+    /// [`Malformed`] with the message's id: -32600 when a member occurs twice, -32602 when params
+    /// or `_meta` is not an object, when the target that the method needs is missing or is no
+    /// string, or when the progress token is neither string nor integer.
     pub fn read(message: &'m Message) -> Result<Self, Malformed> {
         let id = || message.id().cloned();
         let method = message.method();
         let known = lookup(method);
-        let mut params = Self { message, method, known, members: None, meta: None, target: None };
+        let mut params = Self {
+            message,
+            method,
+            known,
+            members: None,
+            meta: None,
+            target: None,
+        };
         if let Some(span) = message.params().and(message.body_span()) {
-            let members = message.params_members(span).map_err(|error| no_object("params", &error, id()))?;
+            let members = message
+                .params_members(span)
+                .map_err(|error| no_object("params", &error, id()))?;
             if let Some(member) = members.get("_meta").filter(|member| member.raw != b"null") {
                 let meta = message.meta_members(member.span);
                 params.meta = Some(meta.map_err(|error| no_object("_meta", &error, id()))?);
             }
             params.members = Some(members);
         }
-        // A method that the request's era does not have is refused as such, even if its params are wrong too.
+        // A method that the request's era does not have is refused as such, even if its params are
+        // wrong too.
         let has = known.filter(|method| method.modern || !params.is_modern());
         params.target = params.find_target(has.map_or(TargetKind::None, |method| method.target))?;
         if params.meta_raw(meta::PROGRESS_TOKEN).is_some() && params.progress_token().is_none() {
-            return Err(Malformed::params("`progressToken` must be a string or an integer", id()));
+            return Err(Malformed::params(
+                "`progressToken` must be a string or an integer",
+                id(),
+            ));
         }
         Ok(params)
     }
@@ -89,7 +103,9 @@ impl<'m> Params<'m> {
 
     /// The kind of the target: never `Ref`, but what the `ref` names.
     pub(crate) fn target_kind(&self) -> TargetKind {
-        self.target.as_ref().map_or(TargetKind::None, |field| field.kind)
+        self.target
+            .as_ref()
+            .map_or(TargetKind::None, |field| field.kind)
     }
 
     /// Any member of params, raw.
@@ -115,7 +131,11 @@ impl<'m> Params<'m> {
     pub fn progress_token(&self) -> Option<Id> {
         let raw = self.progress_member()?.raw;
         // Servers that write every number as a float do so here too.
-        if self.method == "notifications/progress" { Id::read_answered(raw) } else { Id::read(raw) }
+        if self.method == "notifications/progress" {
+            Id::read_answered(raw)
+        } else {
+            Id::read(raw)
+        }
     }
 
     /// `params.protocolVersion` of `initialize`, else the modern key of `_meta`.
@@ -133,13 +153,15 @@ impl<'m> Params<'m> {
         self.initial("capabilities", meta::CLIENT_CAPABILITIES)
     }
 
-    /// The client's name and version, raw: of `initialize` in params, else the modern key of `_meta`.
+    /// The client's name and version, raw: of `initialize` in params, else the modern key of
+    /// `_meta`.
     #[must_use]
     pub fn client_info(&self) -> Option<&'m [u8]> {
         self.initial("clientInfo", meta::CLIENT_INFO)
     }
 
-    /// The lowest level of the log messages that a modern request wants; `None` if it names none, or none that there is.
+    /// The lowest level of the log messages that a modern request wants; `None` if it names none,
+    /// or none that there is.
     #[must_use]
     pub fn log_level(&self) -> Option<LogLevel> {
         self.meta_text(meta::LOG_LEVEL)?.parse().ok()
@@ -199,26 +221,43 @@ impl<'m> Params<'m> {
             (_, Some(key)) => key,
             (_, None) => return Ok(None),
         };
-        let wrong =
-            || Malformed::params(format!("`params.{key}` must be a string"), self.message.id().cloned());
+        let wrong = || {
+            Malformed::params(
+                format!("`params.{key}` must be a string"),
+                self.message.id().cloned(),
+            )
+        };
         let member = self.get(key).ok_or_else(wrong)?;
         let text = member.text().ok_or_else(wrong)?;
-        Ok(Some(Field { kind, text, span: member.span }))
+        Ok(Some(Field {
+            kind,
+            text,
+            span: member.span,
+        }))
     }
 
     fn find_ref(&self) -> Result<Field<'m>, Malformed> {
         let wrong = |why: &str| Malformed::params(why, self.message.id().cloned());
-        let reference = self.get("ref").ok_or_else(|| wrong("`params.ref` is missing"))?;
+        let reference = self
+            .get("ref")
+            .ok_or_else(|| wrong("`params.ref` is missing"))?;
         let members = json::members(self.message.frame(), reference.span)
             .map_err(|error| no_object("params.ref", &error, self.message.id().cloned()))?;
         let kind = members.get("type").and_then(|kind| kind.text());
         let (kind, key) = match kind.as_deref() {
             Some("ref/prompt") => (TargetKind::Name, "name"),
             Some("ref/resource") => (TargetKind::Uri, "uri"),
-            Some(_) | None => return Err(wrong("`params.ref.type` must be `ref/prompt` or `ref/resource`")),
+            Some(_) | None => {
+                return Err(wrong(
+                    "`params.ref.type` must be `ref/prompt` or `ref/resource`",
+                ));
+            }
         };
-        let field = members.get(key).and_then(|member| Some((member.text()?, member.span)));
-        let (text, span) = field.ok_or_else(|| wrong("`params.ref` must name a prompt or a resource"))?;
+        let field = members
+            .get(key)
+            .and_then(|member| Some((member.text()?, member.span)));
+        let (text, span) =
+            field.ok_or_else(|| wrong("`params.ref` must name a prompt or a resource"))?;
         Ok(Field { kind, text, span })
     }
 }

@@ -1,5 +1,6 @@
-//! The proxy tool (MCP Proxy Extension v0.1, wire-compatible with Magg 1.3.0): its arguments, the request that a call stands
-//! for, and answers as results of the tool. Bytes are spliced; nothing is decoded and written again.
+//! The proxy tool (MCP Proxy Extension v0.1, wire-compatible with Magg 1.3.0): its arguments, the
+//! request that a call stands for, and answers as results of the tool. Bytes are spliced; nothing
+//! is decoded and written again.
 
 mod answer;
 mod arguments;

@@ -6,16 +6,20 @@ use super::code::{RESOURCE_NOT_FOUND, SCHEMA_UNRESOLVED, SCHEMA_VIOLATION};
 use super::method::{TargetKind, lookup};
 use super::rejection::Rejection;
 use super::version::Era;
-use crate::rpc::code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR};
+use crate::rpc::code::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR,
+};
 
 /// Encodes the refusal of a request of `method` with this target.
 ///
-/// For legacy callers the status of a refused request is 200: a 404 would mean that their session has ended.
+/// For legacy callers the status of a refused request is 200: a 404 would mean that their session
+/// has ended.
 #[must_use]
 pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -> Rejection {
     let known = lookup(method);
     let aims_at_uri = known.is_some_and(|method| method.target == TargetKind::Uri);
-    // Portmoot's own codes, from -31001, lie outside -32768..-32000, which JSON-RPC and MCP reserve.
+    // Portmoot's own codes, from -31001, lie outside -32768..-32000, which JSON-RPC and MCP
+    // reserve.
     let (code, legacy, modern) = match refusal.code {
         RefusalCode::UnknownTarget if known.is_none() => (METHOD_NOT_FOUND, 200, 404),
         RefusalCode::UnknownTarget => match era {
@@ -65,7 +69,12 @@ pub fn encode(refusal: &Refusal, era: Era, method: &str, target: Option<&str>) -
         Era::Modern => modern,
     };
     let uri = target.filter(|_| aims_at_uri && refusal.code == RefusalCode::UnknownTarget);
-    Rejection { status, code, message: refusal.to_string(), data: Some(data(refusal, uri)) }
+    Rejection {
+        status,
+        code,
+        message: refusal.to_string(),
+        data: Some(data(refusal, uri)),
+    }
 }
 
 /// The HTTP status of a JSON-RPC error that a door returns before it accepts a request.
@@ -82,16 +91,25 @@ pub fn status(code: i64, era: Era) -> u16 {
 /// `data` of the error: the stable code, the hint, the wait, and the URI of a resource.
 fn data(refusal: &Refusal, uri: Option<&str>) -> Vec<u8> {
     json::object(|data| {
-        data.text("code", refusal.code.as_str()).optional_text("hint", refusal.hint.as_deref());
+        data.text("code", refusal.code.as_str())
+            .optional_text("hint", refusal.hint.as_deref());
         if let Some(wait) = refusal.retry_after_ms {
             data.number("retryAfterMs", wait);
         }
-        data.optional_text("uri", uri).optional_text("scope", refusal.scope.as_deref());
+        data.optional_text("uri", uri)
+            .optional_text("scope", refusal.scope.as_deref());
         if !refusal.violations.is_empty() {
             data.array("violations", |violations| {
-                for Violation { field, rule, message } in &refusal.violations {
+                for Violation {
+                    field,
+                    rule,
+                    message,
+                } in &refusal.violations
+                {
                     violations.object(|one| {
-                        one.text("field", field).text("rule", rule).text("message", message);
+                        one.text("field", field)
+                            .text("rule", rule)
+                            .text("message", message);
                     });
                 }
             });
@@ -108,7 +126,11 @@ mod tests {
 
     fn encoded(code: RefusalCode, era: Era, method: &str, target: &str) -> (u16, i64, String) {
         let encoded = encode(&Refusal::new(code, "m"), era, method, Some(target));
-        (encoded.status, encoded.code, String::from_utf8(encoded.data.unwrap()).unwrap())
+        (
+            encoded.status,
+            encoded.code,
+            String::from_utf8(encoded.data.unwrap()).unwrap(),
+        )
     }
 
     #[test]
@@ -122,8 +144,11 @@ mod tests {
             (Era::Legacy, "vendor/x", 200, -32601, false),
             (Era::Modern, "vendor/x", 404, -32601, false),
         ] {
-            let data =
-                if uri { r#"{"code":"unknown_target","uri":"t"}"# } else { r#"{"code":"unknown_target"}"# };
+            let data = if uri {
+                r#"{"code":"unknown_target","uri":"t"}"#
+            } else {
+                r#"{"code":"unknown_target"}"#
+            };
             assert_eq!(
                 encoded(unknown, era, method, "t"),
                 (status, code, data.to_owned()),
@@ -155,8 +180,9 @@ mod tests {
 
     #[test]
     fn hint_and_wait_are_encoded() {
-        let refusal =
-            Refusal::new(RefusalCode::RateLimited, "too many requests").hint("wait").retry_after_ms(9);
+        let refusal = Refusal::new(RefusalCode::RateLimited, "too many requests")
+            .hint("wait")
+            .retry_after_ms(9);
         let answer = encode(&refusal, Era::Legacy, "tools/call", None).answer(Some(&Id::number(1)));
         assert_eq!(
             answer,
@@ -174,7 +200,11 @@ mod tests {
             (-32020, 200, 400),
             (5, 200, 200),
         ] {
-            assert_eq!((status(code, Era::Legacy), status(code, Era::Modern)), (legacy, modern), "{code}");
+            assert_eq!(
+                (status(code, Era::Legacy), status(code, Era::Modern)),
+                (legacy, modern),
+                "{code}"
+            );
         }
     }
 }

@@ -29,10 +29,16 @@ impl Rejection {
     /// Header and body disagree, or a header is missing: -32020.
     #[must_use]
     pub(crate) fn mismatch(message: impl Into<String>) -> Self {
-        Self { status: 400, code: code::HEADER_MISMATCH, message: message.into(), data: None }
+        Self {
+            status: 400,
+            code: code::HEADER_MISMATCH,
+            message: message.into(),
+            data: None,
+        }
     }
 
-    /// The request needs client capabilities that it did not declare: -32021. `required` is a capabilities object.
+    /// The request needs client capabilities that it did not declare: -32021. `required` is a
+    /// capabilities object.
     #[must_use]
     pub fn missing_capability(required: &str) -> Self {
         Self {
@@ -53,7 +59,10 @@ impl Rejection {
             code: code::UNSUPPORTED_VERSION,
             message: "this protocol version is not supported".to_owned(),
             data: Some(json::object(|data| {
-                data.texts("supported", Version::ALL.iter().rev().map(|version| version.as_str()));
+                data.texts(
+                    "supported",
+                    Version::ALL.iter().rev().map(|version| version.as_str()),
+                );
                 data.text("requested", requested);
             })),
         }
@@ -62,12 +71,22 @@ impl Rejection {
     /// The body lacks a member that every modern request has: -32602.
     #[must_use]
     pub(crate) fn params(message: impl Into<String>) -> Self {
-        Self { status: 400, code: rpc::code::INVALID_PARAMS, message: message.into(), data: None }
+        Self {
+            status: 400,
+            code: rpc::code::INVALID_PARAMS,
+            message: message.into(),
+            data: None,
+        }
     }
 }
 
 impl From<Malformed> for Rejection {
     fn from(malformed: Malformed) -> Self {
-        Self { status: 400, code: malformed.code, message: malformed.message, data: None }
+        Self {
+            status: 400,
+            code: malformed.code,
+            message: malformed.message,
+            data: None,
+        }
     }
 }

@@ -10,7 +10,12 @@ pub fn words(text: &str, is_error: bool, form: Form) -> Vec<u8> {
 }
 
 /// The result of a tool as a text, with more members.
-pub fn tool_result(text: &str, is_error: bool, form: Form, more: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+pub fn tool_result(
+    text: &str,
+    is_error: bool,
+    form: Form,
+    more: impl FnOnce(&mut Object<'_>),
+) -> Vec<u8> {
     json::object(|result| {
         result.array("content", |content| {
             content.object(|block| {

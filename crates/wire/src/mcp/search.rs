@@ -1,12 +1,15 @@
-//! Search of tools by words: an index over names, titles, descriptions and parameters, ranked by BM25 with weighted fields.
+//! Search of tools by words: an index over names, titles, descriptions and parameters, ranked by
+//! BM25 with weighted fields.
 
 use std::collections::HashMap;
 
 use json::Span;
 
-/// Saturation of repetitions of a term: the lower, the sooner they count no more (BM25's usual `k1`).
+/// Saturation of repetitions of a term: the lower, the sooner they count no more (BM25's usual
+/// `k1`).
 const K1: f32 = 1.2;
-/// Weight of the length of a tool's descriptions: less than usual, because a long description is no fault.
+/// Weight of the length of a tool's descriptions: less than usual, because a long description is no
+/// fault.
 const B: f32 = 0.6;
 /// Weight of a term by where it is found. Only descriptions are weighed by their length (BM25F).
 const NAME: f32 = 3.0;
@@ -16,9 +19,9 @@ const PARAMETER: f32 = 0.8;
 const PARAMETER_DESCRIPTION: f32 = 0.3;
 /// Words that say nothing about a tool, in order.
 const STOP_WORDS: [&str; 37] = [
-    "a", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "how", "i", "if",
-    "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "that", "the", "this", "to", "use",
-    "used", "want", "what", "which", "with", "you",
+    "a", "an", "and", "any", "are", "as", "at", "be", "by", "can", "do", "for", "from", "how", "i",
+    "if", "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "that", "the", "this",
+    "to", "use", "used", "want", "what", "which", "with", "you",
 ];
 
 /// The tools of one list, ready to be searched.
@@ -38,34 +41,56 @@ struct Weights {
 }
 
 impl Index {
-    /// The index of these tools: the name that the caller sees, and the definition. A tool without a definition is never found.
+    /// The index of these tools: the name that the caller sees, and the definition. A tool without
+    /// a definition is never found.
     pub fn new<'t>(tools: impl Iterator<Item = (&'t str, Option<&'t [u8]>)>) -> Self {
         let of = |(name, definition): (&str, Option<&[u8]>)| {
-            definition.map(|definition| weights(name, definition)).unwrap_or_default()
+            definition
+                .map(|definition| weights(name, definition))
+                .unwrap_or_default()
         };
         let all: Vec<Weights> = tools.map(of).collect();
         let mean = all.iter().map(|one| one.length).sum::<f32>() / float(all.len().max(1));
-        let mut index = Self { postings: HashMap::new(), len: all.len() };
-        for (at, Weights { mut names, descriptions, length }) in all.into_iter().enumerate() {
+        let mut index = Self {
+            postings: HashMap::new(),
+            len: all.len(),
+        };
+        for (
+            at,
+            Weights {
+                mut names,
+                descriptions,
+                length,
+            },
+        ) in all.into_iter().enumerate()
+        {
             let damping = 1.0 - B + B * length / mean.max(f32::MIN_POSITIVE);
             for (term, weight) in descriptions {
                 *names.entry(term).or_default() += weight / damping;
             }
             for (term, weight) in names {
-                index.postings.entry(term.into()).or_default().push((short(at), weight));
+                index
+                    .postings
+                    .entry(term.into())
+                    .or_default()
+                    .push((short(at), weight));
             }
         }
         index
     }
 
-    /// The places of the tools that fit best, at most so many; equally good ones in the order of the list.
+    /// The places of the tools that fit best, at most so many; equally good ones in the order of
+    /// the list.
     #[must_use]
     pub fn find(&self, query: &str, most: usize) -> Vec<usize> {
         let mut terms = terms(query);
         terms.sort_unstable();
         terms.dedup();
         let mut scores: HashMap<u32, f32> = HashMap::new();
-        for postings in terms.iter().filter_map(|term| self.postings.get(term.as_str())) {
+        for postings in terms
+            .iter()
+            .filter_map(|term| self.postings.get(term.as_str()))
+        {
             let (all, with) = (float(self.len), float(postings.len()));
             let rarity = (1.0 + (all - with + 0.5) / (with + 0.5)).ln();
             for (at, weight) in postings {
@@ -74,7 +99,11 @@ impl Index {
         }
         let mut ranked: Vec<(u32, f32)> = scores.into_iter().collect();
         ranked.sort_unstable_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-        ranked.into_iter().take(most).map(|(at, _)| at as usize).collect()
+        ranked
+            .into_iter()
+            .take(most)
+            .map(|(at, _)| at as usize)
+            .collect()
     }
 
     /// About the memory that it takes, in bytes.
@@ -92,7 +121,10 @@ fn weights(name: &str, definition: &[u8]) -> Weights {
     let mut weights = Weights::default();
     weights.name(name, NAME);
     let text = |path: &[&str]| json::at(definition, path).and_then(json::text);
-    for title in [text(&["title"]), text(&["annotations", "title"])].into_iter().flatten() {
+    for title in [text(&["title"]), text(&["annotations", "title"])]
+        .into_iter()
+        .flatten()
+    {
         weights.name(&title, TITLE);
     }
     weights.describe(&text(&["description"]).unwrap_or_default(), DESCRIPTION);
@@ -123,16 +155,24 @@ impl Weights {
     }
 }
 
-/// The terms of a text: its words, and the parts of words such as `createPullRequest`, by their stems.
+/// The terms of a text: its words, and the parts of words such as `createPullRequest`, by their
+/// stems.
 fn terms(text: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+    for word in text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+    {
         let lower = word.to_lowercase();
         if STOP_WORDS.binary_search(&lower.as_str()).is_ok() {
             continue;
         }
         // Most words have no capitals, and so no parts.
-        let parts = if lower == word { Vec::new() } else { parts(word) };
+        let parts = if lower == word {
+            Vec::new()
+        } else {
+            parts(word)
+        };
         if parts.len() > 1 {
             found.extend(parts.iter().map(|part| stem(part.to_lowercase())));
         }
@@ -162,7 +202,8 @@ fn parts(word: &str) -> Vec<&str> {
     parts
 }
 
-/// A word without the endings of English plurals and verbs, so that `creating`, `creates` and `create` are one term.
+/// A word without the endings of English plurals and verbs, so that `creating`, `creates` and
+/// `create` are one term.
 fn stem(word: String) -> String {
     let mut stem = word;
     let len = stem.len();
@@ -171,16 +212,23 @@ fn stem(word: String) -> String {
     }
     if stem.ends_with("ies") && len > 4 {
         stem.replace_range(len - 3.., "y");
-    } else if ["ses", "xes", "zes", "ches", "shes"].iter().any(|end| stem.ends_with(end)) {
+    } else if ["ses", "xes", "zes", "ches", "shes"]
+        .iter()
+        .any(|end| stem.ends_with(end))
+    {
         stem.truncate(len - 2);
     } else if stem.ends_with('s') && !stem.ends_with("ss") && !stem.ends_with("us") {
         stem.truncate(len - 1);
     }
     for end in ["ing", "ed"] {
-        let rest = stem.strip_suffix(end).filter(|rest| rest.len() > 2 && rest.contains(is_vowel));
+        let rest = stem
+            .strip_suffix(end)
+            .filter(|rest| rest.len() > 2 && rest.contains(is_vowel));
         if let Some(rest) = rest.map(str::len) {
             stem.truncate(rest);
-            let [.., one, two] = stem.as_bytes() else { continue };
+            let [.., one, two] = stem.as_bytes() else {
+                continue;
+            };
             if one == two && !matches!(one, b'l' | b's' | b'z') {
                 stem.pop();
             }

@@ -10,8 +10,8 @@ mod write;
 
 pub(crate) use convert::declared;
 pub use convert::{
-    answer, end_of, got, made_in, notice_to_legacy, notice_to_modern, poll_ms, related_answer, request,
-    standing_of, status_of, to_legacy, to_modern, unmarked, unrelated, wants_extension,
+    answer, end_of, got, made_in, notice_to_legacy, notice_to_modern, poll_ms, related_answer,
+    request, standing_of, status_of, to_legacy, to_modern, unmarked, unrelated, wants_extension,
 };
 pub use fit::{Becomes, Fitted, Support, Taker, TaskWish, fit, plain, serves_calls, support_of};
 pub use read::{TaskListing, asked_ttl, check_params, declares, is_offered, shown};
@@ -23,7 +23,8 @@ pub use write::{acknowledged, cancelled, created, get, notice, offer, related};
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// The declaration of a server of 2025-11-25: the value of `capabilities.tasks`.
 pub const LEGACY_ABILITIES: &str = r#"{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#;
-/// The declaration of a modern server, beside its other extensions: a member of `capabilities.extensions`.
+/// The declaration of a modern server, beside its other extensions: a member of
+/// `capabilities.extensions`.
 pub const ABILITIES: &str = r#"{"io.modelcontextprotocol/tasks":{}}"#;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Resource URIs wherever a server's messages contain them, and their rewriting.
 //!
-//! Looks only where the protocol puts such URIs: contents, resource links, embedded resources (also in tool results
-//! inside sampling messages), skills and directories, `_meta.ui.resourceUri`, `resources/updated`.
+//! Looks only where the protocol puts such URIs: contents, resource links, embedded resources (also
+//! in tool results inside sampling messages), skills and directories, `_meta.ui.resourceUri`,
+//! `resources/updated`.
 
 use std::sync::LazyLock;
 
@@ -14,8 +15,8 @@ use model::ListKind;
 /// The greatest depth of content inside content that is searched.
 const DEEPEST: usize = 4;
 
-/// Writes into `splice` what `map` gives for each URI in a result of `method`, or in a request or notification from a
-/// server (then `method` is its own). URIs for which `map` gives nothing stay.
+/// Writes into `splice` what `map` gives for each URI in a result of `method`, or in a request or
+/// notification from a server (then `method` is its own). URIs for which `map` gives nothing stay.
 ///
 /// # Errors
 /// [`JsonError`] when an object on the way has a member twice.
@@ -42,20 +43,31 @@ pub(super) fn map_uris(
     }
 }
 
-/// An item of a list with the URIs in its `_meta` mapped; `None` if it stays as it is. The caller maps the item's own key.
+/// An item of a list with the URIs in its `_meta` mapped; `None` if it stays as it is. The caller
+/// maps the item's own key.
 #[must_use]
-pub fn rewrite_item(kind: ListKind, raw: &Bytes, map: &dyn Fn(&str) -> Option<String>) -> Option<Bytes> {
+pub fn rewrite_item(
+    kind: ListKind,
+    raw: &Bytes,
+    map: &dyn Fn(&str) -> Option<String>,
+) -> Option<Bytes> {
     static SIGNS: LazyLock<[Finder<'static>; 2]> =
         LazyLock::new(|| [Finder::new("esourceUri\""), Finder::new("\\u")]);
     let mut splice = Splice::new();
-    let mut walk = Walk { frame: raw, map, splice: &mut splice };
+    let mut walk = Walk {
+        frame: raw,
+        map,
+        splice: &mut splice,
+    };
     // A URI that an object names twice cannot be mapped.
     match kind {
         ListKind::Tools if SIGNS.iter().any(|sign| sign.find(raw).is_some()) => {
             walk.meta(Span::all(raw)).ok()?;
         }
         ListKind::Skills => walk.files(Span::all(raw)).ok()?,
-        ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Templates => return None,
+        ListKind::Tools | ListKind::Prompts | ListKind::Resources | ListKind::Templates => {
+            return None;
+        }
     }
     (!splice.is_empty()).then(|| splice.apply(raw))
 }
@@ -103,7 +115,9 @@ impl<'a> Walk<'a> {
                 self.inside(at, "resource", Walk::resource)
             }
             Some("tool_result") if depth < DEEPEST => {
-                self.inside(at, "content", |walk, content| walk.content(content, depth + 1))
+                self.inside(at, "content", |walk, content| {
+                    walk.content(content, depth + 1)
+                })
             }
             Some(_) | None => self.meta(at),
         }
@@ -152,7 +166,10 @@ impl<'a> Walk<'a> {
         mut each: impl FnMut(&mut Self, Span) -> Result<(), JsonError>,
     ) -> Result<(), JsonError> {
         self.meta(at)?;
-        let Some(list) = self.member(at, key)?.filter(|list| list.raw.first() == Some(&b'[')) else {
+        let Some(list) = self
+            .member(at, key)?
+            .filter(|list| list.raw.first() == Some(&b'['))
+        else {
             return Ok(());
         };
         for element in json::elements(self.frame, list.span)? {

@@ -5,7 +5,17 @@ pub use model::Form as Era;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, VariantArray,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
 )]
 
 /// A published revision, oldest first.
@@ -51,7 +61,9 @@ impl Version {
     #[must_use]
     pub fn era(self) -> Era {
         match self {
-            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => Era::Legacy,
+            Self::V2024_11_05 | Self::V2025_03_26 | Self::V2025_06_18 | Self::V2025_11_25 => {
+                Era::Legacy
+            }
             Self::V2026_07_28 => Era::Modern,
         }
     }
@@ -62,14 +74,17 @@ impl Version {
         self == Self::V2025_03_26
     }
 
-    /// The answer to an `initialize` that asks for `asked`: the same if it is a known legacy revision, else the newest
-    /// legacy one.
+    /// The answer to an `initialize` that asks for `asked`: the same if it is a known legacy
+    /// revision, else the newest legacy one.
     #[must_use]
     pub fn answer_to(asked: &str) -> Self {
-        Self::parse(asked).filter(|version| !version.era().is_stateless()).unwrap_or(Self::NEWEST_LEGACY)
+        Self::parse(asked)
+            .filter(|version| !version.era().is_stateless())
+            .unwrap_or(Self::NEWEST_LEGACY)
     }
 
-    /// Whether a version text, known or not, claims to be modern. Revisions are dates and sort as text.
+    /// Whether a version text, known or not, claims to be modern. Revisions are dates and sort as
+    /// text.
     #[must_use]
     pub fn claims_modern(text: &str) -> bool {
         let date = text.len() == 10

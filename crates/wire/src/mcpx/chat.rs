@@ -38,7 +38,8 @@ impl<'a> Chat<'a> {
             Some("markdown") => Format::Markdown,
             Some(_) | None => Format::Plain,
         };
-        let text = text("text").ok_or_else(|| JsonError::Syntax("`text` must be a string".to_owned()))?;
+        let text =
+            text("text").ok_or_else(|| JsonError::Syntax("`text` must be a string".to_owned()))?;
         Ok(Self { text, format })
     }
 

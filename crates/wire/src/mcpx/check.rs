@@ -1,4 +1,5 @@
-//! Strict validation of an envelope before an addressee acts on it: kind and payload must agree (MCPx v0.1, 4.3).
+//! Strict validation of an envelope before an addressee acts on it: kind and payload must agree
+//! (MCPx v0.1, 4.3).
 //!
 //! The gateway's forwarding path does not use it.
 
@@ -18,7 +19,8 @@ pub enum Act {
     Request(Call),
     /// A call for review, not for execution.
     Proposal(Call),
-    /// The answer to a request: a result or an error. [`answers`] decides whether its kind fits that request's.
+    /// The answer to a request: a result or an error. [`answers`] decides whether its kind fits
+    /// that request's.
     Answer(Message),
     /// No MCP message: chat, or an application's own kind. Its payload was not examined.
     Other,
@@ -32,7 +34,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// The JSON-RPC message. For a proposal, one with its params as they were written and a placeholder id.
+    /// The JSON-RPC message. For a proposal, one with its params as they were written and a
+    /// placeholder id.
     #[must_use]
     pub fn message(&self) -> &Message {
         &self.message
@@ -44,7 +47,8 @@ impl Call {
         self.message.method()
     }
 
-    /// The tool, prompt, resource or task that the params name, whether or not the kind names it too.
+    /// The tool, prompt, resource or task that the params name, whether or not the kind names it
+    /// too.
     #[must_use]
     pub fn target(&self) -> Option<&str> {
         self.target.as_deref()
@@ -62,7 +66,8 @@ impl Call {
         self.message.shape() == MessageKind::Notification
     }
 
-    /// The extended kind of this call under that head: for its response, or for the request that fulfils it.
+    /// The extended kind of this call under that head: for its response, or for the request that
+    /// fulfils it.
     ///
     /// # Errors
     /// [`KindError`] when the target is empty; then there is only the short kind.
@@ -118,8 +123,9 @@ impl From<JsonError> for Mismatch {
 
 /// Checks a payload against its kind (4.3; reference 2.3, "kind vs payload").
 ///
-/// A kind without context is accepted: it is less specific, not wrong. In a call no member may occur twice, at any
-/// depth, nor may a member that matters have a double in other letter case, which some JSON readers take for the same.
+/// A kind without context is accepted: it is less specific, not wrong. In a call no member may
+/// occur twice, at any depth, nor may a member that matters have a double in other letter case,
+/// which some JSON readers take for the same.
 ///
 /// # Errors
 /// [`Mismatch`]; such an envelope must not be executed.
@@ -133,11 +139,14 @@ pub fn strict(kind: &str, payload: Bytes) -> Result<Act, Mismatch> {
     }
 }
 
-/// Whether a response of this kind can answer a request of that kind: the same method, and the same context unless the
-/// response has none (Decision 002: both forms are valid). Give the request's extended kind if its target is known.
+/// Whether a response of this kind can answer a request of that kind: the same method, and the same
+/// context unless the response has none (Decision 002: both forms are valid). Give the request's
+/// extended kind if its target is known.
 #[must_use]
 pub fn answers(response: KindRef<'_>, request: KindRef<'_>) -> bool {
-    let method = request.method().filter(|_| Head::of(request) == Some(Head::Request));
+    let method = request
+        .method()
+        .filter(|_| Head::of(request) == Some(Head::Request));
     method.is_some_and(|method| response.answers(method, request.context()))
 }
 
@@ -148,7 +157,9 @@ pub fn answers(response: KindRef<'_>, request: KindRef<'_>) -> bool {
 pub fn answer_to(request: &str, envelope: &Envelope) -> Result<Message, Mismatch> {
     let kind = envelope.kind();
     if !answers(KindRef::parse(kind)?, KindRef::parse(request)?) {
-        return Err(Mismatch::Payload(format!("its kind `{kind}` does not answer `{request}`")));
+        return Err(Mismatch::Payload(format!(
+            "its kind `{kind}` does not answer `{request}`"
+        )));
     }
     match strict(kind, envelope.payload_bytes())? {
         Act::Answer(message) => Ok(message),
@@ -179,13 +190,18 @@ fn proposal(kind: KindRef<'_>, payload: &Bytes) -> Result<Call, Mismatch> {
     let members = json::members(payload, Span::all(payload))?;
     refuse_doubles(&members, &["jsonrpc", "method", "params"])?;
     refuse_null(&members)?;
-    if members.get("jsonrpc").is_some_and(|version| json::text(version.raw).as_deref() != Some("2.0")) {
+    if members
+        .get("jsonrpc")
+        .is_some_and(|version| json::text(version.raw).as_deref() != Some("2.0"))
+    {
         return Err(wrong("`jsonrpc` must be \"2.0\""));
     }
     if members.get("result").is_some() || members.get("error").is_some() {
         return Err(wrong("a proposal has neither `result` nor `error`"));
     }
-    let method = members.get("method").and_then(|method| json::text(method.raw));
+    let method = members
+        .get("method")
+        .and_then(|method| json::text(method.raw));
     let method = method.ok_or_else(|| wrong("`method` must be a string"))?;
     let params = members.get("params").map(|params| params.raw);
     let made = match method.starts_with("notifications/") {
@@ -199,32 +215,42 @@ fn response(payload: Bytes) -> Result<Message, Mismatch> {
     let message = Message::read(payload)?;
     match message.shape() {
         MessageKind::Result | MessageKind::Error => Ok(message),
-        MessageKind::Request | MessageKind::Notification => {
-            Err(Mismatch::Payload("a response needs `result` or `error`".to_owned()))
-        }
+        MessageKind::Request | MessageKind::Notification => Err(Mismatch::Payload(
+            "a response needs `result` or `error`".to_owned(),
+        )),
     }
 }
 
 fn call(kind: KindRef<'_>, message: Message) -> Result<Call, Mismatch> {
     let expected = kind.method().unwrap_or_default();
     if message.method() != expected {
-        return Err(Mismatch::Method { expected: expected.to_owned(), found: message.method().to_owned() });
+        return Err(Mismatch::Method {
+            expected: expected.to_owned(),
+            found: message.method().to_owned(),
+        });
     }
     let params = Params::read(&message)?;
     if let Some(members) = &params.members {
-        refuse_doubles(members, &["name", "uri", "ref", "taskId", "arguments", "_meta"])?;
+        refuse_doubles(
+            members,
+            &["name", "uri", "ref", "taskId", "arguments", "_meta"],
+        )?;
     }
     let target = params.target().map(str::to_owned);
     match (kind.context(), target) {
-        (Some(expected), Some(found)) if expected != found => {
-            Err(Mismatch::Context { expected: expected.to_owned(), found })
-        }
-        (Some(expected), None) => Err(Mismatch::NoTarget { expected: expected.to_owned() }),
+        (Some(expected), Some(found)) if expected != found => Err(Mismatch::Context {
+            expected: expected.to_owned(),
+            found,
+        }),
+        (Some(expected), None) => Err(Mismatch::NoTarget {
+            expected: expected.to_owned(),
+        }),
         (Some(_) | None, target) => Ok(Call { message, target }),
     }
 }
 
-/// Refuses params that are null, which are none over MCP: participants read the envelope as it was sent.
+/// Refuses params that are null, which are none over MCP: participants read the envelope as it was
+/// sent.
 fn refuse_null(members: &Members<'_>) -> Result<(), Mismatch> {
     match members.get("params") {
         Some(params) if params.raw == b"null" => {
@@ -238,7 +264,9 @@ fn refuse_null(members: &Members<'_>) -> Result<(), Mismatch> {
 fn refuse_doubles(members: &Members<'_>, exact: &[&'static str]) -> Result<(), Mismatch> {
     for (key, _) in members.iter() {
         if let Some(meant) = double_of(key, exact) {
-            return Err(Mismatch::Payload(format!("the member {key:?} could be taken for `{meant}`")));
+            return Err(Mismatch::Payload(format!(
+                "the member {key:?} could be taken for `{meant}`"
+            )));
         }
     }
     Ok(())

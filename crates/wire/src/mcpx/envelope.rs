@@ -1,7 +1,7 @@
 //! Envelopes: their writer, in the order of the specification's examples, and their reader.
 //!
-//! The reader finds the places of the members in one pass over the frame. It checks the syntax and the nesting of the whole frame,
-//! and looks no further into the payload.
+//! The reader finds the places of the members in one pass over the frame. It checks the syntax and
+//! the nesting of the whole frame, and looks no further into the payload.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ use super::PROTOCOL;
 pub(crate) const ID_BYTES_MAX: usize = 256;
 /// The longest `kind`, in bytes.
 pub const KIND_BYTES_MAX: usize = 4096;
-/// Objects and arrays of an envelope that may lie inside each other. Many readers need stack for each, and
-/// some end with it.
+/// Objects and arrays of an envelope that may lie inside each other. Many readers need stack for
+/// each, and some end with it.
 pub const NESTING_MAX: usize = 100;
 /// The most addressees of one envelope.
 pub(crate) const TO_MAX: usize = 64;
@@ -52,12 +52,17 @@ pub fn is_too_deep(payload: &[u8]) -> bool {
 pub fn envelope(draft: &Draft<'_>) -> Bytes {
     let mut out = Vec::with_capacity(160 + draft.kind.len() + draft.payload.len());
     Object::write(&mut out, |envelope| {
-        envelope.text("protocol", PROTOCOL).text("id", draft.id).optional_text("ts", draft.ts);
+        envelope
+            .text("protocol", PROTOCOL)
+            .text("id", draft.id)
+            .optional_text("ts", draft.ts);
         envelope.text("from", draft.from);
         if !draft.to.is_empty() {
             envelope.texts("to", draft.to);
         }
-        envelope.text("kind", draft.kind).optional_text("correlation_id", draft.correlation_id);
+        envelope
+            .text("kind", draft.kind)
+            .optional_text("correlation_id", draft.correlation_id);
         envelope.raw("payload", draft.payload);
     });
     Bytes::from(out)
@@ -109,14 +114,15 @@ impl Envelope {
     ///
     /// # Errors
     /// [`Breach`]: the frame is no JSON object, a top-level member occurs twice (after unescaping) or differs from a defined one only
-    /// in letter case, it is nested deeper than [`NESTING_MAX`], the protocol
-    /// is another, a member is missing, mistyped or longer than its limit, a proposal has a `correlation_id` or a response none.
+    /// in letter case, it is nested deeper than [`NESTING_MAX`], the protocol is another, a member
+    /// is missing, mistyped or longer than its limit, a proposal has a `correlation_id` or a
+    /// response none.
     pub fn read(frame: Bytes) -> Result<Self, Breach> {
         Self::read_as(frame, false)
     }
 
-    /// Reads an envelope by a participant's rules: as [`Envelope::read`], but `correlation_id` may be an array of one
-    /// string, as later versions of the protocol write it.
+    /// Reads an envelope by a participant's rules: as [`Envelope::read`], but `correlation_id` may
+    /// be an array of one string, as later versions of the protocol write it.
     ///
     /// # Errors
     /// As [`Envelope::read`].
@@ -142,7 +148,8 @@ impl Envelope {
         Some(self.at.ts.as_ref()?.text(&self.frame))
     }
 
-    /// The sender that the envelope claims: 1 to [`PARTICIPANT_BYTES_MAX`] bytes. Only the door knows whether the claim is true.
+    /// The sender that the envelope claims: 1 to [`PARTICIPANT_BYTES_MAX`] bytes. Only the door
+    /// knows whether the claim is true.
     #[must_use]
     pub fn from(&self) -> &str {
         self.at.from.text(&self.frame)
@@ -190,27 +197,51 @@ impl Envelope {
 }
 
 fn places(frame: &[u8], tolerant: bool) -> Result<Places, Breach> {
-    let mut parts = Parts { frame, tolerant, ..Parts::default() };
-    let is_deep =
-        json::each_member(frame, |key, span| parts.take(key, span)).map_err(|error| breach(&error, None))?;
+    let mut parts = Parts {
+        frame,
+        tolerant,
+        ..Parts::default()
+    };
+    let is_deep = json::each_member(frame, |key, span| parts.take(key, span))
+        .map_err(|error| breach(&error, None))?;
     if let Some(key) = parts.duplicate() {
-        let id = if key == "id" { None } else { parts.id_to_tell() };
+        let id = if key == "id" {
+            None
+        } else {
+            parts.id_to_tell()
+        };
         return Err(breach(&JsonError::Duplicate(key), id));
     }
     if let Some((key, meant)) = parts.double() {
         let message = format!("the member {key:?} could be taken for `{meant}`");
-        return Err(Breach { code: RefusalCode::Malformed, message, id: parts.id_to_tell() });
+        return Err(Breach {
+            code: RefusalCode::Malformed,
+            message,
+            id: parts.id_to_tell(),
+        });
     }
     if is_deep && json::nesting(frame) > NESTING_MAX {
         let message = format!("it is nested deeper than {NESTING_MAX}");
-        return Err(Breach { code: RefusalCode::Malformed, message, id: parts.id_to_tell() });
+        return Err(Breach {
+            code: RefusalCode::Malformed,
+            message,
+            id: parts.id_to_tell(),
+        });
     }
     let read = parts.protocol().and_then(|()| parts.places());
-    read.map_err(|(code, message)| Breach { code, message, id: parts.id_to_tell() })
+    read.map_err(|(code, message)| Breach {
+        code,
+        message,
+        id: parts.id_to_tell(),
+    })
 }
 
 fn breach(error: &JsonError, id: Option<String>) -> Breach {
-    Breach { code: RefusalCode::Malformed, message: error.to_string(), id }
+    Breach {
+        code: RefusalCode::Malformed,
+        message: error.to_string(),
+        id,
+    }
 }
 
 type Why = (RefusalCode, String);
@@ -223,11 +254,23 @@ fn malformed(message: impl Into<String>) -> Why {
 pub(super) fn double_of(key: &str, exact: &[&'static str]) -> Option<&'static str> {
     // To upper and then to lower case, which also finds letters outside ASCII that fold to it.
     let folded = |text: &str| text.to_uppercase().to_lowercase();
-    exact.iter().find(|one| **one != key && folded(one) == folded(key)).copied()
+    exact
+        .iter()
+        .find(|one| **one != key && folded(one) == folded(key))
+        .copied()
 }
 
 /// The names of the members that the protocol defines.
-const DEFINED: [&str; 8] = ["protocol", "id", "ts", "from", "to", "kind", "correlation_id", "payload"];
+const DEFINED: [&str; 8] = [
+    "protocol",
+    "id",
+    "ts",
+    "from",
+    "to",
+    "kind",
+    "correlation_id",
+    "payload",
+];
 
 /// The members that the protocol defines.
 #[derive(Default)]
@@ -272,7 +315,8 @@ impl<'a> Parts<'a> {
         Some(String::from_utf8_lossy(twice).into_owned())
     }
 
-    /// An unknown member that some JSON readers take for one that the protocol defines, and that one.
+    /// An unknown member that some JSON readers take for one that the protocol defines, and that
+    /// one.
     fn double(&self) -> Option<(String, &'static str)> {
         self.unknown.iter().find_map(|key| {
             let key = String::from_utf8_lossy(key);
@@ -307,12 +351,19 @@ impl<'a> Parts<'a> {
             correlation_id: self.correlation()?,
             payload: self.payload()?,
         };
-        let head = places.kind.text(self.frame).split(':').next().unwrap_or_default();
+        let head = places
+            .kind
+            .text(self.frame)
+            .split(':')
+            .next()
+            .unwrap_or_default();
         match (head, &places.correlation_id) {
-            ("mcp/response", None) => {
-                Err(malformed("a response needs `correlation_id`: the id of the request that it answers"))
+            ("mcp/response", None) => Err(malformed(
+                "a response needs `correlation_id`: the id of the request that it answers",
+            )),
+            ("mcp/proposal", Some(_)) => {
+                Err(malformed("a proposal must not have `correlation_id`"))
             }
-            ("mcp/proposal", Some(_)) => Err(malformed("a proposal must not have `correlation_id`")),
             (_, None | Some(_)) => Ok(places),
         }
     }
@@ -333,20 +384,25 @@ impl<'a> Parts<'a> {
             return Err(malformed("`to` must be an array of participant ids"));
         }
         if count > TO_MAX {
-            return Err(malformed(format!("`to` names more than {TO_MAX} participants")));
+            return Err(malformed(format!(
+                "`to` names more than {TO_MAX} participants"
+            )));
         }
         Ok(list)
     }
 
     fn correlation(&self) -> Result<Option<StringSpan>, Why> {
-        let Some(mut span) = self.correlation_id else { return Ok(None) };
+        let Some(mut span) = self.correlation_id else {
+            return Ok(None);
+        };
         if self.tolerant
             && let Ok(list) = json::elements(self.frame, span)
             && let [only] = list.as_slice()
         {
             span = *only;
         }
-        self.short("correlation_id", Some(span), ID_BYTES_MAX).map(Some)
+        self.short("correlation_id", Some(span), ID_BYTES_MAX)
+            .map(Some)
     }
 
     /// The payload: an object, as it was written.
@@ -360,7 +416,8 @@ impl<'a> Parts<'a> {
 
     fn string(&self, key: &str, place: Option<Span>) -> Result<StringSpan, Why> {
         let span = place.ok_or_else(|| malformed(format!("`{key}` is missing")))?;
-        StringSpan::read(self.frame, span).ok_or_else(|| malformed(format!("`{key}` must be a string")))
+        StringSpan::read(self.frame, span)
+            .ok_or_else(|| malformed(format!("`{key}` must be a string")))
     }
 
     /// A string that is neither empty nor longer than its limit.
@@ -368,7 +425,9 @@ impl<'a> Parts<'a> {
         let spot = self.string(key, place)?;
         match spot.len() {
             0 => Err(malformed(format!("`{key}` must not be empty"))),
-            len if len > bytes_max => Err(malformed(format!("`{key}` is longer than {bytes_max} bytes"))),
+            len if len > bytes_max => Err(malformed(format!(
+                "`{key}` is longer than {bytes_max} bytes"
+            ))),
             _ => Ok(spot),
         }
     }

@@ -1,4 +1,5 @@
-//! Kinds of MCP messages: `mcp/request:METHOD[:CONTEXT]` and its two siblings (MCPx v0.1, 3.1, 3.2; Decision 002).
+//! Kinds of MCP messages: `mcp/request:METHOD[:CONTEXT]` and its two siblings (MCPx v0.1, 3.1, 3.2;
+//! Decision 002).
 
 use model::{KindError, KindRef, PROPOSAL, REQUEST};
 
@@ -27,7 +28,9 @@ impl Head {
     /// The head of a kind; `None` for chat and all others.
     #[must_use]
     pub fn of(kind: KindRef<'_>) -> Option<Self> {
-        [Self::Request, Self::Response, Self::Proposal].into_iter().find(|head| head.as_str() == kind.head())
+        [Self::Request, Self::Response, Self::Proposal]
+            .into_iter()
+            .find(|head| head.as_str() == kind.head())
     }
 }
 

@@ -1,4 +1,5 @@
-//! Mirrored calls of MCP clients without their payloads: consistent with their kinds, and not executable.
+//! Mirrored calls of MCP clients without their payloads: consistent with their kinds, and not
+//! executable.
 
 use bytes::Bytes;
 use json::Object;
@@ -13,9 +14,9 @@ const NOT_SHOWN: i64 = -32000;
 /// The text in place of a required one that is not shown.
 const HIDDEN: &str = "not shown";
 
-/// A request without its params, except the target, which its kind names anyway. It has no id, so that no participant can
-/// answer it, and names method and target, so that a receiver that compares them with the kind finds them equal (MCPx v0.1,
-/// 4.3).
+/// A request without its params, except the target, which its kind names anyway. It has no id, so
+/// that no participant can answer it, and names method and target, so that a receiver that compares
+/// them with the kind finds them equal (MCPx v0.1, 4.3).
 #[must_use]
 pub fn request(method: &str, target: Option<&str>, verdict: &str) -> Bytes {
     let params = json::object(|params| {
@@ -78,14 +79,18 @@ mod tests {
         ] {
             let kind = kind_of(Head::Request, method, target).unwrap();
             let shown = request(method, target, "admitted");
-            let Ok(Act::Request(call)) = strict(&kind, shown.clone()) else { panic!("{kind}: {shown:?}") };
+            let Ok(Act::Request(call)) = strict(&kind, shown.clone()) else {
+                panic!("{kind}: {shown:?}")
+            };
             assert!(call.is_notification(), "{shown:?}");
             assert_eq!(call.method(), method, "{shown:?}");
             assert!(target.is_none() || call.target() == target, "{shown:?}");
             let kind = kind_of(Head::Response, method, target).unwrap();
             for is_result in [true, false] {
                 let shown = response(is_result, "ok");
-                let Ok(Act::Answer(message)) = strict(&kind, shown) else { panic!("{kind}") };
+                let Ok(Act::Answer(message)) = strict(&kind, shown) else {
+                    panic!("{kind}")
+                };
                 assert_eq!(message.error_object().is_none(), is_result);
             }
         }
@@ -97,7 +102,10 @@ mod tests {
         let expected = r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"echo","_meta":{"portmoot/verdict":"admitted"}}}"#;
         assert_eq!(shown, expected);
         let shown = response(true, "ok");
-        assert_eq!(shown, r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"portmoot/verdict":"ok"}}}"#);
+        assert_eq!(
+            shown,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"portmoot/verdict":"ok"}}}"#
+        );
         let shown = response(false, "refused");
         let expected = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"not shown","data":{"_meta":{"portmoot/verdict":"refused"}}}}"#;
         assert_eq!(shown, expected);

@@ -37,8 +37,8 @@ pub fn answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
     relay::encode_answer(answer, method, Form::Legacy, id.unwrap_or(&any), &|_| None).frame
 }
 
-/// Payload of an answer as rooms carry it: an answer that is nested too deep for an envelope is an error
-/// instead.
+/// Payload of an answer as rooms carry it: an answer that is nested too deep for an envelope is an
+/// error instead.
 #[must_use]
 pub fn room_answer(answer: &Answer, method: &str, id: Option<&Id>) -> Bytes {
     let payload = self::answer(answer, method, id);
@@ -55,11 +55,17 @@ pub fn refused(refusal: &Refusal, method: &str, id: Option<&Id>) -> Bytes {
     refusal::encode(refusal, Era::Legacy, method, None).answer(id)
 }
 
-/// The error that answers an envelope whose kind and payload differ, under the JSON-RPC id that the payload has.
+/// The error that answers an envelope whose kind and payload differ, under the JSON-RPC id that the
+/// payload has.
 #[must_use]
 pub fn mismatch(why: &str, payload: Bytes) -> Bytes {
     let id = Message::id_in(payload);
-    rpc::error(id.as_ref(), rpc::code::INVALID_REQUEST, &format!("kind and payload differ: {why}"), None)
+    rpc::error(
+        id.as_ref(),
+        rpc::code::INVALID_REQUEST,
+        &format!("kind and payload differ: {why}"),
+        None,
+    )
 }
 
 /// The answer in a payload.
@@ -70,7 +76,8 @@ pub fn read_answer(payload: Bytes) -> Option<Answer> {
     Some(relay::decode_answer(&message, Form::Legacy))
 }
 
-/// A client's request as the members of a topic see it: under the server's own name, without the answers of the client's user.
+/// A client's request as the members of a topic see it: under the server's own name, without the
+/// answers of the client's user.
 #[must_use]
 pub fn mirrored_request(request: &Request, own: Option<&str>) -> Option<Bytes> {
     let params = relay::legacy_params(request, own)?;
@@ -78,16 +85,20 @@ pub fn mirrored_request(request: &Request, own: Option<&str>) -> Option<Bytes> {
     Some(self::request(request.method.as_str(), Some(&params)))
 }
 
-/// Whether an answer asks the client's user something first: in itself (2026-07-28, `resultType`), or in the task that it
-/// describes (tasks extension, `inputRequests` and `status`).
+/// Whether an answer asks the client's user something first: in itself (2026-07-28, `resultType`),
+/// or in the task that it describes (tasks extension, `inputRequests` and `status`).
 #[must_use]
 pub fn asks_for_input(answer: &Answer, method: &str) -> bool {
     match answer.payload.form {
         Form::Legacy => return false,
         Form::Modern => {}
     }
-    let Ok(message) = Message::read(answer.payload.bytes.clone()) else { return false };
-    let Some(result) = message.result() else { return false };
+    let Ok(message) = Message::read(answer.payload.bytes.clone()) else {
+        return false;
+    };
+    let Some(result) = message.result() else {
+        return false;
+    };
     let text = |key: &str| json::at(result, &[key]).and_then(json::text);
     let asks = |requests: &[u8]| {
         let empty = json::members(requests, Span::all(requests)).is_ok_and(|all| all.is_empty());

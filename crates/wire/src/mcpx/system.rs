@@ -20,7 +20,8 @@ pub(crate) const ERROR: &str = "system/error";
 pub struct Stamp<'a> {
     /// The envelope's id.
     pub id: &'a str,
-    /// The time of sending, as RFC 3339. The gateway always has one; the specification's examples do not.
+    /// The time of sending, as RFC 3339. The gateway always has one; the specification's examples
+    /// do not.
     pub ts: Option<&'a str>,
 }
 
@@ -89,9 +90,18 @@ pub fn welcome<'p>(
                 array.object(|object| write_person(object, other));
             }
         });
-        if let Some(History { epoch, offset, complete, envelopes }) = history {
+        if let Some(History {
+            epoch,
+            offset,
+            complete,
+            envelopes,
+        }) = history
+        {
             payload.object("history", |object| {
-                object.number("epoch", *epoch).number("offset", *offset).bool("complete", *complete);
+                object
+                    .number("epoch", *epoch)
+                    .number("offset", *offset)
+                    .bool("complete", *complete);
                 object.array("envelopes", |array| {
                     for envelope in envelopes {
                         array.raw(envelope);
@@ -108,12 +118,14 @@ pub fn welcome<'p>(
 pub fn presence(stamp: Stamp<'_>, presence: Presence<'_>) -> Bytes {
     let payload = json::object(|payload| {
         match presence {
-            Presence::Join(who) => {
-                payload.text("event", "join").object("participant", |object| write_person(object, who))
-            }
-            Presence::Leave(id) => payload.text("event", "leave").object("participant", |object| {
-                object.text("id", id);
-            }),
+            Presence::Join(who) => payload
+                .text("event", "join")
+                .object("participant", |object| write_person(object, who)),
+            Presence::Leave(id) => payload
+                .text("event", "leave")
+                .object("participant", |object| {
+                    object.text("id", id);
+                }),
         };
     });
     say(stamp, &[], PRESENCE, None, &payload)
@@ -123,7 +135,9 @@ pub fn presence(stamp: Stamp<'_>, presence: Presence<'_>) -> Bytes {
 #[must_use]
 pub fn error(stamp: Stamp<'_>, to: &str, notice: &ErrorDraft<'_>) -> Bytes {
     let payload = json::object(|payload| {
-        payload.text("error", notice.error).text("message", notice.message);
+        payload
+            .text("error", notice.error)
+            .text("message", notice.message);
         payload.optional_text("attempted_kind", notice.attempted_kind);
         if let Some(all) = notice.your_capabilities {
             write_capabilities(payload, "your_capabilities", all);
@@ -148,8 +162,8 @@ pub fn breach(stamp: Stamp<'_>, to: &str, breach: &Breach) -> Bytes {
     error(stamp, to, &notice)
 }
 
-/// Writes the answer to a refused envelope, for its sender alone. A `capability_violation` names the kind and the sender's
-/// capabilities (3.5.2).
+/// Writes the answer to a refused envelope, for its sender alone. A `capability_violation` names
+/// the kind and the sender's capabilities (3.5.2).
 #[must_use]
 pub fn refused(stamp: Stamp<'_>, refusal: &Refusal, cause: &Envelope, sender: Person<'_>) -> Bytes {
     let tells = refusal.code == RefusalCode::CapabilityViolation;
@@ -165,7 +179,8 @@ pub fn refused(stamp: Stamp<'_>, refusal: &Refusal, cause: &Envelope, sender: Pe
     error(stamp, sender.id, &notice)
 }
 
-/// The code as receivers see it (3.5.2; reference 2.3). A refusal that the protocol does not define keeps Portmoot's code.
+/// The code as receivers see it (3.5.2; reference 2.3). A refusal that the protocol does not define
+/// keeps Portmoot's code.
 pub(super) fn code_of(code: RefusalCode) -> &'static str {
     if code == RefusalCode::Malformed {
         "malformed_envelope"
@@ -176,24 +191,43 @@ pub(super) fn code_of(code: RefusalCode) -> &'static str {
     }
 }
 
-fn say(stamp: Stamp<'_>, to: &[&str], kind: &str, correlation_id: Option<&str>, payload: &[u8]) -> Bytes {
+fn say(
+    stamp: Stamp<'_>,
+    to: &[&str],
+    kind: &str,
+    correlation_id: Option<&str>,
+    payload: &[u8],
+) -> Bytes {
     let Stamp { id, ts } = stamp;
-    envelope(&Draft { id, ts, from: SYSTEM, to, kind, correlation_id, payload })
+    envelope(&Draft {
+        id,
+        ts,
+        from: SYSTEM,
+        to,
+        kind,
+        correlation_id,
+        payload,
+    })
 }
 
-/// Writes a participant as a welcome or presence names it: `id` and `capabilities`, and `narrowed` if some of them are limited to
-/// certain addressees.
+/// Writes a participant as a welcome or presence names it: `id` and `capabilities`, and `narrowed`
+/// if some of them are limited to certain addressees.
 pub(super) fn write_person(object: &mut Object<'_>, who: Person<'_>) {
     object.text("id", who.id);
     write_capabilities(object, "capabilities", who.capabilities);
 }
 
-/// Adds capabilities as texts, and under `narrowed` the addressees of those that are limited to some: the protocol itself has
-/// only texts.
+/// Adds capabilities as texts, and under `narrowed` the addressees of those that are limited to
+/// some: the protocol itself has only texts.
 fn write_capabilities(object: &mut Object<'_>, key: &str, all: &Capabilities) {
     object.texts(key, all.iter().map(Capability::as_str));
-    let is_free = |kind: &str| all.iter().any(|one| one.addressees().is_none() && one.as_str() == kind);
-    let narrowed = all.iter().filter_map(|one| Some((one.as_str(), one.addressees()?)));
+    let is_free = |kind: &str| {
+        all.iter()
+            .any(|one| one.addressees().is_none() && one.as_str() == kind)
+    };
+    let narrowed = all
+        .iter()
+        .filter_map(|one| Some((one.as_str(), one.addressees()?)));
     let mut narrowed = narrowed.filter(|(kind, _)| !is_free(kind)).peekable();
     if narrowed.peek().is_some() {
         object.array("narrowed", |array| {
@@ -233,11 +267,17 @@ impl ParticipantInfo {
     #[must_use]
     pub fn allowed(&self) -> Capabilities {
         let free = |text: &&String| !self.narrowed.iter().any(|one| one.kind == **text);
-        let free = self.capabilities.iter().filter(free).filter_map(|text| Capability::parse(text).ok());
-        let narrowed = self
-            .narrowed
+        let free = self
+            .capabilities
             .iter()
-            .filter_map(|one| Capability::parse(&one.kind).ok()?.to(one.to.iter().map(String::as_str)).ok());
+            .filter(free)
+            .filter_map(|text| Capability::parse(text).ok());
+        let narrowed = self.narrowed.iter().filter_map(|one| {
+            Capability::parse(&one.kind)
+                .ok()?
+                .to(one.to.iter().map(String::as_str))
+                .ok()
+        });
         free.chain(narrowed).collect()
     }
 }
@@ -254,7 +294,8 @@ pub struct Welcome {
     pub history: Option<WelcomeHistory>,
 }
 
-/// The envelopes before a join, read from a welcome. They are for reading: no receiver acts on them.
+/// The envelopes before a join, read from a welcome. They are for reading: no receiver acts on
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct WelcomeHistory {
     /// The number of the gateway process that assigns the offsets.

@@ -1,4 +1,5 @@
-//! Requests that name a tool or a resource: read with their target in place, written for a server that reads protobuf.
+//! Requests that name a tool or a resource: read with their target in place, written for a server
+//! that reads protobuf.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use bytestring::ByteString;
@@ -8,8 +9,8 @@ use prost::encoding::{encode_varint, encoded_len_varint};
 
 use super::envelope::{Kind, Unreadable, message};
 
-/// Keys of `CallToolRequest.metadata` that carry credentials, in lower case. They are for the gateway and reach no server
-/// (proto-mcp v1.0, "Authentication").
+/// Keys of `CallToolRequest.metadata` that carry credentials, in lower case. They are for the
+/// gateway and reach no server (proto-mcp v1.0, "Authentication").
 const CREDENTIALS: [&str; 4] = ["authorization", "token", "proxy-authorization", "cookie"];
 
 /// The field of the name or URI in both messages.
@@ -33,7 +34,9 @@ pub struct Named {
 /// [`Unreadable`] if it is no such message, or names two targets.
 pub fn read(kind: Kind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
     let names = matches!(kind, Kind::CallToolRequest | Kind::ReadResourceRequest);
-    let Some(method) = kind.method().filter(|_| names) else { return Ok(None) };
+    let Some(method) = kind.method().filter(|_| names) else {
+        return Ok(None);
+    };
     let (mut field, mut token) = (field.clone(), None);
     if kind == Kind::CallToolRequest {
         let (found, cut) = credentials(&field)?;
@@ -43,12 +46,18 @@ pub fn read(kind: Kind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
     let message = content(&field)?;
     let (mut target, mut mark) = (ByteString::new(), Range::default());
     for part in Fields::of(field.get(message.clone()).unwrap_or_default()) {
-        let Field { number, at, place, .. } = part?;
+        let Field {
+            number, at, place, ..
+        } = part?;
         if number != TARGET {
             continue;
         }
         let place = place.filter(|_| mark.is_empty()).ok_or(Unreadable)?;
-        let (at, start, end) = (message.start + at, message.start + place.start, message.start + place.end);
+        let (at, start, end) = (
+            message.start + at,
+            message.start + place.start,
+            message.start + place.end,
+        );
         target = ByteString::try_from(field.slice(start..end)).map_err(|_| Unreadable)?;
         mark = Range::new(at, end).ok_or(Unreadable)?;
     }
@@ -57,16 +66,31 @@ pub fn read(kind: Kind, field: &Bytes) -> Result<Option<Named>, Unreadable> {
         _ => Target::Tool(target),
     };
     let payload = Payload::proto(field, mark);
-    let request = Request { method: Method::Known(method), target: Some(target), progress: None, payload };
+    let request = Request {
+        method: Method::Known(method),
+        target: Some(target),
+        progress: None,
+        payload,
+    };
     Ok(Some(Named { request, token }))
 }
 
-/// Writes a request as an `MCPMessage` of this id, with the server's own name or URI if the caller wrote another. `None` if the
-/// payload is JSON, or has no target to replace.
+/// Writes a request as an `MCPMessage` of this id, with the server's own name or URI if the caller
+/// wrote another. `None` if the payload is JSON, or has no target to replace.
 #[must_use]
 pub fn write(request: &Request, id: u64, own: Option<&str>) -> Option<Bytes> {
-    let Payload { coding: Coding::Proto, bytes: field, marks, .. } = &request.payload else { return None };
-    let Some(own) = own else { return Some(message(id, field)) };
+    let Payload {
+        coding: Coding::Proto,
+        bytes: field,
+        marks,
+        ..
+    } = &request.payload
+    else {
+        return None;
+    };
+    let Some(own) = own else {
+        return Some(message(id, field));
+    };
     let (kind, body) = Kind::split(field)?;
     let offset = field.len() - body.len();
     let place = marks.target.positions();
@@ -81,23 +105,32 @@ pub fn write(request: &Request, id: u64, own: Option<&str>) -> Option<Bytes> {
     Some(message(id, &written))
 }
 
-/// The token that an entry of metadata is: under `authorization`, with or without `Bearer`, or under `token`. `key` is in lower case.
+/// The token that an entry of metadata is: under `authorization`, with or without `Bearer`, or
+/// under `token`. `key` is in lower case.
 #[must_use]
 pub fn token_of<'e>(key: &str, value: &'e str) -> Option<&'e str> {
     matches!(key, "authorization" | "token").then(|| value.strip_prefix("Bearer ").unwrap_or(value))
 }
 
-/// Whether the payload field of a `CallToolResponse` says that the call failed: of result and error the last one holds.
+/// Whether the payload field of a `CallToolResponse` says that the call failed: of result and error
+/// the last one holds.
 #[must_use]
 pub fn failed(field: &Bytes) -> bool {
-    let Some((Kind::CallToolResponse, response)) = Kind::split(field) else { return false };
+    let Some((Kind::CallToolResponse, response)) = Kind::split(field) else {
+        return false;
+    };
     let ends = Fields::of(&response).filter_map(|part| part.ok().map(|part| part.number));
-    ends.filter(|number| [SUCCESS, ERROR].contains(number)).last() == Some(ERROR)
+    ends.filter(|number| [SUCCESS, ERROR].contains(number))
+        .last()
+        == Some(ERROR)
 }
 
 /// Range of the message in its payload field.
 fn content(field: &[u8]) -> Result<std::ops::Range<usize>, Unreadable> {
-    Fields::of(field).next().and_then(|read| read.ok()?.place).ok_or(Unreadable)
+    Fields::of(field)
+        .next()
+        .and_then(|read| read.ok()?.place)
+        .ok_or(Unreadable)
 }
 
 /// The token in the metadata of a call, and the payload field without credentials if it had some.
@@ -106,9 +139,18 @@ fn credentials(field: &Bytes) -> Result<(Option<String>, Option<Bytes>), Unreada
     let call = field.slice(within);
     let (mut token, mut kept, mut start, mut found) = (None, BytesMut::new(), 0, false);
     for part in Fields::of(&call) {
-        let Field { number, content, end, .. } = part?;
+        let Field {
+            number,
+            content,
+            end,
+            ..
+        } = part?;
         let entry = content.filter(|_| number == 3);
-        match entry.map(entry_of).transpose()?.filter(|(key, _)| CREDENTIALS.contains(&key.as_str())) {
+        match entry
+            .map(entry_of)
+            .transpose()?
+            .filter(|(key, _)| CREDENTIALS.contains(&key.as_str()))
+        {
             Some((key, value)) => {
                 found = true;
                 token = token_of(&key, value).map(str::to_owned).or(token);
@@ -124,7 +166,9 @@ fn credentials(field: &Bytes) -> Result<(Option<String>, Option<Bytes>), Unreada
 fn entry_of(entry: &[u8]) -> Result<(String, &str), Unreadable> {
     let (mut key, mut value) = (String::new(), "");
     for part in Fields::of(entry) {
-        let Field { number, content, .. } = part?;
+        let Field {
+            number, content, ..
+        } = part?;
         let text = content.map(std::str::from_utf8).transpose();
         let text = text.map_err(|_| Unreadable)?.unwrap_or_default();
         match number {
@@ -146,19 +190,31 @@ mod tests {
     use crate::proto::contract::{CallToolRequest, ReadResourceRequest};
 
     fn call(metadata: &[(&str, &str)]) -> CallToolRequest {
-        let arguments =
-            Some(prost_types::Any { type_url: "type.googleapis.com/a.B".into(), value: vec![8, 1] });
-        let metadata: HashMap<_, _> =
-            metadata.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        CallToolRequest { name: "web_search".into(), arguments, metadata }
+        let arguments = Some(prost_types::Any {
+            type_url: "type.googleapis.com/a.B".into(),
+            value: vec![8, 1],
+        });
+        let metadata: HashMap<_, _> = metadata
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        CallToolRequest {
+            name: "web_search".into(),
+            arguments,
+            metadata,
+        }
     }
 
     fn read_call(call: &CallToolRequest) -> Named {
-        read(Kind::CallToolRequest, &Kind::CallToolRequest.field_of(call)).unwrap().unwrap()
+        read(Kind::CallToolRequest, &Kind::CallToolRequest.field_of(call))
+            .unwrap()
+            .unwrap()
     }
 
     fn sent(message: &Bytes) -> CallToolRequest {
-        let Some((_, body)) = Kind::split(&message.slice(2..)) else { panic!("no payload") };
+        let Some((_, body)) = Kind::split(&message.slice(2..)) else {
+            panic!("no payload")
+        };
         CallToolRequest::decode(body).unwrap()
     }
 
@@ -167,34 +223,64 @@ mod tests {
         let asked = call(&[("trace_id", "t")]);
         let named = read_call(&asked);
         assert_eq!(
-            (named.request.target.as_ref().map(Target::as_str), named.token.as_deref()),
+            (
+                named.request.target.as_ref().map(Target::as_str),
+                named.token.as_deref()
+            ),
             (Some("web_search"), None)
         );
         let same = write(&named.request, 7, None).unwrap();
         assert_eq!(same, message(7, &Kind::CallToolRequest.field_of(&asked)));
-        for own in ["s", "a name that is longer than the one which the caller wrote", &"x".repeat(300)] {
-            let expected = CallToolRequest { name: own.to_owned(), ..asked.clone() };
-            assert_eq!(sent(&write(&named.request, 7, Some(own)).unwrap()), expected);
+        for own in [
+            "s",
+            "a name that is longer than the one which the caller wrote",
+            &"x".repeat(300),
+        ] {
+            let expected = CallToolRequest {
+                name: own.to_owned(),
+                ..asked.clone()
+            };
+            assert_eq!(
+                sent(&write(&named.request, 7, Some(own)).unwrap()),
+                expected
+            );
         }
     }
 
     #[test]
     fn credentials_reach_no_server() {
         for key in ["authorization", "Authorization", "token"] {
-            let named = read_call(&call(&[(key, "Bearer abc"), ("trace_id", "t"), ("cookie", "c")]));
+            let named = read_call(&call(&[
+                (key, "Bearer abc"),
+                ("trace_id", "t"),
+                ("cookie", "c"),
+            ]));
             assert_eq!(named.token.as_deref(), Some("abc"), "{key}");
-            assert_eq!(sent(&write(&named.request, 7, None).unwrap()), call(&[("trace_id", "t")]));
+            assert_eq!(
+                sent(&write(&named.request, 7, None).unwrap()),
+                call(&[("trace_id", "t")])
+            );
         }
     }
 
     #[test]
     fn a_resource_is_named_by_its_uri() {
-        let asked = ReadResourceRequest { uri: "file:///a".into() };
+        let asked = ReadResourceRequest {
+            uri: "file:///a".into(),
+        };
         let kind = Kind::ReadResourceRequest;
         let named = read(kind, &kind.field_of(&asked)).unwrap().unwrap();
         assert_eq!(named.request.target, Some(Target::Uri("file:///a".into())));
         let written = write(&named.request, 1, Some("file:///b")).unwrap();
-        assert_eq!(written, message(1, &kind.field_of(&ReadResourceRequest { uri: "file:///b".into() })));
+        assert_eq!(
+            written,
+            message(
+                1,
+                &kind.field_of(&ReadResourceRequest {
+                    uri: "file:///b".into()
+                })
+            )
+        );
     }
 
     #[test]

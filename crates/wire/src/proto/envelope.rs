@@ -118,8 +118,8 @@ impl Envelope {
     /// Reads a message.
     ///
     /// # Errors
-    /// [`Unreadable`] if the bytes are no protobuf message, or if the id or a payload occurs twice: readers differ in which of
-    /// them holds.
+    /// [`Unreadable`] if the bytes are no protobuf message, or if the id or a payload occurs twice:
+    /// readers differ in which of them holds.
     pub fn read(message: &Bytes) -> Result<Self, Unreadable> {
         let (mut id, mut content, mut start) = (None, Content::Ping, 0);
         for field in Fields::of(message) {
@@ -136,7 +136,10 @@ impl Envelope {
             }
             start = field.end;
         }
-        Ok(Self { id: id.unwrap_or_default(), content })
+        Ok(Self {
+            id: id.unwrap_or_default(),
+            content,
+        })
     }
 }
 
@@ -150,7 +153,11 @@ pub fn message(id: u64, field: &[u8]) -> Bytes {
 
 /// The length of that message.
 pub(super) fn message_len(id: u64, field: &[u8]) -> usize {
-    if id == 0 { field.len() } else { 1 + encoded_len_varint(id) + field.len() }
+    if id == 0 {
+        field.len()
+    } else {
+        1 + encoded_len_varint(id) + field.len()
+    }
 }
 
 /// Appends that message.

@@ -1,4 +1,5 @@
-//! proto-mcp's service over gRPC: its methods, messages that stay bytes, errors in statuses (proto-mcp v1.0, "gRPC Transport").
+//! proto-mcp's service over gRPC: its methods, messages that stay bytes, errors in statuses
+//! (proto-mcp v1.0, "gRPC Transport").
 
 use bytes::{Buf as _, BufMut as _, Bytes};
 use prost::Message as _;
@@ -14,34 +15,61 @@ pub const SERVICE: &str = "/buf.mcp.v1.MCPService/";
 
 /// Each request with its method and its answer.
 const METHODS: [(Kind, &str, Kind); 5] = [
-    (Kind::InitializeRequest, "Initialize", Kind::InitializeResponse),
+    (
+        Kind::InitializeRequest,
+        "Initialize",
+        Kind::InitializeResponse,
+    ),
     (Kind::ListToolsRequest, "ListTools", Kind::ListToolsResponse),
     (Kind::CallToolRequest, "CallTool", Kind::CallToolResponse),
-    (Kind::ListResourcesRequest, "ListResources", Kind::ListResourcesResponse),
-    (Kind::ReadResourceRequest, "ReadResource", Kind::ReadResourceResponse),
+    (
+        Kind::ListResourcesRequest,
+        "ListResources",
+        Kind::ListResourcesResponse,
+    ),
+    (
+        Kind::ReadResourceRequest,
+        "ReadResource",
+        Kind::ReadResourceResponse,
+    ),
 ];
 
 /// The request that a method of the service takes.
 #[must_use]
 pub fn request_of(method: &str) -> Option<Kind> {
-    METHODS.iter().find(|(_, name, _)| *name == method).map(|(kind, ..)| *kind)
+    METHODS
+        .iter()
+        .find(|(_, name, _)| *name == method)
+        .map(|(kind, ..)| *kind)
 }
 
 /// The method that takes a request, and the kind of its answer.
 #[must_use]
 pub fn method_of(request: Kind) -> Option<(&'static str, Kind)> {
-    METHODS.iter().find(|(kind, ..)| *kind == request).map(|(_, name, answer)| (*name, *answer))
+    METHODS
+        .iter()
+        .find(|(kind, ..)| *kind == request)
+        .map(|(_, name, answer)| (*name, *answer))
 }
 
-/// The error that a status of a server is: the one in its details, else one with the code for the status.
+/// The error that a status of a server is: the one in its details, else one with the code for the
+/// status.
 #[must_use]
 pub fn error_of(status: &Status) -> ErrorResponse {
-    let details = RpcStatus::decode(status.details()).unwrap_or_default().details;
-    let error = details.iter().find(|detail| detail.type_url.ends_with("/buf.mcp.v1.ErrorResponse"));
+    let details = RpcStatus::decode(status.details())
+        .unwrap_or_default()
+        .details;
+    let error = details
+        .iter()
+        .find(|detail| detail.type_url.ends_with("/buf.mcp.v1.ErrorResponse"));
     let error = error.and_then(|error| ErrorResponse::decode(&*error.value).ok());
     error.unwrap_or_else(|| {
         let code = i32::try_from(code::of_grpc_status(status.code() as i32)).unwrap_or_default();
-        ErrorResponse { code, message: status.message().to_owned(), data: None }
+        ErrorResponse {
+            code,
+            message: status.message().to_owned(),
+            data: None,
+        }
     })
 }
 
@@ -94,14 +122,23 @@ mod tests {
     #[test]
     fn each_request_has_a_method() {
         for (kind, name, answer) in METHODS {
-            assert_eq!((request_of(name), method_of(kind)), (Some(kind), Some((name, answer))));
+            assert_eq!(
+                (request_of(name), method_of(kind)),
+                (Some(kind), Some((name, answer)))
+            );
         }
-        assert_eq!((request_of("Other"), method_of(Kind::ErrorResponse)), (None, None));
+        assert_eq!(
+            (request_of("Other"), method_of(Kind::ErrorResponse)),
+            (None, None)
+        );
     }
 
     #[test]
     fn an_error_comes_from_the_details_or_the_status() {
-        let spelled = spell(&Refusal::new(RefusalCode::SchemaViolation, "no"), "tools/call");
+        let spelled = spell(
+            &Refusal::new(RefusalCode::SchemaViolation, "no"),
+            "tools/call",
+        );
         let status = Status::with_details(Code::InvalidArgument, "no", spelled.details());
         assert_eq!(error_of(&status), spelled.error);
         for (status, code) in [
@@ -113,7 +150,11 @@ mod tests {
             (Code::FailedPrecondition, -32603),
         ] {
             let error = error_of(&Status::new(status, "why"));
-            assert_eq!((error.code, error.message.as_str()), (code, "why"), "{status:?}");
+            assert_eq!(
+                (error.code, error.message.as_str()),
+                (code, "why"),
+                "{status:?}"
+            );
         }
         // Details that are none.
         let status = Status::with_details(Code::Internal, "why", Bytes::from_static(b"\xff"));

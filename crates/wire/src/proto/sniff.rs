@@ -1,7 +1,7 @@
 //! The protocol of a connection, by its first byte (proto-mcp v1.0, "Dual-Protocol Support").
 //!
-//! The document gives 0x00 to 0x1F to protobuf. A length of at most 32 MiB begins with 0x00 to 0x02, which leaves line ends, tabs
-//! and TLS hellos to those that write them.
+//! The document gives 0x00 to 0x1F to protobuf. A length of at most 32 MiB begins with 0x00 to
+//! 0x02, which leaves line ends, tabs and TLS hellos to those that write them.
 
 /// Protocol that a first byte begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

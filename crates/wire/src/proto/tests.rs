@@ -9,13 +9,23 @@ use prost::Message as _;
 fn the_types_follow_from_the_contract() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = protox::Compiler::new([root.join("proto")]).unwrap();
-    files.include_source_info(true).include_imports(true).open_file("buf/mcp/v1/mcp.proto").unwrap();
+    files
+        .include_source_info(true)
+        .include_imports(true)
+        .open_file("buf/mcp/v1/mcp.proto")
+        .unwrap();
     let encoded = files.encode_file_descriptor_set();
     let mut set = prost_types::FileDescriptorSet::decode(&*encoded).unwrap();
-    // A descriptor set and its bytes look alike on the wire, and a typed set would lose the rules in its options.
-    let inline =
-        set.file.iter_mut().flat_map(|file| &mut file.message_type).flat_map(|message| &mut message.field);
-    let inline: Vec<_> = inline.filter(|field| field.name() == "inline_schema").collect();
+    // A descriptor set and its bytes look alike on the wire, and a typed set would lose the rules
+    // in its options.
+    let inline = set
+        .file
+        .iter_mut()
+        .flat_map(|file| &mut file.message_type)
+        .flat_map(|message| &mut message.field);
+    let inline: Vec<_> = inline
+        .filter(|field| field.name() == "inline_schema")
+        .collect();
     assert_eq!(inline.len(), 1);
     for field in inline {
         field.set_type(prost_types::field_descriptor_proto::Type::Bytes);
@@ -33,5 +43,9 @@ fn the_types_follow_from_the_contract() {
     if env::var_os("UPDATE").is_some() {
         fs::write(&path, &made).unwrap();
     }
-    assert_eq!(fs::read_to_string(&path).unwrap_or_default(), made, "run the test with UPDATE=1");
+    assert_eq!(
+        fs::read_to_string(&path).unwrap_or_default(),
+        made,
+        "run the test with UPDATE=1"
+    );
 }

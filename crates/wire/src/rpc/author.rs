@@ -21,17 +21,20 @@ pub fn result(id: &Id, raw: &[u8]) -> Bytes {
 /// An error answer; without an id if the request's id could not be read. `data` must be valid JSON.
 #[must_use]
 pub fn error(id: Option<&Id>, code: i64, message: &str, data: Option<&[u8]>) -> Bytes {
-    write(HEAD_BYTES + message.len() + data.unwrap_or_default().len(), |answer| {
-        if let Some(id) = id {
-            answer.raw("id", id.raw());
-        }
-        answer.object("error", |error| {
-            error.number("code", code).text("message", message);
-            if let Some(data) = data {
-                error.raw("data", data);
+    write(
+        HEAD_BYTES + message.len() + data.unwrap_or_default().len(),
+        |answer| {
+            if let Some(id) = id {
+                answer.raw("id", id.raw());
             }
-        });
-    })
+            answer.object("error", |error| {
+                error.number("code", code).text("message", message);
+                if let Some(data) = data {
+                    error.raw("data", data);
+                }
+            });
+        },
+    )
 }
 
 /// An error answer with this error object, which must be valid JSON.
@@ -55,15 +58,18 @@ pub fn notification(method: &str, params: Option<&[u8]>) -> Bytes {
 }
 
 fn call(id: Option<&Id>, method: &str, params: Option<&[u8]>) -> Bytes {
-    write(HEAD_BYTES + method.len() + params.unwrap_or_default().len(), |message| {
-        if let Some(id) = id {
-            message.raw("id", id.raw());
-        }
-        message.text("method", method);
-        if let Some(params) = params {
-            message.raw("params", params);
-        }
-    })
+    write(
+        HEAD_BYTES + method.len() + params.unwrap_or_default().len(),
+        |message| {
+            if let Some(id) = id {
+                message.raw("id", id.raw());
+            }
+            message.text("method", method);
+            if let Some(params) = params {
+                message.raw("params", params);
+            }
+        },
+    )
 }
 
 fn write(room: usize, members: impl FnOnce(&mut Object<'_>)) -> Bytes {

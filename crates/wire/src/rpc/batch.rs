@@ -9,13 +9,23 @@ use super::message::{Malformed, Message};
 ///
 /// # Errors
 /// [`Malformed`] when the frame is no JSON array, is empty, or has more than `limit` elements.
-pub fn read_batch(frame: &Bytes, limit: usize) -> Result<Vec<Result<Message, Malformed>>, Malformed> {
-    let spans = json::elements(frame, Span::all(frame)).map_err(|error| Malformed::json(&error, None))?;
+pub fn read_batch(
+    frame: &Bytes,
+    limit: usize,
+) -> Result<Vec<Result<Message, Malformed>>, Malformed> {
+    let spans =
+        json::elements(frame, Span::all(frame)).map_err(|error| Malformed::json(&error, None))?;
     if spans.is_empty() {
         return Err(Malformed::request("an empty batch", None));
     }
     if spans.len() > limit {
-        return Err(Malformed::request(format!("a batch of more than {limit} messages"), None));
+        return Err(Malformed::request(
+            format!("a batch of more than {limit} messages"),
+            None,
+        ));
     }
-    Ok(spans.iter().map(|span| Message::read(frame.slice(span.start..span.end))).collect())
+    Ok(spans
+        .iter()
+        .map(|span| Message::read(frame.slice(span.start..span.end)))
+        .collect())
 }

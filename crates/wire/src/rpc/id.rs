@@ -12,8 +12,8 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A JSON-RPC id or an MCP progress token: a string or an integer.
 ///
-/// Equality is typed: `1` is not `"1"`. Strings are compared after unescaping, integers as they are spelled, so
-/// that 20 digits stay 20 digits.
+/// Equality is typed: `1` is not `"1"`. Strings are compared after unescaping, integers as they are
+/// spelled, so that 20 digits stay 20 digits.
 #[derive(Clone)]
 pub struct Id(Spelling);
 
@@ -24,7 +24,8 @@ enum Spelling {
 }
 
 impl Id {
-    /// Reads an id as it lies in a frame. `None` for null, fractions, exponents, objects, arrays and booleans.
+    /// Reads an id as it lies in a frame. `None` for null, fractions, exponents, objects, arrays
+    /// and booleans.
     #[must_use]
     pub fn read(raw: &[u8]) -> Option<Self> {
         let valid = match raw.first()? {
@@ -40,13 +41,17 @@ impl Id {
         valid.then(|| Self::keep(raw))
     }
 
-    /// Reads the id of an answer: also an integer that is written as a fraction or with an exponent. JSON has one kind of number, and
-    /// some servers write each as a float.
+    /// Reads the id of an answer: also an integer that is written as a fraction or with an
+    /// exponent. JSON has one kind of number, and some servers write each as a float.
     #[must_use]
     pub(crate) fn read_answered(raw: &[u8]) -> Option<Self> {
         Self::read(raw).or_else(|| {
             let begins_as_number = matches!(raw.first(), Some(b'-' | b'0'..=b'9'));
-            let number: f64 = std::str::from_utf8(raw).ok().filter(|_| begins_as_number)?.parse().ok()?;
+            let number: f64 = std::str::from_utf8(raw)
+                .ok()
+                .filter(|_| begins_as_number)?
+                .parse()
+                .ok()?;
             let is_exact = number.fract() == 0.0 && number.abs() <= EXACT_MAX;
             is_exact.then(|| Self::keep(itoa::Buffer::new().format(number as i64).as_bytes()))
         })
@@ -93,7 +98,8 @@ impl Id {
         }
     }
 
-    /// The bytes that are compared: the spelling, or for a string with escapes the quoted text without them.
+    /// The bytes that are compared: the spelling, or for a string with escapes the quoted text
+    /// without them.
     fn value(&self) -> Cow<'_, [u8]> {
         let raw = self.raw();
         if !raw.contains(&b'\\') {

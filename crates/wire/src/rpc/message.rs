@@ -7,7 +7,8 @@ use super::author;
 use super::code;
 use super::id::Id;
 
-/// Path of the objects that are outlined when a message is read, so that they are not scanned again.
+/// Path of the objects that are outlined when a message is read, so that they are not scanned
+/// again.
 const PATH: [&[u8]; 2] = [b"params", b"_meta"];
 
 /// The kind of a message.
@@ -48,13 +49,21 @@ impl Malformed {
     /// JSON, but not a message: -32600.
     #[must_use]
     pub(crate) fn request(message: impl Into<String>, id: Option<Id>) -> Self {
-        Self { code: code::INVALID_REQUEST, message: message.into(), id }
+        Self {
+            code: code::INVALID_REQUEST,
+            message: message.into(),
+            id,
+        }
     }
 
     /// A message whose params are wrong: -32602.
     #[must_use]
     pub(crate) fn params(message: impl Into<String>, id: Option<Id>) -> Self {
-        Self { code: code::INVALID_PARAMS, message: message.into(), id }
+        Self {
+            code: code::INVALID_PARAMS,
+            message: message.into(),
+            id,
+        }
     }
 
     /// Bytes that the JSON reader rejects: -32700 for bad syntax, else -32600.
@@ -62,9 +71,15 @@ impl Malformed {
     pub(crate) fn json(error: &JsonError, id: Option<Id>) -> Self {
         let code = match error {
             JsonError::Syntax(_) => code::PARSE_ERROR,
-            JsonError::NotAnObject | JsonError::NotAnArray | JsonError::Duplicate(_) => code::INVALID_REQUEST,
+            JsonError::NotAnObject | JsonError::NotAnArray | JsonError::Duplicate(_) => {
+                code::INVALID_REQUEST
+            }
         };
-        Self { code, message: error.to_string(), id }
+        Self {
+            code,
+            message: error.to_string(),
+            id,
+        }
     }
 
     /// The JSON-RPC error that answers it.
@@ -88,12 +103,13 @@ pub struct ErrorObject<'a> {
 }
 
 impl Message {
-    /// Reads one message. The whole frame is checked for syntax, and the outermost object for duplicates.
+    /// Reads one message. The whole frame is checked for syntax, and the outermost object for
+    /// duplicates.
     ///
     /// White space around the message does not belong to its frame.
     ///
-    /// `"params":null` becomes `"params":{}`, as if there were none: many programs write every member that they have no value for. In an
-    /// answer an integer id may be written as a fraction.
+    /// `"params":null` becomes `"params":{}`, as if there were none: many programs write every
+    /// member that they have no value for. In an answer an integer id may be written as a fraction.
     ///
     /// # Errors
     /// [`Malformed`]: -32700 for bad JSON or UTF-8, -32600 for anything that is no JSON-RPC 2.0 message with a
@@ -110,15 +126,20 @@ impl Message {
         Self::read_else(frame, |malformed, frame| (malformed, frame))
     }
 
-    fn read_else<E>(frame: Bytes, otherwise: impl FnOnce(Malformed, Bytes) -> E) -> Result<Self, E> {
+    fn read_else<E>(
+        frame: Bytes,
+        otherwise: impl FnOnce(Malformed, Bytes) -> E,
+    ) -> Result<Self, E> {
         let mut parts = Parts::default();
         let outline = json::outline(&frame, &PATH, |key, member| parts.take(key, member));
         let outline = outline.filter(|_| !parts.has_others);
         if outline.is_none() {
-            return Self::read_thoroughly(frame.clone()).map_err(|malformed| otherwise(malformed, frame));
+            return Self::read_thoroughly(frame.clone())
+                .map_err(|malformed| otherwise(malformed, frame));
         }
         if let Some(null) = parts.null_params() {
-            return Self::read_without_null(&frame, null).map_err(|malformed| otherwise(malformed, frame));
+            return Self::read_without_null(&frame, null)
+                .map_err(|malformed| otherwise(malformed, frame));
         }
         match parts.check() {
             Ok(at) => Ok(Self { frame, at, outline }),
@@ -141,13 +162,14 @@ impl Message {
 
     /// Reads any message, also with members and spellings that are rare.
     fn read_thoroughly(frame: Bytes) -> Result<Self, Malformed> {
-        let members =
-            json::members_with_duplicates(&frame, Span::all(&frame)).map_err(|error| match error {
+        let members = json::members_with_duplicates(&frame, Span::all(&frame)).map_err(
+            |error| match error {
                 JsonError::NotAnObject => {
                     Malformed::request("expected one JSON-RPC message (an object)", None)
                 }
                 other => Malformed::json(&other, None),
-            })?;
+            },
+        )?;
         let around = members.object();
         if around != Span::all(&frame) {
             return Self::read(frame.slice(around.start..around.end));
@@ -164,7 +186,11 @@ impl Message {
             return Self::read_without_null(&frame, null);
         }
         let at = parts.check()?;
-        Ok(Self { frame, at, outline: None })
+        Ok(Self {
+            frame,
+            at,
+            outline: None,
+        })
     }
 
     /// The message as it came, without white space around it.
@@ -194,7 +220,10 @@ impl Message {
     /// The method of a request or notification, unescaped; empty for answers.
     #[must_use]
     pub fn method(&self) -> &str {
-        self.at.method.as_ref().map_or("", |method| method.text(&self.frame))
+        self.at
+            .method
+            .as_ref()
+            .map_or("", |method| method.text(&self.frame))
     }
 
     /// The place of the method, without quotes (as it was spelled).
@@ -285,7 +314,9 @@ impl Message {
 
     fn body_of(&self, shapes: &[MessageKind]) -> Option<&[u8]> {
         let span = self.at.body?;
-        shapes.contains(&self.at.shape).then(|| span.of(&self.frame))
+        shapes
+            .contains(&self.at.shape)
+            .then(|| span.of(&self.frame))
     }
 }
 
@@ -328,13 +359,19 @@ impl<'a> Parts<'a> {
 
     fn id(&self) -> Option<Id> {
         let raw = self.id?.raw;
-        if self.method.is_some() { Id::read(raw) } else { Id::read_answered(raw) }
+        if self.method.is_some() {
+            Id::read(raw)
+        } else {
+            Id::read_answered(raw)
+        }
     }
 
     /// The place of params that are null.
     fn null_params(&self) -> Option<Span> {
         self.method?;
-        self.params.filter(|params| params.raw == b"null").map(|params| params.span)
+        self.params
+            .filter(|params| params.raw == b"null")
+            .map(|params| params.span)
     }
 
     fn check(&self) -> Result<Places, Malformed> {
@@ -342,17 +379,25 @@ impl<'a> Parts<'a> {
         match self.shape(id.is_some()) {
             Ok((shape, method, body)) => {
                 let id_span = id.as_ref().and(self.id).map(|member| member.span);
-                Ok(Places { shape, id, id_span, method, body })
+                Ok(Places {
+                    shape,
+                    id,
+                    id_span,
+                    method,
+                    body,
+                })
             }
             Err(why) => Err(Malformed::request(why, id)),
         }
     }
 
-    fn shape(&self, has_id: bool) -> Result<(MessageKind, Option<StringSpan>, Option<Span>), &'static str> {
-        if self
-            .version
-            .is_none_or(|version| version.raw != VERSION && version.text().as_deref() != Some("2.0"))
-        {
+    fn shape(
+        &self,
+        has_id: bool,
+    ) -> Result<(MessageKind, Option<StringSpan>, Option<Span>), &'static str> {
+        if self.version.is_none_or(|version| {
+            version.raw != VERSION && version.text().as_deref() != Some("2.0")
+        }) {
             return Err("`jsonrpc` must be \"2.0\"");
         }
         if let Some(method) = &self.method {
@@ -362,7 +407,9 @@ impl<'a> Parts<'a> {
             (Some(_), Some(_)) => Err("an answer has either `result` or `error`, not both"),
             (Some(result), None) if has_id => Ok((MessageKind::Result, None, Some(result.span))),
             (Some(_), None) => Err("a result needs the id of its request, a string or an integer"),
-            (None, Some(_)) if !has_id && self.id.is_some_and(|id| id.raw != b"null") => Err(BAD_ID),
+            (None, Some(_)) if !has_id && self.id.is_some_and(|id| id.raw != b"null") => {
+                Err(BAD_ID)
+            }
             (None, Some(error)) if json::is_object(error.raw) => {
                 Ok((MessageKind::Error, None, Some(error.span)))
             }
@@ -388,7 +435,11 @@ impl<'a> Parts<'a> {
             Some(_) => return Err("`params` must be an object"),
             None => None,
         };
-        let shape = if has_id { MessageKind::Request } else { MessageKind::Notification };
+        let shape = if has_id {
+            MessageKind::Request
+        } else {
+            MessageKind::Notification
+        };
         Ok((shape, Some(name), params))
     }
 }

@@ -13,17 +13,45 @@ fn read(text: &str) -> Result<Message, Malformed> {
 #[test]
 fn shapes() {
     for (text, shape) in [
-        (r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#, MessageKind::Request),
-        (r#"{"jsonrpc":"2.0","method":"a","params":{}}"#, MessageKind::Notification),
-        (r#"{"jsonrpc":"2.0","id":"x","result":null}"#, MessageKind::Result),
-        (r#"{"jsonrpc":"2.0","id":-3,"error":{"code":-1,"message":"m"}}"#, MessageKind::Error),
-        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#, MessageKind::Error),
-        (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}"#, MessageKind::Error),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#,
+            MessageKind::Request,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"a","params":{}}"#,
+            MessageKind::Notification,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"x","result":null}"#,
+            MessageKind::Result,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":-3,"error":{"code":-1,"message":"m"}}"#,
+            MessageKind::Error,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"m"}}"#,
+            MessageKind::Error,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"m"}}"#,
+            MessageKind::Error,
+        ),
         // A notification with an id is a request, despite its name.
-        (r#"{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}"#, MessageKind::Request),
-        ("\n {\"\\u006asonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"} \r", MessageKind::Request),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}"#,
+            MessageKind::Request,
+        ),
+        (
+            "\n {\"\\u006asonrpc\":\"2.0\",\"id\":1,\"method\":\"a\"} \r",
+            MessageKind::Request,
+        ),
     ] {
-        assert_eq!(read(text).map(|message| message.shape()), Ok(shape), "{text}");
+        assert_eq!(
+            read(text).map(|message| message.shape()),
+            Ok(shape),
+            "{text}"
+        );
     }
 }
 
@@ -33,24 +61,60 @@ fn malformed_messages_are_rejected() {
         ("", -32700, None),
         ("{", -32700, None),
         ("\u{0}", -32700, None),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"a"} {"jsonrpc":"2.0","id":2,"method":"b"}"#, -32700, None),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"a"} {"jsonrpc":"2.0","id":2,"method":"b"}"#,
+            -32700,
+            None,
+        ),
         ("[]", -32600, None),
         ("1", -32600, None),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#, -32600, None),
         (r#"{"id":1,"method":"a"}"#, -32600, Some("1")),
-        (r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#, -32600, Some("1")),
+        (
+            r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#,
+            -32600,
+            Some("1"),
+        ),
         (r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#, -32600, None),
         (r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#, -32600, None),
         (r#"{"jsonrpc":"2.0","id":1e3,"method":"a"}"#, -32600, None),
         (r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#, -32600, None),
         (r#"{"jsonrpc":"2.0","id":true,"method":"a"}"#, -32600, None),
-        (r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"a"}"#, -32600, None),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"a","m\u0065thod":"b"}"#, -32600, Some("7")),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"a","x":1,"x":1}"#, -32600, Some("7")),
-        (r#"{"jsonrpc":"2.0","id":"q","method":5}"#, -32600, Some("\"q\"")),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"a","params":5}"#, -32600, Some("7")),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"a","result":5}"#, -32600, Some("7")),
-        (r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":""},"result":5}"#, -32600, Some("7")),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"a"}"#,
+            -32600,
+            None,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"a","m\u0065thod":"b"}"#,
+            -32600,
+            Some("7"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"a","x":1,"x":1}"#,
+            -32600,
+            Some("7"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"q","method":5}"#,
+            -32600,
+            Some("\"q\""),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"a","params":5}"#,
+            -32600,
+            Some("7"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"a","result":5}"#,
+            -32600,
+            Some("7"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":""},"result":5}"#,
+            -32600,
+            Some("7"),
+        ),
         (r#"{"jsonrpc":"2.0","id":7,"error":5}"#, -32600, Some("7")),
         (r#"{"jsonrpc":"2.0","id":7}"#, -32600, Some("7")),
         (r#"{"jsonrpc":"2.0","id":null,"result":{}}"#, -32600, None),
@@ -58,10 +122,18 @@ fn malformed_messages_are_rejected() {
     ] {
         let malformed = read(text).unwrap_err();
         assert_eq!(malformed.code, code, "{text}");
-        assert_eq!(malformed.id.as_ref().map(ToString::to_string).as_deref(), id, "{text}");
+        assert_eq!(
+            malformed.id.as_ref().map(ToString::to_string).as_deref(),
+            id,
+            "{text}"
+        );
     }
     assert_eq!(
-        Message::read(Bytes::from_static(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}")).unwrap_err().code,
+        Message::read(Bytes::from_static(
+            b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}"
+        ))
+        .unwrap_err()
+        .code,
         -32700
     );
 }
@@ -75,7 +147,17 @@ fn ids_are_typed_and_keep_their_spelling() {
     assert_ne!(id("12345678901234567890"), id("12345678901234567891"));
     let long = format!("\"{}\"", "x".repeat(300));
     assert_eq!(id(&long).raw(), long.as_bytes());
-    for bad in ["", "01", "-", "1.0", "null", "\"", "\"\\ud800\"", "1 ", "[1]"] {
+    for bad in [
+        "",
+        "01",
+        "-",
+        "1.0",
+        "null",
+        "\"",
+        "\"\\ud800\"",
+        "1 ",
+        "[1]",
+    ] {
         assert!(Id::read(bad.as_bytes()).is_none(), "{bad}");
     }
     assert_eq!(Id::number(u64::MAX).as_number(), Some(u64::MAX));
@@ -113,7 +195,10 @@ fn batches() {
 #[test]
 fn written_messages_can_be_read() {
     let id = Id::string("a\n");
-    assert_eq!(&result(&id, b"{}")[..], br#"{"jsonrpc":"2.0","id":"a\n","result":{}}"#);
+    assert_eq!(
+        &result(&id, b"{}")[..],
+        br#"{"jsonrpc":"2.0","id":"a\n","result":{}}"#
+    );
     assert_eq!(
         &error(Some(&Id::number(1)), -5, "no \"x\"", Some(b"{\"a\":1}"))[..],
         br#"{"jsonrpc":"2.0","id":1,"error":{"code":-5,"message":"no \"x\"","data":{"a":1}}}"#
@@ -122,16 +207,26 @@ fn written_messages_can_be_read() {
         &error(None, -32700, "m", None)[..],
         br#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}"#
     );
-    assert_eq!(&request(&id, "ping", None)[..], br#"{"jsonrpc":"2.0","id":"a\n","method":"ping"}"#);
-    assert_eq!(&notification("x", Some(b"{}"))[..], br#"{"jsonrpc":"2.0","method":"x","params":{}}"#);
+    assert_eq!(
+        &request(&id, "ping", None)[..],
+        br#"{"jsonrpc":"2.0","id":"a\n","method":"ping"}"#
+    );
+    assert_eq!(
+        &notification("x", Some(b"{}"))[..],
+        br#"{"jsonrpc":"2.0","method":"x","params":{}}"#
+    );
     let message = Message::read(error(Some(&id), -5, "m", Some(b"[1]"))).unwrap();
     let object = message.error_object().unwrap();
-    assert_eq!((object.code, &*object.message, object.data), (-5, "m", Some(&b"[1]"[..])));
+    assert_eq!(
+        (object.code, &*object.message, object.data),
+        (-5, "m", Some(&b"[1]"[..]))
+    );
 }
 
 #[test]
 fn one_line_hides_no_second_call() {
-    let evil = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\r\n\"\\n\"\n}}";
+    let evil =
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\r\n\"\\n\"\n}}";
     let line = one_line(Bytes::copy_from_slice(evil.as_bytes()));
     assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
     assert_eq!(line.len(), evil.len());
@@ -144,14 +239,29 @@ fn check_notes(text: &str) -> Result<(), TestCaseError> {
     let message = read(text).unwrap();
     let listed = |members: Result<Members<'_>, JsonError>| {
         let owned = |(key, member): (&str, Member<'_>)| {
-            (key.to_owned(), member.text().map(Cow::into_owned), member.span, member.whole)
+            (
+                key.to_owned(),
+                member.text().map(Cow::into_owned),
+                member.span,
+                member.whole,
+            )
         };
-        members
-            .map(|members| (members.object(), members.len(), members.iter().map(owned).collect::<Vec<_>>()))
+        members.map(|members| {
+            (
+                members.object(),
+                members.len(),
+                members.iter().map(owned).collect::<Vec<_>>(),
+            )
+        })
     };
     let at = message.body_span().unwrap();
     let anew = members(message.frame(), at);
-    prop_assert_eq!(listed(message.params_members(at)), listed(anew.clone()), "{}", text);
+    prop_assert_eq!(
+        listed(message.params_members(at)),
+        listed(anew.clone()),
+        "{}",
+        text
+    );
     if let Some(meta) = anew.ok().and_then(|params| params.get("_meta")) {
         prop_assert_eq!(
             listed(message.meta_members(meta.span)),
@@ -168,9 +278,14 @@ fn outlined_members_are_bounded() {
     for count in [OUTLINE_MEMBERS_MAX, OUTLINE_MEMBERS_MAX + 1] {
         let list: Vec<_> = (1..count).map(|at| format!("\"k{at}\":{at}")).collect();
         for (meta, rest) in [("", &list[..]), (&*list.join(","), &[])] {
-            let params = [&[format!("\"_meta\":{{{meta}}}")], rest].concat().join(",");
+            let params = [&[format!("\"_meta\":{{{meta}}}")], rest]
+                .concat()
+                .join(",");
             let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{{{params}}}}}"#);
-            assert_eq!(read(&text).unwrap().is_outlined(), count == OUTLINE_MEMBERS_MAX);
+            assert_eq!(
+                read(&text).unwrap().is_outlined(),
+                count == OUTLINE_MEMBERS_MAX
+            );
             check_notes(&text).unwrap();
         }
     }

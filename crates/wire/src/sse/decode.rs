@@ -1,10 +1,12 @@
-//! Decoder of server-sent events (WHATWG HTML, server-sent events: interpreting a stream), with a size limit.
+//! Decoder of server-sent events (WHATWG HTML, server-sent events: interpreting a stream), with a
+//! size limit.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// One event that was received. The decoder returns events without data too: MCP servers prime a stream with an id that way.
+/// One event that was received. The decoder returns events without data too: MCP servers prime a
+/// stream with an id that way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Received {
     /// Its id, if it has one of its own.
@@ -42,7 +44,10 @@ impl Decoder {
     /// A reader for events whose lines have at most `limit` bytes together.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { limit, ..Self::default() }
+        Self {
+            limit,
+            ..Self::default()
+        }
     }
 
     /// Adds bytes that were read. [`Decoder::next_event`] returns the events that are complete.
@@ -116,7 +121,9 @@ impl Decoder {
                 }
                 None => self.data = Some(value.to_vec()),
             },
-            Some(b"event") => self.event.event = Some(lossy(value)).filter(|event| !event.is_empty()),
+            Some(b"event") => {
+                self.event.event = Some(lossy(value)).filter(|event| !event.is_empty())
+            }
             Some(b"id") if !value.contains(&0) => self.event.id = Some(lossy(value)),
             Some(b"retry") if value.iter().all(u8::is_ascii_digit) => {
                 self.event.retry_ms = lossy(value).parse().ok()

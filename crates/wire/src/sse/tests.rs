@@ -16,7 +16,10 @@ fn decode(limit: usize, chunks: &[&[u8]]) -> Vec<Result<Received, TooLarge>> {
 
 fn data(limit: usize, text: &str) -> Vec<Option<String>> {
     let data = |event: Received| String::from_utf8(event.data.to_vec()).unwrap();
-    decode(limit, &[text.as_bytes()]).into_iter().map(|event| event.ok().map(data)).collect()
+    decode(limit, &[text.as_bytes()])
+        .into_iter()
+        .map(|event| event.ok().map(data))
+        .collect()
 }
 
 fn some(list: &[&str]) -> Vec<Option<String>> {
@@ -25,16 +28,36 @@ fn some(list: &[&str]) -> Vec<Option<String>> {
 
 #[test]
 fn writes() {
-    let event = Event { id: Some("1"), event: Some("message"), retry_ms: Some(500), data: b"{}" };
-    assert_eq!(&event.encode()[..], b"id: 1\nevent: message\nretry: 500\ndata: {}\n\n");
-    assert_eq!(&Event { id: Some("p"), ..Event::default() }.encode()[..], b"id: p\ndata: \n\n");
+    let event = Event {
+        id: Some("1"),
+        event: Some("message"),
+        retry_ms: Some(500),
+        data: b"{}",
+    };
+    assert_eq!(
+        &event.encode()[..],
+        b"id: 1\nevent: message\nretry: 500\ndata: {}\n\n"
+    );
+    assert_eq!(
+        &Event {
+            id: Some("p"),
+            ..Event::default()
+        }
+        .encode()[..],
+        b"id: p\ndata: \n\n"
+    );
 }
 
 #[test]
 fn no_text_begins_another_field() {
     for evil in ["x\ndata: y\n\nid: 9", "x\rid: 9\r\r", "x\r\n\r\nevent: e"] {
-        let bytes =
-            Event { id: Some(evil), event: Some(evil), data: evil.as_bytes(), ..Event::default() }.encode();
+        let bytes = Event {
+            id: Some(evil),
+            event: Some(evil),
+            data: evil.as_bytes(),
+            ..Event::default()
+        }
+        .encode();
         let events = decode(999, &[&bytes]);
         assert_eq!(events.len(), 1, "{evil:?}");
         let event = events[0].clone().unwrap();
@@ -45,12 +68,18 @@ fn no_text_begins_another_field() {
 
 #[test]
 fn reads() {
-    assert_eq!(data(99, "\u{feff}data: a\n\ndata:b\r\rdata: c\r\n\r\n"), some(&["a", "b", "c"]));
+    assert_eq!(
+        data(99, "\u{feff}data: a\n\ndata:b\r\rdata: c\r\n\r\n"),
+        some(&["a", "b", "c"])
+    );
     assert_eq!(data(99, "data\ndata: x\n\n"), some(&["\nx"]));
     assert_eq!(data(99, ": keep\n\n:\n\nvendor: x\n\n\n\n"), some(&[]));
     assert_eq!(data(99, "data: unfinished\n"), some(&[]));
     assert_eq!(data(99, "id: 1\n\n"), some(&[""]));
-    let events = decode(99, &[b"id: a\0b\nretry: 1x\nevent: e\nid: 7\nretry: 10\ndata:  z\n\n"]);
+    let events = decode(
+        99,
+        &[b"id: a\0b\nretry: 1x\nevent: e\nid: 7\nretry: 10\ndata:  z\n\n"],
+    );
     let expect = Received {
         id: Some("7".into()),
         event: Some("e".into()),
@@ -63,8 +92,14 @@ fn reads() {
 #[test]
 fn the_limit_is_exact_and_costs_one_event() {
     assert_eq!(data(9, "data: 123\n\n"), some(&["123"]));
-    assert_eq!(data(9, "data: 1234\n\ndata: 5\n\n"), [None, Some("5".to_owned())]);
-    assert_eq!(data(13, "data:12\ndata:3\ndata:4\n\ndata: 5\n\n"), [None, Some("5".to_owned())]);
+    assert_eq!(
+        data(9, "data: 1234\n\ndata: 5\n\n"),
+        [None, Some("5".to_owned())]
+    );
+    assert_eq!(
+        data(13, "data:12\ndata:3\ndata:4\n\ndata: 5\n\n"),
+        [None, Some("5".to_owned())]
+    );
     assert_eq!(data(13, "data:12\ndata:3\n\n"), some(&["12\n3"]));
     let long = [&[b'x'; 50][..]; 100];
     assert_eq!(decode(99, &long), [Err(TooLarge)]);

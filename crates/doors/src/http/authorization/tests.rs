@@ -48,7 +48,13 @@ async fn document(config: &Config, path: &str) -> Option<Value> {
     let response = metadata(config, &Method::GET, path)?;
     assert_eq!(response.headers()[ACCESS_CONTROL_ALLOW_ORIGIN], "*");
     assert_eq!(response.headers()[CACHE_CONTROL], "max-age=300");
-    let body = response.into_body().collect().await.ok().unwrap().to_bytes();
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .ok()
+        .unwrap()
+        .to_bytes();
     Some(serde_json::from_slice(&body).unwrap())
 }
 
@@ -56,11 +62,26 @@ async fn document(config: &Config, path: &str) -> Option<Value> {
 async fn each_endpoint_has_its_document() {
     let root = config("https://gw.example");
     for (path, resource) in [
-        ("/.well-known/oauth-protected-resource", Some("https://gw.example/mcp")),
-        ("/.well-known/oauth-protected-resource/", Some("https://gw.example/mcp")),
-        ("/.well-known/oauth-protected-resource/mcp", Some("https://gw.example/mcp")),
-        ("/.well-known/oauth-protected-resource/mcp/ops", Some("https://gw.example/mcp/ops")),
-        ("/.well-known/oauth-protected-resource/mcp/main", Some("https://gw.example/mcp")),
+        (
+            "/.well-known/oauth-protected-resource",
+            Some("https://gw.example/mcp"),
+        ),
+        (
+            "/.well-known/oauth-protected-resource/",
+            Some("https://gw.example/mcp"),
+        ),
+        (
+            "/.well-known/oauth-protected-resource/mcp",
+            Some("https://gw.example/mcp"),
+        ),
+        (
+            "/.well-known/oauth-protected-resource/mcp/ops",
+            Some("https://gw.example/mcp/ops"),
+        ),
+        (
+            "/.well-known/oauth-protected-resource/mcp/main",
+            Some("https://gw.example/mcp"),
+        ),
         ("/.well-known/oauth-protected-resource/sse", None),
         ("/.well-known/oauth-protected-resource/mcp/a%20b", None),
         ("/.well-known/oauth-protected-resource/mcp/a/b", None),
@@ -69,9 +90,17 @@ async fn each_endpoint_has_its_document() {
         ("/.well-known/oauth-authorization-server", None),
     ] {
         let found = document(&root, path).await;
-        assert_eq!(found.as_ref().map(|found| found["resource"].as_str().unwrap()), resource, "{path}");
+        assert_eq!(
+            found
+                .as_ref()
+                .map(|found| found["resource"].as_str().unwrap()),
+            resource,
+            "{path}"
+        );
     }
-    let found = document(&root, "/.well-known/oauth-protected-resource/mcp").await.unwrap();
+    let found = document(&root, "/.well-known/oauth-protected-resource/mcp")
+        .await
+        .unwrap();
     let expected = json!({
         "resource": "https://gw.example/mcp",
         "authorization_servers": ["https://idp.example/x"],
@@ -92,25 +121,58 @@ async fn each_endpoint_has_its_document() {
             "{path}"
         );
     }
-    let of_root = document(&below, "/.well-known/oauth-protected-resource/a").await.unwrap();
+    let of_root = document(&below, "/.well-known/oauth-protected-resource/a")
+        .await
+        .unwrap();
     assert_eq!(of_root["resource"], "https://gw.example/a/mcp");
-    let with_sse = Config { legacy_sse: true, ..config("https://gw.example") };
-    assert!(document(&with_sse, "/.well-known/oauth-protected-resource/sse").await.is_some());
-    let none = Config { issuers: Vec::new(), ..config("https://gw.example") };
-    assert!(document(&none, "/.well-known/oauth-protected-resource").await.is_none());
-    let preflight = metadata(&root, &Method::OPTIONS, "/.well-known/oauth-protected-resource").unwrap();
+    let with_sse = Config {
+        legacy_sse: true,
+        ..config("https://gw.example")
+    };
+    assert!(
+        document(&with_sse, "/.well-known/oauth-protected-resource/sse")
+            .await
+            .is_some()
+    );
+    let none = Config {
+        issuers: Vec::new(),
+        ..config("https://gw.example")
+    };
+    assert!(
+        document(&none, "/.well-known/oauth-protected-resource")
+            .await
+            .is_none()
+    );
+    let preflight = metadata(
+        &root,
+        &Method::OPTIONS,
+        "/.well-known/oauth-protected-resource",
+    )
+    .unwrap();
     assert_eq!(preflight.status(), StatusCode::NO_CONTENT);
 }
 
-fn challenge_of(config: &Config, endpoint: &str, presented: bool, refusal: &Refusal) -> Response<Body> {
-    challenged(config, endpoint, presented, refusal, response::empty(StatusCode::UNAUTHORIZED))
+fn challenge_of(
+    config: &Config,
+    endpoint: &str,
+    presented: bool,
+    refusal: &Refusal,
+) -> Response<Body> {
+    challenged(
+        config,
+        endpoint,
+        presented,
+        refusal,
+        response::empty(StatusCode::UNAUTHORIZED),
+    )
 }
 
 #[test]
 fn challenges_are_written_as_clients_read_them() {
     let config = config("https://gw.example");
     let expired = Refusal::new(RefusalCode::TokenExpired, "the \"token\" has\\ expired\n");
-    let scope = Refusal::new(RefusalCode::InsufficientScope, "this call needs mcp:write").scope("mcp:write");
+    let scope = Refusal::new(RefusalCode::InsufficientScope, "this call needs mcp:write")
+        .scope("mcp:write");
     for (presented, refusal, endpoint, expect) in [
         (
             false,
@@ -133,15 +195,24 @@ fn challenges_are_written_as_clients_read_them() {
     ] {
         let response = challenge_of(&config, endpoint, presented, refusal);
         assert_eq!(response.headers()[WWW_AUTHENTICATE], expect);
-        assert_eq!(response.headers()[ACCESS_CONTROL_EXPOSE_HEADERS], "WWW-Authenticate, Mcp-Session-Id");
+        assert_eq!(
+            response.headers()[ACCESS_CONTROL_EXPOSE_HEADERS],
+            "WWW-Authenticate, Mcp-Session-Id"
+        );
     }
     let plain = Config::default();
-    assert_eq!(challenge_of(&plain, "/mcp", true, &expired).headers()[WWW_AUTHENTICATE], "Bearer");
+    assert_eq!(
+        challenge_of(&plain, "/mcp", true, &expired).headers()[WWW_AUTHENTICATE],
+        "Bearer"
+    );
     let wait = Refusal::new(RefusalCode::RateLimited, "too many").retry_after_ms(1_500);
     let response = challenge_of(&config, "/mcp", true, &wait);
     assert_eq!(
         (response.status(), &response.headers()[RETRY_AFTER]),
-        (StatusCode::TOO_MANY_REQUESTS, &HeaderValue::from_static("2"))
+        (
+            StatusCode::TOO_MANY_REQUESTS,
+            &HeaderValue::from_static("2")
+        )
     );
     assert!(!response.headers().contains_key(WWW_AUTHENTICATE));
     let long = Refusal::new(RefusalCode::Unauthenticated, "x".repeat(5_000));
@@ -154,7 +225,10 @@ fn tokens_in_the_query_or_twice_are_bad_requests() {
     let mut twice = HeaderMap::new();
     twice.append("authorization", HeaderValue::from_static("Bearer a"));
     twice.append("authorization", HeaderValue::from_static("Bearer a"));
-    let once = HeaderMap::from_iter([(http::header::AUTHORIZATION, HeaderValue::from_static("Bearer a"))]);
+    let once = HeaderMap::from_iter([(
+        http::header::AUTHORIZATION,
+        HeaderValue::from_static("Bearer a"),
+    )]);
     for (headers, query, refused) in [
         (&twice, None, true),
         (&once, Some("access_token=secret"), true),
@@ -167,7 +241,10 @@ fn tokens_in_the_query_or_twice_are_bad_requests() {
         let Some(found) = found else { continue };
         assert_eq!(found.status(), StatusCode::BAD_REQUEST);
         let challenge = found.headers()[WWW_AUTHENTICATE].to_str().unwrap();
-        assert!(challenge.starts_with("Bearer error=\"invalid_request\"") && !challenge.contains("secret"));
+        assert!(
+            challenge.starts_with("Bearer error=\"invalid_request\"")
+                && !challenge.contains("secret")
+        );
         assert!(misplaced(&Config::default(), &Head::read(headers), query).is_none());
     }
 }

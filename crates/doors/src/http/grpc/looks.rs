@@ -1,4 +1,5 @@
-//! Services with which clients look around: health, and reflection of proto-mcp's contract. They say nothing of this gateway.
+//! Services with which clients look around: health, and reflection of proto-mcp's contract. They
+//! say nothing of this gateway.
 
 use axum::Router;
 use http::{Request, Response};
@@ -25,9 +26,12 @@ pub(super) async fn serve(request: Request<Questions>, place: Taken) -> Response
     static SERVICES: OnceCell<Router> = OnceCell::const_new();
     let services = SERVICES.get_or_init(services).await.clone();
     match services.oneshot(request.map(axum::body::Body::new)).await {
-        Ok(response) => {
-            response.map(|body| Body::Page(axum::body::Body::new(Placed { body, _place: place })))
-        }
+        Ok(response) => response.map(|body| {
+            Body::Page(axum::body::Body::new(Placed {
+                body,
+                _place: place,
+            }))
+        }),
         Err(never) => match never {},
     }
 }
@@ -35,14 +39,21 @@ pub(super) async fn serve(request: Request<Questions>, place: Taken) -> Response
 async fn services() -> Router {
     let reporter = HealthReporter::new();
     for service in SERVED {
-        reporter.set_service_status(service, ServingStatus::Serving).await;
+        reporter
+            .set_service_status(service, ServingStatus::Serving)
+            .await;
     }
     let health = HealthServer::new(HealthService::from_health_reporter(reporter))
         .max_decoding_message_size(QUESTION_BYTES_MAX);
     let mut services = Router::new()
         .route_service("/grpc.health.v1.Health/{method}", health)
-        .fallback(async || Status::unimplemented("no such service").into_http::<axum::body::Body>());
-    let files = [(wire::proto::CONTRACT_PATH.to_owned(), wire::proto::CONTRACT.to_owned())];
+        .fallback(async || {
+            Status::unimplemented("no such service").into_http::<axum::body::Body>()
+        });
+    let files = [(
+        wire::proto::CONTRACT_PATH.to_owned(),
+        wire::proto::CONTRACT.to_owned(),
+    )];
     let set = match schema::compile(&files) {
         Ok(set) => set,
         Err(error) => {
@@ -50,10 +61,16 @@ async fn services() -> Router {
             Vec::new()
         }
     };
-    match Reflection::of(&[&set, pb::v1::FILE_DESCRIPTOR_SET, pb::v1alpha::FILE_DESCRIPTOR_SET]) {
+    match Reflection::of(&[
+        &set,
+        pb::v1::FILE_DESCRIPTOR_SET,
+        pb::v1alpha::FILE_DESCRIPTOR_SET,
+    ]) {
         Ok(reflection) => {
-            let v1 = pb::v1::server_reflection_server::ServerReflectionServer::new(reflection.clone());
-            let v1alpha = pb::v1alpha::server_reflection_server::ServerReflectionServer::new(reflection);
+            let v1 =
+                pb::v1::server_reflection_server::ServerReflectionServer::new(reflection.clone());
+            let v1alpha =
+                pb::v1alpha::server_reflection_server::ServerReflectionServer::new(reflection);
             services = services
                 .route_service(
                     "/grpc.reflection.v1.ServerReflection/{method}",

@@ -1,5 +1,6 @@
-//! Server reflection of proto-mcp's contract (gRPC "Server Reflection Protocol", v1 and v1alpha). Unlike the library's service it
-//! answers a question about what it does not know, and the stream goes on.
+//! Server reflection of proto-mcp's contract (gRPC "Server Reflection Protocol", v1 and v1alpha).
+//! Unlike the library's service it answers a question about what it does not know, and the stream
+//! goes on.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -33,7 +34,10 @@ impl Reflection {
     pub(super) fn of(sets: &[&[u8]]) -> Result<Self, DecodeError> {
         let mut reflected = Reflected::default();
         for set in sets {
-            FileDescriptorSet::decode(*set)?.file.iter().for_each(|file| reflected.add(file));
+            FileDescriptorSet::decode(*set)?
+                .file
+                .iter()
+                .for_each(|file| reflected.add(file));
         }
         Ok(Self(Arc::new(reflected)))
     }
@@ -43,16 +47,27 @@ impl Reflected {
     fn add(&mut self, file: &FileDescriptorProto) {
         let mut names = Vec::new();
         let scope = file.package();
-        file.message_type.iter().for_each(|message| of_message(scope, message, &mut names));
-        file.enum_type.iter().for_each(|one| of_enum(scope, one, &mut names));
+        file.message_type
+            .iter()
+            .for_each(|message| of_message(scope, message, &mut names));
+        file.enum_type
+            .iter()
+            .for_each(|one| of_enum(scope, one, &mut names));
         for service in &file.service {
             let name = within(scope, service.name());
-            names.extend(service.method.iter().map(|method| within(&name, method.name())));
+            names.extend(
+                service
+                    .method
+                    .iter()
+                    .map(|method| within(&name, method.name())),
+            );
             self.services.push(name.clone());
             names.push(name);
         }
-        self.symbols.extend(names.into_iter().map(|name| (name, file.name().to_owned())));
-        self.files.insert(file.name().to_owned(), file.encode_to_vec());
+        self.symbols
+            .extend(names.into_iter().map(|name| (name, file.name().to_owned())));
+        self.files
+            .insert(file.name().to_owned(), file.encode_to_vec());
     }
 
     fn file(&self, name: &str) -> Option<Vec<u8>> {
@@ -65,16 +80,36 @@ impl Reflected {
 }
 
 fn within(scope: &str, name: &str) -> String {
-    if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") }
+    if scope.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{scope}.{name}")
+    }
 }
 
 /// The symbols of a message and of all inside it.
 fn of_message(scope: &str, message: &DescriptorProto, names: &mut Vec<String>) {
     let name = within(scope, message.name());
-    names.extend(message.field.iter().map(|field| within(&name, field.name())));
-    names.extend(message.oneof_decl.iter().map(|oneof| within(&name, oneof.name())));
-    message.nested_type.iter().for_each(|inner| of_message(&name, inner, names));
-    message.enum_type.iter().for_each(|inner| of_enum(&name, inner, names));
+    names.extend(
+        message
+            .field
+            .iter()
+            .map(|field| within(&name, field.name())),
+    );
+    names.extend(
+        message
+            .oneof_decl
+            .iter()
+            .map(|oneof| within(&name, oneof.name())),
+    );
+    message
+        .nested_type
+        .iter()
+        .for_each(|inner| of_message(&name, inner, names));
+    message
+        .enum_type
+        .iter()
+        .for_each(|inner| of_enum(&name, inner, names));
     names.push(name);
 }
 
@@ -89,8 +124,12 @@ macro_rules! serves {
     ($version:ident) => {
         #[tonic::async_trait]
         impl pb::$version::server_reflection_server::ServerReflection for Reflection {
-            type ServerReflectionInfoStream =
-                Pin<Box<dyn Stream<Item = Result<pb::$version::ServerReflectionResponse, Status>> + Send>>;
+            type ServerReflectionInfoStream = Pin<
+                Box<
+                    dyn Stream<Item = Result<pb::$version::ServerReflectionResponse, Status>>
+                        + Send,
+                >,
+            >;
 
             async fn server_reflection_info(
                 &self,
@@ -99,8 +138,8 @@ macro_rules! serves {
                 use pb::$version::server_reflection_request::MessageRequest as Asked;
                 use pb::$version::server_reflection_response::MessageResponse as Answer;
                 use pb::$version::{
-                    ErrorResponse, ExtensionNumberResponse, FileDescriptorResponse, ListServiceResponse,
-                    ServerReflectionResponse, ServiceResponse,
+                    ErrorResponse, ExtensionNumberResponse, FileDescriptorResponse,
+                    ListServiceResponse, ServerReflectionResponse, ServiceResponse,
                 };
                 let known = Arc::clone(&self.0);
                 let error = |code: Code, why: &str| {
@@ -119,9 +158,13 @@ macro_rules! serves {
                     let asked = asked?;
                     let answer = match &asked.message_request {
                         Some(Asked::FileByFilename(name)) => file(known.file(name), "file"),
-                        Some(Asked::FileContainingSymbol(symbol)) => file(known.file_of(symbol), "symbol"),
+                        Some(Asked::FileContainingSymbol(symbol)) => {
+                            file(known.file_of(symbol), "symbol")
+                        }
                         Some(Asked::FileContainingExtension(_)) => file(None, "extension"),
-                        Some(Asked::AllExtensionNumbersOfType(of)) if known.symbols.contains_key(of) => {
+                        Some(Asked::AllExtensionNumbersOfType(of))
+                            if known.symbols.contains_key(of) =>
+                        {
                             Answer::AllExtensionNumbersResponse(ExtensionNumberResponse {
                                 base_type_name: of.clone(),
                                 ..ExtensionNumberResponse::default()
@@ -129,9 +172,13 @@ macro_rules! serves {
                         }
                         Some(Asked::AllExtensionNumbersOfType(_)) => file(None, "message"),
                         Some(Asked::ListServices(_)) => {
-                            let services =
-                                known.services.iter().map(|name| ServiceResponse { name: name.clone() });
-                            Answer::ListServicesResponse(ListServiceResponse { service: services.collect() })
+                            let services = known
+                                .services
+                                .iter()
+                                .map(|name| ServiceResponse { name: name.clone() });
+                            Answer::ListServicesResponse(ListServiceResponse {
+                                service: services.collect(),
+                            })
                         }
                         None => error(Code::InvalidArgument, "the request asks nothing"),
                     };
@@ -160,7 +207,9 @@ mod tests {
             service S { rpc Do(M) returns (M); }";
         let set = schema::compile(&[("a.proto".to_owned(), text.to_owned())]).unwrap();
         let Reflection(reflected) = Reflection::of(&[&set]).unwrap();
-        for symbol in ["a.M", "a.M.s", "a.M.by", "a.M.N", "a.M.N.e", "a.M.E", "a.M.Z", "a.S", "a.S.Do"] {
+        for symbol in [
+            "a.M", "a.M.s", "a.M.by", "a.M.N", "a.M.N.e", "a.M.E", "a.M.Z", "a.S", "a.S.Do",
+        ] {
             assert!(reflected.file_of(symbol).is_some(), "{symbol}");
         }
         assert!(reflected.file_of("a.Absent").is_none() && reflected.file("b.proto").is_none());

@@ -52,42 +52,80 @@ impl Rpc {
             None => self.answer(message).await?,
             Some(wait) => tokio::time::timeout(wait, self.answer(message))
                 .await
-                .map_err(|_| Status::deadline_exceeded("the call took longer than its caller waits"))??,
+                .map_err(|_| {
+                    Status::deadline_exceeded("the call took longer than its caller waits")
+                })??,
         };
         let mut response = Response::new(answer);
         let len = response.get_ref().len();
         if len > UNCOUNTED_BYTES_MAX {
             // Given back with the response.
-            let taken = self.visit.held.take(len).map_err(|_| status::of_refusal(&unread(), ""))?;
+            let taken = self
+                .visit
+                .held
+                .take(len)
+                .map_err(|_| status::of_refusal(&unread(), ""))?;
             response.extensions_mut().insert(Arc::new(taken));
         }
         Ok(response)
     }
 
     async fn answer(&self, message: Bytes) -> Result<Bytes, Status> {
-        let method = if self.kind == Kind::CallToolRequest { "tools/call" } else { "" };
+        let method = if self.kind == Kind::CallToolRequest {
+            "tools/call"
+        } else {
+            ""
+        };
         let refused = |refusal: Refusal| status::of_refusal(&refusal, method);
         if message.len() > self.bytes_max {
-            let why = format!("the message has {} bytes, which is beyond the limit", message.len());
+            let why = format!(
+                "the message has {} bytes, which is beyond the limit",
+                message.len()
+            );
             return Err(refused(Refusal::new(RefusalCode::TooLarge, why)));
         }
         if !is_message(&message) {
             return Err(status::unreadable());
         }
-        let Visitor { dispatch, participant } = &self.visit.visitor;
+        let Visitor {
+            dispatch,
+            participant,
+        } = &self.visit.visitor;
         let joined = self.links.unary(&self.visit.visitor).map_err(refused)?;
-        let visitor = Visitor { dispatch: Arc::clone(dispatch), participant: Arc::clone(participant) };
+        let visitor = Visitor {
+            dispatch: Arc::clone(dispatch),
+            participant: Arc::clone(participant),
+        };
         let (link, registry) = (Arc::clone(&joined.link), Arc::clone(&self.links.registry));
-        let declared = Declared { references: self.references, ..Declared::default() };
+        let declared = Declared {
+            references: self.references,
+            ..Declared::default()
+        };
         let host = self.host.clone();
-        let mut client = Client { visitor, link, registry, host, declared, sessionless: true };
-        let field = match client.take(None, self.kind, self.kind.field(&message)).await.map_err(refused)? {
+        let mut client = Client {
+            visitor,
+            link,
+            registry,
+            host,
+            declared,
+            sessionless: true,
+        };
+        let field = match client
+            .take(None, self.kind, self.kind.field(&message))
+            .await
+            .map_err(refused)?
+        {
             Disposition::Answered(field) => field,
             Disposition::Request(incoming, wanted) => {
                 let (answered, answer) = oneshot::channel();
                 let answered = Mutex::new(Some(answered));
                 let held = Arc::clone(&self.visit.held);
-                let reply = UnaryReply { answered, schemas: client.schemas(), wanted, held };
+                let reply = UnaryReply {
+                    answered,
+                    schemas: client.schemas(),
+                    wanted,
+                    held,
+                };
                 let call = dispatch.as_bearer(&client.link, participant, || {
                     dispatch.request(&client.link, *incoming, Arc::new(reply))
                 });
@@ -123,13 +161,23 @@ impl UnaryReply {
 impl Reply for UnaryReply {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
         let field = field_of(&self.schemas, call, answer, respell, &self.wanted);
-        let field =
-            field.and_then(|field| if self.held.has_room(field.len()) { Ok(field) } else { Err(unread()) });
-        self.send(field.map_err(|refusal| status::of_refusal(&refusal, call.request.method.as_str())));
+        let field = field.and_then(|field| {
+            if self.held.has_room(field.len()) {
+                Ok(field)
+            } else {
+                Err(unread())
+            }
+        });
+        self.send(
+            field.map_err(|refusal| status::of_refusal(&refusal, call.request.method.as_str())),
+        );
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
-        self.send(Err(status::of_refusal(refusal, call.request.method.as_str())));
+        self.send(Err(status::of_refusal(
+            refusal,
+            call.request.method.as_str(),
+        )));
     }
 
     fn abandon(&self, _: &Call) {
@@ -146,10 +194,18 @@ fn unread() -> Refusal {
 /// # Errors
 /// It cannot be read.
 pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
-    let Some(value) = headers.get("grpc-timeout") else { return Ok(None) };
+    let Some(value) = headers.get("grpc-timeout") else {
+        return Ok(None);
+    };
     let read = || {
-        let (digits, unit) = value.to_str().ok()?.split_at_checked(value.len().checked_sub(1)?)?;
-        let amount: u64 = digits.parse().ok().filter(|_| digits.len() <= TIMEOUT_DIGITS_MAX)?;
+        let (digits, unit) = value
+            .to_str()
+            .ok()?
+            .split_at_checked(value.len().checked_sub(1)?)?;
+        let amount: u64 = digits
+            .parse()
+            .ok()
+            .filter(|_| digits.len() <= TIMEOUT_DIGITS_MAX)?;
         Some(match unit {
             "H" => Duration::from_secs(amount * 3600),
             "M" => Duration::from_secs(amount * 60),
@@ -160,7 +216,9 @@ pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
             _ => return None,
         })
     };
-    read().map(Some).ok_or_else(|| Status::invalid_argument("grpc-timeout cannot be read"))
+    read()
+        .map(Some)
+        .ok_or_else(|| Status::invalid_argument("grpc-timeout cannot be read"))
 }
 
 #[cfg(test)]

@@ -26,8 +26,15 @@ pub(super) fn of_error(message: &Bytes) -> Status {
 /// The status of bytes that are no message.
 pub(super) fn unreadable() -> Status {
     let (code, message) = (PARSE_ERROR, "the bytes are no protobuf message".to_owned());
-    let error = ErrorResponse { code: i32::try_from(code).unwrap_or_default(), message, data: None };
-    of(&Spelled { error, status: grpc_status_of(code) })
+    let error = ErrorResponse {
+        code: i32::try_from(code).unwrap_or_default(),
+        message,
+        data: None,
+    };
+    of(&Spelled {
+        error,
+        status: grpc_status_of(code),
+    })
 }
 
 fn of(spelled: &Spelled) -> Status {

@@ -1,7 +1,7 @@
 //! Reading side of a WebSocket: bytes of the socket to whole messages (RFC 6455).
 //!
-//! A library reads frames, and answers pings and closes. Its answers are handed on, because every byte on a socket takes the
-//! room's one path.
+//! A library reads frames, and answers pings and closes. Its answers are handed on, because every
+//! byte on a socket takes the room's one path.
 
 use std::cell::RefCell;
 use std::io::{self, Cursor, Read, Write};
@@ -58,8 +58,8 @@ pub(super) enum Departure {
 
 /// Reads one connection.
 pub(super) struct Reader {
-    /// The library, from the first byte of a message to the last: a silent connection keeps neither it nor the memory of the
-    /// longest message.
+    /// The library, from the first byte of a message to the last: a silent connection keeps neither
+    /// it nor the memory of the longest message.
     context: Option<Box<WebSocketContext>>,
     message_bytes_max: usize,
     /// Bytes that were read and not yet handed to the library.
@@ -95,9 +95,22 @@ impl Reader {
         if !self.answer.is_empty() {
             return Received::Answer(std::mem::take(&mut self.answer).into());
         }
-        let Self { context, message_bytes_max, lead, place, answer, handed } = self;
+        let Self {
+            context,
+            message_bytes_max,
+            lead,
+            place,
+            answer,
+            handed,
+        } = self;
         let library = context.get_or_insert_with(|| library(*message_bytes_max));
-        let mut both = Both { lead, stream, place, answer, handed };
+        let mut both = Both {
+            lead,
+            stream,
+            place,
+            answer,
+            handed,
+        };
         let received = loop {
             match library.read(&mut both) {
                 Ok(Message::Text(text)) => {
@@ -116,14 +129,19 @@ impl Reader {
                     let _ = library.flush(&mut both);
                     // The library reads a code that no client may send as this one.
                     let broke = close.is_some_and(|close| close.code == CloseCode::Protocol);
-                    let departure =
-                        if broke { Departure::Broke(CloseCode::Protocol.into()) } else { Departure::Left };
+                    let departure = if broke {
+                        Departure::Broke(CloseCode::Protocol.into())
+                    } else {
+                        Departure::Left
+                    };
                     break Received::End(Bytes::new(), departure);
                 }
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                     break Received::Nothing;
                 }
-                Err(Error::Capacity(CapacityError::MessageTooLong { .. })) => break Received::TooLong,
+                Err(Error::Capacity(CapacityError::MessageTooLong { .. })) => {
+                    break Received::TooLong;
+                }
                 Err(error) => break last_frame(&error),
             }
         };
@@ -154,8 +172,8 @@ fn library(message_bytes_max: usize) -> Box<WebSocketContext> {
     Box::new(WebSocketContext::new(Role::Server, Some(config)))
 }
 
-/// End, in the client's frames, of the bytes that the library has. It gets a header only as a whole, and no
-/// byte beyond a frame together with the frame's last ones.
+/// End, in the client's frames, of the bytes that the library has. It gets a header only as a
+/// whole, and no byte beyond a frame together with the frame's last ones.
 #[derive(Default)]
 struct Place {
     /// Bytes that the frame still has.
@@ -198,7 +216,10 @@ fn last_frame(error: &Error) -> Received {
         _ => return Received::End(Bytes::new(), Departure::Lost),
     };
     let [high, low] = code.to_be_bytes();
-    Received::End(Bytes::copy_from_slice(&[0x88, 2, high, low]), Departure::Broke(code))
+    Received::End(
+        Bytes::copy_from_slice(&[0x88, 2, high, low]),
+        Departure::Broke(code),
+    )
 }
 
 /// The socket as the library uses it: it reads without waiting, and keeps what is written.
@@ -215,7 +236,9 @@ impl Both<'_> {
     fn receive(&self) -> io::Result<Bytes> {
         SCRATCH.with_borrow_mut(|scratch| {
             let count = self.stream.try_read(scratch)?;
-            Ok(Bytes::copy_from_slice(scratch.get(..count).unwrap_or_default()))
+            Ok(Bytes::copy_from_slice(
+                scratch.get(..count).unwrap_or_default(),
+            ))
         })
     }
 }
@@ -237,7 +260,8 @@ impl Read for Both<'_> {
         let count = self.lead.len().min(into.len()).min(left);
         self.place.left -= count as u64;
         *self.handed += count;
-        self.lead.copy_to_slice(into.get_mut(..count).unwrap_or_default());
+        self.lead
+            .copy_to_slice(into.get_mut(..count).unwrap_or_default());
         if self.lead.is_empty() {
             *self.lead = Bytes::new();
         }
@@ -304,12 +328,17 @@ mod tests {
         ];
         let frames = frames.map(|(head, payload)| frame(head, payload));
         let bytes = frames.concat();
-        let ends: Vec<usize> = (0..=frames.len()).map(|count| frames[..count].concat().len()).collect();
+        let ends: Vec<usize> = (0..=frames.len())
+            .map(|count| frames[..count].concat().len())
+            .collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         for split in 0..=bytes.len() {
-            let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap())
+                .await
+                .unwrap();
             let stream = listener.accept().await.unwrap().0;
-            let mut reader = Reader::new(Bytes::copy_from_slice(&bytes[..split]), MESSAGE_BYTES_MAX);
+            let mut reader =
+                Reader::new(Bytes::copy_from_slice(&bytes[..split]), MESSAGE_BYTES_MAX);
             let mut texts = Vec::new();
             read(&mut reader, &stream, &mut texts);
             // In a whole frame after its header, or between the frames of a message.
@@ -317,13 +346,20 @@ mod tests {
             let header = if begun == 3 { 8 } else { 6 };
             let within = begun < frames.len() && split >= ends[begun] + header;
             let open = (2..=4).contains(&begun);
-            assert_eq!(reader.context.is_some(), within || open, "{split} of {ends:?}");
+            assert_eq!(
+                reader.context.is_some(),
+                within || open,
+                "{split} of {ends:?}"
+            );
             client.write_all(&bytes[split..]).await.unwrap();
             while texts.len() < 3 {
                 stream.readable().await.unwrap();
                 read(&mut reader, &stream, &mut texts);
             }
-            assert_eq!(texts, [b"one", [&long[..], b"y"].concat().as_slice(), b"two"]);
+            assert_eq!(
+                texts,
+                [b"one", [&long[..], b"y"].concat().as_slice(), b"two"]
+            );
             assert!(reader.context.is_none() && reader.lead.is_empty());
         }
     }
@@ -331,12 +367,17 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_ends_within_a_header_is_lost() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
         let stream = listener.accept().await.unwrap().0;
         let mut reader = Reader::new(Bytes::from_static(&[0x81, 0xfe, 1]), MESSAGE_BYTES_MAX);
         assert!(matches!(reader.next(&stream), Received::Nothing));
         drop(client);
         stream.readable().await.unwrap();
-        assert!(matches!(reader.next(&stream), Received::End(_, Departure::Lost)));
+        assert!(matches!(
+            reader.next(&stream),
+            Received::End(_, Departure::Lost)
+        ));
     }
 }

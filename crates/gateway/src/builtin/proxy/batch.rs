@@ -1,4 +1,5 @@
-//! Operation `batch`: several operations one after the other, each admitted on its own (appendix A.1).
+//! Operation `batch`: several operations one after the other, each admitted on its own (appendix
+//! A.1).
 
 use std::sync::Arc;
 
@@ -6,7 +7,8 @@ use model::{Answer, OperationId, Payload, Refusal, Request};
 use platform::Mutex;
 use tokio::sync::oneshot;
 use wire::mcp::proxy::{
-    Ask, BatchResult, Call as Called, NAME, NOT_IN_A_BATCH, Subject, batched, operated, operation_params,
+    Ask, BatchResult, Call as Called, NAME, NOT_IN_A_BATCH, Subject, batched, operated,
+    operation_params,
 };
 use wire::mcp::{result::words, task};
 
@@ -17,10 +19,12 @@ use crate::call::{Call, Reply};
 use crate::link::{Passed, Questioned, Respell, Undelivered};
 use crate::{dispatch::Dispatch, incoming::Incoming};
 
-/// The results of one batch, in bytes together. What is longer is left out, and the operation says so.
+/// The results of one batch, in bytes together. What is longer is left out, and the operation says
+/// so.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
-/// Carries out the operations in order. If the caller goes, the operation under way is cancelled and no other begins.
+/// Carries out the operations in order. If the caller goes, the operation under way is cancelled
+/// and no other begins.
 pub(super) async fn run(
     dispatch: Arc<Dispatch>,
     call: Arc<Call>,
@@ -46,13 +50,27 @@ fn within(result: Vec<u8>, bytes: &mut usize, form: model::Form) -> Vec<u8> {
         return result;
     }
     *bytes -= result.len();
-    words("the operation was carried out; its result is too long for a batch: call it on its own", true, form)
+    words(
+        "the operation was carried out; its result is too long for a batch: call it on its own",
+        true,
+        form,
+    )
 }
 
 /// The end of one operation, as a result of the tool.
-async fn one(dispatch: &Arc<Dispatch>, call: &Arc<Call>, operation: &[u8]) -> Result<Vec<u8>, Refusal> {
+async fn one(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    operation: &[u8],
+) -> Result<Vec<u8>, Refusal> {
     let form = call.request.payload.form;
-    let fault = |why: &str| Ok(words(&format!("Error calling tool '{NAME}': {why}"), true, form));
+    let fault = |why: &str| {
+        Ok(words(
+            &format!("Error calling tool '{NAME}': {why}"),
+            true,
+            form,
+        ))
+    };
     match Ask::read(operation) {
         Err(why) => Ok(words(&why, true, form)),
         Ok(Ask::Batch(_)) => fault("a batch cannot be part of a batch"),
@@ -65,19 +83,37 @@ async fn one(dispatch: &Arc<Dispatch>, call: &Arc<Call>, operation: &[u8]) -> Re
 }
 
 /// Makes a call as a request of the batch's caller. Dropped before its end, it cancels the call.
-async fn carry_out(dispatch: &Arc<Dispatch>, call: &Arc<Call>, called: Called) -> Result<Vec<u8>, Refusal> {
+async fn carry_out(
+    dispatch: &Arc<Dispatch>,
+    call: &Arc<Call>,
+    called: Called,
+) -> Result<Vec<u8>, Refusal> {
     let form = call.request.payload.form;
     let params = operation_params(&called, call.request.payload.body_bytes())
         .map_err(|error| Refusal::new(model::RefusalCode::Malformed, error.to_string()))?;
     let request = request_with(&called, Payload::body(form, params), &call.request);
     // What its caller cannot have in a batch is not offered to the server.
-    let request = Request { progress: None, ..task::plain(&request).unwrap_or(request) };
+    let request = Request {
+        progress: None,
+        ..task::plain(&request).unwrap_or(request)
+    };
     let (ended, end) = oneshot::channel();
-    let reply = Operation { batch: Arc::clone(call), ended: Mutex::new(Some(ended)) };
+    let reply = Operation {
+        batch: Arc::clone(call),
+        ended: Mutex::new(Some(ended)),
+    };
     let reply = Wrapped::new(Arc::new(reply), called.subject, called.path);
-    let incoming = Incoming { client: call.client.clone(), ..Incoming::plain(request, None) };
-    let inner = dispatch.as_caller(call, || dispatch.request(&call.link, incoming, Arc::new(reply)));
-    let open = Open { dispatch, inner: &inner };
+    let incoming = Incoming {
+        client: call.client.clone(),
+        ..Incoming::plain(request, None)
+    };
+    let inner = dispatch.as_caller(call, || {
+        dispatch.request(&call.link, incoming, Arc::new(reply))
+    });
+    let open = Open {
+        dispatch,
+        inner: &inner,
+    };
     let end = end.await;
     // Now, as an operation that asked its caller something has ended while its call is open.
     drop(open);
@@ -98,7 +134,8 @@ impl Drop for Open<'_> {
     }
 }
 
-/// The reply of one operation: its end goes to the batch, what comes before to the caller of the batch.
+/// The reply of one operation: its end goes to the batch, what comes before to the caller of the
+/// batch.
 struct Operation {
     batch: Arc<Call>,
     ended: Mutex<Option<oneshot::Sender<Vec<u8>>>>,
@@ -115,7 +152,11 @@ impl Operation {
 
 impl Reply for Operation {
     fn settle(&self, call: &Call, answer: &Answer, _: &Respell<'_>) {
-        self.end(operated(answer, call.request.method.as_str(), call.link.form));
+        self.end(operated(
+            answer,
+            call.request.method.as_str(),
+            call.link.form,
+        ));
     }
 
     fn refuse(&self, call: &Call, refusal: &Refusal) {
@@ -156,7 +197,11 @@ mod tests {
         let full = within(vec![b'x'; BATCH_BYTES_MAX], &mut bytes, Form::Legacy);
         assert_eq!(full.len(), BATCH_BYTES_MAX);
         let longer = within(b"y".to_vec(), &mut bytes, Form::Legacy);
-        assert!(String::from_utf8(longer).unwrap().contains("too long for a batch"));
+        assert!(
+            String::from_utf8(longer)
+                .unwrap()
+                .contains("too long for a batch")
+        );
         assert_eq!(within(Vec::new(), &mut bytes, Form::Legacy), b"");
     }
 }

@@ -1,4 +1,5 @@
-//! The reply of a call by the tool: its answer becomes a result of the tool, everything else passes.
+//! The reply of a call by the tool: its answer becomes a result of the tool, everything else
+//! passes.
 
 use std::sync::Arc;
 
@@ -18,7 +19,11 @@ pub(super) struct Wrapped {
 
 impl Wrapped {
     pub(super) fn new(reply: Arc<dyn Reply>, subject: proxy::Subject, path: String) -> Self {
-        Self { reply, subject, path }
+        Self {
+            reply,
+            subject,
+            path,
+        }
     }
 }
 
@@ -26,7 +31,9 @@ impl Reply for Wrapped {
     fn settle(&self, call: &Call, answer: &Answer, respell: &Respell<'_>) {
         let (form, method) = (call.link.form, call.request.method.as_str());
         match proxy::answered((self.subject, &self.path), (answer, method), form, respell) {
-            Some(result) => self.reply.settle(call, &own_answer(form, result), &|_| None),
+            Some(result) => self
+                .reply
+                .settle(call, &own_answer(form, result), &|_| None),
             None => self.reply.settle(call, answer, respell),
         }
     }
@@ -39,7 +46,8 @@ impl Reply for Wrapped {
             code => format!("{code}: {refusal}"),
         };
         let form = call.link.form;
-        self.reply.settle(call, &own_answer(form, words(&text, true, form)), &|_| None);
+        self.reply
+            .settle(call, &own_answer(form, words(&text, true, form)), &|_| None);
     }
 
     fn abandon(&self, call: &Call) {

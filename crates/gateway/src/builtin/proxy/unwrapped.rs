@@ -1,5 +1,5 @@
-//! Calls by the tool as the requests that they stand for: the topic admits, holds, records and mirrors these under their own
-//! kinds, and only their answers are turned into results of the tool.
+//! Calls by the tool as the requests that they stand for: the topic admits, holds, records and
+//! mirrors these under their own kinds, and only their answers are turned into results of the tool.
 
 use std::sync::Arc;
 
@@ -15,8 +15,9 @@ use crate::{call::Reply, dispatch::Dispatch, link::Link};
 /// Depth to which calls of the tool may be nested in calls of the tool.
 pub(super) const PROXY_DEPTH_MAX: usize = 4;
 
-/// Puts the request that a caller's request stands for in its place, and returns the reply for its answer: the same request unless it
-/// calls something by the tool, and its caller may use the tool here.
+/// Puts the request that a caller's request stands for in its place, and returns the reply for its
+/// answer: the same request unless it calls something by the tool, and its caller may use the tool
+/// here.
 pub(crate) fn unwrap(
     dispatch: &Dispatch,
     link: &Link,
@@ -27,8 +28,12 @@ pub(crate) fn unwrap(
         if !is_proxy(&incoming.request) || (depth == 0 && !is_offered(dispatch, link)) {
             break;
         }
-        let Ok(Ask::Call(called)) = asked(&incoming.request) else { break };
-        let Some(request) = request_of(&called, &incoming.request) else { break };
+        let Ok(Ask::Call(called)) = asked(&incoming.request) else {
+            break;
+        };
+        let Some(request) = request_of(&called, &incoming.request) else {
+            break;
+        };
         incoming.request = request;
         as_asked(incoming, called.subject);
         reply = Arc::new(Wrapped::new(reply, called.subject, called.path));
@@ -55,10 +60,15 @@ pub(super) fn asked(request: &Request) -> Result<Ask, String> {
     Ask::read(arguments.filter(|raw| *raw != b"null").unwrap_or(b"{}"))
 }
 
-/// The request that a call stands for. Its params are those of the caller but for the target and the arguments.
+/// The request that a call stands for. Its params are those of the caller but for the target and
+/// the arguments.
 fn request_of(called: &Called, request: &Request) -> Option<Request> {
     let params = params_of(called, request.payload.body_bytes()).ok()?;
-    Some(request_with(called, Payload::body(request.payload.form, params), request))
+    Some(request_with(
+        called,
+        Payload::body(request.payload.form, params),
+        request,
+    ))
 }
 
 /// A request for what is called, made by the caller of this one.
@@ -70,14 +80,23 @@ pub(super) fn request_with(called: &Called, payload: Payload, request: &Request)
         Subject::Prompt => Target::Prompt(path.into()),
     };
     let method = Method::Known(called.subject.method());
-    Request { method, target: Some(target), progress: request.progress.clone(), payload }
+    Request {
+        method,
+        target: Some(target),
+        progress: request.progress.clone(),
+        payload,
+    }
 }
 
 /// Only a tool's call becomes a task.
 fn as_asked(incoming: &mut Incoming, subject: Subject) {
     if subject != Subject::Tool {
         let comes_back = incoming.request.payload.form.is_stateless();
-        incoming.parks = if comes_back { Parks::Retry } else { Parks::Words };
+        incoming.parks = if comes_back {
+            Parks::Retry
+        } else {
+            Parks::Words
+        };
         incoming.wish = TaskWish::None;
     }
 }

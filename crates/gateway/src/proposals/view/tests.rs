@@ -50,7 +50,10 @@ fn proposal(method: &str, state: ProposalState) -> ProposalView {
 }
 
 fn with_answer(proposal: ProposalView, frame: &'static str) -> ProposalView {
-    ProposalView { answer: payload::read_answer(Bytes::from_static(frame.as_bytes())), ..proposal }
+    ProposalView {
+        answer: payload::read_answer(Bytes::from_static(frame.as_bytes())),
+        ..proposal
+    }
 }
 
 fn text(answer: &Answer) -> String {
@@ -64,14 +67,23 @@ const ERROR: &str = r#"{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"m"}}
 fn a_caller_is_told_what_to_wait_for() {
     let mut pending = proposal("tools/call", ProposalState::Pending);
     let waiting = |pending: &ProposalView| View::at(pending, Form::Legacy, 0).waiting();
-    for needed in
-        ["needs approval", "`echo` of a", "no participant", "wait_for_proposal", &pending.id.to_string()]
-    {
+    for needed in [
+        "needs approval",
+        "`echo` of a",
+        "no participant",
+        "wait_for_proposal",
+        &pending.id.to_string(),
+    ] {
         assert!(waiting(&pending).contains(needed), "{needed}");
     }
-    pending.deciders = ["ann", "bob"].map(|name| ParticipantId::new(name).unwrap()).to_vec();
+    pending.deciders = ["ann", "bob"]
+        .map(|name| ParticipantId::new(name).unwrap())
+        .to_vec();
     assert!(waiting(&pending).contains("any of ann, bob can approve it"));
-    assert_eq!(View::at(&pending, Form::Legacy, 0).verdict(), waiting(&pending));
+    assert_eq!(
+        View::at(&pending, Form::Legacy, 0).verdict(),
+        waiting(&pending)
+    );
     let body = View::at(&pending, Form::Legacy, 0).still_waiting();
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(body["_meta"]["portmoot/proposal"], pending.id.to_string());
@@ -84,11 +96,20 @@ fn each_end_has_its_words() {
         (ProposalState::Running, "was approved by boss and runs now"),
         (ProposalState::Completed, "is done"),
         (ProposalState::Failed, "failed: not today"),
-        (ProposalState::Rejected, "rejected by boss, with the reason: not today. It was not run"),
-        (ProposalState::Withdrawn, "withdrawn, with the reason: not today. It was not run"),
+        (
+            ProposalState::Rejected,
+            "rejected by boss, with the reason: not today. It was not run",
+        ),
+        (
+            ProposalState::Withdrawn,
+            "withdrawn, with the reason: not today. It was not run",
+        ),
         (ProposalState::Expired, "not decided in time"),
     ] {
-        let view = ProposalView { reason: Some(Arc::from("not today")), ..proposal("tools/call", state) };
+        let view = ProposalView {
+            reason: Some(Arc::from("not today")),
+            ..proposal("tools/call", state)
+        };
         let verdict = View::at(&view, Form::Legacy, 0).verdict();
         assert!(verdict.contains(words), "{state}: {verdict}");
     }
@@ -96,19 +117,26 @@ fn each_end_has_its_words() {
 
 #[test]
 fn a_task_has_the_answer_of_its_form_and_else_words() {
-    let standing = |proposal: &ProposalView, form| match View::at(proposal, form, 0).task().standing {
+    let standing = |proposal: &ProposalView, form| match View::at(proposal, form, 0).task().standing
+    {
         OperationState::Working => "working".to_owned(),
         OperationState::Cancelled => "cancelled".to_owned(),
-        OperationState::Result(raw) | OperationState::Error(raw) | OperationState::InputRequired(raw) => {
-            String::from_utf8(raw.to_vec()).unwrap()
-        }
+        OperationState::Result(raw)
+        | OperationState::Error(raw)
+        | OperationState::InputRequired(raw) => String::from_utf8(raw.to_vec()).unwrap(),
     };
     for (state, expected) in [
         (ProposalState::Pending, "working"),
         (ProposalState::Running, "working"),
         (ProposalState::Withdrawn, "cancelled"),
     ] {
-        assert_eq!(standing(&with_answer(proposal("tools/call", state), RESULT), Form::Modern), expected);
+        assert_eq!(
+            standing(
+                &with_answer(proposal("tools/call", state), RESULT),
+                Form::Modern
+            ),
+            expected
+        );
     }
     let rejected = proposal("tools/call", ProposalState::Rejected);
     assert!(standing(&rejected, Form::Legacy).contains("rejected by boss"));
@@ -116,32 +144,56 @@ fn a_task_has_the_answer_of_its_form_and_else_words() {
     assert_eq!(standing(&done, Form::Legacy), r#"{"content":[]}"#);
     assert!(standing(&done, Form::Modern).contains(r#""resultType":"complete""#));
     let failed = with_answer(proposal("tools/call", ProposalState::Failed), ERROR);
-    assert_eq!(standing(&failed, Form::Modern), r#"{"code":1,"message":"m"}"#);
+    assert_eq!(
+        standing(&failed, Form::Modern),
+        r#"{"code":1,"message":"m"}"#
+    );
     let task = View::at(&failed, Form::Legacy, 8);
-    assert_eq!((task.task().created_ms, task.task().updated_ms, task.id()), (5, 8, task.task().id));
+    assert_eq!(
+        (task.task().created_ms, task.task().updated_ms, task.id()),
+        (5, 8, task.task().id)
+    );
 }
 
 #[test]
 fn a_request_that_waited_gets_the_answer_or_the_reason() {
-    let end = |proposal: &ProposalView, method: &str| View::at(proposal, Form::Modern, 0).end(method);
+    let end =
+        |proposal: &ProposalView, method: &str| View::at(proposal, Form::Modern, 0).end(method);
     for state in [ProposalState::Pending, ProposalState::Running] {
         assert!(end(&proposal("tools/call", state), "tools/call").is_none());
     }
     let done = with_answer(proposal("tools/call", ProposalState::Completed), RESULT);
     let answer = end(&done, "tools/call").unwrap().unwrap();
-    assert_eq!((answer.payload.form, answer.outcome), (Form::Modern, Outcome::Ok));
+    assert_eq!(
+        (answer.payload.form, answer.outcome),
+        (Form::Modern, Outcome::Ok)
+    );
     assert!(
         text(&answer).starts_with(r#"{"content":[]"#) && text(&answer).contains("resultType"),
         "{answer:?}"
     );
     let read = with_answer(proposal("resources/read", ProposalState::Failed), ERROR);
-    assert_eq!(end(&read, "resources/read").unwrap().unwrap().outcome, Outcome::Error);
+    assert_eq!(
+        end(&read, "resources/read").unwrap().unwrap().outcome,
+        Outcome::Error
+    );
     let by_tool = text(&end(&read, "tools/call").unwrap().unwrap());
-    assert!(by_tool.contains(r#"\"code\":1"#) && by_tool.contains(r#""isError":true"#), "{by_tool}");
+    assert!(
+        by_tool.contains(r#"\"code\":1"#) && by_tool.contains(r#""isError":true"#),
+        "{by_tool}"
+    );
     let expired = proposal("tools/call", ProposalState::Expired);
     let words = text(&end(&expired, "tools/call").unwrap().unwrap());
-    assert!(words.contains("not decided in time") && words.contains("resultType"), "{words}");
-    let refusal = end(&proposal("prompts/get", ProposalState::Expired), "prompts/get").unwrap().unwrap_err();
+    assert!(
+        words.contains("not decided in time") && words.contains("resultType"),
+        "{words}"
+    );
+    let refusal = end(
+        &proposal("prompts/get", ProposalState::Expired),
+        "prompts/get",
+    )
+    .unwrap()
+    .unwrap_err();
     assert_eq!(refusal.code, RefusalCode::CapabilityViolation);
 }
 
@@ -149,16 +201,34 @@ fn a_request_that_waited_gets_the_answer_or_the_reason() {
 fn a_report_has_the_state_and_whether_there_is_an_answer() {
     let report = |proposal: &ProposalView| {
         let result = String::from_utf8(View::at(proposal, Form::Legacy, 0).report()).unwrap();
-        result.split_once(r#""structuredContent":"#).unwrap().1.trim_end_matches('}').to_owned() + "}"
+        result
+            .split_once(r#""structuredContent":"#)
+            .unwrap()
+            .1
+            .trim_end_matches('}')
+            .to_owned()
+            + "}"
     };
     let id = OperationId(7);
     let (running, rejected) = (ProposalState::Running, ProposalState::Rejected);
-    let rejected = ProposalView { reason: Some("no \"x\"".into()), ..proposal("tools/call", rejected) };
+    let rejected = ProposalView {
+        reason: Some("no \"x\"".into()),
+        ..proposal("tools/call", rejected)
+    };
     let done = with_answer(proposal("prompts/get", ProposalState::Completed), RESULT);
     for (proposal, expected) in [
-        (proposal("tools/call", ProposalState::Pending), r#""state":"pending","answered":false"#),
-        (proposal("tools/call", running), r#""state":"running","by":"boss","answered":false"#),
-        (rejected, r#""state":"rejected","by":"boss","reason":"no \"x\"","answered":false"#),
+        (
+            proposal("tools/call", ProposalState::Pending),
+            r#""state":"pending","answered":false"#,
+        ),
+        (
+            proposal("tools/call", running),
+            r#""state":"running","by":"boss","answered":false"#,
+        ),
+        (
+            rejected,
+            r#""state":"rejected","by":"boss","reason":"no \"x\"","answered":false"#,
+        ),
         (done, r#""state":"completed","by":"boss","answered":true"#),
     ] {
         assert_eq!(report(&proposal), format!(r#"{{"id":"{id}",{expected}}}"#));

@@ -2,12 +2,20 @@
 
 use super::*;
 
-/// The outcome of a proposal after these steps, in a topic whose gateway reports approvals: `NAME asks TO`, `answer NAME`,
-/// which answers that participant's request, and `approved NAME`.
+/// The outcome of a proposal after these steps, in a topic whose gateway reports approvals:
+/// `NAME asks TO`, `answer NAME`, which answers that participant's request, and `approved NAME`.
 fn reported(steps: &[&str]) -> Vec<String> {
     let mut protocol = welcomed(false);
     let join = json!({ "event": "join", "participant": { "id": "portmoot", "capabilities": [] } });
-    receive(&mut protocol, "j", "system:gateway", &[], "system/presence", None, join);
+    receive(
+        &mut protocol,
+        "j",
+        "system:gateway",
+        &[],
+        "system/presence",
+        None,
+        join,
+    );
     let to = vec!["worker".into(), "other".into()];
     let mut updates = protocol.pending.add_proposal("p", to, CALL.into()).unwrap();
     for step in steps {
@@ -39,7 +47,15 @@ fn reported(steps: &[&str]) -> Vec<String> {
             }
             (by, to) => {
                 let to: Vec<&str> = to.split(' ').skip(1).collect();
-                receive(&mut protocol, &format!("f{by}"), by, &to, CALL, Some("p"), call("echo"));
+                receive(
+                    &mut protocol,
+                    &format!("f{by}"),
+                    by,
+                    &to,
+                    CALL,
+                    Some("p"),
+                    call("echo"),
+                );
             }
         }
     }
@@ -62,13 +78,23 @@ fn only_the_request_that_the_gateway_took_as_approval_has_the_outcome() {
         // An answer that is faster than the approval is written waits for it.
         (&[BOSS, "answer boss"], &[]),
         (&[BOSS, "answer boss", "approved boss"], &["boss"]),
-        // Another participant's request was refused as an approval, before or after the one that counted.
-        (&[EVE, BOSS, "answer eve", "approved boss", "answer boss"], &["boss"]),
+        // Another participant's request was refused as an approval, before or after the one that
+        // counted.
+        (
+            &[EVE, BOSS, "answer eve", "approved boss", "answer boss"],
+            &["boss"],
+        ),
         (&[BOSS, "approved boss", EVE, "answer eve"], &[]),
         // Some of the proposed participants, or one more; the proposer itself.
         (&["boss asks worker", "approved boss", "answer boss"], &[]),
-        (&["boss asks worker other cid", "approved boss", "answer boss"], &[]),
-        (&["boss asks worker other me", "approved boss", "answer boss"], &["boss"]),
+        (
+            &["boss asks worker other cid", "approved boss", "answer boss"],
+            &[],
+        ),
+        (
+            &["boss asks worker other me", "approved boss", "answer boss"],
+            &["boss"],
+        ),
         (&["me asks worker other", "approved boss", "answer me"], &[]),
     ] {
         assert_eq!(reported(steps), expected, "{steps:?}");
@@ -83,7 +109,10 @@ fn outcome(
     to: &[&str],
 ) -> &'static str {
     let mut protocol = welcomed(is_filtered);
-    let mut updates = protocol.pending.add_proposal("p", vec!["worker".into()], CALL.into()).unwrap();
+    let mut updates = protocol
+        .pending
+        .add_proposal("p", vec!["worker".into()], CALL.into())
+        .unwrap();
     if let Some((to, kind, name)) = fulfilment {
         receive(&mut protocol, "f", "boss", to, kind, Some("p"), call(name));
     }
@@ -105,16 +134,36 @@ fn the_outcome_of_a_proposal_is_the_answer_to_its_fulfilment() {
         (Some((worker, CALL, "echo")), "worker", both, "answer"),
         // The answer counts although it does not name the proposer, who receives it all the same.
         (Some((worker, CALL, "echo")), "worker", &["boss"], "answer"),
-        (Some((worker, "mcp/request:tools/call", "echo")), "worker", both, "answer"),
+        (
+            Some((worker, "mcp/request:tools/call", "echo")),
+            "worker",
+            both,
+            "answer",
+        ),
         (Some((worker, CALL, "echo")), "portmoot", both, "answer"),
         (Some((worker, CALL, "echo")), "mallory", both, "violation"),
-        // Another call, another target, a kind that disagrees with the payload: no fulfilment, so no outcome.
-        (Some((worker, "mcp/request:tools/call:rm", "rm")), "worker", both, "nothing"),
-        (Some((&["mallory"], CALL, "echo")), "mallory", both, "nothing"),
+        // Another call, another target, a kind that disagrees with the payload: no fulfilment, so
+        // no outcome.
+        (
+            Some((worker, "mcp/request:tools/call:rm", "rm")),
+            "worker",
+            both,
+            "nothing",
+        ),
+        (
+            Some((&["mallory"], CALL, "echo")),
+            "mallory",
+            both,
+            "nothing",
+        ),
         (Some((worker, CALL, "rm")), "worker", both, "nothing"),
         (None, "worker", both, "nothing"),
     ] {
-        assert_eq!(outcome(false, fulfilment, from, to), expect, "{fulfilment:?} {from}");
+        assert_eq!(
+            outcome(false, fulfilment, from, to),
+            expect,
+            "{fulfilment:?} {from}"
+        );
     }
     // A proposer that does not receive the requests of others accepts an answer that names it.
     for (from, to, expect) in [
@@ -127,25 +176,54 @@ fn the_outcome_of_a_proposal_is_the_answer_to_its_fulfilment() {
     }
 }
 
-/// What two proposals of one tool get, of a proposer that does not receive requests to others, after these steps: `runs P F` is the
-/// report that a proposal is fulfilled by a request, `answer F` that one's answer.
+/// What two proposals of one tool get, of a proposer that does not receive requests to others,
+/// after these steps: `runs P F` is the report that a proposal is fulfilled by a request,
+/// `answer F` that one's answer.
 fn directed(steps: &[&str]) -> [Vec<String>; 2] {
     let mut protocol = welcomed(true);
     let join = json!({ "event": "join", "participant": { "id": "portmoot", "capabilities": [] } });
-    receive(&mut protocol, "j", "system:gateway", &[], "system/presence", None, join);
-    let add = |id| protocol.pending.add_proposal(id, vec!["worker".into()], CALL.into()).unwrap();
+    receive(
+        &mut protocol,
+        "j",
+        "system:gateway",
+        &[],
+        "system/presence",
+        None,
+        join,
+    );
+    let add = |id| {
+        protocol
+            .pending
+            .add_proposal(id, vec!["worker".into()], CALL.into())
+            .unwrap()
+    };
     let mut updates = ["p", "q"].map(add);
     for (number, step) in steps.iter().enumerate() {
         let id = format!("e{number}");
         match *step.split(' ').collect::<Vec<_>>().as_slice() {
             ["runs", proposal, request] => {
-                let state =
-                    json!({ "proposal": proposal, "state": "running", "by": "boss", "fulfilment": request });
-                receive(&mut protocol, &id, "portmoot", &["me"], PROPOSAL_STATE, Some(proposal), state);
+                let state = json!({ "proposal": proposal, "state": "running", "by": "boss", "fulfilment": request });
+                receive(
+                    &mut protocol,
+                    &id,
+                    "portmoot",
+                    &["me"],
+                    PROPOSAL_STATE,
+                    Some(proposal),
+                    state,
+                );
             }
             ["answer", request] => {
                 let result = json!({ "jsonrpc": "2.0", "id": 7, "result": { "to": request } });
-                receive(&mut protocol, &id, "worker", &["boss", "me"], RESPONSE, Some(request), result);
+                receive(
+                    &mut protocol,
+                    &id,
+                    "worker",
+                    &["boss", "me"],
+                    RESPONSE,
+                    Some(request),
+                    result,
+                );
             }
             _ => panic!("{step}"),
         }
@@ -174,25 +252,65 @@ fn a_proposer_that_receives_no_requests_of_others_finds_each_answer_by_the_repor
     ] {
         assert_eq!(directed(&steps), both, "{steps:?}");
     }
-    assert_eq!(directed(&["runs p f", "answer h", "answer f"]), [vec!["f".to_owned()], Vec::new()]);
+    assert_eq!(
+        directed(&["runs p f", "answer h", "answer f"]),
+        [vec!["f".to_owned()], Vec::new()]
+    );
 }
 
 #[test]
 fn only_the_gateway_reports_the_state_of_a_proposal() {
     let mut protocol = welcomed(false);
-    let mut updates = protocol.pending.add_proposal("p", vec![], CALL.into()).unwrap();
-    let payload = json!({ "proposal": "p", "state": "rejected", "by": "boss", "reason": "too bold" });
+    let mut updates = protocol
+        .pending
+        .add_proposal("p", vec![], CALL.into())
+        .unwrap();
+    let payload =
+        json!({ "proposal": "p", "state": "rejected", "by": "boss", "reason": "too bold" });
     let report = |protocol: &mut Protocol, id, to: &[&str]| {
-        receive(protocol, id, "portmoot", to, "portmoot/proposal", None, payload.clone())
+        receive(
+            protocol,
+            id,
+            "portmoot",
+            to,
+            "portmoot/proposal",
+            None,
+            payload.clone(),
+        )
     };
     // Another proposer has used the same id: the report is not about this participant's proposal.
-    assert_eq!(report(&mut protocol, "0", &["scout"]), ["p of scout is rejected by boss"]);
+    assert_eq!(
+        report(&mut protocol, "0", &["scout"]),
+        ["p of scout is rejected by boss"]
+    );
     assert!(updates.try_recv().is_err());
-    assert_eq!(report(&mut protocol, "nameless", &[]), ["other portmoot/proposal"]);
+    assert_eq!(
+        report(&mut protocol, "nameless", &[]),
+        ["other portmoot/proposal"]
+    );
     assert!(updates.try_recv().is_err());
-    assert_eq!(report(&mut protocol, "1", &["me"]), ["p of me is rejected by boss"]);
-    let Ok(ProposalUpdate::State(state, reason)) = updates.try_recv() else { panic!() };
-    assert_eq!((state.as_str(), reason.as_deref()), ("rejected", Some("too bold")));
-    let reactions = receive(&mut protocol, "2", "mallory", &["me"], "portmoot/proposal", None, payload);
-    assert_eq!((reactions, updates.try_recv().is_err()), (vec!["violation mallory".to_owned()], true));
+    assert_eq!(
+        report(&mut protocol, "1", &["me"]),
+        ["p of me is rejected by boss"]
+    );
+    let Ok(ProposalUpdate::State(state, reason)) = updates.try_recv() else {
+        panic!()
+    };
+    assert_eq!(
+        (state.as_str(), reason.as_deref()),
+        ("rejected", Some("too bold"))
+    );
+    let reactions = receive(
+        &mut protocol,
+        "2",
+        "mallory",
+        &["me"],
+        "portmoot/proposal",
+        None,
+        payload,
+    );
+    assert_eq!(
+        (reactions, updates.try_recv().is_err()),
+        (vec!["violation mallory".to_owned()], true)
+    );
 }

@@ -13,7 +13,16 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
 
-const COLUMNS: [&str; 8] = ["ID", "STATE", "BY", "REQUEST", "ARGUMENTS", "TO", "AGE", "LEFT"];
+const COLUMNS: [&str; 8] = [
+    "ID",
+    "STATE",
+    "BY",
+    "REQUEST",
+    "ARGUMENTS",
+    "TO",
+    "AGE",
+    "LEFT",
+];
 /// Fewest digits of an id in a table.
 const ID_DIGITS: usize = 8;
 /// Longest beginning of the arguments in a table, in characters.
@@ -51,7 +60,8 @@ pub(super) async fn once(
     Ok(Exit::Ok)
 }
 
-/// Prints the list, then each proposal that comes or changes its state, until interrupted. With `--json`, one object a line.
+/// Prints the list, then each proposal that comes or changes its state, until interrupted. With
+/// `--json`, one object a line.
 pub(super) async fn watch(
     remote: &Remote,
     topic: Option<&str>,
@@ -70,7 +80,11 @@ pub(super) async fn watch(
                 let list: Value = answer.read()?;
                 let proposals = answer.read::<ProposalList>()?.proposals;
                 let digits = digits(&proposals);
-                let raw = list.get("proposals").and_then(Value::as_array).into_iter().flatten();
+                let raw = list
+                    .get("proposals")
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten();
                 let mut rows = Vec::new();
                 for (one, raw) in proposals.iter().zip(raw) {
                     let was = known.insert(one.id.clone(), one.state.clone());
@@ -107,8 +121,12 @@ pub(super) async fn watch(
 fn digits(proposals: &[Proposal]) -> usize {
     let mut ids: Vec<&str> = proposals.iter().map(|one| one.id.as_str()).collect();
     ids.sort_unstable();
-    let same =
-        |(one, other): (&&str, &&str)| one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let same = |(one, other): (&&str, &&str)| {
+        one.bytes()
+            .zip(other.bytes())
+            .take_while(|(a, b)| a == b)
+            .count()
+    };
     let longest = ids.iter().zip(ids.iter().skip(1)).map(same).max();
     longest.map_or(ID_DIGITS, |same| ID_DIGITS.max(same + 1))
 }
@@ -119,7 +137,11 @@ fn row(one: &Proposal, digits: usize) -> Vec<String> {
         None => one.method.clone(),
     };
     let now_ms = unix_ms();
-    let left = if one.is_pending() { span(one.expires_ms().saturating_sub(now_ms)) } else { "-".to_owned() };
+    let left = if one.is_pending() {
+        span(one.expires_ms().saturating_sub(now_ms))
+    } else {
+        "-".to_owned()
+    };
     vec![
         one.id.chars().take(digits).collect(),
         one.state.clone(),
@@ -134,11 +156,20 @@ fn row(one: &Proposal, digits: usize) -> Vec<String> {
 
 /// The beginning of the arguments, on one line.
 fn arguments(one: &Proposal) -> String {
-    let raw = one.arguments().or_else(|| one.params.clone()).filter(|_| one.method == "tools/call");
-    let Some(raw) = raw else { return "-".to_owned() };
+    let raw = one
+        .arguments()
+        .or_else(|| one.params.clone())
+        .filter(|_| one.method == "tools/call");
+    let Some(raw) = raw else {
+        return "-".to_owned();
+    };
     let text = json::visible::value(raw.get());
     let begin: String = text.chars().take(ARGUMENTS_CHARS).collect();
-    if begin.len() < text.len() { begin + "..." } else { begin }
+    if begin.len() < text.len() {
+        begin + "..."
+    } else {
+        begin
+    }
 }
 
 #[cfg(test)]
@@ -159,7 +190,13 @@ mod tests {
 
     #[test]
     fn ids_are_as_long_as_they_differ() {
-        let of = |ids: &[&str]| digits(&ids.iter().map(|id| proposal(id, &json!({}))).collect::<Vec<_>>());
+        let of = |ids: &[&str]| {
+            digits(
+                &ids.iter()
+                    .map(|id| proposal(id, &json!({})))
+                    .collect::<Vec<_>>(),
+            )
+        };
         assert_eq!(of(&[]), 8);
         assert_eq!(of(&["0123456789", "1123456789"]), 8);
         assert_eq!(of(&["0123456789", "ffffffffff", "0123456780"]), 10);
@@ -169,8 +206,14 @@ mod tests {
     fn arguments_are_shortened_and_their_hidden_characters_visible() {
         for (arguments, expect) in [
             (json!({ "a": 1 }), r#"{"a":1}"#.to_owned()),
-            (json!({ "a": "\u{202e}" }), r#"{"a":"\\u{202e}"}"#.to_owned()),
-            (json!({ "a": "x".repeat(60) }), format!("{{\"a\":\"{}...", "x".repeat(34))),
+            (
+                json!({ "a": "\u{202e}" }),
+                r#"{"a":"\\u{202e}"}"#.to_owned(),
+            ),
+            (
+                json!({ "a": "x".repeat(60) }),
+                format!("{{\"a\":\"{}...", "x".repeat(34)),
+            ),
         ] {
             assert_eq!(super::arguments(&proposal("1", &arguments)), expect);
         }

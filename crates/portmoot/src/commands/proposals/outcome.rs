@@ -41,8 +41,10 @@ pub(super) async fn ended(
     let mut proposal: Proposal = answer.read()?;
     while !proposal.is_over() {
         if Instant::now() >= end {
-            let text =
-                format!("it still runs; to see the answer later: portmoot proposals show {}", proposal.id);
+            let text = format!(
+                "it still runs; to see the answer later: portmoot proposals show {}",
+                proposal.id
+            );
             output.message(&text);
             return decided(&answer, output);
         }
@@ -51,7 +53,11 @@ pub(super) async fn ended(
         answer = api::get(remote, &["proposals", id], &[]).await?;
         proposal = answer.read()?;
     }
-    let exit = if proposal.state == "failed" { Exit::Failed } else { Exit::Ok };
+    let exit = if proposal.state == "failed" {
+        Exit::Failed
+    } else {
+        Exit::Ok
+    };
     if output.json {
         output.result_json_text(&answer.text);
         return Ok(exit);
@@ -64,7 +70,8 @@ pub(super) async fn ended(
     Ok(exit)
 }
 
-/// The answer in words: the content of a tool's result, the message of an error, any other result as JSON.
+/// The answer in words: the content of a tool's result, the message of an error, any other result
+/// as JSON.
 pub(super) fn words(proposal: &Proposal) -> Option<String> {
     let answer: Value = serde_json::from_str(proposal.answer.as_ref()?.get()).ok()?;
     if let Some(message) = answer.pointer("/error/message").and_then(Value::as_str) {
@@ -83,12 +90,22 @@ pub(super) fn sentence(proposal: &Proposal) -> String {
         Some(context) => format!("{}:{context}", proposal.method),
         None => proposal.method.clone(),
     };
-    let act = format!("`{}` proposed by {}", visible::line(&act), visible::line(&proposal.by));
-    let reason = proposal.reason.as_deref().map(|reason| format!(": {}", visible::line(reason)));
+    let act = format!(
+        "`{}` proposed by {}",
+        visible::line(&act),
+        visible::line(&proposal.by)
+    );
+    let reason = proposal
+        .reason
+        .as_deref()
+        .map(|reason| format!(": {}", visible::line(reason)));
     match proposal.state.as_str() {
         "running" => format!("{act} is approved and running"),
         "completed" => format!("{act} was approved and has completed"),
-        "failed" => format!("{act} was approved and has failed{}", reason.unwrap_or_default()),
+        "failed" => format!(
+            "{act} was approved and has failed{}",
+            reason.unwrap_or_default()
+        ),
         state => format!("{act} is {}", visible::line(state)),
     }
 }

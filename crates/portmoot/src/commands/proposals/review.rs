@@ -19,17 +19,28 @@ const QUESTION: &str = "[a]pprove, [r]eject, [e]dit, [s]kip, [q]uit?";
 
 /// A proposal as a reviewer reads it: what matters first, the definition of the tool last.
 pub(super) fn shown(proposal: &Proposal) -> String {
-    let around = Around { now_ms: unix_ms(), zone: Zone::local(), is_here: &|_| true };
+    let around = Around {
+        now_ms: unix_ms(),
+        zone: Zone::local(),
+        is_here: &|_| true,
+    };
     let (lines, _) = lines("proposal", proposal, around);
     text(&lines, columns())
 }
 
-/// A proposal before a question: without the definition of the tool, so that it does not scroll away what is
-/// asked.
+/// A proposal before a question: without the definition of the tool, so that it does not scroll
+/// away what is asked.
 pub(super) fn asked(proposal: &Proposal) -> String {
-    let around = Around { now_ms: unix_ms(), zone: Zone::local(), is_here: &|_| true };
+    let around = Around {
+        now_ms: unix_ms(),
+        zone: Zone::local(),
+        is_here: &|_| true,
+    };
     let (lines, _) = lines("proposal", proposal, around);
-    let more = format!("its definition: portmoot proposals show {}", visible::line(&proposal.id));
+    let more = format!(
+        "its definition: portmoot proposals show {}",
+        visible::line(&proposal.id)
+    );
     text(&brief(lines, &more), columns())
 }
 
@@ -44,16 +55,24 @@ pub(super) fn replacement(arguments: &str) -> String {
 /// When there is nothing to edit, or no other arguments come of it.
 pub(super) fn edited(proposal: &Proposal) -> Result<String, Failure> {
     if proposal.method != "tools/call" {
-        return Err(Failure::bad_argument("only the arguments of a tool's call can be edited"));
+        return Err(Failure::bad_argument(
+            "only the arguments of a tool's call can be edited",
+        ));
     }
-    let proposed = proposal.arguments().map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
+    let proposed = proposal
+        .arguments()
+        .map_or_else(|| "{}".to_owned(), |raw| raw.get().to_owned());
     let lines: Vec<String> = visible::pretty(&visible::escaped(&proposed))
         .lines()
         .map(|line| line.strip_prefix("  ").unwrap_or(line).to_owned())
         .collect();
     let edited = edit_text(&(lines.join("\n") + "\n"));
     let edited = edited.map_err(|why| {
-        Failure::new(Exit::Refused, "consent_refused", format!("the proposal was not decided: {why}"))
+        Failure::new(
+            Exit::Refused,
+            "consent_refused",
+            format!("the proposal was not decided: {why}"),
+        )
     })?;
     arguments_given(edited.trim())
 }
@@ -64,18 +83,34 @@ pub(super) fn edited(proposal: &Proposal) -> Result<String, Failure> {
 /// At the end of the input: nothing was decided.
 pub(super) fn reason(terminal: &mut dyn Terminal) -> Result<String, Failure> {
     let reason = terminal.ask("Reason for the proposer (Enter for none):");
-    reason.map(|reason| reason.trim().to_owned()).ok_or_else(|| {
-        Failure::new(Exit::Refused, "consent_refused", "the input ended, and the proposal was not decided")
-    })
+    reason
+        .map(|reason| reason.trim().to_owned())
+        .ok_or_else(|| {
+            Failure::new(
+                Exit::Refused,
+                "consent_refused",
+                "the input ended, and the proposal was not decided",
+            )
+        })
 }
 
 /// Reviews what waits, oldest first.
-pub(super) async fn all(remote: &Remote, topic: Option<&str>, output: Output) -> Result<Exit, Failure> {
+pub(super) async fn all(
+    remote: &Remote,
+    topic: Option<&str>,
+    output: Output,
+) -> Result<Exit, Failure> {
     let query: Vec<(&str, &str)> = topic.map(|topic| ("topic", topic)).into_iter().collect();
     let list: ProposalList = api::get(remote, &["proposals"], &query).await?.read()?;
-    let pending: Vec<Proposal> = list.proposals.into_iter().filter(Proposal::is_pending).collect();
+    let pending: Vec<Proposal> = list
+        .proposals
+        .into_iter()
+        .filter(Proposal::is_pending)
+        .collect();
     if pending.is_empty() {
-        output.message("no proposal waits for a decision; to see them come: portmoot proposals ls --watch");
+        output.message(
+            "no proposal waits for a decision; to see them come: portmoot proposals ls --watch",
+        );
         return Ok(Exit::Ok);
     }
     let mut terminal = ProcessTerminal;
@@ -123,7 +158,16 @@ async fn approve_one(
         output.message("the proposal was not decided");
         return Ok(());
     }
-    approve(remote, &proposal.id, &proposal.digest, arguments.as_deref(), true, output).await.map(drop)
+    approve(
+        remote,
+        &proposal.id,
+        &proposal.digest,
+        arguments.as_deref(),
+        true,
+        output,
+    )
+    .await
+    .map(drop)
 }
 
 async fn reject_one(

@@ -10,7 +10,9 @@ pub(super) fn pairs(
     form: &str,
 ) -> Result<Vec<(String, String)>, Failure> {
     let pair = |text: &String| {
-        let pair = text.split_once(sign).map(|(name, value)| (name.trim(), value));
+        let pair = text
+            .split_once(sign)
+            .map(|(name, value)| (name.trim(), value));
         let (name, value) = pair.filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
             // The text may be a secret.
             Failure::bad_argument(format!("a value of {option} is not {form}"))

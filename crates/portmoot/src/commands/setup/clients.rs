@@ -4,12 +4,13 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use setup::{
-    CLIENTS, Change, Client, ClientServers, Copies, Gateway, Merge, Merged, Scope, Server, Spot, Surroundings,
+    CLIENTS, Change, Client, ClientServers, Copies, Gateway, Merge, Merged, Scope, Server, Spot,
+    Surroundings,
 };
 
 use super::{
-    absolute, carry_out, checked, confine, leave_out_itself, own_addresses, own_file, place, report, shown,
-    surrounded, warn_of, write,
+    absolute, carry_out, checked, confine, leave_out_itself, own_addresses, own_file, place,
+    report, shown, surrounded, warn_of, write,
 };
 use crate::cli::{ClientFileArgs, ConnectArgs, DisconnectArgs, ImportArgs, OwnFileArgs};
 use crate::process::{env, program_name};
@@ -25,7 +26,8 @@ fn named(name: &str) -> Result<&'static Client, Failure> {
     setup::client(name).ok_or_else(|| {
         let message = format!("there is no client `{}`", name.escape_debug());
         let known: Vec<&str> = CLIENTS.iter().map(|client| client.id).collect();
-        Failure::new(Exit::NotFound, "unknown_client", message).hint(format!("one of: {}", known.join(", ")))
+        Failure::new(Exit::NotFound, "unknown_client", message)
+            .hint(format!("one of: {}", known.join(", ")))
     })
 }
 
@@ -34,9 +36,14 @@ fn spot(client: &Client, args: &ClientFileArgs, at: &Surroundings<'_>) -> Result
     if let Some(file) = &args.file {
         return Ok(client.at(absolute(file)?, Scope::User, at));
     }
-    let scope = if args.project { Scope::Project } else { Scope::User };
+    let scope = if args.project {
+        Scope::Project
+    } else {
+        Scope::User
+    };
     client.spot(scope, at).ok_or_else(|| {
-        Failure::bad_argument(format!("{} has no file in projects", client.name)).hint("leave --project out")
+        Failure::bad_argument(format!("{} has no file in projects", client.name))
+            .hint("leave --project out")
     })
 }
 
@@ -46,16 +53,32 @@ fn list(only_found: bool, output: Output) -> Result<Exit, Failure> {
         let row = |client: &'static Client, scope| {
             let spot = client.spot(scope, at)?;
             let exists = spot.file.exists();
-            let is_users = || client.spot(Scope::User, at).is_some_and(|user| user.file == spot.file);
+            let is_users = || {
+                client
+                    .spot(Scope::User, at)
+                    .is_some_and(|user| user.file == spot.file)
+            };
             let is_shown = match scope {
                 Scope::User => exists || !only_found,
                 Scope::Project => exists && !is_users(),
             };
             let (state, count) = match (setup::connected(&spot), setup::found(client, &spot, at)) {
-                (Ok(names), Ok(found)) if exists => {
-                    (if names.is_empty() { "not connected" } else { "connected" }, Some(found.servers.len()))
-                }
-                (Ok(_), Ok(_)) => (if client.is_installed(at) { "not connected" } else { "not found" }, None),
+                (Ok(names), Ok(found)) if exists => (
+                    if names.is_empty() {
+                        "not connected"
+                    } else {
+                        "connected"
+                    },
+                    Some(found.servers.len()),
+                ),
+                (Ok(_), Ok(_)) => (
+                    if client.is_installed(at) {
+                        "not connected"
+                    } else {
+                        "not found"
+                    },
+                    None,
+                ),
                 _ => ("broken file", None),
             };
             let project = scope == Scope::Project;
@@ -64,12 +87,18 @@ fn list(only_found: bool, output: Output) -> Result<Exit, Failure> {
                     "file": spot.file.display().to_string() })
             })
         };
-        let both = |client: &'static Client| [row(client, Scope::User), row(client, Scope::Project)];
+        let both =
+            |client: &'static Client| [row(client, Scope::User), row(client, Scope::Project)];
         Ok(CLIENTS.iter().flat_map(both).flatten().collect())
     })?;
     let answer = json!({ "clients": rows });
     output.listing(&answer, "clients", &COLUMNS, |row| {
-        let text = |key: &str| row.get(key).and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+        let text = |key: &str| {
+            row.get(key)
+                .and_then(|value| value.as_str())
+                .unwrap_or_default()
+                .to_owned()
+        };
         let file = shown(&PathBuf::from(text("file")));
         let id = if row.get("project") == Some(&true.into()) {
             text("client") + " --project"
@@ -77,7 +106,12 @@ fn list(only_found: bool, output: Output) -> Result<Exit, Failure> {
             text("client")
         };
         let count = row.get("servers").and_then(serde_json::Value::as_u64);
-        vec![id, text("state"), count.map_or_else(|| "-".to_owned(), |count| count.to_string()), file]
+        vec![
+            id,
+            text("state"),
+            count.map_or_else(|| "-".to_owned(), |count| count.to_string()),
+            file,
+        ]
     });
     Ok(Exit::Ok)
 }
@@ -94,15 +128,19 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Result<Exit, Failure>
         confine(&mut found, at);
         Ok(found)
     })?;
-    let how = Merge { replace: args.replace, hide_secrets: args.hide_secrets };
+    let how = Merge {
+        replace: args.replace,
+        hide_secrets: args.hide_secrets,
+    };
     let from = found.file.path.clone();
     let merged = merged(found, &args.own, how, output)?;
     let change = &merged.change;
     let question = format!("Write {}?", place(&change.file));
-    let changed = carry_out(&[change], args.change, Some(&question), output, || write(change))?;
+    let changed = carry_out(&[change], args.change, Some(&question), output, || {
+        write(change)
+    })?;
     if output.json {
-        let more =
-            json!({ "from": from.display().to_string(), "servers": merged.names, "notes": merged.notes });
+        let more = json!({ "from": from.display().to_string(), "servers": merged.names, "notes": merged.notes });
         output.result_json(&report(&change.file.path, changed, &more));
     } else if changed {
         let program = program_name();
@@ -116,9 +154,13 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Result<Exit, Failure>
         let found = shown(&from);
         output.message(&match (from.exists(), merged.there.is_empty()) {
             (false, _) => {
-                format!("nothing to import: there is no file {found}; name another one with --file FILE")
+                format!(
+                    "nothing to import: there is no file {found}; name another one with --file FILE"
+                )
             }
-            (true, true) => format!("nothing to import: {found} has no servers that the gateway could have"),
+            (true, true) => {
+                format!("nothing to import: {found} has no servers that the gateway could have")
+            }
             (true, false) => format!("nothing to import: all servers of {found} are there already"),
         });
     }
@@ -138,8 +180,14 @@ fn merged(
     let merged = setup::merge(found, file, how)?;
     checked(&merged.change)?;
     let is_new = |server: &&Server| merged.names.contains(&server.name);
-    warn_of(&servers.iter().filter(is_new).cloned().collect::<Vec<_>>(), output);
-    merged.notes.iter().for_each(|note| output.message(&format!("note: {}", visible::line(note))));
+    warn_of(
+        &servers.iter().filter(is_new).cloned().collect::<Vec<_>>(),
+        output,
+    );
+    merged
+        .notes
+        .iter()
+        .for_each(|note| output.message(&format!("note: {}", visible::line(note))));
     Ok(merged)
 }
 
@@ -157,16 +205,31 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
         Ok((spot, found, client.is_installed(at)))
     })?;
     if !installed && args.of.file.is_none() && !args.of.project {
-        output.message(&format!("note: {} was not found on this machine", client.name));
+        output.message(&format!(
+            "note: {} was not found on this machine",
+            client.name
+        ));
     }
-    let moved = args.moves.then(|| merged(found, &args.own, Merge::default(), output));
+    let moved = args
+        .moves
+        .then(|| merged(found, &args.own, Merge::default(), output));
     let moved = moved.transpose()?;
     let names = moved.as_ref().map_or(&[][..], |merged| &merged.there);
     let copies = copies(args.data_dir.clone())?;
     // A server in the client's file has the client's spelling.
     let names = spellings(&spot, names)?;
-    let plan = setup::connect(client, &spot, (&args.name, &gateway(args, &spot)?), &names, &copies)?;
-    let changes: Vec<&Change> = moved.iter().map(|merged| &merged.change).chain([&plan.change]).collect();
+    let plan = setup::connect(
+        client,
+        &spot,
+        (&args.name, &gateway(args, &spot)?),
+        &names,
+        &copies,
+    )?;
+    let changes: Vec<&Change> = moved
+        .iter()
+        .map(|merged| &merged.change)
+        .chain([&plan.change])
+        .collect();
     let question = format!(
         "Write {}?",
         if changes.iter().filter(|one| !one.is_none()).count() > 1 {
@@ -184,7 +247,9 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
         let more = json!({ "client": client.id, "moved": names, "copy": copy.map(|path| path.display().to_string()) });
         output.result_json(&report(&spot.file, changed, &more));
     } else if changed {
-        let copy = copy.map_or(String::new(), |copy| format!("the file as it was: {}\n", shown(&copy)));
+        let copy = copy.map_or(String::new(), |copy| {
+            format!("the file as it was: {}\n", shown(&copy))
+        });
         output.message(&format!(
             "connected {}: {}\n{copy}to undo: {} disconnect {}{}",
             client.name,
@@ -220,7 +285,11 @@ fn spellings(spot: &Spot, names: &[String]) -> Result<Vec<String>, Failure> {
 /// Way in which the client reaches the gateway.
 fn gateway(args: &ConnectArgs, spot: &Spot) -> Result<Gateway, Failure> {
     let program = std::env::current_exe().map_err(|error| {
-        Failure::new(Exit::Failed, "no_program", format!("the place of this program is not known: {error}"))
+        Failure::new(
+            Exit::Failed,
+            "no_program",
+            format!("the place of this program is not known: {error}"),
+        )
     })?;
     let mut words = vec!["stdio".to_owned()];
     let mut option = |name: &str, value: Option<String>| {
@@ -229,15 +298,28 @@ fn gateway(args: &ConnectArgs, spot: &Spot) -> Result<Gateway, Failure> {
     option("--topic", args.topic.clone());
     option(
         "--data-dir",
-        args.data_dir.as_deref().map(absolute).transpose()?.map(|dir| dir.display().to_string()),
+        args.data_dir
+            .as_deref()
+            .map(absolute)
+            .transpose()?
+            .map(|dir| dir.display().to_string()),
     );
-    let url = args.url.as_ref().map(|url| setup::endpoint(url, args.topic.as_deref()));
-    option("--url", args.url.clone().filter(|_| !spot.shape.speaks_http()));
+    let url = args
+        .url
+        .as_ref()
+        .map(|url| setup::endpoint(url, args.topic.as_deref()));
+    option(
+        "--url",
+        args.url.clone().filter(|_| !spot.shape.speaks_http()),
+    );
     let token = args.token.clone();
     Ok(Gateway {
         command: program.display().to_string(),
         args: words,
-        env: token.iter().map(|token| ("PORTMOOT_TOKEN".to_owned(), token.clone())).collect(),
+        env: token
+            .iter()
+            .map(|token| ("PORTMOOT_TOKEN".to_owned(), token.clone()))
+            .collect(),
         url,
         headers: token
             .into_iter()
@@ -251,14 +333,22 @@ pub(crate) fn disconnect(args: &DisconnectArgs, output: Output) -> Result<Exit, 
     let spot = surrounded(|at| spot(client, &args.of, at))?;
     let plan = setup::disconnect(&spot, &copies(args.data_dir.clone())?)?;
     let question = format!("Write {}?", place(&plan.change.file));
-    let changed = carry_out(&[&plan.change], args.change, Some(&question), output, || plan.make())?;
+    let changed = carry_out(
+        &[&plan.change],
+        args.change,
+        Some(&question),
+        output,
+        || plan.make(),
+    )?;
     if output.json {
         let more = json!({ "client": client.id, "restored": changed && plan.is_restored });
         output.result_json(&report(&spot.file, changed, &more));
     } else if changed {
         let how = match plan.is_restored {
             true => "the file is as it was before, byte for byte",
-            false => "another program has changed the file since: only the gateway's entry was taken out",
+            false => {
+                "another program has changed the file since: only the gateway's entry was taken out"
+            }
         };
         output.message(&format!("disconnected {}: {how}", client.name));
     } else if !args.change.dry_run {
@@ -270,9 +360,16 @@ pub(crate) fn disconnect(args: &DisconnectArgs, output: Output) -> Result<Exit, 
 /// The copies in the data directory.
 fn copies(data_dir: Option<PathBuf>) -> Result<Copies, Failure> {
     // A configuration file, which may be another person's, does not say where copies go.
-    let dir = data_dir.or_else(|| config::state_dir(&env)).map(|dir| absolute(&dir)).transpose()?;
+    let dir = data_dir
+        .or_else(|| config::state_dir(&env))
+        .map(|dir| absolute(&dir))
+        .transpose()?;
     dir.map(|dir| Copies::in_dir(&dir)).ok_or_else(|| {
-        Failure::new(Exit::Usage, "no_data_dir", "there is no place for a copy of the client's file")
-            .hint("choose one: --data-dir DIR")
+        Failure::new(
+            Exit::Usage,
+            "no_data_dir",
+            "there is no place for a copy of the client's file",
+        )
+        .hint("choose one: --data-dir DIR")
     })
 }

@@ -15,11 +15,16 @@ use terminal::exit::Exit;
 use terminal::failure::Failure;
 
 /// The server of a description, and what a person should know about it.
-pub(super) fn typed(args: &AddArgs, description: &str) -> Result<(Transport, Vec<String>), Failure> {
+pub(super) fn typed(
+    args: &AddArgs,
+    description: &str,
+) -> Result<(Transport, Vec<String>), Failure> {
     let mut headers = pairs(&args.header, ':', "--header", "\"NAME: VALUE\"")?;
     let mut query = pairs(&args.query, '=', "--query", "NAME=VALUE")?;
     if !args.env.is_empty() || args.cwd.is_some() {
-        return Err(Failure::bad_argument("--env or --cwd is for a server with a command"));
+        return Err(Failure::bad_argument(
+            "--env or --cwd is for a server with a command",
+        ));
     }
     let url = args.url.clone();
     let start = description.trim_start().to_ascii_lowercase();
@@ -30,7 +35,15 @@ pub(super) fn typed(args: &AddArgs, description: &str) -> Result<(Transport, Vec
                 .hint("say it yourself: --header 'NAME: KEY', or --query NAME=KEY"));
         }
         let description = description.trim().to_owned();
-        return Ok((Transport::OpenApi { description, url, headers, query }, Vec::new()));
+        return Ok((
+            Transport::OpenApi {
+                description,
+                url,
+                headers,
+                query,
+            },
+            Vec::new(),
+        ));
     }
     let path = absolute(Path::new(description))?;
     let document = read(&path)?;
@@ -45,21 +58,38 @@ pub(super) fn typed(args: &AddArgs, description: &str) -> Result<(Transport, Vec
     let base = match &url {
         Some(url) => Url::parse(url).ok(),
         None => Some(document.base(None).ok_or_else(|| {
-            let hint = format!("{} add {} https://HOST/PATH --openapi FILE", program_name(), args.name);
+            let hint = format!(
+                "{} add {} https://HOST/PATH --openapi FILE",
+                program_name(),
+                args.name
+            );
             Failure::bad_argument(upstream::openapi::NO_SERVER).hint(hint)
         })?),
     };
     let names = |pairs: &[(String, String)]| pairs.iter().map(|(name, _)| name.clone()).collect();
-    let configured = Configured { headers: names(&headers), query: names(&query) };
+    let configured = Configured {
+        headers: names(&headers),
+        query: names(&query),
+    };
     // A URL that cannot be read is a problem of the file, which is checked later.
-    let mut notes: Vec<String> =
-        base.map(|base| counted(&document, &base, &configured, args)).into_iter().collect();
+    let mut notes: Vec<String> = base
+        .map(|base| counted(&document, &base, &configured, args))
+        .into_iter()
+        .collect();
     if headers.is_empty() && query.is_empty() && !asked.is_empty() {
         let asked: Vec<String> = asked.iter().map(Credential::advice).collect();
         notes.push(format!("the API asks for {}", asked.join(", or ")));
     }
     let description = literal(&path.display().to_string());
-    Ok((Transport::OpenApi { description, url, headers, query }, notes))
+    Ok((
+        Transport::OpenApi {
+            description,
+            url,
+            headers,
+            query,
+        },
+        notes,
+    ))
 }
 
 /// A description in a file.
@@ -80,7 +110,8 @@ fn read(path: &Path) -> Result<Document, Failure> {
 
 /// Why a key alone does not do.
 fn no_key(asked: &[Credential]) -> Failure {
-    let failure = Failure::bad_argument("the description has no security scheme that takes a key alone");
+    let failure =
+        Failure::bad_argument("the description has no security scheme that takes a key alone");
     let words: Vec<String> = asked.iter().map(Credential::advice).collect();
     match words.is_empty() {
         true => failure.hint("say where the key goes: --header 'NAME: KEY', or --query NAME=KEY"),

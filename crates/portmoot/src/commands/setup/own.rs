@@ -7,8 +7,8 @@ use setup::{CLIENTS, Change, ClientServers, Scope, Server, TextFile, ToolEdit, T
 
 use super::arguments::pairs;
 use super::{
-    carry_out, checked, described, is_itself, leave_out_itself, own_addresses, own_file, report, running,
-    search, shown, surrounded, warn_of, write,
+    carry_out, checked, described, is_itself, leave_out_itself, own_addresses, own_file, report,
+    running, search, shown, surrounded, warn_of, write,
 };
 use crate::cli::{AddArgs, InitArgs, OwnFileArgs, RmArgs};
 use crate::process::program_name;
@@ -21,8 +21,15 @@ use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 /// Prints the next step of a user with a changed configuration file.
 fn next(file: &Path, output: Output) {
     let program = program_name();
-    let is_default = config::Sources::default().edited_file(&crate::process::env).as_deref() == Some(file);
-    let named = if is_default { String::new() } else { format!(" --config {}", file.display()) };
+    let is_default = config::Sources::default()
+        .edited_file(&crate::process::env)
+        .as_deref()
+        == Some(file);
+    let named = if is_default {
+        String::new()
+    } else {
+        format!(" --config {}", file.display())
+    };
     let clients = format!("      {program} connect    which clients are there");
     let Some(owner) = running(file) else {
         return output.message(&format!("next: {program} serve{named}\n{clients}"));
@@ -31,7 +38,10 @@ fn next(file: &Path, output: Output) {
         Some(listen) => format!("the gateway that runs on {listen} (process {})", owner.pid),
         None => format!("the gateway that runs (process {})", owner.pid),
     };
-    let is_read = owner.files.iter().any(|read| is_same_file(Path::new(read), file));
+    let is_read = owner
+        .files
+        .iter()
+        .any(|read| is_same_file(Path::new(read), file));
     if is_read {
         return output.message(&format!(
             "{gateway} reads this file, and takes the change over within seconds\nnext: {program} servers ls\n{clients}"
@@ -41,8 +51,13 @@ fn next(file: &Path, output: Output) {
         [] => "no file".to_owned(),
         files => visible::line(&files.join(", ")),
     };
-    output.warn(&format!("{gateway} does not read this file, but {reads}: it does not have the change"));
-    output.message(&format!("next: stop it (kill {}), then: {program} serve{named}\n{clients}", owner.pid));
+    output.warn(&format!(
+        "{gateway} does not read this file, but {reads}: it does not have the change"
+    ));
+    output.message(&format!(
+        "next: stop it (kill {}), then: {program} serve{named}\n{clients}",
+        owner.pid
+    ));
 }
 
 /// Whether two paths name one file.
@@ -63,7 +78,11 @@ pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
     }
     let mut terminal = ProcessTerminal;
     if !terminal.is_interactive() && !args.change.yes && !args.change.dry_run {
-        let failure = Failure::new(Exit::Refused, "consent_needed", "init asks, and stdin is not a terminal");
+        let failure = Failure::new(
+            Exit::Refused,
+            "consent_needed",
+            "init asks, and stdin is not a terminal",
+        );
         return Err(failure.hint("answer all questions with --yes, or see the file with --dry-run"));
     }
     let mut servers: Vec<Server> = Vec::new();
@@ -71,7 +90,10 @@ pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
     let own = own_addresses(&file);
     for mut found in found_clients(output)? {
         leave_out_itself(&mut found, &own);
-        let new = found.servers.iter().filter(|one| !servers.iter().any(|known| known.name == one.name));
+        let new = found
+            .servers
+            .iter()
+            .filter(|one| !servers.iter().any(|known| known.name == one.name));
         let new: Vec<Server> = new.cloned().collect();
         if new.is_empty() {
             continue;
@@ -91,9 +113,13 @@ pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
     let change = setup::add(file, &servers)?;
     checked(&change)?;
     warn_of(&servers, output);
-    notes.iter().for_each(|note| output.message(&format!("note: {}", visible::line(note))));
+    notes
+        .iter()
+        .for_each(|note| output.message(&format!("note: {}", visible::line(note))));
     let question = format!("Write {}?", shown(&path));
-    let changed = carry_out(&[&change], args.change, Some(&question), output, || write(&change))?;
+    let changed = carry_out(&[&change], args.change, Some(&question), output, || {
+        write(&change)
+    })?;
     finish(&change, changed, &servers, output);
     Ok(Exit::Ok)
 }
@@ -103,7 +129,12 @@ fn found_clients(output: Output) -> Result<Vec<ClientServers>, Failure> {
     surrounded(|at| {
         let mut all = Vec::new();
         for client in &CLIENTS {
-            let Some(spot) = client.spot(Scope::User, at).filter(|spot| spot.file.exists()) else { continue };
+            let Some(spot) = client
+                .spot(Scope::User, at)
+                .filter(|spot| spot.file.exists())
+            else {
+                continue;
+            };
             match setup::found(client, &spot, at) {
                 Ok(found) => all.push(found),
                 Err(error) => output.warn(&visible::lines(&error.to_string())),
@@ -117,7 +148,11 @@ fn found_clients(output: Output) -> Result<Vec<ClientServers>, Failure> {
 fn finish(change: &Change, changed: bool, servers: &[Server], output: Output) {
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     if output.json {
-        output.result_json(&report(&change.file.path, changed, &json!({ "servers": names })));
+        output.result_json(&report(
+            &change.file.path,
+            changed,
+            &json!({ "servers": names }),
+        ));
     } else if changed {
         output.message(&format!("wrote {}", shown(&change.file.path)));
         next(&change.file.path, output);
@@ -128,25 +163,45 @@ pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> 
     let file = own_file(&args.file)?;
     check_name(&args.name)?;
     without_dashes(&args)?;
-    let known = setup::entries(&file)?.into_iter().find(|entry| entry.name == args.name);
+    let known = setup::entries(&file)?
+        .into_iter()
+        .find(|entry| entry.name == args.name);
     let (server, asks, notes) = match (&args.from_registry, &args.openapi) {
         (Some(name), _) => {
             let server = search::chosen(name, &args, output).await?;
             // The command is a stranger's.
-            (server, Some("Add this server? It runs what the registry says."), Vec::new())
+            (
+                server,
+                Some("Add this server? It runs what the registry says."),
+                Vec::new(),
+            )
         }
         (None, Some(description)) => {
             let (transport, notes) = described::typed(&args, description)?;
-            (Server { prefix: args.prefix.clone(), ..Server::new(&args.name, transport) }, None, notes)
+            (
+                Server {
+                    prefix: args.prefix.clone(),
+                    ..Server::new(&args.name, transport)
+                },
+                None,
+                notes,
+            )
         }
         (None, None) => (typed(&args)?, None, Vec::new()),
     };
     if is_itself(&server, &own_addresses(&file)) {
-        let message = format!("`{}` would be this gateway itself: the URL is its own address", args.name);
+        let message = format!(
+            "`{}` would be this gateway itself: the URL is its own address",
+            args.name
+        );
         return Err(Failure::new(Exit::Refused, "config_itself", message)
             .hint("nothing was changed; clients of the gateway reach all its servers without it"));
     }
-    if known.as_ref().is_some_and(|entry| !setup::is_same(entry, &server)) && !args.replace {
+    if known
+        .as_ref()
+        .is_some_and(|entry| !setup::is_same(entry, &server))
+        && !args.replace
+    {
         let message = format!("{} has a server `{}`", shown(&file.path), args.name);
         return Err(Failure::new(Exit::Failed, "server_exists", message)
             .hint("choose another name, or replace it with --replace"));
@@ -163,17 +218,26 @@ pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> 
             server.secrets().first().map_or("a secret", String::as_str)
         ));
     }
-    notes.iter().filter(|_| changed).for_each(|note| output.message(&format!("note: {note}")));
+    notes
+        .iter()
+        .filter(|_| changed)
+        .for_each(|note| output.message(&format!("note: {note}")));
     finish(&change, changed, &[server], output);
     Ok(Exit::Ok)
 }
 
 /// Refuses a command that stands where a URL may be.
 fn without_dashes(args: &AddArgs) -> Result<(), Failure> {
-    let is_command =
-        |url: &&String| !args.surplus.is_empty() || (args.openapi.is_none() && !url.contains("://"));
-    let Some(first) = args.url.as_ref().filter(is_command) else { return Ok(()) };
-    let words: Vec<&str> = std::iter::once(first).chain(&args.surplus).map(String::as_str).collect();
+    let is_command = |url: &&String| {
+        !args.surplus.is_empty() || (args.openapi.is_none() && !url.contains("://"))
+    };
+    let Some(first) = args.url.as_ref().filter(is_command) else {
+        return Ok(());
+    };
+    let words: Vec<&str> = std::iter::once(first)
+        .chain(&args.surplus)
+        .map(String::as_str)
+        .collect();
     let message = match args.surplus.is_empty() {
         true => format!("`{}` is not a URL", visible::line(first)),
         false => "a command needs `--` before it".to_owned(),
@@ -188,7 +252,10 @@ fn without_dashes(args: &AddArgs) -> Result<(), Failure> {
 
 fn check_name(name: &str) -> Result<(), Failure> {
     setup::check_name(name).map_err(|why| {
-        Failure::bad_argument(format!("`{}` cannot be the name of a server: {why}", name.escape_debug()))
+        Failure::bad_argument(format!(
+            "`{}` cannot be the name of a server: {why}",
+            name.escape_debug()
+        ))
     })
 }
 
@@ -196,21 +263,31 @@ fn check_name(name: &str) -> Result<(), Failure> {
 fn typed(args: &AddArgs) -> Result<Server, Failure> {
     let env = pairs(&args.env, '=', "--env", "KEY=VALUE")?;
     let headers = pairs(&args.header, ':', "--header", "\"NAME: VALUE\"")?;
-    let unused =
-        |option: &str, of: &str| Failure::bad_argument(format!("{option} is for a server with a {of}"));
+    let unused = |option: &str, of: &str| {
+        Failure::bad_argument(format!("{option} is for a server with a {of}"))
+    };
     let transport = match (&args.url, args.command.split_first()) {
         (Some(url), None) => {
             if !env.is_empty() || args.cwd.is_some() {
                 return Err(unused("--env or --cwd", "command"));
             }
-            Transport::Url { url: url.clone(), headers, is_sse: args.sse }
+            Transport::Url {
+                url: url.clone(),
+                headers,
+                is_sse: args.sse,
+            }
         }
         (None, Some((command, rest))) => {
             if !headers.is_empty() || args.sse {
                 return Err(unused("--header or --sse", "URL"));
             }
             let (command, args_of) = (command.clone(), rest.to_vec());
-            Transport::Command { command, args: args_of, env, cwd: args.cwd.clone() }
+            Transport::Command {
+                command,
+                args: args_of,
+                env,
+                cwd: args.cwd.clone(),
+            }
         }
         _ => {
             let program = program_name();
@@ -220,7 +297,10 @@ fn typed(args: &AddArgs) -> Result<Server, Failure> {
             )));
         }
     };
-    Ok(Server { prefix: args.prefix.clone(), ..Server::new(&args.name, transport) })
+    Ok(Server {
+        prefix: args.prefix.clone(),
+        ..Server::new(&args.name, transport)
+    })
 }
 
 /// Checks that a configuration file has a server of this name.
@@ -229,7 +309,11 @@ fn check_known(file: &TextFile, name: &str) -> Result<(), Failure> {
     if entries.iter().any(|entry| entry.name == name) {
         return Ok(());
     }
-    let message = format!("{} has no server `{}`", shown(&file.path), name.escape_debug());
+    let message = format!(
+        "{} has no server `{}`",
+        shown(&file.path),
+        name.escape_debug()
+    );
     let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     let hint = match names.is_empty() {
         true => "it has none".to_owned(),
@@ -253,12 +337,17 @@ pub(crate) fn edit_tools(
     let how = crate::cli::ChangeArgs { dry_run, yes: true };
     let changed = carry_out(&[&change], how, None, output, || write(&change))?;
     if output.json {
-        output.result_json(&report(&change.file.path, changed, &json!({ "server": server })));
+        output.result_json(&report(
+            &change.file.path,
+            changed,
+            &json!({ "server": server }),
+        ));
     } else if changed {
         output.message(&format!("wrote {}", shown(&change.file.path)));
         let program = program_name();
-        output
-            .message(&format!("a running gateway takes the change over within seconds: {program} tools ls"));
+        output.message(&format!(
+            "a running gateway takes the change over within seconds: {program} tools ls"
+        ));
     } else if !dry_run {
         output.message(&format!("{} says so already", shown(&change.file.path)));
     }
@@ -272,13 +361,23 @@ pub(crate) fn rm(args: &RmArgs, output: Output) -> Result<Exit, Failure> {
     }
     let change = setup::remove(file, &args.names)?;
     checked(&change)?;
-    let how = crate::cli::ChangeArgs { dry_run: args.dry_run, yes: true };
+    let how = crate::cli::ChangeArgs {
+        dry_run: args.dry_run,
+        yes: true,
+    };
     let changed = carry_out(&[&change], how, None, output, || change.make())?;
     if output.json {
-        output.result_json(&report(&change.file.path, changed, &json!({ "removed": args.names })));
+        output.result_json(&report(
+            &change.file.path,
+            changed,
+            &json!({ "removed": args.names }),
+        ));
     } else if changed {
         let names = visible::line(&args.names.join("`, `"));
-        output.message(&format!("removed `{names}` from {}", shown(&change.file.path)));
+        output.message(&format!(
+            "removed `{names}` from {}",
+            shown(&change.file.path)
+        ));
     }
     Ok(Exit::Ok)
 }

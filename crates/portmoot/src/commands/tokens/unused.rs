@@ -1,4 +1,5 @@
-//! Command `tokens --unused`: tools that were not called for some time, what they cost a model, and the commands that hide them.
+//! Command `tokens --unused`: tools that were not called for some time, what they cost a model, and
+//! the commands that hide them.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +54,12 @@ impl Counted {
             Some(day) => day.clone(),
             None => format!("none since {}", self.counted_since),
         };
-        vec![visible::line(&self.name), visible::line(&self.server), last, self.tokens.to_string()]
+        vec![
+            visible::line(&self.name),
+            visible::line(&self.server),
+            last,
+            self.tokens.to_string(),
+        ]
     }
 
     fn json(&self) -> Value {
@@ -74,12 +80,24 @@ pub(super) async fn run(args: &TokensArgs, output: Output) -> Result<Exit, Failu
     let endpoint = running_endpoint(&args.gateway.running, output)?;
     // The refusal for callers who may not see servers, and so not what others call.
     let _: Value = api::get(&endpoint, &["servers"], &[]).await?.read()?;
-    let answer: Value = api::get(&endpoint, &["tools"], &[("topic", &args.topic)]).await?.read()?;
+    let answer: Value = api::get(&endpoint, &["tools"], &[("topic", &args.topic)])
+        .await?
+        .read()?;
     let bpe = counter()?;
-    let listed = answer.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let all: Vec<Counted> = listed.iter().filter_map(|tool| Counted::read(tool, &bpe)).collect();
+    let listed = answer
+        .get("tools")
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let all: Vec<Counted> = listed
+        .iter()
+        .filter_map(|tool| Counted::read(tool, &bpe))
+        .collect();
     let (unused, used): (Vec<_>, Vec<_>) = all.iter().partition(|tool| tool.idle_days >= days);
-    let undecided: Vec<&Counted> = used.into_iter().filter(|tool| tool.last_call.is_none()).collect();
+    let undecided: Vec<&Counted> = used
+        .into_iter()
+        .filter(|tool| tool.last_call.is_none())
+        .collect();
     let commands = commands(&unused);
     if output.json {
         let rows = |tools: &[&Counted]| tools.iter().map(|tool| tool.json()).collect::<Vec<_>>();
@@ -107,9 +125,15 @@ fn verdict(
     commands: &[String],
 ) -> String {
     let mut lines = Vec::new();
-    let in_time = if days == 1 { "the last day".to_owned() } else { format!("the last {days} days") };
+    let in_time = if days == 1 {
+        "the last day".to_owned()
+    } else {
+        format!("the last {days} days")
+    };
     if unused.is_empty() {
-        lines.push(format!("None of {tools} tools is known to be unused in {in_time}."));
+        lines.push(format!(
+            "None of {tools} tools is known to be unused in {in_time}."
+        ));
     } else {
         let tokens: usize = unused.iter().map(|tool| tool.tokens).sum();
         lines.push(format!(
@@ -137,19 +161,30 @@ fn verdict(
     lines.join("\n")
 }
 
-/// The commands that hide these tools, one for each server. A name with `*` or a character that is not shown is left out: as a pattern it
-/// would hide more, or something else.
+/// The commands that hide these tools, one for each server. A name with `*` or a character that is
+/// not shown is left out: as a pattern it would hide more, or something else.
 fn commands(unused: &[&Counted]) -> Vec<String> {
     let mut by_server: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for tool in unused {
         if !tool.own_name.contains('*') && visible::line(&tool.own_name) == tool.own_name {
-            by_server.entry(&tool.server).or_default().push(&tool.own_name);
+            by_server
+                .entry(&tool.server)
+                .or_default()
+                .push(&tool.own_name);
         }
     }
     let command = |(server, tools): (&str, Vec<&str>)| {
-        let options_end = if tools.iter().any(|tool| tool.starts_with('-')) { "-- " } else { "" };
+        let options_end = if tools.iter().any(|tool| tool.starts_with('-')) {
+            "-- "
+        } else {
+            ""
+        };
         let words: Vec<String> = [server].into_iter().chain(tools).map(shell_word).collect();
-        format!("{} tools disable {options_end}{}", program_name(), words.join(" "))
+        format!(
+            "{} tools disable {options_end}{}",
+            program_name(),
+            words.join(" ")
+        )
     };
     by_server.into_iter().map(command).collect()
 }
@@ -187,9 +222,15 @@ mod tests {
         };
         let ends = |names: &[&str], end: &str| {
             let commands = of(names);
-            assert!(matches!(commands.as_slice(), [one] if one.ends_with(end)), "{commands:?}");
+            assert!(
+                matches!(commands.as_slice(), [one] if one.ends_with(end)),
+                "{commands:?}"
+            );
         };
-        ends(&["read", "it's; rm"], r" tools disable files read 'it'\''s; rm'");
+        ends(
+            &["read", "it's; rm"],
+            r" tools disable files read 'it'\''s; rm'",
+        );
         ends(&["read", "-x"], " tools disable -- files read -x");
         ends(&["read", "re*", "a\u{202e}b"], " tools disable files read");
     }
@@ -198,9 +239,18 @@ mod tests {
     fn a_short_count_hides_nothing() {
         let (read, write) = (tool("read", Some("2026-11-02"), 5), tool("write", None, 2));
         let said = verdict((30, 2), &[], &[&write], &[]);
-        assert!(said.starts_with("None of 2 tools is known to be unused in the last 30 days."), "{said}");
-        assert!(said.contains("1 were not called either") && said.contains("since 2026-11-01"), "{said}");
-        assert!(said.ends_with("tokens --unused --days 2") && !said.contains("disable"), "{said}");
+        assert!(
+            said.starts_with("None of 2 tools is known to be unused in the last 30 days."),
+            "{said}"
+        );
+        assert!(
+            said.contains("1 were not called either") && said.contains("since 2026-11-01"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("tokens --unused --days 2") && !said.contains("disable"),
+            "{said}"
+        );
         assert_eq!(
             (read.row()[2].as_str(), write.row()[2].as_str()),
             ("2026-11-02", "none since 2026-11-01")

@@ -1,5 +1,5 @@
-//! Tool arguments on the command line: `key=text`, `key:=json`, or one JSON object; `@FILE` in place of a value. Numbers keep
-//! their spelling.
+//! Tool arguments on the command line: `key=text`, `key:=json`, or one JSON object; `@FILE` in
+//! place of a value. Numbers keep their spelling.
 
 use std::fs::File;
 use std::io::{Read, stdin};
@@ -12,7 +12,8 @@ use terminal::failure::Failure;
 
 /// Largest file of an argument, bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Keywords of schemas that may allow further keys: what these are, the gateway or the server checks.
+/// Keywords of schemas that may allow further keys: what these are, the gateway or the server
+/// checks.
 const MORE_KEYS: [&str; 4] = ["patternProperties", "allOf", "anyOf", "oneOf"];
 /// Least similarity of a key that is meant, from 0 to 1.
 const NEAR: f64 = 0.75;
@@ -57,8 +58,10 @@ impl Arguments {
             )
         })?;
         let text = |raw| Given::Json(String::from_utf8_lossy(raw).into_owned());
-        let mut all: Vec<(String, Given)> =
-            given.iter().map(|(key, value)| (key.to_owned(), text(value.raw))).collect();
+        let mut all: Vec<(String, Given)> = given
+            .iter()
+            .map(|(key, value)| (key.to_owned(), text(value.raw)))
+            .collect();
         let mut typed = Vec::new();
         for argument in single {
             let (key, value) = one(argument)?;
@@ -76,7 +79,9 @@ impl Arguments {
     /// # Errors
     /// The key, with the most similar one of the tool.
     pub(crate) fn check(&self, schema: &Value) -> Result<(), Failure> {
-        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+            return Ok(());
+        };
         let takes_more = match schema.get("additionalProperties") {
             None | Some(Value::Bool(false)) => false,
             Some(_) => true,
@@ -88,15 +93,27 @@ impl Arguments {
             return Ok(());
         };
         let score = |known: &&String| strsim::jaro_winkler(unknown, known);
-        let nearest = properties.keys().max_by(|one, other| score(one).total_cmp(&score(other)));
-        let all = properties.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let nearest = properties
+            .keys()
+            .max_by(|one, other| score(one).total_cmp(&score(other)));
+        let all = properties
+            .keys()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
         let hint = match nearest.filter(|known| score(known) > NEAR) {
             Some(known) => format!("did you mean `{known}`?"),
             None if all.is_empty() => "it takes no arguments".to_owned(),
             None => format!("it has: {}", json::visible::line(&all)),
         };
-        let message = format!("the tool has no argument `{}`", json::visible::line(unknown));
-        Err(wrong(message, &format!("{hint} To send it all the same: --args JSON")))
+        let message = format!(
+            "the tool has no argument `{}`",
+            json::visible::line(unknown)
+        );
+        Err(wrong(
+            message,
+            &format!("{hint} To send it all the same: --args JSON"),
+        ))
     }
 
     /// The object to send to a tool with this `inputSchema`.
@@ -117,7 +134,8 @@ impl Arguments {
     }
 }
 
-/// Whether a text spells a value of a type that a schema names. If it allows texts, the text is meant as one.
+/// Whether a text spells a value of a type that a schema names. If it allows texts, the text is
+/// meant as one.
 fn spells(schema: &Value, text: &str) -> bool {
     let mut names = Vec::new();
     types(schema, &mut names);
@@ -140,15 +158,24 @@ fn types<'a>(schema: &'a Value, names: &mut Vec<&'a str>) {
         Some(Value::Array(all)) => names.extend(all.iter().filter_map(Value::as_str)),
         _ => {}
     }
-    let alternatives = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(key)?.as_array());
-    alternatives.flatten().for_each(|alternative| types(alternative, names));
+    let alternatives = ["anyOf", "oneOf"]
+        .iter()
+        .filter_map(|key| schema.get(key)?.as_array());
+    alternatives
+        .flatten()
+        .for_each(|alternative| types(alternative, names));
 }
 
 fn one(argument: &str) -> Result<(&str, Given), Failure> {
-    let (key, value) =
-        argument.split_once('=').ok_or_else(|| wrong(format!("`{argument}` has no `=`"), FORMS))?;
+    let (key, value) = argument
+        .split_once('=')
+        .ok_or_else(|| wrong(format!("`{argument}` has no `=`"), FORMS))?;
     // `@@` begins a text with `@`.
-    let from_file = value.strip_prefix('@').filter(|path| !path.starts_with('@')).map(file).transpose()?;
+    let from_file = value
+        .strip_prefix('@')
+        .filter(|path| !path.starts_with('@'))
+        .map(file)
+        .transpose()?;
     let is_file = from_file.is_some();
     let text = from_file.unwrap_or_else(|| value.strip_prefix('@').unwrap_or(value).to_owned());
     let (key, given) = match key.strip_suffix(':') {
@@ -170,7 +197,10 @@ fn one(argument: &str) -> Result<(&str, Given), Failure> {
 
 fn file(path: &str) -> Result<String, Failure> {
     let open = File::open(path);
-    content(path, open.map_err(|error| unreadable(path, &error.to_string()))?)
+    content(
+        path,
+        open.map_err(|error| unreadable(path, &error.to_string()))?,
+    )
 }
 
 fn content(name: &str, from: impl Read) -> Result<String, Failure> {
@@ -178,12 +208,18 @@ fn content(name: &str, from: impl Read) -> Result<String, Failure> {
     let read = from.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
     match read.map_err(|error| unreadable(name, &error.to_string()))? as u64 {
         0..=FILE_BYTES_MAX => Ok(text),
-        _ => Err(unreadable(name, &format!("it has more than {FILE_BYTES_MAX} bytes"))),
+        _ => Err(unreadable(
+            name,
+            &format!("it has more than {FILE_BYTES_MAX} bytes"),
+        )),
     }
 }
 
 fn unreadable(name: &str, why: &str) -> Failure {
-    wrong(format!("cannot read `{name}`: {why}"), "a text that begins with @ is written key=@@text")
+    wrong(
+        format!("cannot read `{name}`: {why}"),
+        "a text that begins with @ is written key=@@text",
+    )
 }
 
 fn wrong(message: String, hint: &str) -> Failure {
@@ -200,7 +236,11 @@ mod tests {
     fn arguments_make_an_object() {
         for (whole, single, expect) in [
             (None, &[][..], Some("{}")),
-            (None, &["a=1", "b=x=y", "c="][..], Some(r#"{"a":"1","b":"x=y","c":""}"#)),
+            (
+                None,
+                &["a=1", "b=x=y", "c="][..],
+                Some(r#"{"a":"1","b":"x=y","c":""}"#),
+            ),
             (
                 None,
                 &["n:=12345678901234567890123", "l:=[1, 2]", "t:=true"],
@@ -229,13 +269,24 @@ mod tests {
     fn a_key_that_the_tool_does_not_have_is_refused() {
         let schema = json!({ "type": "object", "properties": { "path": {}, "depth": {} } });
         let check = |argument: &str, schema: &Value| {
-            let failure = Arguments::read(None, &[argument.to_owned()]).unwrap().check(schema).err()?;
+            let failure = Arguments::read(None, &[argument.to_owned()])
+                .unwrap()
+                .check(schema)
+                .err()?;
             Some((failure.message, failure.hint.unwrap()))
         };
         assert_eq!(check("path=x", &schema), None);
         let (message, hint) = check("pth=x", &schema).unwrap();
-        assert!(message.contains("`pth`") && hint.starts_with("did you mean `path`?"), "{message} {hint}");
-        assert!(check("zzz=1", &schema).unwrap().1.starts_with("it has: depth, path"));
+        assert!(
+            message.contains("`pth`") && hint.starts_with("did you mean `path`?"),
+            "{message} {hint}"
+        );
+        assert!(
+            check("zzz=1", &schema)
+                .unwrap()
+                .1
+                .starts_with("it has: depth, path")
+        );
         let open = json!({ "properties": { "path": {} }, "additionalProperties": true });
         assert_eq!(check("pth=x", &open), None);
         assert_eq!(check("pth=x", &json!({})), None);
@@ -248,7 +299,11 @@ mod tests {
         let integer = json!({ "type": "integer" });
         let optional = json!({ "anyOf": [{ "type": "number" }, { "type": "null" }] });
         for (schema, value, expect) in [
-            (&integer, "12345678901234567890123", "12345678901234567890123"),
+            (
+                &integer,
+                "12345678901234567890123",
+                "12345678901234567890123",
+            ),
             (&integer, "three", r#""three""#),
             (&integer, "true", r#""true""#),
             (&optional, "-1.50", "-1.50"),
@@ -257,12 +312,20 @@ mod tests {
             (&json!({ "type": ["integer", "string"] }), "3", r#""3""#),
             (&json!({ "type": "string" }), "3", r#""3""#),
             (&json!({ "type": "array" }), "[1, 2]", "[1, 2]"),
-            (&json!({ "oneOf": [{ "type": "object" }] }), r#"{"a":1}"#, r#"{"a":1}"#),
+            (
+                &json!({ "oneOf": [{ "type": "object" }] }),
+                r#"{"a":1}"#,
+                r#"{"a":1}"#,
+            ),
             (&json!({}), "3", r#""3""#),
         ] {
             let arguments = Arguments::read(None, &[format!("n={value}")]).unwrap();
             let schema = json!({ "properties": { "n": schema } });
-            assert_eq!(arguments.object(&schema), format!(r#"{{"n":{expect}}}"#), "{schema}");
+            assert_eq!(
+                arguments.object(&schema),
+                format!(r#"{{"n":{expect}}}"#),
+                "{schema}"
+            );
         }
     }
 }

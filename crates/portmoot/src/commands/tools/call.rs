@@ -1,4 +1,5 @@
-//! Command `tools call`: a call in an MCP session, as a task where the tool or an approval needs one.
+//! Command `tools call`: a call in an MCP session, as a task where the tool or an approval needs
+//! one.
 
 use std::path::Path;
 use std::time::Duration;
@@ -42,22 +43,45 @@ pub(super) async fn call(
     place: CallOptions<'_>,
     output: Output,
 ) -> Result<Exit, Failure> {
-    let CallOptions { topic, gateway, no_input, wait, file } = place;
+    let CallOptions {
+        topic,
+        gateway,
+        no_input,
+        wait,
+        file,
+    } = place;
     let endpoint = resolve(gateway, output)?;
     let tool = tool(&*endpoint, name, topic).await;
     let schema = tool.get("inputSchema").unwrap_or(&Value::Null);
     arguments.check(schema)?;
     let arguments = arguments.object(schema);
-    let held = tool.get("held").is_some_and(|held| *held == Value::Bool(true));
-    let requires_task = tool.pointer("/execution/taskSupport").is_some_and(|support| support == "required");
-    // Without a person to ask, the session declares nothing, and shares the gateway's session with the server.
+    let held = tool
+        .get("held")
+        .is_some_and(|held| *held == Value::Bool(true));
+    let requires_task = tool
+        .pointer("/execution/taskSupport")
+        .is_some_and(|support| support == "required");
+    // Without a person to ask, the session declares nothing, and shares the gateway's session with
+    // the server.
     let (mut person, mut unattended) = (ProcessTerminal, Unattended);
-    let terminal: &mut dyn Terminal = if no_input { &mut unattended } else { &mut person };
+    let terminal: &mut dyn Terminal = if no_input {
+        &mut unattended
+    } else {
+        &mut person
+    };
     let mut session =
         ClientSession::open(&*endpoint, topic, TerminalResponder::new(terminal, output)).await?;
-    let (quoted, task) = (Value::from(name), if held || requires_task { r#","task":{}"# } else { "" });
-    let params =
-        format!(r#"{{"name":{quoted},"arguments":{arguments},"_meta":{{"progressToken":1}}{task}}}"#);
+    let (quoted, task) = (
+        Value::from(name),
+        if held || requires_task {
+            r#","task":{}"#
+        } else {
+            ""
+        },
+    );
+    let params = format!(
+        r#"{{"name":{quoted},"arguments":{arguments},"_meta":{{"progressToken":1}}{task}}}"#
+    );
     let spinner = output.spinner(&format!("calling {}", visible::line(name)));
     let answer = session.request("tools/call", &params).await;
     let end = match answer {
@@ -70,20 +94,31 @@ pub(super) async fn call(
     let parsed: Value = serde_json::from_str(&result).unwrap_or_default();
     if output.json {
         output.result_json_text(&result);
-    } else if let Some(text) = parsed.pointer(IMMEDIATE).and_then(Value::as_str).filter(|_| pending) {
+    } else if let Some(text) = parsed
+        .pointer(IMMEDIATE)
+        .and_then(Value::as_str)
+        .filter(|_| pending)
+    {
         output.result(&visible::lines(text));
     } else {
         output.result(&content::text(&parsed));
     }
     match (file, blob(&parsed)) {
         (Some(file), Some(blob)) => write(file, &blob, output)?,
-        (Some(_), None) => output.warn("the result has no image, audio or file: nothing was written"),
+        (Some(_), None) => {
+            output.warn("the result has no image, audio or file: nothing was written")
+        }
         (None, Some(_)) if !output.json => output.message("to write it to a file: -o FILE"),
         (None, _) => {}
     }
-    let failed = parsed.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    let failed = parsed
+        .get("isError")
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
     // Also a call whose tool is not listed may need approval: its result names the proposal.
-    let proposal = parsed.get("_meta").is_some_and(|meta| meta.get("portmoot/proposal").is_some());
+    let proposal = parsed
+        .get("_meta")
+        .is_some_and(|meta| meta.get("portmoot/proposal").is_some());
     Ok(match (failed, pending || proposal) {
         (_, true) => Exit::Held,
         (true, false) => Exit::Failed,
@@ -95,18 +130,34 @@ pub(super) async fn call(
 fn blob(result: &Value) -> Option<String> {
     let mut blocks = result.get("content")?.as_array()?.iter();
     blocks.find_map(|block| {
-        let data = block.get("data").or_else(|| block.get("resource")?.get("blob"))?;
+        let data = block
+            .get("data")
+            .or_else(|| block.get("resource")?.get("blob"))?;
         data.as_str().map(str::to_owned)
     })
 }
 
 fn write(file: &Path, blob: &str, output: Output) -> Result<(), Failure> {
-    let wrong = |_| Failure::new(Exit::Failed, "malformed", "what the tool returned is not base64");
+    let wrong = |_| {
+        Failure::new(
+            Exit::Failed,
+            "malformed",
+            "what the tool returned is not base64",
+        )
+    };
     let bytes = STANDARD.decode(blob).map_err(wrong)?;
     std::fs::write(file, &bytes).map_err(|error| {
-        Failure::new(Exit::Failed, "unwritable", format!("cannot write {}: {error}", file.display()))
+        Failure::new(
+            Exit::Failed,
+            "unwritable",
+            format!("cannot write {}: {error}", file.display()),
+        )
     })?;
-    output.message(&format!("wrote {} bytes to {}", bytes.len(), visible::line(&file.display().to_string())));
+    output.message(&format!(
+        "wrote {} bytes to {}",
+        bytes.len(),
+        visible::line(&file.display().to_string())
+    ));
     Ok(())
 }
 
@@ -123,7 +174,10 @@ async fn follow(
     };
     let params = json!({ "taskId": id }).to_string();
     let Some(wait) = held else {
-        output.message(&format!("the server runs this call as a task, {}: waiting", visible::line(id)));
+        output.message(&format!(
+            "the server runs this call as a task, {}: waiting",
+            visible::line(id)
+        ));
         return Ok((session.request("tasks/result", &params).await?, false));
     };
     let show = format!("portmoot proposals show {id}");
@@ -134,7 +188,9 @@ async fn follow(
         Ok(end) => Ok((end?, false)),
         Err(_) => {
             session.cancel().await;
-            output.message(&format!("no decision yet: the proposal goes on; to look at it: {show}"));
+            output.message(&format!(
+                "no decision yet: the proposal goes on; to look at it: {show}"
+            ));
             Ok((result, true))
         }
     }

@@ -27,15 +27,25 @@ pub(super) async fn or_similar<T>(
     }
     let listed = api::get(endpoint, &["tools"], &[("topic", topic)]).await;
     let listed: Value = listed.and_then(|answer| answer.read()).unwrap_or_default();
-    let tools = listed.get("tools").and_then(Value::as_array).into_iter().flatten();
+    let tools = listed
+        .get("tools")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     let names = tools.filter_map(|tool| tool.get("name")?.as_str());
     // The tools of a server that has not started are not known.
-    let otherwise = "list the tools with: portmoot tools ls; check the servers with: portmoot servers ls";
+    let otherwise =
+        "list the tools with: portmoot tools ls; check the servers with: portmoot servers ls";
     let hint = nearest(name, names).unwrap_or_else(|| otherwise.to_owned());
-    Err(Failure { message: format!("there is no tool `{name}`"), ..failure }.hint(hint))
+    Err(Failure {
+        message: format!("there is no tool `{name}`"),
+        ..failure
+    }
+    .hint(hint))
 }
 
-/// A question about the most similar names: those that a server itself calls so, else those that are spelled like it.
+/// A question about the most similar names: those that a server itself calls so, else those that
+/// are spelled like it.
 fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
     let wanted = name.to_lowercase();
     let score = |known: &str| match known.to_lowercase().strip_suffix(&wanted) {
@@ -46,7 +56,11 @@ fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<Strin
     near.sort_by(|one, other| other.0.total_cmp(&one.0));
     let best = near.first().map_or(0.0, |(score, _)| *score);
     near.retain(|(score, _)| *score > NEAR && *score > best - CLOSE);
-    let quoted: Vec<String> = near.iter().take(NAMES_MAX).map(|(_, known)| format!("`{known}`")).collect();
+    let quoted: Vec<String> = near
+        .iter()
+        .take(NAMES_MAX)
+        .map(|(_, known)| format!("`{known}`"))
+        .collect();
     let (last, others) = quoted.split_last()?;
     Some(match others {
         [] => format!("did you mean {last}?"),
@@ -60,9 +74,19 @@ mod tests {
 
     #[test]
     fn the_nearest_names_are_named() {
-        let names = ["git_status", "git_stash", "svn_status", "demo_echo", "demo_add"];
+        let names = [
+            "git_status",
+            "git_stash",
+            "svn_status",
+            "demo_echo",
+            "demo_add",
+        ];
         let check = |name: &str, expect: Option<&str>| {
-            assert_eq!(nearest(name, names.into_iter()).as_deref(), expect, "{name}");
+            assert_eq!(
+                nearest(name, names.into_iter()).as_deref(),
+                expect,
+                "{name}"
+            );
         };
         check("demo_ecko", Some("did you mean `demo_echo`?"));
         check("echo", Some("did you mean `demo_echo`?"));

@@ -1,4 +1,5 @@
-//! Relay for clients of proto-mcp on a pipe to the WebSocket of a running gateway. Messages pass unchanged.
+//! Relay for clients of proto-mcp on a pipe to the WebSocket of a running gateway. Messages pass
+//! unchanged.
 
 use std::collections::HashSet;
 use std::future::pending;
@@ -84,16 +85,30 @@ impl Remote {
     async fn websocket(&self, topic: &str) -> Result<(Socket, usize), Failure> {
         let connection = self.connect().await?;
         let failed = |why: &str| Failure::new(Exit::Failed, "gateway_unreachable", why.to_owned());
-        let url = format!("{}://{}/proto/{topic}", self.scheme().replacen("http", "ws", 1), self.authority());
-        let mut request = url.into_client_request().map_err(|error| failed(&error.to_string()))?;
+        let url = format!(
+            "{}://{}/proto/{topic}",
+            self.scheme().replacen("http", "ws", 1),
+            self.authority()
+        );
+        let mut request = url
+            .into_client_request()
+            .map_err(|error| failed(&error.to_string()))?;
         let headers = request.headers_mut();
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+        headers.insert(
+            SEC_WEBSOCKET_PROTOCOL,
+            HeaderValue::from_static(SUBPROTOCOL),
+        );
         if let Some(token) = self.token() {
             let bearer = HeaderValue::from_str(&format!("Bearer {token}"));
-            headers.insert(AUTHORIZATION, bearer.map_err(|_| failed("the token is no header value"))?);
+            headers.insert(
+                AUTHORIZATION,
+                bearer.map_err(|_| failed("the token is no header value"))?,
+            );
         }
         let longest = Some(FRAME_BYTES_MAX + PREFIX);
-        let config = WebSocketConfig::default().max_message_size(longest).max_frame_size(longest);
+        let config = WebSocketConfig::default()
+            .max_message_size(longest)
+            .max_frame_size(longest);
         match tokio_tungstenite::client_async_with_config(request, connection, Some(config)).await {
             Ok((socket, response)) => {
                 let announced = response.headers().get(MESSAGE_BYTES_HEADER);
@@ -101,19 +116,34 @@ impl Remote {
                 Ok((socket, announced.unwrap_or(FRAME_BYTES_MAX)))
             }
             Err(Error::Http(response)) if response.status() == StatusCode::UNAUTHORIZED => {
-                Err(Failure::new(Exit::Unauthenticated, "unauthenticated", NEEDS_TOKEN.to_owned()))
+                Err(Failure::new(
+                    Exit::Unauthenticated,
+                    "unauthenticated",
+                    NEEDS_TOKEN.to_owned(),
+                ))
             }
             Err(Error::Http(response)) => {
-                let text = response.body().as_deref().map(String::from_utf8_lossy).unwrap_or_default();
-                let why = format!("the gateway answered {}: {}", response.status(), text.trim());
+                let text = response
+                    .body()
+                    .as_deref()
+                    .map(String::from_utf8_lossy)
+                    .unwrap_or_default();
+                let why = format!(
+                    "the gateway answered {}: {}",
+                    response.status(),
+                    text.trim()
+                );
                 Err(Failure::new(Exit::Failed, "gateway_broken", why))
             }
-            Err(error) => Err(failed(&format!("the gateway does not speak proto-mcp: {error}"))),
+            Err(error) => Err(failed(&format!(
+                "the gateway does not speak proto-mcp: {error}"
+            ))),
         }
     }
 }
 
-/// Sends each message of the client until it closes its side and has its answers. Returns whether a message is too long to be sent.
+/// Sends each message of the client until it closes its side and has its answers. Returns whether a
+/// message is too long to be sent.
 async fn read_frames(
     mut frames: Frames,
     input: &mut (impl AsyncRead + Unpin),
@@ -168,7 +198,9 @@ async fn write_frames(
         let message = match message {
             Some(Ok(Message::Binary(message))) => unprefixed(message),
             Some(Ok(Message::Close(frame))) => {
-                let why = frame.map(|frame| frame.reason.to_string()).unwrap_or_default();
+                let why = frame
+                    .map(|frame| frame.reason.to_string())
+                    .unwrap_or_default();
                 let why = format!("the gateway closed the connection: {why}");
                 return Err(Failure::new(Exit::Failed, "gateway_broken", why));
             }
@@ -196,10 +228,21 @@ async fn write_frames(
 fn refusal(bytes_max: usize) -> Bytes {
     let code = i32::try_from(code::INVALID_REQUEST).unwrap_or_default();
     let message = format!("the message has more than {bytes_max} bytes");
-    of_field(0, &Kind::ErrorResponse.field_of(&ErrorResponse { code, message, data: None }))
-        .unwrap_or_default()
+    of_field(
+        0,
+        &Kind::ErrorResponse.field_of(&ErrorResponse {
+            code,
+            message,
+            data: None,
+        }),
+    )
+    .unwrap_or_default()
 }
 
 fn broken(error: &Error) -> Failure {
-    Failure::new(Exit::Failed, "gateway_broken", format!("the connection to the gateway broke: {error}"))
+    Failure::new(
+        Exit::Failed,
+        "gateway_broken",
+        format!("the connection to the gateway broke: {error}"),
+    )
 }

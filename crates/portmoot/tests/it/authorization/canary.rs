@@ -1,5 +1,6 @@
-//! Secrets as canaries: tokens of callers through every way in, tokens of servers through every transport. Each is found where it
-//! belongs and nowhere else: no other server, answer, log, metric, page of the API or file has it, in any spelling.
+//! Secrets as canaries: tokens of callers through every way in, tokens of servers through every
+//! transport. Each is found where it belongs and nowhere else: no other server, answer, log,
+//! metric, page of the API or file has it, in any spelling.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -41,15 +42,16 @@ const FILER: &str = "canary-of-filer-whose-token-is-in-a-file";
 /// The secret of the gateway as a client of the provider.
 const CLIENT_SECRET: &str = "gateway-secret";
 
-/// The servers that answer calls: over HTTP with a configured token, over HTTP with a token of the provider, on a pipe, proto-mcp.
+/// The servers that answer calls: over HTTP with a configured token, over HTTP with a token of the
+/// provider, on a pipe, proto-mcp.
 const ANSWERING: [&str; 4] = ["plain", "machine", "pipe", "proto"];
 /// Servers that say the token that they got, in an error after a call and in a challenge.
 const TELLING: [&str; 2] = ["echoing", "refusing"];
 /// Servers whose tokens are named and not configured.
 const NAMED: [&str; 3] = ["commanded", "filed", "kept"];
 
-/// A server over HTTP: `call` has what it answers to calls, with the end of the status line. With `wants_token` it refuses its first
-/// request.
+/// A server over HTTP: `call` has what it answers to calls, with the end of the status line. With
+/// `wants_token` it refuses its first request.
 fn over_http(wants_token: bool, call: fn(&Value) -> (&'static str, String)) -> Peer {
     let refuses = AtomicBool::new(wants_token);
     Peer::http(move |message| {
@@ -59,12 +61,18 @@ fn over_http(wants_token: bool, call: fn(&Value) -> (&'static str, String)) -> P
             }
             Some("tools/call") => call(message),
             Some(method) if method.starts_with("notifications/") => ("202 Accepted", String::new()),
-            Some(_) => ("200 OK", small(message, &format!("[{}]", tool("echo"))).unwrap_or_default()),
+            Some(_) => (
+                "200 OK",
+                small(message, &format!("[{}]", tool("echo"))).unwrap_or_default(),
+            ),
             None => ("405 Method Not Allowed", String::new()),
         };
         let length = body.len();
         let kind = "content-type: application/json";
-        vec![format!("HTTP/1.1 {head}\r\n{kind}\r\ncontent-length: {length}\r\n\r\n{body}").into_bytes()]
+        vec![
+            format!("HTTP/1.1 {head}\r\n{kind}\r\ncontent-length: {length}\r\n\r\n{body}")
+                .into_bytes(),
+        ]
     })
 }
 
@@ -117,45 +125,96 @@ fn processes(gateway: &Gateway) -> Vec<Process> {
         String::from_utf8_lossy(&bytes).replace('\0', " ")
     };
     let parent = |pid: u64| -> Option<u64> {
-        text(pid, "stat").rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+        text(pid, "stat")
+            .rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()
     };
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let all: Vec<u64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let all: Vec<u64> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
     let top = u64::from(gateway.pid());
-    let is_below = |pid: u64| std::iter::successors(Some(pid), |pid| parent(*pid)).any(|one| one == top);
+    let is_below =
+        |pid: u64| std::iter::successors(Some(pid), |pid| parent(*pid)).any(|one| one == top);
     let below = all.into_iter().filter(|pid| is_below(*pid));
     below
-        .map(|pid| Process { pid, command_line: text(pid, "cmdline"), environment: text(pid, "environ") })
+        .map(|pid| Process {
+            pid,
+            command_line: text(pid, "cmdline"),
+            environment: text(pid, "environ"),
+        })
         .collect()
 }
 
-/// Each process of a server has its own secret in its environment, no other has it, and no list of processes shows any.
+/// Each process of a server has its own secret in its environment, no other has it, and no list of
+/// processes shows any.
 #[cfg(target_os = "linux")]
 fn processes_have_their_own(stage: &Stage) {
     let all = processes(&stage.gateway);
     let of = |server: &str| {
-        let shown = stage.gateway.get(&format!("/api/v1/servers/{server}"), Some(ANN)).json();
+        let shown = stage
+            .gateway
+            .get(&format!("/api/v1/servers/{server}"), Some(ANN))
+            .json();
         shown["pid"].as_u64().unwrap()
     };
     for (server, own, in_gateway) in [("pipe", IN_PIPE, false), ("proto", IN_PROTO, true)] {
         let pid = of(server);
         let its = all.iter().find(|process| process.pid == pid).unwrap();
-        assert!(its.environment.contains(own), "{server}: {}", its.environment);
-        // The server's process and what it has started; the program itself got that variable from its operator.
+        assert!(
+            its.environment.contains(own),
+            "{server}: {}",
+            its.environment
+        );
+        // The server's process and what it has started; the program itself got that variable from
+        // its operator.
         let is_portmoot = |process: &Process| process.command_line.contains("portmoot");
-        let others = all.iter().filter(|process| !process.environment.contains(&format!("OWN={own}")));
+        let others = all
+            .iter()
+            .filter(|process| !process.environment.contains(&format!("OWN={own}")));
         for other in others.filter(|process| !(in_gateway && is_portmoot(process))) {
-            absent(own, &format!("process {}", other.command_line), [&other.environment]);
+            absent(
+                own,
+                &format!("process {}", other.command_line),
+                [&other.environment],
+            );
         }
     }
     let is_child = |process: &&Process| process.environment.contains("OWN=");
-    assert!(all.iter().filter(is_child).count() >= 2 && all.len() > 4, "{}", all.len());
-    for secret in
-        [ANN, SCOUT, FILER, AT_PLAIN, AT_COMMANDED, AT_FILED, AT_KEPT, IN_PIPE, IN_PROTO, CLIENT_SECRET]
-    {
-        absent(secret, "a list of processes", all.iter().map(|process| &process.command_line));
+    assert!(
+        all.iter().filter(is_child).count() >= 2 && all.len() > 4,
+        "{}",
+        all.len()
+    );
+    for secret in [
+        ANN,
+        SCOUT,
+        FILER,
+        AT_PLAIN,
+        AT_COMMANDED,
+        AT_FILED,
+        AT_KEPT,
+        IN_PIPE,
+        IN_PROTO,
+        CLIENT_SECRET,
+    ] {
+        absent(
+            secret,
+            "a list of processes",
+            all.iter().map(|process| &process.command_line),
+        );
         if ![IN_PIPE, IN_PROTO].contains(&secret) {
-            absent(secret, "a server", all.iter().filter(is_child).map(|process| &process.environment));
+            absent(
+                secret,
+                "a server",
+                all.iter()
+                    .filter(is_child)
+                    .map(|process| &process.environment),
+            );
         }
     }
 }
@@ -171,11 +230,19 @@ impl Stage {
         let outside = tempfile::tempdir().unwrap();
         let file = |name: &str, secret: &str| private(outside.path(), name, secret);
         let telling = [
-            over_http(false, |_| ("500 Oops", format!("{{\"why\":\"I got Bearer {AT_ECHOING}\"}}"))),
+            over_http(false, |_| {
+                (
+                    "500 Oops",
+                    format!("{{\"why\":\"I got Bearer {AT_ECHOING}\"}}"),
+                )
+            }),
             over_http(false, |_| {
                 let head = "401 No\r\nwww-authenticate: Bearer error=\"invalid_token\", error_description=";
                 // The head goes on where the status line ends.
-                (Box::leak(format!("{head}\"{AT_REFUSING}\"").into_boxed_str()), format!("no: {AT_REFUSING}"))
+                (
+                    Box::leak(format!("{head}\"{AT_REFUSING}\"").into_boxed_str()),
+                    format!("no: {AT_REFUSING}"),
+                )
             }),
         ];
         let pipe = Peer::stdio(|message| {
@@ -184,11 +251,18 @@ impl Stage {
             said.map(String::into_bytes).into_iter().collect()
         });
         let provider = Provider::of(&[resource("/mcp"), resource("/sse"), url(&machine)], 600);
-        let home = Home::new().env("ANN", ANN).env("SCOUT", SCOUT).env("CLIENT_SECRET", CLIENT_SECRET);
+        let home = Home::new()
+            .env("ANN", ANN)
+            .env("SCOUT", SCOUT)
+            .env("CLIENT_SECRET", CLIENT_SECRET);
         let home = home.env("AT_PLAIN", AT_PLAIN).env("AT_ECHOING", AT_ECHOING);
-        let home = home.env("AT_COMMANDED", AT_COMMANDED).env("IN_PROTO", IN_PROTO);
+        let home = home
+            .env("AT_COMMANDED", AT_COMMANDED)
+            .env("IN_PROTO", IN_PROTO);
         // All that any part of the program would ever log.
-        let home = home.env("AT_REFUSING", AT_REFUSING).env("PORTMOOT_LOG", "trace");
+        let home = home
+            .env("AT_REFUSING", AT_REFUSING)
+            .env("PORTMOOT_LOG", "trace");
         let with_token = |name: &str, peer: &Peer, variable: &str| {
             format!(
                 "[servers.{name}]\nurl = \"{}\"\nheaders = {{ Authorization = \"Bearer ${{{variable}}}\" }}\n\
@@ -243,10 +317,34 @@ impl Stage {
         home.write("portmoot.toml", &config.concat());
         let value = file("kept", AT_KEPT);
         let from = value.to_str().unwrap();
-        home.run(&["secret", "set", "kept", "--from-file", from, "--config", "portmoot.toml"]).expect(0);
+        home.run(&[
+            "secret",
+            "set",
+            "kept",
+            "--from-file",
+            from,
+            "--config",
+            "portmoot.toml",
+        ])
+        .expect(0);
         let gateway = Gateway::start(&home, &config.concat());
-        ANSWERING.iter().chain(&TELLING).chain(&NAMED).for_each(|name| gateway.ready(name));
-        Stage { provider, home, gateway, plain, machine, pipe, telling, named, outside, answers: Vec::new() }
+        ANSWERING
+            .iter()
+            .chain(&TELLING)
+            .chain(&NAMED)
+            .for_each(|name| gateway.ready(name));
+        Stage {
+            provider,
+            home,
+            gateway,
+            plain,
+            machine,
+            pipe,
+            telling,
+            named,
+            outside,
+            answers: Vec::new(),
+        }
     }
 
     fn keep(&mut self, answer: impl ToString) -> String {
@@ -266,8 +364,17 @@ impl Stage {
     /// How many calls each server that answers them has got.
     fn calls(&self) -> [usize; 4] {
         let echo: String = "echo".bytes().map(|byte| format!("{byte:02x}")).collect();
-        let of_proto = self.recorded().lines().filter(|line| line.contains(&echo)).count();
-        [self.plain.calls("echo"), self.machine.calls("echo"), self.pipe.calls("echo"), of_proto]
+        let of_proto = self
+            .recorded()
+            .lines()
+            .filter(|line| line.contains(&echo))
+            .count();
+        [
+            self.plain.calls("echo"),
+            self.machine.calls("echo"),
+            self.pipe.calls("echo"),
+            of_proto,
+        ]
     }
 }
 
@@ -278,12 +385,20 @@ type Door = fn(&mut Stage, Caller<'_>, &str);
 const DOORS: [(&str, Door, &[&str]); 10] = [
     ("HTTP, with a session", by_session, &ANSWERING),
     ("HTTP, modern", by_modern, &ANSWERING),
-    ("HTTP, with the token in other headers too", by_other_headers, &ANSWERING),
+    (
+        "HTTP, with the token in other headers too",
+        by_other_headers,
+        &ANSWERING,
+    ),
     ("HTTP+SSE", by_sse, &ANSWERING),
     ("WebSocket", by_websocket, &ANSWERING),
     ("a pipe", by_pipe, &ANSWERING),
     ("proto-mcp over TCP", by_tcp, &["machine", "proto"]),
-    ("proto-mcp over a WebSocket", by_proto_websocket, &["plain", "proto"]),
+    (
+        "proto-mcp over a WebSocket",
+        by_proto_websocket,
+        &["plain", "proto"],
+    ),
     ("gRPC", by_grpc, &["machine", "proto"]),
     ("REST: an approved proposal", by_rest, &ANSWERING),
 ];
@@ -295,7 +410,10 @@ fn echo(server: &str) -> (String, Value) {
 fn by_session(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
     let (name, arguments) = echo(server);
     let client = Client::of(&stage.gateway, token);
-    let answer = client.ask("tools/call", json!({ "name": name, "arguments": arguments }));
+    let answer = client.ask(
+        "tools/call",
+        json!({ "name": name, "arguments": arguments }),
+    );
     stage.keep(answer);
     let listed = client.ask("tools/list", json!({}));
     assert!(stage.keep(listed).contains(&name));
@@ -313,12 +431,24 @@ fn by_other_headers(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
     let call = json!({ "name": name, "arguments": arguments });
     let (headers, body) = modern_request(Some(token), "tools/call", call);
     let cookie = format!("token={token}");
-    let mut headers: Vec<(&str, &str)> =
-        headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    for name in ["proxy-authorization", "x-forwarded-access-token", "dpop", "x-api-key", "traceparent"] {
+    let mut headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    for name in [
+        "proxy-authorization",
+        "x-forwarded-access-token",
+        "dpop",
+        "x-api-key",
+        "traceparent",
+    ] {
         headers.push((name, token));
     }
-    headers.extend([("cookie", cookie.as_str()), ("user-agent", token), ("referer", token)]);
+    headers.extend([
+        ("cookie", cookie.as_str()),
+        ("user-agent", token),
+        ("referer", token),
+    ]);
     let mut connection = Connection::open(stage.gateway.address());
     let reply = connection.exchange("POST", "/mcp", &headers, &body);
     stage.keep_reply(&reply);
@@ -339,7 +469,10 @@ fn by_sse(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
     stage.keep(&endpoint);
     let (name, arguments) = echo(server);
     let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": name, "arguments": arguments } });
-    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let headers = [
+        ("content-type", "application/json"),
+        ("authorization", bearer.as_str()),
+    ];
     for message in [
         initialize("2024-11-05", "{}"),
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
@@ -386,7 +519,15 @@ fn by_pipe(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
 
 fn by_tcp(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
     let name = echo(server).0;
-    let words = ["--call", &name, "hello", "--tcp", stage.gateway.address(), "--token", token];
+    let words = [
+        "--call",
+        &name,
+        "hello",
+        "--tcp",
+        stage.gateway.address(),
+        "--token",
+        token,
+    ];
     let report = proto_client(&words);
     stage.keep(report);
 }
@@ -399,23 +540,39 @@ fn by_proto_websocket(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
 
 fn by_grpc(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
     let prefix = format!("{server}_");
-    let report = grpc_client(&[stage.gateway.address(), &prefix, "--token", token, "--call-token", token]);
+    let report = grpc_client(&[
+        stage.gateway.address(),
+        &prefix,
+        "--token",
+        token,
+        "--call-token",
+        token,
+    ]);
     stage.keep(report);
 }
 
 fn by_rest(stage: &mut Stage, (_, token): Caller<'_>, server: &str) {
     let (name, arguments) = echo(server);
     let scout = Client::of(&stage.gateway, SCOUT);
-    let held = scout.begin(&scout.request("tools/call", json!({ "name": name, "arguments": arguments })));
+    let held = scout.begin(&scout.request(
+        "tools/call",
+        json!({ "name": name, "arguments": arguments }),
+    ));
     let proposal = until("it waits", || {
         let reply = stage.gateway.get("/api/v1/proposals", Some(token));
         let all = reply.json()["proposals"].as_array().unwrap().clone();
         let found = all.into_iter().find(|one| one["state"] == "pending");
         found.inspect(|_| stage.answers.push(reply.body))
     });
-    let path = format!("/api/v1/proposals/{}/approve", proposal["id"].as_str().unwrap());
+    let path = format!(
+        "/api/v1/proposals/{}/approve",
+        proposal["id"].as_str().unwrap()
+    );
     let bearer = format!("Bearer {token}");
-    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let headers = [
+        ("content-type", "application/json"),
+        ("authorization", bearer.as_str()),
+    ];
     let body = json!({ "digest": proposal["digest"] }).to_string();
     let reply = Connection::open(stage.gateway.address()).exchange("POST", &path, &headers, &body);
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -448,7 +605,10 @@ fn refused(stage: &mut Stage, token: &str) {
         let headers = if path.starts_with("/ws") || path == "/proto" {
             &upgrade[..]
         } else {
-            &[("content-type", "application/json"), ("authorization", bearer.as_str())]
+            &[
+                ("content-type", "application/json"),
+                ("authorization", bearer.as_str()),
+            ]
         };
         let reply = Connection::open(&address).exchange(method, path, headers, &body);
         assert_eq!(reply.status, 401, "{path}: {reply:?}");
@@ -460,11 +620,20 @@ fn refused(stage: &mut Stage, token: &str) {
     stage.keep_reply(&reply);
     let report = grpc_client(&[address.as_str(), "plain_", "--token", &bad]);
     stage.keep(report);
-    let report = proto_client(&["--call", "plain_echo", "hello", "--tcp", &address, "--token", &bad]);
+    let report = proto_client(&[
+        "--call",
+        "plain_echo",
+        "hello",
+        "--tcp",
+        &address,
+        "--token",
+        &bad,
+    ]);
     stage.keep(report);
 }
 
-/// All that the gateway shows an operator: every path of its API that reads, and what commands print.
+/// All that the gateway shows an operator: every path of its API that reads, and what commands
+/// print.
 fn shown(stage: &mut Stage) {
     let document: Value = stage.gateway.get("/api/v1/openapi.json", Some(ANN)).json();
     let mut read = 0;
@@ -472,10 +641,21 @@ fn shown(stage: &mut Stage) {
         if methods.get("get").is_none() {
             continue;
         }
-        for name in
-            ["plain", "machine", "echoing", "refusing", "commanded", "kept", "ann", "corp:ann", "plain_echo"]
-        {
-            let filled = path.replace("{name}", name).replace("{server}", name).replace("{id}", name);
+        for name in [
+            "plain",
+            "machine",
+            "echoing",
+            "refusing",
+            "commanded",
+            "kept",
+            "ann",
+            "corp:ann",
+            "plain_echo",
+        ] {
+            let filled = path
+                .replace("{name}", name)
+                .replace("{server}", name)
+                .replace("{id}", name);
             let reply = stage.gateway.get(&filled, Some(ANN));
             stage.keep_reply(&reply);
             read += 1;
@@ -493,10 +673,20 @@ fn shown(stage: &mut Stage) {
         &["participants", "ls"],
         &["config", "show", "--config", "portmoot.toml"],
         &["secret", "list", "--config", "portmoot.toml"],
-        &["doctor", "--listen", "127.0.0.1:0", "--config", "portmoot.toml"],
+        &[
+            "doctor",
+            "--listen",
+            "127.0.0.1:0",
+            "--config",
+            "portmoot.toml",
+        ],
     ] {
         let is_offline = ["audit", "config", "doctor", "secret"].contains(&words[0]);
-        let at: &[&str] = if is_offline { &[] } else { &["--url", &url, "--token", ANN] };
+        let at: &[&str] = if is_offline {
+            &[]
+        } else {
+            &["--url", &url, "--token", ANN]
+        };
         let ran = stage.home.run(&[words, at].concat());
         assert!(!ran.stdout.is_empty(), "{words:?}: {}", ran.stderr);
         stage.keep(ran.stdout + &ran.stderr);
@@ -517,7 +707,10 @@ fn files(folder: &Path, found: &mut Vec<String>) {
 
 /// A secret as it may be spelled: plain, in hexadecimal, and in base64 at every offset.
 fn spellings(secret: &str) -> Vec<String> {
-    let mut all = vec![secret.to_owned(), secret.bytes().map(|byte| format!("{byte:02x}")).collect()];
+    let mut all = vec![
+        secret.to_owned(),
+        secret.bytes().map(|byte| format!("{byte:02x}")).collect(),
+    ];
     for offset in 0..3 {
         let shifted = [vec![b' '; offset], secret.as_bytes().to_vec()].concat();
         let whole = STANDARD_NO_PAD.encode(shifted);
@@ -533,7 +726,9 @@ fn absent<'t>(secret: &str, place: &str, texts: impl IntoIterator<Item = &'t Str
     let spelled = spellings(secret);
     for text in texts {
         for one in &spelled {
-            let Some(at) = text.find(one.as_str()) else { continue };
+            let Some(at) = text.find(one.as_str()) else {
+                continue;
+            };
             let before: Vec<char> = text[..at].chars().rev().take(200).collect();
             let before: String = before.iter().rev().collect();
             panic!("{secret} is in {place}, as {one}, behind: {before}");
@@ -547,10 +742,26 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
     let audiences = json!({ "jti": "canary", "aud": [resource("/mcp"), resource("/sse")] });
     let jwt = stage.provider.forged(json!({}), audiences, "a");
     let url = stage.gateway.url();
-    let new = ["token", "new", "guest", "--capability", "mcp/*", "--capability", "portmoot/*"];
-    let issued = stage.home.run(&[&new[..], &["--url", &url, "--token", ANN]].concat()).expect(0).stdout;
+    let new = [
+        "token",
+        "new",
+        "guest",
+        "--capability",
+        "mcp/*",
+        "--capability",
+        "portmoot/*",
+    ];
+    let issued = stage
+        .home
+        .run(&[&new[..], &["--url", &url, "--token", ANN]].concat())
+        .expect(0)
+        .stdout;
     let issued = issued.trim().to_owned();
-    for caller in [("ann", ANN), ("guest", issued.as_str()), ("corp:ann", jwt.as_str())] {
+    for caller in [
+        ("ann", ANN),
+        ("guest", issued.as_str()),
+        ("corp:ann", jwt.as_str()),
+    ] {
         for (what, door, servers) in DOORS {
             let before = stage.calls();
             for server in servers {
@@ -560,7 +771,11 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
             for (number, name) in ANSWERING.iter().enumerate() {
                 let expected = before[number] + usize::from(servers.contains(name));
                 let last = stage.answers.last();
-                assert_eq!(after[number], expected, "{what}: {name} as {}: {last:?}", caller.0);
+                assert_eq!(
+                    after[number], expected,
+                    "{what}: {name} as {}: {last:?}",
+                    caller.0
+                );
             }
         }
         for server in TELLING {
@@ -580,13 +795,19 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
     shown(&mut stage);
 
     let of_machine = stage.machine.received().into_iter().find_map(|request| {
-        let line = request.lines().find(|line| line.to_lowercase().starts_with("authorization: bearer "))?;
+        let line = request
+            .lines()
+            .find(|line| line.to_lowercase().starts_with("authorization: bearer "))?;
         Some(line["authorization: bearer ".len()..].trim().to_owned())
     });
     let of_machine = of_machine.expect("the server got a token of the provider");
     let servers = [
         ("plain", stage.plain.received(), Some(AT_PLAIN)),
-        ("machine", stage.machine.received(), Some(of_machine.as_str())),
+        (
+            "machine",
+            stage.machine.received(),
+            Some(of_machine.as_str()),
+        ),
         ("echoing", stage.telling[0].received(), Some(AT_ECHOING)),
         ("refusing", stage.telling[1].received(), Some(AT_REFUSING)),
         ("commanded", stage.named[0].received(), Some(AT_COMMANDED)),
@@ -599,13 +820,26 @@ fn every_token_is_where_it_belongs_and_nowhere_else() {
         let has = |own: &str| received.iter().any(|request| request.contains(own));
         assert!(own.is_none_or(has), "{name} gets its own token");
     }
-    let Stage { home, gateway, answers, outside: _outside, .. } = stage;
+    let Stage {
+        home,
+        gateway,
+        answers,
+        outside: _outside,
+        ..
+    } = stage;
     let ended = gateway.stop().expect(0);
     let mut written = Vec::new();
     files(home.path(), &mut written);
-    assert!(written.iter().any(|text| text.contains("\"refused\"")), "the audit log is among the files");
+    assert!(
+        written.iter().any(|text| text.contains("\"refused\"")),
+        "the audit log is among the files"
+    );
     let log = [ended.stderr];
-    assert!(log[0].contains("TRACE") && answers.len() > 200, "{}", answers.len());
+    assert!(
+        log[0].contains("TRACE") && answers.len() > 200,
+        "{}",
+        answers.len()
+    );
     let signature = jwt.rsplit('.').next().unwrap();
     let of_machine_signed = of_machine.rsplit('.').next().unwrap();
     for secret in [
@@ -644,7 +878,12 @@ fn a_secret_is_found_however_it_is_spelled() {
         let text = format!("{around}{ANN}{around}");
         let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
         for spelled in [text.clone(), hex, STANDARD_NO_PAD.encode(&text)] {
-            assert!(spellings(ANN).iter().any(|one| spelled.contains(one.as_str())), "{spelled}");
+            assert!(
+                spellings(ANN)
+                    .iter()
+                    .any(|one| spelled.contains(one.as_str())),
+                "{spelled}"
+            );
         }
     }
 }

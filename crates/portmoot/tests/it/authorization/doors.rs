@@ -26,8 +26,14 @@ fn metadata_and_challenges_name_the_endpoint_that_was_asked() {
         ("/.well-known/oauth-protected-resource/gw/mcp", "/mcp"),
         ("/gw/.well-known/oauth-protected-resource/mcp", "/mcp"),
         ("/.well-known/oauth-protected-resource", "/mcp"),
-        ("/.well-known/oauth-protected-resource/gw/mcp/ops", "/mcp/ops"),
-        ("/.well-known/oauth-protected-resource/gw/mcp/no-such-topic", "/mcp/no-such-topic"),
+        (
+            "/.well-known/oauth-protected-resource/gw/mcp/ops",
+            "/mcp/ops",
+        ),
+        (
+            "/.well-known/oauth-protected-resource/gw/mcp/no-such-topic",
+            "/mcp/no-such-topic",
+        ),
         ("/.well-known/oauth-protected-resource/gw/sse", "/sse"),
     ] {
         let document = get(&gateway, path, None).json();
@@ -70,9 +76,16 @@ fn metadata_and_challenges_name_the_endpoint_that_was_asked() {
         ("/api/v1/servers", "/mcp"),
     ] {
         let reply = Connection::open(gateway.address()).exchange("GET", path, &upgrade, "");
-        assert_eq!((reply.status, challenge(&reply)), (401, expect(endpoint).as_str()), "{path}");
+        assert_eq!(
+            (reply.status, challenge(&reply)),
+            (401, expect(endpoint).as_str()),
+            "{path}"
+        );
     }
-    assert_eq!(modern(&gateway, None, "server/discover", json!({})).status, 401);
+    assert_eq!(
+        modern(&gateway, None, "server/discover", json!({})).status,
+        401
+    );
     let reply = get(&gateway, "/mcp?access_token=canary-in-query", None);
     assert_eq!(reply.status, 400);
     assert!(
@@ -80,7 +93,12 @@ fn metadata_and_challenges_name_the_endpoint_that_was_asked() {
             && !gateway.log().contains("canary-in-query")
     );
     let twice = [("authorization", "Bearer a"), ("authorization", "Bearer b")];
-    assert_eq!(Connection::open(gateway.address()).exchange("POST", "/mcp", &twice, "{}").status, 400);
+    assert_eq!(
+        Connection::open(gateway.address())
+            .exchange("POST", "/mcp", &twice, "{}")
+            .status,
+        400
+    );
 }
 
 #[test]
@@ -89,7 +107,11 @@ fn a_token_for_one_endpoint_is_none_for_another_at_any_door() {
     let (_home, gateway) = start(&provider, "");
     let main = provider.forged(json!({}), json!({}), "a");
     let ops = provider.forged(json!({}), json!({"aud": resource("/mcp/ops")}), "a");
-    let both = provider.forged(json!({}), json!({"aud": [resource("/mcp"), resource("/mcp/ops")]}), "a");
+    let both = provider.forged(
+        json!({}),
+        json!({"aud": [resource("/mcp"), resource("/mcp/ops")]}),
+        "a",
+    );
     let status = |path: &str, token: &str| initialize(&gateway, path, Some(token)).status;
     for (path, token, expect) in [
         ("/mcp", &main, 200),
@@ -110,7 +132,9 @@ fn a_token_for_one_endpoint_is_none_for_another_at_any_door() {
             ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
             ("authorization", bearer.as_str()),
         ];
-        Connection::open(gateway.address()).exchange("GET", path, &headers, "").status
+        Connection::open(gateway.address())
+            .exchange("GET", path, &headers, "")
+            .status
     };
     for (path, token, expect) in [
         ("/ws", &main, 101),
@@ -124,14 +148,19 @@ fn a_token_for_one_endpoint_is_none_for_another_at_any_door() {
     }
     assert_eq!(get(&gateway, "/api/v1/servers", Some(&main)).status, 200);
     let reply = get(&gateway, "/api/v1/servers", Some(&ops));
-    assert_eq!((reply.status, reply.json()["code"].as_str()), (401, Some("token_foreign")));
+    assert_eq!(
+        (reply.status, reply.json()["code"].as_str()),
+        (401, Some("token_foreign"))
+    );
     assert!(challenge(&reply).contains("error=\"invalid_token\""));
     // One participant on all of them; by the API, too, a token shows what it is good for.
     for (token, topics) in [(&main, &["main"][..]), (&both, &["main", "ops"])] {
         let people = get(&gateway, "/api/v1/participants", Some(token)).json();
         let people = people["participants"].as_array().unwrap().iter();
-        let seen: Vec<_> =
-            people.filter(|one| one["id"] == "corp:ann").map(|one| one["topic"].clone()).collect();
+        let seen: Vec<_> = people
+            .filter(|one| one["id"] == "corp:ann")
+            .map(|one| one["topic"].clone())
+            .collect();
         assert_eq!(seen, topics, "{seen:?}");
     }
 }
@@ -188,7 +217,16 @@ fn the_token_is_seen_by_no_server_log_or_metric() {
     let reply = connection.exchange("POST", "/mcp", &headers, &call.to_string());
     assert_eq!(reply.status, 200, "{reply:?}");
     assert!(reply.json()["result"].is_object(), "{reply:?}");
-    assert_eq!(post(&gateway, "/mcp", Some(&format!("{token}x")), &initialize_message()).status, 401);
+    assert_eq!(
+        post(
+            &gateway,
+            "/mcp",
+            Some(&format!("{token}x")),
+            &initialize_message()
+        )
+        .status,
+        401
+    );
     let metrics = get(&gateway, "/metrics", Some(&token)).body;
     let secret = token.rsplit('.').next().unwrap();
     let log = gateway.log();
@@ -199,9 +237,9 @@ fn the_token_is_seen_by_no_server_log_or_metric() {
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             match entry.file_type().unwrap() {
                 kind if kind.is_dir() => folders.push(entry.path()),
-                kind if kind.is_file() => {
-                    texts.push(String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned())
-                }
+                kind if kind.is_file() => texts.push(
+                    String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned(),
+                ),
                 _ => {}
             }
         }
@@ -230,29 +268,62 @@ fn a_connection_goes_on_after_a_refusal_however_late_the_body_comes() {
     let answer = |stream: &mut BufReader<TcpStream>| {
         let (mut head, mut length) = (String::new(), 0);
         while !head.ends_with("\r\n\r\n") {
-            assert_ne!(stream.read_line(&mut head).unwrap(), 0, "the connection ended: {head}");
+            assert_ne!(
+                stream.read_line(&mut head).unwrap(),
+                0,
+                "the connection ended: {head}"
+            );
             let line = head.lines().last().unwrap_or_default();
-            length = line.strip_prefix("content-length: ").map_or(length, |bytes| bytes.parse().unwrap());
+            length = line
+                .strip_prefix("content-length: ")
+                .map_or(length, |bytes| bytes.parse().unwrap());
         }
         stream.read_exact(&mut vec![0; length]).unwrap();
         head
     };
     let mut stream = open();
-    stream.get_mut().write_all(head(body.len(), "").as_bytes()).unwrap();
+    stream
+        .get_mut()
+        .write_all(head(body.len(), "").as_bytes())
+        .unwrap();
     // The gateway knows that it refuses, and waits for the body.
-    stream.get_ref().set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    assert!(stream.read(&mut [0]).is_err(), "nothing is sent before the body");
+    stream
+        .get_ref()
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    assert!(
+        stream.read(&mut [0]).is_err(),
+        "nothing is sent before the body"
+    );
     stream.get_ref().set_read_timeout(Some(TIMEOUT)).unwrap();
     stream.get_mut().write_all(body.as_bytes()).unwrap();
     let refused = answer(&mut stream);
-    assert!(refused.starts_with("HTTP/1.1 401") && !refused.contains("connection: close"), "{refused}");
-    let good = format!("authorization: Bearer {}\r\n", provider.forged(json!({}), json!({}), "a"));
-    stream.get_mut().write_all((head(body.len(), &good) + &body).as_bytes()).unwrap();
-    assert!(answer(&mut stream).starts_with("HTTP/1.1 200"), "on the same connection");
+    assert!(
+        refused.starts_with("HTTP/1.1 401") && !refused.contains("connection: close"),
+        "{refused}"
+    );
+    let good = format!(
+        "authorization: Bearer {}\r\n",
+        provider.forged(json!({}), json!({}), "a")
+    );
+    stream
+        .get_mut()
+        .write_all((head(body.len(), &good) + &body).as_bytes())
+        .unwrap();
+    assert!(
+        answer(&mut stream).starts_with("HTTP/1.1 200"),
+        "on the same connection"
+    );
     // A body that is too long to be thrown away is not read.
     let mut stream = open();
-    stream.get_mut().write_all(head(1 << 20, "").as_bytes()).unwrap();
+    stream
+        .get_mut()
+        .write_all(head(1 << 20, "").as_bytes())
+        .unwrap();
     stream.get_ref().set_read_timeout(Some(TIMEOUT)).unwrap();
     let refused = answer(&mut stream);
-    assert!(refused.starts_with("HTTP/1.1 401") && refused.contains("connection: close"), "{refused}");
+    assert!(
+        refused.starts_with("HTTP/1.1 401") && refused.contains("connection: close"),
+        "{refused}"
+    );
 }

@@ -14,7 +14,8 @@ use super::{initialize, resource, start};
 use crate::http::TIMEOUT;
 use crate::support::until;
 
-/// Bad tokens that are sent. `PORTMOOT_BAD_TOKENS` has another number: docs/authorization.md has what 100,000 gave.
+/// Bad tokens that are sent. `PORTMOOT_BAD_TOKENS` has another number: docs/authorization.md has
+/// what 100,000 gave.
 const BAD_TOKENS: usize = 4_000;
 /// Bad tokens of one address that are looked at in a minute.
 const LOOKED_AT: usize = 60;
@@ -25,7 +26,8 @@ const GROWN_BYTES_MAX: usize = 6 << 20;
 
 #[test]
 fn a_flood_of_bad_tokens_is_stopped_and_leaves_others_alone() {
-    let sent = std::env::var("PORTMOOT_BAD_TOKENS").map_or(BAD_TOKENS, |number| number.parse().unwrap());
+    let sent =
+        std::env::var("PORTMOOT_BAD_TOKENS").map_or(BAD_TOKENS, |number| number.parse().unwrap());
     let provider = Provider::start(600);
     let (_home, gateway) = start(&provider, "");
     let good = provider.machine("machine", &resource("/mcp"), "");
@@ -35,7 +37,8 @@ fn a_flood_of_bad_tokens_is_stopped_and_leaves_others_alone() {
     let (addresses, flooded) = (sent.div_ceil(OF_ONE_ADDRESS), AtomicBool::new(false));
     let issuer = provider.issuer();
     let (statuses, grown, served) = thread::scope(|scope| {
-        // Others from an address of the flood: one with a token that was checked, one with a token of its own each time.
+        // Others from an address of the flood: one with a token that was checked, one with a token
+        // of its own each time.
         let others = scope.spawn(|| {
             let mut served = 0_usize;
             while !flooded.load(Ordering::Relaxed) || served < 20 {
@@ -47,7 +50,11 @@ fn a_flood_of_bad_tokens_is_stopped_and_leaves_others_alone() {
         let (mut statuses, mut at_first) = (BTreeMap::new(), 0);
         for address in 0..addresses {
             // Also from the address of the others.
-            let from = if address == 0 { Ipv4Addr::LOCALHOST } else { source(address) };
+            let from = if address == 0 {
+                Ipv4Addr::LOCALHOST
+            } else {
+                source(address)
+            };
             let mut flood = Flood::from(gateway.address(), from);
             for number in 0..OF_ONE_ADDRESS {
                 let token = match number % 4 {
@@ -58,8 +65,16 @@ fn a_flood_of_bad_tokens_is_stopped_and_leaves_others_alone() {
                 };
                 let (status, wait) = flood.send(&token);
                 *statuses.entry(status).or_insert(0_usize) += 1;
-                assert_eq!(status, if number < LOOKED_AT { 401 } else { 429 }, "{address} {number}");
-                assert_eq!(wait.is_some_and(|wait| (1..=60).contains(&wait)), status == 429, "{wait:?}");
+                assert_eq!(
+                    status,
+                    if number < LOOKED_AT { 401 } else { 429 },
+                    "{address} {number}"
+                );
+                assert_eq!(
+                    wait.is_some_and(|wait| (1..=60).contains(&wait)),
+                    status == 429,
+                    "{wait:?}"
+                );
             }
             if address == addresses / 10 {
                 at_first = memory();
@@ -70,13 +85,27 @@ fn a_flood_of_bad_tokens_is_stopped_and_leaves_others_alone() {
         (statuses, grown, others.join().unwrap())
     });
     let all: usize = statuses.values().sum();
-    assert_eq!(statuses, BTreeMap::from([(401, addresses * LOOKED_AT), (429, all - addresses * LOOKED_AT)]));
+    assert_eq!(
+        statuses,
+        BTreeMap::from([
+            (401, addresses * LOOKED_AT),
+            (429, all - addresses * LOOKED_AT)
+        ])
+    );
     assert!(grown < GROWN_BYTES_MAX, "{grown} bytes more");
     let looks = provider.asked("/jwks") - fetches;
-    assert!(looks <= 1 + begun.elapsed().as_secs() / 30, "{looks} looks for unknown keys");
+    assert!(
+        looks <= 1 + begun.elapsed().as_secs() / 30,
+        "{looks} looks for unknown keys"
+    );
     // From an address without bad tokens a token that was not seen before is looked at.
     let mut other = Flood::from(gateway.address(), source(addresses));
-    assert_eq!(other.send(&provider.machine("machine", &resource("/mcp"), "")).0, 200);
+    assert_eq!(
+        other
+            .send(&provider.machine("machine", &resource("/mcp"), ""))
+            .0,
+        200
+    );
     println!(
         "{all} bad tokens from {addresses} addresses in {:?}: {grown} bytes more, {looks} looks for keys, {served} requests of others served",
         begun.elapsed()
@@ -93,7 +122,10 @@ pub(crate) struct Flood(BufReader<TcpStream>);
 
 impl Flood {
     pub(crate) fn from(to: &str, from: Ipv4Addr) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .unwrap();
         let stream = runtime.block_on(async {
             let socket = TcpSocket::new_v4().unwrap();
             // Elsewhere there are fewer loopback addresses: all tokens come from one.
@@ -154,5 +186,9 @@ pub(crate) fn own_memory(pid: u32) -> Option<usize> {
 fn status(pid: u32, key: &str) -> Option<usize> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-    line.split_whitespace().next()?.parse::<usize>().ok().map(|kib| kib * 1024)
+    line.split_whitespace()
+        .next()?
+        .parse::<usize>()
+        .ok()
+        .map(|kib| kib * 1024)
 }

@@ -1,4 +1,5 @@
-//! Opaque tokens: the gateway asks the provider about each (RFC 7662), once, and blames no client for a provider that is down.
+//! Opaque tokens: the gateway asks the provider about each (RFC 7662), once, and blames no client
+//! for a provider that is down.
 
 use serde_json::json;
 
@@ -21,7 +22,10 @@ fn start(provider: &Provider, more: &str) -> (Home, Gateway) {
     );
     let config = super::config(provider, "").replace(&issuer, &asks);
     // What it answers has no groups: everyone is a machine.
-    let config = config.replace("when = { groups = \"machines\" }", "when = { client_id = \"machine\" }");
+    let config = config.replace(
+        "when = { groups = \"machines\" }",
+        "when = { client_id = \"machine\" }",
+    );
     let gateway = Gateway::start(&home, &config);
     gateway.ready("a");
     (home, gateway)
@@ -35,7 +39,10 @@ fn opaque(provider: &Provider, client: &str, endpoint: &str) -> String {
 }
 
 fn code(reply: &Reply) -> String {
-    reply.json()["error"]["data"]["code"].as_str().unwrap_or_default().to_owned()
+    reply.json()["error"]["data"]["code"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[test]
@@ -56,14 +63,22 @@ fn the_provider_is_asked_once_about_an_opaque_token() {
     }
     let people = gateway.get("/api/v1/servers", Some(&token));
     assert_eq!(people.status, 200, "on the other wires too: {people:?}");
-    // Not active: never given, and revoked before it was seen. Asked once, then refused for a while.
+    // Not active: never given, and revoked before it was seen. Asked once, then refused for a
+    // while.
     let revoked = opaque(&provider, "machine", "/mcp");
     provider.revoke("machine", &revoked);
     for (token, asked) in [("no-token-at-all", 2), (&revoked, 3)] {
         for _ in 0..3 {
             let refused = ask(token);
-            assert_eq!((refused.status, code(&refused).as_str()), (401, "unauthenticated"), "{refused:?}");
-            assert!(challenge(&refused).contains("error=\"invalid_token\""), "{refused:?}");
+            assert_eq!(
+                (refused.status, code(&refused).as_str()),
+                (401, "unauthenticated"),
+                "{refused:?}"
+            );
+            assert!(
+                challenge(&refused).contains("error=\"invalid_token\""),
+                "{refused:?}"
+            );
         }
         assert_eq!(provider.asked(ABOUT), asked);
     }
@@ -80,19 +95,42 @@ fn an_answer_without_audience_counts_only_where_the_operator_says_so() {
     for (more, status) in [
         ("", 401),
         ("audience_from = \"client\"\n", 401),
-        ("audience_from = \"client\"\naudiences = [\"machine\"]\n", 200),
+        (
+            "audience_from = \"client\"\naudiences = [\"machine\"]\n",
+            200,
+        ),
     ] {
         let (_home, gateway) = start(&provider, more);
-        let reply = initialize(&gateway, "/mcp", Some(&provider.without_audience("machine")));
+        let reply = initialize(
+            &gateway,
+            "/mcp",
+            Some(&provider.without_audience("machine")),
+        );
         assert_eq!(reply.status, status, "{more}: {reply:?}");
         if status == 401 {
             assert_eq!(code(&reply), "token_foreign", "{more}");
         }
         // For another endpoint, and of a client that no rule gives a place.
-        let ops = initialize(&gateway, "/mcp", Some(&opaque(&provider, "machine", "/mcp/ops")));
-        assert_eq!((ops.status, code(&ops).as_str()), (401, "token_foreign"), "{ops:?}");
-        let stranger = initialize(&gateway, "/mcp", Some(&opaque(&provider, "stranger", "/mcp")));
-        assert_eq!((stranger.status, challenge(&stranger)), (403, ""), "{stranger:?}");
+        let ops = initialize(
+            &gateway,
+            "/mcp",
+            Some(&opaque(&provider, "machine", "/mcp/ops")),
+        );
+        assert_eq!(
+            (ops.status, code(&ops).as_str()),
+            (401, "token_foreign"),
+            "{ops:?}"
+        );
+        let stranger = initialize(
+            &gateway,
+            "/mcp",
+            Some(&opaque(&provider, "stranger", "/mcp")),
+        );
+        assert_eq!(
+            (stranger.status, challenge(&stranger)),
+            (403, ""),
+            "{stranger:?}"
+        );
     }
 }
 
@@ -105,20 +143,33 @@ fn a_provider_that_cannot_be_asked_may_know_what_another_does_not() {
     let (home, gateway) = start(&provider, "");
     gateway.stop().expect(0);
     let config = std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap();
-    let gateway =
-        Gateway::start(&home, &config.replacen("[issuers.corp]", &format!("{away}[issuers.corp]"), 1));
+    let gateway = Gateway::start(
+        &home,
+        &config.replacen("[issuers.corp]", &format!("{away}[issuers.corp]"), 1),
+    );
     for _ in 0..2 {
         let reply = initialize(&gateway, "/mcp", Some("of-whom-is-this"));
-        assert_eq!((reply.status, code(&reply).as_str()), (503, "issuer_unreachable"), "{reply:?}");
+        assert_eq!(
+            (reply.status, code(&reply).as_str()),
+            (503, "issuer_unreachable"),
+            "{reply:?}"
+        );
     }
     let known = opaque(&provider, "machine", "/mcp");
     assert_eq!(initialize(&gateway, "/mcp", Some(&known)).status, 200);
-    // Unless it is known how the other's tokens begin: it sees no others, and says nothing about them.
+    // Unless it is known how the other's tokens begin: it sees no others, and says nothing about
+    // them.
     gateway.stop().expect(0);
     let away = away.replacen("tokens =", "token_prefix = \"away_\"\ntokens =", 1);
-    let gateway =
-        Gateway::start(&home, &config.replacen("[issuers.corp]", &format!("{away}[issuers.corp]"), 1));
-    for (token, status) in [("of-whom-is-this", 401), ("away_1", 503), (known.as_str(), 200)] {
+    let gateway = Gateway::start(
+        &home,
+        &config.replacen("[issuers.corp]", &format!("{away}[issuers.corp]"), 1),
+    );
+    for (token, status) in [
+        ("of-whom-is-this", 401),
+        ("away_1", 503),
+        (known.as_str(), 200),
+    ] {
         let reply = initialize(&gateway, "/mcp", Some(token));
         assert_eq!(reply.status, status, "{token}: {reply:?}");
     }
@@ -130,33 +181,66 @@ fn persons_without_sub_are_participants_by_their_usernames() {
     let (home, gateway) = start(&provider, "unknown = \"ops\"\n");
     gateway.stop().expect(0);
     let config = std::fs::read_to_string(home.path().join("portmoot.toml")).unwrap();
-    let config = config.replacen("name = \"{client_id}\"", "name = \"{preferred_username}\"", 1);
+    let config = config.replacen(
+        "name = \"{client_id}\"",
+        "name = \"{preferred_username}\"",
+        1,
+    );
     let gateway = Gateway::start(&home, &config);
     let answers = |about: serde_json::Value| {
         let mut answer = json!({ "active": true, "client_id": "app", "aud": resource("/mcp") });
-        answer.as_object_mut().unwrap().extend(about.as_object().unwrap().clone());
+        answer
+            .as_object_mut()
+            .unwrap()
+            .extend(about.as_object().unwrap().clone());
         let body = answer.to_string();
-        provider
-            .control(&json!({"op": "fault", "path": ABOUT, "kind": "answer", "status": 200, "body": body}));
+        provider.control(
+            &json!({"op": "fault", "path": ABOUT, "kind": "answer", "status": 200, "body": body}),
+        );
     };
     let who = |token: &str| {
-        assert_eq!(initialize(&gateway, "/mcp", Some(token)).status, 200, "{token}");
+        assert_eq!(
+            initialize(&gateway, "/mcp", Some(token)).status,
+            200,
+            "{token}"
+        );
         let mut socket = Socket::open_with(&gateway, token, "", &format!("Bearer {token}"));
-        socket.receive()["payload"]["you"]["id"].as_str().unwrap().to_owned()
+        socket.receive()["payload"]["you"]["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     answers(json!({ "username": "ann" }));
     assert_eq!(who("token-of-ann"), "corp:ann");
     answers(json!({ "username": "bob" }));
-    assert_eq!((who("token-of-bob"), who("token-of-ann")), ("corp:bob".to_owned(), "corp:ann".to_owned()));
+    assert_eq!(
+        (who("token-of-bob"), who("token-of-ann")),
+        ("corp:bob".to_owned(), "corp:ann".to_owned())
+    );
     answers(json!({}));
     assert_eq!(who("token-of-app"), "corp:app");
-    // A person whose username is the id of that client is another subject, and does not get its name.
+    // A person whose username is the id of that client is another subject, and does not get its
+    // name.
     answers(json!({ "username": "app" }));
-    assert_eq!(code(&initialize(&gateway, "/mcp", Some("token-of-another"))), "no_place");
-    for about in [json!({ "email": "eve@example.com" }), json!({ "username": "" })] {
+    assert_eq!(
+        code(&initialize(&gateway, "/mcp", Some("token-of-another"))),
+        "no_place"
+    );
+    for about in [
+        json!({ "email": "eve@example.com" }),
+        json!({ "username": "" }),
+    ] {
         answers(about.clone());
-        let reply = initialize(&gateway, "/mcp", Some(&format!("token-of-{}", about.to_string().len())));
-        assert_eq!((reply.status, code(&reply).as_str()), (401, "unauthenticated"), "{about}: {reply:?}");
+        let reply = initialize(
+            &gateway,
+            "/mcp",
+            Some(&format!("token-of-{}", about.to_string().len())),
+        );
+        assert_eq!(
+            (reply.status, code(&reply).as_str()),
+            (401, "unauthenticated"),
+            "{about}: {reply:?}"
+        );
     }
 }
 
@@ -170,11 +254,25 @@ fn a_provider_that_cannot_be_asked_is_no_reason_to_sign_in_again() {
         let fresh = opaque(&provider, "machine", "/mcp");
         provider.control(&json!({"op": "mode", "mode": mode}));
         let reply = initialize(&gateway, "/mcp", Some(&fresh));
-        assert_eq!((reply.status, code(&reply).as_str()), (503, "issuer_unreachable"), "{mode}: {reply:?}");
-        assert!(reply.header("retry-after").is_some() && challenge(&reply).is_empty(), "{mode}: {reply:?}");
-        assert_eq!(initialize(&gateway, "/mcp", Some(&known)).status, 200, "{mode}");
+        assert_eq!(
+            (reply.status, code(&reply).as_str()),
+            (503, "issuer_unreachable"),
+            "{mode}: {reply:?}"
+        );
+        assert!(
+            reply.header("retry-after").is_some() && challenge(&reply).is_empty(),
+            "{mode}: {reply:?}"
+        );
+        assert_eq!(
+            initialize(&gateway, "/mcp", Some(&known)).status,
+            200,
+            "{mode}"
+        );
         provider.control(&json!({"op": "mode", "mode": "up"}));
         let reply = initialize(&gateway, "/mcp", Some(&fresh));
-        assert_eq!(reply.status, 200, "at once, when it is there again: {mode}: {reply:?}");
+        assert_eq!(
+            reply.status, 200,
+            "at once, when it is there again: {mode}: {reply:?}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Consequences of a request that come later than it: its own token's scope counts, whatever token its link has served by then.
+//! Consequences of a request that come later than it: its own token's scope counts, whatever token
+//! its link has served by then.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +17,8 @@ const SCOUT: &str = "the-token-of-scout-is-secret";
 const SCOPES: &str = "[scopes.small]\ncapabilities = [\"mcp/request:tools/call:a_echo\", \"mcp/request:tools/call:p_wait\", \
     \"chat\"]\n[scopes.large]\ncapabilities = [\"mcp/*\", \"chat\", \"secret\", \"portmoot/*\"]\n";
 
-/// A gateway with a participant that may do all, by tokens of two scopes that its modern link serves in turn.
+/// A gateway with a participant that may do all, by tokens of two scopes that its modern link
+/// serves in turn.
 struct Stage {
     _provider: Provider,
     _home: Home,
@@ -29,7 +31,8 @@ impl Stage {
     fn start(servers: &str) -> Self {
         let provider = Provider::start(600);
         let home = Home::new().env("SCOUT", SCOUT);
-        let scout = "[participants.scout]\ntoken_env = \"SCOUT\"\ncapabilities = [\"mcp/proposal:*\"]\n";
+        let scout =
+            "[participants.scout]\ntoken_env = \"SCOUT\"\ncapabilities = [\"mcp/proposal:*\"]\n";
         let built_in = "[topics.main]\nlist_wait = \"60s\"\nbuiltin = [\"proposals\", \"room\", \"proxy\", \"search_tools\"]\n";
         let config = super::config(&provider, &format!("{SCOPES}{scout}"))
             .replace("[topics.main]\n", built_in)
@@ -41,12 +44,22 @@ impl Stage {
         gateway.ready("a");
         let token = |scope: &str| provider.forged(json!({}), json!({ "scope": scope }), "a");
         let (small, large) = (token("small"), token("large"));
-        Self { _provider: provider, _home: home, gateway, small, large }
+        Self {
+            _provider: provider,
+            _home: home,
+            gateway,
+            small,
+            large,
+        }
     }
 
     fn call(&self, token: &str, tool: &str, arguments: Value) -> Value {
-        let reply =
-            modern(&self.gateway, Some(token), "tools/call", json!({"name": tool, "arguments": arguments}));
+        let reply = modern(
+            &self.gateway,
+            Some(token),
+            "tools/call",
+            json!({"name": tool, "arguments": arguments}),
+        );
         let answer = reply.json();
         assert!(answer["result"].is_object(), "{answer}");
         answer["result"].clone()
@@ -84,23 +97,50 @@ fn a_narrow_token_approves_and_sees_by_tools_what_it_is_good_for_alone() {
     let (_one, _two) = (held("a_add"), held("a_echo"));
     let pending = || -> Vec<Value> {
         let listed = stage.call(&stage.large, "list_proposals", json!({}));
-        listed["structuredContent"]["proposals"].as_array().unwrap().clone()
+        listed["structuredContent"]["proposals"]
+            .as_array()
+            .unwrap()
+            .clone()
     };
     let all = until("two wait", || Some(pending()).filter(|all| all.len() == 2));
-    let of = |tool: &str| all.iter().find(|one| one["target"] == tool).unwrap().clone();
+    let of = |tool: &str| {
+        all.iter()
+            .find(|one| one["target"] == tool)
+            .unwrap()
+            .clone()
+    };
     let (beyond, within) = (of("add"), of("echo"));
     let decision = |one: &Value| json!({ "id": one["id"], "digest": one["digest"] });
     stage.beside_the_other(|| {
         for _ in 0..40 {
             let refused = stage.call(&stage.small, "approve_proposal", decision(&beyond));
-            assert!(text(&refused).contains("your access token is not good for"), "{refused}");
-            let rejected = stage.call(&stage.small, "reject_proposal", json!({ "id": beyond["id"] }));
-            assert!(text(&rejected).contains("your access token is not good for"), "{rejected}");
+            assert!(
+                text(&refused).contains("your access token is not good for"),
+                "{refused}"
+            );
+            let rejected = stage.call(
+                &stage.small,
+                "reject_proposal",
+                json!({ "id": beyond["id"] }),
+            );
+            assert!(
+                text(&rejected).contains("your access token is not good for"),
+                "{rejected}"
+            );
             let shown = stage.call(&stage.small, "show_proposal", json!({ "id": beyond["id"] }));
-            assert!(text(&shown).contains("there is no such proposal"), "{shown}");
+            assert!(
+                text(&shown).contains("there is no such proposal"),
+                "{shown}"
+            );
             let listed = stage.call(&stage.small, "list_proposals", json!({}));
-            let listed = listed["structuredContent"]["proposals"].as_array().unwrap().clone();
-            assert!(listed.iter().all(|one| one["id"] == within["id"]), "{listed:?}");
+            let listed = listed["structuredContent"]["proposals"]
+                .as_array()
+                .unwrap()
+                .clone();
+            assert!(
+                listed.iter().all(|one| one["id"] == within["id"]),
+                "{listed:?}"
+            );
         }
     });
     let approved = stage.call(&stage.small, "approve_proposal", decision(&within));
@@ -112,7 +152,13 @@ fn a_narrow_token_approves_and_sees_by_tools_what_it_is_good_for_alone() {
 #[test]
 fn a_narrow_token_sends_messages_of_its_kinds_alone() {
     let stage = Stage::start("");
-    let say = |kind: &str| stage.call(&stage.small, "say", json!({ "kind": kind, "payload": {"text": "x"} }));
+    let say = |kind: &str| {
+        stage.call(
+            &stage.small,
+            "say",
+            json!({ "kind": kind, "payload": {"text": "x"} }),
+        )
+    };
     stage.beside_the_other(|| {
         for _ in 0..40 {
             let refused = say("secret");
@@ -120,7 +166,10 @@ fn a_narrow_token_sends_messages_of_its_kinds_alone() {
         }
         assert_eq!(say("chat")["isError"], false);
     });
-    assert_eq!(stage.call(&stage.large, "say", json!({ "kind": "secret" }))["isError"], false);
+    assert_eq!(
+        stage.call(&stage.large, "say", json!({ "kind": "secret" }))["isError"],
+        false
+    );
 }
 
 #[test]
@@ -128,30 +177,45 @@ fn operations_of_a_batch_are_judged_by_the_token_of_the_batch() {
     // The server answers the first operation after the large token was served.
     let waiting = Mutex::new(None);
     let peer = Peer::stdio(move |message| {
-        let done = |message: &Value| answer(message, r#"{"content":[{"type":"text","text":"done"}]}"#);
-        let said = match (message["method"].as_str(), message["params"]["name"].as_str()) {
+        let done =
+            |message: &Value| answer(message, r#"{"content":[{"type":"text","text":"done"}]}"#);
+        let said = match (
+            message["method"].as_str(),
+            message["params"]["name"].as_str(),
+        ) {
             (Some("tools/call"), Some("wait")) => {
                 *waiting.lock().unwrap() = Some(message.clone());
                 Vec::new()
             }
             (Some("tools/call"), _) => {
                 let before = waiting.lock().unwrap().take();
-                [Some(message), before.as_ref()].into_iter().flatten().map(done).collect()
+                [Some(message), before.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .map(done)
+                    .collect()
             }
-            _ => small(message, &format!("[{},{}]", tool("wait"), tool("go"))).into_iter().collect(),
+            _ => small(message, &format!("[{},{}]", tool("wait"), tool("go")))
+                .into_iter()
+                .collect(),
         };
         said.into_iter().map(String::into_bytes).collect()
     });
     let stage = Stage::start(&peer.child("p", "p"));
     stage.gateway.ready("p");
-    let call =
-        |tool: &str| json!({ "action": "call", "type": "tool", "path": tool, "args": {"a": 1, "b": 2} });
+    let call = |tool: &str| json!({ "action": "call", "type": "tool", "path": tool, "args": {"a": 1, "b": 2} });
     let list = json!({ "action": "list", "type": "tool" });
-    let operations = json!({ "action": "batch", "operations": [call("p_wait"), call("a_add"), list] });
+    let operations =
+        json!({ "action": "batch", "operations": [call("p_wait"), call("a_add"), list] });
     let result = std::thread::scope(|scope| {
         let batch = scope.spawn(|| stage.call(&stage.small, "proxy", operations));
-        until("the first is under way", || (peer.calls("wait") == 1).then_some(()));
-        assert_eq!(stage.call(&stage.large, "p_go", json!({}))["isError"], Value::Null);
+        until("the first is under way", || {
+            (peer.calls("wait") == 1).then_some(())
+        });
+        assert_eq!(
+            stage.call(&stage.large, "p_go", json!({}))["isError"],
+            Value::Null
+        );
         batch.join().unwrap()
     });
     let content = result["content"].as_array().unwrap();
@@ -182,14 +246,22 @@ fn a_list_that_waits_for_a_server_is_the_one_of_its_own_token() {
     let stage = Stage::start(&peer.child("p", "p"));
     let served = || -> usize {
         let metrics = stage.gateway.get("/metrics", Some(&stage.large)).body;
-        let line = metrics.lines().find(|line| line.contains("admitted") && line.contains("main"));
-        line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+        let line = metrics
+            .lines()
+            .find(|line| line.contains("admitted") && line.contains("main"));
+        line.and_then(|line| line.rsplit(' ').next()?.parse().ok())
+            .unwrap_or_default()
     };
     let list = |token: &str| modern(&stage.gateway, Some(token), "tools/list", json!({}));
     let names = |reply: Reply| -> Vec<String> {
         let listed = reply.json();
-        let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
-        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        let tools = listed["result"]["tools"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{listed}"));
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     std::thread::scope(|scope| {
         let before = served();

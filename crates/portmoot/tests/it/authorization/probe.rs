@@ -14,8 +14,13 @@ use crate::support::Gateway;
 /// The steps of a probe: what, whether it is good, and what was found.
 fn probed(url: &str, code: i32) -> Vec<(String, bool, String)> {
     let home = Home::new();
-    let printed: Value =
-        serde_json::from_str(&home.run(&["auth", "probe", url, "--json"]).expect(code).stdout).unwrap();
+    let printed: Value = serde_json::from_str(
+        &home
+            .run(&["auth", "probe", url, "--json"])
+            .expect(code)
+            .stdout,
+    )
+    .unwrap();
     assert_eq!(printed["ok"], code == 0, "{printed:#}");
     let step = |one: &Value| {
         let text = |name: &str| one[name].as_str().unwrap().to_owned();
@@ -23,9 +28,19 @@ fn probed(url: &str, code: i32) -> Vec<(String, bool, String)> {
     };
     // People read the same.
     let shown = home.run(&["auth", "probe", url]).expect(code).stdout;
-    let steps: Vec<_> = printed["steps"].as_array().unwrap().iter().map(step).collect();
+    let steps: Vec<_> = printed["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(step)
+        .collect();
     assert_eq!(shown.lines().count(), steps.len(), "{shown}");
-    assert!(steps.iter().all(|(what, _, _)| shown.contains(what.as_str())), "{shown}");
+    assert!(
+        steps
+            .iter()
+            .all(|(what, _, _)| shown.contains(what.as_str())),
+        "{shown}"
+    );
     steps
 }
 
@@ -51,12 +66,19 @@ fn a_probe_finds_what_a_client_needs_or_says_what_is_missing() {
     // A slash more than in the metadata: the mistake that clients refuse.
     let steps = probed(&format!("{}/mcp/", gateway.url()), 1);
     let wrong = steps.iter().find(|(_, good, _)| !good).unwrap();
-    assert_eq!(wrong.0, "its `resource` is the address that was typed", "{steps:#?}");
+    assert_eq!(
+        wrong.0, "its `resource` is the address that was typed",
+        "{steps:#?}"
+    );
     // The provider is gone.
     provider.control(&json!({"op": "mode", "mode": "dead"}));
     let steps = probed(&format!("{}/mcp", gateway.url()), 1);
     let (what, good, _) = steps.last().unwrap();
-    assert_eq!((what.as_str(), *good), ("metadata of the authorization server", false), "{steps:#?}");
+    assert_eq!(
+        (what.as_str(), *good),
+        ("metadata of the authorization server", false),
+        "{steps:#?}"
+    );
 }
 
 #[test]
@@ -69,17 +91,36 @@ fn a_probe_says_that_no_token_is_needed_or_that_no_server_is_there() {
     assert!(steps[0].2.contains("without a token: 200"), "{steps:?}");
     drop(open);
     let steps = probed(&url, 1);
-    assert_eq!((steps[0].0.as_str(), steps[0].1), ("the server answers", false), "{steps:?}");
+    assert_eq!(
+        (steps[0].0.as_str(), steps[0].1),
+        ("the server answers", false),
+        "{steps:?}"
+    );
     let wrong = home.run(&["auth", "probe", "gopher://a.example/mcp"]);
-    assert!(wrong.code == 2 && wrong.stderr.contains("bad_url"), "{} {}", wrong.code, wrong.stderr);
+    assert!(
+        wrong.code == 2 && wrong.stderr.contains("bad_url"),
+        "{} {}",
+        wrong.code,
+        wrong.stderr
+    );
 }
 
 /// Runs `auth check` with this on stdin.
 fn checked(home: &Home, token: &str, args: &[&str]) -> Ran {
-    let mut command = home.command(&[&["auth", "check", "--config", "portmoot.toml"], args].concat());
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(token.as_bytes()).unwrap();
+    let mut command =
+        home.command(&[&["auth", "check", "--config", "portmoot.toml"], args].concat());
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(token.as_bytes())
+        .unwrap();
     child.wait_with_output().unwrap().into()
 }
 
@@ -90,22 +131,59 @@ fn a_check_names_the_step_at_which_a_token_is_refused() {
     home.write("portmoot.toml", &super::config(&provider, ""));
     let ops = json!({"aud": resource("/mcp/ops")});
     for (header, claims, key, step) in [
-        (json!({"alg": "none"}), json!({}), "none", "size, form and algorithm"),
-        (json!({}), json!({"pad": "x".repeat(8192)}), "a", "size, form and algorithm"),
-        (json!({}), json!({"iss": "https://elsewhere.example"}), "a", "its issuer is configured"),
-        (json!({"typ": "JWT"}), json!({}), "a", "algorithm and type are the issuer's"),
+        (
+            json!({"alg": "none"}),
+            json!({}),
+            "none",
+            "size, form and algorithm",
+        ),
+        (
+            json!({}),
+            json!({"pad": "x".repeat(8192)}),
+            "a",
+            "size, form and algorithm",
+        ),
+        (
+            json!({}),
+            json!({"iss": "https://elsewhere.example"}),
+            "a",
+            "its issuer is configured",
+        ),
+        (
+            json!({"typ": "JWT"}),
+            json!({}),
+            "a",
+            "algorithm and type are the issuer's",
+        ),
         (json!({"kid": "zz"}), json!({}), "a", "its signature"),
         (json!({}), json!({}), "foreign", "its signature"),
         (json!({}), json!({"exp": 1_000_000}), "a", "times, subject"),
         (json!({}), json!({"sub": null}), "a", "times, subject"),
         (json!({}), ops.clone(), "a", "it is for this gateway"),
-        (json!({}), json!({"groups": ["strangers"]}), "a", "its subject has a place here"),
+        (
+            json!({}),
+            json!({"groups": ["strangers"]}),
+            "a",
+            "its subject has a place here",
+        ),
     ] {
         let token = provider.forged(header, claims.clone(), key);
         let ran = checked(&home, &token, &[]).expect(4);
         let last = ran.stdout.lines().last().unwrap();
-        assert!(last.starts_with(&format!("no   {step}: ")), "{claims}: {}", ran.stdout);
-        assert!(ran.stdout.lines().rev().skip(1).all(|line| line.starts_with("yes  ")), "{}", ran.stdout);
+        assert!(
+            last.starts_with(&format!("no   {step}: ")),
+            "{claims}: {}",
+            ran.stdout
+        );
+        assert!(
+            ran.stdout
+                .lines()
+                .rev()
+                .skip(1)
+                .all(|line| line.starts_with("yes  ")),
+            "{}",
+            ran.stdout
+        );
         assert!(!ran.stdout.contains(&token) && !ran.stderr.contains(&token));
     }
     // Good tokens, as files and headers have them, for the endpoint that is asked about.
@@ -125,13 +203,26 @@ fn a_check_names_the_step_at_which_a_token_is_refused() {
     let asks = format!(
         "{issuer}tokens = \"introspect\"\nclient_id = \"gateway\"\nclient_secret_env = \"IDP_SECRET\"\nunknown = \"ops\"\n"
     );
-    home.write("portmoot.toml", &super::config(&provider, "").replace(&issuer, &asks));
+    home.write(
+        "portmoot.toml",
+        &super::config(&provider, "").replace(&issuer, &asks),
+    );
     let opaque = provider.machine("machine", &format!("{}?opaque", resource("/mcp")), "");
     checked(&home, &opaque, &[]).expect(0);
     let refused = checked(&home, "no-such-token", &[]).expect(4);
-    assert!(refused.stdout.starts_with("no   its issuer says that it is active"), "{}", refused.stdout);
+    assert!(
+        refused
+            .stdout
+            .starts_with("no   its issuer says that it is active"),
+        "{}",
+        refused.stdout
+    );
     provider.control(&json!({"op": "mode", "mode": "dead"}));
     let refused = checked(&home, "another-token", &[]).expect(4);
-    assert!(refused.stdout.contains("cannot be asked"), "{}", refused.stdout);
+    assert!(
+        refused.stdout.contains("cannot be asked"),
+        "{}",
+        refused.stdout
+    );
     assert!(checked(&home, "  \n", &[]).stderr.contains("no_token"));
 }

@@ -1,4 +1,5 @@
-//! Scopes: they narrow what a participant may do, in lists and calls alike, and may be asked for when needed.
+//! Scopes: they narrow what a participant may do, in lists and calls alike, and may be asked for
+//! when needed.
 
 use serde_json::{Value, json};
 
@@ -26,25 +27,44 @@ impl Session<'_> {
             ("authorization", bearer.as_str()),
             ("mcp-protocol-version", "2025-11-25"),
         ];
-        Connection::open(self.gateway.address()).exchange("POST", "/mcp", &headers, &message.to_string())
+        Connection::open(self.gateway.address()).exchange(
+            "POST",
+            "/mcp",
+            &headers,
+            &message.to_string(),
+        )
     }
 
     fn call(&self, token: &str, tool: &str) -> Reply {
         let params = json!({"name": tool, "arguments": {"text": "x"}});
-        self.ask(token, &json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}))
+        self.ask(
+            token,
+            &json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}),
+        )
     }
 
     fn tools(&self, token: &str) -> Vec<String> {
-        let listed = self.ask(token, &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).json();
-        let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{listed}"));
-        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        let listed = self
+            .ask(
+                token,
+                &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
+            )
+            .json();
+        let tools = listed["result"]["tools"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{listed}"));
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
 fn start(provider: &Provider, step_up: bool) -> (Home, Gateway) {
     let home = Home::new();
     let issuer = format!("issuer = \"{}\"\n", provider.issuer());
-    let config = super::config(provider, SCOPES).replace(&issuer, &format!("{issuer}step_up = {step_up}\n"));
+    let config =
+        super::config(provider, SCOPES).replace(&issuer, &format!("{issuer}step_up = {step_up}\n"));
     let gateway = Gateway::start(&home, &config);
     gateway.ready("a");
     (home, gateway)
@@ -58,17 +78,32 @@ fn token(provider: &Provider, scope: &str) -> String {
 fn scopes_narrow_lists_and_calls_alike_and_never_add() {
     let provider = Provider::start(600);
     let (_home, gateway) = start(&provider, false);
-    let (read, write, none) =
-        (token(&provider, "mcp:read"), token(&provider, "mcp:write openid"), token(&provider, "openid *"));
+    let (read, write, none) = (
+        token(&provider, "mcp:read"),
+        token(&provider, "mcp:write openid"),
+        token(&provider, "openid *"),
+    );
     let opened = initialize(&gateway, "/mcp", Some(&read));
-    let session = Session { gateway: &gateway, id: opened.header("mcp-session-id").unwrap().to_owned() };
+    let session = Session {
+        gateway: &gateway,
+        id: opened.header("mcp-session-id").unwrap().to_owned(),
+    };
     assert_eq!(session.tools(&read), ["a_echo"]);
     assert!(session.call(&read, "a_echo").json()["result"].is_object());
-    let (refused, absent) = (session.call(&read, "a_add").json(), session.call(&read, "a_no_such").json());
-    assert_eq!(refused.to_string().replace("a_add", "X"), absent.to_string().replace("a_no_such", "X"));
+    let (refused, absent) = (
+        session.call(&read, "a_add").json(),
+        session.call(&read, "a_no_such").json(),
+    );
+    assert_eq!(
+        refused.to_string().replace("a_add", "X"),
+        absent.to_string().replace("a_no_such", "X")
+    );
     // Another token on the same session.
     let all = session.tools(&write);
-    assert!(all.len() > 3 && all.contains(&"a_echo".to_owned()), "{all:?}");
+    assert!(
+        all.len() > 3 && all.contains(&"a_echo".to_owned()),
+        "{all:?}"
+    );
     assert_eq!(session.tools(&read), ["a_echo"]);
     assert!(session.tools(&none).is_empty());
     assert!(session.call(&none, "a_echo").json()["error"].is_object());
@@ -76,10 +111,21 @@ fn scopes_narrow_lists_and_calls_alike_and_never_add() {
     let claims = json!({"scope": "mcp:write", "sub": "m", "preferred_username": "m", "groups": ["machines"]});
     let machine = provider.forged(json!({}), claims, "a");
     let opened = initialize(&gateway, "/mcp", Some(&machine));
-    let session = Session { gateway: &gateway, id: opened.header("mcp-session-id").unwrap().to_owned() };
-    assert!(session.tools(&machine).iter().all(|tool| tool.starts_with("a_e")));
+    let session = Session {
+        gateway: &gateway,
+        id: opened.header("mcp-session-id").unwrap().to_owned(),
+    };
+    assert!(
+        session
+            .tools(&machine)
+            .iter()
+            .all(|tool| tool.starts_with("a_e"))
+    );
     // The API too: the scopes have nothing of the gateway's own acts.
-    assert_eq!(gateway.get("/api/v1/participants", Some(&write)).status, 200);
+    assert_eq!(
+        gateway.get("/api/v1/participants", Some(&write)).status,
+        200
+    );
     assert_eq!(gateway.get("/api/v1/tokens", Some(&write)).status, 403);
 }
 
@@ -89,8 +135,14 @@ fn a_call_beyond_the_scope_is_answered_with_the_scope_that_it_needs() {
     let (_home, gateway) = start(&provider, true);
     let (read, write) = (token(&provider, "mcp:read"), token(&provider, "mcp:write"));
     let opened = initialize(&gateway, "/mcp", Some(&read));
-    let session = Session { gateway: &gateway, id: opened.header("mcp-session-id").unwrap().to_owned() };
-    assert!(session.tools(&read).len() > 3, "what another token would be good for is listed");
+    let session = Session {
+        gateway: &gateway,
+        id: opened.header("mcp-session-id").unwrap().to_owned(),
+    };
+    assert!(
+        session.tools(&read).len() > 3,
+        "what another token would be good for is listed"
+    );
     let reply = session.call(&read, "a_add");
     assert_eq!(reply.status, 403, "{reply:?}");
     assert_eq!(
@@ -99,7 +151,10 @@ fn a_call_beyond_the_scope_is_answered_with_the_scope_that_it_needs() {
          resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource/gw/mcp\", scope=\"mcp:write\""
     );
     let error = reply.json();
-    assert_eq!((&error["id"], &error["error"]["data"]["code"]), (&json!(7), &json!("insufficient_scope")));
+    assert_eq!(
+        (&error["id"], &error["error"]["data"]["code"]),
+        (&json!(7), &json!("insufficient_scope"))
+    );
     assert_eq!(error["error"]["data"]["scope"], "mcp:write");
     let absent = session.call(&read, "a_no_such");
     assert_eq!((absent.status, challenge(&absent)), (200, ""));

@@ -6,7 +6,11 @@ use super::*;
 fn the_same_tools_answer_envelopes() {
     // By envelope they work, listed or not.
     let (_home, gateway) = stage("");
-    let id = held(&client(&gateway, "scout"), "tools_echo", json!({ "text": "please" }));
+    let id = held(
+        &client(&gateway, "scout"),
+        "tools_echo",
+        json!({ "text": "please" }),
+    );
     let mut boss = Socket::enter(&gateway, "boss", "?mode=directed&echo=false");
     let mut guest = Socket::enter(&gateway, "guest", "");
     let mut number = 0;
@@ -15,7 +19,10 @@ fn the_same_tools_answer_envelopes() {
         let call = format!("c{number}");
         let (kind, params) = match tool {
             "" => (format!("mcp/request:{method}"), json!({})),
-            tool => (format!("mcp/request:{method}:{tool}"), json!({ "name": tool, "arguments": arguments })),
+            tool => (
+                format!("mcp/request:{method}:{tool}"),
+                json!({ "name": tool, "arguments": arguments }),
+            ),
         };
         let payload = json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params });
         socket.send(&kind, &call, &["portmoot"], json!({}), &payload);
@@ -34,7 +41,10 @@ fn the_same_tools_answer_envelopes() {
     };
     let names = |answer: &Value| -> Vec<String> {
         let tools = answer["result"]["tools"].as_array().unwrap();
-        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     let listed = names(&ask(&mut boss, "tools/list", "", json!(null)));
     assert_eq!(
@@ -57,22 +67,41 @@ fn the_same_tools_answer_envelopes() {
             "unknown_target"
         );
     }
-    let shown = ask(&mut boss, "tools/call", "show_proposal", json!({ "id": id }));
+    let shown = ask(
+        &mut boss,
+        "tools/call",
+        "show_proposal",
+        json!({ "id": id }),
+    );
     assert_eq!(shown["result"]["structuredContent"]["id"], id, "{shown}");
-    // Only the caller receives their answers, whatever others listen to. Others receive the later chat.
+    // Only the caller receives their answers, whatever others listen to. Others receive the later
+    // chat.
     boss.chat("the end");
     loop {
         let received = guest.receive();
         if received["id"] == "the end" {
             break;
         }
-        let of_a_tool = received["kind"].as_str().unwrap().starts_with("mcp/response:tools/call");
+        let of_a_tool = received["kind"]
+            .as_str()
+            .unwrap()
+            .starts_with("mcp/response:tools/call");
         assert!(!of_a_tool || received["from"] != "portmoot", "{received}");
     }
-    let wrong = ask(&mut boss, "tools/call", "approve_proposal", json!({ "id": id, "digest": "00" }));
+    let wrong = ask(
+        &mut boss,
+        "tools/call",
+        "approve_proposal",
+        json!({ "id": id, "digest": "00" }),
+    );
     assert_eq!(wrong["result"]["isError"], true, "{wrong}");
     let digest = one["digest"].clone();
-    let approved = ask(&mut boss, "tools/call", "approve_proposal", json!({ "id": id, "digest": digest }));
+    let approved = ask(
+        &mut boss,
+        "tools/call",
+        "approve_proposal",
+        json!({ "id": id, "digest": digest }),
+    );
     assert_eq!(approved["result"]["isError"], false, "{approved}");
     // The topic refuses a participant without the capability to send the request.
     let mut clerk = Socket::enter(&gateway, "clerk", "?mode=directed&echo=false");
@@ -88,7 +117,11 @@ fn a_held_call_is_fulfilled_by_an_envelope_and_runs_once() {
     let payload = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     let kind = "mcp/proposal:tools/call:echo";
     let scout = client(&gateway, "scout");
-    let said = data(&scout, "say", json!({ "kind": kind, "to": ["tools"], "payload": payload }));
+    let said = data(
+        &scout,
+        "say",
+        json!({ "kind": kind, "to": ["tools"], "payload": payload }),
+    );
     // A proposal can be fulfilled as soon as it is announced.
     let received = loop {
         let received = boss.receive();
@@ -98,7 +131,13 @@ fn a_held_call_is_fulfilled_by_an_envelope_and_runs_once() {
     };
     assert_eq!(received["id"], said["id"], "{received}");
     let about = json!({ "correlation_id": received["id"] });
-    boss.send("mcp/request:tools/call:echo", "yes", &["tools"], about, &payload);
+    boss.send(
+        "mcp/request:tools/call:echo",
+        "yes",
+        &["tools"],
+        about,
+        &payload,
+    );
     let answer = loop {
         let received = boss.receive();
         if received["correlation_id"] == "yes" {
@@ -107,7 +146,14 @@ fn a_held_call_is_fulfilled_by_an_envelope_and_runs_once() {
     };
     // The proposer receives the answer to a fulfilment too, unlike that of a plain request.
     assert_eq!(answer["to"], json!(["boss", "scout"]), "{answer}");
-    assert_eq!(answer["payload"]["result"]["content"][0]["text"], "please", "{answer}");
-    let page = data(&client(&gateway, "boss"), "list_proposals", json!({ "all": true }));
+    assert_eq!(
+        answer["payload"]["result"]["content"][0]["text"], "please",
+        "{answer}"
+    );
+    let page = data(
+        &client(&gateway, "boss"),
+        "list_proposals",
+        json!({ "all": true }),
+    );
     assert_eq!(page["proposals"].as_array().unwrap().len(), 1, "{page}");
 }

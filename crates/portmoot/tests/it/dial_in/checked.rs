@@ -16,11 +16,18 @@ fn calls_of_a_dialed_in_server_are_checked_too() {
     let ann = setup.client("ann");
     assert_eq!(ann.names("tools"), ["worker_one"]);
     let unfit = ann.call("worker_one", json!({}));
-    assert!(unfit["isError"] == true && unfit.to_string().contains("required property"), "{unfit}");
+    assert!(
+        unfit["isError"] == true && unfit.to_string().contains("required property"),
+        "{unfit}"
+    );
     // The next request that it gets is the one that fits.
     let call = begin(&ann, "worker_one", json!({ "n": 1 }));
     let asked = worker.next_request();
-    assert_eq!(asked["payload"]["params"]["arguments"], json!({ "n": 1 }), "{asked}");
+    assert_eq!(
+        asked["payload"]["params"]["arguments"],
+        json!({ "n": 1 }),
+        "{asked}"
+    );
     worker.answer_text(&asked, "done");
     assert_eq!(*text(&call.next()), "done");
 }

@@ -40,9 +40,21 @@ fn a_proposed_call_runs_once_after_approval() {
     let params = &proposal["payload"]["params"];
     let payload = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params });
     let about = json!({ "correlation_id": proposal["id"] });
-    boss.send("mcp/request:tools/call:one", "yes", &["worker"], about, &payload);
+    boss.send(
+        "mcp/request:tools/call:one",
+        "yes",
+        &["worker"],
+        about,
+        &payload,
+    );
     let asked = worker.next_request();
-    assert_eq!((&asked["from"], &asked["payload"]["params"]["arguments"]["n"]), (&json!("scout"), &json!(2)));
+    assert_eq!(
+        (
+            &asked["from"],
+            &asked["payload"]["params"]["arguments"]["n"]
+        ),
+        (&json!("scout"), &json!(2))
+    );
     worker.answer_text(&asked, "second");
     assert_eq!(*text(&call.next()), "second");
     // It received nothing else: the next envelope is this chat.
@@ -52,14 +64,21 @@ fn a_proposed_call_runs_once_after_approval() {
         if received["id"] == "the end" {
             return;
         }
-        assert!(!received["kind"].as_str().unwrap().starts_with("mcp/request"), "{received}");
+        assert!(
+            !received["kind"]
+                .as_str()
+                .unwrap()
+                .starts_with("mcp/request"),
+            "{received}"
+        );
     }
 }
 
 #[test]
 fn a_call_approved_after_its_caller_was_answered_runs_once() {
     for shown in ["none", "full"] {
-        let more = format!("[topics.main]\nmcp_calls = {shown:?}\n[server.limits]\nhold = \"200ms\"\n");
+        let more =
+            format!("[topics.main]\nmcp_calls = {shown:?}\n[server.limits]\nhold = \"200ms\"\n");
         let setup = start("", &more);
         let mut boss = Socket::enter(&setup.gateway, "ann", "?echo=false");
         let mut worker = Worker(Socket::enter(&setup.gateway, "worker", "?echo=false"));
@@ -67,14 +86,30 @@ fn a_call_approved_after_its_caller_was_answered_runs_once() {
         setup.wait_listed(&["one"]);
         let scout = setup.client("scout");
         for by_envelope in [false, true] {
-            let notice = scout.ask("tools/call", json!({ "name": "worker_one", "arguments": {} }));
-            assert!(text(&notice).as_str().unwrap().contains("wait_for_proposal"), "{notice}");
+            let notice = scout.ask(
+                "tools/call",
+                json!({ "name": "worker_one", "arguments": {} }),
+            );
+            assert!(
+                text(&notice)
+                    .as_str()
+                    .unwrap()
+                    .contains("wait_for_proposal"),
+                "{notice}"
+            );
             let id = setup.waiting();
-            let proposal: Value = serde_json::from_str(&setup.proposals(&["show", &id, "--json"])).unwrap();
+            let proposal: Value =
+                serde_json::from_str(&setup.proposals(&["show", &id, "--json"])).unwrap();
             if by_envelope {
                 let payload = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": proposal["params"] });
                 let about = json!({ "correlation_id": proposal["envelope"] });
-                boss.send("mcp/request:tools/call:one", "yes", &["worker"], about, &payload);
+                boss.send(
+                    "mcp/request:tools/call:one",
+                    "yes",
+                    &["worker"],
+                    about,
+                    &payload,
+                );
             } else {
                 setup.proposals(&["approve", &id, "--yes", "--no-wait"]);
             }
@@ -90,7 +125,13 @@ fn a_call_approved_after_its_caller_was_answered_runs_once() {
             if received["id"] == "the end" {
                 break;
             }
-            assert!(!received["kind"].as_str().unwrap().starts_with("mcp/request"), "{shown}: {received}");
+            assert!(
+                !received["kind"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with("mcp/request"),
+                "{shown}: {received}"
+            );
         }
     }
 }
@@ -103,7 +144,10 @@ fn requests_in_the_room_are_answered_by_the_participant_itself() {
     // A request in the room: the participant answers itself, and all receive the answer.
     boss.call("direct", &["worker"], "one", json!({}));
     let asked = worker.next_request();
-    assert_eq!((&asked["id"], &asked["from"]), (&json!("direct"), &json!("ann")));
+    assert_eq!(
+        (&asked["id"], &asked["from"]),
+        (&json!("direct"), &json!("ann"))
+    );
     worker.answer_text(&asked, "to the room");
     let received = boss.receive_message();
     assert_eq!(
@@ -114,13 +158,27 @@ fn requests_in_the_room_are_answered_by_the_participant_itself() {
     // A proposal that is approved over the API: it receives the approver's request.
     let mut mallory = Socket::enter(&setup.gateway, "mallory", "?echo=false&mode=directed");
     let payload = json!({ "method": "tools/call", "params": { "name": "one", "arguments": {} } });
-    mallory.send("mcp/proposal:tools/call:one", "please", &["worker"], json!({}), &payload);
+    mallory.send(
+        "mcp/proposal:tools/call:one",
+        "please",
+        &["worker"],
+        json!({}),
+        &payload,
+    );
     let id = setup.waiting();
     setup.proposals(&["approve", &id, "--yes", "--no-wait"]);
     let asked = worker.next_request();
-    assert_eq!((&asked["from"], &asked["correlation_id"]), (&json!("ann"), &json!("please")), "{asked}");
+    assert_eq!(
+        (&asked["from"], &asked["correlation_id"]),
+        (&json!("ann"), &json!("please")),
+        "{asked}"
+    );
     worker.answer_text(&asked, "done");
     wait_for_proposal(&setup, &id, "completed");
     boss.chat("the end");
-    assert_eq!(worker.0.receive_message()["id"], "the end", "it was asked once");
+    assert_eq!(
+        worker.0.receive_message()["id"],
+        "the end",
+        "it was asked once"
+    );
 }

@@ -8,7 +8,11 @@ pub(super) struct Worker(pub(super) Socket);
 impl Worker {
     /// Joins; requests to it stay unanswered.
     pub(super) fn enter(setup: &Started) -> Worker {
-        Worker(Socket::enter(&setup.gateway, "worker", "?mode=directed&echo=false"))
+        Worker(Socket::enter(
+            &setup.gateway,
+            "worker",
+            "?mode=directed&echo=false",
+        ))
     }
 
     /// Joins and serves these tools.
@@ -22,7 +26,11 @@ impl Worker {
 
     pub(super) fn greet(&mut self, tools: &[Value]) {
         let asked = self.asked("initialize");
-        assert_eq!((&asked["from"], &asked["to"]), (&json!("portmoot"), &json!(["worker"])), "{asked}");
+        assert_eq!(
+            (&asked["from"], &asked["to"]),
+            (&json!("portmoot"), &json!(["worker"])),
+            "{asked}"
+        );
         let info = json!({ "name": "raw", "version": "1" });
         let able = json!({ "tools": { "listChanged": true } });
         self.answer(
@@ -30,7 +38,10 @@ impl Worker {
             json!({ "protocolVersion": "2025-11-25", "capabilities": able, "serverInfo": info }),
         );
         let notice = self.0.receive_message();
-        assert_eq!(notice["kind"], "mcp/request:notifications/initialized", "{notice}");
+        assert_eq!(
+            notice["kind"], "mcp/request:notifications/initialized",
+            "{notice}"
+        );
         self.list(tools);
     }
 
@@ -52,7 +63,11 @@ impl Worker {
     pub(super) fn next_request(&mut self) -> Value {
         loop {
             let received = self.0.receive_message();
-            if received["kind"].as_str().unwrap().starts_with("mcp/request") {
+            if received["kind"]
+                .as_str()
+                .unwrap()
+                .starts_with("mcp/request")
+            {
                 return received;
             }
         }
@@ -61,11 +76,20 @@ impl Worker {
     pub(super) fn send(&mut self, asked: &Value, kind: &str, payload: &Value) {
         let about = json!({ "correlation_id": asked["id"] });
         let id = format!("{kind} {}", asked["id"]);
-        self.0.send(kind, &id, &[asked["from"].as_str().unwrap()], about, payload);
+        self.0.send(
+            kind,
+            &id,
+            &[asked["from"].as_str().unwrap()],
+            about,
+            payload,
+        );
     }
 
     pub(super) fn answer(&mut self, asked: &Value, result: Value) {
-        let kind = asked["kind"].as_str().unwrap().replace("mcp/request", "mcp/response");
+        let kind = asked["kind"]
+            .as_str()
+            .unwrap()
+            .replace("mcp/request", "mcp/response");
         let payload = json!({ "jsonrpc": "2.0", "id": asked["payload"]["id"], "result": result });
         self.send(asked, &kind, &payload);
     }

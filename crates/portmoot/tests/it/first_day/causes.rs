@@ -1,4 +1,5 @@
-//! Causes of servers that are down, where a new user looks: the error itself, what was printed in the wrong place, what is passed on.
+//! Causes of servers that are down, where a new user looks: the error itself, what was printed in
+//! the wrong place, what is passed on.
 
 use std::fs;
 
@@ -8,8 +9,14 @@ use crate::support::{Gateway, until};
 
 /// A server that writes these lines to stderr and ends.
 fn quits(name: &str, lines: &[&str]) -> String {
-    let script: String = lines.iter().map(|line| format!("echo '{line}' >&2; ")).collect();
-    format!("[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", {:?}]\n", script + "exit 2")
+    let script: String = lines
+        .iter()
+        .map(|line| format!("echo '{line}' >&2; "))
+        .collect();
+    format!(
+        "[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", {:?}]\n",
+        script + "exit 2"
+    )
 }
 
 const UVX: [&str; 6] = [
@@ -29,7 +36,10 @@ const NPM: [&str; 3] = [
 /// A line of `servers ls`.
 fn listed(home: &Home, name: &str) -> String {
     let all = home.run(&["servers", "ls"]).expect(0).stdout;
-    all.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned()
+    all.lines()
+        .find(|line| line.starts_with(name))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[test]
@@ -39,18 +49,37 @@ fn the_error_is_shown_and_not_the_last_line() {
     for name in ["uvx", "npm"] {
         gateway.wait_for(name, "down");
     }
-    let uvx = until("the cause", || Some(listed(&home, "uvx")).filter(|line| line.contains("stderr")));
+    let uvx = until("the cause", || {
+        Some(listed(&home, "uvx")).filter(|line| line.contains("stderr"))
+    });
     assert!(uvx.contains("stderr: error: Failed to fetch"), "{uvx}");
-    assert!(uvx.contains("; a certificate is not trusted") && uvx.contains("env_pass"), "{uvx}");
+    assert!(
+        uvx.contains("; a certificate is not trusted") && uvx.contains("env_pass"),
+        "{uvx}"
+    );
     let doctor = home.run(&["doctor"]).stdout;
-    assert!(doctor.contains("fix: a certificate is not trusted"), "{doctor}");
-    let npm = until("the cause", || Some(listed(&home, "npm")).filter(|line| line.contains("stderr")));
+    assert!(
+        doctor.contains("fix: a certificate is not trusted"),
+        "{doctor}"
+    );
+    let npm = until("the cause", || {
+        Some(listed(&home, "npm")).filter(|line| line.contains("stderr"))
+    });
     assert!(npm.contains("stderr: npm error 404 Not Found"), "{npm}");
     // It fails again and again, and says so.
-    until("tries are counted", || Some(listed(&home, "npm")).filter(|line| line.contains(" tries")));
-    assert!(listed(&home, "npm").contains("down"), "{}", listed(&home, "npm"));
+    until("tries are counted", || {
+        Some(listed(&home, "npm")).filter(|line| line.contains(" tries"))
+    });
+    assert!(
+        listed(&home, "npm").contains("down"),
+        "{}",
+        listed(&home, "npm")
+    );
     let status = home.run(&["status"]).stdout;
-    assert!(status.contains("ready      yes, without any of its servers"), "{status}");
+    assert!(
+        status.contains("ready      yes, without any of its servers"),
+        "{status}"
+    );
 }
 
 #[test]
@@ -58,17 +87,26 @@ fn what_is_printed_to_stdout_is_the_reason() {
     let home = Home::new();
     let noise = "[servers.noise]\ncommand = \"sh\"\nargs = [\"-c\", \"echo Hello I am a server; exec sleep 1000\"]\nstart_timeout = \"2s\"\n";
     let gateway = Gateway::start(&home, noise);
-    let said = "its stdout has what is no message, which belongs on stderr: \\\"Hello I am a server\\\"";
+    let said =
+        "its stdout has what is no message, which belongs on stderr: \\\"Hello I am a server\\\"";
     let said = said.replace('\\', "");
-    until("while it starts", || Some(listed(&home, "noise")).filter(|line| line.contains(&said)));
+    until("while it starts", || {
+        Some(listed(&home, "noise")).filter(|line| line.contains(&said))
+    });
     let logs = home.run(&["logs", "noise"]).expect(0).stdout;
-    assert!(logs.contains("on stdout, no message: Hello I am a server"), "{logs}");
+    assert!(
+        logs.contains("on stdout, no message: Hello I am a server"),
+        "{logs}"
+    );
     gateway.wait_for("noise", "down");
     // It waits longer at each attempt, and is down for good once it has failed again.
     let line = until("the time that was waited", || {
         Some(listed(&home, "noise")).filter(|line| line.contains("s (`start_timeout`)"))
     });
-    assert!(line.contains("no answer in ") && line.contains(&said), "{line}");
+    assert!(
+        line.contains("no answer in ") && line.contains(&said),
+        "{line}"
+    );
     assert_eq!(line.matches("Hello I am a server").count(), 1, "{line}");
     let doctor = until("the doctor finds it", || {
         let found = home.run(&["doctor", "--config", "portmoot.toml"]).stdout;
@@ -81,7 +119,10 @@ fn what_is_printed_to_stdout_is_the_reason() {
 fn what_cannot_be_reached_is_named() {
     let home = Home::new();
     // Nothing listens on a port that was free a moment ago.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let config = format!(
         "[servers.wrongport]\nurl = \"http://{free}/secret-path\"\n[servers.missing]\ncommand = \"/nowhere/no-such-program\"\n\
          [servers.unset]\nurl = \"http://${{NO_SUCH_HOST}}:1/\"\n"
@@ -90,30 +131,55 @@ fn what_cannot_be_reached_is_named() {
     for name in ["wrongport", "missing", "unset"] {
         gateway.wait_for(name, "down");
     }
-    assert!(listed(&home, "wrongport").contains(&free.to_string()), "{}", listed(&home, "wrongport"));
-    assert!(!listed(&home, "wrongport").contains("secret-path"), "{}", listed(&home, "wrongport"));
+    assert!(
+        listed(&home, "wrongport").contains(&free.to_string()),
+        "{}",
+        listed(&home, "wrongport")
+    );
+    assert!(
+        !listed(&home, "wrongport").contains("secret-path"),
+        "{}",
+        listed(&home, "wrongport")
+    );
     assert!(
         listed(&home, "missing").contains("`no-such-program` was not found"),
         "{}",
         listed(&home, "missing")
     );
-    for (name, expect) in
-        [("wrongport", &*free.to_string()), ("missing", "was not found"), ("unset", "cannot start")]
-    {
+    for (name, expect) in [
+        ("wrongport", &*free.to_string()),
+        ("missing", "was not found"),
+        ("unset", "cannot start"),
+    ] {
         let silent = home.run(&["logs", name]).expect(0).stderr;
-        assert!(silent.contains("it is down") && silent.contains(expect), "{name}: {silent}");
+        assert!(
+            silent.contains("it is down") && silent.contains(expect),
+            "{name}: {silent}"
+        );
     }
-    let doctor = home.run(&["doctor", "--config", "portmoot.toml"]).expect(1).stdout;
-    assert!(doctor.contains("fix: start what is to listen there, or correct its `url`"), "{doctor}");
+    let doctor = home
+        .run(&["doctor", "--config", "portmoot.toml"])
+        .expect(1)
+        .stdout;
+    assert!(
+        doctor.contains("fix: start what is to listen there, or correct its `url`"),
+        "{doctor}"
+    );
     assert!(!doctor.contains("portmoot logs wrongport"), "{doctor}");
     let all = home.run(&["logs"]).expect(0);
-    assert!(all.stderr.contains("no server has written anything"), "{}", all.stderr);
+    assert!(
+        all.stderr.contains("no server has written anything"),
+        "{}",
+        all.stderr
+    );
 }
 
 #[test]
 fn variables_of_the_gateway_are_passed_on_by_one_key() {
-    let home =
-        Home::new().env("SSL_CERT_FILE", "/company.pem").env("OTHER", "x").env("HTTPS_PROXY", "http://p:1");
+    let home = Home::new()
+        .env("SSL_CERT_FILE", "/company.pem")
+        .env("OTHER", "x")
+        .env("HTTPS_PROXY", "http://p:1");
     let script = home.path().join("env.sh");
     fs::write(&script, "env > \"$1\"; exec sleep 1000\n").unwrap();
     let server = |name: &str, more: &str| {
@@ -126,10 +192,24 @@ fn variables_of_the_gateway_are_passed_on_by_one_key() {
     };
     let servers = server("plain", "") + &server("own", "env = { SSL_CERT_FILE = \"/own.pem\" }\n");
     home.write("without.toml", &servers);
-    let doctor =
-        home.run(&["doctor", "--config", "without.toml", "--listen", "127.0.0.1:0"]).expect(0).stdout;
-    assert!(doctor.contains("careful environment: set here, and not passed on"), "{doctor}");
-    assert!(doctor.contains("env_pass = [\"SSL_CERT_FILE\", \"HTTPS_PROXY\"]"), "{doctor}");
+    let doctor = home
+        .run(&[
+            "doctor",
+            "--config",
+            "without.toml",
+            "--listen",
+            "127.0.0.1:0",
+        ])
+        .expect(0)
+        .stdout;
+    assert!(
+        doctor.contains("careful environment: set here, and not passed on"),
+        "{doctor}"
+    );
+    assert!(
+        doctor.contains("env_pass = [\"SSL_CERT_FILE\", \"HTTPS_PROXY\"]"),
+        "{doctor}"
+    );
     let pass = "[server]\nenv_pass = [\"SSL_CERT_FILE\", \"HTTPS_PROXY\", \"NOT_SET\"]\n";
     let _gateway = Gateway::start(&home, &(pass.to_owned() + &servers));
     let read = |name: &str| {
@@ -139,21 +219,40 @@ fn variables_of_the_gateway_are_passed_on_by_one_key() {
         })
     };
     let plain = read("plain");
-    assert!(plain.contains("SSL_CERT_FILE=/company.pem") && !plain.contains("OTHER="), "{plain}");
+    assert!(
+        plain.contains("SSL_CERT_FILE=/company.pem") && !plain.contains("OTHER="),
+        "{plain}"
+    );
     assert!(!plain.contains("NOT_SET"), "{plain}");
-    assert!(read("own").contains("SSL_CERT_FILE=/own.pem"), "{}", read("own"));
+    assert!(
+        read("own").contains("SSL_CERT_FILE=/own.pem"),
+        "{}",
+        read("own")
+    );
     let doctor = home.run(&["doctor", "--config", "portmoot.toml"]).stdout;
     assert!(!doctor.contains("not passed on"), "{doctor}");
     home.write("wrong.toml", "[server]\nenv_pass = [\"A=b\"]\n");
-    let wrong = home.run(&["config", "check", "--config", "wrong.toml"]).expect(2).stderr;
-    assert!(wrong.contains("is not the name of an environment variable"), "{wrong}");
+    let wrong = home
+        .run(&["config", "check", "--config", "wrong.toml"])
+        .expect(2)
+        .stderr;
+    assert!(
+        wrong.contains("is not the name of an environment variable"),
+        "{wrong}"
+    );
 }
 
 #[test]
 fn the_doctor_asks_the_gateway_that_runs() {
     let home = Home::new();
-    home.write(".config/portmoot/portmoot.toml", "[servers.fine]\ntype = \"demo\"\n");
-    home.write("x.toml", "[servers.missing]\ncommand = \"no-such-program\"\n");
+    home.write(
+        ".config/portmoot/portmoot.toml",
+        "[servers.fine]\ntype = \"demo\"\n",
+    );
+    home.write(
+        "x.toml",
+        "[servers.missing]\ncommand = \"no-such-program\"\n",
+    );
     let gateway = Gateway::start_with(&home, &["--config", "x.toml"]);
     gateway.wait_for("missing", "down");
     let doctor = home.run(&["doctor"]).expect(1).stdout;
@@ -161,32 +260,50 @@ fn the_doctor_asks_the_gateway_that_runs() {
         doctor.contains("the running gateway reads other files") && doctor.contains("x.toml"),
         "{doctor}"
     );
-    assert!(doctor.contains("wrong   server missing: down in the running gateway"), "{doctor}");
+    assert!(
+        doctor.contains("wrong   server missing: down in the running gateway"),
+        "{doctor}"
+    );
     // A file that the gateway could not take over is said by `status` and `doctor`.
     home.write("x.toml", "[servers.missing]\ncomand = \"x\"\n");
     gateway.signal("HUP");
     gateway.receive("the reload failed");
     let status = home.run(&["status"]).stdout;
-    assert!(status.contains("reload     failed") && status.contains("comand"), "{status}");
+    assert!(
+        status.contains("reload     failed") && status.contains("comand"),
+        "{status}"
+    );
     home.write("x.toml", "[servers.fine]\ntype = \"demo\"\n");
     gateway.signal("HUP");
     gateway.wait_for("fine", "ready");
-    until("it is well again", || (!home.run(&["status"]).stdout.contains("reload ")).then_some(()));
+    until("it is well again", || {
+        (!home.run(&["status"]).stdout.contains("reload ")).then_some(())
+    });
 }
 
 #[test]
 fn a_profile_of_guests_without_guests_is_a_problem() {
     let home = Home::new();
-    let config =
-        "[topics.main]\nanonymous = \"safe\"\n[profiles.safe]\ncapabilities = [\"mcp/request:*/list\"]\n";
+    let config = "[topics.main]\nanonymous = \"safe\"\n[profiles.safe]\ncapabilities = [\"mcp/request:*/list\"]\n";
     home.write("x.toml", config);
-    let checked = home.run(&["config", "check", "--config", "x.toml"]).expect(2).stderr;
-    assert!(checked.contains("[config_anonymous]") && checked.contains("x.toml:2"), "{checked}");
-    let refused = home.run(&["serve", "--config", "x.toml", "--listen", "127.0.0.1:0"]).expect(2).stderr;
+    let checked = home
+        .run(&["config", "check", "--config", "x.toml"])
+        .expect(2)
+        .stderr;
+    assert!(
+        checked.contains("[config_anonymous]") && checked.contains("x.toml:2"),
+        "{checked}"
+    );
+    let refused = home
+        .run(&["serve", "--config", "x.toml", "--listen", "127.0.0.1:0"])
+        .expect(2)
+        .stderr;
     assert!(refused.contains("config_anonymous"), "{refused}");
     // With a token there are guests.
-    home.run(&["token", "new", "ci", "--config", "x.toml"]).expect(0);
-    home.run(&["config", "check", "--config", "x.toml"]).expect(0);
+    home.run(&["token", "new", "ci", "--config", "x.toml"])
+        .expect(0);
+    home.run(&["config", "check", "--config", "x.toml"])
+        .expect(0);
     let gateway = Gateway::start_with(&home, &["--config", "x.toml"]);
     let reply = Connection::open(gateway.address()).exchange("GET", "/api/v1/servers", &[], "");
     assert_eq!(reply.status, 401, "{reply:?}");

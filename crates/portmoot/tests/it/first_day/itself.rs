@@ -1,4 +1,5 @@
-//! Gateways that have themselves as servers, at once or through others: refused where a URL shows it, noticed where it does not.
+//! Gateways that have themselves as servers, at once or through others: refused where a URL shows
+//! it, noticed where it does not.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -19,35 +20,73 @@ fn a_url_that_is_the_gateways_own_is_refused() {
     let home = Home::new();
     let text = "[server]\nlisten = \"127.0.0.1:7171\"\npublic_url = \"https://gw.example\"\n";
     let path = home.write(FILE, text);
-    for url in ["http://127.0.0.1:7171/mcp", "http://localhost:7171/mcp/dev", "https://gw.example/mcp"] {
+    for url in [
+        "http://127.0.0.1:7171/mcp",
+        "http://localhost:7171/mcp/dev",
+        "https://gw.example/mcp",
+    ] {
         let refused = home.run(&["add", "self", url]).expect(3).stderr;
-        assert!(refused.contains("would be this gateway itself"), "{refused}");
+        assert!(
+            refused.contains("would be this gateway itself"),
+            "{refused}"
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         home.write("x.toml", &format!("{text}[servers.self]\nurl = {url:?}\n"));
-        let checked = home.run(&["config", "check", "--config", "x.toml"]).expect(2).stderr;
-        assert!(checked.contains("the server `self` is this gateway itself"), "{checked}");
-        assert!(checked.contains("x.toml") && checked.contains("[config_itself]"), "{checked}");
+        let checked = home
+            .run(&["config", "check", "--config", "x.toml"])
+            .expect(2)
+            .stderr;
+        assert!(
+            checked.contains("the server `self` is this gateway itself"),
+            "{checked}"
+        );
+        assert!(
+            checked.contains("x.toml") && checked.contains("[config_itself]"),
+            "{checked}"
+        );
     }
     // A client that has the gateway under another name: its other servers are imported.
     let servers = json!({ "gw": { "url": "http://127.0.0.1:7171/mcp" }, "a": { "command": "x" } });
-    home.write(".cursor/mcp.json", &json!({ "mcpServers": servers }).to_string());
+    home.write(
+        ".cursor/mcp.json",
+        &json!({ "mcpServers": servers }).to_string(),
+    );
     let imported = home.run(&["import", "cursor", "--yes"]).expect(0).stderr;
-    assert!(imported.contains("`gw` is this gateway itself: left out"), "{imported}");
+    assert!(
+        imported.contains("`gw` is this gateway itself: left out"),
+        "{imported}"
+    );
     let after = fs::read_to_string(&path).unwrap();
-    assert!(after.contains("[servers.a]") && !after.contains("gw]"), "{after}");
+    assert!(
+        after.contains("[servers.a]") && !after.contains("gw]"),
+        "{after}"
+    );
     // One of a file that is only read is down, and the others run.
-    let own = home.run(&["config", "check", "--config", FILE, "--mcp-config", ".cursor/mcp.json"]);
+    let own = home.run(&[
+        "config",
+        "check",
+        "--config",
+        FILE,
+        "--mcp-config",
+        ".cursor/mcp.json",
+    ]);
     assert!(own.expect(2).stderr.contains("is this gateway itself"));
     // The gateway that runs may listen elsewhere than its file says.
     let gateway = Gateway::start_with(&home, &[]);
-    let refused = home.run(&["add", "self", &format!("{}/mcp", gateway.url())]).expect(3).stderr;
+    let refused = home
+        .run(&["add", "self", &format!("{}/mcp", gateway.url())])
+        .expect(3)
+        .stderr;
     assert!(refused.contains("[config_itself]"), "{refused}");
 }
 
 /// The memory of a gateway, in KiB.
 fn memory(gateway: &Gateway) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", gateway.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
     line.trim().split(' ').next().unwrap().parse().unwrap()
 }
 
@@ -58,7 +97,10 @@ fn ring(homes: &[Home]) -> Vec<Gateway> {
     let gateways: Vec<Gateway> = homes.iter().enumerate().map(start).collect();
     for (at, home) in homes.iter().enumerate() {
         let next = gateways[(at + 1) % gateways.len()].url();
-        home.write("portmoot.toml", &format!("{}[servers.next]\nurl = \"{next}/mcp\"\n", own(at)));
+        home.write(
+            "portmoot.toml",
+            &format!("{}[servers.next]\nurl = \"{next}/mcp\"\n", own(at)),
+        );
         gateways[at].signal("HUP");
     }
     gateways
@@ -77,12 +119,19 @@ fn a_ring_is_noticed(count: usize) {
     let homes: Vec<Home> = (0..count).map(|_| Home::new()).collect();
     let gateways = ring(&homes);
     let began = Instant::now();
-    let states = || gateways.iter().map(|gateway| gateway.server("next")).collect::<Vec<_>>();
+    let states = || {
+        gateways
+            .iter()
+            .map(|gateway| gateway.server("next"))
+            .collect::<Vec<_>>()
+    };
     let is_noticed = |server: &serde_json::Value| {
         let cause = server["cause"].as_str().unwrap_or_default();
         server["state"] == "down" && cause.starts_with("this is the gateway itself")
     };
-    until("a gateway has noticed it", || states().iter().any(is_noticed).then_some(()));
+    until("a gateway has noticed it", || {
+        states().iter().any(is_noticed).then_some(())
+    });
     assert!(began.elapsed() < NOTICED, "after {:?}", began.elapsed());
     // What is listed has gone round at most once, and grows no more.
     let before: Vec<u64> = gateways.iter().map(memory).collect();
@@ -151,10 +200,22 @@ fn gateways_in_a_row_serve_each_other() {
     first.wait_for("next", "ready");
     let client = Client::plain(&first);
     let has_echo = || client.names("tools").contains(&"next_own_echo".to_owned());
-    until("it lists the server of the other", || has_echo().then_some(()));
+    until("it lists the server of the other", || {
+        has_echo().then_some(())
+    });
     // Other clients are not shown which gateways there are on lists.
     let listed = client.ask("tools/list", json!({}));
     assert!(listed["result"]["_meta"].is_null(), "{listed}");
-    let asked = client.ask("tools/list", json!({ "_meta": { "portmoot/gateways": ["x"] } }));
-    assert_eq!(asked["result"]["_meta"]["portmoot/gateways"].as_array().unwrap().len(), 2, "{asked}");
+    let asked = client.ask(
+        "tools/list",
+        json!({ "_meta": { "portmoot/gateways": ["x"] } }),
+    );
+    assert_eq!(
+        asked["result"]["_meta"]["portmoot/gateways"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2,
+        "{asked}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Sign-ins that are refused, and tokens of earlier experiments: what operators and callers are shown.
+//! Sign-ins that are refused, and tokens of earlier experiments: what operators and callers are
+//! shown.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -30,22 +31,42 @@ fn a_refused_sign_in_is_recorded_and_explained() {
     let foreign = token("https://elsewhere.example", "at+jwt");
     let refused = home.run(&["tools", "ls", "--url", &gateway.url(), "--token", &foreign]);
     let said = refused.expect(4).stderr;
-    assert!(said.contains("the issuer of the token is not known here"), "{said}");
+    assert!(
+        said.contains("the issuer of the token is not known here"),
+        "{said}"
+    );
     assert!(!said.contains("answered with status"), "{said}");
     let entries = until("it is recorded", || {
-        let query = ["audit", "query", "portmoot/connection", "--config", "portmoot.toml"];
+        let query = [
+            "audit",
+            "query",
+            "portmoot/connection",
+            "--config",
+            "portmoot.toml",
+        ];
         let entries = home.run(&query).expect(0).stdout;
         entries.contains("with an access token").then_some(entries)
     });
-    assert!(entries.contains("the issuer of the token is not known here"), "{entries}");
+    assert!(
+        entries.contains("the issuer of the token is not known here"),
+        "{entries}"
+    );
 }
 
 /// Pipes a token into `auth check`.
 fn checked(home: &Home, token: &str) -> Ran {
     let mut command = home.command(&["auth", "check", "--config", "portmoot.toml"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(token.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(token.as_bytes())
+        .unwrap();
     Ran::from(child.wait_with_output().unwrap())
 }
 
@@ -53,16 +74,27 @@ fn checked(home: &Home, token: &str) -> Ran {
 fn a_token_of_another_type_comes_with_the_key_to_set() {
     let home = Home::new();
     home.write("portmoot.toml", CONFIG);
-    let shown = checked(&home, &token("http://127.0.0.1:9", "JWT")).expect(4).stdout;
-    assert!(shown.contains("types = [\"at+jwt\", \"jwt\"] in [issuers.corp]"), "{shown}");
+    let shown = checked(&home, &token("http://127.0.0.1:9", "JWT"))
+        .expect(4)
+        .stdout;
+    assert!(
+        shown.contains("types = [\"at+jwt\", \"jwt\"] in [issuers.corp]"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn a_probe_of_the_wrong_path_names_the_right_one() {
     let home = Home::new();
     let gateway = Gateway::start_with(&home, &[]);
-    let probed = home.run(&["auth", "probe", &gateway.url()]).expect(1).stdout;
-    assert!(probed.contains(&format!("did you mean {}/mcp?", gateway.url())), "{probed}");
+    let probed = home
+        .run(&["auth", "probe", &gateway.url()])
+        .expect(1)
+        .stdout;
+    assert!(
+        probed.contains(&format!("did you mean {}/mcp?", gateway.url())),
+        "{probed}"
+    );
 }
 
 #[test]
@@ -75,14 +107,21 @@ fn tokens_of_earlier_runs_are_named_and_can_be_left_out() {
     let gateway = Gateway::start_with(&home, &[]);
     gateway.receive("need a token (1 is issued: agent)");
     let revoked = home.run(&["token", "revoke", "agent"]).expect(0).stderr;
-    assert!(revoked.contains("callers need a token until the gateway starts again"), "{revoked}");
+    assert!(
+        revoked.contains("callers need a token until the gateway starts again"),
+        "{revoked}"
+    );
     gateway.stop().expect(0);
     home.run(&["token", "new", "agent"]).expect(0);
     let trial = Gateway::start_with(&home, &["--try"]);
     trial.receive("need no token");
     trial.receive(&format!("stdio --url {}", trial.url()));
     trial.stop().expect(0);
-    assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 0, "nothing of it is left");
+    assert_eq!(
+        std::fs::read_dir(&temp).unwrap().count(),
+        0,
+        "nothing of it is left"
+    );
 }
 
 #[test]
@@ -98,20 +137,50 @@ fn the_first_token_is_issued_while_the_gateway_runs_and_closes_it() {
     let is_json = [("content-type", "application/json")];
     let refused = connection.exchange("POST", "/api/v1/tokens", &is_json, &body);
     assert_eq!(refused.status, 403, "{refused:?}");
-    assert!(refused.body.contains("takes the operator key"), "{refused:?}");
-    let issued = home.run(&["token", "new", "ci", "--capability", "mcp/*"]).expect(0);
-    assert!(issued.stderr.contains("from now on callers need a token"), "{}", issued.stderr);
+    assert!(
+        refused.body.contains("takes the operator key"),
+        "{refused:?}"
+    );
+    let issued = home
+        .run(&["token", "new", "ci", "--capability", "mcp/*"])
+        .expect(0);
+    assert!(
+        issued.stderr.contains("from now on callers need a token"),
+        "{}",
+        issued.stderr
+    );
     // What was open is over, and nothing new begins without a token.
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
-    assert_eq!(connection.exchange("POST", "/mcp", &is_json, &list).status, 401);
-    assert_eq!(connection.exchange("GET", "/api/v1/servers", &[], "").status, 401);
+    assert_eq!(
+        connection.exchange("POST", "/mcp", &is_json, &list).status,
+        401
+    );
+    assert_eq!(
+        connection
+            .exchange("GET", "/api/v1/servers", &[], "")
+            .status,
+        401
+    );
     let open = Home::beside(&home);
     let url = gateway.url();
     open.run(&["tools", "ls", "--url", &url]).expect(4);
-    let listed = open.run(&["tools", "ls", "--url", &url, "--token", issued.stdout.trim()]).expect(0).stdout;
+    let listed = open
+        .run(&[
+            "tools",
+            "ls",
+            "--url",
+            &url,
+            "--token",
+            issued.stdout.trim(),
+        ])
+        .expect(0)
+        .stdout;
     assert!(listed.contains("demo_add"), "{listed}");
     let second = home.run(&["token", "new", "bot"]).expect(0).stderr;
     assert!(!second.contains("from now on"), "{second}");
     let tokens = home.run(&["token", "ls"]).expect(0).stderr;
-    assert!(tokens.contains("audit query --participant NAME --last 1"), "{tokens}");
+    assert!(
+        tokens.contains("audit query --participant NAME --last 1"),
+        "{tokens}"
+    );
 }

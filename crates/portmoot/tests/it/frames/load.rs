@@ -5,14 +5,27 @@ use super::*;
 /// Resident memory, bytes.
 fn resident(gateway: &Gateway) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.pid())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.split_whitespace().next().unwrap().parse::<usize>().unwrap() * 1024
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    line.split_whitespace()
+        .next()
+        .unwrap()
+        .parse::<usize>()
+        .unwrap()
+        * 1024
 }
 
 #[test]
 fn a_participant_that_never_reads_is_disconnected_without_delaying_others() {
     const MESSAGES: usize = 3_000;
-    let (home, config) = people(&[("sender", FULL), ("reader", FULL), ("stuck", FULL), ("dead", FULL)]);
+    let (home, config) = people(&[
+        ("sender", FULL),
+        ("reader", FULL),
+        ("stuck", FULL),
+        ("dead", FULL),
+    ]);
     let gateway = Gateway::start(&home, &config);
     let mut reader = Socket::enter(&gateway, "reader", "");
     let mut sender = Socket::enter(&gateway, "sender", "?echo=false");
@@ -36,7 +49,10 @@ fn a_participant_that_never_reads_is_disconnected_without_delaying_others() {
             let received = reader.receive();
             if received["kind"] == "system/presence" {
                 assert_eq!(received["payload"]["event"], "leave");
-                let who = received["payload"]["participant"]["id"].as_str().unwrap().to_owned();
+                let who = received["payload"]["participant"]["id"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned();
                 if who == "stuck" {
                     wake.send(()).unwrap();
                 }
@@ -51,7 +67,13 @@ fn a_participant_that_never_reads_is_disconnected_without_delaying_others() {
     });
     let mut peak = 0;
     for number in 0..MESSAGES {
-        sender.send("chat", &number.to_string(), &[], json!({}), &json!({ "text": text }));
+        sender.send(
+            "chat",
+            &number.to_string(),
+            &[],
+            json!({}),
+            &json!({ "text": text }),
+        );
         if number % 100 == 0 {
             dead.chat("me too");
             peak = peak.max(resident(&gateway));
@@ -67,7 +89,12 @@ fn a_participant_that_never_reads_is_disconnected_without_delaying_others() {
     assert_eq!(sender.receive()["payload"]["event"], "join");
     let audit_log = AuditLog(&home);
     for who in ["stuck", "dead"] {
-        audit_log.has(who, CONNECTION, "refused", "closed 4003: reading too slowly");
+        audit_log.has(
+            who,
+            CONNECTION,
+            "refused",
+            "closed 4003: reading too slowly",
+        );
     }
     audit_log.comes_to(MESSAGES + 1, "sender", "chat", "admitted", "chat");
     audit_log.is_whole();
@@ -85,7 +112,11 @@ fn ten_thousand_joins_and_leaves_leave_no_state() {
     let mut gateway = Gateway::start(&home, &config);
     // Each joins, sends a chat, and leaves with or without a close frame.
     let visit = |name: &str, round: usize| {
-        let mode = if round.is_multiple_of(2) { "" } else { "?mode=directed" };
+        let mode = if round.is_multiple_of(2) {
+            ""
+        } else {
+            "?mode=directed"
+        };
         let (mut socket, _) = Socket::welcomed(&gateway, name, mode);
         match round % 4 {
             0 => socket.leave(),
@@ -112,7 +143,11 @@ fn ten_thousand_joins_and_leaves_leave_no_state() {
             (others == 1).then_some(())
         });
     };
-    let open = || std::fs::read_dir(format!("/proc/{}/fd", gateway.pid())).unwrap().count();
+    let open = || {
+        std::fs::read_dir(format!("/proc/{}/fd", gateway.pid()))
+            .unwrap()
+            .count()
+    };
     rounds(ROUNDS / 5);
     alone();
     let before = resident(&gateway);
@@ -126,10 +161,19 @@ fn ten_thousand_joins_and_leaves_leave_no_state() {
     gateway.wait();
     let audit_log = AuditLog(&home);
     for name in names {
-        assert_eq!(audit_log.counted(name, CONNECTION, "admitted", "opened"), ROUNDS as u64, "{name}");
-        let ends = ["left", "lost"].map(|end| audit_log.counted(name, CONNECTION, "completed", end));
+        assert_eq!(
+            audit_log.counted(name, CONNECTION, "admitted", "opened"),
+            ROUNDS as u64,
+            "{name}"
+        );
+        let ends =
+            ["left", "lost"].map(|end| audit_log.counted(name, CONNECTION, "completed", end));
         let replaced = audit_log.counted(name, CONNECTION, "completed", "closed 4001");
-        assert_eq!(ends[0] + ends[1] + replaced, ROUNDS as u64, "{name}: {ends:?} {replaced}");
+        assert_eq!(
+            ends[0] + ends[1] + replaced,
+            ROUNDS as u64,
+            "{name}: {ends:?} {replaced}"
+        );
     }
     let bytes: u64 = std::fs::read_dir(home.path().join("data/audit"))
         .unwrap()

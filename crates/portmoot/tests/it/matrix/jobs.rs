@@ -53,7 +53,9 @@ fn reply(message: &Value) -> Option<String> {
         "ping" => json!({}),
         _ => {
             let error = json!({ "code": -32601, "message": "Method not found" });
-            return Some(json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string());
+            return Some(
+                json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string(),
+            );
         }
     };
     Some(answer(message, &result.to_string()))

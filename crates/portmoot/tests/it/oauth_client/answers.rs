@@ -1,4 +1,5 @@
-//! Answers to calls of participants that have no account at the server: three ways to give a link, by what the client can do.
+//! Answers to calls of participants that have no account at the server: three ways to give a link,
+//! by what the client can do.
 
 use serde_json::{Value, json};
 
@@ -26,7 +27,10 @@ fn a_client_that_opens_no_urls_gets_a_sentence_with_the_link() {
     assert!(text(&asked).contains(&link), "{asked}");
     assert_eq!(site.service.calls(), 0);
     site.connect(&link, ANN, "user-a");
-    assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
+    assert_eq!(
+        text(&ann.call("jira_whoami", json!({}))),
+        "user-a with read"
+    );
     assert_eq!(text(&ann.call("jira_only_user-a", json!({}))), "mine");
     // The other participant has no account by that.
     site.link(&Client::of(&site.gateway, BOB));
@@ -38,25 +42,49 @@ fn a_client_that_opens_no_urls_gets_a_sentence_with_the_link() {
 fn a_client_of_2025_11_25_gets_the_error_and_is_notified_of_the_end() {
     let site = Site::start();
     let ann = Client::open(&site.gateway, Some(ANN), "/mcp", opens_urls());
-    let (stream, bystander) = (ann.listen(), Client::open(&site.gateway, Some(ANN), "/mcp", opens_urls()));
+    let (stream, bystander) = (
+        ann.listen(),
+        Client::open(&site.gateway, Some(ANN), "/mcp", opens_urls()),
+    );
     let other = bystander.listen();
-    let answer = ann.ask("tools/call", json!({ "name": "jira_whoami", "arguments": {} }));
+    let answer = ann.ask(
+        "tools/call",
+        json!({ "name": "jira_whoami", "arguments": {} }),
+    );
     let error = &answer["error"];
     assert_eq!(error["code"], -32042, "{answer}");
     let asked = &error["data"]["elicitations"];
     assert_eq!(asked.as_array().unwrap().len(), 1);
-    let (id, url) = (asked[0]["elicitationId"].as_str().unwrap(), asked[0]["url"].as_str().unwrap());
+    let (id, url) = (
+        asked[0]["elicitationId"].as_str().unwrap(),
+        asked[0]["url"].as_str().unwrap(),
+    );
     assert_eq!(
         (asked[0]["mode"].as_str(), url),
-        (Some("url"), format!("{}/connect/{id}", site.gateway.url()).as_str())
+        (
+            Some("url"),
+            format!("{}/connect/{id}", site.gateway.url()).as_str()
+        )
     );
-    assert!(asked[0]["message"].as_str().unwrap().starts_with("jira needs your permission."));
+    assert!(
+        asked[0]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("jira needs your permission.")
+    );
     site.connect(url, ANN, "user-a");
     let received = stream.next_of("notifications/elicitation/complete");
     assert_eq!(received["params"], json!({ "elicitationId": id }));
-    assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
-    // A session that has not asked learns that the list has changed, and nothing of the elicitation.
-    assert_eq!(bystander.call("jira_whoami", json!({}))["isError"], Value::Null);
+    assert_eq!(
+        text(&ann.call("jira_whoami", json!({}))),
+        "user-a with read"
+    );
+    // A session that has not asked learns that the list has changed, and nothing of the
+    // elicitation.
+    assert_eq!(
+        bystander.call("jira_whoami", json!({}))["isError"],
+        Value::Null
+    );
     loop {
         let message = other.next();
         assert_ne!(message["method"], "notifications/elicitation/complete");
@@ -87,9 +115,16 @@ fn a_modern_client_is_asked_and_comes_back() {
             (&question["method"], &question["params"]["mode"]),
             (&json!("elicitation/create"), &json!("url"))
         );
-        assert!(question["params"].get("elicitationId").is_none(), "{question}");
+        assert!(
+            question["params"].get("elicitationId").is_none(),
+            "{question}"
+        );
         let url = question["params"]["url"].as_str().unwrap().to_owned();
-        (key.clone(), url, result["requestState"].as_str().unwrap().to_owned())
+        (
+            key.clone(),
+            url,
+            result["requestState"].as_str().unwrap().to_owned(),
+        )
     };
     let (key, url, state) = asked(&call(ANN, json!({})));
     let mut answers = json!({});
@@ -100,10 +135,21 @@ fn a_modern_client_is_asked_and_comes_back() {
     assert_eq!(again, url);
     // The state is the participant's, and for this request.
     let refused = call(BOB, back.clone());
-    assert!(refused["error"]["message"].as_str().unwrap().contains("requestState"), "{refused}");
+    assert!(
+        refused["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("requestState"),
+        "{refused}"
+    );
     let mut other = back.clone();
     other["arguments"] = json!({ "x": 1 });
-    assert!(call(ANN, other)["error"]["message"].as_str().unwrap().contains("requestState"));
+    assert!(
+        call(ANN, other)["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("requestState")
+    );
     site.connect(&url, ANN, "user-a");
     let answer = call(ANN, back.clone());
     assert_eq!(text(&answer["result"]), "user-a with read", "{answer}");
@@ -111,9 +157,15 @@ fn a_modern_client_is_asked_and_comes_back() {
     let (key, _, state) = asked(&call(BOB, json!({})));
     let mut answers = json!({});
     answers[&key] = json!({ "action": "decline" });
-    let declined = call(BOB, json!({ "inputResponses": answers, "requestState": state }));
+    let declined = call(
+        BOB,
+        json!({ "inputResponses": answers, "requestState": state }),
+    );
     assert_eq!(declined["result"]["isError"], true, "{declined}");
-    assert!(text(&declined["result"]).contains("refused to connect"), "{declined}");
+    assert!(
+        text(&declined["result"]).contains("refused to connect"),
+        "{declined}"
+    );
     // One that opens no URLs gets words.
     let params = json!({ "name": "jira_whoami", "arguments": {} });
     let plain = modern(&site.gateway, Some(BOB), "tools/call", params).json();
@@ -126,34 +178,68 @@ fn too_few_scopes_lead_to_a_link_for_more() {
     let ann = site.connected(ANN, "user-a");
     let answer = ann.call("jira_write", json!({}));
     assert_eq!(answer["isError"], true, "{answer}");
-    let link = text(&answer).split(' ').find(|word| word.starts_with("http://")).unwrap().to_owned();
+    let link = text(&answer)
+        .split(' ')
+        .find(|word| word.starts_with("http://"))
+        .unwrap()
+        .to_owned();
     let mut browser = Browser::default();
     let page = site.consent(&mut browser, &link, ANN);
-    assert!(page.body.contains("<code>read</code>, <code>write</code>"), "{}", page.body);
+    assert!(
+        page.body.contains("<code>read</code>, <code>write</code>"),
+        "{}",
+        page.body
+    );
     site.connect(&link, ANN, "user-a");
-    assert_eq!(text(&ann.call("jira_write", json!({}))), "user-a with read write");
+    assert_eq!(
+        text(&ann.call("jira_write", json!({}))),
+        "user-a with read write"
+    );
 }
 
 #[test]
 fn a_lost_account_leads_to_a_link_and_the_other_participants_goes_on() {
     let site = Site::start();
     let (ann, bob) = (site.connected(ANN, "user-a"), site.connected(BOB, "user-b"));
-    assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
+    assert_eq!(
+        text(&ann.call("jira_whoami", json!({}))),
+        "user-a with read"
+    );
     site.service.revoke("user-a");
     let link = site.link(&ann);
-    assert_eq!(text(&bob.call("jira_whoami", json!({}))), "user-b with read");
+    assert_eq!(
+        text(&bob.call("jira_whoami", json!({}))),
+        "user-b with read"
+    );
     site.connect(&link, ANN, "user-a");
-    assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
+    assert_eq!(
+        text(&ann.call("jira_whoami", json!({}))),
+        "user-a with read"
+    );
     // What is kept outlasts the process.
-    let Site { home, gateway, service } = site;
+    let Site {
+        home,
+        gateway,
+        service,
+    } = site;
     gateway.stop();
     let gateway = Gateway::start_with(&home, &["--config", "portmoot.toml"]);
-    let site = Site { home, gateway, service };
+    let site = Site {
+        home,
+        gateway,
+        service,
+    };
     let bob = Client::of(&site.gateway, BOB);
     // A name that the new process has not listed yet.
     assert_eq!(text(&bob.call("jira_only_user-b", json!({}))), "mine");
-    let unknown = bob.ask("tools/call", json!({ "name": "jira_only_user-a", "arguments": {} }));
-    assert_eq!(unknown["error"]["data"]["code"], "unknown_target", "{unknown}");
+    let unknown = bob.ask(
+        "tools/call",
+        json!({ "name": "jira_only_user-a", "arguments": {} }),
+    );
+    assert_eq!(
+        unknown["error"]["data"]["code"], "unknown_target",
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -166,7 +252,13 @@ fn without_a_key_to_keep_accounts_with_there_is_no_link() {
     );
     let gateway = Gateway::start(&home, &config);
     let ann = Client::open(&gateway, Some(ANN), "/mcp", opens_urls());
-    let answer = ann.ask("tools/call", json!({ "name": "jira_whoami", "arguments": {} }));
-    assert_eq!(answer["error"]["data"]["code"], "upstream_login_needed", "{answer}");
+    let answer = ann.ask(
+        "tools/call",
+        json!({ "name": "jira_whoami", "arguments": {} }),
+    );
+    assert_eq!(
+        answer["error"]["data"]["code"], "upstream_login_needed",
+        "{answer}"
+    );
     assert!(!answer.to_string().contains("/connect/"), "{answer}");
 }

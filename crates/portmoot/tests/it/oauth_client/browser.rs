@@ -21,7 +21,12 @@ impl Browser {
     /// Submits the first form of a page with these further fields, as a browser does.
     #[track_caller]
     pub(crate) fn submit(&mut self, address: &str, page: &Reply, more: &[(&str, &str)]) -> Reply {
-        self.submit_with(address, page, more, &[("sec-fetch-site", "same-origin"), ("origin", "null")])
+        self.submit_with(
+            address,
+            page,
+            more,
+            &[("sec-fetch-site", "same-origin"), ("origin", "null")],
+        )
     }
 
     #[track_caller]
@@ -33,8 +38,10 @@ impl Browser {
         headers: &[(&str, &str)],
     ) -> Reply {
         let (action, hidden) = form(page);
-        let mut fields: Vec<(&str, &str)> =
-            hidden.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut fields: Vec<(&str, &str)> = hidden
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         fields.extend(more);
         let mut headers = headers.to_vec();
         headers.push(("content-type", "application/x-www-form-urlencoded"));
@@ -49,15 +56,22 @@ impl Browser {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Reply {
-        let cookies: Vec<String> =
-            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<String> = self
+            .cookies
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let cookies = cookies.join("; ");
         let mut headers = headers.to_vec();
         if !cookies.is_empty() {
             headers.push(("cookie", &cookies));
         }
         let reply = Connection::open(address).exchange(method, path, &headers, body);
-        for (_, cookie) in reply.headers.iter().filter(|(name, _)| name == "set-cookie") {
+        for (_, cookie) in reply
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "set-cookie")
+        {
             let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
             self.cookies.insert(name.to_owned(), value.to_owned());
         }

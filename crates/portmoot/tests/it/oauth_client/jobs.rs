@@ -38,7 +38,11 @@ impl Jobs {
     pub(super) fn begin(&self, user: &str, says: &str) -> Value {
         let mut held = self.held.lock().unwrap();
         let id = format!("task-{}", held.len() + 1);
-        let job = Job { user: user.to_owned(), status: "working", says: says.to_owned() };
+        let job = Job {
+            user: user.to_owned(),
+            status: "working",
+            says: says.to_owned(),
+        };
         let made = json!({ "task": task(&id, &job) });
         held.insert(id, job);
         made
@@ -54,7 +58,10 @@ impl Jobs {
         }
         let job = held.get_mut(id).ok_or("no such task")?;
         if job.user != user {
-            self.crossed.lock().unwrap().push(format!("{method} of {user} for {id} of {}", job.user));
+            self.crossed
+                .lock()
+                .unwrap()
+                .push(format!("{method} of {user} for {id} of {}", job.user));
             return Err("no such task");
         }
         match method {
@@ -65,7 +72,9 @@ impl Jobs {
                 let (held, late) = self.changed.wait_timeout_while(held, WAIT, runs).unwrap();
                 assert!(!late.timed_out(), "{id} does not end");
                 let meta = json!({ (RELATED): { "taskId": id } });
-                return Ok(json!({ "content": [{ "type": "text", "text": held[id].says }], "_meta": meta }));
+                return Ok(
+                    json!({ "content": [{ "type": "text", "text": held[id].says }], "_meta": meta }),
+                );
             }
             _ => {}
         }
@@ -75,13 +84,20 @@ impl Jobs {
     /// Ends all tasks that run.
     pub(super) fn finish(&self) {
         let mut held = self.held.lock().unwrap();
-        held.values_mut().filter(|job| job.status == "working").for_each(|job| job.status = "completed");
+        held.values_mut()
+            .filter(|job| job.status == "working")
+            .for_each(|job| job.status = "completed");
         self.changed.notify_all();
     }
 
     /// How often a method came.
     pub(super) fn asked(&self, method: &str) -> usize {
-        self.asked.lock().unwrap().iter().filter(|asked| *asked == method).count()
+        self.asked
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|asked| *asked == method)
+            .count()
     }
 
     /// What was asked for by the wrong user.

@@ -1,4 +1,5 @@
-//! Lists of a server for one caller alone: pins, proposals, the tool `proxy` and modules of schemas go by them.
+//! Lists of a server for one caller alone: pins, proposals, the tool `proxy` and modules of schemas
+//! go by them.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,8 @@ use crate::support::{Client, modern, until};
 
 const SCOUT: &str = "the-token-of-scout-is-secret";
 
-/// A site at whose server `scout` has the account of `user-s`; it may call `only_user-s`, and propose the rest.
+/// A site at whose server `scout` has the account of `user-s`; it may call `only_user-s`, and
+/// propose the rest.
 fn with_scout(server: &str) -> Site {
     let people = "[participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/*\"]\n\
          [participants.scout]\ntoken_env = \"SCOUT\"\n\
@@ -19,7 +21,8 @@ fn with_scout(server: &str) -> Site {
     site
 }
 
-/// Holds a call of `scout`'s as a task: its client is answered for now, and goes. Returns the proposal.
+/// Holds a call of `scout`'s as a task: its client is answered for now, and goes. Returns the
+/// proposal.
 #[track_caller]
 fn parked(site: &Site, tool: &str) -> Value {
     let client = Client::of(&site.gateway, SCOUT);
@@ -29,16 +32,27 @@ fn parked(site: &Site, tool: &str) -> Value {
     let own = tool.strip_prefix("jira_").unwrap();
     let proposal = until("it waits", || {
         let all = site.gateway.get("/api/v1/proposals", Some(ANN)).json();
-        all["proposals"].as_array().unwrap().iter().find(|one| one["context"] == own).cloned()
+        all["proposals"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["context"] == own)
+            .cloned()
     });
     assert_eq!(client.delete(), 204);
     proposal
 }
 
 fn approve(site: &Site, proposal: &Value) -> Reply {
-    let path = format!("/api/v1/proposals/{}/approve", proposal["id"].as_str().unwrap());
+    let path = format!(
+        "/api/v1/proposals/{}/approve",
+        proposal["id"].as_str().unwrap()
+    );
     let bearer = format!("Bearer {ANN}");
-    let headers = [("content-type", "application/json"), ("authorization", bearer.as_str())];
+    let headers = [
+        ("content-type", "application/json"),
+        ("authorization", bearer.as_str()),
+    ];
     let body = json!({ "digest": proposal["digest"] }).to_string();
     Connection::open(site.address()).exchange("POST", &path, &headers, &body)
 }
@@ -66,7 +80,11 @@ fn a_held_call_is_shown_with_the_definition_that_its_proposer_is_listed() {
     let client = Client::of(&site.gateway, SCOUT);
     let call = json!({ "name": "jira_only_user-a", "arguments": {}, "task": {} });
     assert!(client.ask("tools/call", call)["error"].is_object());
-    assert!(site.service.wrong().is_empty(), "{:?}", site.service.wrong());
+    assert!(
+        site.service.wrong().is_empty(),
+        "{:?}",
+        site.service.wrong()
+    );
 }
 
 #[test]
@@ -100,14 +118,21 @@ fn a_withheld_tool_is_withheld_by_a_session_that_is_open_already() {
     // The approved call opens a session, which is its proposer's and none of its links'.
     let proposal = parked(&site, "jira_whoami");
     assert_eq!(approve(&site, &proposal).status, 200);
-    assert_eq!(text(&ended(&site, &proposal)["answer"]["result"]), "user-s with read");
+    assert_eq!(
+        text(&ended(&site, &proposal)["answer"]["result"]),
+        "user-s with read"
+    );
     let calls = site.service.calls();
     for _ in 0..2 {
         let call = json!({ "name": "jira_only_user-s", "arguments": {} });
         let answer = modern(&site.gateway, Some(SCOUT), "tools/call", call).json();
         assert_eq!(answer["error"]["data"]["code"], "tool_changed", "{answer}");
     }
-    assert_eq!(site.service.calls(), calls, "the server has not learnt of the calls");
+    assert_eq!(
+        site.service.calls(),
+        calls,
+        "the server has not learnt of the calls"
+    );
 }
 
 #[test]
@@ -126,11 +151,25 @@ fn the_tool_proxy_and_the_search_find_what_the_caller_is_listed() {
     let list = json!({ "action": "list", "type": "tool" });
     let info = |tool: &str| json!({ "action": "info", "type": "tool", "path": tool });
     let listed = ann.call("proxy", list.clone()).to_string();
-    assert!(listed.contains("jira_whoami") && !listed.contains("jira_authorize"), "{listed}");
-    assert!(ann.call("proxy", info("jira_only_user-a")).to_string().contains("Does it."));
-    assert!(ann.call("search_tools", json!({ "query": "whoami" })).to_string().contains("jira_whoami"));
+    assert!(
+        listed.contains("jira_whoami") && !listed.contains("jira_authorize"),
+        "{listed}"
+    );
+    assert!(
+        ann.call("proxy", info("jira_only_user-a"))
+            .to_string()
+            .contains("Does it.")
+    );
+    assert!(
+        ann.call("search_tools", json!({ "query": "whoami" }))
+            .to_string()
+            .contains("jira_whoami")
+    );
     let listed = bob.call("proxy", list).to_string();
-    assert!(!listed.contains("jira_whoami") && listed.contains("jira_authorize"), "{listed}");
+    assert!(
+        !listed.contains("jira_whoami") && listed.contains("jira_authorize"),
+        "{listed}"
+    );
     assert_eq!(bob.call("proxy", info("jira_only_user-a"))["isError"], true);
 }
 
@@ -138,7 +177,10 @@ fn the_tool_proxy_and_the_search_find_what_the_caller_is_listed() {
 fn the_module_of_a_server_has_the_tools_of_its_caller_for_its_caller_alone() {
     let site = Site::start();
     let ann = site.connected(ANN, "user-a");
-    assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
+    assert_eq!(
+        text(&ann.call("jira_whoami", json!({}))),
+        "user-a with read"
+    );
     let module = format!("{}/portmoot/jira", site.address());
     let build = ["build", module.as_str(), "-o", "-"];
     let of_ann = Buf::plain().succeeds(Some(ANN), &build);
@@ -146,6 +188,11 @@ fn the_module_of_a_server_has_the_tools_of_its_caller_for_its_caller_alone() {
     let of_bob = Buf::plain().succeeds(Some(BOB), &build);
     assert!(!holds(&of_bob, "OnlyUserARequest") && holds(&of_bob, "AuthorizeRequest"));
     // The API lists the same.
-    let names = |token: &str| site.gateway.get("/api/v1/tools", Some(token)).json().to_string();
+    let names = |token: &str| {
+        site.gateway
+            .get("/api/v1/tools", Some(token))
+            .json()
+            .to_string()
+    };
     assert!(names(ANN).contains("jira_only_user-a") && !names(BOB).contains("jira_only_user-a"));
 }

@@ -1,4 +1,5 @@
-//! Authorization servers of other people that compare redirect URIs byte for byte: `servers login` signs in, a call goes through.
+//! Authorization servers of other people that compare redirect URIs byte for byte: `servers login`
+//! signs in, a call goes through.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -29,15 +30,23 @@ impl Site {
         let key = home.write("key", &"5ea1ed0f".repeat(8));
         std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).unwrap();
         let url = server.url();
-        let config = format!("[server]\nkey_file = {key:?}\n[topics.main]\n[servers.notes]\nurl = {url:?}\n");
+        let config = format!(
+            "[server]\nkey_file = {key:?}\n[topics.main]\n[servers.notes]\nurl = {url:?}\n"
+        );
         let gateway = Gateway::start(&home, &config);
-        Site { home, gateway, _server: server }
+        Site {
+            home,
+            gateway,
+            _server: server,
+        }
     }
 
     /// Python with these arguments of the script.
     fn of_python(arguments: &[&str]) -> Site {
         let mut command = Command::new(deps().python());
-        command.arg(repository().join("tests/third-party/authorizes.py")).args(arguments);
+        command
+            .arg(repository().join("tests/third-party/authorizes.py"))
+            .args(arguments);
         Site::start(command)
     }
 
@@ -48,7 +57,8 @@ impl Site {
         Site::start(command)
     }
 
-    /// Signs in by the command, with a browser on the same machine. Returns the port at which the command waited.
+    /// Signs in by the command, with a browser on the same machine. Returns the port at which the
+    /// command waited.
     #[track_caller]
     fn sign_in(&self) -> u16 {
         let asking = Asking::begin(&self.home, &["servers", "login", "notes", "--no-browser"]);
@@ -58,12 +68,17 @@ impl Site {
         let path = &back[Position::BeforePath..Position::AfterQuery];
         let page = Connection::open(&address).exchange("GET", path, &[], "");
         let ended = asking.end();
-        assert!(page.body.contains("You are signed in"), "{page:?} {}", ended.stderr);
+        assert!(
+            page.body.contains("You are signed in"),
+            "{page:?} {}",
+            ended.stderr
+        );
         ended.expect(0);
         back.port().unwrap()
     }
 
-    /// Calls the tool, which says which client of the authorization server asks. Its name is known at once.
+    /// Calls the tool, which says which client of the authorization server asks. Its name is known
+    /// at once.
     #[track_caller]
     fn hello(&self) -> String {
         text(&Client::plain(&self.gateway).call("notes_hello", json!({}))).to_owned()
@@ -71,7 +86,11 @@ impl Site {
 
     #[track_caller]
     fn account(&self) -> Value {
-        let printed = self.home.run(&["servers", "auth", "notes", "--json"]).expect(0).stdout;
+        let printed = self
+            .home
+            .run(&["servers", "auth", "notes", "--json"])
+            .expect(0)
+            .stdout;
         let printed: Value = serde_json::from_str(&printed).unwrap();
         printed["accounts"][0].clone()
     }
@@ -87,7 +106,10 @@ impl Site {
         self.gateway = Gateway::start_with(&self.home, &["--config", "portmoot.toml"]);
         assert_eq!(self.hello(), format!("hello {client_id}"));
         self.home.run(&["servers", "logout", "notes"]).expect(0);
-        assert_eq!((self.sign_in(), &self.account()["client_id"]), (port, &json!(client_id)));
+        assert_eq!(
+            (self.sign_in(), &self.account()["client_id"]),
+            (port, &json!(client_id))
+        );
         assert_eq!(self.hello(), format!("hello {client_id}"));
     }
 }

@@ -1,4 +1,5 @@
-//! Redirects of a server and of its authorization server: none leads a request, a code or a token to another place.
+//! Redirects of a server and of its authorization server: none leads a request, a code or a token
+//! to another place.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -40,7 +41,10 @@ impl Target {
 
     /// Connects, and returns who has connected before.
     fn seen(&self) -> Vec<SocketAddr> {
-        let own = TcpStream::connect(self.address).unwrap().local_addr().unwrap();
+        let own = TcpStream::connect(self.address)
+            .unwrap()
+            .local_addr()
+            .unwrap();
         until("the target accepts", || {
             let mut peers = self.peers.lock().unwrap();
             let at = peers.iter().position(|peer| *peer == own)?;
@@ -55,17 +59,29 @@ struct Elsewhere(Vec<Target>);
 
 impl Elsewhere {
     fn start() -> Elsewhere {
-        let inside = if cfg!(target_os = "linux") { "127.0.0.2" } else { "127.0.0.1" };
+        let inside = if cfg!(target_os = "linux") {
+            "127.0.0.2"
+        } else {
+            "127.0.0.1"
+        };
         Elsewhere(["127.0.0.1", inside].map(Target::start).into())
     }
 
     /// What `location` says.
     fn places(&self) -> Vec<String> {
-        let of = |target: &Target| ["http", "https"].map(|scheme| format!("{scheme}://{}/x", target.address));
+        let of = |target: &Target| {
+            ["http", "https"].map(|scheme| format!("{scheme}://{}/x", target.address))
+        };
         let mut places: Vec<String> = self.0.iter().flat_map(of).collect();
         places.push(format!("//{}/x", self.0[0].address));
         places.extend(
-            ["http://169.254.169.254/latest", "http://10.0.0.1/x", "file:///x", "http://"].map(str::to_owned),
+            [
+                "http://169.254.169.254/latest",
+                "http://10.0.0.1/x",
+                "file:///x",
+                "http://",
+            ]
+            .map(str::to_owned),
         );
         places
     }
@@ -84,11 +100,17 @@ fn anns(site: &Site, client: &Client) -> Browser {
     let mut browser = Browser::default();
     let page = site.consent(&mut browser, &site.link(client), ANN);
     // The link keeps what it has found out: later ones begin anew.
-    assert!(browser.submit(site.address(), &page, &[("decision", "deny")]).body.contains("Denied"));
+    assert!(
+        browser
+            .submit(site.address(), &page, &[("decision", "deny")])
+            .body
+            .contains("Denied")
+    );
     browser
 }
 
-/// Opens a link at a gateway that has found out nothing yet, while requests for the first place are sent along the others.
+/// Opens a link at a gateway that has found out nothing yet, while requests for the first place are
+/// sent along the others.
 #[track_caller]
 fn page_of(site: &Site, status: u16, places: &[&str]) -> Reply {
     let ann = Client::of(&site.gateway, ANN);
@@ -98,7 +120,13 @@ fn page_of(site: &Site, status: u16, places: &[&str]) -> Reply {
     let page = browser.submit(site.address(), &page, &[("code", &site.code(ANN))]);
     assert!(site.service.asked(places[0]) > 0, "{places:?}");
     assert_eq!(page.header("location"), None, "{places:?}: {page:?}");
-    assert_eq!((site.service.asked("/register"), site.service.asked("/token")), (0, 0));
+    assert_eq!(
+        (
+            site.service.asked("/register"),
+            site.service.asked("/token")
+        ),
+        (0, 0)
+    );
     page
 }
 
@@ -113,18 +141,29 @@ fn metadata_that_redirects_is_followed_within_its_origin_alone() {
             let what = format!("{path} {status} {to:?}");
             assert_eq!(page.status, expected, "{what}: {page:?}");
             let own = site.service.origin().replace("http://", "");
-            assert_eq!(page.body.contains(&format!("<dd>{own}</dd>")), expected == 200, "{what}: {page:?}");
+            assert_eq!(
+                page.body.contains(&format!("<dd>{own}</dd>")),
+                expected == 200,
+                "{what}: {page:?}"
+            );
             elsewhere.saw_nothing(&what);
             site
         };
-        for (place, status) in places.iter().zip([302, 301, 303, 307, 308].into_iter().cycle()) {
+        for (place, status) in places
+            .iter()
+            .zip([302, 301, 303, 307, 308].into_iter().cycle())
+        {
             check(status, &[place], 502);
         }
         // A chain whose last place has the metadata, and one that leads elsewhere at its end.
         for hops in 1..=HOPS.len() {
             let is_followed = hops <= REDIRECTS_MAX;
             let site = check(302, &HOPS[..hops], if is_followed { 200 } else { 502 });
-            assert_eq!(site.service.asked(HOPS[hops - 1]) > 0, is_followed, "{path} {hops}");
+            assert_eq!(
+                site.service.asked(HOPS[hops - 1]) > 0,
+                is_followed,
+                "{path} {hops}"
+            );
         }
         check(302, &[HOPS[0], HOPS[1], &places[0]], 502);
     }
@@ -162,25 +201,40 @@ fn no_redirect_takes_a_code_or_a_token_along() {
         site.service.redirect(status, &["/token", place]);
         let page = site.consent(&mut browser, &site.link(&ann), ANN);
         let sent = browser.submit(site.address(), &page, &[("decision", "allow")]);
-        let back = site.service.approve(sent.header("location").unwrap(), "user-a");
+        let back = site
+            .service
+            .approve(sent.header("location").unwrap(), "user-a");
         let page = browser.open(site.address(), &back);
         asked += 1;
-        assert_eq!((page.status, page.header("location")), (400, None), "{what}: {page:?}");
+        assert_eq!(
+            (page.status, page.header("location")),
+            (400, None),
+            "{what}: {page:?}"
+        );
         assert!(!page.body.contains("Connected"), "{what}: {page:?}");
         assert_eq!(site.service.asked("/token"), asked, "{what}");
         elsewhere.saw_nothing(&what);
     }
-    assert_eq!((site.service.asked(HOPS[0]), site.service.users()), (0, Vec::new()));
+    assert_eq!(
+        (site.service.asked(HOPS[0]), site.service.users()),
+        (0, Vec::new())
+    );
     assert!(site.service.bearers().is_empty());
     // The access token, in a call.
     site.service.redirect(302, &[]);
     let ann = site.connected(ANN, "user-a");
-    assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
+    assert_eq!(
+        text(&ann.call("jira_whoami", json!({}))),
+        "user-a with read"
+    );
     for status in [301, 302, 303, 307, 308] {
         for place in elsewhere.places() {
             let asked = site.service.asked("/mcp");
             site.service.redirect(status, &["/mcp", &place]);
-            let answer = ann.ask("tools/call", json!({ "name": "jira_whoami", "arguments": {} }));
+            let answer = ann.ask(
+                "tools/call",
+                json!({ "name": "jira_whoami", "arguments": {} }),
+            );
             assert!(
                 answer["error"].is_object() || answer["result"]["isError"] == true,
                 "{status} {place}: {answer}"
@@ -190,9 +244,12 @@ fn no_redirect_takes_a_code_or_a_token_along() {
         }
     }
     // The token that is given back.
-    site.service.redirect(308, &["/revoke", &elsewhere.places()[0]]);
+    site.service
+        .redirect(308, &["/revoke", &elsewhere.places()[0]]);
     site.logout(ANN);
-    until("the revocation", || (site.service.asked("/revoke") > 0).then_some(()));
+    until("the revocation", || {
+        (site.service.asked("/revoke") > 0).then_some(())
+    });
     elsewhere.saw_nothing("/revoke");
 }
 
@@ -204,7 +261,13 @@ fn no_redirect_leads_from_https_to_http() {
         let (service, pem) = Service::start_secure();
         let file = folder.write("trusted.pem", &pem);
         let may = "[participants.ann]\ntoken_env = \"ANN\"\ncapabilities = [\"mcp/*\"]\n";
-        Site::at(service, &[("SSL_CERT_FILE", file.to_str().unwrap())], "", "", may)
+        Site::at(
+            service,
+            &[("SSL_CERT_FILE", file.to_str().unwrap())],
+            "",
+            "",
+            may,
+        )
     };
     let places = |site: &Site| {
         let port = target.address.port();
@@ -231,12 +294,21 @@ fn no_redirect_leads_from_https_to_http() {
         site.service.redirect(307, &["/token", &place]);
         let page = site.consent(&mut browser, &site.link(&ann), ANN);
         let sent = browser.submit(site.address(), &page, &[("decision", "allow")]);
-        let back = site.service.approve(sent.header("location").unwrap(), "user-a");
+        let back = site
+            .service
+            .approve(sent.header("location").unwrap(), "user-a");
         assert_eq!(browser.open(site.address(), &back).status, 400, "{place}");
-        assert_eq!((target.seen(), site.service.users()), (Vec::new(), Vec::new()), "{place}");
+        assert_eq!(
+            (target.seen(), site.service.users()),
+            (Vec::new(), Vec::new()),
+            "{place}"
+        );
     }
     // Without redirects the same site connects.
     site.service.redirect(307, &[]);
     let ann = site.connected(ANN, "user-a");
-    assert_eq!(text(&ann.call("jira_whoami", json!({}))), "user-a with read");
+    assert_eq!(
+        text(&ann.call("jira_whoami", json!({}))),
+        "user-a with read"
+    );
 }

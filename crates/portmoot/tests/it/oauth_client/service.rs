@@ -1,4 +1,5 @@
-//! An MCP server and its authorization server in the test's process: it knows which user each token is for, and serves nothing without.
+//! An MCP server and its authorization server in the test's process: it knows which user each token
+//! is for, and serves nothing without.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -71,7 +72,9 @@ struct Asked {
 
 impl Service {
     pub(super) fn start() -> Service {
-        Service::at(TcpListener::bind("127.0.0.1:0").unwrap(), |address| format!("http://{address}"))
+        Service::at(TcpListener::bind("127.0.0.1:0").unwrap(), |address| {
+            format!("http://{address}")
+        })
     }
 
     /// Behind TLS; and the certificate to trust.
@@ -88,7 +91,12 @@ impl Service {
     /// On this listener, with the origin that belongs to its address.
     fn at(listener: TcpListener, origin: impl FnOnce(&str) -> String) -> Service {
         let origin = origin(&listener.local_addr().unwrap().to_string());
-        let service = Service { origin, books: Arc::default(), next: Arc::default(), jobs: Arc::default() };
+        let service = Service {
+            origin,
+            books: Arc::default(),
+            next: Arc::default(),
+            jobs: Arc::default(),
+        };
         let serving = service.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -108,21 +116,31 @@ impl Service {
         format!("{}/mcp", self.origin())
     }
 
-    /// A person signs in as this user at the page to which a browser was sent. Returns where the browser is sent back.
+    /// A person signs in as this user at the page to which a browser was sent. Returns where the
+    /// browser is sent back.
     #[track_caller]
     pub(super) fn approve(&self, authorize: &str, user: &str) -> String {
         let (page, query) = authorize.split_once('?').unwrap();
         assert_eq!(page, format!("{}/authorize", self.origin()));
         let asked: BTreeMap<String, String> = pairs(query);
         assert_eq!(
-            (asked["response_type"].as_str(), asked["code_challenge_method"].as_str()),
+            (
+                asked["response_type"].as_str(),
+                asked["code_challenge_method"].as_str()
+            ),
             ("code", "S256")
         );
         assert_eq!(asked["resource"], self.url());
         let registered = self.books.lock().unwrap().clients[&asked["client_id"]].clone();
-        let (redirect_uri, code) = (asked["redirect_uri"].clone(), format!("code-{}", self.number()));
+        let (redirect_uri, code) = (
+            asked["redirect_uri"].clone(),
+            format!("code-{}", self.number()),
+        );
         // Byte for byte, as many authorization servers do.
-        assert!(registered.contains(&redirect_uri), "{redirect_uri} {registered:?}");
+        assert!(
+            registered.contains(&redirect_uri),
+            "{redirect_uri} {registered:?}"
+        );
         let given = Code {
             user: user.to_owned(),
             client: asked["client_id"].clone(),
@@ -131,11 +149,21 @@ impl Service {
             scope: asked.get("scope").cloned().unwrap_or_default(),
         };
         self.books.lock().unwrap().codes.insert(code.clone(), given);
-        format!("{redirect_uri}?code={code}&state={}&iss={}", asked["state"], self.origin())
+        format!(
+            "{redirect_uri}?code={code}&state={}&iss={}",
+            asked["state"],
+            self.origin()
+        )
     }
 
     pub(super) fn asked(&self, path: &str) -> u64 {
-        self.books.lock().unwrap().asked.get(path).copied().unwrap_or(0)
+        self.books
+            .lock()
+            .unwrap()
+            .asked
+            .get(path)
+            .copied()
+            .unwrap_or(0)
     }
 
     /// Calls that were served.
@@ -150,8 +178,14 @@ impl Service {
 
     /// Users that have got tokens, each once.
     pub(super) fn users(&self) -> Vec<String> {
-        let mut users: Vec<String> =
-            self.books.lock().unwrap().tokens.values().map(|(user, _)| user.clone()).collect();
+        let mut users: Vec<String> = self
+            .books
+            .lock()
+            .unwrap()
+            .tokens
+            .values()
+            .map(|(user, _)| user.clone())
+            .collect();
         users.sort();
         users.dedup();
         users
@@ -172,25 +206,37 @@ impl Service {
         path.clone_into(&mut self.books.lock().unwrap().failing);
     }
 
-    /// Redirects requests for the first of these places to the next, and so on. The last one is served as the first one would be
-    /// if it is a path. Ends all earlier redirects.
+    /// Redirects requests for the first of these places to the next, and so on. The last one is
+    /// served as the first one would be if it is a path. Ends all earlier redirects.
     pub(super) fn redirect(&self, status: u16, places: &[&str]) {
         let mut books = self.books.lock().unwrap();
-        let steps = places.windows(2).map(|pair| (pair[0].to_owned(), (status, pair[1].to_owned())));
+        let steps = places
+            .windows(2)
+            .map(|pair| (pair[0].to_owned(), (status, pair[1].to_owned())));
         books.redirects = steps.collect();
         if let [first, .., last] = places {
-            books.redirects.insert((*last).to_owned(), (200, (*first).to_owned()));
+            books
+                .redirects
+                .insert((*last).to_owned(), (200, (*first).to_owned()));
         }
     }
 
     /// Has a tool say this of itself from now on.
     pub(super) fn describe(&self, tool: &str, says: &str) {
-        self.books.lock().unwrap().described.insert(tool.to_owned(), says.to_owned());
+        self.books
+            .lock()
+            .unwrap()
+            .described
+            .insert(tool.to_owned(), says.to_owned());
     }
 
     /// Ends all tokens of a user.
     pub(super) fn revoke(&self, user: &str) {
-        self.books.lock().unwrap().tokens.retain(|_, (of, _)| of != user);
+        self.books
+            .lock()
+            .unwrap()
+            .tokens
+            .retain(|_, (of, _)| of != user);
     }
 
     fn number(&self) -> u64 {
@@ -202,7 +248,13 @@ impl Service {
         let mut out = stream.try_clone().unwrap();
         let mut reader = BufReader::new(stream);
         while let Some(asked) = read(&mut reader) {
-            *self.books.lock().unwrap().asked.entry(asked.path.clone()).or_default() += 1;
+            *self
+                .books
+                .lock()
+                .unwrap()
+                .asked
+                .entry(asked.path.clone())
+                .or_default() += 1;
             let (status, more, body) = self.answer(&asked);
             let head = format!(
                 "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{more}\r\n",
@@ -218,7 +270,13 @@ impl Service {
         if self.books.lock().unwrap().failing == asked.path {
             return (503, String::new(), "{}".to_owned());
         }
-        let step = self.books.lock().unwrap().redirects.get(&asked.path).cloned();
+        let step = self
+            .books
+            .lock()
+            .unwrap()
+            .redirects
+            .get(&asked.path)
+            .cloned();
         let path = match &step {
             Some((200, path)) => path.as_str(),
             Some((status, to)) => return (*status, format!("location: {to}\r\n"), "{}".to_owned()),
@@ -286,7 +344,11 @@ impl Service {
         }
         let access = format!("access-{}-{}", code.user, self.number());
         let body = json!({ "access_token": access, "token_type": "Bearer", "expires_in": 3600, "scope": code.scope });
-        self.books.lock().unwrap().tokens.insert(access, (code.user, code.scope));
+        self.books
+            .lock()
+            .unwrap()
+            .tokens
+            .insert(access, (code.user, code.scope));
         (200, String::new(), body.to_string())
     }
 
@@ -294,12 +356,19 @@ impl Service {
     fn exchange(&self, form: &BTreeMap<String, String>) -> (u16, String, String) {
         let access_token = "urn:ietf:params:oauth:token-type:access_token";
         assert_eq!(
-            (form["client_id"].as_str(), form["subject_token_type"].as_str()),
+            (
+                form["client_id"].as_str(),
+                form["subject_token_type"].as_str()
+            ),
             ("gateway", access_token)
         );
         assert_eq!(form["resource"], self.url());
         let Some(user) = subject(&form["subject_token"]) else {
-            return (400, String::new(), json!({ "error": "invalid_grant" }).to_string());
+            return (
+                400,
+                String::new(),
+                json!({ "error": "invalid_grant" }).to_string(),
+            );
         };
         let access = format!("access-{user}-{}", self.number());
         // No more than the token that is given in exchange.
@@ -307,26 +376,38 @@ impl Service {
         let body = json!({ "access_token": access, "token_type": "Bearer", "expires_in": 3600,
             "issued_token_type": access_token, "scope": scope });
         let mut books = self.books.lock().unwrap();
-        books.exchanged.push((form["subject_token"].clone(), form["audience"].clone()));
+        books
+            .exchanged
+            .push((form["subject_token"].clone(), form["audience"].clone()));
         books.tokens.insert(access, (user, scope));
         (200, String::new(), body.to_string())
     }
 
     fn mcp(&self, asked: &Asked) -> (u16, String, String) {
         let metadata = format!("{}/.well-known/oauth-protected-resource/mcp", self.origin());
-        let token = asked.headers.get("authorization").and_then(|line| line.strip_prefix("Bearer "));
-        self.books.lock().unwrap().bearers.extend(token.map(str::to_owned));
+        let token = asked
+            .headers
+            .get("authorization")
+            .and_then(|line| line.strip_prefix("Bearer "));
+        self.books
+            .lock()
+            .unwrap()
+            .bearers
+            .extend(token.map(str::to_owned));
         let known = token.and_then(|token| self.books.lock().unwrap().tokens.get(token).cloned());
         let Some((user, scope)) = known else {
-            let challenge =
-                format!("www-authenticate: Bearer resource_metadata=\"{metadata}\", scope=\"read\"\r\n");
+            let challenge = format!(
+                "www-authenticate: Bearer resource_metadata=\"{metadata}\", scope=\"read\"\r\n"
+            );
             return (401, challenge, "{}".to_owned());
         };
         if let Some(session) = asked.headers.get("mcp-session-id") {
             let mut books = self.books.lock().unwrap();
             let owner = books.sessions.get(session).cloned();
             if owner.as_ref() != Some(&user) {
-                books.wrong.push(format!("{user} in the session of {owner:?}"));
+                books
+                    .wrong
+                    .push(format!("{user} in the session of {owner:?}"));
             }
         }
         if asked.method != "POST" {
@@ -338,13 +419,21 @@ impl Service {
             return (202, String::new(), String::new());
         }
         let result = |result: Value| {
-            (200, String::new(), json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string())
+            (
+                200,
+                String::new(),
+                json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string(),
+            )
         };
         let said = |text: &str| result(json!({ "content": [{ "type": "text", "text": text }] }));
         match message["method"].as_str().unwrap() {
             "initialize" => {
                 let session = format!("session-{}", self.number());
-                self.books.lock().unwrap().sessions.insert(session.clone(), user);
+                self.books
+                    .lock()
+                    .unwrap()
+                    .sessions
+                    .insert(session.clone(), user);
                 let (status, _, body) = result(json!({ "protocolVersion": "2025-11-25",
                     "capabilities": { "tools": {}, "tasks": { "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } } },
                     "serverInfo": { "name": "service", "version": "1" } }));
@@ -354,8 +443,7 @@ impl Service {
                 let described = self.books.lock().unwrap().described.clone();
                 let tool = |name: &str| {
                     let says = described.get(name).map_or("Does it.", String::as_str);
-                    let mut tool =
-                        json!({ "name": name, "description": says, "inputSchema": { "type": "object" } });
+                    let mut tool = json!({ "name": name, "description": says, "inputSchema": { "type": "object" } });
                     if name.starts_with("only_") {
                         tool["inputSchema"]["properties"] = json!({ "as": { "type": "string" } });
                     }
@@ -373,10 +461,13 @@ impl Service {
             "tools/call" => {
                 let mut books = self.books.lock().unwrap();
                 books.calls += 1;
-                if let Some(expected) =
-                    params["arguments"]["as"].as_str().filter(|expected| *expected != user)
+                if let Some(expected) = params["arguments"]["as"]
+                    .as_str()
+                    .filter(|expected| *expected != user)
                 {
-                    books.wrong.push(format!("a call of {expected} with the token of {user}"));
+                    books
+                        .wrong
+                        .push(format!("a call of {expected} with the token of {user}"));
                 }
                 drop(books);
                 match params["name"].as_str().unwrap() {
@@ -414,7 +505,11 @@ impl Service {
             }
             _ => {
                 let error = json!({ "code": -32601, "message": "method not found" });
-                (200, String::new(), json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string())
+                (
+                    200,
+                    String::new(),
+                    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string(),
+                )
             }
         }
     }
@@ -429,12 +524,21 @@ fn read(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim().split_once(':') else { break };
+        let Some((name, value)) = line.trim().split_once(':') else {
+            break;
+        };
         headers.insert(name.to_lowercase(), value.trim().to_owned());
     }
-    let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+    let length = headers
+        .get("content-length")
+        .map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let path = target.split('?').next().unwrap().to_owned();
-    Some(Asked { method, path, headers, body: String::from_utf8(body).unwrap() })
+    Some(Asked {
+        method,
+        path,
+        headers,
+        body: String::from_utf8(body).unwrap(),
+    })
 }

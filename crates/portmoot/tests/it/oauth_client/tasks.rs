@@ -1,4 +1,5 @@
-//! Tasks at a server where each caller has an account: read, awaited, listed and cancelled by their owner alone.
+//! Tasks at a server where each caller has an account: read, awaited, listed and cancelled by their
+//! owner alone.
 
 use serde_json::{Value, json};
 
@@ -10,21 +11,34 @@ use crate::tasks::{RELATED, about, begin, is_unknown};
 #[track_caller]
 fn listed(client: &Client) -> Vec<String> {
     let answer = client.ask("tasks/list", json!({}));
-    let tasks = answer["result"]["tasks"].as_array().unwrap_or_else(|| panic!("{answer}"));
-    tasks.iter().map(|task| task["taskId"].as_str().unwrap().to_owned()).collect()
+    let tasks = answer["result"]["tasks"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{answer}"));
+    tasks
+        .iter()
+        .map(|task| task["taskId"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
 fn a_task_at_an_account_of_one_participant_is_none_for_the_other() {
     let site = Site::start();
     let (ann, bob) = (site.connected(ANN, "user-a"), site.connected(BOB, "user-b"));
-    let (hers, other, his) =
-        (begin(&ann, "jira_whoami"), begin(&ann, "jira_whoami"), begin(&bob, "jira_whoami"));
+    let (hers, other, his) = (
+        begin(&ann, "jira_whoami"),
+        begin(&ann, "jira_whoami"),
+        begin(&bob, "jira_whoami"),
+    );
     let jobs = &site.service.jobs;
     let task = about(&ann, "tasks/get", &hers)["result"].clone();
-    assert_eq!((&task["taskId"], &task["status"]), (&json!(hers), &json!("working")));
+    assert_eq!(
+        (&task["taskId"], &task["status"]),
+        (&json!(hers), &json!("working"))
+    );
     let waits = ann.begin(&ann.request("tasks/result", json!({ "taskId": hers })));
-    until("the server has it", || (jobs.asked("tasks/result") == 1).then_some(()));
+    until("the server has it", || {
+        (jobs.asked("tasks/result") == 1).then_some(())
+    });
     // Neither in his own session nor in hers.
     let counts = || ["tasks/get", "tasks/result", "tasks/cancel"].map(|method| jobs.asked(method));
     let before = counts();
@@ -46,7 +60,10 @@ fn a_task_at_an_account_of_one_participant_is_none_for_the_other() {
     assert_eq!(listed(&bob), std::slice::from_ref(&his));
     // Hers go on, and end for her, with her account.
     let cancelled = about(&ann, "tasks/cancel", &other)["result"].clone();
-    assert_eq!((&cancelled["taskId"], &cancelled["status"]), (&json!(other), &json!("cancelled")));
+    assert_eq!(
+        (&cancelled["taskId"], &cancelled["status"]),
+        (&json!(other), &json!("cancelled"))
+    );
     jobs.finish();
     let end = waits.next();
     assert_eq!(text(&end["result"]), "user-a with read", "{end}");
@@ -56,11 +73,18 @@ fn a_task_at_an_account_of_one_participant_is_none_for_the_other() {
     // A participant that signs in as the other's user has none of the other's tasks.
     site.logout(BOB);
     let bob = site.connected(BOB, "user-a");
-    assert_eq!(text(&bob.call("jira_whoami", json!({}))), "user-a with read");
+    assert_eq!(
+        text(&bob.call("jira_whoami", json!({}))),
+        "user-a with read"
+    );
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         is_unknown(&about(&bob, method, &hers), &bob);
     }
     assert!(!listed(&bob).contains(&hers));
     assert!(jobs.crossed().is_empty(), "{:?}", jobs.crossed());
-    assert!(site.service.wrong().is_empty(), "{:?}", site.service.wrong());
+    assert!(
+        site.service.wrong().is_empty(),
+        "{:?}",
+        site.service.wrong()
+    );
 }

@@ -35,16 +35,22 @@ fn lists_come_at_once(gateway: &Gateway, names: &[String]) {
         listed
     };
     let first = asked(gateway);
-    let listed = timed("the first list of tools of a client that declares everything", &|| tools(&first));
+    let listed = timed(
+        "the first list of tools of a client that declares everything",
+        &|| tools(&first),
+    );
     assert_eq!(echoing(&listed, names).len(), names.len(), "{listed:?}");
     for list in ["prompts", "resources", "templates"] {
         let listed = timed(list, &|| first.names(list));
         assert!(listed.len() >= names.len(), "{list}: {listed:?}");
     }
-    let of_plain = timed("the list of a plain client", &|| tools(&Client::plain(gateway)));
+    let of_plain = timed("the list of a plain client", &|| {
+        tools(&Client::plain(gateway))
+    });
     assert_eq!(echoing(&of_plain, names).len(), names.len());
-    let modern =
-        timed("the list of a modern client", &|| pages(|params| of_modern(gateway, "tools/list", params)));
+    let modern = timed("the list of a modern client", &|| {
+        pages(|params| of_modern(gateway, "tools/list", params))
+    });
     assert_eq!(echoing(&modern, names).len(), names.len());
 }
 
@@ -58,7 +64,11 @@ fn thirty_slow_servers_are_listed_at_once_and_none_is_started_for_it() {
     all_listed(&gateway, &names);
     assert_eq!(all_starts(&home).len(), names.len());
     lists_come_at_once(&gateway, &names);
-    assert_eq!(all_starts(&home).len(), names.len(), "a list has started a server");
+    assert_eq!(
+        all_starts(&home).len(),
+        names.len(),
+        "a list has started a server"
+    );
     gateway.stop().expect(0);
     all_ended(&home);
     // This one knows all of them from the one before.
@@ -67,11 +77,21 @@ fn thirty_slow_servers_are_listed_at_once_and_none_is_started_for_it() {
     for name in &names {
         assert_eq!(gateway.server(name)["state"], "idle", "{name}");
     }
-    assert_eq!(all_starts(&home).len(), names.len(), "a list has started a server");
+    assert_eq!(
+        all_starts(&home).len(),
+        names.len(),
+        "a list has started a server"
+    );
     // What is used starts, and that alone.
-    assert_eq!(asked(&gateway).call("s07_echo", json!({ "text": "hi" }))["content"][0]["text"], "hi");
+    assert_eq!(
+        asked(&gateway).call("s07_echo", json!({ "text": "hi" }))["content"][0]["text"],
+        "hi"
+    );
     assert_eq!(running(&home, "s07").len(), starts(&home, "s07").len() - 1);
-    assert!(all_starts(&home).len() <= names.len() + 2, "only `s07` starts");
+    assert!(
+        all_starts(&home).len() <= names.len() + 2,
+        "only `s07` starts"
+    );
 }
 
 #[test]
@@ -84,17 +104,31 @@ fn a_pipe_lists_what_the_gateway_before_it_knew() {
     });
     all_listed(&gateway, &names);
     gateway.stop().expect(0);
-    let mut pipe =
-        Piped::with(Home::beside(&home), &["stdio", "--config", "portmoot.toml", "--data-dir", "state"]);
+    let mut pipe = Piped::with(
+        Home::beside(&home),
+        &["stdio", "--config", "portmoot.toml", "--data-dir", "state"],
+    );
     let opened = Instant::now();
-    pipe.send(crate::socket::initialize("2025-11-25", &super::able().to_string()));
+    pipe.send(crate::socket::initialize(
+        "2025-11-25",
+        &super::able().to_string(),
+    ));
     assert!(pipe.receive().contains("serverInfo"));
     pipe.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
     pipe.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#);
     let listed = pipe.receive();
     assert!(opened.elapsed() < AT_ONCE, "it took {:?}", opened.elapsed());
-    assert!(names.iter().all(|name| listed.contains(&format!("\"{name}_echo\""))), "{listed}");
-    assert_eq!(all_starts(&home).len(), names.len(), "a list has started a server");
+    assert!(
+        names
+            .iter()
+            .all(|name| listed.contains(&format!("\"{name}_echo\""))),
+        "{listed}"
+    );
+    assert_eq!(
+        all_starts(&home).len(),
+        names.len(),
+        "a list has started a server"
+    );
 }
 
 #[test]
@@ -105,10 +139,14 @@ fn a_server_that_starts_for_the_first_time_is_announced_when_it_is_ready() {
     let client = asked(&gateway);
     let events = client.listen();
     let both = ["quick", "slow"].map(str::to_owned);
-    // The list of a client that comes while the gateway starts may wait for a moment; not for this server.
+    // The list of a client that comes while the gateway starts may wait for a moment; not for this
+    // server.
     until("the quick one is listed", || {
         let listed = client.names("tools");
-        assert!(!listed.contains(&"slow_echo".to_owned()), "it is not ready yet");
+        assert!(
+            !listed.contains(&"slow_echo".to_owned()),
+            "it is not ready yet"
+        );
         listed.contains(&"quick_echo".to_owned()).then_some(())
     });
     until("the slow one is announced", || {
@@ -132,8 +170,13 @@ fn a_manifest_is_not_used_for_another_configuration_of_the_server() {
     gateway.stop().expect(0);
     let gateway = Gateway::start(&home, &config("--prompts 3"));
     let client = Client::plain(&gateway);
-    until("the new prompts are listed", || (client.names("prompts").len() == before + 3).then_some(()));
-    assert_eq!((starts(&home, "changed").len(), starts(&home, "same").len()), (2, 1));
+    until("the new prompts are listed", || {
+        (client.names("prompts").len() == before + 3).then_some(())
+    });
+    assert_eq!(
+        (starts(&home, "changed").len(), starts(&home, "same").len()),
+        (2, 1)
+    );
 }
 
 #[test]
@@ -142,8 +185,13 @@ fn a_changed_list_is_found_by_a_probe_and_announced() {
     let server = ListedServer::new(&home, "listed", &[("old", "")]);
     let config = format!("[server]\nidle_stop = \"1s\"\n{}", server.table());
     let gateway = Gateway::start(&home, &config);
-    let listed =
-        |client: &Client| client.names("tools").iter().filter(|tool| tool.starts_with("listed_")).count();
+    let listed = |client: &Client| {
+        client
+            .names("tools")
+            .iter()
+            .filter(|tool| tool.starts_with("listed_"))
+            .count()
+    };
     let client = Client::plain(&gateway);
     until("it is listed", || (listed(&client) == 1).then_some(()));
     gateway.stop().expect(0);
@@ -155,7 +203,9 @@ fn a_changed_list_is_found_by_a_probe_and_announced() {
     if listed(&client) == 1 {
         events.next_of("notifications/tools/list_changed");
     }
-    until("the new tool is listed", || (listed(&client) == 2).then_some(()));
+    until("the new tool is listed", || {
+        (listed(&client) == 2).then_some(())
+    });
     gateway.wait_for("listed", "idle");
 }
 
@@ -188,7 +238,10 @@ fn a_damaged_manifest_costs_one_start_and_no_more() {
 fn distance(home: &Home, places: usize) -> u64 {
     let all = all_starts(home);
     let pairs = all.iter().zip(all.iter().skip(places));
-    pairs.map(|(before, after)| after.at_ms - before.at_ms).min().unwrap()
+    pairs
+        .map(|(before, after)| after.at_ms - before.at_ms)
+        .min()
+        .unwrap()
 }
 
 #[test]
@@ -208,9 +261,20 @@ fn first_starts_and_probes_are_paced() {
     let before = all_starts(&home).len();
     assert_eq!(before, names.len());
     let gateway = Gateway::start(&home, &config);
-    until("all are probed", || (all_starts(&home).len() == 2 * before).then_some(()));
-    let probes: Vec<u64> = all_starts(&home).iter().skip(before).map(|start| start.at_ms).collect();
-    let apart = probes.iter().zip(probes.iter().skip(1)).map(|(one, next)| next - one).min().unwrap();
+    until("all are probed", || {
+        (all_starts(&home).len() == 2 * before).then_some(())
+    });
+    let probes: Vec<u64> = all_starts(&home)
+        .iter()
+        .skip(before)
+        .map(|start| start.at_ms)
+        .collect();
+    let apart = probes
+        .iter()
+        .zip(probes.iter().skip(1))
+        .map(|(one, next)| next - one)
+        .min()
+        .unwrap();
     assert!(apart >= 700, "two probes started within {apart} ms");
     // What was only probed ends again.
     all_ended(&home);
@@ -222,13 +286,25 @@ fn first_starts_and_probes_are_paced() {
 #[test]
 fn a_server_that_cannot_start_hides_no_other_and_is_not_tried_at_each_list() {
     let home = Home::new();
-    let config = format!("{}{}", fixture(&home, "good", ""), marked(&home, "bad", "false"));
+    let config = format!(
+        "{}{}",
+        fixture(&home, "good", ""),
+        marked(&home, "bad", "false")
+    );
     let gateway = Gateway::start(&home, &config);
     all_listed(&gateway, &["good".to_owned()]);
-    until("the bad one has failed", || (gateway.server("bad")["state"] == "down").then_some(()));
+    until("the bad one has failed", || {
+        (gateway.server("bad")["state"] == "down").then_some(())
+    });
     let tried = starts(&home, "bad").len();
-    let answers: Vec<Value> = (0..20).map(|_| asked(&gateway).ask("tools/list", json!({}))).collect();
-    assert!(answers.iter().all(|answer| answer.to_string().contains("good_echo")));
+    let answers: Vec<Value> = (0..20)
+        .map(|_| asked(&gateway).ask("tools/list", json!({})))
+        .collect();
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.to_string().contains("good_echo"))
+    );
     assert!(
         starts(&home, "bad").len() < tried + 10,
         "twenty lists have tried it {} times",

@@ -13,13 +13,27 @@ use crate::support::{Client, Gateway, until};
 #[track_caller]
 fn gateway(home: &Home) -> Gateway {
     home.write("one_port.py", include_str!("../one_port.py"));
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let command = format!("python3 {} {free}", home.path().join("one_port.py").display());
-    let config =
-        format!("[server]\nidle_stop = \"1s\"\nprobes_at_once = 0\n{}", marked(home, "locked", &command));
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let command = format!(
+        "python3 {} {free}",
+        home.path().join("one_port.py").display()
+    );
+    let config = format!(
+        "[server]\nidle_stop = \"1s\"\nprobes_at_once = 0\n{}",
+        marked(home, "locked", &command)
+    );
     let gateway = Gateway::start(home, &config);
     let client = Client::plain(&gateway);
-    until("it is listed", || client.names("tools").contains(&"locked_port".to_owned()).then_some(()));
+    until("it is listed", || {
+        client
+            .names("tools")
+            .contains(&"locked_port".to_owned())
+            .then_some(())
+    });
     assert_eq!(client.delete(), 204);
     all_ended(home);
     gateway
@@ -30,7 +44,11 @@ fn gateway(home: &Home) -> Gateway {
 fn process(client: &Client) -> u64 {
     let called = client.call("locked_port", json!({}));
     assert_ne!(called["isError"], true, "{called}");
-    called["content"][0]["text"].as_str().unwrap().parse().unwrap_or_else(|_| panic!("{called}"))
+    called["content"][0]["text"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap_or_else(|_| panic!("{called}"))
 }
 
 /// Every one of these clients is answered, again and again, by the one process.
@@ -39,17 +57,31 @@ fn all_are_answered(home: &Home, clients: &[&Client]) {
     for _ in 0..3 {
         let answered: Vec<u64> = clients.iter().map(|client| process(client)).collect();
         assert_eq!(running(home, "locked"), [answered[0]]);
-        assert!(answered.iter().all(|pid| *pid == answered[0]), "{answered:?}");
+        assert!(
+            answered.iter().all(|pid| *pid == answered[0]),
+            "{answered:?}"
+        );
     }
 }
 
 /// The server's entry says that all clients share one process, and the log says it once.
 #[track_caller]
 fn it_is_said(home: &Home, gateway: &Gateway) {
-    assert!(gateway.server("locked")["shares_one"].is_string(), "{}", gateway.server("locked"));
-    let shown = home.run(&["servers", "show", "locked", "--url", &gateway.url()]).expect(0).stdout;
+    assert!(
+        gateway.server("locked")["shares_one"].is_string(),
+        "{}",
+        gateway.server("locked")
+    );
+    let shown = home
+        .run(&["servers", "show", "locked", "--url", &gateway.url()])
+        .expect(0)
+        .stdout;
     assert!(shown.contains("shares_one"), "{shown}");
-    let said = gateway.log().lines().filter(|line| line.contains("all clients share one")).count();
+    let said = gateway
+        .log()
+        .lines()
+        .filter(|line| line.contains("all clients share one"))
+        .count();
     assert_eq!(said, 1, "{}", gateway.log());
 }
 
@@ -94,7 +126,10 @@ fn the_only_client_is_asked() {
     let client = asked(&gateway);
     let call = client.begin_call("locked_form", json!({}));
     let question = call.next_of("elicitation/create");
-    client.answer(&question, json!({ "action": "accept", "content": { "name": "Ada" } }));
+    client.answer(
+        &question,
+        json!({ "action": "accept", "content": { "name": "Ada" } }),
+    );
     let answer = call.next();
     assert!(answer.to_string().contains("Ada"), "{answer}");
 }

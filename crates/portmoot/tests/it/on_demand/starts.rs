@@ -15,13 +15,23 @@ pub(super) struct Start {
 /// The table of a server that writes down its starts, with this command line of a shell.
 pub(super) fn marked(home: &Home, name: &str, command: &str) -> String {
     std::fs::create_dir_all(folder(home)).unwrap();
-    let line = format!("echo $$ $(date +%s%3N) >> {}; exec {command}", folder(home).join(name).display());
+    let line = format!(
+        "echo $$ $(date +%s%3N) >> {}; exec {command}",
+        folder(home).join(name).display()
+    );
     format!("[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", {line:?}]\n")
 }
 
 /// The same for the fixture with these arguments.
 pub(super) fn fixture(home: &Home, name: &str, arguments: &str) -> String {
-    marked(home, name, &format!("{} --stdio {arguments}", harness::fixture_binary().display()))
+    marked(
+        home,
+        name,
+        &format!(
+            "{} --stdio {arguments}",
+            harness::fixture_binary().display()
+        ),
+    )
 }
 
 fn folder(home: &Home) -> PathBuf {
@@ -33,7 +43,10 @@ pub(super) fn starts(home: &Home, name: &str) -> Vec<Start> {
     let text = std::fs::read_to_string(folder(home).join(name)).unwrap_or_default();
     let start = |line: &str| {
         let (pid, at_ms) = line.split_once(' ')?;
-        Some(Start { pid: pid.parse().ok()?, at_ms: at_ms.parse().ok()? })
+        Some(Start {
+            pid: pid.parse().ok()?,
+            at_ms: at_ms.parse().ok()?,
+        })
     };
     text.lines().filter_map(start).collect()
 }
@@ -49,12 +62,19 @@ pub(super) fn all_starts(home: &Home) -> Vec<Start> {
 
 /// The processes of a server that run.
 pub(super) fn running(home: &Home, name: &str) -> Vec<u64> {
-    starts(home, name).iter().map(|start| start.pid).filter(|pid| is_alive(*pid)).collect()
+    starts(home, name)
+        .iter()
+        .map(|start| start.pid)
+        .filter(|pid| is_alive(*pid))
+        .collect()
 }
 
 /// The number of processes that run, of all servers.
 pub(super) fn all_running(home: &Home) -> usize {
-    all_starts(home).iter().filter(|start| is_alive(start.pid)).count()
+    all_starts(home)
+        .iter()
+        .filter(|start| is_alive(start.pid))
+        .count()
 }
 
 /// Waits until no process of any server runs.
@@ -66,5 +86,7 @@ pub(super) fn all_ended(home: &Home) {
 /// Waits until no process of this server runs.
 #[track_caller]
 pub(super) fn ended(home: &Home, name: &str) {
-    until(&format!("{name} has ended"), || running(home, name).is_empty().then_some(()));
+    until(&format!("{name} has ended"), || {
+        running(home, name).is_empty().then_some(())
+    });
 }

@@ -9,7 +9,11 @@ use crate::support::fixture;
 #[track_caller]
 fn one(result: &Value) -> (Value, Value) {
     let content = result["content"].as_array().unwrap();
-    assert_eq!((content.len(), &result["isError"]), (1, &json!(false)), "{result}");
+    assert_eq!(
+        (content.len(), &result["isError"]),
+        (1, &json!(false)),
+        "{result}"
+    );
     let item = &content[0];
     assert_eq!(
         (&item["type"], &item["resource"]["mimeType"]),
@@ -22,7 +26,9 @@ fn one(result: &Value) -> (Value, Value) {
 #[track_caller]
 fn names(data: &Value, key: &str) -> Vec<String> {
     let all = data.as_array().unwrap_or_else(|| panic!("{data}"));
-    all.iter().filter_map(|one| one[key].as_str().map(str::to_owned)).collect()
+    all.iter()
+        .filter_map(|one| one[key].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn list(kind: &str) -> Value {
@@ -48,8 +54,15 @@ fn lists_are_the_callers_own() {
             assert_eq!(notes["pythonType"], "Prompt");
             let (resources, notes) = one(&caller.proxy(list("resource")));
             assert_eq!(names(&resources, "uri"), direct.names("resources"), "{who}");
-            assert_eq!(names(&resources, "uriTemplate"), direct.names("templates"), "{who}");
-            assert_eq!(notes["pythonType"], "mcp.types.Resource | mcp.types.ResourceTemplate");
+            assert_eq!(
+                names(&resources, "uriTemplate"),
+                direct.names("templates"),
+                "{who}"
+            );
+            assert_eq!(
+                notes["pythonType"],
+                "mcp.types.Resource | mcp.types.ResourceTemplate"
+            );
         }
     }
     let raw = client(&gateway, "boss").call("proxy", list("tool"));
@@ -61,14 +74,25 @@ fn definitions_are_those_of_the_lists() {
     let (_home, gateway) = stage(&fixture("raw", &["--raw"]));
     gateway.ready("raw");
     let boss = client(&gateway, "boss");
-    let info = boss.call("proxy", json!({ "action": "info", "type": "tool", "path": "raw_canned" }));
+    let info = boss.call(
+        "proxy",
+        json!({ "action": "info", "type": "tool", "path": "raw_canned" }),
+    );
     let text = info["content"][0]["resource"]["text"].as_str().unwrap();
     assert!(text.contains(r#""name":"raw_canned""#), "{text}");
-    assert!(text.contains(r#""x-vendor":{"deep":[1.0,-0.0,1e400,12345678901234567890]}"#), "{text}");
+    assert!(
+        text.contains(r#""x-vendor":{"deep":[1.0,-0.0,1e400,12345678901234567890]}"#),
+        "{text}"
+    );
     let mut page = list("tool");
     page["filter_server"] = json!("raw");
     let listed = boss.call("proxy", page);
-    assert!(listed["content"][0]["resource"]["text"].as_str().unwrap().contains(text));
+    assert!(
+        listed["content"][0]["resource"]["text"]
+            .as_str()
+            .unwrap()
+            .contains(text)
+    );
 }
 
 #[test]
@@ -78,7 +102,10 @@ fn lists_have_pages_filters_and_an_empty_form() {
     for caller in Caller::both(&gateway, "boss") {
         let ask = |kind: &str, more: Value| {
             let mut arguments = list(kind);
-            arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            arguments
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             one(&caller.proxy(arguments))
         };
         let (all, _) = ask("tool", json!({}));
@@ -92,11 +119,21 @@ fn lists_have_pages_filters_and_an_empty_form() {
         let (page, _) = ask("tool", json!({ "offset": all.len() - 1 }));
         assert_eq!(names(&page, "name"), all[all.len() - 1..]);
         let (empty, notes) = ask("tool", json!({ "offset": all.len() }));
-        assert_eq!((empty, &notes["totalCount"]), (json!([]), &json!(all.len())));
+        assert_eq!(
+            (empty, &notes["totalCount"]),
+            (json!([]), &json!(all.len()))
+        );
 
         let (more, notes) = ask("tool", json!({ "filter_server": "more" }));
-        let expected: Vec<_> = all.iter().filter(|name| name.starts_with("more_")).cloned().collect();
-        assert_eq!((names(&more, "name"), &notes["totalCount"]), (expected.clone(), &json!(expected.len())));
+        let expected: Vec<_> = all
+            .iter()
+            .filter(|name| name.starts_with("more_"))
+            .cloned()
+            .collect();
+        assert_eq!(
+            (names(&more, "name"), &notes["totalCount"]),
+            (expected.clone(), &json!(expected.len()))
+        );
         let (echo, _) = ask("tool", json!({ "filter": { "prefix": "more_ec" } }));
         assert_eq!(names(&echo, "name"), ["more_echo"]);
         let (none, notes) = ask("tool", json!({ "filter": { "tags": ["absent"] } }));
@@ -104,7 +141,10 @@ fn lists_have_pages_filters_and_an_empty_form() {
         // Resources carry no prefix, so they are found by their server.
         let (resources, _) = ask("resource", json!({ "filter_server": "more" }));
         let uris = names(&resources, "uri");
-        assert!(!uris.is_empty() && uris.iter().all(|uri| uri.contains("more")), "{uris:?}");
+        assert!(
+            !uris.is_empty() && uris.iter().all(|uri| uri.contains("more")),
+            "{uris:?}"
+        );
     }
 }
 
@@ -114,7 +154,10 @@ fn one_definition_is_found_by_name_or_uri() {
     for caller in Caller::both(&gateway, "boss") {
         let info = |kind: &str, path: &str| {
             let result = caller.proxy(json!({ "action": "info", "type": kind, "path": path }));
-            assert_eq!(result["content"][0]["resource"]["uri"], format!("proxy:info/{kind}/{path}"));
+            assert_eq!(
+                result["content"][0]["resource"]["uri"],
+                format!("proxy:info/{kind}/{path}")
+            );
             one(&result)
         };
         let (tool, notes) = info("tool", "up_echo");
@@ -124,7 +167,10 @@ fn one_definition_is_found_by_name_or_uri() {
             json!({ "proxyType": "tool", "proxyAction": "info", "proxyPath": "up_echo", "pythonType": "Tool",
                 "many": false, "dataType": "Tool", "isArray": false })
         );
-        assert_eq!(info("prompt", "up_test_simple_prompt").1["pythonType"], "Prompt");
+        assert_eq!(
+            info("prompt", "up_test_simple_prompt").1["pythonType"],
+            "Prompt"
+        );
         for path in ["test://static-text", "static-text"] {
             let (resource, notes) = info("resource", path);
             assert_eq!(
@@ -139,11 +185,18 @@ fn one_definition_is_found_by_name_or_uri() {
         );
     }
     for caller in Caller::both(&gateway, "clerk") {
-        let fails =
-            |kind: &str, path: &str| caller.fails(json!({ "action": "info", "type": kind, "path": path }));
+        let fails = |kind: &str, path: &str| {
+            caller.fails(json!({ "action": "info", "type": kind, "path": path }))
+        };
         // Hidden and absent ones have one answer.
-        assert_eq!(fails("tool", "up_echo"), "Error calling tool 'proxy': Tool 'up_echo' not found");
-        assert_eq!(fails("tool", "absent"), "Error calling tool 'proxy': Tool 'absent' not found");
+        assert_eq!(
+            fails("tool", "up_echo"),
+            "Error calling tool 'proxy': Tool 'up_echo' not found"
+        );
+        assert_eq!(
+            fails("tool", "absent"),
+            "Error calling tool 'proxy': Tool 'absent' not found"
+        );
         assert_eq!(
             fails("resource", "test://static-binary"),
             "Error calling tool 'proxy': Resource 'test://static-binary' not found"

@@ -1,4 +1,5 @@
-//! Python participants through `kill -9` of their gateway: no confirmed proposal is lost, and nothing runs twice.
+//! Python participants through `kill -9` of their gateway: no confirmed proposal is lost, and
+//! nothing runs twice.
 //! `PORTMOOT_CRASHES` sets the number of kills; the default is 15.
 
 use std::collections::BTreeMap;
@@ -14,14 +15,24 @@ use crate::ws::{people, token};
 
 #[test]
 fn python_participants_lose_no_proposal_and_run_none_twice() {
-    let rounds: u64 =
-        std::env::var("PORTMOOT_CRASHES").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(15);
-    let (home, config) =
-        people(&[("agent", &["mcp/proposal:*"]), ("boss", &["mcp/*"]), ("worker", &["mcp/response:*"])]);
+    let rounds: u64 = std::env::var("PORTMOOT_CRASHES")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(15);
+    let (home, config) = people(&[
+        ("agent", &["mcp/proposal:*"]),
+        ("boss", &["mcp/*"]),
+        ("worker", &["mcp/response:*"]),
+    ]);
     home.write("portmoot.toml", &config);
     // The participants come back to the same address.
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let start = || Gateway::serve(home.command(&["serve", "--listen", &free, "--config", "portmoot.toml"]));
+    let free = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
+    let start =
+        || Gateway::serve(home.command(&["serve", "--listen", &free, "--config", "portmoot.toml"]));
     let mut gateway = start();
     let mut command = python("tests/programs/crash.py");
     command.arg("asyncio").env("PORTMOOT_URL", gateway.url());
@@ -49,7 +60,9 @@ fn python_participants_lose_no_proposal_and_run_none_twice() {
     for (number, times) in report["ran"].as_object().unwrap() {
         assert_eq!(*times, 1, "{number} was carried out {times} times");
     }
-    let known = gateway.get("/api/v1/proposals?all=true", Some(&token("boss"))).json();
+    let known = gateway
+        .get("/api/v1/proposals?all=true", Some(&token("boss")))
+        .json();
     let known: BTreeMap<&str, &Value> = known["proposals"]
         .as_array()
         .unwrap()
@@ -66,8 +79,10 @@ fn python_participants_lose_no_proposal_and_run_none_twice() {
             assert!(known.len() >= KEPT, "{id} was confirmed and is lost");
             continue;
         };
-        let (state, ran) =
-            (proposal["state"].as_str().unwrap(), &report["ran"][report["proposed"][id].as_str().unwrap()]);
+        let (state, ran) = (
+            proposal["state"].as_str().unwrap(),
+            &report["ran"][report["proposed"][id].as_str().unwrap()],
+        );
         match state {
             "completed" => assert_eq!(*ran, 1, "{proposal}"),
             // Interrupted, or its server was away: it may have run, and never runs again.
@@ -75,8 +90,11 @@ fn python_participants_lose_no_proposal_and_run_none_twice() {
             other => panic!("{other}: {proposal}"),
         }
         if outcomes[id] == "done" {
-            // The worker's answer reaches the proposer before the end is on disk: a kill in between leaves the outcome unknown.
-            let unknown = proposal["reason"].as_str().is_some_and(|why| why.starts_with("outcome_unknown"));
+            // The worker's answer reaches the proposer before the end is on disk: a kill in between
+            // leaves the outcome unknown.
+            let unknown = proposal["reason"]
+                .as_str()
+                .is_some_and(|why| why.starts_with("outcome_unknown"));
             assert!(*ran == 1 && (state == "completed" || unknown), "{proposal}");
         }
         *states.entry(state.to_owned()).or_default() += 1;

@@ -9,15 +9,26 @@ use super::folder;
 
 #[track_caller]
 fn succeed(command: &mut Command) -> String {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    let printed = format!("{}{}", String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    let printed = format!(
+        "{}{}",
+        String::from_utf8_lossy(&stdout),
+        String::from_utf8_lossy(&stderr)
+    );
     assert!(status.success(), "{command:?}:\n{printed}");
     printed
 }
 
 fn module(name: &str) -> Command {
     let mut command = Command::new(deps().python());
-    command.current_dir(folder()).env("PYTHONDONTWRITEBYTECODE", "1").args(["-m", name]);
+    command
+        .current_dir(folder())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .args(["-m", name]);
     command
 }
 
@@ -39,10 +50,30 @@ fn a_wheel_is_built_and_works_outside_the_sources() {
     let at = |name: &str| folder.path().join(name);
     // The build writes beside the sources, so it gets its own.
     copy(&super::folder(), &at("source"));
-    let offline = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir"];
-    succeed(module("pip").args(offline).arg(at("wheels")).arg(at("source")));
-    let wheel = std::fs::read_dir(at("wheels")).unwrap().next().unwrap().unwrap().path();
-    assert_eq!(wheel.file_name().unwrap(), "portmoot-0.1.0-py3-none-any.whl");
+    let offline = [
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--wheel-dir",
+    ];
+    succeed(
+        module("pip")
+            .args(offline)
+            .arg(at("wheels"))
+            .arg(at("source")),
+    );
+    let wheel = std::fs::read_dir(at("wheels"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    assert_eq!(
+        wheel.file_name().unwrap(),
+        "portmoot-0.1.0-py3-none-any.whl"
+    );
     succeed(
         module("pip")
             .args(["install", "--quiet", "--no-deps", "--no-index", "--target"])
@@ -52,9 +83,16 @@ fn a_wheel_is_built_and_works_outside_the_sources() {
     assert!(at("installed/portmoot/py.typed").exists());
     let program = "import portmoot; print(portmoot.__file__, portmoot.__version__)";
     let mut command = Command::new(deps().python());
-    let printed =
-        succeed(command.current_dir(folder.path()).env("PYTHONPATH", at("installed")).args(["-c", program]));
-    assert!(printed.contains("/installed/portmoot/") && printed.ends_with(" 0.1.0\n"), "{printed}");
+    let printed = succeed(
+        command
+            .current_dir(folder.path())
+            .env("PYTHONPATH", at("installed"))
+            .args(["-c", program]),
+    );
+    assert!(
+        printed.contains("/installed/portmoot/") && printed.ends_with(" 0.1.0\n"),
+        "{printed}"
+    );
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -1,40 +1,75 @@
-//! Rooms as the specification has them: capabilities, its own examples, the envelopes of the gateway.
+//! Rooms as the specification has them: capabilities, its own examples, the envelopes of the
+//! gateway.
 
 use std::collections::BTreeMap;
 
 use super::*;
 
 fn example(name: &str) -> String {
-    let path = format!("{}/../wire/tests-data/mcpx/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!(
+        "{}/../wire/tests-data/mcpx/{name}.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
     std::fs::read_to_string(path).unwrap()
 }
 
 /// The payload that a kind requires.
 fn needed(kind: &str) -> Value {
-    if kind.starts_with("mcp/response") { json!({ "correlation_id": "earlier" }) } else { json!({}) }
+    if kind.starts_with("mcp/response") {
+        json!({ "correlation_id": "earlier" })
+    } else {
+        json!({})
+    }
 }
 
 #[test]
 fn the_table_of_capabilities() {
-    let table = format!("{}/../model/tests-data/capabilities.tsv", env!("CARGO_MANIFEST_DIR"));
+    let table = format!(
+        "{}/../model/tests-data/capabilities.tsv",
+        env!("CARGO_MANIFEST_DIR")
+    );
     let table = std::fs::read_to_string(table).unwrap();
-    let rows: Vec<[&str; 3]> =
-        table.lines().map(|line| line.split('\t').take(3).collect::<Vec<_>>().try_into().unwrap()).collect();
+    let rows: Vec<[&str; 3]> = table
+        .lines()
+        .map(|line| {
+            line.split('\t')
+                .take(3)
+                .collect::<Vec<_>>()
+                .try_into()
+                .unwrap()
+        })
+        .collect();
     assert_eq!(rows.len(), 90);
     let names: Vec<String> = (0..rows.len()).map(|row| format!("row-{row}")).collect();
     // The configuration rejects invalid capabilities; such a participant is configured without any.
     let grants: Vec<[&str; 1]> = rows
         .iter()
-        .map(|row| [if model::Capability::parse(row[0]).is_ok() { row[0] } else { NOTHING[0] }])
+        .map(|row| {
+            [if model::Capability::parse(row[0]).is_ok() {
+                row[0]
+            } else {
+                NOTHING[0]
+            }]
+        })
         .collect();
-    let mut all: Vec<(&str, &[&str])> =
-        names.iter().zip(&grants).map(|(name, grant)| (name.as_str(), grant.as_slice())).collect();
+    let mut all: Vec<(&str, &[&str])> = names
+        .iter()
+        .zip(&grants)
+        .map(|(name, grant)| (name.as_str(), grant.as_slice()))
+        .collect();
     all.push(("listener", FULL));
     let (home, config) = people(&all);
-    for row in rows.iter().filter(|row| model::Capability::parse(row[0]).is_err()) {
+    for row in rows
+        .iter()
+        .filter(|row| model::Capability::parse(row[0]).is_err())
+    {
         assert_eq!(row[2], "deny");
-        home.write("bad.toml", &format!("[participants.a]\ncapabilities = [{:?}]\n", row[0]));
-        home.run(&["config", "check", "--config", "bad.toml"]).expect(2);
+        home.write(
+            "bad.toml",
+            &format!("[participants.a]\ncapabilities = [{:?}]\n", row[0]),
+        );
+        home.run(&["config", "check", "--config", "bad.toml"])
+            .expect(2);
     }
 
     let gateway = Gateway::start(&home, &config);
@@ -48,24 +83,41 @@ fn the_table_of_capabilities() {
             expected.push(name.clone());
         } else {
             let is_kind = model::KindRef::parse(kind).is_ok();
-            let code = if is_kind { "capability_violation" } else { "malformed_envelope" };
+            let code = if is_kind {
+                "capability_violation"
+            } else {
+                "malformed_envelope"
+            };
             let received = socket.refused(name, code);
-            assert!(!is_kind || received["payload"]["attempted_kind"] == *kind, "{capability}: {received}");
+            assert!(
+                !is_kind || received["payload"]["attempted_kind"] == *kind,
+                "{capability}: {received}"
+            );
         }
         socket.leave();
     }
     listener.chat("end");
-    let received: Vec<String> =
-        std::iter::repeat_with(|| listener.receive_message()["id"].as_str().unwrap().to_owned())
-            .take_while(|id| id != "end")
-            .collect();
+    let received: Vec<String> = std::iter::repeat_with(|| {
+        listener.receive_message()["id"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    })
+    .take_while(|id| id != "end")
+    .collect();
     assert_eq!(received, expected);
 }
 
 #[test]
 fn examples_of_the_documents_are_forwarded_as_printed() {
-    let names =
-        ["robot-alpha", "trusted-agent", "target-agent", "untrusted-agent", "human-user", "user-alice"];
+    let names = [
+        "robot-alpha",
+        "trusted-agent",
+        "target-agent",
+        "untrusted-agent",
+        "human-user",
+        "user-alice",
+    ];
     let mut all: Vec<(&str, &[&str])> = names.iter().map(|name| (*name, FULL)).collect();
     all.push(("listener", FULL));
     let (home, config) = people(&all);
@@ -84,10 +136,16 @@ fn examples_of_the_documents_are_forwarded_as_printed() {
     let mut sockets: BTreeMap<String, Socket> = BTreeMap::new();
     for name in said {
         let text = example(name);
-        let from = serde_json::from_str::<Value>(&text).unwrap()["from"].as_str().unwrap().to_owned();
+        let from = serde_json::from_str::<Value>(&text).unwrap()["from"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let enter = || Socket::welcomed(&gateway, &from, "?echo=false").0;
         // They stay: what is asked of those who have just left is not delivered.
-        sockets.entry(from.clone()).or_insert_with(enter).text(&text);
+        sockets
+            .entry(from.clone())
+            .or_insert_with(enter)
+            .text(&text);
         let received = loop {
             let received = listener.receive_text();
             if !received.contains("system/presence") && !received.contains("portmoot/proposal") {
@@ -130,7 +188,10 @@ fn envelopes_of_the_gateway_match_the_specification() {
     let like = |mut received: Value, name: &str| {
         let printed: Value = serde_json::from_str(&example(name)).unwrap();
         let (id, ts) = (received["id"].take(), received["ts"].take());
-        assert!(!id.as_str().unwrap().is_empty() && ts.as_str().unwrap().ends_with('Z'), "{id} {ts}");
+        assert!(
+            !id.as_str().unwrap().is_empty() && ts.as_str().unwrap().ends_with('Z'),
+            "{id} {ts}"
+        );
         received["id"] = printed["id"].clone();
         received.as_object_mut().unwrap().remove("ts");
         assert_eq!(received, printed, "{name}");
@@ -141,7 +202,10 @@ fn envelopes_of_the_gateway_match_the_specification() {
     let (mut newcomer, mut welcome) = Socket::welcomed(&gateway, "new-participant", "");
     // The gateway's own participant is in addition to the example.
     let others = welcome["payload"]["participants"].as_array_mut().unwrap();
-    let own = others.iter().position(|other| other["id"] == "portmoot").unwrap();
+    let own = others
+        .iter()
+        .position(|other| other["id"] == "portmoot")
+        .unwrap();
     others.remove(own);
     like(welcome, "3.5.1-welcome");
     // It receives its own join after its welcome, as all others do.
@@ -149,12 +213,21 @@ fn envelopes_of_the_gateway_match_the_specification() {
     let _agent = Socket::enter(&gateway, "new-agent", "");
     like(first.receive(), "3.4-presence");
     let (mut violator, _) = Socket::welcomed(&gateway, "violator", "");
-    violator.send("mcp/request:tools/call", "env-bad-call", &[], json!({}), &json!({}));
+    violator.send(
+        "mcp/request:tools/call",
+        "env-bad-call",
+        &[],
+        json!({}),
+        &json!({}),
+    );
     violator.receive();
     like(violator.receive(), "3.5.2-violation");
     first.receive();
     violator.leave();
     let gone = first.receive();
     assert_eq!(gone["kind"], "system/presence");
-    assert_eq!(gone["payload"], json!({ "event": "leave", "participant": { "id": "violator" } }));
+    assert_eq!(
+        gone["payload"],
+        json!({ "event": "leave", "participant": { "id": "violator" } })
+    );
 }

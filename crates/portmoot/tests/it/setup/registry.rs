@@ -24,9 +24,11 @@ fn server() -> Value {
 fn registry(seen: &Seen) -> (u16, &'static str, String) {
     let path = seen.line.split(' ').nth(1).unwrap();
     match path {
-        "/v0.1/servers?search=files&version=latest&limit=20" => {
-            (200, JSON, json!({ "servers": [server()], "metadata": { "count": 1 } }).to_string())
-        }
+        "/v0.1/servers?search=files&version=latest&limit=20" => (
+            200,
+            JSON,
+            json!({ "servers": [server()], "metadata": { "count": 1 } }).to_string(),
+        ),
         "/v0.1/servers?search=a%2Fb%20c&version=latest&limit=100" => {
             (200, JSON, json!({ "servers": [] }).to_string())
         }
@@ -39,7 +41,9 @@ fn registry(seen: &Seen) -> (u16, &'static str, String) {
             std::thread::sleep(Duration::from_millis(900));
             (200, JSON, r#"{"servers":[]}"#.to_owned())
         }
-        "/v0.1/servers?search=odd&version=latest&limit=20" => (200, "text/html", "<html>".to_owned()),
+        "/v0.1/servers?search=odd&version=latest&limit=20" => {
+            (200, "text/html", "<html>".to_owned())
+        }
         _ => (404, JSON, r#"{"error":"Server not found"}"#.to_owned()),
     }
 }
@@ -54,15 +58,31 @@ fn a_registry_is_searched() {
         "NAME                VERSION  VIA        DESCRIPTION\n\
          io.github.me/files  1.2.0    npm, http  Files \\u{1b}[2J of mine\n"
     );
-    let json = home.run(&["search", "files", "--registry", &url, "--json"]).expect(0).stdout;
+    let json = home
+        .run(&["search", "files", "--registry", &url, "--json"])
+        .expect(0)
+        .stdout;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["servers"][0]["server"]["name"], "io.github.me/files");
-    let none = home.run(&["search", "a/b c", "--limit", "200", "--registry", &url]).expect(0);
-    assert!(none.stderr.contains("no server has `a/b c`"), "{}", none.stderr);
-    home.run(&["search", "files", "--registry", &format!("{url}/base/")]).expect(0);
-    let odd = home.run(&["search", "odd", "--registry", &url]).expect(1).stderr;
+    let none = home
+        .run(&["search", "a/b c", "--limit", "200", "--registry", &url])
+        .expect(0);
+    assert!(
+        none.stderr.contains("no server has `a/b c`"),
+        "{}",
+        none.stderr
+    );
+    home.run(&["search", "files", "--registry", &format!("{url}/base/")])
+        .expect(0);
+    let odd = home
+        .run(&["search", "odd", "--registry", &url])
+        .expect(1)
+        .stderr;
     assert!(odd.contains("[registry_foreign]"), "{odd}");
-    let offline = home.run(&["search", "files", "--registry", "http://127.0.0.1:1"]).expect(1).stderr;
+    let offline = home
+        .run(&["search", "files", "--registry", "http://127.0.0.1:1"])
+        .expect(1)
+        .stderr;
     assert!(
         offline.contains("[registry_unreachable]") && offline.contains("is this machine online?"),
         "{offline}"
@@ -84,11 +104,17 @@ fn a_server_of_a_registry_is_added_after_consent() {
             "--config",
             "own.toml",
         ];
-        [&args[..], more].concat().into_iter().map(str::to_owned).collect::<Vec<String>>()
+        [&args[..], more]
+            .concat()
+            .into_iter()
+            .map(str::to_owned)
+            .collect::<Vec<String>>()
     };
     let run = |more: &[&str], exit| {
         let args = add(more);
-        home.run(&args.iter().map(String::as_str).collect::<Vec<_>>()).expect(exit).stderr
+        home.run(&args.iter().map(String::as_str).collect::<Vec<_>>())
+            .expect(exit)
+            .stderr
     };
     let missing = run(&["--yes"], 2);
     assert!(
@@ -99,7 +125,10 @@ fn a_server_of_a_registry_is_added_after_consent() {
     assert!(run(&["--via", "oci"], 1).contains("it is offered via: npm, http"));
     assert!(!home.path().join("own.toml").exists());
     let done = run(&["--set", "dir=/tmp", "--yes"], 0);
-    assert!(done.contains("set FILES_KEY where the gateway starts"), "{done}");
+    assert!(
+        done.contains("set FILES_KEY where the gateway starts"),
+        "{done}"
+    );
     let text = fs::read_to_string(home.path().join("own.toml")).unwrap();
     assert!(
         text.ends_with(
@@ -109,10 +138,21 @@ fn a_server_of_a_registry_is_added_after_consent() {
     );
     let args = add(&["--via", "http", "--replace"]);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    run_at_terminal(&home, &args, &[("It runs what the registry says. [y/N]", "y")]).expect(0);
+    run_at_terminal(
+        &home,
+        &args,
+        &[("It runs what the registry says. [y/N]", "y")],
+    )
+    .expect(0);
     let text = fs::read_to_string(home.path().join("own.toml")).unwrap();
-    assert!(text.ends_with("[servers.files]\nurl = \"https://files.example/mcp\"\n"), "{text}");
-    let unknown = home.run(&["add", "x", "--from-registry", "a/b", "--registry", &url]).expect(5).stderr;
+    assert!(
+        text.ends_with("[servers.files]\nurl = \"https://files.example/mcp\"\n"),
+        "{text}"
+    );
+    let unknown = home
+        .run(&["add", "x", "--from-registry", "a/b", "--registry", &url])
+        .expect(5)
+        .stderr;
     assert!(unknown.contains("[unknown_server]"), "{unknown}");
 }
 
@@ -124,11 +164,24 @@ fn a_wait_has_a_sign_on_a_terminal_with_colours() {
         (Home::new().env("TERM", "xterm").env("NO_COLOR", "1"), false),
     ] {
         let ran = run_at_terminal(&home, &["search", "slow", "--registry", &url], &[]).expect(0);
-        assert_eq!(ran.stderr.contains("asking the registry"), is_shown, "{:?}", ran.stderr);
+        assert_eq!(
+            ran.stderr.contains("asking the registry"),
+            is_shown,
+            "{:?}",
+            ran.stderr
+        );
         // It is gone before anything else is written.
-        assert!(ran.stderr.ends_with("no server has `slow` in its name\n"), "{:?}", ran.stderr);
+        assert!(
+            ran.stderr.ends_with("no server has `slow` in its name\n"),
+            "{:?}",
+            ran.stderr
+        );
         if is_shown {
-            assert!(ran.stderr.contains("\r\u{1b}[2Kno server has"), "{:?}", ran.stderr);
+            assert!(
+                ran.stderr.contains("\r\u{1b}[2Kno server has"),
+                "{:?}",
+                ran.stderr
+            );
         }
     }
 }

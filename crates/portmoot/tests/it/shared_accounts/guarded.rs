@@ -1,4 +1,5 @@
-//! An MCP server that checks the access tokens of its callers (RFC 6750, 8707, 9728), with answers that can lie.
+//! An MCP server that checks the access tokens of its callers (RFC 6750, 8707, 9728), with answers
+//! that can lie.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -45,7 +46,10 @@ impl Guarded {
     pub(super) fn start_at(name: &str, address: IpAddr) -> Guarded {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let shared = Arc::new(Shared { url: format!("http://{name}:{port}/mcp"), ..Shared::default() });
+        let shared = Arc::new(Shared {
+            url: format!("http://{name}:{port}/mcp"),
+            ..Shared::default()
+        });
         let serving = Arc::clone(&shared);
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -78,7 +82,11 @@ impl Guarded {
     /// Accepts no token any more that it has accepted.
     pub(super) fn expire(&self) {
         let accepted = std::mem::take(&mut *self.shared.accepted.lock().unwrap());
-        self.shared.ended.lock().unwrap().extend(accepted.into_keys());
+        self.shared
+            .ended
+            .lock()
+            .unwrap()
+            .extend(accepted.into_keys());
     }
 
     /// Waits until every token that it has accepted has expired.
@@ -105,7 +113,13 @@ impl Guarded {
 
     /// The good tokens that it has got, each once.
     pub(super) fn accepted(&self) -> Vec<String> {
-        self.shared.accepted.lock().unwrap().keys().cloned().collect()
+        self.shared
+            .accepted
+            .lock()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect()
     }
 }
 
@@ -122,7 +136,9 @@ impl Shared {
             }
             let header = |wanted: &str| {
                 let mut lines = head.lines().filter_map(|line| line.split_once(": "));
-                lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.to_owned())
+                lines
+                    .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+                    .map(|(_, value)| value.to_owned())
             };
             let length = header("content-length").map_or(0, |length| length.parse().unwrap());
             let mut body = vec![0; length];
@@ -130,8 +146,8 @@ impl Shared {
                 return;
             }
             *self.got.lock().unwrap() += &format!("{head}{}", String::from_utf8_lossy(&body));
-            let token =
-                header("authorization").and_then(|line| line.strip_prefix("Bearer ").map(str::to_owned));
+            let token = header("authorization")
+                .and_then(|line| line.strip_prefix("Bearer ").map(str::to_owned));
             let answered = self.answer(&head, token, &body);
             if out.write_all(answered.as_bytes()).is_err() {
                 return;
@@ -147,24 +163,39 @@ impl Shared {
                 "authorization_servers": [format!("http://{}", self.provider.lock().unwrap())],
                 "scopes_supported": ["mcp:read", "mcp:write"],
             });
-            let said = self.metadata.lock().unwrap().clone().unwrap_or_else(|| truth.to_string());
+            let said = self
+                .metadata
+                .lock()
+                .unwrap()
+                .clone()
+                .unwrap_or_else(|| truth.to_string());
             return response("200 OK", "", &said);
         }
         if !head.starts_with("POST /mcp ") {
-            let status = if head.starts_with("DELETE /mcp ") { "200 OK" } else { "405 Method Not Allowed" };
+            let status = if head.starts_with("DELETE /mcp ") {
+                "200 OK"
+            } else {
+                "405 Method Not Allowed"
+            };
             return response(status, "", "");
         }
         let message: Value = serde_json::from_slice(body).unwrap_or_default();
-        let document = format!("resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"");
+        let document =
+            format!("resource_metadata=\"{origin}/.well-known/oauth-protected-resource/mcp\"");
         if let Some(challenge) = &*self.challenge.lock().unwrap() {
-            return response("401 Unauthorized", &format!("www-authenticate: {challenge}\r\n"), "");
+            return response(
+                "401 Unauthorized",
+                &format!("www-authenticate: {challenge}\r\n"),
+                "",
+            );
         }
         let Some(token) = token else {
             let challenge = format!("www-authenticate: Bearer {document}\r\n");
             return response("401 Unauthorized", &challenge, "");
         };
         if !self.accepts(&token) {
-            let challenge = format!("www-authenticate: Bearer error=\"invalid_token\", {document}\r\n");
+            let challenge =
+                format!("www-authenticate: Bearer error=\"invalid_token\", {document}\r\n");
             return response("401 Unauthorized", &challenge, "");
         }
         let watch = self.watch.lock().unwrap().clone();
@@ -189,18 +220,29 @@ impl Shared {
             let order = json!({ "op": "accepted", "token": token, "audience": self.url });
             let address = self.provider.lock().unwrap().clone();
             let headers = [("content-type", "application/json")];
-            let said = Connection::open(&address).exchange("POST", "/control", &headers, &order.to_string());
+            let said = Connection::open(&address).exchange(
+                "POST",
+                "/control",
+                &headers,
+                &order.to_string(),
+            );
             said.json()["claims"]["exp"].as_u64()
         });
         if let (None, Some(until)) = (known, until) {
-            self.accepted.lock().unwrap().insert(token.to_owned(), until);
+            self.accepted
+                .lock()
+                .unwrap()
+                .insert(token.to_owned(), until);
         }
         until.is_some_and(|until| now() < until)
     }
 }
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
 }
 
 fn response(status: &str, headers: &str, body: &str) -> String {

@@ -1,4 +1,5 @@
-//! A hostile server on an address that looks public: what it and its authorization server say leads to no address inside.
+//! A hostile server on an address that looks public: what it and its authorization server say leads
+//! to no address inside.
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, TcpListener, ToSocketAddrs};
@@ -28,7 +29,10 @@ fn inside() -> (String, Arc<AtomicUsize>) {
 
 /// This machine's name and the address to which it resolves: to the gateway a name like any other.
 fn own_name() -> Option<(String, IpAddr)> {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned();
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .unwrap()
+        .trim()
+        .to_owned();
     let address = (name.as_str(), 0).to_socket_addrs().ok()?.next()?.ip();
     let is_usable = name != "localhost" && TcpListener::bind((address, 0)).is_ok();
     is_usable.then_some((name, address))
@@ -65,18 +69,28 @@ fn what_a_hostile_server_says_leads_to_no_address_inside() {
             "registration_endpoint": format!("{issuer}/reg"), "code_challenge_methods_supported": ["S256"],
         });
         change(&mut metadata);
-        site.answers("/.well-known/oauth-authorization-server", 200, &metadata.to_string());
+        site.answers(
+            "/.well-known/oauth-authorization-server",
+            200,
+            &metadata.to_string(),
+        );
     };
     for scheme in ["http", "https"] {
         // The server's own metadata.
-        let servers = [format!("{scheme}://{inside}"), format!("{scheme}://{inside}/tenant")];
+        let servers = [
+            format!("{scheme}://{inside}"),
+            format!("{scheme}://{inside}/tenant"),
+        ];
         for server in servers {
-            let metadata = json!({ "resource": site.guarded.url(), "authorization_servers": [server] });
+            let metadata =
+                json!({ "resource": site.guarded.url(), "authorization_servers": [server] });
             site.guarded.set_metadata(Some(&metadata.to_string()));
             refused(&server);
         }
         site.guarded.set_metadata(None);
-        truth(&|metadata| metadata["registration_endpoint"] = json!(format!("{scheme}://{inside}/reg")));
+        truth(&|metadata| {
+            metadata["registration_endpoint"] = json!(format!("{scheme}://{inside}/reg"))
+        });
         refused("registration");
         site.clear();
     }
@@ -93,15 +107,28 @@ fn what_a_hostile_server_says_leads_to_no_address_inside() {
     truth(&|metadata| metadata["token_endpoint"] = json!(format!("https://{inside}/token")));
     let asking = site.begin(&["servers", "login", "jira", "--paste"]);
     let state = url::Url::parse(&asking.url).unwrap();
-    let state = state.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+    let state = state
+        .query_pairs()
+        .find(|(name, _)| name == "state")
+        .unwrap()
+        .1
+        .into_owned();
     let ran = asking.paste(&format!("http://127.0.0.1/callback?code=x&state={state}"));
     assert!(ran.stderr.contains("may not be dialed"), "{}", ran.stderr);
     site.clear();
     // The challenge names its own place.
-    site.guarded.set_challenge(Some(&format!("Bearer resource_metadata=\"http://{inside}/mcp\"")));
+    site.guarded.set_challenge(Some(&format!(
+        "Bearer resource_metadata=\"http://{inside}/mcp\""
+    )));
     let mut site = site;
     site.restart();
     let account = site.wait_for("needs_login");
-    assert!(account["reason"].as_str().unwrap().contains("may not be dialed"), "{account}");
+    assert!(
+        account["reason"]
+            .as_str()
+            .unwrap()
+            .contains("may not be dialed"),
+        "{account}"
+    );
     assert_eq!(seen.load(Ordering::SeqCst), 0);
 }

@@ -5,14 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Site;
 use crate::support::{is_alive, signal, until};
 
-/// Kills the gateway when the server gets the first request with a token that it has not had before.
+/// Kills the gateway when the server gets the first request with a token that it has not had
+/// before.
 fn kill_at_first_use(site: &Site) {
     let (pid, known) = (site.gateway.pid(), site.guarded.accepted());
     let killed = AtomicBool::new(false);
     site.guarded.watch(move |token| {
         if !known.iter().any(|known| known == token) && !killed.swap(true, Ordering::SeqCst) {
             signal(pid, "KILL");
-            until("the gateway is gone", || (!is_alive(pid.into())).then_some(()));
+            until("the gateway is gone", || {
+                (!is_alive(pid.into())).then_some(())
+            });
         }
     });
 }
@@ -29,9 +32,14 @@ fn no_step_of_a_sign_in_leaves_half_of_one() {
     // It has begun: what comes back finds nothing.
     let (_asking, back) = site.asked();
     site.restart();
-    let late = site.begin(&["servers", "login", "jira", "--paste"]).paste(&back);
+    let late = site
+        .begin(&["servers", "login", "jira", "--paste"])
+        .paste(&back);
     assert!(
-        late.code != 0 && late.stderr.contains("no sign-in is under way for this answer"),
+        late.code != 0
+            && late
+                .stderr
+                .contains("no sign-in is under way for this answer"),
         "{}",
         late.stderr
     );
@@ -65,7 +73,10 @@ fn no_step_of_a_sign_in_leaves_half_of_one() {
     // It is done.
     site.restart();
     assert_eq!(site.call(&site.wait_listed()), Ok("found".to_owned()));
-    assert_eq!((site.token_requests(), site.provider.asked("/reg")), (asked, 1));
+    assert_eq!(
+        (site.token_requests(), site.provider.asked("/reg")),
+        (asked, 1)
+    );
     drop(client);
     site.check_secrets_nowhere();
 }
@@ -88,7 +99,8 @@ fn no_step_of_a_renewal_loses_the_family() {
         (site.call(&client), site.account()["state"].as_str()),
         (Ok("found".to_owned()), Some("ready"))
     );
-    // Between answer and use, and after: the new tokens are on disk, and the old ones are not tried.
+    // Between answer and use, and after: the new tokens are on disk, and the old ones are not
+    // tried.
     for _ in 0..2 {
         site.guarded.expire();
         kill_at_first_use(&site);
@@ -103,8 +115,13 @@ fn no_step_of_a_renewal_loses_the_family() {
         assert_eq!(site.token_requests(), asked);
     }
     assert_eq!(site.call_with_ended_token(&client), Ok("found".to_owned()));
-    assert_eq!(site.provider.asked("/auth"), logins, "no one had to sign in");
-    // The provider has renewed, and its answer is lost with the gateway: that family ends at the next attempt, the only one.
+    assert_eq!(
+        site.provider.asked("/auth"),
+        logins,
+        "no one had to sign in"
+    );
+    // The provider has renewed, and its answer is lost with the gateway: that family ends at the
+    // next attempt, the only one.
     let kept = site.provider.asked("kept");
     site.fault("/token", "mute");
     site.guarded.expire();
@@ -115,10 +132,16 @@ fn no_step_of_a_renewal_loses_the_family() {
     site.restart();
     drop(call);
     let lost = site.wait_for("needs_login");
-    assert_eq!(lost["reason"], "the authorization server refused to renew the sign-in");
+    assert_eq!(
+        lost["reason"],
+        "the authorization server refused to renew the sign-in"
+    );
     site.restart();
     site.wait_for("needs_login");
-    assert!(site.token_requests() <= asked + 2, "one attempt for each start");
+    assert!(
+        site.token_requests() <= asked + 2,
+        "one attempt for each start"
+    );
     client = site.signed_in();
     assert_eq!(site.call(&client), Ok("found".to_owned()));
     site.check_secrets_nowhere();

@@ -12,11 +12,18 @@ fn signs_in(way: &[&str], act: impl FnOnce(&Site, &[&str])) -> Site {
     let client = Client::plain(&site.gateway);
     let events = client.listen();
     let before = site.wait_for("needs_login");
-    assert_eq!((&before["issuer"], &before["renews"]), (&json!(null), &json!(false)));
+    assert_eq!(
+        (&before["issuer"], &before["renews"]),
+        (&json!(null), &json!(false))
+    );
     assert!(!client.names("tools").contains(&"jira_search".to_owned()));
     // Probes see that a person has to act, and that the gateway is ready without that.
     let ready = site.gateway.get("/readyz", None);
-    assert_eq!((ready.status, &ready.json()["servers_need_login"]), (200, &json!(1)), "{ready:?}");
+    assert_eq!(
+        (ready.status, &ready.json()["servers_need_login"]),
+        (200, &json!(1)),
+        "{ready:?}"
+    );
     assert_eq!(ready.json()["servers"][0]["state"], "needs_login");
     let metric = |state: &str| {
         let line = format!("portmoot_server_account{{server=\"jira\",state=\"{state}\"}} 1\n");
@@ -30,8 +37,14 @@ fn signs_in(way: &[&str], act: impl FnOnce(&Site, &[&str])) -> Site {
     let after = site.account();
     assert_eq!(after["state"], "ready");
     assert!(metric("ready") && !metric("needs_login"));
-    assert_eq!(site.gateway.get("/readyz", None).json()["servers_need_login"], 0);
-    assert_eq!((&after["issuer"], &after["renews"]), (&json!(site.provider.issuer()), &json!(true)));
+    assert_eq!(
+        site.gateway.get("/readyz", None).json()["servers_need_login"],
+        0
+    );
+    assert_eq!(
+        (&after["issuer"], &after["renews"]),
+        (&json!(site.provider.issuer()), &json!(true))
+    );
     assert_eq!(after["scopes"], json!(["mcp:read", "mcp:write"]));
     let shown = site.home.run(&["servers", "auth"]).expect(0);
     assert!(
@@ -42,7 +55,10 @@ fn signs_in(way: &[&str], act: impl FnOnce(&Site, &[&str])) -> Site {
     let secrets = site.secrets();
     assert!(secrets.len() >= 3, "{secrets:?}");
     for secret in &secrets {
-        assert!(!shown.stdout.contains(secret) && !after.to_string().contains(secret), "{secret}");
+        assert!(
+            !shown.stdout.contains(secret) && !after.to_string().contains(secret),
+            "{secret}"
+        );
     }
     site
 }
@@ -55,15 +71,25 @@ fn by_pasting_once_and_out_again() {
         let back = Person::default().open(&asking.url);
         let ran = asking.paste(&back).expect(0);
         assert!(
-            ran.stderr.contains("signed in at `jira` with the scopes mcp:read mcp:write"),
+            ran.stderr
+                .contains("signed in at `jira` with the scopes mcp:read mcp:write"),
             "{}",
             ran.stderr
         );
         // An answer counts once.
         let second = site.begin(args).paste(&back).expect(3);
-        assert!(second.stderr.contains("it was used already"), "{}", second.stderr);
+        assert!(
+            second.stderr.contains("it was used already"),
+            "{}",
+            second.stderr
+        );
         let code = url::Url::parse(&back).unwrap();
-        let code = code.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
+        let code = code
+            .query_pairs()
+            .find(|(name, _)| name == "code")
+            .unwrap()
+            .1
+            .into_owned();
         assert!(!ran.stderr.contains(&code) && !second.stderr.contains(&code));
     });
     let client = Client::plain(&site.gateway);
@@ -72,11 +98,19 @@ fn by_pasting_once_and_out_again() {
     assert_eq!(site.provider.asked("/token/revocation"), 1);
     let ended = site.account();
     // The second sign-in is still under way.
-    assert_eq!((&ended["state"], &ended["issuer"]), (&json!("pending"), &json!(null)));
+    assert_eq!(
+        (&ended["state"], &ended["issuer"]),
+        (&json!("pending"), &json!(null))
+    );
     assert_eq!(site.call(&client), Err("upstream_login_needed".to_owned()));
     // It is dead at the provider, which would renew it otherwise.
-    let [token] = &site.all_issued("refresh_token")[..] else { panic!("{:?}", site.issued()) };
-    assert_eq!(site.renew_as_gateway(&client_id, token)["error"], "invalid_grant");
+    let [token] = &site.all_issued("refresh_token")[..] else {
+        panic!("{:?}", site.issued())
+    };
+    assert_eq!(
+        site.renew_as_gateway(&client_id, token)["error"],
+        "invalid_grant"
+    );
 }
 
 #[test]

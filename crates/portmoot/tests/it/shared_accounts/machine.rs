@@ -13,17 +13,28 @@ use crate::authorization::provider::Provider;
 use crate::home::Home;
 use crate::support::until;
 
-/// A gateway whose credentials are good at the provider gets tokens by itself, also after the provider has failed.
+/// A gateway whose credentials are good at the provider gets tokens by itself, also after the
+/// provider has failed.
 fn gets_tokens(home: Home, guarded: Guarded, provider: Provider, auth: &str, secret: &str) {
-    let auth = format!("kind = \"client_credentials\"\nissuer = {:?}\n{auth}", provider.issuer());
+    let auth = format!(
+        "kind = \"client_credentials\"\nissuer = {:?}\n{auth}",
+        provider.issuer()
+    );
     let mut site = Site::at(home, guarded, provider, &auth);
     let client = site.wait_listed();
     assert_eq!(site.call(&client), Ok("found".to_owned()));
     let account = site.account();
-    assert_eq!((&account["state"], &account["issuer"]), (&json!("ready"), &json!(site.provider.issuer())));
+    assert_eq!(
+        (&account["state"], &account["issuer"]),
+        (&json!("ready"), &json!(site.provider.issuer()))
+    );
     assert_eq!(site.call_with_ended_token(&client), Ok("found".to_owned()));
     // What passes by itself ends nothing.
-    for (status, body) in [(500, ""), (200, "<html>hello</html>"), (401, r#"{"error":"invalid_client"}"#)] {
+    for (status, body) in [
+        (500, ""),
+        (200, "<html>hello</html>"),
+        (401, r#"{"error":"invalid_client"}"#),
+    ] {
         site.answers("/token", status, body);
         assert!(site.call_with_ended_token(&client).is_err());
         assert_eq!(site.account()["state"], "waiting");
@@ -32,7 +43,8 @@ fn gets_tokens(home: Home, guarded: Guarded, provider: Provider, auth: &str, sec
     }
     // The server rejects even new tokens for a while: it gets no more than one at a time.
     let asked = site.token_requests();
-    site.guarded.set_challenge(Some("Bearer error=\"invalid_token\""));
+    site.guarded
+        .set_challenge(Some("Bearer error=\"invalid_token\""));
     for _ in 0..10 {
         assert!(site.call(&client).is_err());
     }
@@ -45,7 +57,11 @@ fn gets_tokens(home: Home, guarded: Guarded, provider: Provider, auth: &str, sec
     assert_eq!(site.call(&site.wait_listed()), Ok("found".to_owned()));
     assert_eq!(site.token_requests(), asked + 1);
     let ran = site.home.run(&["servers", "login", "jira"]);
-    assert!(ran.code != 0 && ran.stderr.contains("no person signs in"), "{}", ran.stderr);
+    assert!(
+        ran.code != 0 && ran.stderr.contains("no person signs in"),
+        "{}",
+        ran.stderr
+    );
     let mut secrets = site.all_issued("access_token");
     assert!(
         secrets.len() >= 7 && site.issued().iter().all(|(name, _)| name == "access_token"),

@@ -1,4 +1,5 @@
-//! A person with a browser: follows the provider's redirects, keeps its cookies, and fills in its forms.
+//! A person with a browser: follows the provider's redirects, keeps its cookies, and fills in its
+//! forms.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +17,8 @@ pub(crate) struct Person {
 }
 
 impl Person {
-    /// Opens an address, and signs in as `ann` and allows what is asked. Returns the address elsewhere to which the provider
-    /// sends the browser, or the last page without a form.
+    /// Opens an address, and signs in as `ann` and allows what is asked. Returns the address
+    /// elsewhere to which the provider sends the browser, or the last page without a form.
     #[track_caller]
     pub(crate) fn open(&mut self, url: &str) -> String {
         let mut url = Url::parse(url).unwrap();
@@ -28,8 +29,11 @@ impl Person {
                 Some(body) => ("POST", body),
                 None => ("GET", String::new()),
             };
-            let cookies: Vec<String> =
-                self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let cookies: Vec<String> = self
+                .cookies
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
             let cookies = cookies.join("; ");
             let host = format!("{}:{}", url.host_str().unwrap(), url.port().unwrap());
             let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
@@ -40,7 +44,11 @@ impl Person {
             }
             // The provider spells its addresses with the name by which it is asked.
             let reply = connection.exchange_at(&host, method, path, &headers, &body);
-            for (_, cookie) in reply.headers.iter().filter(|(name, _)| name == "set-cookie") {
+            for (_, cookie) in reply
+                .headers
+                .iter()
+                .filter(|(name, _)| name == "set-cookie")
+            {
                 let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
                 match value {
                     "" => drop(self.cookies.remove(name)),
@@ -54,7 +62,9 @@ impl Person {
                 }
                 continue;
             }
-            let Some(page) = reply.body.split_once("<form").map(|(_, rest)| rest) else { return reply.body };
+            let Some(page) = reply.body.split_once("<form").map(|(_, rest)| rest) else {
+                return reply.body;
+            };
             let page = page.split("</form>").next().unwrap();
             let mut fields = form_urlencoded::Serializer::new(String::new());
             for input in page.split("<input").skip(1) {

@@ -22,11 +22,18 @@ fn a_caller_signs_in_for_all_with_a_capability_only_and_its_token_reaches_no_one
                         [participants.bob]\ntoken_env = \"T_BOB\"\ncapabilities = [\"mcp/*\"]\n";
     let site = Site::at(home, guarded, provider, participants);
     let url = site.gateway.url();
-    let login =
-        |token: &'static str| vec!["servers", "login", "jira", "--paste", "--url", &url, "--token", token];
+    let login = |token: &'static str| {
+        vec![
+            "servers", "login", "jira", "--paste", "--url", &url, "--token", token,
+        ]
+    };
     site.gateway.receive("needs a sign-in");
     let refused = site.home.run(&login(BOB));
-    assert!(refused.code != 0 && refused.stderr.contains("portmoot/accounts"), "{}", refused.stderr);
+    assert!(
+        refused.code != 0 && refused.stderr.contains("portmoot/accounts"),
+        "{}",
+        refused.stderr
+    );
     let asking = site.begin(&login(ANN));
     let back = Person::default().open(&asking.url);
     // Another one brings the answer: it is unknown, and stays good for the one who began.
@@ -35,7 +42,11 @@ fn a_caller_signs_in_for_all_with_a_capability_only_and_its_token_reaches_no_one
     assert_eq!(stolen.json()["code"], "conflict", "{stolen:?}");
     asking.paste(&back).expect(0);
     let bob = Client::of(&site.gateway, BOB);
-    until("the tools are listed", || bob.names("tools").contains(&"jira_search".to_owned()).then_some(()));
+    until("the tools are listed", || {
+        bob.names("tools")
+            .contains(&"jira_search".to_owned())
+            .then_some(())
+    });
     assert_eq!(site.call(&bob), Ok("found".to_owned()));
     assert_eq!(site.call_with_ended_token(&bob), Ok("found".to_owned()));
     let out = site.post("/api/v1/servers/jira/logout", BOB, "{}");

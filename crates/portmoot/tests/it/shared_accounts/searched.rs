@@ -20,7 +20,10 @@ impl Site {
         let journals = self.check_nowhere(secrets, None);
         let issuer = self.provider.issuer();
         let mut windows = journals.windows(issuer.len());
-        assert!(windows.any(|window| window == issuer.as_bytes()), "the journal has the account");
+        assert!(
+            windows.any(|window| window == issuer.as_bytes()),
+            "the journal has the account"
+        );
     }
 
     /// Panics if one of these secrets is found; what the journal has. `token` is for the API.
@@ -28,11 +31,15 @@ impl Site {
     pub(super) fn check_nowhere(&self, mut secrets: Vec<String>, token: Option<&str>) -> Vec<u8> {
         secrets.push(KEY.to_owned());
         // Encoded texts differ at both ends with what surrounds them.
-        let encoded: Vec<String> =
-            secrets.iter().map(|secret| STANDARD_NO_PAD.encode(secret)[..16].to_owned()).collect();
+        let encoded: Vec<String> = secrets
+            .iter()
+            .map(|secret| STANDARD_NO_PAD.encode(secret)[..16].to_owned())
+            .collect();
         secrets.extend(encoded);
-        let mut places =
-            vec![("the log".to_owned(), format!("{}{}", self.logs, self.gateway.log()).into_bytes())];
+        let mut places = vec![(
+            "the log".to_owned(),
+            format!("{}{}", self.logs, self.gateway.log()).into_bytes(),
+        )];
         for path in [
             "/metrics",
             "/healthz",
@@ -43,7 +50,10 @@ impl Site {
             "/api/v1/sessions",
             "/api/v1/topics",
         ] {
-            places.push((path.to_owned(), self.gateway.get(path, token).body.into_bytes()));
+            places.push((
+                path.to_owned(),
+                self.gateway.get(path, token).body.into_bytes(),
+            ));
         }
         for command in [
             &["audit", "query", "--json"][..],
@@ -52,13 +62,18 @@ impl Site {
             &["config", "show"],
         ] {
             let ran = self.home.run(command);
-            places.push((format!("{command:?}"), (ran.stdout + &ran.stderr).into_bytes()));
+            places.push((
+                format!("{command:?}"),
+                (ran.stdout + &ran.stderr).into_bytes(),
+            ));
         }
         files(self.home.path(), &mut places);
         let mut journals = Vec::new();
         for (place, bytes) in &places {
             for secret in &secrets {
-                let found = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+                let found = bytes
+                    .windows(secret.len())
+                    .any(|window| window == secret.as_bytes());
                 assert!(!found, "{secret} is in {place}");
             }
             if place.contains("journal") {

@@ -2,21 +2,30 @@
 
 use super::*;
 
-const GUESTS: &str =
-    "anonymous = \"reader\"\n[profiles.reader]\ncapabilities = [\"mcp/request:tools/call:tools_*\"]\n";
+const GUESTS: &str = "anonymous = \"reader\"\n[profiles.reader]\ncapabilities = [\"mcp/request:tools/call:tools_*\"]\n";
 
 fn gateway(limits: &str) -> (Home, Gateway) {
     let home = home_of(&[(OTHER, &[])]);
-    let person = "[participants.other]\ntoken_env = \"TOKEN_OTHER\"\ncapabilities = [\"mcp/*\", \"chat\"]\n";
+    let person =
+        "[participants.other]\ntoken_env = \"TOKEN_OTHER\"\ncapabilities = [\"mcp/*\", \"chat\"]\n";
     let topic = format!("[topics.main]\n{GUESTS}");
-    let config = [person, &format!("[server.limits]\n{limits}\n"), &fixture("tools", &[]), &topic].concat();
+    let config = [
+        person,
+        &format!("[server.limits]\n{limits}\n"),
+        &fixture("tools", &[]),
+        &topic,
+    ]
+    .concat();
     let gateway = Gateway::start(&home, &config);
     gateway.ready("tools");
     (home, gateway)
 }
 
 fn echo(client: &Client) {
-    assert_eq!(client.call("tools_echo", json!({ "text": "x" }))["content"][0]["text"], "x");
+    assert_eq!(
+        client.call("tools_echo", json!({ "text": "x" }))["content"][0]["text"],
+        "x"
+    );
 }
 
 #[test]
@@ -34,7 +43,8 @@ fn guests_that_come_once_lock_out_no_other() {
     for number in 0..1_100 {
         let client = Client::resume(&gateway, None, "/mcp", "");
         let info = json!({ "name": "test", "version": "1" });
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
         assert_eq!(client.status("initialize", params), 200, "{number}");
     }
     echo(&guest(json!({})));
@@ -54,7 +64,10 @@ fn a_modern_guest_leaves_with_its_connection() {
     assert_eq!(joined["payload"]["event"], "join", "{joined}");
     let left = watcher.receive_until(|envelope| envelope["kind"] == "system/presence");
     assert_eq!(left["payload"]["event"], "leave", "{left}");
-    assert_eq!(left["payload"]["participant"]["id"], joined["payload"]["participant"]["id"]);
+    assert_eq!(
+        left["payload"]["participant"]["id"],
+        joined["payload"]["participant"]["id"]
+    );
 }
 
 /// A POST of this length, of which the last byte is missing.
@@ -87,7 +100,12 @@ fn slow_bodies_of_guests_refuse_only_guests() {
 fn a_body_of_a_stranger_is_not_read() {
     let (_home, gateway) = gateway("held_bytes_max = \"1MiB\"");
     let wrong = "authorization: Bearer wrong-but-long-enough\r\n";
-    for path in ["/mcp", "/messages?sessionId=x", "/api/v1/proposals/00/approve", "/api/v1/tokens"] {
+    for path in [
+        "/mcp",
+        "/messages?sessionId=x",
+        "/api/v1/proposals/00/approve",
+        "/api/v1/tokens",
+    ] {
         for _ in 0..8 {
             let status = status(&mut slow(&gateway, path, wrong, 200 << 10));
             assert!([401, 404].contains(&status), "{path}: {status}");

@@ -6,8 +6,13 @@ use super::*;
 pub(super) fn held_bytes(gateway: &Gateway, enough: impl Fn(usize) -> bool) {
     until("so many bytes are held", || {
         let metrics = gateway.get("/metrics", Some(&token(OTHER)));
-        let line = metrics.body.lines().find_map(|line| line.strip_prefix("portmoot_held_bytes "));
-        line.and_then(|held| held.parse().ok()).filter(|held| enough(*held)).map(drop)
+        let line = metrics
+            .body
+            .lines()
+            .find_map(|line| line.strip_prefix("portmoot_held_bytes "));
+        line.and_then(|held| held.parse().ok())
+            .filter(|held| enough(*held))
+            .map(drop)
     });
 }
 
@@ -16,7 +21,11 @@ fn slow_body(stage: &Stage, path: &str) -> TcpStream {
     let head = format!(
         "accept: application/json, text/event-stream\r\ncontent-type: application/json\r\ncontent-length: {BODY_BYTES}\r\n\r\n"
     );
-    begun(stage, &format!("POST {path}"), &[head.as_bytes(), &vec![b' '; BODY_BYTES - 1]].concat())
+    begun(
+        stage,
+        &format!("POST {path}"),
+        &[head.as_bytes(), &vec![b' '; BODY_BYTES - 1]].concat(),
+    )
 }
 
 pub(super) fn bodies(stage: &mut Stage) -> Held {
@@ -42,7 +51,13 @@ pub(super) fn requests_of_open_calls(stage: &mut Stage) -> Held {
     let held = client.begin_call("tools_hang", large.clone());
     stage.open_at("tools", 1);
     // The body alone has no room any more.
-    assert_eq!(client.status("tools/call", json!({ "name": "tools_echo", "arguments": large })), 503);
+    assert_eq!(
+        client.status(
+            "tools/call",
+            json!({ "name": "tools_echo", "arguments": large })
+        ),
+        503
+    );
     Box::new((client, held))
 }
 

@@ -1,4 +1,5 @@
-//! Plays against what a topic keeps and has places for: proposals, requests, guests, participants, refusals.
+//! Plays against what a topic keeps and has places for: proposals, requests, guests, participants,
+//! refusals.
 
 use super::*;
 use crate::audit_log::AuditLog;
@@ -19,21 +20,30 @@ pub(super) fn latest_requests(stage: &mut Stage) -> Held {
     let executed = |other: &mut Socket, id: &str| {
         other.call(id, &["tools"], "record", json!({}));
         let received = other.receive_until(|received| received["correlation_id"] == id);
-        received["payload"]["result"]["structuredContent"]["calls"].as_u64().unwrap()
+        received["payload"]["result"]["structuredContent"]["calls"]
+            .as_u64()
+            .unwrap()
     };
     let once = |other: &mut Socket| other.call("once", &["tools"], "echo", json!({ "text": "x" }));
     once(&mut other);
     other.receive_until(|received| received["correlation_id"] == "once");
     let before = executed(&mut other, "before");
     // Each is refused, and remembered all the same.
-    let is_refused = |received: &Value| received.to_string().contains("you have too many open calls");
+    let is_refused = |received: &Value| {
+        received
+            .to_string()
+            .contains("you have too many open calls")
+    };
     let client = stage.greedy("/mcp", json!({}));
     let held = stage.hanging(&client, "more_hang", UPSTREAM_CALLS);
     stage.open_at("more", UPSTREAM_CALLS);
     let mut socket = stage.enters(GREEDY);
     for first in (0..=REQUESTS).step_by(AT_ONCE) {
-        let ids: Vec<String> = (first..first + AT_ONCE).map(|number| format!("l{number}")).collect();
-        ids.iter().for_each(|id| socket.call(id, &["more"], "echo", json!({ "text": "x" })));
+        let ids: Vec<String> = (first..first + AT_ONCE)
+            .map(|number| format!("l{number}"))
+            .collect();
+        ids.iter()
+            .for_each(|id| socket.call(id, &["more"], "echo", json!({ "text": "x" })));
         for _ in &ids {
             socket.receive_until(is_refused);
         }
@@ -43,14 +53,21 @@ pub(super) fn latest_requests(stage: &mut Stage) -> Held {
     assert_eq!(socket.receive_until(is_refused)["correlation_id"], "l0");
     // What the other sent is not: sent again, it is not carried out again.
     once(&mut other);
-    assert_eq!(executed(&mut other, "after"), before + 1, "the one call is the one that asks");
+    assert_eq!(
+        executed(&mut other, "after"),
+        before + 1,
+        "the one call is the one that asks"
+    );
     Box::new((client, held, socket))
 }
 
 /// A request of a guest on a connection that stays.
 fn guest(stage: &Stage) -> (Connection, Reply) {
     let (headers, body) = modern_request(None, "tools/list", json!({}));
-    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let headers: Vec<(&str, &str)> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
     let mut connection = Connection::open(stage.gateway.address());
     let reply = connection.exchange("POST", "/mcp", &headers, &body);
     (connection, reply)
@@ -58,11 +75,17 @@ fn guest(stage: &Stage) -> (Connection, Reply) {
 
 pub(super) fn guests(stage: &mut Stage) -> Held {
     // Those of before may not have left yet.
-    let comes =
-        |_| until("a guest has a place", || Some(guest(stage)).filter(|(_, reply)| reply.status == 200));
+    let comes = |_| {
+        until("a guest has a place", || {
+            Some(guest(stage)).filter(|(_, reply)| reply.status == 200)
+        })
+    };
     let held: Vec<_> = (0..GUESTS).map(comes).collect();
     let (_, refused) = guest(stage);
-    assert!(refused.body.contains("too many guests are in this topic"), "{refused:?}");
+    assert!(
+        refused.body.contains("too many guests are in this topic"),
+        "{refused:?}"
+    );
     Box::new(held)
 }
 
@@ -93,15 +116,25 @@ pub(super) fn refusals(stage: &mut Stage) -> Held {
     // The log has one order: when it has the last entry, it has those before.
     let log = AuditLog(&stage.home);
     log.has(OTHER, "mcp/request:tools/call:tools_absent", "refused", "");
-    let written = log.count(GREEDY, "mcp/request:tools/call:tools_nothing", "refused", "unknown");
-    assert!(written > 0 && written as u64 <= windows * WRITTEN_MAX, "{written} in {windows} windows");
+    let written = log.count(
+        GREEDY,
+        "mcp/request:tools/call:tools_nothing",
+        "refused",
+        "unknown",
+    );
+    assert!(
+        written > 0 && written as u64 <= windows * WRITTEN_MAX,
+        "{written} in {windows} windows"
+    );
     Box::new(client)
 }
 
 /// Proposes; returns the answer to it.
 fn proposes(socket: &mut Socket, id: &str, text: &str) -> Value {
     socket.send(ECHO, id, &["tools"], json!({}), &echoes(text));
-    socket.receive_until(|received| received["correlation_id"] == id || received["payload"]["proposal"] == id)
+    socket.receive_until(|received| {
+        received["correlation_id"] == id || received["payload"]["proposal"] == id
+    })
 }
 
 pub(super) fn bytes_of_proposals(stage: &mut Stage) -> Held {
@@ -113,34 +146,63 @@ pub(super) fn bytes_of_proposals(stage: &mut Stage) -> Held {
         assert_eq!(opened["payload"]["state"], "pending", "{number}: {opened}");
     }
     let refused = proposes(&mut socket, "one more", &text);
-    assert!(refused.to_string().contains("or too long ones"), "{refused}");
+    assert!(
+        refused.to_string().contains("or too long ones"),
+        "{refused}"
+    );
     let mut other = stage.enters(OTHER);
-    assert_eq!(proposes(&mut other, "others", &text)["payload"]["state"], "pending");
+    assert_eq!(
+        proposes(&mut other, "others", &text)["payload"]["state"],
+        "pending"
+    );
     settle(&mut other, &["others".to_owned()]);
-    settle(&mut socket, &(0..fit).map(|number| format!("b{number}")).collect::<Vec<_>>());
+    settle(
+        &mut socket,
+        &(0..fit)
+            .map(|number| format!("b{number}"))
+            .collect::<Vec<_>>(),
+    );
     Box::new((socket, other))
 }
 
 /// Ends proposals by their proposer's own requests.
 fn settle(socket: &mut Socket, ids: &[String]) {
     for id in ids {
-        socket.send(FULFIL, &format!("r{id}"), &["tools"], names(id), &fulfilment("x"));
+        socket.send(
+            FULFIL,
+            &format!("r{id}"),
+            &["tools"],
+            names(id),
+            &fulfilment("x"),
+        );
     }
     let mut answers = 0;
     while answers < ids.len() {
         let received = socket.receive_until(|received| received["payload"]["result"].is_object());
-        answers += usize::from(received["correlation_id"].as_str().is_some_and(|id| id.starts_with('r')));
+        answers += usize::from(
+            received["correlation_id"]
+                .as_str()
+                .is_some_and(|id| id.starts_with('r')),
+        );
     }
 }
 
 /// The id of a participant's proposal that is over.
 fn ended_of(stage: &Stage, who: &str, envelope: &str) -> String {
     let mut socket = stage.enters(who);
-    assert_eq!(proposes(&mut socket, envelope, "x")["payload"]["state"], "pending");
+    assert_eq!(
+        proposes(&mut socket, envelope, "x")["payload"]["state"],
+        "pending"
+    );
     settle(&mut socket, &[envelope.to_owned()]);
     let all = stage.get(who, "/api/v1/proposals?all=true").json();
-    let all = all["proposals"].as_array().unwrap_or_else(|| panic!("{all}"));
-    let own = all.iter().find(|one| one["envelope"] == envelope).unwrap_or_else(|| panic!("{all:?}"));
+    let all = all["proposals"]
+        .as_array()
+        .unwrap_or_else(|| panic!("{all}"));
+    let own = all
+        .iter()
+        .find(|one| one["envelope"] == envelope)
+        .unwrap_or_else(|| panic!("{all:?}"));
     assert_ne!(own["state"], "pending");
     own["id"].as_str().unwrap().to_owned()
 }
@@ -148,8 +210,9 @@ fn ended_of(stage: &Stage, who: &str, envelope: &str) -> String {
 fn ends(stage: &Stage, name: &str, count: usize) {
     let mut socket = stage.enters(GREEDY);
     for first in (0..count).step_by(AT_ONCE) {
-        let ids: Vec<String> =
-            (first..(first + AT_ONCE).min(count)).map(|number| format!("{name}{number}")).collect();
+        let ids: Vec<String> = (first..(first + AT_ONCE).min(count))
+            .map(|number| format!("{name}{number}"))
+            .collect();
         for id in &ids {
             socket.send(ECHO, id, &["tools"], json!({}), &echoes("x"));
         }
@@ -174,7 +237,10 @@ pub(super) fn ended_proposals(stage: &mut Stage) -> Held {
 pub(super) fn ended_proposals_after_a_restart(stage: &mut Stage) -> Held {
     let (others, first) = (ended_of(stage, OTHER, "o2"), ended_of(stage, GREEDY, "g2"));
     ends(stage, "d", ENDED_ON_DISK);
-    assert!(is_known(stage, GREEDY, &first), "the process knows more than the journal");
+    assert!(
+        is_known(stage, GREEDY, &first),
+        "the process knows more than the journal"
+    );
     stage.restart();
     assert!(!is_known(stage, GREEDY, &first), "its oldest is forgotten");
     assert!(is_known(stage, OTHER, &others), "and no other's");

@@ -1,4 +1,5 @@
-//! Spellings of names and URIs, bodies that two readers understand differently, and heads: the material of the attacks.
+//! Spellings of names and URIs, bodies that two readers understand differently, and heads: the
+//! material of the attacks.
 
 /// Spellings of a forbidden name, as JSON values.
 pub(super) fn names() -> Vec<String> {
@@ -69,15 +70,25 @@ pub(super) fn names() -> Vec<String> {
         "vault_wipe\\u00a0",
     ];
     let mut all: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
-    let shapes =
-        ["null", "true", "0", "[\"vault_wipe\"]", "{\"name\":\"vault_wipe\"}", "[]", "{}", "1e400", "-0"];
+    let shapes = [
+        "null",
+        "true",
+        "0",
+        "[\"vault_wipe\"]",
+        "{\"name\":\"vault_wipe\"}",
+        "[]",
+        "{}",
+        "1e400",
+        "-0",
+    ];
     all.extend(shapes.map(str::to_owned));
     all.push(format!("\"{}vault_wipe\"", "x".repeat(70)));
     all.push(format!("\"vault_wipe{}\"", "x".repeat(70_000)));
     all
 }
 
-/// Spellings of a forbidden URI, as JSON strings without quotes. Each leads out of `file:///notes/` for some reader.
+/// Spellings of a forbidden URI, as JSON strings without quotes. Each leads out of `file:///notes/`
+/// for some reader.
 pub(super) fn uris() -> Vec<String> {
     let mut all: Vec<String> = [
         "file:///private/a",
@@ -131,7 +142,17 @@ pub(super) fn uris() -> Vec<String> {
         "..%20",
         ".. ",
     ];
-    let slashes = ["/", "\\\\", "%2f", "%2F", "%5c", "%252f", "\\u2215", "\\uff0f", "/\\u200b/"];
+    let slashes = [
+        "/",
+        "\\\\",
+        "%2f",
+        "%2F",
+        "%5c",
+        "%252f",
+        "\\u2215",
+        "\\uff0f",
+        "/\\u200b/",
+    ];
     for dot in dots {
         for slash in slashes {
             all.push(format!("file:///notes/{dot}{slash}private"));
@@ -142,7 +163,9 @@ pub(super) fn uris() -> Vec<String> {
 
 /// Bodies that two readers may understand differently; `{M}` is the metadata of the modern era.
 pub(super) fn bodies() -> Vec<Vec<u8>> {
-    let call = |inner: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{inner}}}"#);
+    let call = |inner: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{inner}}}"#)
+    };
     let good = r#"{"name":"vault_echo","arguments":{}}"#;
     let bad = r#"{"name":"vault_wipe","arguments":{}}"#;
     let wipe = call(bad);
@@ -242,12 +265,31 @@ pub(super) fn bodies() -> Vec<Vec<u8>> {
     .to_vec();
     let utf16 = |big: bool| {
         wipe.encode_utf16()
-            .flat_map(|unit| if big { unit.to_be_bytes() } else { unit.to_le_bytes() })
+            .flat_map(|unit| {
+                if big {
+                    unit.to_be_bytes()
+                } else {
+                    unit.to_le_bytes()
+                }
+            })
             .collect()
     };
     all.extend([utf16(true), utf16(false)]);
-    for broken in [&b"\xff"[..], b"\xc0\xaf", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\x80"] {
-        all.push([wipe.as_bytes().split_at(40).0, broken, wipe.as_bytes().split_at(40).1].concat());
+    for broken in [
+        &b"\xff"[..],
+        b"\xc0\xaf",
+        b"\xed\xa0\x80",
+        b"\xf5\x80\x80\x80",
+        b"\x80",
+    ] {
+        all.push(
+            [
+                wipe.as_bytes().split_at(40).0,
+                broken,
+                wipe.as_bytes().split_at(40).1,
+            ]
+            .concat(),
+        );
     }
     all
 }

@@ -19,7 +19,8 @@ pub(super) struct Visit {
 }
 
 impl Browser {
-    /// Opens the authorization endpoint as a client has it opened. A parameter in `more` replaces the usual one.
+    /// Opens the authorization endpoint as a client has it opened. A parameter in `more` replaces
+    /// the usual one.
     pub(super) fn authorize(&mut self, site: &Site, client: &str, more: &[(&str, &str)]) -> Visit {
         self.authorize_with(site, client, more, &[])
     }
@@ -41,7 +42,13 @@ impl Browser {
         ];
         query.retain(|(name, _)| more.iter().all(|(other, _)| other != name));
         query.extend(more.iter().filter(|(_, value)| !value.is_empty()));
-        self.visit(site, "GET", &format!("/oauth/authorize?{}", encoded(&query)), headers, "")
+        self.visit(
+            site,
+            "GET",
+            &format!("/oauth/authorize?{}", encoded(&query)),
+            headers,
+            "",
+        )
     }
 
     /// Opens a page.
@@ -52,7 +59,12 @@ impl Browser {
     /// Submits the first form of a page with these further fields.
     #[track_caller]
     pub(super) fn submit(&mut self, site: &Site, page: &Visit, more: &[(&str, &str)]) -> Visit {
-        self.submit_with(site, page, more, &[("sec-fetch-site", "same-origin"), ("origin", "null")])
+        self.submit_with(
+            site,
+            page,
+            more,
+            &[("sec-fetch-site", "same-origin"), ("origin", "null")],
+        )
     }
 
     #[track_caller]
@@ -64,8 +76,10 @@ impl Browser {
         headers: &[(&str, &str)],
     ) -> Visit {
         let (action, hidden) = page.form();
-        let mut fields: Vec<(&str, &str)> =
-            hidden.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut fields: Vec<(&str, &str)> = hidden
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         fields.extend(more);
         let mut headers = headers.to_vec();
         headers.push(("content-type", "application/x-www-form-urlencoded"));
@@ -80,15 +94,22 @@ impl Browser {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Visit {
-        let cookies: Vec<String> =
-            self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let cookies: Vec<String> = self
+            .cookies
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let cookies = cookies.join("; ");
         let mut headers = headers.to_vec();
         if !cookies.is_empty() {
             headers.push(("cookie", &cookies));
         }
         let reply = site.request(method, path, &headers, body);
-        for (_, cookie) in reply.headers.iter().filter(|(name, _)| name == "set-cookie") {
+        for (_, cookie) in reply
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "set-cookie")
+        {
             let (name, value) = cookie.split(';').next().unwrap().split_once('=').unwrap();
             self.cookies.insert(name.to_owned(), value.to_owned());
         }
@@ -100,15 +121,22 @@ impl Visit {
     /// Where the browser is sent.
     #[track_caller]
     pub(super) fn location(&self) -> &str {
-        self.reply.header("location").unwrap_or_else(|| panic!("no redirect: {:?}", self.reply))
+        self.reply
+            .header("location")
+            .unwrap_or_else(|| panic!("no redirect: {:?}", self.reply))
     }
 
     /// A parameter of the redirect, decoded; empty if it is missing.
     #[track_caller]
     pub(super) fn parameter(&self, wanted: &str) -> String {
-        let query = self.location().split_once('?').map_or("", |(_, query)| query);
-        let found =
-            query.split('&').filter_map(|pair| pair.split_once('=')).find(|(name, _)| *name == wanted);
+        let query = self
+            .location()
+            .split_once('?')
+            .map_or("", |(_, query)| query);
+        let found = query
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(name, _)| *name == wanted);
         found.map_or_else(String::new, |(_, value)| decoded(value))
     }
 

@@ -1,4 +1,5 @@
-//! From registration to calls: who signs in acts as the participant, at its endpoint, within its scopes.
+//! From registration to calls: who signs in acts as the participant, at its endpoint, within its
+//! scopes.
 
 use serde_json::json;
 
@@ -15,8 +16,15 @@ fn a_client_signs_in_and_acts_as_the_participant() {
     assert_eq!(page.reply.status, 200, "{:?}", page.reply);
     let back = site.allowed(&mut browser, &client, "ann", &[]);
     assert_eq!(back.reply.status, 303);
-    assert!(back.location().starts_with(&format!("{REDIRECT}?code=")), "{}", back.location());
-    assert_eq!((back.parameter("state"), back.parameter("iss")), ("the state".to_owned(), site.url()));
+    assert!(
+        back.location().starts_with(&format!("{REDIRECT}?code=")),
+        "{}",
+        back.location()
+    );
+    assert_eq!(
+        (back.parameter("state"), back.parameter("iss")),
+        ("the state".to_owned(), site.url())
+    );
     let tokens = Tokens::of(&site.exchange(&client, &back.parameter("code"), &[]));
     // On every way in, as the participant.
     assert_eq!(site.initialize("/mcp", &tokens.access), 200);
@@ -33,7 +41,10 @@ fn a_client_signs_in_and_acts_as_the_participant() {
         ("sec-websocket-protocol", "mcpx.v0"),
     ];
     let opened = site.request("GET", "/ws?topic=main", &ws, "");
-    assert!([101, 400].contains(&opened.status), "not refused: {opened:?}");
+    assert!(
+        [101, 400].contains(&opened.status),
+        "not refused: {opened:?}"
+    );
     let can = site.request(
         "GET",
         "/api/v1/participants/ann/can?method=tools/list",
@@ -46,13 +57,23 @@ fn a_client_signs_in_and_acts_as_the_participant() {
     // No token is on disk or in the log.
     let journal = std::fs::read_to_string(journal(&site.home)).unwrap();
     for secret in [&tokens.access, &tokens.refresh, &back.parameter("code")] {
-        assert!(!journal.contains(secret.as_str()) && !site.gateway.log().contains(secret.as_str()));
+        assert!(
+            !journal.contains(secret.as_str()) && !site.gateway.log().contains(secret.as_str())
+        );
     }
 }
 
 fn journal(home: &Home) -> std::path::PathBuf {
-    let found = std::process::Command::new("find").arg(home.path()).args(["-name", "journal.jsonl"]).output();
-    String::from_utf8(found.unwrap().stdout).unwrap().lines().next().unwrap().into()
+    let found = std::process::Command::new("find")
+        .arg(home.path())
+        .args(["-name", "journal.jsonl"])
+        .output();
+    String::from_utf8(found.unwrap().stdout)
+        .unwrap()
+        .lines()
+        .next()
+        .unwrap()
+        .into()
 }
 
 #[test]
@@ -61,7 +82,11 @@ fn a_token_is_for_its_endpoint_alone() {
     let ops = format!("{}/mcp/ops", site.url());
     let (_, main_only) = site.signed_in("ann", &[]);
     let (_, ops_only) = site.signed_in("ann", &[("resource", &ops)]);
-    for (path, main, other) in [("/mcp", 200, 401), ("/mcp/ops", 401, 200), ("/mcp/nowhere", 401, 401)] {
+    for (path, main, other) in [
+        ("/mcp", 200, 401),
+        ("/mcp/ops", 401, 200),
+        ("/mcp/nowhere", 401, 401),
+    ] {
         assert_eq!(site.initialize(path, &main_only.access), main, "{path}");
         assert_eq!(site.initialize(path, &ops_only.access), other, "{path}");
     }
@@ -81,14 +106,24 @@ fn scopes_narrow_what_a_token_is_good_for() {
     let scopes = "[scopes.\"mcp:read\"]\nbaseline = true\ncapabilities = [\"mcp/request:tools/call:a_echo\"]\n\
                   [scopes.\"mcp:all\"]\ncapabilities = [\"mcp/*\"]";
     let site = Site::start("", scopes);
-    let metadata = site.request("GET", "/.well-known/oauth-authorization-server", &[], "").json();
-    assert_eq!(metadata["scopes_supported"], json!(["mcp:read", "mcp:all"]), "{metadata:#}");
+    let metadata = site
+        .request("GET", "/.well-known/oauth-authorization-server", &[], "")
+        .json();
+    assert_eq!(
+        metadata["scopes_supported"],
+        json!(["mcp:read", "mcp:all"]),
+        "{metadata:#}"
+    );
     let echo = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "a_echo",
         "arguments": {"text": "x", "message": "x"}}});
     let add = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "a_add",
         "arguments": {"a": 2, "b": 3}}});
-    for (asked, add_works) in [("", false), ("mcp:read", false), ("mcp:all", true), ("offline_access", false)]
-    {
+    for (asked, add_works) in [
+        ("", false),
+        ("mcp:read", false),
+        ("mcp:all", true),
+        ("offline_access", false),
+    ] {
         let (_, tokens) = site.signed_in("ann", &[("scope", asked)]);
         let opened = site.post("/mcp", &tokens.access, &initialize_message());
         let session = opened.header("mcp-session-id").unwrap().to_owned();
@@ -101,10 +136,20 @@ fn scopes_narrow_what_a_token_is_good_for() {
                 ("mcp-session-id", session.as_str()),
                 ("mcp-protocol-version", "2025-11-25"),
             ];
-            site.request("POST", "/mcp", &headers, &message.to_string()).json()
+            site.request("POST", "/mcp", &headers, &message.to_string())
+                .json()
         };
-        assert!(call(&echo).get("result").is_some(), "{asked}: {}", call(&echo));
-        assert_eq!(call(&add).get("result").is_some(), add_works, "{asked}: {}", call(&add));
+        assert!(
+            call(&echo).get("result").is_some(),
+            "{asked}: {}",
+            call(&echo)
+        );
+        assert_eq!(
+            call(&add).get("result").is_some(),
+            add_works,
+            "{asked}: {}",
+            call(&add)
+        );
     }
 }
 
@@ -118,7 +163,11 @@ fn a_code_is_bound_to_its_client_redirect_uri_proof_and_resource() {
     let ops = format!("{}/mcp/ops", site.url());
     let cases: [(&[(&str, &str)], u16, &str); 8] = [
         (&[("client_id", &other)], 400, "invalid_grant"),
-        (&[("redirect_uri", "http://127.0.0.1:33418/other")], 400, "invalid_grant"),
+        (
+            &[("redirect_uri", "http://127.0.0.1:33418/other")],
+            400,
+            "invalid_grant",
+        ),
         (&[("code_verifier", &wrong_verifier)], 400, "invalid_grant"),
         (&[("code_verifier", "")], 400, "invalid_request"),
         (&[("resource", &ops)], 400, "invalid_target"),
@@ -127,13 +176,21 @@ fn a_code_is_bound_to_its_client_redirect_uri_proof_and_resource() {
         (&[("grant_type", "")], 400, "invalid_request"),
     ];
     for (wrong, status, error) in cases {
-        let code = site.allowed(&mut browser, &client, "ann", &[]).parameter("code");
+        let code = site
+            .allowed(&mut browser, &client, "ann", &[])
+            .parameter("code");
         let refused = site.exchange(&client, &code, wrong);
-        assert_eq!((refused.status, refused.json()["error"].as_str().unwrap()), (status, error), "{wrong:?}");
+        assert_eq!(
+            (refused.status, refused.json()["error"].as_str().unwrap()),
+            (status, error),
+            "{wrong:?}"
+        );
         assert_eq!(refused.header("cache-control"), Some("no-store"));
     }
     // The one that is right, with the main endpoint spelled otherwise.
-    let code = site.allowed(&mut browser, &client, "ann", &[]).parameter("code");
+    let code = site
+        .allowed(&mut browser, &client, "ann", &[])
+        .parameter("code");
     let main = format!("{}/mcp/", site.url());
     Tokens::of(&site.exchange(&client, &code, &[("resource", &main)]));
 }
@@ -142,12 +199,20 @@ fn a_code_is_bound_to_its_client_redirect_uri_proof_and_resource() {
 fn a_second_use_of_a_code_ends_what_the_first_one_gave() {
     let site = Site::start("", "");
     let client = site.register(&[REDIRECT]);
-    let code = site.allowed(&mut Browser::default(), &client, "ann", &[]).parameter("code");
+    let code = site
+        .allowed(&mut Browser::default(), &client, "ann", &[])
+        .parameter("code");
     let tokens = Tokens::of(&site.exchange(&client, &code, &[]));
     assert_eq!(site.initialize("/mcp", &tokens.access), 200);
-    assert_eq!(site.exchange(&client, &code, &[]).json()["error"], "invalid_grant");
+    assert_eq!(
+        site.exchange(&client, &code, &[]).json()["error"],
+        "invalid_grant"
+    );
     assert_eq!(site.initialize("/mcp", &tokens.access), 401);
-    assert_eq!(site.refresh(&client, &tokens.refresh).json()["error"], "invalid_grant");
+    assert_eq!(
+        site.refresh(&client, &tokens.refresh).json()["error"],
+        "invalid_grant"
+    );
     site.recorded("ann", "refused", "reuse");
 }
 
@@ -156,10 +221,15 @@ fn an_expired_token_is_refused_and_its_streams_end() {
     let site = Site::start("access = \"3s\"", "");
     let (client, tokens) = site.signed_in("ann", &[]);
     let (session, stream) = site.streamed(&tokens.access);
-    until("the token expires", || (site.initialize("/mcp", &tokens.access) == 401).then_some(()));
+    until("the token expires", || {
+        (site.initialize("/mcp", &tokens.access) == 401).then_some(())
+    });
     let refused = site.post("/mcp", &tokens.access, &initialize_message());
     let challenge = refused.header("www-authenticate").unwrap();
-    assert!(challenge.contains("error=\"invalid_token\"") && challenge.contains("expired"), "{challenge}");
+    assert!(
+        challenge.contains("error=\"invalid_token\"") && challenge.contains("expired"),
+        "{challenge}"
+    );
     // With its token.
     stream.rest();
     // A fresh token goes on with the same session.
@@ -173,7 +243,12 @@ fn an_expired_token_is_refused_and_its_streams_end() {
         ("mcp-protocol-version", "2025-11-25"),
     ];
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
-    assert!(site.request("POST", "/mcp", &headers, &list).json().get("result").is_some());
+    assert!(
+        site.request("POST", "/mcp", &headers, &list)
+            .json()
+            .get("result")
+            .is_some()
+    );
 }
 
 #[test]
@@ -182,25 +257,64 @@ fn the_metadata_leads_to_the_authorization_server() {
     let challenge = site.request(
         "POST",
         "/mcp",
-        &[("content-type", "application/json"), ("accept", "application/json, text/event-stream")],
+        &[
+            ("content-type", "application/json"),
+            ("accept", "application/json, text/event-stream"),
+        ],
         "{}",
     );
     assert_eq!(challenge.status, 401);
-    let named = format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"", site.url());
-    assert!(challenge.header("www-authenticate").unwrap().contains(&named), "{challenge:?}");
-    let resource = site.request("GET", "/.well-known/oauth-protected-resource/mcp", &[], "").json();
+    let named = format!(
+        "resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"",
+        site.url()
+    );
+    assert!(
+        challenge
+            .header("www-authenticate")
+            .unwrap()
+            .contains(&named),
+        "{challenge:?}"
+    );
+    let resource = site
+        .request("GET", "/.well-known/oauth-protected-resource/mcp", &[], "")
+        .json();
     assert_eq!(resource["authorization_servers"], json!([site.url()]));
-    for path in ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"] {
+    for path in [
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/openid-configuration",
+    ] {
         let reply = site.request("GET", path, &[("origin", "https://claude.ai")], "");
-        assert_eq!((reply.status, reply.header("access-control-allow-origin")), (200, Some("*")), "{path}");
+        assert_eq!(
+            (reply.status, reply.header("access-control-allow-origin")),
+            (200, Some("*")),
+            "{path}"
+        );
         let document = reply.json();
         assert_eq!(document["issuer"], site.url());
-        assert_eq!(document["token_endpoint_auth_methods_supported"], json!(["none"]));
-        assert_eq!(document["code_challenge_methods_supported"], json!(["S256"]));
+        assert_eq!(
+            document["token_endpoint_auth_methods_supported"],
+            json!(["none"])
+        );
+        assert_eq!(
+            document["code_challenge_methods_supported"],
+            json!(["S256"])
+        );
         assert_eq!(document["client_id_metadata_document_supported"], true);
-        assert_eq!(document["authorization_response_iss_parameter_supported"], true);
+        assert_eq!(
+            document["authorization_response_iss_parameter_supported"],
+            true
+        );
     }
-    assert_eq!(site.request("GET", "/.well-known/oauth-authorization-server/mcp", &[], "").status, 404);
+    assert_eq!(
+        site.request(
+            "GET",
+            "/.well-known/oauth-authorization-server/mcp",
+            &[],
+            ""
+        )
+        .status,
+        404
+    );
     // Scripts of other sites may use what has no cookies, and nothing else.
     for (path, cors) in [
         ("/oauth/token", true),
@@ -208,9 +322,16 @@ fn the_metadata_leads_to_the_authorization_server() {
         ("/oauth/authorize", false),
         ("/oauth/consent", false),
     ] {
-        let headers = [("origin", "https://claude.ai"), ("access-control-request-method", "POST")];
+        let headers = [
+            ("origin", "https://claude.ai"),
+            ("access-control-request-method", "POST"),
+        ];
         let reply = site.request("OPTIONS", path, &headers, "");
-        assert_eq!(reply.header("access-control-allow-origin"), cors.then_some("*"), "{path}: {reply:?}");
+        assert_eq!(
+            reply.header("access-control-allow-origin"),
+            cors.then_some("*"),
+            "{path}: {reply:?}"
+        );
     }
 }
 
@@ -218,13 +339,20 @@ fn the_metadata_leads_to_the_authorization_server() {
 fn without_login_nothing_of_it_is_served() {
     let home = Home::new();
     let gateway = Gateway::start(&home, "[login]\nenabled = false\nclients = \"trusted\"\n");
-    for path in
-        ["/.well-known/oauth-authorization-server", "/oauth/authorize", "/oauth/token", "/oauth/register"]
-    {
+    for path in [
+        "/.well-known/oauth-authorization-server",
+        "/oauth/authorize",
+        "/oauth/token",
+        "/oauth/register",
+    ] {
         assert_eq!(gateway.get(path, None).status, 404, "{path}");
     }
     let refused = home.run(&["login", "code", "ann"]);
-    assert!(refused.code != 0 && refused.stderr.contains("not enabled"), "{}", refused.stderr);
+    assert!(
+        refused.code != 0 && refused.stderr.contains("not enabled"),
+        "{}",
+        refused.stderr
+    );
     let home = Home::new();
     home.write("portmoot.toml", "[login]\nenabled = true\n");
     let checked = home.run(&["config", "check", "--config", "portmoot.toml"]);

@@ -1,10 +1,12 @@
-//! Pages in frames and under other names: clickjacking, and other hosts that resolve to the gateway.
+//! Pages in frames and under other names: clickjacking, and other hosts that resolve to the
+//! gateway.
 
 use super::pages::protected;
 use super::{Browser, REDIRECT, Site};
 use crate::http::Connection;
 
-/// All pages that a browser can be shown, and none of them in a frame, from a cache, or open to scripts of other sites.
+/// All pages that a browser can be shown, and none of them in a frame, from a cache, or open to
+/// scripts of other sites.
 #[test]
 fn no_page_is_framed_kept_or_read_by_other_sites() {
     let site = Site::start("", "");
@@ -45,13 +47,23 @@ fn no_page_is_framed_kept_or_read_by_other_sites() {
         assert!(page.reply.body.contains("<html"), "{what}");
         protected(&page.reply);
     }
-    assert!([400, 414, 431].contains(&too_long.reply.status) && !too_long.reply.body.contains("<form"));
+    assert!(
+        [400, 414, 431].contains(&too_long.reply.status) && !too_long.reply.body.contains("<form")
+    );
 }
 
 #[test]
 fn no_host_of_a_redirect_uri_writes_a_policy() {
     let site = Site::start("", "");
-    for host in ["*", "*.example", "x;sandbox", "a,b.example", "'unsafe-inline'", "$x", "x!y"] {
+    for host in [
+        "*",
+        "*.example",
+        "x;sandbox",
+        "a,b.example",
+        "'unsafe-inline'",
+        "$x",
+        "x!y",
+    ] {
         let body = serde_json::json!({ "client_name": "E", "redirect_uris": [format!("https://{host}/cb")] });
         let headers = [("content-type", "application/json")];
         let reply = site.request("POST", "/oauth/register", &headers, &body.to_string());
@@ -80,10 +92,17 @@ fn pages_and_forms_are_served_under_the_names_of_the_gateway_alone() {
         answer.split(' ').nth(1).unwrap().parse::<u16>().unwrap()
     };
     let query = format!("/oauth/authorize?client_id={client}");
-    let fields: Vec<(&str, &str)> =
-        hidden.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let fields: Vec<(&str, &str)> = hidden
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
     let form = crate::html::encoded(&fields);
-    for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example:80"] {
+    for host in [
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "evil.example:80",
+    ] {
         for (method, path, body) in [
             ("GET", query.as_str(), ""),
             ("POST", action.as_str(), form.as_str()),
@@ -91,7 +110,11 @@ fn pages_and_forms_are_served_under_the_names_of_the_gateway_alone() {
             ("POST", "/oauth/token", "grant_type=refresh_token"),
             ("POST", "/oauth/register", "{}"),
         ] {
-            assert_eq!(ask(host, method, path, body), 403, "{method} {path} at {host}");
+            assert_eq!(
+                ask(host, method, path, body),
+                403,
+                "{method} {path} at {host}"
+            );
         }
     }
     assert_ne!(ask("localhost", "GET", &query, ""), 403);
@@ -99,5 +122,8 @@ fn pages_and_forms_are_served_under_the_names_of_the_gateway_alone() {
     let metadata = "/.well-known/oauth-authorization-server";
     let headers = [("origin", "https://evil.example")];
     let reply = Connection::open(site.gateway.address()).exchange("GET", metadata, &headers, "");
-    assert_eq!((reply.status, reply.header("access-control-allow-origin")), (200, Some("*")));
+    assert_eq!(
+        (reply.status, reply.header("access-control-allow-origin")),
+        (200, Some("*"))
+    );
 }

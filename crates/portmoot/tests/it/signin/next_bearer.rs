@@ -1,4 +1,5 @@
-//! A name that is revoked and issued again: what the former bearer's sign-ins left, in every store, is out of the next one's reach.
+//! A name that is revoked and issued again: what the former bearer's sign-ins left, in every store,
+//! is out of the next one's reach.
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,8 @@ struct Scene {
 /// A try of the next bearer, or of the former one's browser, that fails.
 type IsOutOfReach = Box<dyn Fn(&Scene)>;
 
-/// The stores: each row has the former bearer own something, and reach it. The others are rows of `oauth_client/next_bearer.rs`.
+/// The stores: each row has the former bearer own something, and reach it. The others are rows of
+/// `oauth_client/next_bearer.rs`.
 const STORES: &[(&str, fn(&Scene) -> IsOutOfReach)] = &[
     ("page sessions", page_session),
     ("forms of a page", form),
@@ -32,7 +34,11 @@ const STORES: &[(&str, fn(&Scene) -> IsOutOfReach)] = &[
 
 impl Scene {
     fn issue(&mut self) {
-        let ran = self.site.home.run(&["token", "new", "tmp", "--capability", "mcp/*"]).expect(0);
+        let ran = self
+            .site
+            .home
+            .run(&["token", "new", "tmp", "--capability", "mcp/*"])
+            .expect(0);
         self.token = ran.stdout.trim().to_owned();
     }
 
@@ -40,13 +46,24 @@ impl Scene {
     fn signed_in(&self, more: &[(&str, &str)]) -> (Browser, String) {
         let mut browser = Browser::default();
         let page = browser.authorize(&self.site, &self.client, &[WEB]);
-        let asked = browser.submit(&self.site, &page, &[("code", &self.site.one_time_code("tmp"))]);
-        let allowed = browser.submit(&self.site, &asked, &[&[("decision", "allow")], more].concat());
+        let asked = browser.submit(
+            &self.site,
+            &page,
+            &[("code", &self.site.one_time_code("tmp"))],
+        );
+        let allowed = browser.submit(
+            &self.site,
+            &asked,
+            &[&[("decision", "allow")], more].concat(),
+        );
         (browser, allowed.parameter("code"))
     }
 
     fn listed(&self, what: &str) -> Value {
-        let listed = self.site.gateway.get(&format!("/api/v1/{what}"), Some(&self.token));
+        let listed = self
+            .site
+            .gateway
+            .get(&format!("/api/v1/{what}"), Some(&self.token));
         assert_eq!(listed.status, 200, "{listed:?}");
         listed.json()[what].clone()
     }
@@ -54,10 +71,21 @@ impl Scene {
 
 fn page_session(scene: &Scene) -> IsOutOfReach {
     let (browser, _) = scene.signed_in(&[]);
-    assert!(browser.clone().authorize(&scene.site, &scene.client, &[WEB]).has_field("who"));
+    assert!(
+        browser
+            .clone()
+            .authorize(&scene.site, &scene.client, &[WEB])
+            .has_field("who")
+    );
     Box::new(move |scene| {
-        let page = browser.clone().authorize(&scene.site, &scene.client, &[WEB]);
-        assert!(page.has_field("code") && !page.has_field("who"), "{:?}", page.reply);
+        let page = browser
+            .clone()
+            .authorize(&scene.site, &scene.client, &[WEB]);
+        assert!(
+            page.has_field("code") && !page.has_field("who"),
+            "{:?}",
+            page.reply
+        );
     })
 }
 
@@ -66,7 +94,9 @@ fn form(scene: &Scene) -> IsOutOfReach {
     let page = browser.authorize(&scene.site, &scene.client, &[WEB]);
     assert!(page.has_field("decision"));
     Box::new(move |scene| {
-        let sent = browser.clone().submit(&scene.site, &page, &[("decision", "allow")]);
+        let sent = browser
+            .clone()
+            .submit(&scene.site, &page, &[("decision", "allow")]);
         assert_eq!(sent.reply.status, 403, "{:?}", sent.reply);
     })
 }
@@ -129,9 +159,16 @@ fn one_time_code(scene: &Scene) -> IsOutOfReach {
 fn nothing_that_the_sign_ins_of_a_bearer_left_is_within_reach_of_the_next() {
     let site = Site::behind("https://mcp.example.com");
     let client = site.register(&[WEB.1]);
-    let mut scene = Scene { site, client, token: String::new() };
+    let mut scene = Scene {
+        site,
+        client,
+        token: String::new(),
+    };
     scene.issue();
-    let owned: Vec<(&str, IsOutOfReach)> = STORES.iter().map(|(name, own)| (*name, own(&scene))).collect();
+    let owned: Vec<(&str, IsOutOfReach)> = STORES
+        .iter()
+        .map(|(name, own)| (*name, own(&scene)))
+        .collect();
     scene.site.home.run(&["token", "revoke", "tmp"]).expect(0);
     scene.issue();
     let check = |scene: &Scene, when: &str| {
@@ -141,6 +178,17 @@ fn nothing_that_the_sign_ins_of_a_bearer_left_is_within_reach_of_the_next() {
         }
     };
     check(&scene, "at once");
-    let Scene { site, client, token } = scene;
-    check(&Scene { site: site.killed(), client, token }, "after a restart");
+    let Scene {
+        site,
+        client,
+        token,
+    } = scene;
+    check(
+        &Scene {
+            site: site.killed(),
+            client,
+            token,
+        },
+        "after a restart",
+    );
 }

@@ -1,6 +1,8 @@
-//! Every door: each path and protocol on which a stranger can send bytes, opened with a message that never ends.
+//! Every door: each path and protocol on which a stranger can send bytes, opened with a message
+//! that never ends.
 //!
-//! The table below is compared with the gateway's OpenAPI document and with the paths in the sources of its routers.
+//! The table below is compared with the gateway's OpenAPI document and with the paths in the
+//! sources of its routers.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -32,8 +34,8 @@ const SHARE_BYTES: usize = 1 << 20;
 enum Body {
     /// The gateway answers with this status before the body is whole, and holds nothing of it.
     Unread(u16),
-    /// It is on the account of its address, and is waited for so long as docs/limits.md says: 2 s if it is refused anyway, 5 s for a
-    /// form.
+    /// It is on the account of its address, and is waited for so long as docs/limits.md says: 2 s
+    /// if it is refused anyway, 5 s for a form.
     Counted,
     /// The same for a stream of questions, for 60 s.
     Questions,
@@ -65,22 +67,62 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("POST", "/buf.mcp.v1.MCPService/ReadResource", Unread(200)),
     ("POST", "/buf.mcp.v1.MCPService/{unknown}", Unread(200)),
     ("POST", "/grpc.health.v1.Health/{method}", Questions),
-    ("POST", "/grpc.reflection.v1.ServerReflection/{method}", Questions),
-    ("POST", "/grpc.reflection.v1alpha.ServerReflection/{method}", Questions),
+    (
+        "POST",
+        "/grpc.reflection.v1.ServerReflection/{method}",
+        Questions,
+    ),
+    (
+        "POST",
+        "/grpc.reflection.v1alpha.ServerReflection/{method}",
+        Questions,
+    ),
     ("POST", "/no.such.v1.Service/{method}", Unread(200)),
     // Schemas.
-    ("POST", "/buf.registry.module.v1.CommitService/GetCommits", Unread(401)),
-    ("POST", "/buf.registry.module.v1.GraphService/GetGraph", Unread(401)),
-    ("POST", "/buf.registry.module.v1.DownloadService/Download", Unread(401)),
-    ("POST", "/buf.registry.module.v1.ModuleService/GetModules", Unread(401)),
-    ("POST", "/buf.registry.owner.v1.OwnerService/GetOwners", Unread(401)),
-    ("POST", "/buf.registry.module.v1.FileDescriptorSetService/GetFileDescriptorSet", Unread(401)),
-    ("POST", "/buf.reflect.v1beta1.FileDescriptorSetService/GetFileDescriptorSet", Unread(401)),
+    (
+        "POST",
+        "/buf.registry.module.v1.CommitService/GetCommits",
+        Unread(401),
+    ),
+    (
+        "POST",
+        "/buf.registry.module.v1.GraphService/GetGraph",
+        Unread(401),
+    ),
+    (
+        "POST",
+        "/buf.registry.module.v1.DownloadService/Download",
+        Unread(401),
+    ),
+    (
+        "POST",
+        "/buf.registry.module.v1.ModuleService/GetModules",
+        Unread(401),
+    ),
+    (
+        "POST",
+        "/buf.registry.owner.v1.OwnerService/GetOwners",
+        Unread(401),
+    ),
+    (
+        "POST",
+        "/buf.registry.module.v1.FileDescriptorSetService/GetFileDescriptorSet",
+        Unread(401),
+    ),
+    (
+        "POST",
+        "/buf.reflect.v1beta1.FileDescriptorSetService/GetFileDescriptorSet",
+        Unread(401),
+    ),
     // Signing in, and the connect pages.
     ("GET", "/.well-known/oauth-protected-resource", Unread(200)),
     ("POST", "/.well-known/oauth-protected-resource", Unread(405)),
     ("GET", "/.well-known/oauth-authorization-server", Counted),
-    ("POST", "/.well-known/oauth-authorization-server/{path}", Counted),
+    (
+        "POST",
+        "/.well-known/oauth-authorization-server/{path}",
+        Counted,
+    ),
     ("GET", "/.well-known/openid-configuration", Counted),
     ("GET", "/oauth/authorize", Counted),
     ("POST", "/oauth/authorize", Counted),
@@ -112,7 +154,11 @@ const DOORS: &[(&str, &str, Body)] = &[
     ("POST", "/api/v1/servers/{name}/login", Unread(401)),
     ("POST", "/api/v1/servers/{name}/login/complete", Unread(401)),
     ("POST", "/api/v1/servers/{name}/login/device", Unread(401)),
-    ("POST", "/api/v1/servers/{name}/login/device/{id}", Unread(401)),
+    (
+        "POST",
+        "/api/v1/servers/{name}/login/device/{id}",
+        Unread(401),
+    ),
     ("POST", "/api/v1/servers/{name}/logout", Unread(401)),
     ("POST", "/api/v1/servers/{name}/key", Unread(401)),
     ("GET", "/api/v1/accounts", Unread(401)),
@@ -151,14 +197,24 @@ const DOORS: &[(&str, &str, Body)] = &[
 
 /// Paths in the sources of the routers that are other spellings of doors in the table, or no doors.
 const SPELLINGS: &[(&str, &str)] = &[
-    ("/.well-known/{name}", "/.well-known/oauth-authorization-server"),
-    ("/.well-known/{name}/{{*path}}", "/.well-known/oauth-authorization-server/{path}"),
+    (
+        "/.well-known/{name}",
+        "/.well-known/oauth-authorization-server",
+    ),
+    (
+        "/.well-known/{name}/{{*path}}",
+        "/.well-known/oauth-authorization-server/{path}",
+    ),
     ("/messages?sessionId={id}", "/messages"),
     // What follows the well-known part of a path.
-    ("/{suffix}", "/.well-known/oauth-authorization-server/{path}"),
+    (
+        "/{suffix}",
+        "/.well-known/oauth-authorization-server/{path}",
+    ),
     // The listener of `servers login` is its own, and the gateway's stands beside it.
     ("/callback", "/oauth/callback"),
-    // What the API's document leaves out of a path to name its operation, and where an answer says that its proposal is.
+    // What the API's document leaves out of a path to name its operation, and where an answer says
+    // that its proposal is.
     ("/api/v1", "/api/v1/servers"),
     ("/api/v1/proposals/{proposal}", "/api/v1/proposals/{id}"),
 ];
@@ -184,19 +240,30 @@ impl Account {
 
     fn bytes(&mut self) -> usize {
         let bearer = format!("Bearer {}", token("ann"));
-        let metrics = self.0.exchange("GET", "/metrics", &[("authorization", &bearer)], "");
-        let line = metrics.body.lines().find_map(|line| line.strip_prefix("portmoot_newcomer_bytes "));
-        line.unwrap_or_else(|| panic!("{metrics:?}")).parse().unwrap()
+        let metrics = self
+            .0
+            .exchange("GET", "/metrics", &[("authorization", &bearer)], "");
+        let line = metrics
+            .body
+            .lines()
+            .find_map(|line| line.strip_prefix("portmoot_newcomer_bytes "));
+        line.unwrap_or_else(|| panic!("{metrics:?}"))
+            .parse()
+            .unwrap()
     }
 
     #[track_caller]
     fn holds(&mut self, least: usize, what: &str) {
-        until(&format!("{what}: {least} bytes are counted"), || (self.bytes() >= least).then_some(()));
+        until(&format!("{what}: {least} bytes are counted"), || {
+            (self.bytes() >= least).then_some(())
+        });
     }
 
     #[track_caller]
     fn is_empty(&mut self, what: &str) {
-        until(&format!("{what}: nothing is counted any more"), || (self.bytes() == 0).then_some(()));
+        until(&format!("{what}: nothing is counted any more"), || {
+            (self.bytes() == 0).then_some(())
+        });
     }
 }
 
@@ -222,7 +289,10 @@ fn connect(gateway: &Gateway) -> TcpStream {
 /// The head of a request, without its last line.
 fn request(gateway: &Gateway, method: &str, pattern: &str) -> String {
     let content_type = match pattern {
-        grpc if grpc.contains(".v1.MCPService/") || grpc.contains("grpc.") || grpc.contains("no.such") => {
+        grpc if grpc.contains(".v1.MCPService/")
+            || grpc.contains("grpc.")
+            || grpc.contains("no.such") =>
+        {
             "application/grpc-web+proto"
         }
         schemas if schemas.starts_with("/buf.re") => "application/proto",
@@ -258,7 +328,14 @@ fn status(stream: &mut TcpStream, what: &str) -> u16 {
     let mut head = [0; 12];
     match stream.read_exact(&mut head) {
         Ok(()) => std::str::from_utf8(&head[9..]).unwrap().parse().unwrap(),
-        Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => 0,
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset
+            ) =>
+        {
+            0
+        }
         Err(error) => panic!("{what}: neither answered nor closed: {error}"),
     }
 }
@@ -282,8 +359,9 @@ fn no_byte_of_a_stranger_is_held_without_an_account() {
     }
     // What is waited for ends, with an answer, in the seconds that are documented: 5 at most.
     let counted = DOORS.iter().filter(|(.., body)| *body == Counted);
-    let mut open: Vec<_> =
-        counted.map(|(method, pattern, _)| (open(&gateway, method, pattern), method, pattern)).collect();
+    let mut open: Vec<_> = counted
+        .map(|(method, pattern, _)| (open(&gateway, method, pattern), method, pattern))
+        .collect();
     for (stream, method, pattern) in &mut open {
         let what = format!("{method} {pattern}");
         let status = status(stream, &what);
@@ -317,7 +395,11 @@ fn heads_and_http2_of_strangers_are_on_an_account_at_every_door() {
             ("content-type", "application/grpc"),
             ("te", "trailers"),
         ];
-        let preface = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &frame(4, 0, 0, &[])[..]].concat();
+        let preface = [
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            &frame(4, 0, 0, &[])[..],
+        ]
+        .concat();
         let message = unfinished(UNFINISHED_BYTES);
         let parts = message.chunks(10_000).flat_map(|part| frame(0, 0, 1, part));
         let body = [frame(1, 4, 1, &self::head(&fields)), parts.collect()].concat();
@@ -342,16 +424,22 @@ fn first_frames_of_strangers_are_on_an_account_and_their_upgrades_are_refused() 
     let mut account = Account::of(&gateway);
     let mut stream = connect(&gateway);
     let length = u32::try_from(UNFINISHED_BYTES).unwrap().to_be_bytes();
-    stream.write_all(&[&length[..], &vec![b'x'; UNFINISHED_BYTES - 1]].concat()).unwrap();
+    stream
+        .write_all(&[&length[..], &vec![b'x'; UNFINISHED_BYTES - 1]].concat())
+        .unwrap();
     account.holds(UNFINISHED_BYTES, "a first frame");
     drop(stream);
     account.is_empty("a first frame");
     for path in ["/ws", "/ws?topic=main", "/proto", "/proto/main"] {
         let mut stream = connect(&gateway);
-        let upgrade = GOOD.map(|(name, value)| format!("{name}: {value}\r\n")).concat();
+        let upgrade = GOOD
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .concat();
         let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{upgrade}\r\n");
         let message = crate::ws::masked(0x80 | crate::ws::BINARY, &vec![b'x'; 4_000]);
-        stream.write_all(&[head.as_bytes(), &message[..message.len() - 1]].concat()).unwrap();
+        stream
+            .write_all(&[head.as_bytes(), &message[..message.len() - 1]].concat())
+            .unwrap();
         assert_eq!(status(&mut stream, path), 401, "{path}");
         account.is_empty(path);
     }
@@ -369,23 +457,44 @@ fn handshakes_of_strangers_are_on_an_account() {
     assert!(url.starts_with("https://"));
     let metrics = format!("https://localhost:{port}/metrics");
     let counted = || {
-        let ran =
-            Command::new("python3").args(["-c", METRICS, &metrics]).arg(&authority.file).output().unwrap();
+        let ran = Command::new("python3")
+            .args(["-c", METRICS, &metrics])
+            .arg(&authority.file)
+            .output()
+            .unwrap();
         let text = String::from_utf8(ran.stdout).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix("portmoot_newcomer_bytes "));
-        line.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&ran.stderr))).parse::<usize>().unwrap()
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("portmoot_newcomer_bytes "));
+        line.unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&ran.stderr)))
+            .parse::<usize>()
+            .unwrap()
     };
     assert_eq!(counted(), 0);
     // A hello of 60,000 bytes, in records of 16,000.
-    let hello = [&[1, 0][..], &60_000_u16.to_be_bytes(), &vec![b'x'; UNFINISHED_BYTES]].concat();
-    let records = hello
-        .chunks(16_000)
-        .flat_map(|part| [&[22, 3, 1][..], &u16::try_from(part.len()).unwrap().to_be_bytes(), part].concat());
+    let hello = [
+        &[1, 0][..],
+        &60_000_u16.to_be_bytes(),
+        &vec![b'x'; UNFINISHED_BYTES],
+    ]
+    .concat();
+    let records = hello.chunks(16_000).flat_map(|part| {
+        [
+            &[22, 3, 1][..],
+            &u16::try_from(part.len()).unwrap().to_be_bytes(),
+            part,
+        ]
+        .concat()
+    });
     let mut stream = connect(&gateway);
     stream.write_all(&records.collect::<Vec<u8>>()).unwrap();
-    until("the handshake is counted", || (counted() >= UNFINISHED_BYTES).then_some(()));
+    until("the handshake is counted", || {
+        (counted() >= UNFINISHED_BYTES).then_some(())
+    });
     drop(stream);
-    until("nothing is counted any more", || (counted() == 0).then_some(()));
+    until("nothing is counted any more", || {
+        (counted() == 0).then_some(())
+    });
 }
 
 #[test]
@@ -406,9 +515,14 @@ fn unfinished_heads_of_one_address_are_bounded_together() {
     account.holds(SHARE_BYTES / 2, "heads");
     assert!(account.bytes() <= SHARE_BYTES);
     let ended = |stream: &TcpStream| {
-        stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_millis(1)))
+            .unwrap();
         let read = (&mut &*stream).read(&mut [0; 16]);
-        read.map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |bytes| bytes == 0)
+        read.map_or_else(
+            |error| error.kind() == ErrorKind::ConnectionReset,
+            |bytes| bytes == 0,
+        )
     };
     until("those beyond the share have ended", || {
         (open.iter().filter(|stream| ended(stream)).count() >= count / 3).then_some(())
@@ -429,7 +543,10 @@ fn unfinished_heads_of_one_address_are_bounded_together() {
 fn paths_in(file: &Path, found: &mut BTreeSet<String>) {
     let text = std::fs::read_to_string(file).unwrap();
     let code = text.split("\n#[cfg(test)]").next().unwrap_or_default();
-    for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
+    for line in code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+    {
         let texts = line.split('"').skip(1).step_by(2);
         let is_path = |text: &&str| {
             let rest = text.strip_prefix('/');
@@ -461,32 +578,60 @@ fn every_route_of_the_gateway_is_a_door_in_the_table() {
     let document: Value = serde_json::from_str(&document).unwrap();
     let mut missing = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
-        for method in methods.as_object().unwrap().keys().map(|method| method.to_uppercase()) {
-            if !DOORS.iter().any(|(known, at, _)| *known == method && at == path) {
+        for method in methods
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|method| method.to_uppercase())
+        {
+            if !DOORS
+                .iter()
+                .any(|(known, at, _)| *known == method && at == path)
+            {
                 missing.push(format!("{method} {path}"));
             }
         }
     }
     // The methods of gRPC, and those of the registry.
-    let methods = wire::proto::CONTRACT.lines().filter_map(|line| line.trim().strip_prefix("rpc "));
+    let methods = wire::proto::CONTRACT
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("rpc "));
     let methods: Vec<String> = methods
-        .map(|line| format!("{}{}", wire::proto::grpc::SERVICE, line.split('(').next().unwrap()))
+        .map(|line| {
+            format!(
+                "{}{}",
+                wire::proto::grpc::SERVICE,
+                line.split('(').next().unwrap()
+            )
+        })
         .collect();
     assert!(methods.len() >= 5, "{methods:?}");
     let registry = registry::METHODS.map(str::to_owned);
-    missing.extend(methods.into_iter().chain(registry).filter(|path| !known.contains(path.as_str())));
+    missing.extend(
+        methods
+            .into_iter()
+            .chain(registry)
+            .filter(|path| !known.contains(path.as_str())),
+    );
     // Every other path in the sources of the routers.
     let mut files = vec![crates.join("oauth/src/registration.rs")];
-    ["doors/src", "api/src", "signin/src"].into_iter().for_each(|of| sources(&crates.join(of), &mut files));
+    ["doors/src", "api/src", "signin/src"]
+        .into_iter()
+        .for_each(|of| sources(&crates.join(of), &mut files));
     let mut paths = BTreeSet::new();
     files.iter().for_each(|file| paths_in(file, &mut paths));
     assert!(paths.len() > 50, "{paths:?}");
     missing.extend(paths.into_iter().filter(|path| {
-        let spelled =
-            SPELLINGS.iter().find(|(spelling, _)| spelling == path).map_or(path.as_str(), |of| of.1);
+        let spelled = SPELLINGS
+            .iter()
+            .find(|(spelling, _)| spelling == path)
+            .map_or(path.as_str(), |of| of.1);
         // A path that ends with a slash is the beginning of others.
         let begins = |of: &&&str| spelled.ends_with('/') && of.starts_with(spelled);
         !known.contains(spelled) && !known.iter().any(|of| begins(&of))
     }));
-    assert!(missing.is_empty(), "doors without a row in the table: {missing:#?}");
+    assert!(
+        missing.is_empty(),
+        "doors without a row in the table: {missing:#?}"
+    );
 }

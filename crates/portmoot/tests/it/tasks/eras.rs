@@ -1,4 +1,5 @@
-//! Tasks between eras: callers of 2025-11-25 with modern servers, and modern callers with servers of 2025-11-25.
+//! Tasks between eras: callers of 2025-11-25 with modern servers, and modern callers with servers
+//! of 2025-11-25.
 
 use harness::Running;
 use serde_json::{Value, json};
@@ -24,14 +25,23 @@ fn ask(gateway: &Gateway, token: &str, method: &str, params: Value) -> Value {
 
 #[track_caller]
 fn call(gateway: &Gateway, tool: &str) -> Value {
-    ask(gateway, ADA, "tools/call", json!({ "name": tool, "arguments": {} }))
+    ask(
+        gateway,
+        ADA,
+        "tools/call",
+        json!({ "name": tool, "arguments": {} }),
+    )
 }
 
 #[track_caller]
 fn get(gateway: &Gateway, id: &str) -> Value {
     let answer = ask(gateway, ADA, "tasks/get", json!({ "taskId": id }));
     let task = answer["result"].clone();
-    assert_eq!((&task["resultType"], &task["taskId"]), (&json!("complete"), &json!(id)), "{answer}");
+    assert_eq!(
+        (&task["resultType"], &task["taskId"]),
+        (&json!("complete"), &json!(id)),
+        "{answer}"
+    );
     is_modern(&answer);
     task
 }
@@ -49,7 +59,12 @@ pub(super) fn is_modern(message: &Value) {
 #[track_caller]
 pub(super) fn is_legacy(message: &Value) {
     let text = message.to_string();
-    for name in ["\"ttlMs\":", "\"pollIntervalMs\":", "resultType", "inputRequests"] {
+    for name in [
+        "\"ttlMs\":",
+        "\"pollIntervalMs\":",
+        "resultType",
+        "inputRequests",
+    ] {
         assert!(!text.contains(name), "{name}: {text}");
     }
 }
@@ -73,14 +88,21 @@ fn modern_callers_have_tasks_of_servers_of_2025() {
         is_modern(&made);
         let id = id_of(&made);
         let task = get(&gateway, &id);
-        assert_eq!((&task["status"], &task["result"]), (&json!("working"), &Value::Null), "{task}");
+        assert_eq!(
+            (&task["status"], &task["result"]),
+            (&json!("working"), &Value::Null),
+            "{task}"
+        );
         finish(&bob, &format!("task-{number}"), "");
         let task = get(&gateway, &id);
         assert_eq!(
             (&task["status"], &task["result"]["resultType"]),
             (&json!("completed"), &json!("complete"))
         );
-        assert_eq!(task["result"]["content"][0]["text"], format!("task-{number} is done"));
+        assert_eq!(
+            task["result"]["content"][0]["text"],
+            format!("task-{number} is done")
+        );
         // No other participant has it.
         for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
             let params = json!({ "taskId": id, "inputResponses": {} });
@@ -94,7 +116,11 @@ fn modern_callers_have_tasks_of_servers_of_2025() {
         (&plain["result"]["resultType"], &plain["result"]["task"]),
         (&json!("complete"), &Value::Null)
     );
-    let asked = one.received().iter().filter(|line| line.contains("\"task\":{}")).count();
+    let asked = one
+        .received()
+        .iter()
+        .filter(|line| line.contains("\"task\":{}"))
+        .count();
     assert_eq!(asked, 2, "only tools that support tasks are asked for them");
 }
 
@@ -106,11 +132,20 @@ fn failures_of_tasks_of_2025_have_their_modern_status() {
     let [tool, protocol, cancelled] = [(); 3].map(|()| id_of(&call(&gateway, "a_job")));
     finish(&bob, "task-1", "tool");
     let task = get(&gateway, &tool);
-    assert_eq!((&task["status"], &task["result"]["isError"]), (&json!("completed"), &json!(true)), "{task}");
+    assert_eq!(
+        (&task["status"], &task["result"]["isError"]),
+        (&json!("completed"), &json!(true)),
+        "{task}"
+    );
     finish(&bob, "task-2", "protocol");
     let task = get(&gateway, &protocol);
-    assert_eq!((&task["status"], &task["error"]["code"]), (&json!("failed"), &json!(-32050)), "{task}");
-    let cancel = |id: &str| ask(&gateway, ADA, "tasks/cancel", json!({ "taskId": id }))["result"].clone();
+    assert_eq!(
+        (&task["status"], &task["error"]["code"]),
+        (&json!("failed"), &json!(-32050)),
+        "{task}"
+    );
+    let cancel =
+        |id: &str| ask(&gateway, ADA, "tasks/cancel", json!({ "taskId": id }))["result"].clone();
     assert_eq!(cancel(&cancelled), json!({ "resultType": "complete" }));
     assert_eq!(get(&gateway, &cancelled)["status"], "cancelled");
     // The extension acknowledges that too.
@@ -133,11 +168,20 @@ fn states_of_tasks_of_2025_reach_listen_streams() {
     finish(&bob, "task-1", "tool");
     let notice = to_ada.next_of("notifications/tasks");
     let params = &notice["params"];
-    assert_eq!((&params["taskId"], &params["status"]), (&json!(id), &json!("completed")), "{notice}");
+    assert_eq!(
+        (&params["taskId"], &params["status"]),
+        (&json!(id), &json!("completed")),
+        "{notice}"
+    );
     assert_eq!(params["result"]["isError"], true);
     is_modern(&notice);
     for events in [to_ada, to_bob] {
-        assert!(events.so_far().iter().all(|one| one["method"] != "notifications/tasks/status"));
+        assert!(
+            events
+                .so_far()
+                .iter()
+                .all(|one| one["method"] != "notifications/tasks/status")
+        );
     }
 }
 
@@ -155,8 +199,10 @@ fn with_modern(test: impl Fn(&Gateway, &Client, bool)) {
 
 #[track_caller]
 fn begin_with(client: &Client, tool: &str, arguments: &Value) -> Value {
-    let answer =
-        client.ask("tools/call", json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60_000 } }));
+    let answer = client.ask(
+        "tools/call",
+        json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60_000 } }),
+    );
     is_legacy(&answer);
     answer
 }
@@ -167,17 +213,29 @@ fn callers_of_2025_have_tasks_of_modern_servers() {
         let made = begin_with(ada, "m_slow_compute", &json!({ "seconds": 1 }));
         let task = &made["result"]["task"];
         assert_eq!(task["status"], "working", "{made}");
-        assert!(task["pollInterval"].is_number() && task.get("ttl").is_some(), "{made}");
+        assert!(
+            task["pollInterval"].is_number() && task.get("ttl").is_some(),
+            "{made}"
+        );
         let id = id_of(&made);
         let shown = about(ada, "tasks/get", &id);
-        assert_eq!((&shown["result"]["taskId"], &shown["result"]["status"]), (&json!(id), &json!("working")));
+        assert_eq!(
+            (&shown["result"]["taskId"], &shown["result"]["status"]),
+            (&json!(id), &json!("working"))
+        );
         is_legacy(&shown);
         // The result is awaited, and has the id of its task.
         let result = about(ada, "tasks/result", &id);
-        assert_eq!(result["result"]["content"][0]["text"], "computed in 1 s", "{result}");
+        assert_eq!(
+            result["result"]["content"][0]["text"], "computed in 1 s",
+            "{result}"
+        );
         assert_eq!(result["result"]["_meta"][RELATED]["taskId"], json!(id));
         is_legacy(&result);
-        assert_eq!(about(ada, "tasks/get", &id)["result"]["status"], "completed");
+        assert_eq!(
+            about(ada, "tasks/get", &id)["result"]["status"],
+            "completed"
+        );
         assert_eq!(about(ada, "tasks/cancel", &id)["error"]["code"], -32602);
         let bob = client(gateway, BOB);
         for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
@@ -187,23 +245,55 @@ fn callers_of_2025_have_tasks_of_modern_servers() {
         let failed = id_of(&begin_with(ada, "m_failing_job", &json!({})));
         let result = about(ada, "tasks/result", &failed);
         assert_eq!(result["result"]["isError"], true, "{result}");
-        assert_eq!(about(ada, "tasks/get", &failed)["result"]["status"], "failed");
+        assert_eq!(
+            about(ada, "tasks/get", &failed)["result"]["status"],
+            "failed"
+        );
         let broken = id_of(&begin_with(ada, "m_protocol_error_job", &json!({})));
         let result = about(ada, "tasks/result", &broken);
-        assert_eq!(result["error"]["message"], "this job fails on purpose", "{result}");
+        assert_eq!(
+            result["error"]["message"], "this job fails on purpose",
+            "{result}"
+        );
 
-        let stopped = id_of(&begin_with(ada, "m_slow_compute", &json!({ "seconds": 60 })));
+        let stopped = id_of(&begin_with(
+            ada,
+            "m_slow_compute",
+            &json!({ "seconds": 60 }),
+        ));
         let cancelled = about(ada, "tasks/cancel", &stopped)["result"].clone();
-        assert_eq!((&cancelled["taskId"], &cancelled["status"]), (&json!(stopped), &json!("cancelled")));
-        assert_eq!(about(ada, "tasks/get", &stopped)["result"]["status"], "cancelled");
-        assert_eq!(about(ada, "tasks/cancel", &stopped)["error"]["code"], -32602);
+        assert_eq!(
+            (&cancelled["taskId"], &cancelled["status"]),
+            (&json!(stopped), &json!("cancelled"))
+        );
+        assert_eq!(
+            about(ada, "tasks/get", &stopped)["result"]["status"],
+            "cancelled"
+        );
+        assert_eq!(
+            about(ada, "tasks/cancel", &stopped)["error"]["code"],
+            -32602
+        );
         let listed = ada.ask("tasks/list", json!({}));
         is_legacy(&listed);
         let status = |task: &Value| (task["taskId"].clone(), task["status"].clone());
-        let listed: Vec<_> = listed["result"]["tasks"].as_array().unwrap().iter().map(status).collect();
-        let all = [(id, "completed"), (failed, "failed"), (broken, "failed"), (stopped, "cancelled")];
+        let listed: Vec<_> = listed["result"]["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(status)
+            .collect();
+        let all = [
+            (id, "completed"),
+            (failed, "failed"),
+            (broken, "failed"),
+            (stopped, "cancelled"),
+        ];
         assert_eq!(listed, all.map(|(id, status)| (json!(id), json!(status))));
-        assert_eq!(client(gateway, BOB).ask("tasks/list", json!({}))["result"]["tasks"], json!([]));
+        assert_eq!(
+            client(gateway, BOB).ask("tasks/list", json!({}))["result"]["tasks"],
+            json!([])
+        );
     });
 }
 
@@ -215,19 +305,37 @@ fn a_call_that_is_answered_at_once_is_a_task_that_is_completed() {
         assert_eq!(made["result"]["task"]["ttl"], 60_000);
         let id = id_of(&made);
         let result = about(ada, "tasks/result", &id);
-        assert_eq!(result["result"]["content"][0]["text"], "Hello, Ada!", "{result}");
+        assert_eq!(
+            result["result"]["content"][0]["text"], "Hello, Ada!",
+            "{result}"
+        );
         assert_eq!(result["result"]["_meta"][RELATED]["taskId"], json!(id));
         is_legacy(&result);
-        assert_eq!(about(ada, "tasks/get", &id)["result"]["status"], "completed");
+        assert_eq!(
+            about(ada, "tasks/get", &id)["result"]["status"],
+            "completed"
+        );
         assert_eq!(about(ada, "tasks/cancel", &id)["error"]["code"], -32602);
-        assert_eq!(get(gateway, &id)["result"]["content"][0]["text"], "Hello, Ada!");
-        assert_eq!(ada.ask("tasks/list", json!({}))["result"]["tasks"][0]["taskId"], json!(id));
+        assert_eq!(
+            get(gateway, &id)["result"]["content"][0]["text"],
+            "Hello, Ada!"
+        );
+        assert_eq!(
+            ada.ask("tasks/list", json!({}))["result"]["tasks"][0]["taskId"],
+            json!(id)
+        );
         let bob = client(gateway, BOB);
         is_unknown(&about(&bob, "tasks/result", &id), &bob);
         let params = json!({ "name": "m_greet", "task": { "ttl": RESULT_KEPT_MS_MAX + 1 } });
-        assert_eq!(ada.ask("tools/call", params)["result"]["task"]["ttl"], RESULT_KEPT_MS_MAX);
+        assert_eq!(
+            ada.ask("tools/call", params)["result"]["task"]["ttl"],
+            RESULT_KEPT_MS_MAX
+        );
         // An error is none.
-        let wrong = ada.ask("tools/call", json!({ "name": "m_nothing", "arguments": {}, "task": {} }));
+        let wrong = ada.ask(
+            "tools/call",
+            json!({ "name": "m_nothing", "arguments": {}, "task": {} }),
+        );
         assert!(wrong["error"].is_object(), "{wrong}");
     });
 }
@@ -239,12 +347,27 @@ fn only_complete_results_are_kept() {
     let gateway = Gateway::start(&home, &config);
     let ada = client(&gateway, ADA);
     let call = |kind: &str| {
-        ada.ask("tools/call", json!({ "name": "m_job", "arguments": { "kind": kind }, "task": {} }))
+        ada.ask(
+            "tools/call",
+            json!({ "name": "m_job", "arguments": { "kind": kind }, "task": {} }),
+        )
     };
     id_of(&call("complete"));
     let other = call("of_a_later_revision");
-    assert!(other["error"]["message"].as_str().unwrap().contains("has no form"), "{other}");
-    assert_eq!(ada.ask("tasks/list", json!({}))["result"]["tasks"].as_array().unwrap().len(), 1);
+    assert!(
+        other["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("has no form"),
+        "{other}"
+    );
+    assert_eq!(
+        ada.ask("tasks/list", json!({}))["result"]["tasks"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -265,9 +388,15 @@ fn kept_results_are_on_their_participants_account_of_bytes() {
     let all = [(); 4].map(|()| id_of(&call(&ada, kept(55))));
     let refused = call(&ada, kept(95));
     assert_eq!(refused["error"]["data"]["code"], "overloaded", "{refused}");
-    assert_eq!(refused["error"]["data"]["hint"], "call the tool without `task`");
+    assert_eq!(
+        refused["error"]["data"]["hint"],
+        "call the tool without `task`"
+    );
     let whole = call(&ada, json!({ "arguments": { "bytes": 10 << 10 } }));
-    assert!(whole["result"]["content"].is_array(), "a call without `task` keeps nothing: {whole}");
+    assert!(
+        whole["result"]["content"].is_array(),
+        "a call without `task` keeps nothing: {whole}"
+    );
     id_of(&call(&client(&gateway, BOB), kept(95)));
     // One more of these does not fit: a result that is fetched is not counted a second time.
     for id in all {
@@ -282,19 +411,37 @@ fn one_list_has_the_tasks_of_both_eras() {
     let config = people(&home) + &one.child("a", "a") + &fixture("m", &["--era", "modern"]);
     let gateway = Gateway::start(&home, &config);
     let ada = client(&gateway, ADA);
-    let compute = |client: &Client| id_of(&begin_with(client, "m_slow_compute", &json!({ "seconds": 60 })));
-    let mine = [begin(&ada, "a_job"), compute(&ada), id_of(&call(&gateway, "a_job"))];
+    let compute = |client: &Client| {
+        id_of(&begin_with(
+            client,
+            "m_slow_compute",
+            &json!({ "seconds": 60 }),
+        ))
+    };
+    let mine = [
+        begin(&ada, "a_job"),
+        compute(&ada),
+        id_of(&call(&gateway, "a_job")),
+    ];
     let modern_own = id_of(&call(&gateway, "m_confirm_delete"));
     let listed = ada.ask("tasks/list", json!({}));
     is_legacy(&listed);
-    let ids: Vec<_> =
-        listed["result"]["tasks"].as_array().unwrap().iter().map(|task| task["taskId"].clone()).collect();
-    assert_eq!(ids, [&mine[0], &mine[1], &mine[2], &modern_own].map(|id| json!(id)));
+    let ids: Vec<_> = listed["result"]["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["taskId"].clone())
+        .collect();
+    assert_eq!(
+        ids,
+        [&mine[0], &mine[1], &mine[2], &modern_own].map(|id| json!(id))
+    );
     // Each caller sees each task in its own form.
     is_legacy(&about(&ada, "tasks/get", &mine[2]));
     get(&gateway, &mine[0]);
     until("the server asks", || {
-        (about(&ada, "tasks/get", &modern_own)["result"]["status"] == "input_required").then_some(())
+        (about(&ada, "tasks/get", &modern_own)["result"]["status"] == "input_required")
+            .then_some(())
     });
 }
 
@@ -309,9 +456,23 @@ fn lists_say_what_may_become_a_task_in_the_callers_form() {
         tools.iter().find(|one| one["name"] == tool).unwrap()["execution"]["taskSupport"].clone()
     };
     assert_eq!(
-        [support("a_job"), support("a_must"), support("a_plain"), support("m_greet")],
-        [json!("optional"), json!("required"), Value::Null, json!("optional")]
+        [
+            support("a_job"),
+            support("a_must"),
+            support("a_plain"),
+            support("m_greet")
+        ],
+        [
+            json!("optional"),
+            json!("required"),
+            Value::Null,
+            json!("optional")
+        ]
     );
     let listed = ask(&gateway, ADA, "tools/list", json!({})).to_string();
-    assert!(listed.contains("a_must") && !listed.contains("taskSupport") && !listed.contains("execution"));
+    assert!(
+        listed.contains("a_must")
+            && !listed.contains("taskSupport")
+            && !listed.contains("execution")
+    );
 }

@@ -1,5 +1,5 @@
-//! A server of 2025-11-25 with scripted tasks. Task ids are equal at all such servers (`task-1`, `task-2`) unless the call
-//! names them. The tool `must` can only be called as a task.
+//! A server of 2025-11-25 with scripted tasks. Task ids are equal at all such servers (`task-1`,
+//! `task-2`) unless the call names them. The tool `must` can only be called as a task.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,10 @@ pub(crate) fn server() -> Peer {
     Peer::stdio(move |message| {
         let mut jobs = jobs.lock().unwrap();
         let lines = send(message, &mut jobs);
-        lines.into_iter().map(|line| line.replace('\n', " ").into_bytes()).collect()
+        lines
+            .into_iter()
+            .map(|line| line.replace('\n', " ").into_bytes())
+            .collect()
     })
 }
 
@@ -54,7 +57,8 @@ fn related(id: &str) -> Value {
 fn question(id: &str) -> String {
     let schema = json!({ "type": "object", "properties": { "x": { "type": "string" } } });
     let params = json!({ "message": "which?", "requestedSchema": schema, "_meta": related(id) });
-    json!({ "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params }).to_string()
+    json!({ "jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params })
+        .to_string()
 }
 
 /// The answer to `tasks/result`.
@@ -66,14 +70,18 @@ fn end(request: &Value, id: &str, how: &str) -> String {
             json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }).to_string()
         }
         how => {
-            let result = json!({ "content": content, "isError": how == "tool", "_meta": related(id) });
+            let result =
+                json!({ "content": content, "isError": how == "tool", "_meta": related(id) });
             answer(request, &result.to_string())
         }
     }
 }
 
 fn send(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
-    let (method, params) = (message["method"].as_str().unwrap_or_default(), &message["params"]);
+    let (method, params) = (
+        message["method"].as_str().unwrap_or_default(),
+        &message["params"],
+    );
     let named = params["taskId"].as_str().unwrap_or_default();
     let error = |why: &str| {
         vec![
@@ -86,12 +94,15 @@ fn send(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
             let able = json!({ "tools": {}, "tasks": { "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } } });
             let info = json!({ "name": "jobs", "version": "1" });
             let version = &params["protocolVersion"];
-            let greeting = json!({ "protocolVersion": version, "capabilities": able, "serverInfo": info });
+            let greeting =
+                json!({ "protocolVersion": version, "capabilities": able, "serverInfo": info });
             vec![answer(message, &greeting.to_string())]
         }
         "tools/call" => call(message, jobs),
         "tasks/get" | "tasks/cancel" | "tasks/result" => {
-            let Some(job) = jobs.get_mut(named) else { return error("no such task") };
+            let Some(job) = jobs.get_mut(named) else {
+                return error("no such task");
+            };
             match method {
                 "tasks/cancel" if !job.runs() => return error("it is over"),
                 "tasks/cancel" => job.status = "cancelled",
@@ -123,7 +134,12 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
         let token = params["_meta"]["progressToken"].clone();
         let asks = params["arguments"]["asks"] == true;
         let status = if asks { "input_required" } else { "working" };
-        let job = Job { status, token, asks, ..Job::default() };
+        let job = Job {
+            status,
+            token,
+            asks,
+            ..Job::default()
+        };
         let made = json!({ "task": task(&id, &job) });
         jobs.insert(id, job);
         return vec![answer(message, &made.to_string())];
@@ -132,14 +148,22 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
         let error = json!({ "code": -32601, "message": "this tool runs as a task only" });
         return vec![json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string()];
     }
-    let id = params["arguments"]["task"].as_str().unwrap_or("task-1").to_owned();
+    let id = params["arguments"]["task"]
+        .as_str()
+        .unwrap_or("task-1")
+        .to_owned();
     let mut said = match params["name"].as_str().unwrap_or_default() {
-        "finish" => finish(&id, params["arguments"]["how"].as_str().unwrap_or_default(), jobs),
+        "finish" => finish(
+            &id,
+            params["arguments"]["how"].as_str().unwrap_or_default(),
+            jobs,
+        ),
         "progress" => {
             let token = jobs.get(&id).map(|job| job.token.clone());
             let params = json!({ "progressToken": token, "progress": 1, "_meta": related(&id) });
             vec![
-                json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }).to_string(),
+                json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+                    .to_string(),
             ]
         }
         "question" => {
@@ -156,9 +180,24 @@ fn call(message: &Value, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
 
 /// Ends a task: sends its status, and its result to the open `tasks/result`.
 fn finish(id: &str, how: &str, jobs: &mut BTreeMap<String, Job>) -> Vec<String> {
-    let Some(job) = jobs.get_mut(id) else { return Vec::new() };
-    (job.status, job.how) = (if how.is_empty() { "completed" } else { "failed" }, how.to_owned());
+    let Some(job) = jobs.get_mut(id) else {
+        return Vec::new();
+    };
+    (job.status, job.how) = (
+        if how.is_empty() {
+            "completed"
+        } else {
+            "failed"
+        },
+        how.to_owned(),
+    );
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/tasks/status", "params": task(id, job) });
-    let waits = job.waits.take().map(|waits| end(&json!({ "id": waits }), id, how));
-    [Some(notice.to_string()), waits].into_iter().flatten().collect()
+    let waits = job
+        .waits
+        .take()
+        .map(|waits| end(&json!({ "id": waits }), id, how));
+    [Some(notice.to_string()), waits]
+        .into_iter()
+        .flatten()
+        .collect()
 }

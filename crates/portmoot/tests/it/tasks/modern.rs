@@ -23,7 +23,12 @@ fn ask(gateway: &Gateway, token: &str, method: &str, params: Value) -> Value {
 
 #[track_caller]
 fn begin(gateway: &Gateway, token: &str, tool: &str) -> String {
-    let answer = ask(gateway, token, "tools/call", json!({ "name": tool, "arguments": {} }));
+    let answer = ask(
+        gateway,
+        token,
+        "tools/call",
+        json!({ "name": tool, "arguments": {} }),
+    );
     assert_eq!(answer["result"]["resultType"], "task", "{answer}");
     id_of(&answer)
 }
@@ -37,7 +42,9 @@ fn reaches(gateway: &Gateway, id: &str, status: &str) -> Value {
     until(&format!("the task is {status}"), || {
         let answer = get(gateway, ADA, id);
         // While its server is ending, it cannot be asked.
-        let gone = answer["error"]["data"]["code"].as_str().is_some_and(|code| code.starts_with("upstream_"));
+        let gone = answer["error"]["data"]["code"]
+            .as_str()
+            .is_some_and(|code| code.starts_with("upstream_"));
         let task = answer["result"].clone();
         assert!(gone || task["taskId"] == json!(id), "{answer}");
         (task["status"] == status).then_some(task)
@@ -47,10 +54,19 @@ fn reaches(gateway: &Gateway, id: &str, status: &str) -> Value {
 #[test]
 fn a_modern_task_is_visible_only_to_its_caller() {
     let home = setup();
-    let gateway = Gateway::start(&home, &(people(&home) + &fixture("a", &[]) + &fixture("b", &[])));
-    let (id, other) = (begin(&gateway, ADA, "a_confirm_delete"), begin(&gateway, ADA, "b_slow_compute"));
+    let gateway = Gateway::start(
+        &home,
+        &(people(&home) + &fixture("a", &[]) + &fixture("b", &[])),
+    );
+    let (id, other) = (
+        begin(&gateway, ADA, "a_confirm_delete"),
+        begin(&gateway, ADA, "b_slow_compute"),
+    );
     let asked = reaches(&gateway, &id, "input_required");
-    assert_eq!(asked["inputRequests"]["confirm"]["method"], "elicitation/create", "{asked}");
+    assert_eq!(
+        asked["inputRequests"]["confirm"]["method"], "elicitation/create",
+        "{asked}"
+    );
     let nothing = get(&gateway, BOB, "there-is-no-such-task");
     assert_eq!(nothing["error"]["code"], -32602);
     let responses = json!({ "confirm": { "action": "accept", "content": { "confirm": true } } });
@@ -60,13 +76,26 @@ fn a_modern_task_is_visible_only_to_its_caller() {
         ("tasks/cancel", json!({ "taskId": id })),
         ("tasks/update", update.clone()),
     ] {
-        assert_eq!(ask(&gateway, BOB, method, params)["error"], nothing["error"], "{method}");
+        assert_eq!(
+            ask(&gateway, BOB, method, params)["error"],
+            nothing["error"],
+            "{method}"
+        );
     }
     let bare = modern(&gateway, Some(ADA), "tasks/get", json!({ "taskId": id }));
-    assert_eq!((bare.status, &bare.json()["error"]["code"]), (400, &json!(-32021)));
-    assert_eq!(ask(&gateway, ADA, "tasks/update", update)["result"]["resultType"], "complete");
+    assert_eq!(
+        (bare.status, &bare.json()["error"]["code"]),
+        (400, &json!(-32021))
+    );
+    assert_eq!(
+        ask(&gateway, ADA, "tasks/update", update)["result"]["resultType"],
+        "complete"
+    );
     let end = reaches(&gateway, &id, "completed");
-    assert_eq!(end["result"]["content"][0]["text"], "file.txt: confirmed = true", "{end}");
+    assert_eq!(
+        end["result"]["content"][0]["text"], "file.txt: confirmed = true",
+        "{end}"
+    );
     assert_eq!(
         ask(&gateway, ADA, "tasks/cancel", json!({ "taskId": other }))["result"]["resultType"],
         "complete"
@@ -86,12 +115,20 @@ fn task_input_requests_are_not_mirrored() {
             let asked = get(&gateway, &ada, &id)["result"].clone();
             (asked["status"] == "input_required").then_some(asked)
         });
-        let question = asked["inputRequests"]["confirm"]["params"]["message"].as_str().unwrap();
+        let question = asked["inputRequests"]["confirm"]["params"]["message"]
+            .as_str()
+            .unwrap();
         // A late joiner does not receive earlier questions.
         let mut watch = Socket::enter(&gateway, "watch", "");
         get(&gateway, &ada, &id);
-        let responses = json!({ "confirm": { "action": "accept", "content": { "confirm": true } } });
-        ask(&gateway, &ada, "tasks/update", json!({ "taskId": id, "inputResponses": responses }));
+        let responses =
+            json!({ "confirm": { "action": "accept", "content": { "confirm": true } } });
+        ask(
+            &gateway,
+            &ada,
+            "tasks/update",
+            json!({ "taskId": id, "inputResponses": responses }),
+        );
         let seen: Vec<Value> = (0..4).map(|_| watch.receive_message()).collect();
         let of = |kind: &str| seen.iter().find(|one| one["kind"] == kind).unwrap();
         let shown = of("mcp/response:tasks/get");
@@ -99,7 +136,10 @@ fn task_input_requests_are_not_mirrored() {
         assert_eq!(end, "input_required", "{shown}");
         of("mcp/request:tasks/update");
         let text = json!(seen).to_string();
-        assert!(!text.contains(question) && !text.contains("inputRe"), "{text}");
+        assert!(
+            !text.contains(question) && !text.contains("inputRe"),
+            "{text}"
+        );
     }
 }
 
@@ -114,7 +154,8 @@ fn a_task_of_a_server_over_http_outlives_the_gateway() {
     reaches(&gateway, &id, "input_required");
     assert_eq!(get(&gateway, BOB, &id)["error"]["code"], -32602);
     drop(gateway);
-    // With the server down the error says so; without the server in the configuration the task is unknown.
+    // With the server down the error says so; without the server in the configuration the task is
+    // unknown.
     let gateway = Gateway::start(&home, &people(&home));
     assert_eq!(get(&gateway, ADA, &id)["error"]["code"], -32602);
 }
@@ -122,21 +163,41 @@ fn a_task_of_a_server_over_http_outlives_the_gateway() {
 #[test]
 fn a_task_of_a_child_ends_with_it() {
     let home = setup();
-    let gateway = Gateway::start(&home, &(people(&home) + &fixture("a", &["--era", "modern"])));
+    let gateway = Gateway::start(
+        &home,
+        &(people(&home) + &fixture("a", &["--era", "modern"])),
+    );
     let id = begin(&gateway, ADA, "a_confirm_delete");
-    let pid = gateway.get("/api/v1/servers/a", Some(ADA)).json()["pid"].as_u64().unwrap();
+    let pid = gateway.get("/api/v1/servers/a", Some(ADA)).json()["pid"]
+        .as_u64()
+        .unwrap();
     crate::support::signal(u32::try_from(pid).unwrap(), "KILL");
     let failed = reaches(&gateway, &id, "failed");
-    assert!(failed["error"]["message"].as_str().unwrap().contains("has ended"), "{failed}");
+    assert!(
+        failed["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("has ended"),
+        "{failed}"
+    );
     drop(gateway);
-    let gateway = Gateway::start(&home, &(people(&home) + &fixture("a", &["--era", "modern"])));
+    let gateway = Gateway::start(
+        &home,
+        &(people(&home) + &fixture("a", &["--era", "modern"])),
+    );
     let failed = reaches(&gateway, &id, "failed");
-    assert!(failed["error"]["message"].as_str().unwrap().contains("has ended"), "{failed}");
+    assert!(
+        failed["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("has ended"),
+        "{failed}"
+    );
     assert_eq!(get(&gateway, BOB, &id)["error"]["code"], -32602);
 }
 
-/// A modern server that sends notices about its one task when a tool is called. With `slow`, it acknowledges listen requests
-/// only when its tool `go` is called.
+/// A modern server that sends notices about its one task when a tool is called. With `slow`, it
+/// acknowledges listen requests only when its tool `go` is called.
 fn telling(slow: bool) -> Peer {
     let kept = Mutex::new(Vec::new());
     Peer::stdio(move |message| {
@@ -152,7 +213,8 @@ fn telling(slow: bool) -> Peer {
                 r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"t","version":"1"}}}"#,
             )],
             ("tools/list", _) => {
-                let tool = |name| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
+                let tool =
+                    |name| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
                 let tools = format!(
                     r#"{{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{},{},{}]}}"#,
                     tool("job"),
@@ -162,7 +224,10 @@ fn telling(slow: bool) -> Peer {
                 vec![answer(message, &tools)]
             }
             ("tools/call", "job") => {
-                vec![answer(message, &format!(r#"{{"resultType":"task",{}}}"#, task("working")))]
+                vec![answer(
+                    message,
+                    &format!(r#"{{"resultType":"task",{}}}"#, task("working")),
+                )]
             }
             ("tools/call", "go") => {
                 let mut said: Vec<String> = kept.lock().unwrap().drain(..).collect();
@@ -181,7 +246,8 @@ fn telling(slow: bool) -> Peer {
                 let meta = json!({ "io.modelcontextprotocol/subscriptionId": message["id"] });
                 let params = json!({ "notifications": filter, "_meta": meta });
                 let method = "notifications/subscriptions/acknowledged";
-                let said = json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();
+                let said =
+                    json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string();
                 if slow {
                     kept.lock().unwrap().push(said);
                     return Vec::new();
@@ -203,37 +269,92 @@ fn modern_task_notices_reach_the_callers_listen_stream() {
     let filter = || json!({ "notifications": { "taskIds": [id, "unknown"] } });
     let bare = modern(&gateway, Some(ADA), "subscriptions/listen", filter());
     assert_eq!(bare.json()["error"]["code"], -32021);
-    let listen = |token| modern_stream(&gateway, Some(token), "subscriptions/listen", with_tasks(filter()));
+    let listen = |token| {
+        modern_stream(
+            &gateway,
+            Some(token),
+            "subscriptions/listen",
+            with_tasks(filter()),
+        )
+    };
     let (to_ada, to_bob) = (listen(ADA), listen(BOB));
     let agreed = |events: &crate::http::Events| {
-        events.next_of("notifications/subscriptions/acknowledged")["params"]["notifications"].clone()
+        events.next_of("notifications/subscriptions/acknowledged")["params"]["notifications"]
+            .clone()
     };
-    assert_eq!((agreed(&to_ada), agreed(&to_bob)), (json!({ "taskIds": [id] }), json!({})));
-    assert!(server.received().iter().any(|line| line.contains(r#""taskIds":["t1"]"#)));
-    ask(&gateway, BOB, "tools/call", json!({ "name": "a_tell", "arguments": {} }));
+    assert_eq!(
+        (agreed(&to_ada), agreed(&to_bob)),
+        (json!({ "taskIds": [id] }), json!({}))
+    );
+    assert!(
+        server
+            .received()
+            .iter()
+            .any(|line| line.contains(r#""taskIds":["t1"]"#))
+    );
+    ask(
+        &gateway,
+        BOB,
+        "tools/call",
+        json!({ "name": "a_tell", "arguments": {} }),
+    );
     let notice = to_ada.next_of("notifications/tasks");
-    assert_eq!((&notice["params"]["taskId"], &notice["params"]["status"]), (&json!(id), &json!("completed")));
-    assert_eq!(notice["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 1);
-    assert!(to_bob.so_far().iter().all(|message| message["method"] != "notifications/tasks"));
+    assert_eq!(
+        (&notice["params"]["taskId"], &notice["params"]["status"]),
+        (&json!(id), &json!("completed"))
+    );
+    assert_eq!(
+        notice["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+        1
+    );
+    assert!(
+        to_bob
+            .so_far()
+            .iter()
+            .all(|message| message["method"] != "notifications/tasks")
+    );
 }
 
 #[test]
 fn notices_before_the_acknowledgement_of_a_listen_request_follow_it() {
     let (home, quick, slow) = (setup(), telling(false), telling(true));
     let table = |server: &Peer, name| server.child(name, name).replace("\"legacy\"", "\"modern\"");
-    let gateway = Gateway::start(&home, &(people(&home) + &table(&quick, "a") + &table(&slow, "b")));
+    let gateway = Gateway::start(
+        &home,
+        &(people(&home) + &table(&quick, "a") + &table(&slow, "b")),
+    );
     let (of_quick, of_slow) = (begin(&gateway, ADA, "a_job"), begin(&gateway, ADA, "b_job"));
     let filter = json!({ "notifications": { "taskIds": [of_quick, of_slow] } });
-    let to_ada = modern_stream(&gateway, Some(ADA), "subscriptions/listen", with_tasks(filter));
+    let to_ada = modern_stream(
+        &gateway,
+        Some(ADA),
+        "subscriptions/listen",
+        with_tasks(filter),
+    );
     for server in [&quick, &slow] {
-        let asked = || server.received().iter().any(|line| line.contains(r#""taskIds":["t1"]"#));
+        let asked = || {
+            server
+                .received()
+                .iter()
+                .any(|line| line.contains(r#""taskIds":["t1"]"#))
+        };
         until("the server is asked", || asked().then_some(()));
     }
-    let call = |tool| ask(&gateway, BOB, "tools/call", json!({ "name": tool, "arguments": {} }));
+    let call = |tool| {
+        ask(
+            &gateway,
+            BOB,
+            "tools/call",
+            json!({ "name": tool, "arguments": {} }),
+        )
+    };
     assert!(call("a_tell")["result"].is_object());
     assert!(call("b_go")["result"].is_object());
     let first = to_ada.next();
-    assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+    assert_eq!(
+        first["method"], "notifications/subscriptions/acknowledged",
+        "{first}"
+    );
     let notice = to_ada.next();
     assert_eq!(
         (&notice["method"], &notice["params"]["taskId"]),

@@ -1,4 +1,5 @@
-//! Calls of proto-mcp clients that become tasks at their servers: the contract has no message for tasks, so the gateway waits.
+//! Calls of proto-mcp clients that become tasks at their servers: the contract has no message for
+//! tasks, so the gateway waits.
 
 use harness::{grpc_client, proto_client};
 use serde_json::{Value, json};
@@ -11,12 +12,18 @@ use crate::support::{Client, Gateway, until};
 
 /// The tools of [`insisting`], each with the end of its task.
 const ENDS: [(&str, &str); 4] = [
-    ("good", r#""status":"completed","result":{"content":[{"type":"text","text":"good is done"}]}"#),
+    (
+        "good",
+        r#""status":"completed","result":{"content":[{"type":"text","text":"good is done"}]}"#,
+    ),
     (
         "bad",
         r#""status":"completed","result":{"content":[{"type":"text","text":"bad is done"}],"isError":true}"#,
     ),
-    ("broken", r#""status":"failed","error":{"code":-32603,"message":"the job broke"}"#),
+    (
+        "broken",
+        r#""status":"failed","error":{"code":-32603,"message":"the job broke"}"#,
+    ),
     ("gone", r#""status":"cancelled""#),
 ];
 
@@ -27,7 +34,8 @@ fn insisting() -> Peer {
         const EXTENSION: &str = "io.modelcontextprotocol/tasks";
         let at = r#""createdAt":"2026-11-22T05:00:00Z","lastUpdatedAt":"2026-11-22T05:00:00Z","ttlMs":null,"pollIntervalMs":1"#;
         let params = &message["params"];
-        let able = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"]["extensions"][EXTENSION];
+        let able =
+            &params["_meta"]["io.modelcontextprotocol/clientCapabilities"]["extensions"][EXTENSION];
         let said = match message["method"].as_str().unwrap_or_default() {
             "server/discover" => json!({
                 "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
@@ -74,7 +82,10 @@ fn a_grpc_client_gets_the_end_of_the_task_of_its_call() {
         ("m_good", json!(["good is done"])),
         ("m_bad", json!({ "is_error": ["bad is done"] })),
         ("m_broken", json!({ "error": [-32603, "the job broke"] })),
-        ("m_gone", json!(["INTERNAL", -31006, { "code": "upstream_failed" }])),
+        (
+            "m_gone",
+            json!(["INTERNAL", -31006, { "code": "upstream_failed" }]),
+        ),
     ] {
         let report = grpc_client(&[gateway.address(), "", "--call", tool, "words"]);
         assert_eq!(report["answers"][0], expected, "{tool}: {report}");
@@ -94,11 +105,24 @@ fn a_client_over_tcp_gets_the_end_of_the_task_of_its_call() {
         (2, "tool", json!({ "is_error": ["task-2 is done"] })),
         (3, "protocol", json!({ "error": [-32050, "the job broke"] })),
     ] {
-        let words =
-            ["--call", "a_must", "words", "--tcp", gateway.address(), "--times", "1"].map(str::to_owned);
+        let words = [
+            "--call",
+            "a_must",
+            "words",
+            "--tcp",
+            gateway.address(),
+            "--times",
+            "1",
+        ]
+        .map(str::to_owned);
         let client = std::thread::spawn(move || proto_client(&words));
-        until("the result is awaited", || (sent(&one, "tasks/result") == number).then_some(()));
-        other.call("a_finish", json!({ "task": format!("task-{number}"), "how": how }));
+        until("the result is awaited", || {
+            (sent(&one, "tasks/result") == number).then_some(())
+        });
+        other.call(
+            "a_finish",
+            json!({ "task": format!("task-{number}"), "how": how }),
+        );
         let report: Value = client.join().unwrap();
         assert_eq!(report["answers"][0], expected, "{how}: {report}");
         knows_no_task(&report);

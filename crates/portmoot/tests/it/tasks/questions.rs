@@ -1,4 +1,5 @@
-//! Questions inside tasks between eras: asked of the caller in its client's form, and answered in its server's.
+//! Questions inside tasks between eras: asked of the caller in its client's form, and answered in
+//! its server's.
 
 use std::sync::Mutex;
 
@@ -65,7 +66,11 @@ fn a_modern_caller_answers_questions_of_a_task_of_2025() {
     let listens = modern_stream(&gateway, Some(ADA), "subscriptions/listen", filter);
     listens.next_of("notifications/subscriptions/acknowledged");
     let asks = ask(&gateway, ADA, "tools/call", call("a_question"));
-    assert_eq!(text(&asks), "plain", "the question is about the task, not about this call");
+    assert_eq!(
+        text(&asks),
+        "plain",
+        "the question is about the task, not about this call"
+    );
     let notice = listens.next_of("notifications/tasks");
     is_modern(&notice);
     let task = until("the question is known", || {
@@ -75,35 +80,62 @@ fn a_modern_caller_answers_questions_of_a_task_of_2025() {
     assert_eq!(notice["params"]["inputRequests"], task["inputRequests"]);
     let asked = task["inputRequests"].as_object().unwrap();
     let (key, question) = asked.iter().next().unwrap();
-    assert_eq!((asked.len(), &question["method"]), (1, &json!("elicitation/create")));
     assert_eq!(
-        (&question["params"]["message"], question["params"].get("_meta")),
+        (asked.len(), &question["method"]),
+        (1, &json!("elicitation/create"))
+    );
+    assert_eq!(
+        (
+            &question["params"]["message"],
+            question["params"].get("_meta")
+        ),
         (&json!("which?"), None),
         "{question}"
     );
     // The caller sees the same question until it is answered.
     assert_eq!(get(&gateway, &id)["inputRequests"], task["inputRequests"]);
-    let update = |key: &str, given: Value| json!({ "taskId": id, "inputResponses": { key: given } });
+    let update =
+        |key: &str, given: Value| json!({ "taskId": id, "inputResponses": { key: given } });
     let right = || update(key, accepted(&json!({ "x": "y" })));
-    let nothing = ask(&gateway, BOB, "tasks/get", json!({ "taskId": "there-is-no-such-task" }));
-    assert_eq!(ask(&gateway, BOB, "tasks/update", right())["error"], nothing["error"]);
+    let nothing = ask(
+        &gateway,
+        BOB,
+        "tasks/get",
+        json!({ "taskId": "there-is-no-such-task" }),
+    );
+    assert_eq!(
+        ask(&gateway, BOB, "tasks/update", right())["error"],
+        nothing["error"]
+    );
     let wrong = ask(&gateway, ADA, "tasks/update", update(key, json!(7)));
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
     let acknowledged = json!({ "resultType": "complete" });
     let other = update("another", accepted(&json!({ "x": "z" })));
-    assert_eq!(ask(&gateway, ADA, "tasks/update", other)["result"], acknowledged);
+    assert_eq!(
+        ask(&gateway, ADA, "tasks/update", other)["result"],
+        acknowledged
+    );
     assert_eq!(get(&gateway, &id)["status"], "input_required");
-    assert_eq!(ask(&gateway, ADA, "tasks/update", right())["result"], acknowledged);
+    assert_eq!(
+        ask(&gateway, ADA, "tasks/update", right())["result"],
+        acknowledged
+    );
     let end = until("the task ends", || {
         let task = get(&gateway, &id);
         (task["status"] == "completed").then_some(task)
     });
-    assert_eq!(end["result"]["content"][0]["text"], "task-1 is done", "{end}");
+    assert_eq!(
+        end["result"]["content"][0]["text"], "task-1 is done",
+        "{end}"
+    );
     assert_eq!(end.get("inputRequests"), None);
-    let given = one.received().into_iter().find(|line| line.contains("\"accept\"")).unwrap();
+    let given = one
+        .received()
+        .into_iter()
+        .find(|line| line.contains("\"accept\""))
+        .unwrap();
     let given: Value = serde_json::from_str(&given).unwrap();
-    let expected =
-        json!({ "action": "accept", "content": { "x": "y" }, "_meta": { RELATED: { "taskId": "task-1" } } });
+    let expected = json!({ "action": "accept", "content": { "x": "y" }, "_meta": { RELATED: { "taskId": "task-1" } } });
     assert_eq!((&given["id"], &given["result"]), (&json!("q1"), &expected));
     assert_eq!(sent(&one, "tasks/cancel"), 0);
 }
@@ -115,16 +147,32 @@ fn a_modern_caller_that_looks_first_is_asked_too() {
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
     let params = json!({ "name": "a_job", "arguments": { "asks": true } });
     let id = id_of(&ask(&gateway, ADA, "tools/call", params));
-    assert_eq!(get(&gateway, &id)["status"], "working", "its question is not known yet");
+    assert_eq!(
+        get(&gateway, &id)["status"],
+        "working",
+        "its question is not known yet"
+    );
     let task = until("the question is known", || {
         let task = get(&gateway, &id);
         (task["status"] == "input_required").then_some(task)
     });
-    let key = task["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let key = task["inputRequests"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .next()
+        .unwrap()
+        .clone();
     let update = json!({ "taskId": id, "inputResponses": { key: { "action": "decline" } } });
     ask(&gateway, ADA, "tasks/update", update);
-    until("the task ends", || (get(&gateway, &id)["status"] == "completed").then_some(()));
-    assert_eq!(sent(&one, "tasks/result"), 2, "one for the question, one for the result");
+    until("the task ends", || {
+        (get(&gateway, &id)["status"] == "completed").then_some(())
+    });
+    assert_eq!(
+        sent(&one, "tasks/result"),
+        2,
+        "one for the question, one for the result"
+    );
 }
 
 /// A legacy caller that can show forms, with a modern fixture as the server `m`.
@@ -139,7 +187,10 @@ fn with_modern(test: impl Fn(&Gateway, &Client)) {
 
 #[track_caller]
 fn begin(client: &Client, tool: &str) -> String {
-    let made = client.ask("tools/call", json!({ "name": tool, "arguments": {}, "task": {} }));
+    let made = client.ask(
+        "tools/call",
+        json!({ "name": tool, "arguments": {}, "task": {} }),
+    );
     is_legacy(&made);
     id_of(&made)
 }
@@ -161,8 +212,15 @@ fn a_caller_of_2025_is_asked_where_it_awaits_the_result_of_a_modern_task() {
         let question = waits.next_of("elicitation/create");
         assert_ne!(question["id"], unanswered["id"]);
         is_legacy(&question);
-        assert_eq!(question["params"]["_meta"][RELATED]["taskId"], json!(id), "{question}");
-        assert_eq!(about(ada, "tasks/get", &id)["result"]["status"], "input_required");
+        assert_eq!(
+            question["params"]["_meta"][RELATED]["taskId"],
+            json!(id),
+            "{question}"
+        );
+        assert_eq!(
+            about(ada, "tasks/get", &id)["result"]["status"],
+            "input_required"
+        );
         let mut given = accepted(&json!({ "confirm": true }));
         given["_meta"] = json!({ RELATED: { "taskId": id } });
         ada.answer(&question, given);
@@ -174,7 +232,10 @@ fn a_caller_of_2025_is_asked_where_it_awaits_the_result_of_a_modern_task() {
         let waits = await_end(ada, &both);
         for _ in 0..2 {
             let question = waits.next_of("elicitation/create");
-            let value = question["params"]["message"].as_str().unwrap().replace("Value ", "is ");
+            let value = question["params"]["message"]
+                .as_str()
+                .unwrap()
+                .replace("Value ", "is ");
             ada.answer(&question, accepted(&json!({ "value": value })));
         }
         assert_eq!(text(&waits.next()), "a = is A, b = is B");
@@ -186,7 +247,10 @@ fn a_caller_of_2025_is_asked_where_it_awaits_the_result_of_a_modern_task() {
         let error = json!({ "code": -1, "message": "no" });
         ada.post(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": error }));
         assert_eq!(text(&waits.next()), "file.txt: confirmed = false");
-        is_unknown(&about(&client(gateway, BOB), "tasks/result", &id), &client(gateway, BOB));
+        is_unknown(
+            &about(&client(gateway, BOB), "tasks/result", &id),
+            &client(gateway, BOB),
+        );
     });
 }
 
@@ -197,8 +261,14 @@ fn a_modern_task_that_asks_what_its_caller_cannot_be_asked_is_cancelled() {
         let id = begin(&ada, "m_confirm_delete");
         let refused = about(&ada, "tasks/result", &id);
         let message = refused["error"]["message"].as_str().unwrap();
-        assert!(message.contains("`elicitation/create`, which this client does not support"), "{refused}");
-        assert_eq!(about(&ada, "tasks/get", &id)["result"]["status"], "cancelled");
+        assert!(
+            message.contains("`elicitation/create`, which this client does not support"),
+            "{refused}"
+        );
+        assert_eq!(
+            about(&ada, "tasks/get", &id)["result"]["status"],
+            "cancelled"
+        );
         let shown = until("its server has cancelled it", || {
             let task = get(gateway, &id);
             (task["status"] == "cancelled").then_some(task)
@@ -227,26 +297,46 @@ fn a_call_whose_modern_task_is_followed_asks_its_caller() {
 fn a_call_whose_task_of_2025_is_followed_asks_its_modern_caller() {
     let (home, one) = (setup(), server());
     let gateway = Gateway::start(&home, &(people(&home) + &one.child("a", "a")));
-    let params = able(json!({ "name": "a_must", "arguments": { "asks": true } }), false);
+    let params = able(
+        json!({ "name": "a_must", "arguments": { "asks": true } }),
+        false,
+    );
     let asked = modern(&gateway, Some(ADA), "tools/call", params.clone()).json();
     knows_no_task(&asked);
     let result = &asked["result"];
     assert_eq!(result["resultType"], "input_required", "{asked}");
     // Calls of the same session go on meanwhile.
-    let plain = modern(&gateway, Some(ADA), "tools/call", able(call("a_plain"), false)).json();
+    let plain = modern(
+        &gateway,
+        Some(ADA),
+        "tools/call",
+        able(call("a_plain"), false),
+    )
+    .json();
     assert_eq!(text(&plain), "plain");
-    let key = result["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let key = result["inputRequests"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .next()
+        .unwrap()
+        .clone();
     let mut back = params;
     back["inputResponses"] = json!({ key: accepted(&json!({ "x": "y" })) });
     back["requestState"] = result["requestState"].clone();
     let end = modern(&gateway, Some(ADA), "tools/call", back).json();
     assert_eq!(text(&end), "task-1 is done", "{end}");
     knows_no_task(&end);
-    let given = one.received().into_iter().find(|line| line.contains("\"accept\"")).unwrap();
+    let given = one
+        .received()
+        .into_iter()
+        .find(|line| line.contains("\"accept\""))
+        .unwrap();
     assert!(given.contains(r#"{"taskId":"task-1"}"#), "{given}");
 }
 
-/// A modern server whose task asks one question after the other, under keys that are never used again.
+/// A modern server whose task asks one question after the other, under keys that are never used
+/// again.
 pub(super) fn asking() -> Peer {
     let asked = Mutex::new((0_usize, false));
     Peer::stdio(move |message| {
@@ -292,7 +382,15 @@ fn a_task_that_asks_again_and_again_ends_at_the_limit() {
         ada.answer(&question, json!({ "action": "decline" }));
     }
     let end = waits.next();
-    assert!(end["error"]["message"].as_str().unwrap().contains("again and again"), "{end}");
-    until("the task is cancelled", || (sent(&peer, "tasks/cancel") == 1).then_some(()));
+    assert!(
+        end["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("again and again"),
+        "{end}"
+    );
+    until("the task is cancelled", || {
+        (sent(&peer, "tasks/cancel") == 1).then_some(())
+    });
     assert_eq!(sent(&peer, "tasks/update"), TASK_QUESTIONS_MAX);
 }

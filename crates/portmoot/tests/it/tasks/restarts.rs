@@ -1,4 +1,5 @@
-//! Tasks and restarts of the gateway: those of modern servers over HTTP go on, and the others say that they ended.
+//! Tasks and restarts of the gateway: those of modern servers over HTTP go on, and the others say
+//! that they ended.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,13 @@ fn knows_tasks(mut params: Value) -> Value {
 }
 
 fn get(gateway: &Gateway, id: &str) -> Value {
-    modern(gateway, Some(ADA), "tasks/get", knows_tasks(json!({ "taskId": id }))).json()
+    modern(
+        gateway,
+        Some(ADA),
+        "tasks/get",
+        knows_tasks(json!({ "taskId": id })),
+    )
+    .json()
 }
 
 /// The ids of all tasks that a client's lists have, page by page.
@@ -29,8 +36,14 @@ fn listed(client: &Client) -> Vec<String> {
     let (mut ids, mut params) = (Vec::new(), json!({}));
     loop {
         let page = client.ask("tasks/list", params)["result"].clone();
-        let tasks = page["tasks"].as_array().unwrap_or_else(|| panic!("no list: {page}"));
-        ids.extend(tasks.iter().map(|task| task["taskId"].as_str().unwrap().to_owned()));
+        let tasks = page["tasks"]
+            .as_array()
+            .unwrap_or_else(|| panic!("no list: {page}"));
+        ids.extend(
+            tasks
+                .iter()
+                .map(|task| task["taskId"].as_str().unwrap().to_owned()),
+        );
         if page["nextCursor"].is_null() {
             return ids;
         }
@@ -38,8 +51,9 @@ fn listed(client: &Client) -> Vec<String> {
     }
 }
 
-/// A modern server over HTTP. The arguments of a call say which task it becomes (`own`) and for how long (`ttl`), or which kind its
-/// result has otherwise (`kind`); the server does not know the task `gone` afterwards.
+/// A modern server over HTTP. The arguments of a call say which task it becomes (`own`) and for how
+/// long (`ttl`), or which kind its result has otherwise (`kind`); the server does not know the task
+/// `gone` afterwards.
 pub(super) fn scripted() -> Peer {
     Peer::http(|message| {
         let at = r#""createdAt":"2026-11-22T05:00:00Z","lastUpdatedAt":"2026-11-22T05:00:00Z","pollIntervalMs":50"#;
@@ -76,7 +90,10 @@ fn response(body: &str) -> Vec<Vec<u8>> {
 
 /// Begins the task `own` of a scripted server, with this time to live, in milliseconds or `null`.
 fn begin_own(client: &Client, own: &str, ttl: &Value) -> Value {
-    client.ask("tools/call", json!({ "name": "m_job", "arguments": { "own": own, "ttl": ttl }, "task": {} }))
+    client.ask(
+        "tools/call",
+        json!({ "name": "m_job", "arguments": { "own": own, "ttl": ttl }, "task": {} }),
+    )
 }
 
 /// Begins tasks until the gateway is killed, and keeps the ids of those that it acknowledged.
@@ -104,11 +121,14 @@ fn a_killed_gateway_loses_no_acknowledged_task_of_a_modern_server_over_http() {
             begin_all(&of_2025, &killed, || ada.ask("tools/call", as_task.clone()));
         });
         scope.spawn(|| {
-            let begin = || modern(&gateway, Some(ADA), "tools/call", knows_tasks(call.clone())).json();
+            let begin =
+                || modern(&gateway, Some(ADA), "tools/call", knows_tasks(call.clone())).json();
             begin_all(&of_2026, &killed, begin);
         });
         let begun = |kept: &Mutex<Vec<String>>| kept.lock().unwrap().len() >= ACKNOWLEDGED;
-        until("tasks are acknowledged", || (begun(&of_2025) && begun(&of_2026)).then_some(()));
+        until("tasks are acknowledged", || {
+            (begun(&of_2025) && begun(&of_2026)).then_some(())
+        });
         gateway.signal("KILL");
         killed.store(true, Ordering::SeqCst);
     });
@@ -119,13 +139,25 @@ fn a_killed_gateway_loses_no_acknowledged_task_of_a_modern_server_over_http() {
     let (of_2025, of_2026) = (of_2025.into_inner().unwrap(), of_2026.into_inner().unwrap());
     // Its lists have them before it asks for one.
     let all = listed(&ada);
-    let missing: Vec<_> = of_2025.iter().chain(&of_2026).filter(|id| !all.contains(id)).collect();
-    assert!(missing.is_empty(), "{} of {} tasks are not listed", missing.len(), all.len());
+    let missing: Vec<_> = of_2025
+        .iter()
+        .chain(&of_2026)
+        .filter(|id| !all.contains(id))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "{} of {} tasks are not listed",
+        missing.len(),
+        all.len()
+    );
     assert_eq!(listed(&bob), [""; 0]);
     for id in &of_2025 {
         is_unknown(&about(&bob, "tasks/result", id), &bob);
         let end = about(&ada, "tasks/result", id);
-        assert_eq!(end["result"]["content"][0]["text"], "computed in 0.5 s", "{end}");
+        assert_eq!(
+            end["result"]["content"][0]["text"], "computed in 0.5 s",
+            "{end}"
+        );
     }
     for id in &of_2026 {
         let end = until("the task ends", || {
@@ -136,7 +168,10 @@ fn a_killed_gateway_loses_no_acknowledged_task_of_a_modern_server_over_http() {
         assert_eq!(end["result"]["content"][0]["text"], "computed in 0.5 s");
     }
     // Each era's caller has the tasks of the other.
-    assert_eq!(about(&ada, "tasks/get", &of_2026[0])["result"]["status"], "completed");
+    assert_eq!(
+        about(&ada, "tasks/get", &of_2026[0])["result"]["status"],
+        "completed"
+    );
     assert_eq!(get(&gateway, &of_2025[0])["result"]["status"], "completed");
 }
 
@@ -145,10 +180,13 @@ fn questions_of_a_task_are_asked_again_after_a_restart() {
     let (home, server) = (setup(), Running::fixture(&["--era", "modern"]));
     let config = people(&home) + &format!("[servers.m]\nurl = {:?}\n", server.url());
     let gateway = Gateway::start(&home, &config);
-    let able = |gateway: &Gateway| Client::open(gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
+    let able =
+        |gateway: &Gateway| Client::open(gateway, Some(ADA), "/mcp", json!({ "elicitation": {} }));
     let ada = able(&gateway);
-    let id =
-        id_of(&ada.ask("tools/call", json!({ "name": "m_confirm_delete", "arguments": {}, "task": {} })));
+    let id = id_of(&ada.ask(
+        "tools/call",
+        json!({ "name": "m_confirm_delete", "arguments": {}, "task": {} }),
+    ));
     let waits = ada.begin(&ada.request("tasks/result", json!({ "taskId": id })));
     waits.next_of("elicitation/create");
     drop(gateway);
@@ -156,8 +194,14 @@ fn questions_of_a_task_are_asked_again_after_a_restart() {
     let ada = able(&gateway);
     let waits = ada.begin(&ada.request("tasks/result", json!({ "taskId": id })));
     let question = waits.next_of("elicitation/create");
-    ada.answer(&question, json!({ "action": "accept", "content": { "confirm": true } }));
-    assert_eq!(waits.next()["result"]["content"][0]["text"], "file.txt: confirmed = true");
+    ada.answer(
+        &question,
+        json!({ "action": "accept", "content": { "confirm": true } }),
+    );
+    assert_eq!(
+        waits.next()["result"]["content"][0]["text"],
+        "file.txt: confirmed = true"
+    );
 }
 
 #[test]
@@ -168,18 +212,32 @@ fn a_result_that_only_the_gateway_has_ends_with_it() {
     let call = json!({ "name": "m_greet", "arguments": { "name": "Ada" }, "task": {} });
     let id = id_of(&client(&gateway, ADA).ask("tools/call", call));
     // It outlives its server's session.
-    let pid = gateway.get("/api/v1/servers/m", Some(ADA)).json()["pid"].as_u64().unwrap();
+    let pid = gateway.get("/api/v1/servers/m", Some(ADA)).json()["pid"]
+        .as_u64()
+        .unwrap();
     crate::support::signal(u32::try_from(pid).unwrap(), "KILL");
     let ada = client(&gateway, ADA);
-    assert_eq!(about(&ada, "tasks/result", &id)["result"]["content"][0]["text"], "Hello, Ada!");
+    assert_eq!(
+        about(&ada, "tasks/result", &id)["result"]["content"][0]["text"],
+        "Hello, Ada!"
+    );
     drop(gateway);
     let gateway = Gateway::start(&home, &config);
     let ada = client(&gateway, ADA);
     let task = about(&ada, "tasks/get", &id)["result"].clone();
     assert_eq!(task["status"], "failed", "{task}");
-    assert!(task["statusMessage"].as_str().unwrap().contains("has ended"), "{task}");
+    assert!(
+        task["statusMessage"]
+            .as_str()
+            .unwrap()
+            .contains("has ended"),
+        "{task}"
+    );
     assert_eq!(get(&gateway, &id)["result"]["status"], "failed");
-    assert_eq!(about(&ada, "tasks/result", &id)["error"]["data"]["code"], "upstream_down");
+    assert_eq!(
+        about(&ada, "tasks/result", &id)["error"]["data"]["code"],
+        "upstream_down"
+    );
 }
 
 #[test]
@@ -196,7 +254,10 @@ fn a_list_after_a_restart_has_no_expired_and_no_forgotten_tasks() {
     let gateway = Gateway::start(&home, &config);
     let ada = client(&gateway, ADA);
     assert_eq!(listed(&ada), [lasting.as_str()]);
-    assert_eq!(about(&ada, "tasks/get", &lasting)["result"]["status"], "working");
+    assert_eq!(
+        about(&ada, "tasks/get", &lasting)["result"]["status"],
+        "working"
+    );
     for id in [&short, &gone] {
         assert!(!listed(&ada).contains(id));
     }
@@ -209,15 +270,24 @@ fn a_list_after_a_restart_has_no_expired_and_no_forgotten_tasks() {
 #[test]
 fn a_task_that_cannot_be_written_down_is_cancelled_and_refused() {
     let (home, peer) = (setup(), scripted());
-    let config = people(&home) + &format!("[audit]\nenabled = false\n[servers.m]\nurl = {:?}\n", peer.url());
+    let config = people(&home)
+        + &format!(
+            "[audit]\nenabled = false\n[servers.m]\nurl = {:?}\n",
+            peer.url()
+        );
     home.write("portmoot.toml", &config);
     let gateway = path_cases::start(&home);
     let ada = client(&gateway, ADA);
     let kept = id_of(&begin_own(&ada, "kept", &json!(null)));
     path_cases::fill_disk(&gateway);
     let refused = begin_own(&ada, "lost", &json!(null));
-    assert_eq!(refused["error"]["data"]["code"], "log_unavailable", "{refused}");
+    assert_eq!(
+        refused["error"]["data"]["code"], "log_unavailable",
+        "{refused}"
+    );
     let cancelled = |line: &String| line.contains("tasks/cancel") && line.contains("\"lost\"");
-    until("the task is cancelled", || peer.received().iter().any(cancelled).then_some(()));
+    until("the task is cancelled", || {
+        peer.received().iter().any(cancelled).then_some(())
+    });
     assert_eq!(listed(&ada), [kept]);
 }

@@ -29,22 +29,34 @@ impl Authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.distinguished_name.push(DnType::CommonName, name);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let file = home.write(&format!("{name}.pem"), &params.self_signed(&key).unwrap().pem());
-        Self { file, issuer: Issuer::new(params, key) }
+        let file = home.write(
+            &format!("{name}.pem"),
+            &params.self_signed(&key).unwrap().pem(),
+        );
+        Self {
+            file,
+            issuer: Issuer::new(params, key),
+        }
     }
 
     /// Issues a certificate for these names into the files `FILE.pem` and `FILE.key`.
     pub(crate) fn issue(&self, home: &Home, file: &str, names: &[&str]) -> Pair {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        self.issue_for(home, file, CertificateParams::new(names).unwrap().subject_alt_names)
+        self.issue_for(
+            home,
+            file,
+            CertificateParams::new(names).unwrap().subject_alt_names,
+        )
     }
 
     fn issue_for(&self, home: &Home, file: &str, names: Vec<SanType>) -> Pair {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.subject_alt_names = names;
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
         params.distinguished_name.push(DnType::CommonName, file);
         params.use_authority_key_identifier_extension = true;
         let cert = params.signed_by(&key, &self.issuer).unwrap().pem();
@@ -70,11 +82,19 @@ impl Authority {
 impl Pair {
     /// The keys of `[server.tls]`.
     pub(crate) fn table(&self) -> String {
-        format!("[server.tls]\ncert = {:?}\nkey = {:?}\n", self.cert, self.key)
+        format!(
+            "[server.tls]\ncert = {:?}\nkey = {:?}\n",
+            self.cert, self.key
+        )
     }
 
     /// The options of a command that shows it.
     pub(crate) fn options(&self) -> [&str; 4] {
-        ["--client-cert", self.cert.to_str().unwrap(), "--client-key", self.key.to_str().unwrap()]
+        [
+            "--client-cert",
+            self.cert.to_str().unwrap(),
+            "--client-key",
+            self.key.to_str().unwrap(),
+        ]
     }
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::record::{EndedProposal, OpenedProposal};
 use crate::state::{CLOSED_PROPOSALS_KEPT_MS, CLOSED_PROPOSALS_MAX, ENDED_KEPT, closed_digest};
 
-/// Time at which the proposals of these tests end: in the future, so that compaction drops no digest.
+/// Time at which the proposals of these tests end: in the future, so that compaction drops no
+/// digest.
 const END_MS: u64 = 4_000_000_000_000;
 
 fn opened_and_ended(number: usize, at_ms: u64) -> [Record; 2] {
@@ -26,7 +27,13 @@ fn opened_and_ended(number: usize, at_ms: u64) -> [Record; 2] {
         expires_ms: at_ms,
     };
     let id = number.to_string();
-    let ended = EndedProposal { id, state: "completed".into(), reason: None, answer: None, at_ms };
+    let ended = EndedProposal {
+        id,
+        state: "completed".into(),
+        reason: None,
+        answer: None,
+        at_ms,
+    };
     [Record::ProposalOpened(opened), Record::ProposalEnded(ended)]
 }
 
@@ -34,18 +41,26 @@ fn opened_and_ended(number: usize, at_ms: u64) -> [Record; 2] {
 fn end_all(journal: &mut Journal, numbers: std::ops::Range<usize>, batch: usize) {
     let numbers: Vec<usize> = numbers.collect();
     for numbers in numbers.chunks(batch) {
-        let records: Vec<Record> =
-            numbers.iter().flat_map(|number| opened_and_ended(*number, END_MS)).collect();
+        let records: Vec<Record> = numbers
+            .iter()
+            .flat_map(|number| opened_and_ended(*number, END_MS))
+            .collect();
         journal.append(&records).unwrap();
     }
 }
 
 fn digests(journal: &Journal, now_ms: u64) -> Vec<u128> {
-    journal.state().closed_proposals(now_ms).map(|(_, digest)| digest).collect()
+    journal
+        .state()
+        .closed_proposals(now_ms)
+        .map(|(_, digest)| digest)
+        .collect()
 }
 
 fn expected(numbers: std::ops::Range<usize>) -> Vec<u128> {
-    let mut all: Vec<_> = numbers.map(|number| closed_digest("main", &format!("p{number}"))).collect();
+    let mut all: Vec<_> = numbers
+        .map(|number| closed_digest("main", &format!("p{number}")))
+        .collect();
     all.sort_unstable();
     all
 }
@@ -72,7 +87,10 @@ fn digests_survive_every_compaction_and_restart() {
         assert_eq!(*Journal::open(dir.path()).unwrap().state(), before);
         assert_eq!(Journal::peek(dir.path()).unwrap(), before);
     }
-    assert!(!text(dir.path()).contains("\"p0\""), "only its digest is kept");
+    assert!(
+        !text(dir.path()).contains("\"p0\""),
+        "only its digest is kept"
+    );
 }
 
 #[test]
@@ -84,7 +102,10 @@ fn a_hundred_thousand_digests_survive_and_no_more() {
     journal.compact().unwrap();
     drop(journal);
     let journal = Journal::open(dir.path()).unwrap();
-    assert_eq!(digests(&journal, END_MS), expected(100..100 + CLOSED_PROPOSALS_MAX));
+    assert_eq!(
+        digests(&journal, END_MS),
+        expected(100..100 + CLOSED_PROPOSALS_MAX)
+    );
     assert!(digests(&journal, END_MS + CLOSED_PROPOSALS_KEPT_MS).is_empty());
     let bytes = fs::metadata(dir.path().join(JOURNAL_FILE)).unwrap().len();
     assert!(bytes < 60 * CLOSED_PROPOSALS_MAX as u64, "{bytes} bytes");
@@ -99,10 +120,18 @@ fn compaction_removes_expired_digests_from_disk() {
     end_all(&mut journal, 2..ENDED_KEPT + 2, 50);
     let found = journal.state().closed_proposals(0).collect::<Vec<_>>();
     let (old, new) = (closed_digest("main", "p0"), closed_digest("main", "p1"));
-    assert_eq!(found, [(1 + CLOSED_PROPOSALS_KEPT_MS, old), (END_MS + CLOSED_PROPOSALS_KEPT_MS, new)]);
+    assert_eq!(
+        found,
+        [
+            (1 + CLOSED_PROPOSALS_KEPT_MS, old),
+            (END_MS + CLOSED_PROPOSALS_KEPT_MS, new)
+        ]
+    );
     journal.compact().unwrap();
     assert_eq!(digests(&journal, 0), [new]);
-    let line = format!("\",\"record\":\"proposals_closed\",\"digests\":[[4002592000000,\"{new:032x}\"]]}}\n");
+    let line = format!(
+        "\",\"record\":\"proposals_closed\",\"digests\":[[4002592000000,\"{new:032x}\"]]}}\n"
+    );
     assert!(text(dir.path()).contains(&line), "golden line");
 }
 
@@ -115,9 +144,12 @@ fn a_journal_of_the_older_format_has_no_digests_until_a_proposal_is_closed() {
         )
     };
     let ended = |id: &str| {
-        format!(r#"{{"record":"proposal_ended","id":"{id}","state":"completed","at_ms":4000000000000}}"#)
+        format!(
+            r#"{{"record":"proposal_ended","id":"{id}","state":"completed","at_ms":4000000000000}}"#
+        )
     };
-    let line = |number: usize| opened(&number.to_string()) + "\n" + &ended(&number.to_string()) + "\n";
+    let line =
+        |number: usize| opened(&number.to_string()) + "\n" + &ended(&number.to_string()) + "\n";
     let old: String = (0..ENDED_KEPT).map(line).collect();
     fs::write(dir.path().join(JOURNAL_FILE), old).unwrap();
     let mut journal = Journal::open(dir.path()).unwrap();
@@ -135,7 +167,10 @@ fn a_malformed_digest_is_reported_as_damage() {
         match Journal::peek(dir.path()) {
             Ok(_) => assert!(readable, "{digest}"),
             Err(error) => {
-                assert!(matches!(error, StoreError::Damaged { line: 1, .. }) && !readable, "{error}")
+                assert!(
+                    matches!(error, StoreError::Damaged { line: 1, .. }) && !readable,
+                    "{error}"
+                )
             }
         }
     };

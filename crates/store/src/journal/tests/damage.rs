@@ -1,4 +1,5 @@
-//! Tests of damaged and lost journals: every change of an acknowledged line is noticed, and the files stay as they are.
+//! Tests of damaged and lost journals: every change of an acknowledged line is noticed, and the
+//! files stay as they are.
 
 use proptest::prelude::*;
 
@@ -12,7 +13,8 @@ fn disk(records: usize, is_compacted: bool) -> SimDisk {
     let (mut file, mut state) = JournalFile::open(Arc::new(disk.clone())).unwrap();
     for at in 0..records {
         let record = [token(&format!("token-{at}"))];
-        file.commit(&lines(&record).unwrap(), &record, || &mut state).unwrap();
+        file.commit(&lines(&record).unwrap(), &record, || &mut state)
+            .unwrap();
         if is_compacted && at == records / 2 {
             file.compact(&compacted(&mut state).unwrap()).unwrap();
         }
@@ -32,13 +34,23 @@ fn check(disk: &SimDisk, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     let peeked = JournalFile::peek(disk).unwrap_err();
     let error = open(disk).unwrap_err();
     assert_eq!(peeked.to_string(), error.to_string());
-    assert!(matches!(error, StoreError::Damaged { .. } | StoreError::Lost { .. }), "{error}");
-    assert_eq!([JOURNAL_FILE, HEAD_FILE].map(|name| disk.bytes(name)), before, "{error}");
+    assert!(
+        matches!(error, StoreError::Damaged { .. } | StoreError::Lost { .. }),
+        "{error}"
+    );
+    assert_eq!(
+        [JOURNAL_FILE, HEAD_FILE].map(|name| disk.bytes(name)),
+        before,
+        "{error}"
+    );
 }
 
 /// The lines of a text, with their line feeds.
 fn change_lines(text: &mut Vec<u8>, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
-    let mut all = text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    let mut all = text
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(<[u8]>::to_vec)
+        .collect();
     change(&mut all);
     *text = all.concat();
 }
@@ -104,15 +116,24 @@ proptest! {
 
 #[test]
 fn a_lost_journal_is_not_taken_for_a_new_one() {
-    for change in [|text: &mut Vec<u8>| text.clear(), |text: &mut Vec<u8>| text.truncate(3)] {
+    for change in [
+        |text: &mut Vec<u8>| text.clear(),
+        |text: &mut Vec<u8>| text.truncate(3),
+    ] {
         check(&disk(3, false), JOURNAL_FILE, change);
     }
     let lost = disk(3, true);
     lost.remove(JOURNAL_FILE);
     assert!(matches!(open(&lost).unwrap_err(), StoreError::Lost { .. }));
-    assert!(matches!(JournalFile::peek(&lost).unwrap_err(), StoreError::Lost { .. }));
+    assert!(matches!(
+        JournalFile::peek(&lost).unwrap_err(),
+        StoreError::Lost { .. }
+    ));
     lost.remove(HEAD_FILE);
-    assert!(open(&lost).unwrap().is_empty(), "its operator goes on without it");
+    assert!(
+        open(&lost).unwrap().is_empty(),
+        "its operator goes on without it"
+    );
 }
 
 #[test]
@@ -123,7 +144,8 @@ fn an_older_journal_is_not_taken_for_the_latest() {
     for round in 0..4 {
         older.push(disk.bytes(JOURNAL_FILE));
         let record = [token(&round.to_string())];
-        file.commit(&lines(&record).unwrap(), &record, || &mut state).unwrap();
+        file.commit(&lines(&record).unwrap(), &record, || &mut state)
+            .unwrap();
         if round % 2 == 1 {
             older.push(disk.bytes(JOURNAL_FILE));
             file.compact(&compacted(&mut state).unwrap()).unwrap();
@@ -151,7 +173,9 @@ fn a_journal_without_its_head_is_refused_until_it_is_accepted() {
     for records in [0, 1, 3] {
         for cut in 0..=records {
             let disk = disk(records, false);
-            disk.tamper(JOURNAL_FILE, |text| change_lines(text, |lines| lines.truncate(lines.len() - cut)));
+            disk.tamper(JOURNAL_FILE, |text| {
+                change_lines(text, |lines| lines.truncate(lines.len() - cut))
+            });
             check(&disk, HEAD_FILE, Vec::clear);
             check(&disk, HEAD_FILE, |text| text.extend(b"{}"));
             disk.remove(HEAD_FILE);
@@ -159,7 +183,11 @@ fn a_journal_without_its_head_is_refused_until_it_is_accepted() {
             drop(disk.open(HEAD_FILE));
             disk.tamper(HEAD_FILE, |text| text.extend(b"accepted\n"));
             assert_eq!(open(&disk).unwrap().tokens().len(), records - cut);
-            assert_eq!(open(&disk).unwrap().tokens().len(), records - cut, "and is guarded again");
+            assert_eq!(
+                open(&disk).unwrap().tokens().len(),
+                records - cut,
+                "and is guarded again"
+            );
             check(&disk, JOURNAL_FILE, Vec::clear);
         }
     }
@@ -174,5 +202,9 @@ fn a_journal_that_is_gone_beside_an_audit_log_is_refused() {
     gone.remove(HEAD_FILE);
     assert!(matches!(open(&gone).unwrap_err(), StoreError::Lost { .. }));
     gone.remove("audit.head");
-    assert_eq!(open(&gone).unwrap().tokens().len(), 0, "a new data directory");
+    assert_eq!(
+        open(&gone).unwrap().tokens().len(),
+        0,
+        "a new data directory"
+    );
 }

@@ -43,7 +43,10 @@ const LINES: &str = r#"{"record":"sealing_key","key":"aa","created_ms":1}
 
 #[test]
 fn every_record_has_its_golden_line() {
-    let records: Vec<Record> = LINES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let records: Vec<Record> = LINES
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(String::from_utf8(lines(&records).unwrap()).unwrap(), LINES);
 }
 
@@ -60,7 +63,15 @@ fn every_line_has_its_number_and_checksum() {
         br#"{"journal":2,"id":"00","follows":{"id":"01","lines":2,"sum":"0000000000000003"}}"#,
         &mut text,
     );
-    chain.seal_all(LINES.lines().take(2).collect::<Vec<_>>().join("\n").as_bytes(), &mut text);
+    chain.seal_all(
+        LINES
+            .lines()
+            .take(2)
+            .collect::<Vec<_>>()
+            .join("\n")
+            .as_bytes(),
+        &mut text,
+    );
     assert_eq!(String::from_utf8(text).unwrap(), SEALED);
 }
 
@@ -87,16 +98,32 @@ fn a_journal_of_the_older_format_is_read_and_written_anew() {
     fs::write(dir.path().join(JOURNAL_FILE), &old).unwrap();
     let journal = Journal::open(dir.path()).unwrap();
     let state = journal.state();
-    assert_eq!(state.sealing_keys().map(|key| key.key.as_str()).collect::<Vec<_>>(), ["aa"]);
+    assert_eq!(
+        state
+            .sealing_keys()
+            .map(|key| key.key.as_str())
+            .collect::<Vec<_>>(),
+        ["aa"]
+    );
     assert_eq!(state.audit_key().map(|key| key.key.as_str()), Some("bb"));
     assert_eq!(names(&journal), ["scout"]);
     assert_eq!(state.open_proposals().count(), 0);
-    let ended: Vec<_> = state.ended_proposals().map(|proposal| proposal.opened.id.as_str()).collect();
+    let ended: Vec<_> = state
+        .ended_proposals()
+        .map(|proposal| proposal.opened.id.as_str())
+        .collect();
     assert_eq!(ended, ["q", "p"]);
     assert_eq!(state.grants().count(), 0);
-    assert_eq!(state.ended_sessions(23).collect::<Vec<_>>(), [("", "m1"), ("", "m2"), ("scout", "m3")]);
+    assert_eq!(
+        state.ended_sessions(23).collect::<Vec<_>>(),
+        [("", "m1"), ("", "m2"), ("scout", "m3")]
+    );
     assert_eq!(state.closed_proposals(0).count(), 0);
-    assert!(fs::read_to_string(dir.path().join(JOURNAL_FILE)).unwrap().starts_with(r#"{"n":0,"sum":""#));
+    assert!(
+        fs::read_to_string(dir.path().join(JOURNAL_FILE))
+            .unwrap()
+            .starts_with(r#"{"n":0,"sum":""#)
+    );
     let before = journal.state().clone();
     drop(journal);
     assert_eq!(*Journal::open(dir.path()).unwrap().state(), before);
@@ -104,6 +131,15 @@ fn a_journal_of_the_older_format_is_read_and_written_anew() {
     all.push_str(LINES.lines().find(|line| !is_old(line)).unwrap());
     fs::write(dir.path().join(JOURNAL_FILE), all + "\n").unwrap();
     fs::remove_file(dir.path().join(HEAD_FILE)).unwrap();
-    let digests = [(16, 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f), (17, u128::MAX)];
-    assert_eq!(Journal::peek(dir.path()).unwrap().closed_proposals(0).collect::<Vec<_>>(), digests);
+    let digests = [
+        (16, 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f),
+        (17, u128::MAX),
+    ];
+    assert_eq!(
+        Journal::peek(dir.path())
+            .unwrap()
+            .closed_proposals(0)
+            .collect::<Vec<_>>(),
+        digests
+    );
 }

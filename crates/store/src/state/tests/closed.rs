@@ -18,7 +18,10 @@ fn end_others(state: &mut State, numbers: std::ops::Range<usize>) {
 }
 
 fn digests(state: &State, now_ms: u64) -> Vec<u128> {
-    state.closed_proposals(now_ms).map(|(_, digest)| digest).collect()
+    state
+        .closed_proposals(now_ms)
+        .map(|(_, digest)| digest)
+        .collect()
 }
 
 #[test]
@@ -27,17 +30,27 @@ fn the_digest_of_a_closed_proposal_is_kept_for_30_days_after_its_end() {
     let check = |end: &[Record], ended_ms: u64| {
         let mut state = state(&[&[opened("p")], end].concat());
         end_others(&mut state, 1..ENDED_KEPT);
-        assert!(state.proposal("p").is_some() && digests(&state, 0).is_empty(), "{end:?}");
+        assert!(
+            state.proposal("p").is_some() && digests(&state, 0).is_empty(),
+            "{end:?}"
+        );
         end_others(&mut state, 0..1);
         assert!(state.proposal("p").is_none(), "{end:?}");
         let until_ms = ended_ms + 30 * DAY_MS;
         let expected = (until_ms, closed_digest("main", "envelope-p"));
-        assert_eq!(state.closed_proposals(until_ms - 1).collect::<Vec<_>>(), [expected], "{end:?}");
+        assert_eq!(
+            state.closed_proposals(until_ms - 1).collect::<Vec<_>>(),
+            [expected],
+            "{end:?}"
+        );
         assert_eq!(state.closed_proposals(until_ms).count(), 0, "{end:?}");
     };
     check(&[decided("p", Approved, "ana"), ended("p", "completed")], 3);
     check(&[decided("p", Rejected, "ana")], 2);
-    check(&[decided("p", Withdrawn, "scout"), ended("p", "withdrawn")], 2);
+    check(
+        &[decided("p", Withdrawn, "scout"), ended("p", "withdrawn")],
+        2,
+    );
     check(&[ended("p", "expired")], 3);
 }
 
@@ -45,7 +58,9 @@ fn the_digest_of_a_closed_proposal_is_kept_for_30_days_after_its_end() {
 fn proposals_that_are_closed_for_their_size_leave_digests_too() {
     let mut state = State::default();
     for id in ["a", "b"] {
-        let Record::ProposalOpened(big) = opened(id) else { unreachable!() };
+        let Record::ProposalOpened(big) = opened(id) else {
+            unreachable!()
+        };
         let params = Some("x".repeat(ENDED_BYTES_MAX));
         state.apply(&Record::ProposalOpened(OpenedProposal { params, ..big }));
         state.apply(&ended(id, "expired"));
@@ -55,7 +70,9 @@ fn proposals_that_are_closed_for_their_size_leave_digests_too() {
 
 #[test]
 fn the_oldest_digests_are_dropped_first() {
-    let all: Vec<_> = (0..CLOSED_PROPOSALS_MAX as u128).map(|number| (1000, number)).collect();
+    let all: Vec<_> = (0..CLOSED_PROPOSALS_MAX as u128)
+        .map(|number| (1000, number))
+        .collect();
     let mut known = state(&[closed(all)]);
     assert_eq!(known.closed_proposals(0).count(), CLOSED_PROPOSALS_MAX);
     known.apply(&closed(vec![(1000, u128::MAX)]));
@@ -67,13 +84,21 @@ fn the_oldest_digests_are_dropped_first() {
 #[test]
 fn the_digest_of_a_reused_envelope_id_is_returned_once_with_its_latest_expiry() {
     let known = state(&[closed(vec![(10, 7), (20, 8), (30, 7), (25, 9)])]);
-    assert_eq!(known.closed_proposals(5).collect::<Vec<_>>(), [(20, 8), (25, 9), (30, 7)]);
-    assert_eq!(known.closed_proposals(20).collect::<Vec<_>>(), [(25, 9), (30, 7)]);
+    assert_eq!(
+        known.closed_proposals(5).collect::<Vec<_>>(),
+        [(20, 8), (25, 9), (30, 7)]
+    );
+    assert_eq!(
+        known.closed_proposals(20).collect::<Vec<_>>(),
+        [(25, 9), (30, 7)]
+    );
 }
 
 #[test]
 fn compaction_drops_expired_digests_and_keeps_all_others() {
-    let mut known = state(&[closed((0..2500).map(|number| (number, number.into())).collect())]);
+    let mut known = state(&[closed(
+        (0..2500).map(|number| (number, number.into())).collect(),
+    )]);
     end_others(&mut known, 0..ENDED_KEPT + 700);
     known.drop_expired(500);
     let written: Vec<Record> = known.records().collect();
@@ -93,10 +118,15 @@ fn compaction_drops_expired_digests_and_keeps_all_others() {
 #[test]
 fn the_digests_of_a_topic_are_selected() {
     let digest = |topic: &str, envelope: &str| closed_digest(topic, envelope);
-    let all =
-        vec![(10, digest("a", "1")), (20, digest("b", "1")), (30, digest("a", "2")), (40, digest("", ""))];
+    let all = vec![
+        (10, digest("a", "1")),
+        (20, digest("b", "1")),
+        (30, digest("a", "2")),
+        (40, digest("", "")),
+    ];
     let known = state(&[closed(all.clone())]);
-    let of = |topic: &str, now_ms: u64| known.closed_proposals_in(topic, now_ms).collect::<Vec<_>>();
+    let of =
+        |topic: &str, now_ms: u64| known.closed_proposals_in(topic, now_ms).collect::<Vec<_>>();
     assert_eq!(of("a", 0), [all[0], all[2]]);
     assert_eq!(of("a", 10), [all[2]]);
     assert_eq!(of("b", 0), [all[1]]);

@@ -69,18 +69,23 @@ pub(crate) struct Waiting {
 impl Books {
     /// The link of the gateway's own participant, if that is in the topic.
     fn own_link(&self) -> Option<LinkId> {
-        self.servers.get(&ParticipantId::gateway()).map(|served| served.link)
+        self.servers
+            .get(&ParticipantId::gateway())
+            .map(|served| served.link)
     }
 
     /// Calls of approved proposals that go on without the link on which an envelope approved them.
     pub(crate) fn outlive(&mut self, turn: &Turn) {
         let Some(own) = self.own_link() else { return };
         let leaves = |link: LinkId| {
-            turn.leaving.iter().any(|(left, why)| *left == link && *why != Some(Ended::Revoked))
+            turn.leaving
+                .iter()
+                .any(|(left, why)| *left == link && *why != Some(Ended::Revoked))
         };
         let mut count = 0;
         for open in self.calls.values_mut() {
-            let runs = matches!(open.place, Place::AtServer | Place::Paused) && open.proposal.is_some();
+            let runs =
+                matches!(open.place, Place::AtServer | Place::Paused) && open.proposal.is_some();
             if open.in_room && runs && leaves(open.link) {
                 (open.link, open.by, open.tag) = (own, ParticipantId::gateway(), None);
                 count += 1;
@@ -90,7 +95,10 @@ impl Books {
     }
 
     fn open_by_handle(&self, call: u64) -> Option<OperationId> {
-        self.calls.iter().find(|(_, open)| open.call == call).map(|(operation, _)| *operation)
+        self.calls
+            .iter()
+            .find(|(_, open)| open.call == call)
+            .map(|(operation, _)| *operation)
     }
 
     pub(crate) fn by_handle(&self, call: u64) -> OperationId {
@@ -98,7 +106,10 @@ impl Books {
     }
 
     pub(crate) fn give_back(&mut self, call: u64) {
-        assert!(self.returned.insert(call), "call {call} was given back twice");
+        assert!(
+            self.returned.insert(call),
+            "call {call} was given back twice"
+        );
     }
 
     /// Takes a call that the event hands in, or one that waited with a proposal.
@@ -113,7 +124,11 @@ impl Books {
     pub(crate) fn opens(&mut self, operation: OperationId, call: Call) {
         self.opened += 1;
         let order = self.opened;
-        assert!(self.calls.insert(operation, Call { order, ..call }).is_none());
+        assert!(
+            self.calls
+                .insert(operation, Call { order, ..call })
+                .is_none()
+        );
     }
 
     /// The level from which on the caller of an open call wants log messages.
@@ -154,24 +169,40 @@ impl Books {
             let open = self.calls[&operation].clone();
             // It was held, and its approval is on disk in this very step.
             assert_eq!((&open.server, open.proposal), (&server, proposal));
-            assert!(matches!(open.place, Place::Held | Place::Parked), "{operation} was not held");
+            assert!(
+                matches!(open.place, Place::Held | Place::Parked),
+                "{operation} was not held"
+            );
             assert_eq!(turn.journal, proposal.map(|proposal| (proposal, true)));
             self.calls.get_mut(&operation).unwrap().place = Place::AtServer;
-            self.count(if open.answered { "parked and let go" } else { "let go" });
+            self.count(if open.answered {
+                "parked and let go"
+            } else {
+                "let go"
+            });
             (operation, open)
         } else {
             let (operation, open, waited) = self.handed_in(call, turn);
             assert_eq!(open.server, server);
-            if let Some(Waiting { proposal: named, own: by_proposer, .. }) = waited {
+            if let Some(Waiting {
+                proposal: named,
+                own: by_proposer,
+                ..
+            }) = waited
+            {
                 assert_eq!(turn.journal.map(|(id, _)| id), Some(named));
                 assert_eq!(proposal.is_none(), by_proposer);
                 if by_proposer {
                     self.runs_own(named);
                 }
             }
-            let mut opened = Call { proposal, ..open.clone() };
-            if let Some(own) =
-                self.own_link().filter(|_| proposal.is_some() && !self.links.contains_key(&open.link))
+            let mut opened = Call {
+                proposal,
+                ..open.clone()
+            };
+            if let Some(own) = self
+                .own_link()
+                .filter(|_| proposal.is_some() && !self.links.contains_key(&open.link))
             {
                 (opened.link, opened.by) = (own, ParticipantId::gateway());
             }
@@ -190,13 +221,22 @@ impl Books {
         let (operation, open, waited) = self.handed_in(call, turn);
         assert!(waited.is_none() && self.links[&open.link].promotes);
         assert_eq!(own.or(open.public.as_deref()), open.own.as_deref());
-        self.opens(operation, Call { place: Place::Held, ..open });
+        self.opens(
+            operation,
+            Call {
+                place: Place::Held,
+                ..open
+            },
+        );
     }
 
     /// A caller is answered for now, about a proposal that is on disk.
     pub(crate) fn parked(&mut self, call: u64, proposal: OperationId, turn: &Turn) {
         assert!(turn.parks, "parked without cause");
-        assert!(!self.deals[&proposal].durable.is_empty(), "{proposal} is not on disk");
+        assert!(
+            !self.deals[&proposal].durable.is_empty(),
+            "{proposal} is not on disk"
+        );
         let operation = self.by_handle(call);
         let open = self.calls.get_mut(&operation).unwrap();
         assert_eq!(open.proposal, Some(proposal));
@@ -211,7 +251,11 @@ impl Books {
 
     pub(crate) fn reported(&mut self, call: u64, view: &ProposalView) {
         let deal = &self.deals[&view.id];
-        assert_eq!((deal.over, deal.content), (Some(view.state), view.content), "it is not over");
+        assert_eq!(
+            (deal.over, deal.content),
+            (Some(view.state), view.content),
+            "it is not over"
+        );
         assert_eq!(view.answer, deal.answer);
         let operation = self.by_handle(call);
         let open = &self.calls[&operation];
@@ -220,17 +264,32 @@ impl Books {
         self.close(operation, Outcome::Ok);
     }
 
-    pub(crate) fn settled(&mut self, call: u64, answer: u64, view: Option<&ProposalView>, turn: &Turn) {
+    pub(crate) fn settled(
+        &mut self,
+        call: u64,
+        answer: u64,
+        view: Option<&ProposalView>,
+        turn: &Turn,
+    ) {
         let operation = self.by_handle(call);
-        if let Place::Kept { answer: kept, outcome } = self.calls[&operation].place {
+        if let Place::Kept {
+            answer: kept,
+            outcome,
+        } = self.calls[&operation].place
+        {
             assert_eq!((kept, view.is_none()), (Some(answer), true));
             self.count("kept end settled");
             return self.close(operation, outcome);
         }
         let answering = turn.answering.expect("only an answer settles");
-        assert_eq!((answering.operation, answering.answer), (operation, Some(answer)));
+        assert_eq!(
+            (answering.operation, answering.answer),
+            (operation, Some(answer))
+        );
         let open = &self.calls[&operation];
-        let carried_out = open.proposal.filter(|_| matches!(open.place, Place::AtServer | Place::Paused));
+        let carried_out = open
+            .proposal
+            .filter(|_| matches!(open.place, Place::AtServer | Place::Paused));
         let running = carried_out.filter(|id| self.deals[id].over.is_none());
         assert_eq!(view.map(|view| view.id), running);
         // A participant of the room may have answered before.
@@ -254,14 +313,19 @@ impl Books {
                 assert_eq!(answer, None);
                 return self.close(operation, Outcome::Refused);
             }
-            let failed = turn.answering.is_some_and(|one| one.operation == operation && one.answer.is_none());
+            let failed = turn
+                .answering
+                .is_some_and(|one| one.operation == operation && one.answer.is_none());
             assert_eq!(failed, cause == Cause::Failed && turn.answering.is_some());
             assert!(cause != Cause::UpstreamDown || turn.dismissed.contains(&open.server));
             assert!(cause != Cause::Withdrawn || turn.regrants.as_ref() == Some(&open.by));
             return self.close(operation, Outcome::Refused);
         }
         if !turn.calls.contains_key(&call) {
-            let waited = self.waiting.remove(&call).expect("a call that is refused was handed in");
+            let waited = self
+                .waiting
+                .remove(&call)
+                .expect("a call that is refused was handed in");
             assert_eq!(turn.journal.map(|(id, _)| id), Some(waited.proposal));
         }
         self.give_back(call);
@@ -270,7 +334,10 @@ impl Books {
     pub(crate) fn dropped(&mut self, call: u64, turn: &Turn) {
         // The held call runs instead of the one that came with the decision.
         if let Some(waited) = self.waiting.remove(&call) {
-            let held = self.calls.values().any(|open| open.proposal == Some(waited.proposal));
+            let held = self
+                .calls
+                .values()
+                .any(|open| open.proposal == Some(waited.proposal));
             assert!(held && turn.journal == Some((waited.proposal, true)));
             self.count("dropped for a held call");
             return self.give_back(call);
@@ -293,13 +360,20 @@ impl Books {
     pub(crate) fn cancelled(&mut self, call: u64) {
         let open = &self.calls[&self.by_handle(call)];
         assert!(matches!(open.place, Place::AtServer | Place::Paused));
-        assert!(self.servers.contains_key(&open.server), "{} is not here", open.server);
+        assert!(
+            self.servers.contains_key(&open.server),
+            "{} is not here",
+            open.server
+        );
     }
 
     /// Ends a call. Its questions have ended before it.
     pub(crate) fn close(&mut self, operation: OperationId, outcome: Outcome) {
         let open = self.calls.remove(&operation).expect("a call ends once");
-        let asked = self.questions.values().find(|ask| ask.about == Some(operation));
+        let asked = self
+            .questions
+            .values()
+            .find(|ask| ask.about == Some(operation));
         assert!(asked.is_none(), "{operation} ended before {asked:?}");
         self.give_back(open.call);
         self.end_interest(&open, operation);
@@ -310,15 +384,19 @@ impl Books {
     /// A parked call ends with its proposal.
     pub(crate) fn close_parked(&mut self, proposal: OperationId) {
         let parked = |open: &Call| open.place == Place::Parked && open.proposal == Some(proposal);
-        let found = self.calls.iter().find(|(_, open)| parked(open)).map(|(operation, _)| *operation);
+        let found = self
+            .calls
+            .iter()
+            .find(|(_, open)| parked(open))
+            .map(|(operation, _)| *operation);
         if let Some(open) = found.and_then(|operation| self.calls.remove(&operation)) {
             self.give_back(open.call);
             self.count("parked and over");
         }
     }
 
-    /// All calls that were handed in are open, wait, or were given back; the caller of this function knows those that the topic
-    /// refuses.
+    /// All calls that were handed in are open, wait, or were given back; the caller of this
+    /// function knows those that the topic refuses.
     pub(crate) fn has(&self, call: u64) -> bool {
         self.returned.contains(&call)
             || self.waiting.contains_key(&call)
@@ -327,16 +405,28 @@ impl Books {
 
     pub(crate) fn finish_calls(&mut self, turn: &Turn) {
         for (operation, open) in &self.calls {
-            assert!(open.answered || self.is_linked(open), "{operation} goes on without its link");
-            assert!(!turn.dismissed.contains(&open.server), "{operation} goes on without its server");
-            let waits = matches!(open.place, Place::Waiting { .. } | Place::Held | Place::Parked);
-            let over = open.proposal.is_some_and(|id| self.deals[&id].over.is_some());
+            assert!(
+                open.answered || self.is_linked(open),
+                "{operation} goes on without its link"
+            );
+            assert!(
+                !turn.dismissed.contains(&open.server),
+                "{operation} goes on without its server"
+            );
+            let waits = matches!(
+                open.place,
+                Place::Waiting { .. } | Place::Held | Place::Parked
+            );
+            let over = open
+                .proposal
+                .is_some_and(|id| self.deals[&id].over.is_some());
             assert!(!waits || !over, "{operation} waits for what is over");
         }
     }
 
     /// Whether a call's link is in the topic: a caller's, or the gateway's own.
     fn is_linked(&self, open: &Call) -> bool {
-        self.links.contains_key(&open.link) || self.servers.values().any(|served| served.link == open.link)
+        self.links.contains_key(&open.link)
+            || self.servers.values().any(|served| served.link == open.link)
     }
 }

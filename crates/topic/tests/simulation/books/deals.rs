@@ -16,8 +16,15 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Written {
     Opened,
-    Decided { by: ParticipantId, state: ProposalState, ruling: Option<u64> },
-    Ended { state: ProposalState, answer: Option<u64> },
+    Decided {
+        by: ParticipantId,
+        state: ProposalState,
+        ruling: Option<u64>,
+    },
+    Ended {
+        state: ProposalState,
+        answer: Option<u64>,
+    },
 }
 
 /// The envelope that fulfils a proposal.
@@ -112,12 +119,18 @@ impl Deal {
 
 impl Books {
     pub(crate) fn deals_open(&self) -> usize {
-        self.deals.values().filter(|deal| deal.is_known() && deal.over.is_none()).count()
+        self.deals
+            .values()
+            .filter(|deal| deal.is_known() && deal.over.is_none())
+            .count()
     }
 
     /// The proposal that the topic knows by an envelope.
     pub(crate) fn deal_of(&self, envelope: &str) -> Option<OperationId> {
-        let mut found = self.deals.iter().filter(|(_, deal)| deal.is_known() && deal.envelope == envelope);
+        let mut found = self
+            .deals
+            .iter()
+            .filter(|(_, deal)| deal.is_known() && deal.envelope == envelope);
         found.next().map(|(id, _)| *id)
     }
 
@@ -128,17 +141,31 @@ impl Books {
 
     pub(crate) fn store(&mut self, id: OperationId, content: u64, record: &Record, turn: &Turn) {
         let now_ms = self.now_ms;
-        let deal = self.deals.get(&id).expect("only a proposal is written down").clone();
+        let deal = self
+            .deals
+            .get(&id)
+            .expect("only a proposal is written down")
+            .clone();
         assert!(deal.over.is_none() && deal.is_known(), "{id} is over");
-        assert_eq!((&deal.writing, content), (&None, deal.content), "one thing at a time is written");
+        assert_eq!(
+            (&deal.writing, content),
+            (&None, deal.content),
+            "one thing at a time is written"
+        );
         let last = deal.durable.last();
         let written = match record {
             Record::Opened => {
                 assert!(turn.proposing == Some(id) && last.is_none());
                 Written::Opened
             }
-            Record::Decided { by, state, ruling, .. } => {
-                assert_eq!(last, Some(&Written::Opened), "only a pending proposal is decided");
+            Record::Decided {
+                by, state, ruling, ..
+            } => {
+                assert_eq!(
+                    last,
+                    Some(&Written::Opened),
+                    "only a pending proposal is decided"
+                );
                 match ruling {
                     Some(ruling) => self.check_decision(id, &deal, (by, *state, *ruling), turn),
                     None => {
@@ -147,21 +174,35 @@ impl Books {
                         self.count("recalled");
                     }
                 }
-                Written::Decided { by: by.clone(), state: *state, ruling: *ruling }
+                Written::Decided {
+                    by: by.clone(),
+                    state: *state,
+                    ruling: *ruling,
+                }
             }
             Record::Ended { state, answer, .. } => {
                 self.check_end(id, &deal, (*state, *answer), turn);
-                Written::Ended { state: *state, answer: *answer }
+                Written::Ended {
+                    state: *state,
+                    answer: *answer,
+                }
             }
         };
-        if let Written::Ended { state: ProposalState::Expired, .. } = written {
+        if let Written::Ended {
+            state: ProposalState::Expired,
+            ..
+        } = written
+        {
             assert!(
                 deal.is_late(now_ms, self.wall_ms) && last == Some(&Written::Opened),
                 "{id} expired early"
             );
         }
         let deal = self.deals.get_mut(&id).unwrap();
-        if let Written::Decided { ruling: Some(_), .. } = written {
+        if let Written::Decided {
+            ruling: Some(_), ..
+        } = written
+        {
             deal.queued = None;
         }
         deal.writing = Some(written);
@@ -169,15 +210,29 @@ impl Books {
 
     /// The deal of which this very step has the record.
     fn written(&mut self, id: OperationId, turn: &Turn) -> &mut Deal {
-        assert_eq!(turn.journal, Some((id, true)), "{id}: known before it was on disk");
+        assert_eq!(
+            turn.journal,
+            Some((id, true)),
+            "{id}: known before it was on disk"
+        );
         self.deals.get_mut(&id).unwrap()
     }
 
     pub(crate) fn proposed(&mut self, view: &ProposalView, turn: &Turn) {
         let deal = self.written(view.id, turn);
-        assert_eq!((deal.durable.last(), deal.content), (Some(&Written::Opened), view.content));
-        assert_eq!((&deal.by, &*deal.envelope, deal.held), (&view.by, &*view.envelope, view.held));
-        assert!(!deal.proposed && !deal.recalled, "{} was proposed twice or in vain", view.id);
+        assert_eq!(
+            (deal.durable.last(), deal.content),
+            (Some(&Written::Opened), view.content)
+        );
+        assert_eq!(
+            (&deal.by, &*deal.envelope, deal.held),
+            (&view.by, &*view.envelope, view.held)
+        );
+        assert!(
+            !deal.proposed && !deal.recalled,
+            "{} was proposed twice or in vain",
+            view.id
+        );
         deal.proposed = true;
     }
 
@@ -203,8 +258,15 @@ impl Books {
     pub(crate) fn reminded(&mut self, handle: u64, view: &ProposalView, turn: &Turn) {
         assert_eq!(turn.reminds, Some(view.id));
         let deal = &self.deals[&view.id];
-        let own = self.links.values().find(|link| link.handle == handle).expect("its sender is here");
-        assert_eq!((&own.participant, &view.by, view.content), (&deal.by, &deal.by, deal.content));
+        let own = self
+            .links
+            .values()
+            .find(|link| link.handle == handle)
+            .expect("its sender is here");
+        assert_eq!(
+            (&own.participant, &view.by, view.content),
+            (&deal.by, &deal.by, deal.content)
+        );
         assert!(!deal.durable.is_empty(), "{} is not on disk", view.id);
         if let Some(state) = deal.over {
             assert_eq!(view.state, state);
@@ -214,18 +276,25 @@ impl Books {
 
     pub(crate) fn approved(&mut self, view: &ProposalView, servers: &[ParticipantId], turn: &Turn) {
         let id = view.id;
-        let held = self
-            .calls
-            .values()
-            .any(|open| open.proposal == Some(id) && matches!(open.place, Place::Held | Place::Parked));
+        let held = self.calls.values().any(|open| {
+            open.proposal == Some(id) && matches!(open.place, Place::Held | Place::Parked)
+        });
         self.opened += 1;
         let order = self.opened;
         let deal = self.written(id, turn);
-        let Some(Written::Decided { by, state: ProposalState::Running, .. }) = deal.durable.last() else {
+        let Some(Written::Decided {
+            by,
+            state: ProposalState::Running,
+            ..
+        }) = deal.durable.last()
+        else {
             panic!("{id} was not approved: {:?}", deal.durable);
         };
         assert_ne!(*by, deal.by, "a participant approved its own proposal");
-        assert_eq!((view.decided_by.as_ref(), view.content), (Some(by), deal.content));
+        assert_eq!(
+            (view.decided_by.as_ref(), view.content),
+            (Some(by), deal.content)
+        );
         assert!(deal.proposed && !deal.recalled, "{id} was approved in vain");
         deal.fulfilment = deal.fulfils.take();
         if let Some(fulfilment) = &mut deal.fulfilment {
@@ -241,7 +310,8 @@ impl Books {
         };
         let mine: Vec<ParticipantId> = to.iter().filter(runs_at).cloned().collect();
         assert_eq!(servers, if held || requested { &[][..] } else { &mine });
-        self.to_execute.extend(servers.iter().map(|server| (id, server.clone())));
+        self.to_execute
+            .extend(servers.iter().map(|server| (id, server.clone())));
     }
 
     /// A server gets exactly the proposed request, approved, once.
@@ -256,8 +326,15 @@ impl Books {
         assert!(deal.is_running(), "{id} runs unapproved");
         deal.runs += 1;
         assert_eq!((deal.runs, deal.runs_own), (1, 0), "{id} runs twice");
-        assert!(deal.to.is_empty() || deal.to.contains(server), "{id} runs elsewhere");
-        assert_eq!((deal.method, &deal.own), (call.method, &call.own), "{id} runs as something else");
+        assert!(
+            deal.to.is_empty() || deal.to.contains(server),
+            "{id} runs elsewhere"
+        );
+        assert_eq!(
+            (deal.method, &deal.own),
+            (call.method, &call.own),
+            "{id} runs as something else"
+        );
         deal.runner = Some(operation);
         self.count("carried out");
     }
@@ -265,10 +342,15 @@ impl Books {
     /// The proposer's own request runs: the proposal is withdrawn or expired, and that is on disk.
     pub(crate) fn runs_own(&mut self, id: OperationId) {
         let deal = self.deals.get_mut(&id).unwrap();
-        let never =
-            matches!(deal.over, Some(ProposalState::Withdrawn | ProposalState::Expired)) && !deal.end_lost;
+        let never = matches!(
+            deal.over,
+            Some(ProposalState::Withdrawn | ProposalState::Expired)
+        ) && !deal.end_lost;
         // A failed opening makes no proposal.
-        assert!(never || deal.gone && deal.durable.is_empty(), "{id} could run twice: {deal:?}");
+        assert!(
+            never || deal.gone && deal.durable.is_empty(),
+            "{id} could run twice: {deal:?}"
+        );
         assert_eq!((deal.approved, deal.runs), (0, 0), "{id} runs twice");
         deal.runs_own += 1;
         self.count("carried out by its proposer");
@@ -287,23 +369,33 @@ impl Books {
             let dismissed = turn.dismissed.contains(&open.server);
             match open.place {
                 Place::Held => {
-                    cancelled || dismissed || turn.regrants.as_ref() == Some(&open.by) && unentitled()
+                    cancelled
+                        || dismissed
+                        || turn.regrants.as_ref() == Some(&open.by) && unentitled()
                 }
                 Place::Parked => dismissed,
                 Place::Waiting { withdraws } => withdraws && cancelled,
                 Place::AtServer | Place::Paused | Place::Kept { .. } => false,
             }
         };
-        let ended = self.calls.iter().filter(|(operation, open)| gone(operation, open));
+        let ended = self
+            .calls
+            .iter()
+            .filter(|(operation, open)| gone(operation, open));
         let ended: Vec<OperationId> = ended.filter_map(|(_, open)| open.proposal).collect();
         let ended = if self.stopping { Vec::new() } else { ended };
-        ended.into_iter().chain(turn.own).for_each(|id| self.recall(id));
+        ended
+            .into_iter()
+            .chain(turn.own)
+            .for_each(|id| self.recall(id));
     }
 
     /// A held call is over: its proposal goes on only while the gateway stops.
     pub(crate) fn check_given_up(&self, open: &Call) {
         let held = matches!(open.place, Place::Held | Place::Parked);
-        let Some(deal) = open.proposal.filter(|_| held).map(|id| &self.deals[&id]) else { return };
+        let Some(deal) = open.proposal.filter(|_| held).map(|id| &self.deals[&id]) else {
+            return;
+        };
         assert!(
             !deal.may_be_recalled() || deal.recalled || self.stopping,
             "{deal:?} goes on without its call"
@@ -312,15 +404,24 @@ impl Books {
 
     /// The invariants of every proposal after each step.
     pub(crate) fn check_deals(&self) {
-        for (id, deal) in self.deals.iter().filter(|(_, deal)| deal.is_known() && deal.over.is_none()) {
+        for (id, deal) in self
+            .deals
+            .iter()
+            .filter(|(_, deal)| deal.is_known() && deal.over.is_none())
+        {
             let waits = deal.writing.is_some();
             assert!(!deal.recalled || waits, "{id} is still open: {deal:?}");
-            assert!(deal.approved == 0 || waits || self.will_end(deal), "{id} runs for ever: {deal:?}");
-            let held = self
-                .calls
-                .values()
-                .any(|open| open.proposal == Some(*id) && matches!(open.place, Place::Held | Place::Parked));
-            assert!(deal.approved == 0 || !held, "{id} was approved, and its call was not let go");
+            assert!(
+                deal.approved == 0 || waits || self.will_end(deal),
+                "{id} runs for ever: {deal:?}"
+            );
+            let held = self.calls.values().any(|open| {
+                open.proposal == Some(*id) && matches!(open.place, Place::Held | Place::Parked)
+            });
+            assert!(
+                deal.approved == 0 || !held,
+                "{id} was approved, and its call was not let go"
+            );
             let awaited = deal.in_room && deal.is_running() && deal.runs == 0 && !waits;
             assert!(
                 !awaited || self.is_answerable(deal),
@@ -329,35 +430,50 @@ impl Books {
         }
         for (call, waiting) in &self.waiting {
             let deal = &self.deals[&waiting.proposal];
-            assert!(deal.over.is_none() && deal.writing.is_some(), "call {call} waits for what is over");
+            assert!(
+                deal.over.is_none() && deal.writing.is_some(),
+                "call {call} waits for what is over"
+            );
         }
     }
 
     /// Whether a participant that may answer in the room is there.
     pub(crate) fn is_answerable(&self, deal: &Deal) -> bool {
         let named = deal.named.iter().filter(|one| **one != deal.by).collect();
-        let asked: Vec<&ParticipantId> = if deal.to.is_empty() { named } else { deal.to.iter().collect() };
-        let is_here = |one: &&ParticipantId| self.links.values().any(|link| link.participant == **one);
+        let asked: Vec<&ParticipantId> = if deal.to.is_empty() {
+            named
+        } else {
+            deal.to.iter().collect()
+        };
+        let is_here =
+            |one: &&ParticipantId| self.links.values().any(|link| link.participant == **one);
         asked.is_empty() || asked.iter().any(is_here)
     }
 
-    /// Whether all participants that would carry it out have left and one may be back in a moment; a decision without an envelope names
-    /// none.
+    /// Whether all participants that would carry it out have left and one may be back in a moment;
+    /// a decision without an envelope names none.
     pub(crate) fn are_away(&self, deal: &Deal, named: &[ParticipantId]) -> bool {
         let asked = if deal.to.is_empty() { named } else { &deal.to };
         let mut asked = asked.iter().filter(|one| **one != deal.by);
-        let waits =
-            |one: &ParticipantId| self.configured.iter().any(|names| names.id == *one && !names.serves);
-        let is_here = |one: &ParticipantId| self.links.values().any(|link| link.participant == *one);
+        let waits = |one: &ParticipantId| {
+            self.configured
+                .iter()
+                .any(|names| names.id == *one && !names.serves)
+        };
+        let is_here =
+            |one: &ParticipantId| self.links.values().any(|link| link.participant == *one);
         let is_recent = |at_ms: u64| self.now_ms - at_ms < LIMITS.away_ms;
         let began = self.began_ms.is_none_or(is_recent);
-        let is_away = |one: &ParticipantId| began || self.left_ms.get(one).copied().is_some_and(is_recent);
+        let is_away =
+            |one: &ParticipantId| began || self.left_ms.get(one).copied().is_some_and(is_recent);
         !asked.clone().any(|one| waits(one) || is_here(one)) && asked.any(is_away)
     }
 
     /// Whether an operation or deadline will end an approved proposal.
     fn will_end(&self, deal: &Deal) -> bool {
-        let runs = deal.runner.is_some_and(|runner| self.calls.contains_key(&runner));
+        let runs = deal
+            .runner
+            .is_some_and(|runner| self.calls.contains_key(&runner));
         // A participant in the room has a deadline to answer.
         runs || deal.runs == 0
     }

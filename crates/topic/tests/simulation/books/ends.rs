@@ -18,13 +18,33 @@ impl Books {
         (state, answer): (ProposalState, Option<u64>),
         turn: &Turn,
     ) {
-        let approved =
-            matches!(deal.durable.last(), Some(Written::Decided { state: ProposalState::Running, .. }));
-        assert_eq!(approved, state != ProposalState::Expired, "{id} ended without an approval");
-        assert_eq!(deal.approved == 0, matches!(state, ProposalState::Withdrawn | ProposalState::Expired));
-        assert!(state != ProposalState::Withdrawn || deal.recalled, "{id} was given up without cause");
-        let by_server = turn.answering.filter(|_| deal.runner == turn.answering.map(|one| one.operation));
-        let in_room = turn.room_answer.clone().filter(|one| one.proposal == id && !deal.held);
+        let approved = matches!(
+            deal.durable.last(),
+            Some(Written::Decided {
+                state: ProposalState::Running,
+                ..
+            })
+        );
+        assert_eq!(
+            approved,
+            state != ProposalState::Expired,
+            "{id} ended without an approval"
+        );
+        assert_eq!(
+            deal.approved == 0,
+            matches!(state, ProposalState::Withdrawn | ProposalState::Expired)
+        );
+        assert!(
+            state != ProposalState::Withdrawn || deal.recalled,
+            "{id} was given up without cause"
+        );
+        let by_server = turn
+            .answering
+            .filter(|_| deal.runner == turn.answering.map(|one| one.operation));
+        let in_room = turn
+            .room_answer
+            .clone()
+            .filter(|one| one.proposal == id && !deal.held);
         let outcome = match (by_server, in_room) {
             (Some(one), _) => Some((one.outcome, one.answer)),
             (None, Some(one)) => Some((one.outcome, Some(one.answer))),
@@ -55,7 +75,10 @@ impl Books {
         let (id, state) = (view.id, view.state);
         let deal = self.deals.get_mut(&id).unwrap();
         assert!(deal.over.is_none() && state.is_over(), "{id} ended twice");
-        assert_eq!((&view.by, view.content, view.answer), (&deal.by, deal.content, deal.answer));
+        assert_eq!(
+            (&view.by, view.content, view.answer),
+            (&deal.by, deal.content, deal.answer)
+        );
         let end = |written: &Written| match written {
             Written::Opened => None,
             Written::Decided { state, .. } | Written::Ended { state, .. } => Some(*state),
@@ -76,10 +99,21 @@ impl Books {
 
     /// The answer of a participant that left the proposer out is relayed to it.
     pub(crate) fn relayed(&mut self, message: u64, to: &ParticipantId) {
-        let published = self.room.published.iter().find(|one| one.message == message);
+        let published = self
+            .room
+            .published
+            .iter()
+            .find(|one| one.message == message);
         let published = published.expect("only a message is relayed");
-        assert!(!published.to.iter().any(|one| one == to.as_str()), "{to} has it already");
-        assert!(self.deals.values().any(|deal| deal.by == *to && deal.is_running()));
+        assert!(
+            !published.to.iter().any(|one| one == to.as_str()),
+            "{to} has it already"
+        );
+        assert!(
+            self.deals
+                .values()
+                .any(|deal| deal.by == *to && deal.is_running())
+        );
     }
 
     /// The journal answers: the record is on disk, or is not.
@@ -92,6 +126,8 @@ impl Books {
     /// Whether callers wait for a proposal.
     pub(crate) fn is_waited_for(&self, id: OperationId) -> bool {
         let waits = |place: Place| matches!(place, Place::Held | Place::Waiting { .. });
-        self.calls.values().any(|open| open.proposal == Some(id) && waits(open.place))
+        self.calls
+            .values()
+            .any(|open| open.proposal == Some(id) && waits(open.place))
     }
 }

@@ -11,8 +11,10 @@ use super::Books;
 pub(crate) const DIRECT: u64 = 0xd1;
 
 /// The kinds of requests for a sender's own proposals.
-const OWN: [&str; 2] =
-    ["mcp/request:tools/call:withdraw_proposal", "mcp/request:tools/call:wait_for_proposal"];
+const OWN: [&str; 2] = [
+    "mcp/request:tools/call:withdraw_proposal",
+    "mcp/request:tools/call:wait_for_proposal",
+];
 
 /// An envelope as it is drawn.
 pub(crate) struct Envelope {
@@ -31,7 +33,8 @@ pub(crate) enum Fate {
     Withheld(Cause),
     /// It is for the gateway alone.
     Private,
-    /// The same, and its sender needs no capability for it: it calls a tool for the sender's own proposals.
+    /// The same, and its sender needs no capability for it: it calls a tool for the sender's own
+    /// proposals.
     Own,
     Published,
 }
@@ -52,7 +55,8 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn ask(&mut self, id: &str, by: &ParticipantId, to: &[String]) {
-        let same = |(own, asker, _): &&(String, ParticipantId, Vec<String>)| own == id && asker == by;
+        let same =
+            |(own, asker, _): &&(String, ParticipantId, Vec<String>)| own == id && asker == by;
         if !to.is_empty() && !self.asked.iter().any(|one| same(&one)) {
             self.asked.push((id.to_owned(), by.clone(), to.to_vec()));
         }
@@ -60,16 +64,24 @@ impl Log {
 
     /// Whether an answer to these addressees is of a participant that was not asked.
     pub(crate) fn intrudes(&self, from: &ParticipantId, request: &str, to: &[String]) -> bool {
-        let meant = |asker: &ParticipantId| to.is_empty() || to.iter().any(|to| to == asker.as_str());
-        let asked = self.asked.iter().filter(|(id, asker, _)| id == request && meant(asker));
-        let named: Vec<bool> = asked.map(|(_, _, to)| to.iter().any(|to| to == from.as_str())).collect();
+        let meant =
+            |asker: &ParticipantId| to.is_empty() || to.iter().any(|to| to == asker.as_str());
+        let asked = self
+            .asked
+            .iter()
+            .filter(|(id, asker, _)| id == request && meant(asker));
+        let named: Vec<bool> = asked
+            .map(|(_, _, to)| to.iter().any(|to| to == from.as_str()))
+            .collect();
         !named.is_empty() && !named.contains(&true)
     }
 }
 
 /// The digest under which an envelope's id is kept once its proposal is over.
 pub(crate) fn digest(envelope: &str) -> u128 {
-    envelope.bytes().fold(7, |digest: u128, byte| digest.wrapping_mul(257).wrapping_add(u128::from(byte)))
+    envelope.bytes().fold(7, |digest: u128, byte| {
+        digest.wrapping_mul(257).wrapping_add(u128::from(byte))
+    })
 }
 
 fn is_direct(correlation: Option<&str>) -> bool {
@@ -80,24 +92,42 @@ fn is_direct(correlation: Option<&str>) -> bool {
 impl Books {
     /// The expected fate of an envelope; takes a token.
     pub(crate) fn fate(&mut self, envelope: &Envelope, now_ms: u64) -> Fate {
-        let Some(own) = self.links.get(&envelope.link) else { return Fate::Nothing };
+        let Some(own) = self.links.get(&envelope.link) else {
+            return Fate::Nothing;
+        };
         let by = own.participant.clone();
         if !self.take_token(&by, now_ms) {
             return Fate::Withheld(Cause::RateLimited);
         }
-        let Ok(kind) = KindRef::parse(&envelope.kind) else { return Fate::Withheld(Cause::Malformed) };
-        if ["system", "presence"].iter().any(|head| envelope.kind.starts_with(head)) {
+        let Ok(kind) = KindRef::parse(&envelope.kind) else {
+            return Fate::Withheld(Cause::Malformed);
+        };
+        if ["system", "presence"]
+            .iter()
+            .any(|head| envelope.kind.starts_with(head))
+        {
             return Fate::Withheld(Cause::Reserved);
         }
         let to: Vec<&str> = envelope.to.iter().map(String::as_str).collect();
-        if !self.granted(&by).is_some_and(|granted| granted.admits(kind, &to)) {
+        if !self
+            .granted(&by)
+            .is_some_and(|granted| granted.admits(kind, &to))
+        {
             let own = self.is_about_own(&by, &envelope.kind, &to);
-            return if own { Fate::Own } else { Fate::Withheld(Cause::NotAdmitted) };
+            return if own {
+                Fate::Own
+            } else {
+                Fate::Withheld(Cause::NotAdmitted)
+            };
         }
         let answers = envelope.kind.starts_with("mcp/response:")
             || envelope.kind.starts_with("mcp/request:notifications/");
         let private = answers && is_direct(envelope.correlation.as_deref());
-        if private { Fate::Private } else { Fate::Published }
+        if private {
+            Fate::Private
+        } else {
+            Fate::Published
+        }
     }
 
     /// Whether an envelope calls a tool of the gateway for proposals of its sender's own.
@@ -116,11 +146,18 @@ impl Books {
         fate
     }
 
-    /// The reach of an envelope, besides the rules of MCPx: the gateway alone sends a held call to a participant that serves.
+    /// The reach of an envelope, besides the rules of MCPx: the gateway alone sends a held call to
+    /// a participant that serves.
     pub(crate) fn excepted(&self, envelope: &Envelope) -> Option<ParticipantId> {
         let kind = KindRef::parse(&envelope.kind).ok()?;
-        let named = envelope.correlation.as_deref().filter(|_| kind.head() == REQUEST)?;
+        let named = envelope
+            .correlation
+            .as_deref()
+            .filter(|_| kind.head() == REQUEST)?;
         let deal = &self.deals[&self.deal_of(named)?];
-        deal.to.iter().find(|to| deal.held && self.serves(to)).cloned()
+        deal.to
+            .iter()
+            .find(|to| deal.held && self.serves(to))
+            .cloned()
     }
 }

@@ -29,7 +29,10 @@ pub(crate) struct Ends {
 
 impl Ends {
     pub(crate) fn of(leaving: impl Iterator<Item = LinkId>) -> Self {
-        Self { leaving: leaving.collect(), ..Self::default() }
+        Self {
+            leaving: leaving.collect(),
+            ..Self::default()
+        }
     }
 }
 
@@ -46,10 +49,16 @@ impl Books {
     pub(crate) fn knows(&self, to: &Receiver) {
         match to {
             Receiver::Link(handle) => {
-                assert!(self.links.values().any(|link| link.handle == *handle), "link {handle} is not here");
+                assert!(
+                    self.links.values().any(|link| link.handle == *handle),
+                    "link {handle} is not here"
+                );
             }
             Receiver::Call(call) => {
-                let open = self.calls.values().any(|open| open.call == *call && !open.answered);
+                let open = self
+                    .calls
+                    .values()
+                    .any(|open| open.call == *call && !open.answered);
                 assert!(open, "call {call} is not open");
             }
         }
@@ -61,38 +70,65 @@ impl Books {
         for receiver in to {
             self.knows(receiver);
             let wants = match receiver {
-                Receiver::Link(handle) => {
-                    self.links.values().any(|link| link.handle == *handle && link.notified)
-                }
+                Receiver::Link(handle) => self
+                    .links
+                    .values()
+                    .any(|link| link.handle == *handle && link.notified),
                 Receiver::Call(call) => {
                     let open = self.calls.values().find(|open| open.call == *call).unwrap();
-                    open.listen.as_ref().is_some_and(|listen| listen.lists.contains(&list))
+                    open.listen
+                        .as_ref()
+                        .is_some_and(|listen| listen.lists.contains(&list))
                 }
             };
             assert!(wants, "{receiver:?} does not listen to {list:?}");
         }
-        assert!(to.iter().enumerate().all(|(at, one)| !to[..at].iter().any(|other| same(one, other))));
+        assert!(
+            to.iter()
+                .enumerate()
+                .all(|(at, one)| !to[..at].iter().any(|other| same(one, other)))
+        );
     }
 
     /// The receivers of a changed list at a link.
     pub(crate) fn receivers(&self, link: LinkId, list: ListKind) -> Vec<Receiver> {
-        let Some(own) = self.links.get(&link) else { return Vec::new() };
+        let Some(own) = self.links.get(&link) else {
+            return Vec::new();
+        };
         let home = own.notified.then_some(Receiver::Link(own.handle));
         let listens = self.calls.values().filter(|open| {
-            open.link == link && open.listen.as_ref().is_some_and(|listen| listen.lists.contains(&list))
+            open.link == link
+                && open
+                    .listen
+                    .as_ref()
+                    .is_some_and(|listen| listen.lists.contains(&list))
         });
-        home.into_iter().chain(listens.map(|open| Receiver::Call(open.call))).collect()
+        home.into_iter()
+            .chain(listens.map(|open| Receiver::Call(open.call)))
+            .collect()
     }
 
     /// All subscriptions of a link to a server's resource, of its own and of its listen requests.
-    pub(crate) fn subscribed(&self, link: LinkId, server: &ParticipantId, uri: &str) -> Vec<Receiver> {
+    pub(crate) fn subscribed(
+        &self,
+        link: LinkId,
+        server: &ParticipantId,
+        uri: &str,
+    ) -> Vec<Receiver> {
         let fits = |one: &&Subscription| one.server == *server && one.own == uri;
-        let Some(own) = self.links.get(&link) else { return Vec::new() };
-        let home = own.subscriptions.iter().filter(fits).map(|_| Receiver::Link(own.handle));
+        let Some(own) = self.links.get(&link) else {
+            return Vec::new();
+        };
+        let home = own
+            .subscriptions
+            .iter()
+            .filter(fits)
+            .map(|_| Receiver::Link(own.handle));
         let calls = self.calls.values().filter(|open| open.link == link);
         let listens = calls.filter_map(|open| Some((open.call, open.listen.as_ref()?)));
         let listens = listens.filter(|(_, listen)| listen.resources.iter().any(|one| fits(&one)));
-        home.chain(listens.map(|(call, _)| Receiver::Call(call))).collect()
+        home.chain(listens.map(|(call, _)| Receiver::Call(call)))
+            .collect()
     }
 
     /// The open listen requests of a link that name a task.
@@ -105,12 +141,19 @@ impl Books {
             .collect()
     }
 
-    /// A request is over: its subscription is undone unless it was answered with a result. The last listen request to name a
-    /// resource or a task ends that at the server, unless the link is gone.
+    /// A request is over: its subscription is undone unless it was answered with a result. The last
+    /// listen request to name a resource or a task ends that at the server, unless the link is
+    /// gone.
     pub(crate) fn end_interest(&mut self, open: &Call, operation: OperationId) {
-        let Some(link) = self.links.get_mut(&open.link) else { return };
+        let Some(link) = self.links.get_mut(&open.link) else {
+            return;
+        };
         link.subscriptions.retain(|one| one.by != operation);
-        let Some(listen) = open.listen.as_ref().filter(|_| !self.ends.leaving.contains(&open.link)) else {
+        let Some(listen) = open
+            .listen
+            .as_ref()
+            .filter(|_| !self.ends.leaving.contains(&open.link))
+        else {
             return;
         };
         for one in &listen.resources {
@@ -133,15 +176,23 @@ impl Books {
             link.attached.remove(server);
             link.subscriptions.retain(|one| one.server != *server);
         }
-        for listen in self.calls.values_mut().filter_map(|open| open.listen.as_mut()) {
+        for listen in self
+            .calls
+            .values_mut()
+            .filter_map(|open| open.listen.as_mut())
+        {
             listen.resources.retain(|one| one.server != *server);
         }
     }
 
     /// The server answered with a result: the subscription stays.
     pub(crate) fn keep_subscription(&mut self, operation: OperationId) {
-        let all = self.links.values_mut().flat_map(|link| &mut link.subscriptions);
-        all.filter(|one| one.by == operation).for_each(|one| one.by = OperationId(0));
+        let all = self
+            .links
+            .values_mut()
+            .flat_map(|link| &mut link.subscriptions);
+        all.filter(|one| one.by == operation)
+            .for_each(|one| one.by = OperationId(0));
     }
 
     pub(crate) fn unsubscribed(&mut self, handle: u64, server: u64, own: &str) {
@@ -151,7 +202,9 @@ impl Books {
 
     pub(crate) fn unwatched(&mut self, handle: u64, tasks: &[std::sync::Arc<str>]) {
         let link = self.link_of(handle);
-        self.ends.unwatched.extend(tasks.iter().map(|task| (link, task.to_string())));
+        self.ends
+            .unwatched
+            .extend(tasks.iter().map(|task| (link, task.to_string())));
     }
 
     pub(crate) fn link_of(&self, handle: u64) -> LinkId {

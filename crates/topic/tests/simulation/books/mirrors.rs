@@ -26,14 +26,25 @@ impl Mirrors {
 
 impl Books {
     pub(crate) fn is_watched(&self) -> bool {
-        self.room.listeners.values().any(|listener| listener.listener.mode == DeliveryMode::All)
+        self.room
+            .listeners
+            .values()
+            .any(|listener| listener.listener.mode == DeliveryMode::All)
     }
 
     pub(crate) fn mirrored(&mut self, mirrored: &Mirrored<Numbers>, audience: &Audience) {
-        let Mirrored { operation, from, to, call, end, .. } = mirrored;
+        let Mirrored {
+            operation,
+            from,
+            to,
+            call,
+            end,
+            ..
+        } = mirrored;
         let except = end.is_none().then_some(to);
         for (link, listener) in &self.room.listeners {
-            let must = listener.listener.mode == DeliveryMode::All && except != Some(&listener.participant);
+            let must = listener.listener.mode == DeliveryMode::All
+                && except != Some(&listener.participant);
             assert_eq!(
                 audience.includes(*link, listener.participant.as_str(), listener.listener),
                 must,
@@ -41,12 +52,18 @@ impl Books {
             );
         }
         match end {
-            None => assert!(self.mirrors.started.insert(*operation), "{operation} was shown twice"),
+            None => assert!(
+                self.mirrors.started.insert(*operation),
+                "{operation} was shown twice"
+            ),
             Some((outcome, _)) => {
                 let open = &self.calls[operation];
                 assert!(open.mirrored, "{operation} was not shown");
                 assert_eq!((open.call, &open.by, &open.server), (*call, from, to));
-                assert!(self.mirrors.ended.insert(*operation, *outcome).is_none(), "{operation} ended twice");
+                assert!(
+                    self.mirrors.ended.insert(*operation, *outcome).is_none(),
+                    "{operation} ended twice"
+                );
             }
         }
     }
@@ -57,7 +74,11 @@ impl Books {
         let open = self.calls.get_mut(&operation).unwrap();
         let by_call = self.links.get(&open.link).is_some_and(|link| link.promotes);
         let shown = by_call && proposal.is_none() && open.server.as_str() != model::GATEWAY;
-        assert_eq!(self.mirrors.started.remove(&operation), shown && watched, "{operation}");
+        assert_eq!(
+            self.mirrors.started.remove(&operation),
+            shown && watched,
+            "{operation}"
+        );
         open.mirrored = shown && watched;
     }
 
@@ -68,16 +89,34 @@ impl Books {
     }
 
     pub(crate) fn finish_mirrors(&mut self, turn: &Turn) {
-        let Mirrors { started, ended, over } = std::mem::take(&mut self.mirrors);
+        let Mirrors {
+            started,
+            ended,
+            over,
+        } = std::mem::take(&mut self.mirrors);
         assert!(started.is_empty(), "shown and not delivered: {started:?}");
-        assert!(ended.iter().all(|(id, outcome)| over.get(id) == Some(outcome)), "{ended:?} {over:?}");
-        // A listener that joins in this very step has seen none of them, and one that leaves may miss them.
+        assert!(
+            ended
+                .iter()
+                .all(|(id, outcome)| over.get(id) == Some(outcome)),
+            "{ended:?} {over:?}"
+        );
+        // A listener that joins in this very step has seen none of them, and one that leaves may
+        // miss them.
         let joins = turn.joining.as_ref().map(|own| own.link);
-        let stays = |link| joins != Some(link) && !turn.leaving.iter().any(|(other, _)| *other == link);
-        let mut watchers =
-            self.room.listeners.iter().filter(|(_, listener)| listener.listener.mode == DeliveryMode::All);
+        let stays =
+            |link| joins != Some(link) && !turn.leaving.iter().any(|(other, _)| *other == link);
+        let mut watchers = self
+            .room
+            .listeners
+            .iter()
+            .filter(|(_, listener)| listener.listener.mode == DeliveryMode::All);
         if watchers.any(|(link, _)| stays(*link)) {
-            assert_eq!(ended.len(), over.len(), "an end was not shown: {ended:?} {over:?}");
+            assert_eq!(
+                ended.len(),
+                over.len(),
+                "an end was not shown: {ended:?} {over:?}"
+            );
         }
         if !ended.is_empty() {
             self.count("end shown");

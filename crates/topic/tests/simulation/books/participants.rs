@@ -31,16 +31,22 @@ pub(crate) struct Served {
 
 impl Books {
     pub(crate) fn is_server(&self, participant: &ParticipantId) -> bool {
-        self.configured.iter().any(|names| names.id == *participant && !names.serves)
+        self.configured
+            .iter()
+            .any(|names| names.id == *participant && !names.serves)
     }
 
     pub(crate) fn serves(&self, participant: &ParticipantId) -> bool {
-        self.configured.iter().any(|names| names.id == *participant && names.serves)
+        self.configured
+            .iter()
+            .any(|names| names.id == *participant && names.serves)
     }
 
     /// Whether a participant is in the topic, as others see it.
     pub(crate) fn is_here(&self, participant: &ParticipantId) -> bool {
-        self.links.values().any(|link| link.participant == *participant)
+        self.links
+            .values()
+            .any(|link| link.participant == *participant)
             || self.servers.contains_key(participant) && !self.serves(participant)
     }
 
@@ -50,43 +56,75 @@ impl Books {
     }
 
     pub(crate) fn links_of(&self, participant: &ParticipantId) -> Vec<LinkId> {
-        let own = self.links.iter().filter(|(_, link)| link.participant == *participant);
+        let own = self
+            .links
+            .iter()
+            .filter(|(_, link)| link.participant == *participant);
         own.map(|(link, _)| *link).collect()
     }
 
     /// The listener of a participant.
     pub(crate) fn listener_of(&self, participant: &ParticipantId) -> Option<LinkId> {
-        let own = self.links.iter().filter(|(_, link)| link.participant == *participant);
-        own.filter(|(_, link)| link.listener.is_some()).map(|(link, _)| *link).next()
+        let own = self
+            .links
+            .iter()
+            .filter(|(_, link)| link.participant == *participant);
+        own.filter(|(_, link)| link.listener.is_some())
+            .map(|(link, _)| *link)
+            .next()
     }
 
     /// The participant of any link.
     pub(crate) fn owner(&self, link: LinkId) -> Option<ParticipantId> {
         let caller = self.links.get(&link).map(|link| link.participant.clone());
-        let server = || self.servers.iter().find(|(_, served)| served.link == link).map(|(id, _)| id.clone());
+        let server = || {
+            self.servers
+                .iter()
+                .find(|(_, served)| served.link == link)
+                .map(|(id, _)| id.clone())
+        };
         caller.or_else(server)
     }
 
     /// The server of this handle.
     pub(crate) fn server_of(&self, handle: u64) -> ParticipantId {
-        let found = self.servers.iter().find(|(_, served)| served.handle == handle);
+        let found = self
+            .servers
+            .iter()
+            .find(|(_, served)| served.handle == handle);
         found.map(|(id, _)| id.clone()).expect("the server is here")
     }
 
     /// A link has ended: no later effect names it.
     pub(crate) fn closed(&mut self, handle: u64, why: Option<Ended>, turn: &Turn) {
-        let found = self.links.iter().find(|(_, own)| own.handle == handle).map(|(link, _)| *link);
+        let found = self
+            .links
+            .iter()
+            .find(|(_, own)| own.handle == handle)
+            .map(|(link, _)| *link);
         let link = found.expect("a link is closed once");
-        assert!(turn.leaving.contains(&(link, why)), "{link} was closed without cause");
-        let open = self.calls.values().find(|open| open.link == link && !open.answered);
+        assert!(
+            turn.leaving.contains(&(link, why)),
+            "{link} was closed without cause"
+        );
+        let open = self
+            .calls
+            .values()
+            .find(|open| open.link == link && !open.answered);
         assert!(open.is_none(), "{link} was closed with {open:?}");
-        assert!(self.questions.values().all(|open| open.link != link), "{link} still owes an answer");
+        assert!(
+            self.questions.values().all(|open| open.link != link),
+            "{link} still owes an answer"
+        );
         self.links.remove(&link);
     }
 
     pub(crate) fn finish_participants(&mut self, turn: &Turn) {
         for (link, _) in &turn.leaving {
-            assert!(!self.links.contains_key(link), "{link} did not learn of its end");
+            assert!(
+                !self.links.contains_key(link),
+                "{link} did not learn of its end"
+            );
         }
         for server in &turn.dismissed {
             assert!(self.servers.remove(server).is_some());

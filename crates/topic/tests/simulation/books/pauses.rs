@@ -15,10 +15,17 @@ impl Books {
     pub(crate) fn paused(&mut self, call: u64, round: u32, questions: &[(OperationId, u64)]) {
         let operation = self.by_handle(call);
         let known: BTreeSet<(OperationId, u64)> = self.asked_about(operation).into_iter().collect();
-        assert_eq!(questions.iter().copied().collect::<BTreeSet<_>>(), known, "all that is open is asked");
+        assert_eq!(
+            questions.iter().copied().collect::<BTreeSet<_>>(),
+            known,
+            "all that is open is asked"
+        );
         assert!(!known.is_empty());
         let open = self.calls.get_mut(&operation).unwrap();
-        assert!(open.pauses && open.place == Place::AtServer && !open.answered, "{operation} waits already");
+        assert!(
+            open.pauses && open.place == Place::AtServer && !open.answered,
+            "{operation} waits already"
+        );
         open.rounds += 1;
         assert_eq!(open.rounds, round);
         assert!(round <= LIMITS.rounds_max);
@@ -29,10 +36,20 @@ impl Books {
     }
 
     pub(crate) fn came_back(&mut self, call: u64, by: u64, turn: &Turn) {
-        let Returning { operation, link, tag, round, .. } = turn.returning.clone().expect("it comes back");
+        let Returning {
+            operation,
+            link,
+            tag,
+            round,
+            ..
+        } = turn.returning.clone().expect("it comes back");
         assert_eq!(self.by_handle(call), operation);
         self.give_back(by);
-        for asked in self.questions.values_mut().filter(|open| open.about == Some(operation)) {
+        for asked in self
+            .questions
+            .values_mut()
+            .filter(|open| open.about == Some(operation))
+        {
             asked.link = link;
         }
         let participant = self.links[&link].participant.clone();
@@ -55,8 +72,18 @@ impl Books {
         let answering = turn.answering.expect("an answer is kept");
         let open = self.calls[&operation].clone();
         self.end_mirror(operation, &open, answering.outcome);
-        let place = Place::Kept { answer: answering.answer, outcome: answering.outcome };
-        self.calls.insert(operation, Call { place, mirrored: false, ..open });
+        let place = Place::Kept {
+            answer: answering.answer,
+            outcome: answering.outcome,
+        };
+        self.calls.insert(
+            operation,
+            Call {
+                place,
+                mirrored: false,
+                ..open
+            },
+        );
         self.count("kept");
     }
 }

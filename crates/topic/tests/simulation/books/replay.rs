@@ -10,7 +10,11 @@ use super::{
 
 /// The epoch of a topic's messages is the number of its life.
 fn capacity(kept: RingLimits) -> usize {
-    if kept.readable { kept.history.max(READABLE_MESSAGES_MAX) } else { kept.history }
+    if kept.readable {
+        kept.history.max(READABLE_MESSAGES_MAX)
+    } else {
+        kept.history
+    }
 }
 
 impl Books {
@@ -26,7 +30,9 @@ impl Books {
 
     fn shrink(&mut self) {
         let room = &mut self.room;
-        room.oldest = room.oldest.max(room.published.len().saturating_sub(capacity(room.kept)));
+        room.oldest = room
+            .oldest
+            .max(room.published.len().saturating_sub(capacity(room.kept)));
     }
 
     /// A replay holds what the listener would have got since that place, if it is still kept.
@@ -38,7 +44,9 @@ impl Books {
         replay: Option<&Replay<u64>>,
     ) {
         let room = &self.room;
-        let Some(replay) = replay else { return assert_eq!(room.kept.history, 0) };
+        let Some(replay) = replay else {
+            return assert_eq!(room.kept.history, 0);
+        };
         assert!(room.kept.history > 0);
         let next = room.published.len();
         let oldest = room.oldest.max(next.saturating_sub(room.kept.history));
@@ -59,10 +67,18 @@ impl Books {
     ) {
         let numbered = self.room.published.iter().enumerate().skip(first);
         // What a former bearer of the name was sent is none of the present one's.
-        let own_since = self.room.disowned.get(&listener.participant).copied().unwrap_or_default();
+        let own_since = self
+            .room
+            .disowned
+            .get(&listener.participant)
+            .copied()
+            .unwrap_or_default();
         let is_own = |at: usize, message: &Message| at >= own_since || message.to.is_empty();
-        let must = numbered.filter(|(at, message)| is_own(*at, message) && message.is_for(link, listener));
-        let must: Vec<(u64, u64)> = must.map(|(at, message)| (at as u64, message.message)).collect();
+        let must =
+            numbered.filter(|(at, message)| is_own(*at, message) && message.is_for(link, listener));
+        let must: Vec<(u64, u64)> = must
+            .map(|(at, message)| (at as u64, message.message))
+            .collect();
         assert_eq!(replay.messages, must, "{listener:?}");
         assert_eq!(
             (replay.first.offset, replay.next.offset),
@@ -72,11 +88,28 @@ impl Books {
     }
 
     /// A reader gets the messages that a listener to every message would have got.
-    pub(crate) fn check_reading(&self, participant: &ParticipantId, from: usize, replay: &Replay<u64>) {
-        let listener = Listener { mode: DeliveryMode::All, echo: true };
-        let listener = RoomListener { participant: participant.clone(), listener, knows: Default::default() };
+    pub(crate) fn check_reading(
+        &self,
+        participant: &ParticipantId,
+        from: usize,
+        replay: &Replay<u64>,
+    ) {
+        let listener = Listener {
+            mode: DeliveryMode::All,
+            echo: true,
+        };
+        let listener = RoomListener {
+            participant: participant.clone(),
+            listener,
+            knows: Default::default(),
+        };
         let wanted = from.min(self.room.published.len());
         let first = wanted.max(self.room.oldest);
-        self.compare(LinkId(0), &listener, replay, (first, wanted >= self.room.oldest && from == wanted));
+        self.compare(
+            LinkId(0),
+            &listener,
+            replay,
+            (first, wanted >= self.room.oldest && from == wanted),
+        );
     }
 }

@@ -13,8 +13,18 @@ use crate::turn::{Decided, Turn};
 impl Books {
     /// The decision that a step brings, or one that waited for the opening.
     fn decision(&self, id: OperationId, turn: &Turn) -> Option<Decided> {
-        let brought = turn.decision.as_ref().filter(|(about, _)| *about == id).map(|(_, own)| own.clone());
-        let queued = || self.deals.get(&id)?.queued.clone().filter(|_| turn.journal == Some((id, true)));
+        let brought = turn
+            .decision
+            .as_ref()
+            .filter(|(about, _)| *about == id)
+            .map(|(_, own)| own.clone());
+        let queued = || {
+            self.deals
+                .get(&id)?
+                .queued
+                .clone()
+                .filter(|_| turn.journal == Some((id, true)))
+        };
         brought.or_else(queued)
     }
 
@@ -34,16 +44,26 @@ impl Books {
         } else {
             assert_ne!(*by, deal.by, "no participant decides about its own");
             assert!(self.could(&decided, deal), "{by} decided without leave");
-            assert!(state == ProposalState::Rejected || decided.same, "not what was shown");
+            assert!(
+                state == ProposalState::Rejected || decided.same,
+                "not what was shown"
+            );
             let are_away = self.are_away(deal, &decided.named);
-            assert!(state == ProposalState::Rejected || !are_away, "those that would carry it out are away");
+            assert!(
+                state == ProposalState::Rejected || !are_away,
+                "those that would carry it out are away"
+            );
         }
         assert!(
             !deal.is_late(self.now_ms, self.wall_ms) && (deal.proposed || turn.journal.is_some()),
             "too late or too soon"
         );
         let by = decided.by.clone();
-        let fulfils = decided.fulfilment.map(|envelope| Fulfilment { envelope, by, order: 0 });
+        let fulfils = decided.fulfilment.map(|envelope| Fulfilment {
+            envelope,
+            by,
+            order: 0,
+        });
         let deal = self.deals.get_mut(&id).unwrap();
         (deal.requested, deal.named, deal.fulfils) = (decided.requested, decided.named, fulfils);
     }
@@ -54,8 +74,15 @@ impl Books {
     }
 
     pub(crate) fn ruled(&mut self, ruling: u64, turn: &Turn) {
-        let id = self.rulings.remove(&ruling).expect("a decision is ruled once");
-        assert_eq!(turn.journal, Some((id, true)), "a decision counts once it is on disk");
+        let id = self
+            .rulings
+            .remove(&ruling)
+            .expect("a decision is ruled once");
+        assert_eq!(
+            turn.journal,
+            Some((id, true)),
+            "a decision counts once it is on disk"
+        );
         let Some(Written::Decided { ruling: own, .. }) = self.deals[&id].durable.last() else {
             panic!("{id} was not decided");
         };
@@ -63,21 +90,42 @@ impl Books {
     }
 
     pub(crate) fn refused_decision(&mut self, refused: &RefusedDecision, turn: &Turn) {
-        let RefusedDecision { proposal: id, by, ruling, answered, cause, .. } = refused;
+        let RefusedDecision {
+            proposal: id,
+            by,
+            ruling,
+            answered,
+            cause,
+            ..
+        } = refused;
         let (id, cause) = (*id, *cause);
-        assert_eq!(self.rulings.remove(ruling), Some(id), "a decision is refused once");
+        assert_eq!(
+            self.rulings.remove(ruling),
+            Some(id),
+            "a decision is refused once"
+        );
         let decided = self.decision(id, turn);
         let calls = turn.calls.keys().any(|call| self.returned.contains(call));
-        assert!(!answered || calls || turn.journal.is_some(), "no call was refused with it");
-        let Some(deal) = self.deals.get(&id).filter(|deal| deal.is_known() || turn.journal.is_some()) else {
+        assert!(
+            !answered || calls || turn.journal.is_some(),
+            "no call was refused with it"
+        );
+        let Some(deal) = self
+            .deals
+            .get(&id)
+            .filter(|deal| deal.is_known() || turn.journal.is_some())
+        else {
             return assert_eq!(cause, Cause::Unknown);
         };
         match turn.journal {
             // The record could not be written, or the decision does not count.
             Some((about, stored)) if decided.is_none() => {
                 assert_eq!(about, id);
-                let expected =
-                    if stored { [Cause::Moot, Cause::Moot] } else { [Cause::LogUnavailable, Cause::Unknown] };
+                let expected = if stored {
+                    [Cause::Moot, Cause::Moot]
+                } else {
+                    [Cause::LogUnavailable, Cause::Unknown]
+                };
                 assert!(expected.contains(&cause), "{cause:?}");
                 assert!(cause != Cause::Moot || deal.recalled);
             }
@@ -99,7 +147,11 @@ impl Books {
         let pending = deal.is_pending() && !deal.recalled;
         match cause {
             Cause::Own => assert!(own && !decided.withdraws),
-            Cause::NotAdmitted => assert!(if decided.withdraws { !own } else { !could && !own }),
+            Cause::NotAdmitted => assert!(if decided.withdraws {
+                !own
+            } else {
+                !could && !own
+            }),
             Cause::Expired => assert!(deal.is_late(self.now_ms, self.wall_ms) && pending),
             Cause::Away => assert!(pending && decided.same && self.are_away(deal, &decided.named)),
             Cause::Differs | Cause::Redefined => assert!(!decided.same && pending),

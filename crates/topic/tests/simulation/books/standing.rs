@@ -28,7 +28,11 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     fn full(limit: RateLimit, now_ms: u64) -> Self {
-        Self { limit, tokens: u64::from(limit.burst) * 60_000, at_ms: now_ms }
+        Self {
+            limit,
+            tokens: u64::from(limit.burst) * 60_000,
+            at_ms: now_ms,
+        }
     }
 
     fn take(&mut self, now_ms: u64) -> bool {
@@ -47,14 +51,23 @@ impl Books {
     }
 
     /// A participant joins with this limit.
-    pub(crate) fn limit(&mut self, participant: &ParticipantId, rate: Option<RateLimit>, here: bool) {
+    pub(crate) fn limit(
+        &mut self,
+        participant: &ParticipantId,
+        rate: Option<RateLimit>,
+        here: bool,
+    ) {
         let now_ms = self.now_ms;
         let standing = self.standing.entry(participant.clone()).or_default();
         let same = |bucket: &Option<Bucket>| bucket.as_ref().map(|bucket| bucket.limit) == rate;
         if here && same(&standing.bucket) {
             return;
         }
-        let worn = if here || rate.is_none() { None } else { standing.worn.take() };
+        let worn = if here || rate.is_none() {
+            None
+        } else {
+            standing.worn.take()
+        };
         let worn = worn.filter(|bucket| Some(bucket.limit) == rate);
         standing.bucket = worn.or_else(|| rate.map(|rate| Bucket::full(rate, now_ms)));
     }
@@ -68,7 +81,10 @@ impl Books {
 
     /// Whether the rate limit admits a participant now; takes a token.
     pub(crate) fn take_token(&mut self, participant: &ParticipantId, now_ms: u64) -> bool {
-        let bucket = self.standing.get_mut(participant).and_then(|standing| standing.bucket.as_mut());
+        let bucket = self
+            .standing
+            .get_mut(participant)
+            .and_then(|standing| standing.bucket.as_mut());
         bucket.is_none_or(|bucket| bucket.take(now_ms))
     }
 
@@ -78,13 +94,17 @@ impl Books {
         admits(capabilities, deal, proposed, deal.own.as_deref(), &to)
     }
 
-    /// Whether capabilities admit the proposed request as a call of an MCP client at each addressee.
+    /// Whether capabilities admit the proposed request as a call of an MCP client at each
+    /// addressee.
     fn covers_as_call(&self, capabilities: &Capabilities, deal: &Deal, proposed: bool) -> bool {
         if deal.to.is_empty() {
             return Self::covers_as_envelope(capabilities, deal, proposed);
         }
         deal.to.iter().all(|to| {
-            let server = self.configured.iter().find(|names| names.id == *to && !names.builtin);
+            let server = self
+                .configured
+                .iter()
+                .find(|names| names.id == *to && !names.builtin);
             let public = match (server, &deal.public, &deal.own) {
                 (_, Some(public), _) => Some(public.clone()),
                 (Some(names), None, Some(own)) if deal.method != "resources/read" => {
@@ -92,7 +112,13 @@ impl Books {
                 }
                 (_, None, own) => own.clone(),
             };
-            admits(capabilities, deal, proposed, public.as_deref(), &[to.as_str()])
+            admits(
+                capabilities,
+                deal,
+                proposed,
+                public.as_deref(),
+                &[to.as_str()],
+            )
         })
     }
 
@@ -102,36 +128,51 @@ impl Books {
         granted.is_some_and(|capabilities| Self::covers_as_envelope(capabilities, deal, false))
     }
 
-    /// Whether a participant could make the proposed request, in the way in which it decides: an envelope is judged by its
-    /// kind, any other decision by the public name.
+    /// Whether a participant could make the proposed request, in the way in which it decides: an
+    /// envelope is judged by its kind, any other decision by the public name.
     pub(crate) fn could(&self, decided: &Decided, deal: &Deal) -> bool {
-        let inside = self.is_here(&decided.by).then(|| self.granted(&decided.by)).flatten();
-        inside.or(decided.outside.as_ref()).is_some_and(|capabilities| match decided.requested {
-            true => Self::covers_as_envelope(capabilities, deal, false),
-            false => self.covers_as_call(capabilities, deal, false),
-        })
+        let inside = self
+            .is_here(&decided.by)
+            .then(|| self.granted(&decided.by))
+            .flatten();
+        inside
+            .or(decided.outside.as_ref())
+            .is_some_and(|capabilities| match decided.requested {
+                true => Self::covers_as_envelope(capabilities, deal, false),
+                false => self.covers_as_call(capabilities, deal, false),
+            })
     }
 
-    /// The capabilities of a participant have changed: proposals that it may no longer make must end.
+    /// The capabilities of a participant have changed: proposals that it may no longer make must
+    /// end.
     pub(crate) fn judge_deals(&mut self, participant: &ParticipantId) {
         let granted = self.granted(participant).cloned();
         let entitled = |deal: &Deal| {
             granted.as_ref().is_some_and(|own| {
                 let held = deal.to.len() == 1 && self.covers_as_call(own, deal, true);
-                let requests =
-                    Self::covers_as_envelope(own, deal, false) || self.covers_as_call(own, deal, false);
+                let requests = Self::covers_as_envelope(own, deal, false)
+                    || self.covers_as_call(own, deal, false);
                 held || requests || Self::covers_as_envelope(own, deal, true)
             })
         };
-        let own = self.deals.iter().filter(|(_, deal)| deal.by == *participant && deal.may_be_recalled());
-        let ends: Vec<_> = own.filter(|(_, deal)| !entitled(deal)).map(|(id, _)| *id).collect();
+        let own = self
+            .deals
+            .iter()
+            .filter(|(_, deal)| deal.by == *participant && deal.may_be_recalled());
+        let ends: Vec<_> = own
+            .filter(|(_, deal)| !entitled(deal))
+            .map(|(id, _)| *id)
+            .collect();
         for id in ends {
             self.recall(id);
         }
     }
 
     pub(crate) fn standings(&self) -> BTreeMap<ParticipantId, Option<Arc<Capabilities>>> {
-        self.standing.iter().map(|(id, own)| (id.clone(), own.granted.clone())).collect()
+        self.standing
+            .iter()
+            .map(|(id, own)| (id.clone(), own.granted.clone()))
+            .collect()
     }
 }
 

@@ -1,4 +1,5 @@
-//! Envelopes that name a proposal: published once what becomes of it is on disk and they count, and not at all otherwise.
+//! Envelopes that name a proposal: published once what becomes of it is on disk and they count, and
+//! not at all otherwise.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +24,10 @@ pub(crate) struct Unpublished {
 impl Books {
     /// A message that was not published in the step that brought it.
     pub(crate) fn published_late(&mut self, message: u64) -> Message {
-        let kept = self.unpublished.iter().find(|kept| kept.message.message == message);
+        let kept = self
+            .unpublished
+            .iter()
+            .find(|kept| kept.message.message == message);
         let kept = kept.expect("only an envelope is published").message.clone();
         assert!(self.room.late.insert(message), "published twice");
         kept
@@ -32,8 +36,9 @@ impl Books {
     /// All that waited for the record of this step is published, if it counts.
     pub(crate) fn finish_unpublished(&mut self, turn: &Turn) {
         let late = std::mem::take(&mut self.room.late);
-        let (due, waits): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.unpublished).into_iter().partition(|kept| self.is_due(kept, turn));
+        let (due, waits): (Vec<_>, Vec<_>) = std::mem::take(&mut self.unpublished)
+            .into_iter()
+            .partition(|kept| self.is_due(kept, turn));
         let counts = due.iter().filter(|kept| self.counts(kept));
         let counts: BTreeSet<u64> = counts.map(|kept| kept.message.message).collect();
         assert_eq!(late, counts, "{due:?}");
@@ -63,14 +68,18 @@ impl Books {
         if !kept.own {
             return deal.approved > 0;
         }
-        let withdrawn = matches!(deal.over, Some(ProposalState::Withdrawn | ProposalState::Expired));
+        let withdrawn = matches!(
+            deal.over,
+            Some(ProposalState::Withdrawn | ProposalState::Expired)
+        );
         let never = withdrawn && !deal.end_lost || deal.gone && deal.durable.is_empty();
         let to: Vec<&str> = kept.message.to.iter().map(String::as_str).collect();
         let kind = KindRef::parse(&kept.kind).unwrap();
         never
             && self.links.get(&kept.link).is_some_and(|own| {
                 let by = &own.participant;
-                self.granted(by).is_some_and(|granted| granted.admits(kind, &to))
+                self.granted(by)
+                    .is_some_and(|granted| granted.admits(kind, &to))
                     || self.is_about_own(by, &kept.kind, &to)
             })
     }

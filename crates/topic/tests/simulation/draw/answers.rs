@@ -17,7 +17,10 @@ impl World {
             return Some(open.link);
         }
         let open = self.books.calls.get(&operation)?;
-        let at_server = matches!(open.place, Place::AtServer | Place::Paused | Place::Waiting { .. });
+        let at_server = matches!(
+            open.place,
+            Place::AtServer | Place::Paused | Place::Waiting { .. }
+        );
         at_server.then(|| self.books.servers[&open.server].link)
     }
 
@@ -37,15 +40,43 @@ impl World {
         };
         let end = || match given {
             Some(answer) => End::Answered { outcome, answer },
-            None => End::Failed(Box::new(Refusal::new(RefusalCode::UpstreamFailed, "it is lost"))),
+            None => End::Failed(Box::new(Refusal::new(
+                RefusalCode::UpstreamFailed,
+                "it is lost",
+            ))),
         };
-        let answering = counts.then_some(Answering { operation, answer: given, outcome });
+        let answering = counts.then_some(Answering {
+            operation,
+            answer: given,
+            outcome,
+        });
         let waits = |open: &Call| open.place == Place::Paused && open.proposal.is_none();
         let keeps = counts && self.books.calls.get(&operation).is_some_and(waits);
-        let turn = Turn { answering, keeps: keeps.then_some(operation), ..Turn::default() };
-        let effects = self.live(Event::Answer { link, operation, end: end() }, turn);
-        assert!(keeps || effects.all.is_empty() != counts, "late answers and others' are ignored");
-        let again = self.live(Event::Answer { link, operation, end: end() }, Turn::default());
+        let turn = Turn {
+            answering,
+            keeps: keeps.then_some(operation),
+            ..Turn::default()
+        };
+        let effects = self.live(
+            Event::Answer {
+                link,
+                operation,
+                end: end(),
+            },
+            turn,
+        );
+        assert!(
+            keeps || effects.all.is_empty() != counts,
+            "late answers and others' are ignored"
+        );
+        let again = self.live(
+            Event::Answer {
+                link,
+                operation,
+                end: end(),
+            },
+            Turn::default(),
+        );
         assert!(again.all.is_empty(), "a second answer is ignored");
     }
 
@@ -54,7 +85,10 @@ impl World {
             return self.cancel_by_tag();
         }
         let (operation, mut link) = (self.any_open(), self.any_link());
-        let opener = match (self.books.calls.get(&operation), self.books.questions.get(&operation)) {
+        let opener = match (
+            self.books.calls.get(&operation),
+            self.books.questions.get(&operation),
+        ) {
             (Some(open), _) => Some(open.link).filter(|_| may_cancel(open.place)),
             (None, Some(open)) => Some(self.books.servers[&open.server].link),
             (None, None) => None,
@@ -79,20 +113,41 @@ impl World {
 
     /// The youngest operation that a link opened under a name.
     pub(crate) fn tagged(&self, link: LinkId, tag: u8) -> Option<OperationId> {
-        let calls = self.books.calls.iter().filter(|(_, open)| open.link == link && !open.answered);
+        let calls = self
+            .books
+            .calls
+            .iter()
+            .filter(|(_, open)| open.link == link && !open.answered);
         let calls = calls
             .filter(|(_, open)| open.tag == Some(tag) && may_cancel(open.place))
             .map(|(id, open)| (open.order, *id));
-        let asks = |open: &crate::books::questions::Question| self.books.servers[&open.server].link == link;
-        let asked = self.books.questions.iter().filter(|(_, open)| asks(open) && open.tag == Some(tag));
-        calls.chain(asked.map(|(id, open)| (open.order, *id))).max().map(|(_, id)| id)
+        let asks = |open: &crate::books::questions::Question| {
+            self.books.servers[&open.server].link == link
+        };
+        let asked = self
+            .books
+            .questions
+            .iter()
+            .filter(|(_, open)| asks(open) && open.tag == Some(tag));
+        calls
+            .chain(asked.map(|(id, open)| (open.order, *id)))
+            .max()
+            .map(|(_, id)| id)
     }
 
     fn cancels(&mut self, link: LinkId, which: OperationRef<u8>, cancelling: Option<OperationId>) {
         let about = |id| self.books.questions.get(&id).and_then(|open| open.about);
-        let asked = cancelling.and_then(about).and_then(|call| self.books.calls.get(&call));
+        let asked = cancelling
+            .and_then(about)
+            .and_then(|call| self.books.calls.get(&call));
         let silent = asked.map(|open| open.pauses);
-        let effects = self.live(Event::Cancel { link, which }, Turn { cancelling, ..Turn::default() });
+        let effects = self.live(
+            Event::Cancel { link, which },
+            Turn {
+                cancelling,
+                ..Turn::default()
+            },
+        );
         let silent = silent.is_some_and(|open| open);
         assert!(
             silent || effects.all.is_empty() == cancelling.is_none(),

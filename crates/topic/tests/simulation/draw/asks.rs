@@ -23,7 +23,12 @@ impl Books {
         kind.is_ok_and(|kind| self.asking[server].admits(kind, &[caller.as_str()]))
     }
 
-    fn must_ask(&self, server: &ParticipantId, about: About, method: &str) -> Result<LinkId, Cause> {
+    fn must_ask(
+        &self,
+        server: &ParticipantId,
+        about: About,
+        method: &str,
+    ) -> Result<LinkId, Cause> {
         if !self.servers.contains_key(server) {
             return Err(Cause::Moot);
         }
@@ -35,24 +40,35 @@ impl Books {
                 open.filter(|open| !open.answered).map(|open| open.link)
             }
             About::Session(link) => {
-                let own = self.links.get(&link).filter(|own| own.attached.contains(server));
+                let own = self
+                    .links
+                    .get(&link)
+                    .filter(|own| own.attached.contains(server));
                 own.map(|_| link)
             }
         };
         // The gateway's own calls have no caller to answer questions.
-        let link = link.filter(|link| self.links.contains_key(link)).ok_or(Cause::Moot)?;
+        let link = link
+            .filter(|link| self.links.contains_key(link))
+            .ok_or(Cause::Moot)?;
         let caller = self.owner(link).ok_or(Cause::Moot)?;
         KindRef::request(method, None).map_err(|_| Cause::Malformed)?;
         if !self.may_ask(server, method, &caller) {
             return Err(Cause::NotAdmitted);
         }
-        let own_calls = self.calls.values().filter(|open| open.by == *server && !self.serves(server)).count();
+        let own_calls = self
+            .calls
+            .values()
+            .filter(|open| open.by == *server && !self.serves(server))
+            .count();
         let full = self.open_of(link) >= LIMITS.operations_per_link_max
             || self.open_len() >= LIMITS.operations_max
             || self.asks_by(server) + own_calls >= LIMITS.asks_per_server_max
             || self.asks_of(link) >= LIMITS.asks_per_link_max
             || self.asks_between(server, &caller) >= LIMITS.asks_per_server_and_participant_max
-            || self.asked_call(about).is_some_and(|open| open.rounds >= LIMITS.rounds_max);
+            || self
+                .asked_call(about)
+                .is_some_and(|open| open.rounds >= LIMITS.rounds_max);
         if full { Err(Cause::Limit) } else { Ok(link) }
     }
 
@@ -68,7 +84,10 @@ impl Books {
     pub(crate) fn check_asks(&self) {
         for (operation, open) in &self.questions {
             let caller = &self.links[&open.link].participant;
-            assert!(self.may_ask(&open.server, open.method, caller), "{operation} is asked without leave");
+            assert!(
+                self.may_ask(&open.server, open.method, caller),
+                "{operation} is asked without leave"
+            );
         }
     }
 }
@@ -87,8 +106,18 @@ impl World {
         {
             server = open.server.clone();
         }
-        let methods = ["sampling/createMessage", "elicitation/create", "roots/list", "tools/call", "a:b"];
-        let method = if self.prng.one_in(6) { self.prng.any(&methods) } else { methods[self.prng.below(3)] };
+        let methods = [
+            "sampling/createMessage",
+            "elicitation/create",
+            "roots/list",
+            "tools/call",
+            "a:b",
+        ];
+        let method = if self.prng.one_in(6) {
+            self.prng.any(&methods)
+        } else {
+            methods[self.prng.below(3)]
+        };
         self.asks(operation, &server, about, method);
     }
 
@@ -99,9 +128,12 @@ impl World {
         about: About,
         method: &'static str,
     ) {
-        let (question, tag) = (self.number(), self.prng.one_in(2).then(|| self.prng.below(3) as u8));
-        let ignored =
-            self.books.calls.contains_key(&operation) || self.books.questions.contains_key(&operation);
+        let (question, tag) = (
+            self.number(),
+            self.prng.one_in(2).then(|| self.prng.below(3) as u8),
+        );
+        let ignored = self.books.calls.contains_key(&operation)
+            || self.books.questions.contains_key(&operation);
         let must = self.books.must_ask(server, about, method);
         let of_call = match about {
             About::Call(call) => Some(call),
@@ -109,21 +141,43 @@ impl World {
         };
         let (link, server_id) = (must.unwrap_or(LinkId(0)), server.clone());
         let (order, cancelled) = (0, false);
-        let fresh =
-            Question { question, link, server: server_id, about: of_call, method, tag, order, cancelled };
-        let about_call = self.books.asked_call(about).filter(|open| open.pauses && must.is_ok() && !ignored);
+        let fresh = Question {
+            question,
+            link,
+            server: server_id,
+            about: of_call,
+            method,
+            tag,
+            order,
+            cancelled,
+        };
+        let about_call = self
+            .books
+            .asked_call(about)
+            .filter(|open| open.pauses && must.is_ok() && !ignored);
         let pauses = about_call.is_some();
         if pauses {
             self.books.enter_question(operation, fresh.clone());
         }
-        let turn = Turn { question: Some((operation, fresh)), ..Turn::default() };
-        let event =
-            Event::Ask(Ask { server, operation, tag, about, method: Method::Known(method), question });
+        let turn = Turn {
+            question: Some((operation, fresh)),
+            ..Turn::default()
+        };
+        let event = Event::Ask(Ask {
+            server,
+            operation,
+            tag,
+            about,
+            method: Method::Known(method),
+            question,
+        });
         let effects = self.live(event, turn);
         match (effects.all.as_slice(), must) {
             ([], _) => assert!(ignored || pauses),
             ([Effect::Ask { link: asked, .. }], Ok(link)) => assert_eq!(*asked, link),
-            ([Effect::RefuseAsk { refusal, .. }], Err(must)) => assert_eq!(cause_of_ask(refusal), must),
+            ([Effect::RefuseAsk { refusal, .. }], Err(must)) => {
+                assert_eq!(cause_of_ask(refusal), must)
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -28,14 +28,20 @@ const KINDS: [&str; 8] = [
 impl World {
     pub(crate) fn speaker(&mut self) -> LinkId {
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
-        self.prng.pick(&links).copied().filter(|_| !self.prng.one_in(40)).unwrap_or(LinkId(9_999_999))
+        self.prng
+            .pick(&links)
+            .copied()
+            .filter(|_| !self.prng.one_in(40))
+            .unwrap_or(LinkId(9_999_999))
     }
 
     pub(crate) fn addressees(&mut self) -> Vec<String> {
         let mut all: Vec<&str> = CALLERS.to_vec();
         all.extend(SERVERS.map(|(name, _)| name));
         all.extend(["portmoot", "unknown", SERVING]);
-        (0..self.prng.below(3)).map(|_| self.prng.any(&all).to_owned()).collect()
+        (0..self.prng.below(3))
+            .map(|_| self.prng.any(&all).to_owned())
+            .collect()
     }
 
     /// Envelopes without a task for the gateway.
@@ -44,7 +50,13 @@ impl World {
         let direct = OperationId((u128::from(DIRECT) << 64) + 5).to_string();
         let correlation = self.prng.one_in(3).then_some(direct);
         let (id, to) = (format!("m{}", self.number()), self.addressees());
-        let drawn = Envelope { link, id, kind, to, correlation };
+        let drawn = Envelope {
+            link,
+            id,
+            kind,
+            to,
+            correlation,
+        };
         if self.prng.one_in(6) {
             return self.mismatch(drawn);
         }
@@ -53,18 +65,34 @@ impl World {
 
     /// Kind and payload differ.
     fn mismatch(&mut self, drawn: Envelope) {
-        let played = drawn.to.iter().filter(|to| self.is_played(to, false)).count();
-        let key = self.books.owner(drawn.link).map(|by| (by, drawn.id.clone()));
+        let played = drawn
+            .to
+            .iter()
+            .filter(|to| self.is_played(to, false))
+            .count();
+        let key = self
+            .books
+            .owner(drawn.link)
+            .map(|by| (by, drawn.id.clone()));
         let (fate, effects) = self.sends(drawn, Turn::default(), topic::Intent::Mismatch);
-        let ignored = effects.all.iter().any(|effect| matches!(effect, Effect::Ignore { .. }));
+        let ignored = effects
+            .all
+            .iter()
+            .any(|effect| matches!(effect, Effect::Ignore { .. }));
         let acts = fate == Fate::Published && played > 0;
-        assert_eq!(ignored, acts, "a receiver that the gateway plays does not act on it");
+        assert_eq!(
+            ignored, acts,
+            "a receiver that the gateway plays does not act on it"
+        );
         self.books.log.acted.extend(key.filter(|_| acts));
     }
 
     /// Whether the gateway plays a receiver: a server, or of a held call a participant that serves.
     pub(crate) fn is_played(&self, name: &str, held: bool) -> bool {
-        self.books.configured.iter().any(|names| names.id.as_str() == name && (held || !names.serves))
+        self.books
+            .configured
+            .iter()
+            .any(|names| names.id.as_str() == name && (held || !names.serves))
     }
 
     /// Sends an envelope, and checks the effects before its receivers act.
@@ -90,19 +118,36 @@ impl World {
             fate = Fate::Withheld(Cause::Repeated);
         }
         let (message, except) = (self.number(), self.books.excepted(&drawn));
-        let Envelope { link, id, kind, to, correlation } = drawn;
+        let Envelope {
+            link,
+            id,
+            kind,
+            to,
+            correlation,
+        } = drawn;
         if fate == Fate::Published {
             let proposes = KindRef::parse(&kind).unwrap().head() == PROPOSAL;
             let from = Some(link);
             if except.is_some() {
                 self.books.count("not published to one");
             }
-            turn.message = Some(Message { message, from, to: to.clone(), proposes, except });
+            turn.message = Some(Message {
+                message,
+                from,
+                to: to.clone(),
+                proposes,
+                except,
+            });
         }
         let waiting = turn.message.take_if(|_| turn.waits);
         let names: Vec<&str> = to.iter().map(String::as_str).collect();
         let (correlation, bytes) = (correlation.as_deref(), 10);
-        let proposal_digest = if kind.starts_with(PROPOSAL) { Some(&*id) } else { correlation }.map(digest);
+        let proposal_digest = if kind.starts_with(PROPOSAL) {
+            Some(&*id)
+        } else {
+            correlation
+        }
+        .map(digest);
         let say = Say {
             link,
             id: &id,
@@ -119,14 +164,29 @@ impl World {
         (fate, waiting, effects)
     }
 
-    fn check_fate(&mut self, fate: Fate, (link, kind, message): (LinkId, &str, u64), effects: &Effects) {
+    fn check_fate(
+        &mut self,
+        fate: Fate,
+        (link, kind, message): (LinkId, &str, u64),
+        effects: &Effects,
+    ) {
         let all = effects.all.as_slice();
         match (fate, &effects.verdict) {
             (Fate::Nothing, Some(Verdict::Refused(Cause::Moot))) => assert!(all.is_empty()),
             (Fate::Withheld(must), Some(Verdict::Refused(why))) => match all {
-                [Effect::Withhold { handle, message: own, refusal }] => {
+                [
+                    Effect::Withhold {
+                        handle,
+                        message: own,
+                        refusal,
+                    },
+                ] => {
                     assert_eq!((*own, effects.refusal.as_ref()), (message, Some(refusal)));
-                    assert_eq!((*handle, *why), (self.books.links[&link].handle, must), "{kind}");
+                    assert_eq!(
+                        (*handle, *why),
+                        (self.books.links[&link].handle, must),
+                        "{kind}"
+                    );
                     assert_eq!(refusal.retry_after_ms.is_some(), must == Cause::RateLimited);
                 }
                 other => panic!("{kind} must be withheld: {other:?}"),
@@ -135,7 +195,13 @@ impl World {
                 let by = &self.books.links[&link].participant;
                 let serves = self.books.servers.get(by).filter(|_| self.books.serves(by));
                 match all {
-                    [Effect::Receive { link: own, server, message: passed }] => {
+                    [
+                        Effect::Receive {
+                            link: own,
+                            server,
+                            message: passed,
+                        },
+                    ] => {
                         assert_eq!((*own, *passed), (link, message));
                         assert_eq!(*server, serves.map(|served| served.handle));
                     }
@@ -152,7 +218,10 @@ impl World {
                 let by = self.books.owner(link);
                 let about = kind.starts_with("mcp/request:notifications/")
                     && by.is_some_and(|by| self.books.serves(&by));
-                let passed = all.iter().filter(|effect| matches!(effect, Effect::Receive { .. })).count();
+                let passed = all
+                    .iter()
+                    .filter(|effect| matches!(effect, Effect::Receive { .. }))
+                    .count();
                 assert_eq!(passed, usize::from(about));
             }
             other => panic!("{kind}: {other:?}"),

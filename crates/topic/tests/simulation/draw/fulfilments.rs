@@ -46,12 +46,23 @@ struct Request {
 impl World {
     /// Mostly a correct fulfilment of a proposal.
     pub(crate) fn fulfil(&mut self) {
-        let known: Vec<OperationId> =
-            self.books.deals.iter().filter(|(_, deal)| deal.is_pending()).map(|(id, _)| *id).collect();
+        let known: Vec<OperationId> = self
+            .books
+            .deals
+            .iter()
+            .filter(|(_, deal)| deal.is_pending())
+            .map(|(id, _)| *id)
+            .collect();
         let late: Vec<OperationId> = self.books.deals.keys().copied().collect();
-        let opening = |deal: &Deal| deal.is_known() && deal.durable.is_empty() && deal.writing.is_some();
-        let early: Vec<OperationId> =
-            self.books.deals.iter().filter(|(_, deal)| opening(deal)).map(|(id, _)| *id).collect();
+        let opening =
+            |deal: &Deal| deal.is_known() && deal.durable.is_empty() && deal.writing.is_some();
+        let early: Vec<OperationId> = self
+            .books
+            .deals
+            .iter()
+            .filter(|(_, deal)| opening(deal))
+            .map(|(id, _)| *id)
+            .collect();
         let named = match self.prng.below(8) {
             0 => None,
             1 | 2 => self.prng.pick(&late).copied(),
@@ -64,10 +75,22 @@ impl World {
     /// A participant that could send it, or the proposer, or any.
     fn fulfiller(&mut self, deal: Option<&Deal>) -> LinkId {
         let any = self.speaker();
-        let Some(deal) = deal.filter(|_| !self.prng.one_in(6)) else { return any };
+        let Some(deal) = deal.filter(|_| !self.prng.one_in(6)) else {
+            return any;
+        };
         let own = self.prng.one_in(4);
-        let fits = |by: &ParticipantId| if own { *by == deal.by } else { self.books.could_send(by, deal) };
-        let links = self.books.links.iter().filter(|(_, link)| fits(&link.participant));
+        let fits = |by: &ParticipantId| {
+            if own {
+                *by == deal.by
+            } else {
+                self.books.could_send(by, deal)
+            }
+        };
+        let links = self
+            .books
+            .links
+            .iter()
+            .filter(|(_, link)| fits(&link.participant));
         let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
         self.prng.pick(&links).copied().unwrap_or(any)
     }
@@ -91,23 +114,57 @@ impl World {
             to = vec!["portmoot".to_owned()];
             context = self.prng.any(&BUILT_IN).to_owned();
         }
-        let acted: Vec<String> = self.books.log.acted.iter().map(|(_, id)| id.clone()).collect();
-        let again = self.prng.pick(&acted).cloned().filter(|_| self.prng.one_in(12));
+        let acted: Vec<String> = self
+            .books
+            .log
+            .acted
+            .iter()
+            .map(|(_, id)| id.clone())
+            .collect();
+        let again = self
+            .prng
+            .pick(&acted)
+            .cloned()
+            .filter(|_| self.prng.one_in(12));
         let id = again.unwrap_or_else(|| format!("f{}", self.number()));
         let method = deal.as_ref().map_or("tools/call", |deal| deal.method);
         let kind = format!("mcp/request:{method}:{context}");
         let correlation = deal.as_ref().map(|deal| deal.envelope.clone());
         let tag = self.prng.one_in(2).then(|| self.prng.below(3) as u8);
-        let calls = to.iter().map(|to| (self::id(to), self.fresh(), self.number())).collect();
-        let current = if self.prng.one_in(10) { Digest([2; 32]) } else { SHOWN };
+        let calls = to
+            .iter()
+            .map(|to| (self::id(to), self.fresh(), self.number()))
+            .collect();
+        let current = if self.prng.one_in(10) {
+            Digest([2; 32])
+        } else {
+            SHOWN
+        };
         let ruling = (!self.prng.one_in(20)).then(|| (Some(current), self.number()));
-        let request = Request { context, tag, calls, ruling };
-        self.requests(Envelope { link, id, kind, to, correlation }, method, request);
+        let request = Request {
+            context,
+            tag,
+            calls,
+            ruling,
+        };
+        self.requests(
+            Envelope {
+                link,
+                id,
+                kind,
+                to,
+                correlation,
+            },
+            method,
+            request,
+        );
     }
 
     fn requests(&mut self, drawn: Envelope, method: &'static str, request: Request) {
         let by = self.books.owner(drawn.link);
-        let plan = by.as_ref().map_or(Plan::Untaken, |by| self.plan(&drawn, by, (method, &request)));
+        let plan = by.as_ref().map_or(Plan::Untaken, |by| {
+            self.plan(&drawn, by, (method, &request))
+        });
         let mut turn = Turn::default();
         let from = by.clone().unwrap_or_else(ParticipantId::gateway);
         for (server, operation, call) in &request.calls {
@@ -139,10 +196,18 @@ impl World {
             turn.own = Some(proposal);
         }
         let (id, to) = (drawn.id.clone(), drawn.to.clone());
-        // The gateway's session with a participant that serves carries out a call that was held for it.
-        let named = drawn.correlation.as_deref().and_then(|envelope| self.books.deal_of(envelope));
+        // The gateway's session with a participant that serves carries out a call that was held for
+        // it.
+        let named = drawn
+            .correlation
+            .as_deref()
+            .and_then(|envelope| self.books.deal_of(envelope));
         let held = named.is_some_and(|id| self.books.deals[&id].held);
-        let handed = request.calls.iter().map(|(_, operation, call)| (*operation, *call)).collect();
+        let handed = request
+            .calls
+            .iter()
+            .map(|(_, operation, call)| (*operation, *call))
+            .collect();
         let intent = Intent::Request(Requested {
             method: Method::Known(method),
             context: Some(request.context.as_str().into()),
@@ -151,7 +216,11 @@ impl World {
             ruling: request.ruling,
         });
         let fate = self.books.peek(&drawn, self.now_ms);
-        let plan = if fate.is_acted_on() { plan } else { Plan::Untaken };
+        let plan = if fate.is_acted_on() {
+            plan
+        } else {
+            Plan::Untaken
+        };
         turn.waits = match plan {
             Plan::Own(_) | Plan::Decision(_) | Plan::Refused => true,
             Plan::Repeat => named.is_some(),
@@ -174,34 +243,76 @@ impl World {
         }
         let waits_with = self.check_plan((plan, held), calls, decided, &effects);
         let Some(message) = waiting else { return };
-        let withheld = effects.all.iter().any(|effect| matches!(effect, Effect::Withhold { .. }));
-        let refused = effects.all.iter().any(|effect| matches!(effect, Effect::Refuse { .. }));
-        assert_eq!(withheld, plan == Plan::Refused && !refused, "its sender hears of it once");
+        let withheld = effects
+            .all
+            .iter()
+            .any(|effect| matches!(effect, Effect::Withhold { .. }));
+        let refused = effects
+            .all
+            .iter()
+            .any(|effect| matches!(effect, Effect::Refuse { .. }));
+        assert_eq!(
+            withheld,
+            plan == Plan::Refused && !refused,
+            "its sender hears of it once"
+        );
         match waits_with {
             Some((proposal, own)) => {
                 let proposes = false;
-                self.books.unpublished.push(Unpublished { proposal, own, proposes, link, kind, message });
+                self.books.unpublished.push(Unpublished {
+                    proposal,
+                    own,
+                    proposes,
+                    link,
+                    kind,
+                    message,
+                });
             }
             None => self.books.count("not published"),
         }
     }
 
     /// The expected fate of a published request.
-    fn plan(&self, drawn: &Envelope, by: &ParticipantId, (method, request): (&str, &Request)) -> Plan {
-        let named = drawn.correlation.as_deref().and_then(|envelope| self.books.deal_of(envelope));
-        let closed = || drawn.correlation.as_deref().is_some_and(|envelope| self.books.is_closed(envelope));
+    fn plan(
+        &self,
+        drawn: &Envelope,
+        by: &ParticipantId,
+        (method, request): (&str, &Request),
+    ) -> Plan {
+        let named = drawn
+            .correlation
+            .as_deref()
+            .and_then(|envelope| self.books.deal_of(envelope));
+        let closed = || {
+            drawn
+                .correlation
+                .as_deref()
+                .is_some_and(|envelope| self.books.is_closed(envelope))
+        };
         let is_closed = named.is_none() && closed();
         let plays = drawn.to.iter().any(|to| self.is_played(to, false));
         if named.is_none() && !is_closed && !plays {
             let is_here = |to: &String| !self.books.links_of(&self::id(to)).is_empty();
             let is_absent = !drawn.to.is_empty() && !drawn.to.iter().any(is_here);
-            return if is_absent { Plan::Absent } else { Plan::Untaken };
+            return if is_absent {
+                Plan::Absent
+            } else {
+                Plan::Untaken
+            };
         }
         let fulfils = named.is_some_and(|id| self.books.deals[&id].by != *by) || is_closed;
-        if self.books.log.acted.contains(&(by.clone(), drawn.id.clone())) && !fulfils {
+        if self
+            .books
+            .log
+            .acted
+            .contains(&(by.clone(), drawn.id.clone()))
+            && !fulfils
+        {
             return Plan::Repeat;
         }
-        let Some(id) = named else { return if is_closed { Plan::Refused } else { Plan::Run } };
+        let Some(id) = named else {
+            return if is_closed { Plan::Refused } else { Plan::Run };
+        };
         let deal = &self.books.deals[&id];
         let same = deal.method == method && deal.own.as_deref() == Some(&request.context);
         match (deal.by == *by, same) {
@@ -219,9 +330,19 @@ impl World {
         decided: Option<Decided>,
         effects: &Effects,
     ) -> Option<(OperationId, bool)> {
-        let ignored = effects.all.iter().any(|effect| matches!(effect, Effect::Ignore { .. }));
-        assert_eq!(ignored, matches!(plan, Plan::Repeat | Plan::Absent), "{plan:?}");
-        let refused_decision = effects.all.iter().any(|effect| matches!(effect, Effect::RefuseDecision(_)));
+        let ignored = effects
+            .all
+            .iter()
+            .any(|effect| matches!(effect, Effect::Ignore { .. }));
+        assert_eq!(
+            ignored,
+            matches!(plan, Plan::Repeat | Plan::Absent),
+            "{plan:?}"
+        );
+        let refused_decision = effects
+            .all
+            .iter()
+            .any(|effect| matches!(effect, Effect::RefuseDecision(_)));
         let waits_with = match plan {
             Plan::Own(id) => Some((id, true)),
             Plan::Decision(id) if !refused_decision => Some((id, false)),
@@ -231,32 +352,55 @@ impl World {
             let taken = self.is_played(open.server.as_str(), held) || plan == Plan::Refused;
             let has = self.books.has(call);
             match (plan, waits_with) {
-                (Plan::Untaken | Plan::Absent | Plan::Repeat, _) => assert!(!has, "{call} was taken"),
+                (Plan::Untaken | Plan::Absent | Plan::Repeat, _) => {
+                    assert!(!has, "{call} was taken")
+                }
                 (Plan::Own(_) | Plan::Decision(_), Some((proposal, own))) if taken => {
                     assert!(!has, "{call} waits");
-                    self.books.waiting.insert(call, Waiting { operation, call: open, proposal, own });
+                    self.books.waiting.insert(
+                        call,
+                        Waiting {
+                            operation,
+                            call: open,
+                            proposal,
+                            own,
+                        },
+                    );
                 }
                 (Plan::Refused, _) => {
                     let played = self.is_played(open.server.as_str(), true);
-                    assert!(!has || self.books.returned.contains(&call) && played, "{call} is refused");
+                    assert!(
+                        !has || self.books.returned.contains(&call) && played,
+                        "{call} is refused"
+                    );
                 }
                 _ => assert_eq!(has, taken, "{call} by {plan:?}"),
             }
         }
-        if let (Plan::Decision(proposal), Some(decided), false) = (plan, decided, refused_decision) {
-            let stored = effects.all.iter().any(|effect| matches!(effect, Effect::Store { .. }));
+        if let (Plan::Decision(proposal), Some(decided), false) = (plan, decided, refused_decision)
+        {
+            let stored = effects
+                .all
+                .iter()
+                .any(|effect| matches!(effect, Effect::Store { .. }));
             if !stored {
                 self.queues(proposal, decided);
             }
         }
-        if plan == Plan::Refused && effects.all.iter().any(|effect| matches!(effect, Effect::Refuse { .. })) {
+        if plan == Plan::Refused
+            && effects
+                .all
+                .iter()
+                .any(|effect| matches!(effect, Effect::Refuse { .. }))
+        {
             self.books.count("late fulfilment refused");
         }
         waits_with
     }
 }
 
-/// The proposer's own request runs once its proposal is withdrawn, and not at all if the proposal may run or has run.
+/// The proposer's own request runs once its proposal is withdrawn, and not at all if the proposal
+/// may run or has run.
 fn plan_own(id: OperationId, deal: &Deal) -> Plan {
     let withdrawn =
         |state: &ProposalState| matches!(state, ProposalState::Withdrawn | ProposalState::Expired);
@@ -265,7 +409,9 @@ fn plan_own(id: OperationId, deal: &Deal) -> Plan {
         return if again { Plan::Run } else { Plan::Refused };
     }
     match &deal.writing {
-        Some(Written::Decided { state, .. } | Written::Ended { state, .. }) if !withdrawn(state) => {
+        Some(Written::Decided { state, .. } | Written::Ended { state, .. })
+            if !withdrawn(state) =>
+        {
             Plan::Refused
         }
         None if deal.approved > 0 => Plan::Refused,

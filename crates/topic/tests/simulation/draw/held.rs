@@ -16,7 +16,12 @@ pub(crate) const SHOWN: Digest = Digest([1; 32]);
 impl World {
     /// The cause for which the topic does not accept one more proposal under this envelope.
     pub(crate) fn unproposable(&self, deal: &Deal) -> Option<Cause> {
-        let open = || self.books.deals.values().filter(|deal| deal.is_known() && deal.over.is_none());
+        let open = || {
+            self.books
+                .deals
+                .values()
+                .filter(|deal| deal.is_known() && deal.over.is_none())
+        };
         let own = || open().filter(|known| known.by == deal.by);
         let full = open().count() >= LIMITS.proposals_max
             || own().count() >= LIMITS.proposals_per_participant_max
@@ -24,13 +29,23 @@ impl World {
             || own().map(Deal::bytes).sum::<usize>() + deal.bytes()
                 > LIMITS.proposal_bytes_per_participant_max;
         let repeated = self.books.deal_of(&deal.envelope).is_some();
-        full.then_some(Cause::Limit).or(repeated.then_some(Cause::Repeated))
+        full.then_some(Cause::Limit)
+            .or(repeated.then_some(Cause::Repeated))
     }
 
     /// A new envelope id; sometimes one that has proposed already.
     pub(crate) fn envelope(&mut self) -> String {
-        let known: Vec<String> = self.books.deals.values().map(|deal| deal.envelope.clone()).collect();
-        let again = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(6));
+        let known: Vec<String> = self
+            .books
+            .deals
+            .values()
+            .map(|deal| deal.envelope.clone())
+            .collect();
+        let again = self
+            .prng
+            .pick(&known)
+            .cloned()
+            .filter(|_| self.prng.one_in(6));
         again.unwrap_or_else(|| format!("e{}", self.number()))
     }
 
@@ -40,14 +55,23 @@ impl World {
     }
 
     pub(crate) fn propose_held(&mut self) {
-        let waits =
-            self.books.calls.iter().find(|(_, open)| open.place == Place::Held && open.proposal.is_none());
-        let Some((held, open)) = waits.map(|(held, open)| (*held, open.clone())) else { return };
+        let waits = self
+            .books
+            .calls
+            .iter()
+            .find(|(_, open)| open.place == Place::Held && open.proposal.is_none());
+        let Some((held, open)) = waits.map(|(held, open)| (*held, open.clone())) else {
+            return;
+        };
         if self.prng.one_in(10) {
             return self.gives_up(held);
         }
         let stranger = ParticipantId::new("stranger").unwrap();
-        let by = if self.prng.one_in(12) { stranger } else { open.by.clone() };
+        let by = if self.prng.one_in(12) {
+            stranger
+        } else {
+            open.by.clone()
+        };
         let (proposal, envelope, content) = (self.fresh(), self.envelope(), self.number());
         let (expires_ms, park_ms) = (self.expiry(), self.now_ms + self.prng.below(2_500) as u64);
         let deal = Deal {
@@ -55,40 +79,91 @@ impl World {
             own: open.own.clone(),
             public: open.public.clone(),
             expires_wall_ms: expires_ms + (self.wall_ms() - self.now_ms),
-            ..blank(by.clone(), open.method, vec![open.server.clone()], &envelope, (expires_ms, content))
+            ..blank(
+                by.clone(),
+                open.method,
+                vec![open.server.clone()],
+                &envelope,
+                (expires_ms, content),
+            )
         };
-        let not = if by == open.by { self.unproposable(&deal) } else { Some(Cause::Moot) };
+        let not = if by == open.by {
+            self.unproposable(&deal)
+        } else {
+            Some(Cause::Moot)
+        };
         self.books.deals.insert(proposal, deal.clone());
         if not.is_none() {
             self.books.calls.get_mut(&held).unwrap().proposal = Some(proposal);
         }
         let terms = terms(&deal);
-        let turn = Turn { proposing: Some(proposal), ..Turn::default() };
-        let effects = self.live(Event::Propose { proposal, terms, content, held, park_ms }, turn);
+        let turn = Turn {
+            proposing: Some(proposal),
+            ..Turn::default()
+        };
+        let effects = self.live(
+            Event::Propose {
+                proposal,
+                terms,
+                content,
+                held,
+                park_ms,
+            },
+            turn,
+        );
         self.check_proposed(proposal, not, &effects.all);
     }
 
-    pub(crate) fn check_proposed(&mut self, proposal: OperationId, not: Option<Cause>, effects: &[Effect]) {
+    pub(crate) fn check_proposed(
+        &mut self,
+        proposal: OperationId,
+        not: Option<Cause>,
+        effects: &[Effect],
+    ) {
         let cause = effects.iter().find_map(|effect| match effect {
             Effect::NotProposed { cause, .. } => Some(*cause),
             _ => None,
         });
         assert_eq!(cause, not);
-        assert_eq!(self.books.deals[&proposal].writing.is_some(), not.is_none(), "it is written down");
+        assert_eq!(
+            self.books.deals[&proposal].writing.is_some(),
+            not.is_none(),
+            "it is written down"
+        );
     }
 
     /// The held call cannot be proposed.
     fn gives_up(&mut self, held: OperationId) {
         let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "it cannot be shown"));
         let (outcome, answer) = (Outcome::Ok, self.prng.one_in(2).then(|| self.number()));
-        let end = answer.map_or(End::Failed(refusal), |answer| End::Answered { outcome, answer });
-        let answering = answer.map(|_| Answering { operation: held, answer, outcome });
-        let effects = self.live(Event::Unproposable { held, end }, Turn { answering, ..Turn::default() });
+        let end = answer.map_or(End::Failed(refusal), |answer| End::Answered {
+            outcome,
+            answer,
+        });
+        let answering = answer.map(|_| Answering {
+            operation: held,
+            answer,
+            outcome,
+        });
+        let effects = self.live(
+            Event::Unproposable { held, end },
+            Turn {
+                answering,
+                ..Turn::default()
+            },
+        );
         match effects.all.last() {
-            Some(Effect::Settle { answer: settled, proposal: None, .. }) => {
+            Some(Effect::Settle {
+                answer: settled,
+                proposal: None,
+                ..
+            }) => {
                 assert_eq!(Some(*settled), answer)
             }
-            Some(Effect::Refuse { cause: Cause::Failed, .. }) => assert_eq!(answer, None),
+            Some(Effect::Refuse {
+                cause: Cause::Failed,
+                ..
+            }) => assert_eq!(answer, None),
             other => panic!("{other:?}"),
         }
     }
@@ -115,7 +190,8 @@ pub(crate) fn blank(
     envelope: &str,
     (expires_ms, content): (u64, u64),
 ) -> Deal {
-    let (own, public, writing, durable, runner, queued, fulfilment, fulfils, named) = <_>::default();
+    let (own, public, writing, durable, runner, queued, fulfilment, fulfils, named) =
+        <_>::default();
     let (answer, over, envelope) = (None, None, envelope.to_owned());
     let (held, proposed, recalled, requested, in_room, end_lost, restored, gone) = <_>::default();
     let (approved, runs, runs_own) = (0, 0, 0);

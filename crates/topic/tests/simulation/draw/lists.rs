@@ -15,21 +15,41 @@ impl World {
         let count = self.prng.below(4);
         let items = (0..count).map(|_| {
             let own = self.prng.any(from).into();
-            ListItem { own, digest: self.prng.below(2) as u64, withheld: Withholding::None, app: None }
+            ListItem {
+                own,
+                digest: self.prng.below(2) as u64,
+                withheld: Withholding::None,
+                app: None,
+            }
         });
         items.collect()
     }
 
     fn manifest(&mut self, builtin: bool) -> Manifest {
         if builtin {
-            let tools =
-                BUILT_IN.iter().filter(|_| !self.prng.one_in(6)).map(|name| ListItem::from(*name)).collect();
-            return Manifest { tools, ..Manifest::default() };
+            let tools = BUILT_IN
+                .iter()
+                .filter(|_| !self.prng.one_in(6))
+                .map(|name| ListItem::from(*name))
+                .collect();
+            return Manifest {
+                tools,
+                ..Manifest::default()
+            };
         }
         let tools = self.items(&NAMES);
         // They follow from the tools, so that they take nothing from what is drawn besides.
-        let uri = |tool: &ListItem| URIS.iter().cycle().nth(tool.own.len()).copied().unwrap_or_default();
-        let skills = tools.iter().map(|tool| ListItem { digest: tool.digest, ..ListItem::from(uri(tool)) });
+        let uri = |tool: &ListItem| {
+            URIS.iter()
+                .cycle()
+                .nth(tool.own.len())
+                .copied()
+                .unwrap_or_default()
+        };
+        let skills = tools.iter().map(|tool| ListItem {
+            digest: tool.digest,
+            ..ListItem::from(uri(tool))
+        });
         Manifest {
             skills: skills.collect(),
             tools,
@@ -42,16 +62,32 @@ impl World {
     pub(crate) fn list(&mut self, server: &ParticipantId) {
         let manifest = self.manifest(server.as_str() == model::GATEWAY);
         let (scope, changed) = (ListScope::Shared, &[]);
-        self.live(Event::Listed { server, scope, manifest, changed }, Turn::default());
+        self.live(
+            Event::Listed {
+                server,
+                scope,
+                manifest,
+                changed,
+            },
+            Turn::default(),
+        );
     }
 
     pub(crate) fn listed(&mut self) {
         let server = &self.any_server();
         let builtin = server.as_str() == model::GATEWAY;
         let link = self.any_link();
-        let scope = if self.prng.one_in(3) { ListScope::Link(link) } else { ListScope::Shared };
+        let scope = if self.prng.one_in(3) {
+            ListScope::Link(link)
+        } else {
+            ListScope::Shared
+        };
         let manifest = self.manifest(builtin);
-        let changed = if self.prng.one_in(4) { &[ListKind::Tools, ListKind::Resources][..] } else { &[] };
+        let changed = if self.prng.one_in(4) {
+            &[ListKind::Tools, ListKind::Resources][..]
+        } else {
+            &[]
+        };
         if scope == ListScope::Link(link)
             && !builtin
             && self.books.servers.contains_key(server)
@@ -59,7 +95,15 @@ impl World {
         {
             own.attached.insert(server.clone());
         }
-        self.live(Event::Listed { server, scope, manifest, changed }, Turn::default());
+        self.live(
+            Event::Listed {
+                server,
+                scope,
+                manifest,
+                changed,
+            },
+            Turn::default(),
+        );
     }
 
     pub(crate) fn session(&mut self) {
@@ -75,7 +119,11 @@ impl World {
         }
         let event = match attaches {
             true => Event::Attach { link, server },
-            false => Event::Detach { link, server, keeps_lists: false },
+            false => Event::Detach {
+                link,
+                server,
+                keeps_lists: false,
+            },
         };
         self.live(event, Turn::default());
     }

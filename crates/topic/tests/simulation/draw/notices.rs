@@ -32,19 +32,32 @@ impl World {
         must: &[Receiver],
     ) -> u64 {
         let notice = self.number();
-        let effects = self.live(Event::Notice { server, subject, level, notice }, Turn::default());
+        let effects = self.live(
+            Event::Notice {
+                server,
+                subject,
+                level,
+                notice,
+            },
+            Turn::default(),
+        );
         let to: Vec<&Receiver> = effects
             .all
             .iter()
             .map(|effect| match effect {
-                Effect::Notify { to, notice: own, .. } if *own == notice => to,
+                Effect::Notify {
+                    to, notice: own, ..
+                } if *own == notice => to,
                 other => panic!("{other:?}"),
             })
             .collect();
         assert_eq!(to.len(), must.len(), "{subject:?}: {to:?} {must:?}");
         let mut left: Vec<&Receiver> = must.iter().collect();
         for one in to {
-            let at = left.iter().position(|other| same(one, other)).expect("notified where it must not be");
+            let at = left
+                .iter()
+                .position(|other| same(one, other))
+                .expect("notified where it must not be");
             left.swap_remove(at);
         }
         notice
@@ -67,9 +80,14 @@ impl World {
             server = open.server.clone();
         }
         let open = open.filter(|open| open.server == server && self.books.wants_log(open, level));
-        let waits = open.as_ref().is_some_and(|open| open.place == Place::Paused);
+        let waits = open
+            .as_ref()
+            .is_some_and(|open| open.place == Place::Paused);
         let open = open.filter(|open| open.place == Place::AtServer && !open.answered);
-        let must: Vec<Receiver> = open.into_iter().map(|open| Receiver::Call(open.call)).collect();
+        let must: Vec<Receiver> = open
+            .into_iter()
+            .map(|open| Receiver::Call(open.call))
+            .collect();
         let notice = self.notifies(&server, Subject::Call(call), level, &must);
         if let Some(open) = self.books.calls.get_mut(&call).filter(|_| waits) {
             open.missed.push(notice);
@@ -83,22 +101,40 @@ impl World {
         let attached = own.as_ref().and_then(|own| own.attached.first().cloned());
         let server = attached.filter(|_| !self.prng.one_in(4)).unwrap_or(any);
         let own = own.filter(|own| own.notified && own.attached.contains(&server));
-        let own = own.filter(|_| self.wants(link, level) && self.books.servers.contains_key(&server));
-        let must: Vec<Receiver> = own.into_iter().map(|own| Receiver::Link(own.handle)).collect();
+        let own =
+            own.filter(|_| self.wants(link, level) && self.books.servers.contains_key(&server));
+        let must: Vec<Receiver> = own
+            .into_iter()
+            .map(|own| Receiver::Link(own.handle))
+            .collect();
         self.notifies(&server, Subject::Session(link), level, &must);
     }
 
     /// Whether a subscriber may still subscribe under the spelling that it used.
     fn still_may(&self, link: LinkId, public: &str, server: &ParticipantId) -> bool {
-        let Some(by) = self.books.owner(link) else { return false };
-        self.books.admits(&by, "resources/subscribe", Some(public), server.as_str())
+        let Some(by) = self.books.owner(link) else {
+            return false;
+        };
+        self.books
+            .admits(&by, "resources/subscribe", Some(public), server.as_str())
     }
 
     fn notice_of_resource(&mut self) {
-        let own = self.books.links.values().find_map(|link| link.subscriptions.first().cloned());
-        let listened =
-            self.books.calls.values().find_map(|open| open.listen.as_ref()?.resources.first().cloned());
-        let known = if self.prng.one_in(2) { own.or(listened) } else { listened };
+        let own = self
+            .books
+            .links
+            .values()
+            .find_map(|link| link.subscriptions.first().cloned());
+        let listened = self
+            .books
+            .calls
+            .values()
+            .find_map(|open| open.listen.as_ref()?.resources.first().cloned());
+        let known = if self.prng.one_in(2) {
+            own.or(listened)
+        } else {
+            listened
+        };
         let (server, uri) = match known.filter(|_| !self.prng.one_in(5)) {
             Some(one) => (one.server, one.own),
             None => (self.any_server(), self.prng.any(&URIS).to_owned()),
@@ -109,7 +145,10 @@ impl World {
         };
         let mut must = Vec::new();
         for (link, own) in &self.books.links {
-            let subscribed = own.subscriptions.iter().filter(|one| one.server == server && one.own == uri);
+            let subscribed = own
+                .subscriptions
+                .iter()
+                .filter(|one| one.server == server && one.own == uri);
             let subscribed = subscribed.filter(|one| fits(*link, &one.public));
             must.extend(subscribed.map(|_| Receiver::Link(own.handle)));
         }
@@ -117,11 +156,22 @@ impl World {
             let resources = open.listen.iter().flat_map(|listen| &listen.resources);
             let resources = resources.filter(|one| one.server == server && one.own == uri);
             must.extend(
-                resources.filter(|one| fits(open.link, &one.public)).map(|_| Receiver::Call(open.call)),
+                resources
+                    .filter(|one| fits(open.link, &one.public))
+                    .map(|_| Receiver::Call(open.call)),
             );
         }
-        let must = if self.books.servers.contains_key(&server) { must } else { Vec::new() };
-        self.notifies(&server, Subject::Resource { own: &uri, session }, None, &must);
+        let must = if self.books.servers.contains_key(&server) {
+            must
+        } else {
+            Vec::new()
+        };
+        self.notifies(
+            &server,
+            Subject::Resource { own: &uri, session },
+            None,
+            &must,
+        );
     }
 
     fn notice_of_task(&mut self) {
@@ -132,14 +182,22 @@ impl World {
         let may = |head: &str| {
             let text = format!("mcp/{head}:tools/call:{tool}");
             let kind = KindRef::parse(&text).unwrap();
-            self.books.granted(&holder).is_some_and(|granted| granted.admits(kind, &[server.as_str()]))
+            self.books
+                .granted(&holder)
+                .is_some_and(|granted| granted.admits(kind, &[server.as_str()]))
         };
-        let here = !self.books.links_of(&holder).is_empty() && self.books.servers.contains_key(&server);
+        let here =
+            !self.books.links_of(&holder).is_empty() && self.books.servers.contains_key(&server);
         let proposes = held && may("proposal");
         let mut must = Vec::new();
         if here && (may("request") || proposes) {
             for own in self.books.links_of(&holder) {
-                must.extend(self.books.watching(own, public).into_iter().map(Receiver::Call));
+                must.extend(
+                    self.books
+                        .watching(own, public)
+                        .into_iter()
+                        .map(Receiver::Call),
+                );
             }
             let last = link.and_then(|link| self.books.links.get(&link));
             let last = last.filter(|own| own.participant == holder && own.notified);
@@ -148,7 +206,13 @@ impl World {
         if !must.is_empty() {
             self.books.count("notified of a task");
         }
-        let task = TaskRef { holder: &holder, tool: &tool, held, public, link };
+        let task = TaskRef {
+            holder: &holder,
+            tool: &tool,
+            held,
+            public,
+            link,
+        };
         self.notifies(&server, Subject::Task(task), None, &must);
     }
 }

@@ -20,10 +20,19 @@ fn is_paused(place: Place) -> bool {
 
 impl World {
     pub(crate) fn come_back(&mut self) {
-        let paused = self.books.calls.iter().filter(|(_, open)| is_paused(open.place));
+        let paused = self
+            .books
+            .calls
+            .iter()
+            .filter(|(_, open)| is_paused(open.place));
         let paused: Vec<OperationId> = paused.map(|(id, _)| *id).collect();
         let any = self.any_open();
-        let operation = self.prng.pick(&paused).copied().filter(|_| !self.prng.one_in(12)).unwrap_or(any);
+        let operation = self
+            .prng
+            .pick(&paused)
+            .copied()
+            .filter(|_| !self.prng.one_in(12))
+            .unwrap_or(any);
         if self.prng.one_in(3) {
             self.notice_about(operation, None);
         }
@@ -31,11 +40,18 @@ impl World {
             self.answers(operation);
         }
         let open = self.books.calls.get(&operation).cloned();
-        let links = open.as_ref().map(|open| self.books.links_of(&open.by)).unwrap_or_default();
+        let links = open
+            .as_ref()
+            .map(|open| self.books.links_of(&open.by))
+            .unwrap_or_default();
         let (own, any) = (self.prng.pick(&links).copied(), self.any_link());
         let link = own.filter(|_| !self.prng.one_in(8)).unwrap_or(any);
         let round = open.as_ref().map_or(1, |open| open.rounds);
-        let round = if self.prng.one_in(8) { round.wrapping_sub(1) } else { round };
+        let round = if self.prng.one_in(8) {
+            round.wrapping_sub(1)
+        } else {
+            round
+        };
         let mut answers = Vec::new();
         for (ask, _) in self.books.asked_about(operation) {
             if !self.prng.one_in(4) {
@@ -47,10 +63,20 @@ impl World {
         }
         self.comes_back(operation, link, round, answers);
         // Some come back again and again and answer nothing.
-        let again = if self.prng.one_in(2) { LIMITS.rounds_max } else { 0 };
+        let again = if self.prng.one_in(2) {
+            LIMITS.rounds_max
+        } else {
+            0
+        };
         for _ in 0..again {
-            let paused = self.books.calls.get(&operation).filter(|open| open.place == Place::Paused);
-            let Some(round) = paused.map(|open| open.rounds) else { return };
+            let paused = self
+                .books
+                .calls
+                .get(&operation)
+                .filter(|open| open.place == Place::Paused);
+            let Some(round) = paused.map(|open| open.rounds) else {
+                return;
+            };
             self.comes_back(operation, link, round, Vec::new());
         }
     }
@@ -62,16 +88,35 @@ impl World {
         round: u32,
         answers: Vec<(OperationId, u64)>,
     ) {
-        let (by, tag) = (self.number(), self.prng.one_in(2).then(|| self.prng.below(3) as u8));
+        let (by, tag) = (
+            self.number(),
+            self.prng.one_in(2).then(|| self.prng.below(3) as u8),
+        );
         let must = self.must_come_back(operation, link, round);
         let mut turn = Turn::default();
-        let kept = self.books.calls.get(&operation).is_some_and(|open| open.place != Place::Paused);
-        let open = self.books.calls.get_mut(&operation).filter(|_| must.is_ok());
-        let missed = open.map(|open| std::mem::take(&mut open.missed)).unwrap_or_default();
+        let kept = self
+            .books
+            .calls
+            .get(&operation)
+            .is_some_and(|open| open.place != Place::Paused);
+        let open = self
+            .books
+            .calls
+            .get_mut(&operation)
+            .filter(|_| must.is_ok());
+        let missed = open
+            .map(|open| std::mem::take(&mut open.missed))
+            .unwrap_or_default();
         match must {
             Ok(()) => {
                 let answers = answers.clone();
-                turn.returning = Some(Returning { operation, link, tag, round, answers });
+                turn.returning = Some(Returning {
+                    operation,
+                    link,
+                    tag,
+                    round,
+                    answers,
+                });
             }
             Err(_) => {
                 let gateway = model::ParticipantId::gateway;
@@ -80,11 +125,27 @@ impl World {
             }
         }
         let parked = Parked::Questions { round, answers };
-        let effects = self.live(Event::Resume(Resume { link, operation, tag, parked, call: by }), turn);
-        assert_eq!(effects.returned.map(|(_, by)| by), must.is_ok().then_some(by));
+        let effects = self.live(
+            Event::Resume(Resume {
+                link,
+                operation,
+                tag,
+                parked,
+                call: by,
+            }),
+            turn,
+        );
+        assert_eq!(
+            effects.returned.map(|(_, by)| by),
+            must.is_ok().then_some(by)
+        );
         let (notices, rest) = effects.all.split_at(missed.len());
         let notice = |effect: &Effect| match effect {
-            Effect::Notify { to: Receiver::Call(_), notice, .. } => *notice,
+            Effect::Notify {
+                to: Receiver::Call(_),
+                notice,
+                ..
+            } => *notice,
             other => panic!("{other:?}"),
         };
         assert_eq!(notices.iter().map(notice).collect::<Vec<_>>(), missed);
@@ -92,15 +153,26 @@ impl World {
             (Err(must), [Effect::Refuse { cause, .. }]) => assert_eq!(*cause, must),
             (Ok(()), [Effect::Settle { .. } | Effect::Refuse { .. }]) => assert!(kept),
             (Ok(()), [settled @ .., Effect::Pause { .. }]) => {
-                assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
+                assert!(
+                    settled
+                        .iter()
+                        .all(|effect| matches!(effect, Effect::SettleAsk { .. }))
+                );
             }
             (Ok(()), [.., Effect::Cancel { .. }, Effect::Refuse { cause, .. }]) => {
                 assert_eq!((*cause, round), (Cause::Limit, LIMITS.rounds_max));
                 self.books.count("came back too often");
             }
             (Ok(()), settled) => {
-                assert!(settled.iter().all(|effect| matches!(effect, Effect::SettleAsk { .. })));
-                assert!(self.books.asked_about(operation).is_empty(), "what is open is asked again");
+                assert!(
+                    settled
+                        .iter()
+                        .all(|effect| matches!(effect, Effect::SettleAsk { .. }))
+                );
+                assert!(
+                    self.books.asked_about(operation).is_empty(),
+                    "what is open is asked again"
+                );
             }
             other => panic!("{other:?}"),
         }
@@ -120,10 +192,19 @@ impl World {
         let fits = |open: &&Call| is_paused(open.place) && open.rounds == round && open.by == by;
         // A participant may also serve: it does not come back on that link.
         let comes_back = books.links.contains_key(&link);
-        let open = books.calls.get(&operation).filter(fits).filter(|_| comes_back).ok_or(Cause::Unknown)?;
+        let open = books
+            .calls
+            .get(&operation)
+            .filter(fits)
+            .filter(|_| comes_back)
+            .ok_or(Cause::Unknown)?;
         let about = books.asked_about(operation).len();
         let full = books.open_of(link) + about >= LIMITS.operations_per_link_max
             || books.asks_of(link) + about > LIMITS.asks_per_link_max;
-        if open.link != link && full { Err(Cause::Limit) } else { Ok(()) }
+        if open.link != link && full {
+            Err(Cause::Limit)
+        } else {
+            Ok(())
+        }
     }
 }

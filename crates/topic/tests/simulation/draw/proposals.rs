@@ -52,12 +52,26 @@ impl World {
         self.proposes(link, to);
     }
 
-    /// An envelope id that names a proposal already, and sometimes a link of the participant that used it.
+    /// An envelope id that names a proposal already, and sometimes a link of the participant that
+    /// used it.
     fn taken_id(&mut self, link: LinkId) -> Option<(String, LinkId)> {
-        let known: Vec<(String, ParticipantId)> =
-            self.books.deals.values().map(|deal| (deal.envelope.clone(), deal.by.clone())).collect();
-        let (envelope, by) = self.prng.pick(&known).cloned().filter(|_| self.prng.one_in(6))?;
-        let own = self.books.links_of(&by).first().copied().filter(|_| !self.prng.one_in(3));
+        let known: Vec<(String, ParticipantId)> = self
+            .books
+            .deals
+            .values()
+            .map(|deal| (deal.envelope.clone(), deal.by.clone()))
+            .collect();
+        let (envelope, by) = self
+            .prng
+            .pick(&known)
+            .cloned()
+            .filter(|_| self.prng.one_in(6))?;
+        let own = self
+            .books
+            .links_of(&by)
+            .first()
+            .copied()
+            .filter(|_| !self.prng.one_in(3));
         Some((envelope, own.unwrap_or(link)))
     }
 
@@ -69,7 +83,10 @@ impl World {
         let own = self.prng.any(&NAMES[..3]);
         let (proposal, mut content, expires_ms) = (self.fresh(), self.number(), self.expiry());
         let named = self.books.deal_of(&envelope);
-        if let Some(known) = named.map(|id| &self.books.deals[&id]).filter(|known| known.by == by) {
+        if let Some(known) = named
+            .map(|id| &self.books.deals[&id])
+            .filter(|known| known.by == by)
+        {
             content = known.content;
         }
         if self.prng.one_in(4) {
@@ -80,20 +97,46 @@ impl World {
         let deal = Deal {
             own,
             expires_wall_ms,
-            ..blank(by.clone(), "tools/call", to.clone(), &envelope, (expires_ms, content))
+            ..blank(
+                by.clone(),
+                "tools/call",
+                to.clone(),
+                &envelope,
+                (expires_ms, content),
+            )
         };
-        let kind = format!("mcp/proposal:tools/call:{}", deal.own.as_deref().unwrap_or_default());
-        let (id, to, correlation) = (envelope.clone(), to.iter().map(ToString::to_string).collect(), None);
-        let drawn = Envelope { link, id, kind: kind.clone(), to, correlation };
+        let kind = format!(
+            "mcp/proposal:tools/call:{}",
+            deal.own.as_deref().unwrap_or_default()
+        );
+        let (id, to, correlation) = (
+            envelope.clone(),
+            to.iter().map(ToString::to_string).collect(),
+            None,
+        );
+        let drawn = Envelope {
+            link,
+            id,
+            kind: kind.clone(),
+            to,
+            correlation,
+        };
         let again = self.taken(&envelope, &by, Some(content));
         let not = self.unproposable(&deal);
         let admitted = self.books.peek(&drawn, self.now_ms) == Fate::Published;
         if admitted && again.is_none() {
             self.books.deals.insert(proposal, deal.clone());
         }
-        let mut turn = Turn { waits: true, ..self.turn_of(again) };
+        let mut turn = Turn {
+            waits: true,
+            ..self.turn_of(again)
+        };
         turn.proposing = again.is_none().then_some(proposal);
-        let intent = Intent::Propose { proposal, terms: terms(&deal), content };
+        let intent = Intent::Propose {
+            proposal,
+            terms: terms(&deal),
+            content,
+        };
         let (fate, waiting, effects) = self.sends_waiting(drawn, turn, intent);
         if fate != Fate::Published {
             return None;
@@ -106,7 +149,14 @@ impl World {
         match (waiting, not) {
             (Some(message), None) => {
                 let (own, proposes) = (false, true);
-                self.books.unpublished.push(Unpublished { proposal, own, proposes, link, kind, message });
+                self.books.unpublished.push(Unpublished {
+                    proposal,
+                    own,
+                    proposes,
+                    link,
+                    kind,
+                    message,
+                });
             }
             _ => self.books.count("not published"),
         }
@@ -119,15 +169,33 @@ impl World {
         let (envelope, link) = taken.unwrap_or_else(|| (format!("e{}", self.number()), link));
         let by = self.books.owner(link).unwrap_or_else(|| id("ann"));
         let kind = "mcp/proposal:tools/call:data".to_owned();
-        let drawn = Envelope { link, id: envelope.clone(), kind, to: Vec::new(), correlation: None };
+        let drawn = Envelope {
+            link,
+            id: envelope.clone(),
+            kind,
+            to: Vec::new(),
+            correlation: None,
+        };
         let again = self.taken(&envelope, &by, None);
         if self.books.peek(&drawn, self.now_ms) == Fate::Published && again.is_none() {
             self.books.rejected.insert(envelope, by);
         }
-        let refusal = Box::new(Refusal::new(RefusalCode::Malformed, "kind and payload differ"));
-        let turn = Turn { waits: true, ..self.turn_of(again) };
-        let (fate, _, effects) =
-            self.sends_waiting(drawn, turn, Intent::Reject { refusal, published: false });
+        let refusal = Box::new(Refusal::new(
+            RefusalCode::Malformed,
+            "kind and payload differ",
+        ));
+        let turn = Turn {
+            waits: true,
+            ..self.turn_of(again)
+        };
+        let (fate, _, effects) = self.sends_waiting(
+            drawn,
+            turn,
+            Intent::Reject {
+                refusal,
+                published: false,
+            },
+        );
         match again {
             _ if fate != Fate::Published => {}
             Some(again) => self.check_again(again, &effects.all),
@@ -157,13 +225,18 @@ impl World {
             Some(Again::State(id)) => Some(id),
             _ => None,
         };
-        Turn { taken: again == Some(Again::Refusal), reminds, ..Turn::default() }
+        Turn {
+            taken: again == Some(Again::Refusal),
+            reminds,
+            ..Turn::default()
+        }
     }
 
     fn check_again(&mut self, again: Again, effects: &[Effect]) {
         match (again, effects) {
             (Again::Nothing, []) => self.books.count("sent again while it was opened"),
-            (Again::State(_), [Effect::Remind { .. }]) | (Again::Rejection, [Effect::Rejected { .. }]) => {}
+            (Again::State(_), [Effect::Remind { .. }])
+            | (Again::Rejection, [Effect::Rejected { .. }]) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -173,12 +246,20 @@ impl World {
         let late = self.prng.one_in(6);
         let open = |deal: &Deal| deal.is_known() && deal.over.is_none();
         let fit = |deal: &Deal| (late || open(deal)) && fits(deal);
-        let mut found: Vec<OperationId> =
-            self.books.deals.iter().filter(|(_, deal)| fit(deal)).map(|(id, _)| *id).collect();
+        let mut found: Vec<OperationId> = self
+            .books
+            .deals
+            .iter()
+            .filter(|(_, deal)| fit(deal))
+            .map(|(id, _)| *id)
+            .collect();
         // Few proposals have a caller that waits.
         if self.prng.one_in(2) {
-            let waited: Vec<OperationId> =
-                found.iter().copied().filter(|id| self.books.is_waited_for(*id)).collect();
+            let waited: Vec<OperationId> = found
+                .iter()
+                .copied()
+                .filter(|id| self.books.is_waited_for(*id))
+                .collect();
             found = if waited.is_empty() { found } else { waited };
         }
         self.prng.pick(&found).copied().unwrap_or(OperationId(1))
@@ -189,13 +270,27 @@ impl World {
         self.decides(proposal);
     }
 
-    /// The server of a proposal lists its tool for the first time: decisions are about another content from now on.
+    /// The server of a proposal lists its tool for the first time: decisions are about another
+    /// content from now on.
     pub(crate) fn describe(&mut self) {
         let (proposal, content) = (self.any_deal(|_| true), self.number());
         let bytes = usize::try_from(content % 8).unwrap();
-        let open = || self.books.deals.values().filter(|deal| deal.is_known() && deal.over.is_none());
-        if let Some(deal) = self.books.deals.get(&proposal).filter(|deal| deal.is_pending()) {
-            let own = open().filter(|known| known.by == deal.by).map(Deal::bytes).sum::<usize>();
+        let open = || {
+            self.books
+                .deals
+                .values()
+                .filter(|deal| deal.is_known() && deal.over.is_none())
+        };
+        if let Some(deal) = self
+            .books
+            .deals
+            .get(&proposal)
+            .filter(|deal| deal.is_pending())
+        {
+            let own = open()
+                .filter(|known| known.by == deal.by)
+                .map(Deal::bytes)
+                .sum::<usize>();
             let all = open().map(Deal::bytes).sum::<usize>();
             let fits = all - deal.bytes() + bytes <= LIMITS.proposal_bytes_max
                 && own - deal.bytes() + bytes <= LIMITS.proposal_bytes_per_participant_max;
@@ -204,13 +299,25 @@ impl World {
                 self.books.count("described");
             }
         }
-        let effects = self.live(Event::Describe { proposal, digest: SHOWN, content, bytes }, Turn::default());
+        let effects = self.live(
+            Event::Describe {
+                proposal,
+                digest: SHOWN,
+                content,
+                bytes,
+            },
+            Turn::default(),
+        );
         assert!(effects.all.is_empty() && effects.room.is_empty());
     }
 
     pub(crate) fn decides(&mut self, proposal: OperationId) {
         let outsider = self.prng.one_in(2);
-        let by = if outsider { id("operator") } else { id(self.prng.any(&CALLERS)) };
+        let by = if outsider {
+            id("operator")
+        } else {
+            id(self.prng.any(&CALLERS))
+        };
         let proposer = self.books.deals.get(&proposal).map(|deal| deal.by.clone());
         let by = proposer.filter(|_| self.prng.one_in(5)).unwrap_or(by);
         let full = Arc::new(Capabilities::full());
@@ -219,12 +326,27 @@ impl World {
         let (decision, same) = match self.prng.below(9) {
             0..2 => (Decision::Reject { reason: Some("no") }, true),
             2 => (Decision::Withdraw { reason: None }, true),
-            3 => (Decision::Approve { shown: other, current: Some(SHOWN) }, false),
-            4 => (
-                Decision::Approve { shown: SHOWN, current: Some(other).filter(|_| self.prng.one_in(2)) },
+            3 => (
+                Decision::Approve {
+                    shown: other,
+                    current: Some(SHOWN),
+                },
                 false,
             ),
-            _ => (Decision::Approve { shown: SHOWN, current: Some(SHOWN) }, true),
+            4 => (
+                Decision::Approve {
+                    shown: SHOWN,
+                    current: Some(other).filter(|_| self.prng.one_in(2)),
+                },
+                false,
+            ),
+            _ => (
+                Decision::Approve {
+                    shown: SHOWN,
+                    current: Some(SHOWN),
+                },
+                true,
+            ),
         };
         let ruling = self.number();
         let approves = matches!(decision, Decision::Approve { .. });
@@ -240,10 +362,22 @@ impl World {
             named: Vec::new(),
         };
         self.books.decides(proposal, ruling);
-        let turn = Turn { decision: Some((proposal, decided.clone())), ..Turn::default() };
+        let turn = Turn {
+            decision: Some((proposal, decided.clone())),
+            ..Turn::default()
+        };
         let fulfilment = fulfilment.as_deref();
-        let effects =
-            self.live(Event::Decide { proposal, by: &by, outside, decision, fulfilment, ruling }, turn);
+        let effects = self.live(
+            Event::Decide {
+                proposal,
+                by: &by,
+                outside,
+                decision,
+                fulfilment,
+                ruling,
+            },
+            turn,
+        );
         match effects.all.as_slice() {
             [] => self.queues(proposal, decided),
             [Effect::Store { .. } | Effect::RefuseDecision(_)] => {}
@@ -254,7 +388,11 @@ impl World {
     /// A decision waits for the opening to be on disk; its participant may decide.
     pub(crate) fn queues(&mut self, proposal: OperationId, decided: Decided) {
         let deal = &self.books.deals[&proposal];
-        assert!(deal.queued.is_none() && deal.durable.is_empty() && deal.writing == Some(Written::Opened));
+        assert!(
+            deal.queued.is_none()
+                && deal.durable.is_empty()
+                && deal.writing == Some(Written::Opened)
+        );
         let may = match decided.withdraws {
             true => decided.by == deal.by,
             false => decided.by != deal.by && self.books.could(&decided, deal),

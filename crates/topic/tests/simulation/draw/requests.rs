@@ -1,7 +1,11 @@
 //! Callers' requests: admitted, held or refused, exactly as the books expect.
 
-use model::{GATEWAY, KindRef, LinkId, ListKind, ListenFilter, LogLevel, Method, OperationId, ParticipantId};
-use topic::{BuiltinTool, Cause, Interest, Logs, Request, Target, UpstreamNames, Verdict, public_name};
+use model::{
+    GATEWAY, KindRef, LinkId, ListKind, ListenFilter, LogLevel, Method, OperationId, ParticipantId,
+};
+use topic::{
+    BuiltinTool, Cause, Interest, Logs, Request, Target, UpstreamNames, Verdict, public_name,
+};
 
 use crate::{
     books::{
@@ -56,21 +60,38 @@ impl Aim {
 
 impl Books {
     /// Whether a request to a server is admitted.
-    pub(crate) fn admits(&self, by: &ParticipantId, method: &str, context: Option<&str>, at: &str) -> bool {
-        let Some(granted) = self.granted(by) else { return false };
-        if let (GATEWAY, "tools/call", Some(tool)) = (at, method, context.and_then(BuiltinTool::of)) {
+    pub(crate) fn admits(
+        &self,
+        by: &ParticipantId,
+        method: &str,
+        context: Option<&str>,
+        at: &str,
+    ) -> bool {
+        let Some(granted) = self.granted(by) else {
+            return false;
+        };
+        if let (GATEWAY, "tools/call", Some(tool)) = (at, method, context.and_then(BuiltinTool::of))
+        {
             return tool.is_for(granted);
         }
-        let free =
-            matches!(method, "ping" | "tools/list" | "subscriptions/listen") || method.starts_with("tasks/");
-        let may = |method| KindRef::request(method, context).is_ok_and(|kind| granted.admits(kind, &[at]));
+        let free = matches!(method, "ping" | "tools/list" | "subscriptions/listen")
+            || method.starts_with("tasks/");
+        let may = |method| {
+            KindRef::request(method, context).is_ok_and(|kind| granted.admits(kind, &[at]))
+        };
         free && context.is_none()
             || may(method)
             || method == "resources/unsubscribe" && may("resources/subscribe")
     }
 
     /// Whether a call is held as a proposal if it is not admitted.
-    pub(crate) fn proposes(&self, by: &ParticipantId, method: &str, context: Option<&str>, at: &str) -> bool {
+    pub(crate) fn proposes(
+        &self,
+        by: &ParticipantId,
+        method: &str,
+        context: Option<&str>,
+        at: &str,
+    ) -> bool {
         let granted = self.granted(by);
         let kind = KindRef::proposal(method, context);
         at != GATEWAY
@@ -80,13 +101,18 @@ impl Books {
 
     /// Every open call at a server, and every held call whose caller waits, is still admitted.
     pub(crate) fn check_admitted(&self) {
-        for (operation, open) in self.calls.iter().filter(|(_, open)| open.place != Place::Parked) {
+        for (operation, open) in self
+            .calls
+            .iter()
+            .filter(|(_, open)| open.place != Place::Parked)
+        {
             let (context, at) = (open.public.as_deref(), open.server.as_str());
             // A request in the room is judged by its kind alone.
             let by_envelope = || {
                 let kind = KindRef::request(open.method, open.own.as_deref());
                 kind.is_ok_and(|kind| {
-                    self.granted(&open.by).is_some_and(|own| own.admits(kind, &[at]))
+                    self.granted(&open.by)
+                        .is_some_and(|own| own.admits(kind, &[at]))
                         || self.is_about_own(&open.by, &kind.to_string(), &[at])
                 })
             };
@@ -95,7 +121,9 @@ impl Books {
                 false => self.admits(&open.by, open.method, context, at),
             };
             let fine = match open.place {
-                Place::AtServer | Place::Paused | Place::Kept { .. } => open.proposal.is_some() || admitted(),
+                Place::AtServer | Place::Paused | Place::Kept { .. } => {
+                    open.proposal.is_some() || admitted()
+                }
                 Place::Held => admitted() || self.proposes(&open.by, open.method, context, at),
                 Place::Waiting { .. } | Place::Parked => true,
             };
@@ -109,7 +137,10 @@ impl World {
         let prefix = self.prng.any(&SERVERS).1;
         // Mostly an entry that this caller sees.
         let snapshot = self.topic.list_snapshot(link, None);
-        let seen = snapshot.as_ref().map(|snapshot| snapshot.list(list)).unwrap_or_default();
+        let seen = snapshot
+            .as_ref()
+            .map(|snapshot| snapshot.list(list))
+            .unwrap_or_default();
         let seen: Vec<String> = seen.iter().map(|one| one.public.to_string()).collect();
         match self.prng.pick(&seen) {
             Some(seen) if !self.prng.one_in(4) => seen.clone(),
@@ -123,44 +154,96 @@ impl World {
     }
 
     fn draw_filter(&mut self) -> ListenFilter {
-        let lists = ListKind::ALL.into_iter().filter(|_| self.prng.one_in(2)).collect();
-        let resources = (0..self.prng.below(3)).map(|_| self.draw_uri().into()).collect();
-        let tasks = (0..self.prng.below(3)).map(|_| self.prng.any(&["t1", "t2"]).into()).collect();
-        ListenFilter { lists, resources, tasks }
+        let lists = ListKind::ALL
+            .into_iter()
+            .filter(|_| self.prng.one_in(2))
+            .collect();
+        let resources = (0..self.prng.below(3))
+            .map(|_| self.draw_uri().into())
+            .collect();
+        let tasks = (0..self.prng.below(3))
+            .map(|_| self.prng.any(&["t1", "t2"]).into())
+            .collect();
+        ListenFilter {
+            lists,
+            resources,
+            tasks,
+        }
     }
 
     fn draw_request(&mut self, link: LinkId) -> Drawn {
-        let drawn = |method, aim| Drawn { method, aim, interest: Interest::None };
+        let drawn = |method, aim| Drawn {
+            method,
+            aim,
+            interest: Interest::None,
+        };
         match self.prng.below(16) {
-            0..7 => drawn("tools/call", Aim::Tool(self.draw_name(link, ListKind::Tools))),
+            0..7 => drawn(
+                "tools/call",
+                Aim::Tool(self.draw_name(link, ListKind::Tools)),
+            ),
             7 => drawn("tools/call", Aim::Tool(self.prng.any(&BUILT_IN).to_owned())),
-            8 => drawn("prompts/get", Aim::Prompt(self.draw_name(link, ListKind::Prompts))),
+            8 => drawn(
+                "prompts/get",
+                Aim::Prompt(self.draw_name(link, ListKind::Prompts)),
+            ),
             9 => drawn("resources/read", Aim::Uri(self.draw_uri())),
-            10 => drawn("tasks/get", Aim::Server(self.prng.any(&["two", "one", "none"]))),
-            11 => drawn(self.prng.any(&["ping", "tools/call:x", "tools/list", UNKNOWN]), Aim::None),
+            10 => drawn(
+                "tasks/get",
+                Aim::Server(self.prng.any(&["two", "one", "none"])),
+            ),
+            11 => drawn(
+                self.prng
+                    .any(&["ping", "tools/call:x", "tools/list", UNKNOWN]),
+                Aim::None,
+            ),
             12 => {
-                let level = self.prng.any(&[LogLevel::Debug, LogLevel::Warning, LogLevel::Alert]);
+                let level = self
+                    .prng
+                    .any(&[LogLevel::Debug, LogLevel::Warning, LogLevel::Alert]);
                 let interest = Interest::Level(level);
-                Drawn { method: "logging/setLevel", aim: Aim::Server("one"), interest }
+                Drawn {
+                    method: "logging/setLevel",
+                    aim: Aim::Server("one"),
+                    interest,
+                }
             }
             13 => {
                 let (interest, aim) = (Interest::Subscribe, Aim::Uri(self.draw_uri()));
-                Drawn { method: "resources/subscribe", aim, interest }
+                Drawn {
+                    method: "resources/subscribe",
+                    aim,
+                    interest,
+                }
             }
             14 if self.prng.one_in(2) => {
                 let (interest, aim) = (Interest::Unsubscribe, Aim::Uri(self.draw_uri()));
-                Drawn { method: "resources/unsubscribe", aim, interest }
+                Drawn {
+                    method: "resources/unsubscribe",
+                    aim,
+                    interest,
+                }
             }
             _ => {
                 let interest = Interest::Listen(self.draw_filter());
-                Drawn { method: "subscriptions/listen", aim: Aim::None, interest }
+                Drawn {
+                    method: "subscriptions/listen",
+                    aim: Aim::None,
+                    interest,
+                }
             }
         }
     }
 
     /// The route of a target: the server and its own name.
-    pub(crate) fn route(&self, link: LinkId, target: Option<Target<'_>>) -> Option<(ParticipantId, String)> {
-        let Some(target) = target else { return Some((ParticipantId::gateway(), String::new())) };
+    pub(crate) fn route(
+        &self,
+        link: LinkId,
+        target: Option<Target<'_>>,
+    ) -> Option<(ParticipantId, String)> {
+        let Some(target) = target else {
+            return Some((ParticipantId::gateway(), String::new()));
+        };
         let route = self.topic.lookup(link, target)?;
         Some((route.upstream.clone(), route.own.into_owned()))
     }
@@ -168,7 +251,12 @@ impl World {
     /// The route of a method that is not of the protocol: the server without a prefix.
     fn route_of_unknown(&mut self) -> Option<(ParticipantId, String)> {
         let bare = |names: &&UpstreamNames| names.prefix.is_empty() && !names.builtin;
-        let bare = self.books.configured.iter().find(bare).map(|names| names.id.clone());
+        let bare = self
+            .books
+            .configured
+            .iter()
+            .find(bare)
+            .map(|names| names.id.clone());
         self.books.count(if bare.is_some() {
             "unknown method"
         } else {
@@ -183,7 +271,11 @@ impl World {
     }
 
     pub(crate) fn request_at(&mut self, link: LinkId) {
-        let Drawn { method, aim, interest } = self.draw_request(link);
+        let Drawn {
+            method,
+            aim,
+            interest,
+        } = self.draw_request(link);
         let (operation, call, target) = (self.operation(), self.number(), aim.target());
         let tag = self.prng.one_in(2).then(|| self.prng.below(3) as u8);
         // Tools for the caller's own proposals are judged like requests about their tasks.
@@ -196,14 +288,23 @@ impl World {
             _ => self.route(link, aimed),
         };
         let must = self.must(link, operation, (judged, aimed), route.as_ref());
-        let levels = [Logs::OfLink, Logs::OfLink, Logs::None, Logs::From(LogLevel::Warning)];
+        let levels = [
+            Logs::OfLink,
+            Logs::OfLink,
+            Logs::None,
+            Logs::From(LogLevel::Warning),
+        ];
         let (logs, returns) = (self.prng.any(&levels), !self.prng.one_in(8));
         let open = route.clone().map(|(server, own)| {
             let public = aimed.and_then(Target::context).map(str::to_owned);
             let own = if own.is_empty() { None } else { Some(own) };
-            let by = self.books.owner(link).unwrap_or_else(ParticipantId::gateway);
+            let by = self
+                .books
+                .owner(link)
+                .unwrap_or_else(ParticipantId::gateway);
             let pausable = ["tools/call", "prompts/get", "resources/read"].contains(&judged);
-            let pauses = returns && pausable && self.books.links.get(&link).is_some_and(|own| own.pauses);
+            let pauses =
+                returns && pausable && self.books.links.get(&link).is_some_and(|own| own.pauses);
             Call {
                 tag,
                 pauses,
@@ -213,8 +314,15 @@ impl World {
                 ..blank(call, link, by, server, judged)
             }
         });
-        let open = open
-            .unwrap_or_else(|| blank(call, link, ParticipantId::gateway(), ParticipantId::gateway(), judged));
+        let open = open.unwrap_or_else(|| {
+            blank(
+                call,
+                link,
+                ParticipantId::gateway(),
+                ParticipantId::gateway(),
+                judged,
+            )
+        });
         let mut turn = Turn::default();
         turn.calls.insert(call, (operation, open));
         let listen = self.judged(link, &interest, operation);
@@ -225,7 +333,11 @@ impl World {
             link,
             operation,
             tag,
-            method: if method == UNKNOWN { Method::Other(method.into()) } else { Method::Known(method) },
+            method: if method == UNKNOWN {
+                Method::Other(method.into())
+            } else {
+                Method::Known(method)
+            },
             target,
             interest: interest.clone(),
             logs,
@@ -253,10 +365,16 @@ impl World {
         }
     }
 
-    /// Whether a call is for a built-in tool about the caller's own proposals: listed or not, unless a server lists the name.
+    /// Whether a call is for a built-in tool about the caller's own proposals: listed or not,
+    /// unless a server lists the name.
     fn serves_own(&mut self, link: LinkId, method: &str, target: Option<Target<'_>>) -> bool {
-        let (Some(aim @ Target::Tool(name)), "tools/call") = (target, method) else { return false };
-        let listed = self.topic.lookup(link, aim).filter(|route| route.is_listed());
+        let (Some(aim @ Target::Tool(name)), "tools/call") = (target, method) else {
+            return false;
+        };
+        let listed = self
+            .topic
+            .lookup(link, aim)
+            .filter(|route| route.is_listed());
         let by = listed.map(|route| route.upstream.as_str() == GATEWAY);
         let serves = matches!(name, "wait_for_proposal" | "withdraw_proposal") && by != Some(false);
         if serves && by.is_none() && self.books.owner(link).is_some() {
@@ -276,7 +394,9 @@ impl World {
         if books.calls.contains_key(&operation) || books.questions.contains_key(&operation) {
             return Must::Nothing;
         }
-        let Some(by) = books.owner(link) else { return Must::Refuse(Cause::Moot) };
+        let Some(by) = books.owner(link) else {
+            return Must::Refuse(Cause::Moot);
+        };
         let caller = books.links.contains_key(&link);
         if caller && !books.take_token(&by, now_ms) {
             return Must::Refuse(Cause::RateLimited);
@@ -287,7 +407,9 @@ impl World {
         if !caller {
             return Must::Refuse(Cause::NotAdmitted);
         }
-        let Some((server, _)) = route else { return Must::Refuse(Cause::Unknown) };
+        let Some((server, _)) = route else {
+            return Must::Refuse(Cause::Unknown);
+        };
         let context = target.and_then(Target::context);
         if KindRef::request(method, context).is_err() {
             return Must::Refuse(Cause::Malformed);
@@ -295,25 +417,44 @@ impl World {
         let promotes = books.links[&link].promotes;
         let must = match books.admits(&by, method, context, server.as_str()) {
             true => Must::Deliver,
-            false if promotes && books.proposes(&by, method, context, server.as_str()) => Must::Hold,
+            false if promotes && books.proposes(&by, method, context, server.as_str()) => {
+                Must::Hold
+            }
             false => return Must::Refuse(Cause::NotAdmitted),
         };
-        if books.servers.contains_key(server) { must } else { Must::Refuse(Cause::UpstreamDown) }
+        if books.servers.contains_key(server) {
+            must
+        } else {
+            Must::Refuse(Cause::UpstreamDown)
+        }
     }
 
     /// The admitted part of a listen request's filter.
     fn judged(&self, link: LinkId, interest: &Interest, operation: OperationId) -> Option<Listen> {
-        let Interest::Listen(filter) = interest else { return None };
+        let Interest::Listen(filter) = interest else {
+            return None;
+        };
         let by = self.books.owner(link)?;
         let judged = filter.resources.iter().filter_map(|uri| {
             let (server, own) = self.route(link, Some(Target::Uri(uri)))?;
-            let may = self.books.admits(&by, "resources/subscribe", Some(uri), server.as_str());
-            may.then(|| Subscription { server, own, public: uri.to_string(), by: operation })
+            let may = self
+                .books
+                .admits(&by, "resources/subscribe", Some(uri), server.as_str());
+            may.then(|| Subscription {
+                server,
+                own,
+                public: uri.to_string(),
+                by: operation,
+            })
         });
         let mut resources: Vec<Subscription> = Vec::new();
         judged.for_each(|one| resources.extend((!resources.contains(&one)).then_some(one)));
         let tasks = filter.tasks.iter().map(|task| task.to_string()).collect();
-        Some(Listen { lists: filter.lists.clone(), resources, tasks })
+        Some(Listen {
+            lists: filter.lists.clone(),
+            resources,
+            tasks,
+        })
     }
 
     fn take_interest(
@@ -331,13 +472,23 @@ impl World {
         let aimed = route.filter(|(_, own)| !own.is_empty());
         match (interest, aimed) {
             (Interest::Subscribe, Some((server, uri))) => {
-                if !own.subscriptions.iter().any(|one| one.server == server && one.own == uri) {
-                    own.subscriptions.push(Subscription { server, own: uri, public, by: operation });
+                if !own
+                    .subscriptions
+                    .iter()
+                    .any(|one| one.server == server && one.own == uri)
+                {
+                    own.subscriptions.push(Subscription {
+                        server,
+                        own: uri,
+                        public,
+                        by: operation,
+                    });
                     self.books.count("subscribed");
                 }
             }
             (Interest::Unsubscribe, Some((server, uri))) => {
-                own.subscriptions.retain(|one| one.server != server || one.own != uri);
+                own.subscriptions
+                    .retain(|one| one.server != server || one.own != uri);
             }
             (Interest::Listen(_), _) => {
                 self.books.count("listened");
@@ -345,19 +496,38 @@ impl World {
                 let judged = self.topic.listening(operation).unwrap();
                 let public: Vec<&str> = judged.resources.iter().map(|uri| &**uri).collect();
                 let listen = open.listen.as_ref().unwrap();
-                assert!(public.iter().all(|uri| listen.resources.iter().any(|one| one.public == **uri)));
-                assert!(listen.resources.iter().all(|one| public.contains(&&*one.public)));
+                assert!(
+                    public
+                        .iter()
+                        .all(|uri| listen.resources.iter().any(|one| one.public == **uri))
+                );
+                assert!(
+                    listen
+                        .resources
+                        .iter()
+                        .all(|one| public.contains(&&*one.public))
+                );
             }
-            (Interest::None | Interest::Level(_) | Interest::Subscribe | Interest::Unsubscribe, _) => {}
+            (
+                Interest::None | Interest::Level(_) | Interest::Subscribe | Interest::Unsubscribe,
+                _,
+            ) => {}
         }
         self.check_interest(link);
     }
 
     fn check_interest(&self, link: LinkId) {
         let own = &self.books.links[&link];
-        assert!(own.subscriptions.iter().all(|one| self.topic.follows(link, &one.server, &one.own)));
+        assert!(own.subscriptions.iter().all(|one| self.topic.follows(
+            link,
+            &one.server,
+            &one.own
+        )));
         for task in ["t1", "t2"] {
-            assert_eq!(self.topic.watches(link, task), !self.books.watching(link, task).is_empty());
+            assert_eq!(
+                self.topic.watches(link, task),
+                !self.books.watching(link, task).is_empty()
+            );
         }
     }
 }

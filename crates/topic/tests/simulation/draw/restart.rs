@@ -38,17 +38,32 @@ impl Books {
         match deal.durable.last() {
             None => deal.gone = true,
             Some(Written::Opened) => {
-                assert!(deal.approved == 0 && deal.runs_own == 0, "{id} would run again");
-                assert!(deal.over.is_none() || deal.end_lost, "{id} is over, and comes back");
-                (deal.over, deal.end_lost, deal.proposed, deal.restored) = (None, false, true, true);
+                assert!(
+                    deal.approved == 0 && deal.runs_own == 0,
+                    "{id} would run again"
+                );
+                assert!(
+                    deal.over.is_none() || deal.end_lost,
+                    "{id} is over, and comes back"
+                );
+                (deal.over, deal.end_lost, deal.proposed, deal.restored) =
+                    (None, false, true, true);
             }
             // An approved proposal without an end has failed, and never runs again.
-            Some(Written::Decided { state: ProposalState::Running, .. }) => {
+            Some(Written::Decided {
+                state: ProposalState::Running,
+                ..
+            }) => {
                 deal.over = Some(ProposalState::Failed);
                 (deal.end_lost, deal.answer) = (false, None);
-                deal.durable.push(Written::Ended { state: ProposalState::Failed, answer: None });
+                deal.durable.push(Written::Ended {
+                    state: ProposalState::Failed,
+                    answer: None,
+                });
             }
-            Some(Written::Decided { state, .. }) => (deal.over, deal.end_lost) = (Some(*state), false),
+            Some(Written::Decided { state, .. }) => {
+                (deal.over, deal.end_lost) = (Some(*state), false)
+            }
             Some(Written::Ended { state, answer }) => {
                 (deal.over, deal.end_lost, deal.answer) = (Some(*state), false, *answer);
             }
@@ -90,10 +105,16 @@ impl World {
             .filter(|(_, deal)| known(deal))
             .map(|(id, deal)| (*id, deal.clone()))
             .collect();
-        let over: Vec<OperationId> =
-            deals.iter().filter(|(_, deal)| deal.over.is_some()).map(|(id, _)| *id).collect();
+        let over: Vec<OperationId> = deals
+            .iter()
+            .filter(|(_, deal)| deal.over.is_some())
+            .map(|(id, _)| *id)
+            .collect();
         let last = &over[over.len().saturating_sub(KNOWN_MAX)..];
-        self.books.deals.values_mut().for_each(|deal| deal.gone = true);
+        self.books
+            .deals
+            .values_mut()
+            .for_each(|deal| deal.gone = true);
         for (proposal, deal) in &deals {
             let (proposal, content, terms) = (*proposal, deal.content, terms(deal));
             let known = deal.over.is_none() || last.contains(&proposal);
@@ -101,14 +122,31 @@ impl World {
             if known {
                 let (held, public) = (deal.held, deal.public.as_deref());
                 let end = deal.over.map(|state| ended(deal, state));
-                self.books.count(if end.is_some() { "ended again" } else { "pending again" });
-                let restore = Restore { proposal, terms, content, held, public, end };
+                self.books.count(if end.is_some() {
+                    "ended again"
+                } else {
+                    "pending again"
+                });
+                let restore = Restore {
+                    proposal,
+                    terms,
+                    content,
+                    held,
+                    public,
+                    end,
+                };
                 self.live(Event::Restore(restore), Turn::default());
             }
         }
         let until_ms = self.now_ms + 1_000_000_000_000;
-        let closed = self.books.deals.values().filter(|deal| deal.gone && !deal.durable.is_empty());
-        let closed: Vec<(u64, u128)> = closed.map(|deal| (until_ms, digest(&deal.envelope))).collect();
+        let closed = self
+            .books
+            .deals
+            .values()
+            .filter(|deal| deal.gone && !deal.durable.is_empty());
+        let closed: Vec<(u64, u128)> = closed
+            .map(|deal| (until_ms, digest(&deal.envelope)))
+            .collect();
         if !closed.is_empty() {
             self.books.count("closed again");
         }
@@ -129,7 +167,11 @@ impl World {
                     self.answers(operation);
                 }
             }
-            let writing = self.books.deals.iter().filter(|(_, deal)| deal.writing.is_some());
+            let writing = self
+                .books
+                .deals
+                .iter()
+                .filter(|(_, deal)| deal.writing.is_some());
             for proposal in writing.map(|(id, _)| *id).collect::<Vec<_>>() {
                 self.journals(proposal, true);
             }
@@ -138,32 +180,64 @@ impl World {
             self.leaves(link);
         }
         for _ in 0..3 {
-            let writing = self.books.deals.iter().filter(|(_, deal)| deal.writing.is_some());
+            let writing = self
+                .books
+                .deals
+                .iter()
+                .filter(|(_, deal)| deal.writing.is_some());
             for proposal in writing.map(|(id, _)| *id).collect::<Vec<_>>() {
                 self.journals(proposal, true);
             }
         }
         let servers: Vec<OperationId> = self.books.calls.keys().copied().collect();
-        servers.into_iter().for_each(|operation| self.settle(operation));
+        servers
+            .into_iter()
+            .for_each(|operation| self.settle(operation));
         self.configures(&[topic::UpstreamNames::gateway()]);
-        assert_eq!((self.books.deals_open(), self.topic.proposals_len()), (0, 0));
-        assert_eq!((self.topic.operations_len(), self.topic.parked_len()), (0, 0));
-        assert!(self.books.calls.is_empty() && self.books.questions.is_empty(), "an operation is lost");
-        assert!(self.books.rulings.is_empty() && self.books.waiting.is_empty(), "a handle is lost");
+        assert_eq!(
+            (self.books.deals_open(), self.topic.proposals_len()),
+            (0, 0)
+        );
+        assert_eq!(
+            (self.topic.operations_len(), self.topic.parked_len()),
+            (0, 0)
+        );
+        assert!(
+            self.books.calls.is_empty() && self.books.questions.is_empty(),
+            "an operation is lost"
+        );
+        assert!(
+            self.books.rulings.is_empty() && self.books.waiting.is_empty(),
+            "a handle is lost"
+        );
         assert!(self.books.unpublished.is_empty(), "an envelope is lost");
         assert_eq!(
-            (self.topic.next_deadline_ms(), self.topic.kept() == RingLimits::default()),
+            (
+                self.topic.next_deadline_ms(),
+                self.topic.kept() == RingLimits::default()
+            ),
             (None, self.books.room.kept == RingLimits::default())
         );
-        let gateway = usize::from(self.books.servers.contains_key(&model::ParticipantId::gateway()));
-        assert_eq!((self.topic.participants_len(), self.topic.links_len()), (gateway, gateway));
+        let gateway = usize::from(
+            self.books
+                .servers
+                .contains_key(&model::ParticipantId::gateway()),
+        );
+        assert_eq!(
+            (self.topic.participants_len(), self.topic.links_len()),
+            (gateway, gateway)
+        );
     }
 
     /// The server answers a call that goes on without its caller.
     fn settle(&mut self, operation: OperationId) {
         while self.topic.is_open(operation) {
             self.answers(operation);
-            let writing = self.books.deals.iter().filter(|(_, deal)| deal.writing.is_some());
+            let writing = self
+                .books
+                .deals
+                .iter()
+                .filter(|(_, deal)| deal.writing.is_some());
             for proposal in writing.map(|(id, _)| *id).collect::<Vec<_>>() {
                 self.journals(proposal, true);
             }
@@ -173,8 +247,18 @@ impl World {
 
 fn ended(deal: &Deal, state: ProposalState) -> EndedProposal<Numbers> {
     let decided = deal.durable.iter().find_map(|written| match written {
-        Written::Decided { by, ruling: Some(ruling), .. } => Some((by.clone(), *ruling)),
+        Written::Decided {
+            by,
+            ruling: Some(ruling),
+            ..
+        } => Some((by.clone(), *ruling)),
         Written::Opened | Written::Decided { .. } | Written::Ended { .. } => None,
     });
-    EndedProposal { state, reason: None, decided, fulfilment: None, answer: deal.answer }
+    EndedProposal {
+        state,
+        reason: None,
+        decided,
+        fulfilment: None,
+        answer: deal.answer,
+    }
 }

@@ -1,5 +1,5 @@
-//! Scenarios that random events make too seldom: a held call, parked, resumed, approved; a proposal that a participant carries
-//! out in the room.
+//! Scenarios that random events make too seldom: a held call, parked, resumed, approved; a proposal
+//! that a participant carries out in the room.
 
 use model::{LinkId, OperationId, ParticipantId};
 
@@ -28,7 +28,9 @@ impl World {
         let Some((call, server)) = open.map(|(id, open)| (*id, open.server.clone())) else {
             let links = self.books.links.iter().filter(|(_, link)| link.pauses);
             let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
-            let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
+            let Some(link) = self.prng.pick(&links).copied() else {
+                return self.join();
+            };
             return self.request_at(link);
         };
         for _ in 0..=1 + self.prng.below(2) {
@@ -43,7 +45,8 @@ impl World {
         self.come_back();
     }
 
-    /// A caller proposes to others, and one of them answers, sometimes before the approval is on disk.
+    /// A caller proposes to others, and one of them answers, sometimes before the approval is on
+    /// disk.
     fn story_of_the_room(&mut self) {
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
         for link in &links {
@@ -51,14 +54,21 @@ impl World {
                 self.regrants(&by, parse(&["mcp/*", "chat"]));
             }
         }
-        let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
-        let others: Vec<ParticipantId> = links.iter().filter_map(|link| self.books.owner(*link)).collect();
+        let Some(link) = self.prng.pick(&links).copied() else {
+            return self.join();
+        };
+        let others: Vec<ParticipantId> = links
+            .iter()
+            .filter_map(|link| self.books.owner(*link))
+            .collect();
         let mut to: Vec<ParticipantId> = Vec::new();
         for _ in 0..2 {
             let one = self.prng.any(&others);
             to.extend((!to.contains(&one)).then_some(one));
         }
-        let Some(proposal) = self.proposes(link, to) else { return };
+        let Some(proposal) = self.proposes(link, to) else {
+            return;
+        };
         self.proceed(proposal);
         for _ in 0..3 {
             match self.prng.one_in(2) {
@@ -74,7 +84,8 @@ impl World {
         self.proceed(proposal);
     }
 
-    /// Those leave that a proposal needs: the participant that would carry it out, or the one that approved it while a server does.
+    /// Those leave that a proposal needs: the participant that would carry it out, or the one that
+    /// approved it while a server does.
     fn story_of_departures(&mut self) {
         let links: Vec<LinkId> = self.books.links.keys().copied().collect();
         for link in &links {
@@ -82,11 +93,15 @@ impl World {
                 self.regrants(&by, parse(&["mcp/*", "chat"]));
             }
         }
-        let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
+        let Some(link) = self.prng.pick(&links).copied() else {
+            return self.join();
+        };
         if self.prng.one_in(2) {
             let servers: Vec<ParticipantId> = self.books.servers.keys().cloned().collect();
             let to: Vec<ParticipantId> = self.prng.pick(&servers).cloned().into_iter().collect();
-            let Some(proposal) = self.proposes(link, to) else { return };
+            let Some(proposal) = self.proposes(link, to) else {
+                return;
+            };
             self.proceed(proposal);
             self.fulfils(Some(proposal));
             self.proceed(proposal);
@@ -97,10 +112,16 @@ impl World {
             self.answer();
             self.proceed(proposal);
         } else {
-            let others: Vec<ParticipantId> =
-                links.iter().filter_map(|link| self.books.owner(*link)).collect();
-            let Some(worker) = self.prng.pick(&others).cloned() else { return };
-            let Some(proposal) = self.proposes(link, vec![worker.clone()]) else { return };
+            let others: Vec<ParticipantId> = links
+                .iter()
+                .filter_map(|link| self.books.owner(*link))
+                .collect();
+            let Some(worker) = self.prng.pick(&others).cloned() else {
+                return;
+            };
+            let Some(proposal) = self.proposes(link, vec![worker.clone()]) else {
+                return;
+            };
             self.proceed(proposal);
             for link in self.books.links_of(&worker) {
                 self.leaves(link);
@@ -115,13 +136,20 @@ impl World {
         for _ in 0..6 {
             let links = self.books.links.iter().filter(|(_, link)| link.promotes);
             let links: Vec<LinkId> = links.map(|(link, _)| *link).collect();
-            let Some(link) = self.prng.pick(&links).copied() else { return self.join() };
+            let Some(link) = self.prng.pick(&links).copied() else {
+                return self.join();
+            };
             self.request_at(link);
             self.propose_held();
         }
-        let waits =
-            self.books.calls.values().find(|open| open.place == Place::Held && open.proposal.is_some());
-        let Some(proposal) = waits.and_then(|open| open.proposal) else { return };
+        let waits = self
+            .books
+            .calls
+            .values()
+            .find(|open| open.place == Place::Held && open.proposal.is_some());
+        let Some(proposal) = waits.and_then(|open| open.proposal) else {
+            return;
+        };
         self.proceed(proposal);
         match self.prng.below(4) {
             0 => (self.now_ms += 2_500, self.tick()).1,
@@ -145,7 +173,12 @@ impl World {
 
     /// The journal writes its pending record.
     fn proceed(&mut self, proposal: OperationId) {
-        if self.books.deals.get(&proposal).is_some_and(|deal| deal.writing.is_some()) {
+        if self
+            .books
+            .deals
+            .get(&proposal)
+            .is_some_and(|deal| deal.writing.is_some())
+        {
             let stored = !self.prng.one_in(12);
             self.journals(proposal, stored);
         }

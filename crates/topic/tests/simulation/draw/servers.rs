@@ -15,7 +15,11 @@ use crate::{
 
 impl World {
     pub(crate) fn server_grant(&mut self) -> Arc<Capabilities> {
-        Arc::new(if self.prng.one_in(5) { Capabilities::default() } else { Capabilities::upstream() })
+        Arc::new(if self.prng.one_in(5) {
+            Capabilities::default()
+        } else {
+            Capabilities::upstream()
+        })
     }
 
     /// A server takes its seat, or gets another handle.
@@ -36,7 +40,8 @@ impl World {
             if !leaving.is_empty() {
                 self.books.count("name of a participant became a server's");
             }
-            turn.leaving.extend(leaving.into_iter().map(|link| (link, Some(Ended::Revoked))));
+            turn.leaving
+                .extend(leaving.into_iter().map(|link| (link, Some(Ended::Revoked))));
             if let Some(standing) = self.books.standing.get_mut(server) {
                 standing.granted = None;
             }
@@ -44,17 +49,40 @@ impl World {
             self.books.wear(server);
         }
         if !hidden {
-            self.books.standing.entry(server.clone()).or_default().granted = Some(capabilities.clone());
+            self.books
+                .standing
+                .entry(server.clone())
+                .or_default()
+                .granted = Some(capabilities.clone());
         }
         let differs = self.books.asking.get(server) != Some(&capabilities);
-        turn.changes =
-            (seated.is_some() && differs && self.books.is_seen(server) && !hidden).then(|| server.clone());
+        turn.changes = (seated.is_some() && differs && self.books.is_seen(server) && !hidden)
+            .then(|| server.clone());
         turn.serving = Some(server.clone());
-        self.books.asking.insert(server.clone(), capabilities.clone());
-        self.books.servers.insert(server.clone(), Served { link, handle });
-        let effects = self.live(Event::Serve { link, server, handle, capabilities }, turn);
-        let joined = effects.room.iter().any(|effect| matches!(effect, RoomEffect::Joined(_)));
-        assert_eq!(joined, seated.is_none() && !hidden, "only a server that others see joins");
+        self.books
+            .asking
+            .insert(server.clone(), capabilities.clone());
+        self.books
+            .servers
+            .insert(server.clone(), Served { link, handle });
+        let effects = self.live(
+            Event::Serve {
+                link,
+                server,
+                handle,
+                capabilities,
+            },
+            turn,
+        );
+        let joined = effects
+            .room
+            .iter()
+            .any(|effect| matches!(effect, RoomEffect::Joined(_)));
+        assert_eq!(
+            joined,
+            seated.is_none() && !hidden,
+            "only a server that others see joins"
+        );
     }
 
     /// A server begins or ceases to run, or one that serves is reported.
@@ -67,16 +95,29 @@ impl World {
                 true => assert!(self.books.away.remove(&server)),
                 false => assert!(self.books.away.insert(server.clone())),
             }
-            self.books.count(if runs { "server came back" } else { "server went down" });
+            self.books.count(if runs {
+                "server came back"
+            } else {
+                "server went down"
+            });
         }
         let available = differs.then(|| (server.clone(), runs));
-        let effects =
-            self.live(Event::Available { server: &server, runs }, Turn { available, ..Turn::default() });
+        let effects = self.live(
+            Event::Available {
+                server: &server,
+                runs,
+            },
+            Turn {
+                available,
+                ..Turn::default()
+            },
+        );
         assert_eq!(effects.room.len(), usize::from(differs));
         assert!(effects.all.is_empty(), "calls, lists and questions go on");
     }
 
-    /// Servers come, go, and change places and prefixes. The caller that serves may become a server, or nothing.
+    /// Servers come, go, and change places and prefixes. The caller that serves may become a
+    /// server, or nothing.
     pub(crate) fn configure(&mut self) {
         let mut all = vec![UpstreamNames::gateway()];
         for (name, prefix) in SERVERS {
@@ -96,17 +137,31 @@ impl World {
 
     pub(crate) fn configures(&mut self, all: &[UpstreamNames]) {
         let stays = |books: &Books, server: &ParticipantId| {
-            all.iter().any(|names| names.id == *server && names.serves == books.serves(server))
+            all.iter()
+                .any(|names| names.id == *server && names.serves == books.serves(server))
         };
-        let dismissed: Vec<ParticipantId> =
-            self.books.servers.keys().filter(|server| !stays(&self.books, server)).cloned().collect();
-        let turn = Turn { dismissed, ..Turn::default() };
+        let dismissed: Vec<ParticipantId> = self
+            .books
+            .servers
+            .keys()
+            .filter(|server| !stays(&self.books, server))
+            .cloned()
+            .collect();
+        let turn = Turn {
+            dismissed,
+            ..Turn::default()
+        };
         let before = std::mem::replace(&mut self.books.configured, all.to_vec());
-        let hidden = |id: &ParticipantId| before.iter().any(|names| names.id == *id && names.serves);
+        let hidden =
+            |id: &ParticipantId| before.iter().any(|names| names.id == *id && names.serves);
         let seen = |server: &&ParticipantId| !hidden(server) && !self.books.away.contains(*server);
         let leave = turn.dismissed.iter().filter(seen).count();
         let effects = self.live(Event::Configure { upstreams: all }, turn);
-        let left = effects.room.iter().filter(|effect| matches!(effect, RoomEffect::Left(_))).count();
+        let left = effects
+            .room
+            .iter()
+            .filter(|effect| matches!(effect, RoomEffect::Left(_)))
+            .count();
         assert_eq!(left, leave, "a server that is not configured leaves");
     }
 }

@@ -1,4 +1,5 @@
-//! Keywords of JSON Schema as a plan needs them: which subschemas each applies, to what, and what its assertions read.
+//! Keywords of JSON Schema as a plan needs them: which subschemas each applies, to what, and what
+//! its assertions read.
 
 use std::collections::HashMap;
 
@@ -18,8 +19,15 @@ const PATTERN_BYTES_MAX: usize = 2_048;
 /// # Errors
 /// It is too large, or refers to what a plan cannot follow.
 pub(super) fn look_through(schema: &Value) -> Result<usize, String> {
-    let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-    let id = if dialect.contains("draft-04") { "id" } else { "$id" };
+    let dialect = schema
+        .get("$schema")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let id = if dialect.contains("draft-04") {
+        "id"
+    } else {
+        "$id"
+    };
     let (mut values, mut states, mut weight, mut waiting) = (0, 0_u64, 0, vec![(schema, true)]);
     while let Some((value, is_root)) = waiting.pop() {
         values += 1;
@@ -28,7 +36,9 @@ pub(super) fn look_through(schema: &Value) -> Result<usize, String> {
             Value::Object(members) => {
                 for (name, member) in members {
                     if !is_root && (name == id || name == "$schema") && member.is_string() {
-                        return Err(format!("its input schema has a schema with a `{name}` in it"));
+                        return Err(format!(
+                            "its input schema has a schema with a `{name}` in it"
+                        ));
                     }
                     for pattern in keyword(name, member)? {
                         if pattern.len() > PATTERN_BYTES_MAX {
@@ -39,7 +49,8 @@ pub(super) fn look_through(schema: &Value) -> Result<usize, String> {
                         states = states.saturating_add(more);
                         weight += patterns::values(more) as usize;
                         if states > patterns::STATES_MAX {
-                            return Err("the patterns in its input schema are too large together".to_owned());
+                            return Err("the patterns in its input schema are too large together"
+                                .to_owned());
                         }
                     }
                     waiting.push((member, false));
@@ -49,7 +60,9 @@ pub(super) fn look_through(schema: &Value) -> Result<usize, String> {
         }
         // What waits is counted too: no long list is made of a schema that is too large.
         if values + waiting.len() > VALUES_MAX {
-            return Err(format!("its input schema has more than {VALUES_MAX} values"));
+            return Err(format!(
+                "its input schema has more than {VALUES_MAX} values"
+            ));
         }
     }
     Ok(values + weight)
@@ -75,7 +88,11 @@ fn keyword<'s>(name: &str, member: &'s Value) -> Result<Vec<&'s str>, String> {
 /// # Errors
 /// A reference leads nowhere.
 pub(super) fn nodes(schema: &Value) -> Result<Vec<Node>, String> {
-    let mut reader = Reader { root: schema, numbers: HashMap::new(), waiting: Vec::new() };
+    let mut reader = Reader {
+        root: schema,
+        numbers: HashMap::new(),
+        waiting: Vec::new(),
+    };
     let mut nodes = Vec::new();
     reader.number(schema);
     while let Some(next) = reader.waiting.get(nodes.len()).copied() {
@@ -99,7 +116,10 @@ struct Reader<'s> {
 impl<'s> Reader<'s> {
     fn number(&mut self, schema: &'s Value) -> usize {
         let next = self.waiting.len();
-        let number = *self.numbers.entry(std::ptr::from_ref(schema)).or_insert(next);
+        let number = *self
+            .numbers
+            .entry(std::ptr::from_ref(schema))
+            .or_insert(next);
         if number == next {
             self.waiting.push(schema);
         }
@@ -108,7 +128,9 @@ impl<'s> Reader<'s> {
 
     fn each(&mut self, schemas: impl IntoIterator<Item = &'s Value>) -> Vec<usize> {
         // A list of names in `dependencies` is no schema.
-        let schemas = schemas.into_iter().filter(|one| one.is_object() || one.is_boolean());
+        let schemas = schemas
+            .into_iter()
+            .filter(|one| one.is_object() || one.is_boolean());
         schemas.map(|one| self.number(one)).collect()
     }
 
@@ -117,8 +139,9 @@ impl<'s> Reader<'s> {
         for (name, value) in members {
             match (name.as_str(), value) {
                 ("$ref", Value::String(to)) => {
-                    let target =
-                        self.target(to).ok_or("its input schema has a reference that leads nowhere")?;
+                    let target = self
+                        .target(to)
+                        .ok_or("its input schema has a reference that leads nowhere")?;
                     node.here.push(self.number(target));
                 }
                 ("allOf", Value::Array(all)) => node.here.extend(self.each(all)),
@@ -161,12 +184,16 @@ impl<'s> Reader<'s> {
                     // No `filter`: a place is a number.
                     node.places = places.iter().map(|one| self.number(one)).collect();
                 }
-                ("items" | "additionalItems" | "contains", one) => node.each_item.extend(self.each([one])),
+                ("items" | "additionalItems" | "contains", one) => {
+                    node.each_item.extend(self.each([one]))
+                }
                 ("unevaluatedItems", one) => {
                     node.repeats = true;
                     node.each_item.extend(self.each([one]));
                 }
-                ("pattern", Value::String(pattern)) => node.byte_steps[0] += patterns::byte_steps(pattern),
+                ("pattern", Value::String(pattern)) => {
+                    node.byte_steps[0] += patterns::byte_steps(pattern)
+                }
                 ("uniqueItems", Value::Bool(true)) => {
                     node.compares = true;
                     node.reads += 1;
@@ -175,7 +202,9 @@ impl<'s> Reader<'s> {
                     node.steps = node.steps.saturating_add(size(value));
                     node.reads += 1;
                 }
-                ("minLength" | "maxLength" | "contentEncoding" | "contentMediaType", _) => node.reads += 1,
+                ("minLength" | "maxLength" | "contentEncoding" | "contentMediaType", _) => {
+                    node.reads += 1
+                }
                 ("required" | "dependentRequired" | "type", _) => {
                     node.steps = node.steps.saturating_add(size(value));
                 }
@@ -187,11 +216,16 @@ impl<'s> Reader<'s> {
 
     /// The place in the schema that a reference names.
     fn target(&self, to: &str) -> Option<&'s Value> {
-        let pointer = percent_decode_str(to.strip_prefix('#')?).decode_utf8().ok()?;
+        let pointer = percent_decode_str(to.strip_prefix('#')?)
+            .decode_utf8()
+            .ok()?;
         self.root.pointer(&pointer)
     }
 }
 
 fn names_steps(patterns: &Map<String, Value>) -> u64 {
-    patterns.keys().map(|pattern| patterns::byte_steps(pattern)).sum()
+    patterns
+        .keys()
+        .map(|pattern| patterns::byte_steps(pattern))
+        .sum()
 }

@@ -44,7 +44,12 @@ pub(super) fn size(value: &Value) -> u64 {
     match value {
         Value::String(one) => 1 + text(one),
         Value::Array(items) => 1 + items.iter().map(size).sum::<u64>(),
-        Value::Object(members) => 1 + members.iter().map(|(name, one)| text(name) + size(one)).sum::<u64>(),
+        Value::Object(members) => {
+            1 + members
+                .iter()
+                .map(|(name, one)| text(name) + size(one))
+                .sum::<u64>()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => 1,
     }
 }

@@ -32,7 +32,9 @@ fn of(part: &Hir) -> u64 {
         HirKind::Class(Class::Unicode(class)) => 2 * class.ranges().len() as u64,
         HirKind::Repetition(again) => {
             let times = again.max.unwrap_or(again.min.saturating_add(1));
-            of(&again.sub).saturating_add(1).saturating_mul(u64::from(times))
+            of(&again.sub)
+                .saturating_add(1)
+                .saturating_mul(u64::from(times))
         }
         HirKind::Capture(capture) => of(&capture.sub),
         HirKind::Concat(parts) | HirKind::Alternation(parts) => {

@@ -9,22 +9,44 @@ fn refused(schema: &Value) -> String {
 #[test]
 fn what_cannot_be_followed_has_no_plan() {
     for (schema, why) in [
-        (json!({"$ref": "https://nowhere.test/x"}), "refers to another document"),
-        (json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}), "refers to another document"),
-        (json!({"properties": {"a": {"$ref": "other.json#/x"}}}), "refers to another document"),
+        (
+            json!({"$ref": "https://nowhere.test/x"}),
+            "refers to another document",
+        ),
+        (
+            json!({"properties": {"a": {"$ref": "file:///etc/passwd"}}}),
+            "refers to another document",
+        ),
+        (
+            json!({"properties": {"a": {"$ref": "other.json#/x"}}}),
+            "refers to another document",
+        ),
         (json!({"$ref": "#/$defs/none"}), "leads nowhere"),
-        (json!({"$ref": "#anchor", "$defs": {"a": {"$anchor": "anchor"}}}), "leads nowhere"),
+        (
+            json!({"$ref": "#anchor", "$defs": {"a": {"$anchor": "anchor"}}}),
+            "leads nowhere",
+        ),
         (json!({"$ref": "#/default", "default": 1}), "no schema"),
         (json!({"$dynamicRef": "#a"}), "`$dynamicRef`"),
         (json!({"$recursiveRef": "#"}), "`$recursiveRef`"),
-        (json!({"$defs": {"a": {"$id": "https://nowhere.test/a"}}}), "`$id`"),
-        (json!({"$defs": {"a": {"$schema": "http://json-schema.org/draft-07/schema#"}}}), "`$schema`"),
+        (
+            json!({"$defs": {"a": {"$id": "https://nowhere.test/a"}}}),
+            "`$id`",
+        ),
+        (
+            json!({"$defs": {"a": {"$schema": "http://json-schema.org/draft-07/schema#"}}}),
+            "`$schema`",
+        ),
         (
             json!({"$schema": "http://json-schema.org/draft-04/schema#", "definitions": {"a": {"id": "#b"}}}),
             "`id`",
         ),
     ] {
-        assert!(refused(&schema).contains(why), "{schema}: {}", refused(&schema));
+        assert!(
+            refused(&schema).contains(why),
+            "{schema}: {}",
+            refused(&schema)
+        );
     }
     for schema in [
         json!({"$id": "https://nowhere.test/root", "$ref": "#/$defs/a~1b%20c", "$defs": {"a/b c": true}}),
@@ -46,7 +68,11 @@ fn no_subschema_applies_to_one_value_again_and_again() {
         json!({"dependentSchemas": {"x": {"$ref": "#"}}}),
         json!({"dependencies": {"x": {"$ref": "#"}}}),
     ] {
-        assert!(refused(&schema).contains("again and again"), "{schema}: {}", refused(&schema));
+        assert!(
+            refused(&schema).contains("again and again"),
+            "{schema}: {}",
+            refused(&schema)
+        );
     }
 }
 
@@ -100,9 +126,16 @@ fn patterns_of_a_schema_are_limited_by_what_they_become() {
         json!({"pattern": "((a{100}){100}){100}"}),
         json!({"pattern": r"(\p{L}{99}){99}"}),
     ] {
-        assert!(refused(&more).contains("too large together"), "{more}: {}", refused(&more));
+        assert!(
+            refused(&more).contains("too large together"),
+            "{more}: {}",
+            refused(&more)
+        );
     }
-    assert_eq!(Plan::new(&json!({"pattern": exact})).unwrap().values(), 2 + 1 + 5_000);
+    assert_eq!(
+        Plan::new(&json!({"pattern": exact})).unwrap().values(),
+        2 + 1 + 5_000
+    );
 }
 
 #[test]
@@ -140,5 +173,10 @@ fn unevaluated_members_cost_another_round() {
     let again = json!({"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": false});
     let value = json!({"a": 1});
     let steps = |schema: &Value| Plan::new(schema).unwrap().cost(&value).steps;
-    assert!(steps(&again) > steps(&plain) + 2, "{} {}", steps(&again), steps(&plain));
+    assert!(
+        steps(&again) > steps(&plain) + 2,
+        "{} {}",
+        steps(&again),
+        steps(&plain)
+    );
 }

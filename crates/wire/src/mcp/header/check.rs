@@ -38,22 +38,31 @@ pub fn classify<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) 
     }
 }
 
-/// Checks a modern message against its headers, all but `Mcp-Param-*`: these need the tool, see [`check_params`].
+/// Checks a modern message against its headers, all but `Mcp-Param-*`: these need the tool, see
+/// [`check_params`].
 ///
-/// Of a notification only the headers that it has are checked; the revision defines none from clients over HTTP.
+/// Of a notification only the headers that it has are checked; the revision defines none from
+/// clients over HTTP.
 ///
 /// # Errors
-/// [`Rejection`] in this order: versions missing in the header or unequal (-32020), `_meta` without a version
-/// (-32602), an unsupported version (-32022), method or name missing or unequal (-32020), no client capabilities
-/// (-32602), a method that only legacy revisions have (404, -32601).
-pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> Result<Version, Rejection> {
+/// [`Rejection`] in this order: versions missing in the header or unequal (-32020), `_meta` without
+/// a version (-32602), an unsupported version (-32022), method or name missing or unequal (-32020),
+/// no client capabilities (-32602), a method that only legacy revisions have (404, -32601).
+pub fn check<'h>(
+    get: impl Fn(&str) -> Option<&'h str>,
+    params: &Params<'_>,
+) -> Result<Version, Rejection> {
     let message = params.message();
     let request = message.shape() == MessageKind::Request;
     let version = check_version(get(PROTOCOL_VERSION).map(trim), params, request)?;
     let method = params.method();
     match get(METHOD).map(trim) {
         Some(value) if value == method => {}
-        Some(_) => return Err(Rejection::mismatch("the Mcp-Method header differs from the body's method")),
+        Some(_) => {
+            return Err(Rejection::mismatch(
+                "the Mcp-Method header differs from the body's method",
+            ));
+        }
         None if request => return Err(Rejection::mismatch("the Mcp-Method header is missing")),
         None => {}
     }
@@ -61,11 +70,14 @@ pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> 
         return Ok(version);
     }
     if has_name(method) {
-        let value = get(NAME).ok_or_else(|| Rejection::mismatch("the Mcp-Name header is missing"))?;
         let value =
-            decode(value).ok_or_else(|| Rejection::mismatch("the Mcp-Name header cannot be decoded"))?;
+            get(NAME).ok_or_else(|| Rejection::mismatch("the Mcp-Name header is missing"))?;
+        let value = decode(value)
+            .ok_or_else(|| Rejection::mismatch("the Mcp-Name header cannot be decoded"))?;
         if params.target() != Some(&*value) {
-            return Err(Rejection::mismatch("the Mcp-Name header differs from the body's target"));
+            return Err(Rejection::mismatch(
+                "the Mcp-Name header differs from the body's target",
+            ));
         }
     }
     check_body(params, version)?;
@@ -75,13 +87,22 @@ pub fn check<'h>(get: impl Fn(&str) -> Option<&'h str>, params: &Params<'_>) -> 
 /// Checks what a modern request of this version must have besides it, where no header repeats it.
 ///
 /// # Errors
-/// [`Rejection`] in this order: no client capabilities (-32602), a method that only legacy revisions have (404, -32601).
+/// [`Rejection`] in this order: no client capabilities (-32602), a method that only legacy
+/// revisions have (404, -32601).
 pub fn check_body(params: &Params<'_>, version: Version) -> Result<(), Rejection> {
-    if !params.meta_raw(meta::CLIENT_CAPABILITIES).is_some_and(json::is_object) {
+    if !params
+        .meta_raw(meta::CLIENT_CAPABILITIES)
+        .is_some_and(json::is_object)
+    {
         let key = meta::CLIENT_CAPABILITIES;
-        return Err(Rejection::params(format!("`_meta[\"{key}\"]` must be an object")));
+        return Err(Rejection::params(format!(
+            "`_meta[\"{key}\"]` must be an object"
+        )));
     }
-    if params.known().is_some_and(|known| !known.is_in(Era::Modern)) {
+    if params
+        .known()
+        .is_some_and(|known| !known.is_in(Era::Modern))
+    {
         return Err(Rejection {
             status: 404,
             code: code::METHOD_NOT_FOUND,
@@ -101,7 +122,8 @@ pub fn supported(version: &str) -> Result<Version, Rejection> {
     modern.ok_or_else(|| Rejection::unsupported_version(version))
 }
 
-/// Checks the `Mcp-Param-*` headers of a call against its arguments, by the annotations of the tool that it names.
+/// Checks the `Mcp-Param-*` headers of a call against its arguments, by the annotations of the tool
+/// that it names.
 ///
 /// # Errors
 /// [`Rejection`]: -32020 for a header that is missing, unreadable, unequal, or there although its argument is absent
@@ -112,11 +134,18 @@ pub fn check_params<'h>(
     annotations: &[HeaderParam],
 ) -> Result<(), Rejection> {
     for param in annotations {
-        let value = get(&format!("{PARAM_PREFIX}{}", param.name.to_ascii_lowercase()));
+        let value = get(&format!(
+            "{PARAM_PREFIX}{}",
+            param.name.to_ascii_lowercase()
+        ));
         let expect = argument(params, &param.path)
             .map_err(|error| Malformed::json(&error, params.message().id().cloned()))?;
-        let wrong =
-            |what: &str| Err(Rejection::mismatch(format!("the Mcp-Param-{} header {what}", param.name)));
+        let wrong = |what: &str| {
+            Err(Rejection::mismatch(format!(
+                "the Mcp-Param-{} header {what}",
+                param.name
+            )))
+        };
         match (value.map(decode), expect) {
             (None, None) => {}
             (None, Some(_)) => return wrong("is missing"),
@@ -131,15 +160,23 @@ pub fn check_params<'h>(
 
 fn agree(value: &str, expect: &str, param: &HeaderParam) -> bool {
     value == expect
-        || (param.kind == HeaderType::Integer && whole(value).is_some() && whole(value) == whole(expect))
+        || (param.kind == HeaderType::Integer
+            && whole(value).is_some()
+            && whole(value) == whole(expect))
 }
 
-fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Result<Version, Rejection> {
+fn check_version(
+    header: Option<&str>,
+    params: &Params<'_>,
+    request: bool,
+) -> Result<Version, Rejection> {
     let raw = params.meta_raw(meta::PROTOCOL_VERSION);
     let body = params.meta_text(meta::PROTOCOL_VERSION);
     let version = match (header, raw, body) {
         (None, Some(_), _) => {
-            return Err(Rejection::mismatch("the MCP-Protocol-Version header is missing"));
+            return Err(Rejection::mismatch(
+                "the MCP-Protocol-Version header is missing",
+            ));
         }
         (Some(header), Some(_), Some(body)) if header != body => {
             return Err(Rejection::mismatch(
@@ -150,7 +187,9 @@ fn check_version(header: Option<&str>, params: &Params<'_>, request: bool) -> Re
         (Some(header), None, _) if !request => header.to_owned(),
         (_, _, None) => {
             let key = meta::PROTOCOL_VERSION;
-            return Err(Rejection::params(format!("`_meta[\"{key}\"]` must be a string")));
+            return Err(Rejection::params(format!(
+                "`_meta[\"{key}\"]` must be a string"
+            )));
         }
         (_, None, Some(_)) => return Err(Rejection::params("`_meta` is missing")),
     };

@@ -33,8 +33,9 @@ pub enum HeaderType {
 /// The annotations of an input schema, given raw.
 ///
 /// # Errors
-/// Why the tool may not be offered over HTTP: a name that is no token or occurs twice (letter case aside), a type that
-/// cannot be mirrored, an annotation that is not on a path of `properties` alone, or a schema that cannot be read.
+/// Why the tool may not be offered over HTTP: a name that is no token or occurs twice (letter case
+/// aside), a type that cannot be mirrored, an annotation that is not on a path of `properties`
+/// alone, or a schema that cannot be read.
 pub fn annotations(schema: &[u8]) -> Result<Vec<HeaderParam>, String> {
     // Nearly all schemas have none; only an escape can hide an annotation.
     if memchr::memmem::find(schema, KEY.as_bytes()).is_none()
@@ -42,7 +43,11 @@ pub fn annotations(schema: &[u8]) -> Result<Vec<HeaderParam>, String> {
     {
         return Ok(Vec::new());
     }
-    let mut walk = Walk { schema, path: Vec::new(), found: Vec::new() };
+    let mut walk = Walk {
+        schema,
+        path: Vec::new(),
+        found: Vec::new(),
+    };
     walk.schema(Span::all(schema), true, 0)?;
     Ok(walk.found)
 }
@@ -110,17 +115,27 @@ impl<'a> Walk<'a> {
 
     fn annotation(&mut self, raw: &[u8], kind: Option<&str>) -> Result<(), String> {
         let property = self.path.join(".");
-        let name = json::text(raw).ok_or_else(|| format!("{KEY} of `{property}` must be a string"))?;
+        let name =
+            json::text(raw).ok_or_else(|| format!("{KEY} of `{property}` must be a string"))?;
         if name.is_empty() || !name.bytes().all(is_token) {
             return Err(format!("{KEY} of `{property}` must be a header name"));
         }
-        if self.found.iter().any(|param| param.name.eq_ignore_ascii_case(&name)) {
+        if self
+            .found
+            .iter()
+            .any(|param| param.name.eq_ignore_ascii_case(&name))
+        {
             return Err(format!("{KEY} `{name}` occurs twice"));
         }
         let kind = kind.and_then(|kind| kind.parse().ok());
-        let kind =
-            kind.ok_or_else(|| format!("{KEY} of `{property}` needs type string, integer or boolean"))?;
-        self.found.push(HeaderParam { name: name.into_owned(), path: self.path.clone(), kind });
+        let kind = kind.ok_or_else(|| {
+            format!("{KEY} of `{property}` needs type string, integer or boolean")
+        })?;
+        self.found.push(HeaderParam {
+            name: name.into_owned(),
+            path: self.path.clone(),
+            kind,
+        });
         Ok(())
     }
 

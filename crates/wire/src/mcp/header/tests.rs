@@ -18,7 +18,12 @@ fn call(method: &str, params: &str) -> Message {
 }
 
 fn getter<'h>(headers: &'h [(&'h str, &'h str)]) -> impl Fn(&str) -> Option<&'h str> {
-    move |name| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
+    move |name| {
+        headers
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| *value)
+    }
 }
 
 fn run(headers: &[(&str, &str)], method: &str, params: &str) -> Result<Version, (u16, i64)> {
@@ -30,13 +35,33 @@ fn run(headers: &[(&str, &str)], method: &str, params: &str) -> Result<Version, 
 #[test]
 fn the_era_is_detected() {
     for (headers, method, params, expect) in [
-        (&[(PROTOCOL_VERSION, V)][..], "tools/list", "", Opening::Modern),
-        (&[(PROTOCOL_VERSION, " 2030-01-01 ")], "tools/list", "", Opening::Modern),
+        (
+            &[(PROTOCOL_VERSION, V)][..],
+            "tools/list",
+            "",
+            Opening::Modern,
+        ),
+        (
+            &[(PROTOCOL_VERSION, " 2030-01-01 ")],
+            "tools/list",
+            "",
+            Opening::Modern,
+        ),
         (&[], "tools/list", GOOD, Opening::Modern),
         (&[], "initialize", GOOD, Opening::Modern),
         (&[], "initialize", "", Opening::LegacyInitialize),
-        (&[(PROTOCOL_VERSION, "2025-11-25"), ("mcp-session-id", "s")], "tools/list", "", Opening::Legacy),
-        (&[(PROTOCOL_VERSION, "nonsense")], "tools/list", "", Opening::Legacy),
+        (
+            &[(PROTOCOL_VERSION, "2025-11-25"), ("mcp-session-id", "s")],
+            "tools/list",
+            "",
+            Opening::Legacy,
+        ),
+        (
+            &[(PROTOCOL_VERSION, "nonsense")],
+            "tools/list",
+            "",
+            Opening::Legacy,
+        ),
         (&[], "tools/list", "", Opening::Legacy),
     ] {
         let message = call(method, params);
@@ -53,31 +78,122 @@ fn headers_and_body_must_agree() {
     let (version, method) = ((PROTOCOL_VERSION, V), (METHOD, "tools/call"));
     let named = format!(r#""name":"a b",{GOOD}"#);
     let good = GOOD.to_owned();
-    let no_capabilities = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#.to_owned();
+    let no_capabilities =
+        r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#.to_owned();
     let no_version = r#""_meta":{"io.modelcontextprotocol/clientCapabilities":{}}"#.to_owned();
     let future = good.replace(V, "2030-01-01");
     let old = good.replace(V, "2025-11-25");
     let ok = Ok(Version::V2026_07_28);
     for (headers, name, params, expect) in [
-        (vec![version, method, (NAME, " a b\t")], "tools/call", &named, ok),
-        (vec![version, method, (NAME, "=?base64?YSBi?=")], "tools/call", &named, ok),
-        (vec![version, method, (NAME, "=?base64?!?=")], "tools/call", &named, Err((400, -32020))),
-        (vec![version, method, (NAME, "A b")], "tools/call", &named, Err((400, -32020))),
-        (vec![version, method, (NAME, "a b, a b")], "tools/call", &named, Err((400, -32020))),
-        (vec![version, method], "tools/call", &named, Err((400, -32020))),
-        (vec![version, (NAME, "a b")], "tools/call", &named, Err((400, -32020))),
-        (vec![version, (METHOD, "TOOLS/LIST")], "tools/list", &good, Err((400, -32020))),
-        (vec![version, (METHOD, "tools/list")], "tools/list", &good, ok),
-        (vec![(METHOD, "tools/list")], "tools/list", &good, Err((400, -32020))),
-        (vec![(PROTOCOL_VERSION, "2030-01-01")], "tools/list", &good, Err((400, -32020))),
+        (
+            vec![version, method, (NAME, " a b\t")],
+            "tools/call",
+            &named,
+            ok,
+        ),
+        (
+            vec![version, method, (NAME, "=?base64?YSBi?=")],
+            "tools/call",
+            &named,
+            ok,
+        ),
+        (
+            vec![version, method, (NAME, "=?base64?!?=")],
+            "tools/call",
+            &named,
+            Err((400, -32020)),
+        ),
+        (
+            vec![version, method, (NAME, "A b")],
+            "tools/call",
+            &named,
+            Err((400, -32020)),
+        ),
+        (
+            vec![version, method, (NAME, "a b, a b")],
+            "tools/call",
+            &named,
+            Err((400, -32020)),
+        ),
+        (
+            vec![version, method],
+            "tools/call",
+            &named,
+            Err((400, -32020)),
+        ),
+        (
+            vec![version, (NAME, "a b")],
+            "tools/call",
+            &named,
+            Err((400, -32020)),
+        ),
+        (
+            vec![version, (METHOD, "TOOLS/LIST")],
+            "tools/list",
+            &good,
+            Err((400, -32020)),
+        ),
+        (
+            vec![version, (METHOD, "tools/list")],
+            "tools/list",
+            &good,
+            ok,
+        ),
+        (
+            vec![(METHOD, "tools/list")],
+            "tools/list",
+            &good,
+            Err((400, -32020)),
+        ),
+        (
+            vec![(PROTOCOL_VERSION, "2030-01-01")],
+            "tools/list",
+            &good,
+            Err((400, -32020)),
+        ),
         (vec![version], "tools/list", &future, Err((400, -32020))),
-        (vec![(PROTOCOL_VERSION, "2030-01-01")], "tools/list", &future, Err((400, -32022))),
-        (vec![(PROTOCOL_VERSION, "2025-11-25")], "tools/list", &old, Err((400, -32022))),
-        (vec![version, (METHOD, "tools/list")], "tools/list", &String::new(), Err((400, -32602))),
-        (vec![version, (METHOD, "tools/list")], "tools/list", &no_version, Err((400, -32602))),
-        (vec![version, (METHOD, "tools/list")], "tools/list", &no_capabilities, Err((400, -32602))),
-        (vec![version, (METHOD, "initialize")], "initialize", &good, Err((404, -32601))),
-        (vec![version, (METHOD, "ping")], "ping", &good, Err((404, -32601))),
+        (
+            vec![(PROTOCOL_VERSION, "2030-01-01")],
+            "tools/list",
+            &future,
+            Err((400, -32022)),
+        ),
+        (
+            vec![(PROTOCOL_VERSION, "2025-11-25")],
+            "tools/list",
+            &old,
+            Err((400, -32022)),
+        ),
+        (
+            vec![version, (METHOD, "tools/list")],
+            "tools/list",
+            &String::new(),
+            Err((400, -32602)),
+        ),
+        (
+            vec![version, (METHOD, "tools/list")],
+            "tools/list",
+            &no_version,
+            Err((400, -32602)),
+        ),
+        (
+            vec![version, (METHOD, "tools/list")],
+            "tools/list",
+            &no_capabilities,
+            Err((400, -32602)),
+        ),
+        (
+            vec![version, (METHOD, "initialize")],
+            "initialize",
+            &good,
+            Err((404, -32601)),
+        ),
+        (
+            vec![version, (METHOD, "ping")],
+            "ping",
+            &good,
+            Err((404, -32601)),
+        ),
         (vec![version, (METHOD, "vendor/x")], "vendor/x", &good, ok),
     ] {
         assert_eq!(run(&headers, name, params), expect, "{headers:?} {params}");
@@ -94,7 +210,10 @@ fn answers_carry_id_and_data() {
     let missing = Rejection::missing_capability(r#"{"sampling":{}}"#);
     assert_eq!(
         (missing.status, missing.data.as_deref()),
-        (400, Some(&br#"{"requiredCapabilities":{"sampling":{}}}"#[..]))
+        (
+            400,
+            Some(&br#"{"requiredCapabilities":{"sampling":{}}}"#[..])
+        )
     );
 }
 
@@ -127,7 +246,10 @@ const SCHEMA: &str = r#"{"type":"object","properties":{
 #[test]
 fn annotations_are_found() {
     let found = annotations(SCHEMA.as_bytes()).unwrap();
-    let read: Vec<_> = found.iter().map(|p| (p.name.as_str(), p.path.join("."), p.kind)).collect();
+    let read: Vec<_> = found
+        .iter()
+        .map(|p| (p.name.as_str(), p.path.join("."), p.kind))
+        .collect();
     assert_eq!(
         read,
         [
@@ -158,19 +280,28 @@ fn wrong_annotations_are_rejected() {
     ] {
         assert!(annotations(bad.as_bytes()).is_err(), "{bad}");
     }
-    let deep = format!("{}{{\"x-mcp-header\":1}}{}", r#"{"not":"#.repeat(200), "}".repeat(200));
+    let deep = format!(
+        "{}{{\"x-mcp-header\":1}}{}",
+        r#"{"not":"#.repeat(200),
+        "}".repeat(200)
+    );
     assert!(annotations(deep.as_bytes()).is_err());
 }
 
 #[test]
 fn arguments_are_mirrored() {
-    let message =
-        call("tools/call", r#""name":"t","arguments":{"region":" \u00e9","deep":{"n":42.0},"flag":null}"#);
+    let message = call(
+        "tools/call",
+        r#""name":"t","arguments":{"region":" \u00e9","deep":{"n":42.0},"flag":null}"#,
+    );
     let params = Params::read(&message).unwrap();
     let found = annotations(SCHEMA.as_bytes()).unwrap();
     let mut headers = standard(Version::V2026_07_28, "tools/call", Some("t"));
     headers.extend(compute(&params, &found).unwrap());
-    let written: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    let written: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
     assert_eq!(
         written,
         [
@@ -181,20 +312,37 @@ fn arguments_are_mirrored() {
             ("Mcp-Param-N", "42"),
         ]
     );
-    let n = |value| [("mcp-param-region", "=?base64?IMOp?="), ("mcp-param-n", value)];
-    let check =
-        |headers: &[(&str, &str)]| check_params(getter(headers), &params, &found).map_err(|error| error.code);
+    let n = |value| {
+        [
+            ("mcp-param-region", "=?base64?IMOp?="),
+            ("mcp-param-n", value),
+        ]
+    };
+    let check = |headers: &[(&str, &str)]| {
+        check_params(getter(headers), &params, &found).map_err(|error| error.code)
+    };
     assert_eq!(check(&n("42")), Ok(()));
     assert_eq!(check(&n("42.0")), Ok(()));
     assert_eq!(check(&n("43")), Err(-32020));
     assert_eq!(check(&n("=?base64?%?=")), Err(-32020));
     assert_eq!(check(&n("42")[1..]), Err(-32020));
-    let with_null =
-        [("mcp-param-flag", "true"), ("mcp-param-n", "42"), ("mcp-param-region", "=?base64?IMOp?=")];
+    let with_null = [
+        ("mcp-param-flag", "true"),
+        ("mcp-param-n", "42"),
+        ("mcp-param-region", "=?base64?IMOp?="),
+    ];
     assert_eq!(check(&with_null), Err(-32020));
-    let twice = call("tools/call", r#""name":"t","arguments":{"region":"a","region":"b"}"#);
+    let twice = call(
+        "tools/call",
+        r#""name":"t","arguments":{"region":"a","region":"b"}"#,
+    );
     let twice = Params::read(&twice).unwrap();
-    assert_eq!(check_params(getter(&n("42")), &twice, &found).unwrap_err().code, -32600);
+    assert_eq!(
+        check_params(getter(&n("42")), &twice, &found)
+            .unwrap_err()
+            .code,
+        -32600
+    );
 }
 
 proptest! {

@@ -1,4 +1,5 @@
-//! Header values: encoding of texts and arguments, and the headers of a request that the gateway sends.
+//! Header values: encoding of texts and arguments, and the headers of a request that the gateway
+//! sends.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -10,7 +11,8 @@ use crate::mcp::{Params, Version};
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
 
-/// A text as the value of `Mcp-Name` or `Mcp-Param-*`: plain where that is safe, else in the base64 form.
+/// A text as the value of `Mcp-Name` or `Mcp-Param-*`: plain where that is safe, else in the base64
+/// form.
 #[must_use]
 pub fn encode(text: &str) -> String {
     let outer = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
@@ -19,7 +21,11 @@ pub fn encode(text: &str) -> String {
     let padded = outer(bytes.first()) || outer(bytes.last());
     let marked = text.starts_with(OPEN) && text.ends_with(CLOSE);
     let plain = visible && !padded && !marked;
-    if plain { text.to_owned() } else { format!("{OPEN}{}{CLOSE}", BASE64_STANDARD.encode(text)) }
+    if plain {
+        text.to_owned()
+    } else {
+        format!("{OPEN}{}{CLOSE}", BASE64_STANDARD.encode(text))
+    }
 }
 
 /// A header's value without the white space around it.
@@ -33,22 +39,32 @@ pub(super) fn trim(value: &str) -> &str {
     }
 }
 
-/// The text of a header's value, without white space around it. `None` if its base64 or UTF-8 is bad, or if it contains
-/// bytes that need encoding.
+/// The text of a header's value, without white space around it. `None` if its base64 or UTF-8 is
+/// bad, or if it contains bytes that need encoding.
 #[must_use]
 pub fn decode(value: &str) -> Option<String> {
     let value = trim(value);
-    match value.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)) {
+    match value
+        .strip_prefix(OPEN)
+        .and_then(|rest| rest.strip_suffix(CLOSE))
+    {
         Some(inner) => String::from_utf8(BASE64_STANDARD.decode(inner).ok()?).ok(),
-        None => value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')).then(|| value.to_owned()),
+        None => value
+            .bytes()
+            .all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
+            .then(|| value.to_owned()),
     }
 }
 
-/// The `Mcp-Param-*` headers of a call, by its tool's annotations. Null and absent arguments have none.
+/// The `Mcp-Param-*` headers of a call, by its tool's annotations. Null and absent arguments have
+/// none.
 ///
 /// # Errors
 /// [`JsonError::Duplicate`] when an object on the way to an argument has a member twice.
-pub fn compute(params: &Params<'_>, annotations: &[HeaderParam]) -> Result<Vec<(String, String)>, JsonError> {
+pub fn compute(
+    params: &Params<'_>,
+    annotations: &[HeaderParam],
+) -> Result<Vec<(String, String)>, JsonError> {
     let mut headers = Vec::new();
     for param in annotations {
         if let Some(text) = argument(params, &param.path)? {
@@ -58,12 +74,15 @@ pub fn compute(params: &Params<'_>, annotations: &[HeaderParam]) -> Result<Vec<(
     Ok(headers)
 }
 
-/// The headers of every modern request that mirror its body. `target` is the name, URI or task id in the body as it will be sent.
-/// [`compute`] returns those of a tool's arguments.
+/// The headers of every modern request that mirror its body. `target` is the name, URI or task id
+/// in the body as it will be sent. [`compute`] returns those of a tool's arguments.
 #[must_use]
 pub fn standard(version: Version, method: &str, target: Option<&str>) -> Vec<(String, String)> {
     let mut headers = vec![
-        ("MCP-Protocol-Version".to_owned(), version.as_str().to_owned()),
+        (
+            "MCP-Protocol-Version".to_owned(),
+            version.as_str().to_owned(),
+        ),
         ("Mcp-Method".to_owned(), method.to_owned()),
     ];
     if let (true, Some(target)) = (has_name(method), target) {
@@ -76,11 +95,17 @@ pub fn standard(version: Version, method: &str, target: Option<&str>) -> Vec<(St
 pub(super) fn has_name(method: &str) -> bool {
     matches!(
         method,
-        "tools/call" | "prompts/get" | "resources/read" | "tasks/get" | "tasks/update" | "tasks/cancel"
+        "tools/call"
+            | "prompts/get"
+            | "resources/read"
+            | "tasks/get"
+            | "tasks/update"
+            | "tasks/cancel"
     )
 }
 
-/// The argument at `path` as header text. `None` for arguments that no header mirrors: absent, null, objects and arrays.
+/// The argument at `path` as header text. `None` for arguments that no header mirrors: absent,
+/// null, objects and arrays.
 pub(super) fn argument(params: &Params<'_>, path: &[String]) -> Result<Option<String>, JsonError> {
     let frame = params.message().frame();
     let Some(mut span) = params.get("arguments").map(|arguments| arguments.span) else {

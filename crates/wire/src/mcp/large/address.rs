@@ -51,8 +51,11 @@ impl Asked {
         let (mut page, mut part, mut search, mut from) = (None, None, None, 0);
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let number =
-                || value.parse::<usize>().map_err(|_| format!("`{key}` must be a number, not `{value}`"));
+            let number = || {
+                value
+                    .parse::<usize>()
+                    .map_err(|_| format!("`{key}` must be a number, not `{value}`"))
+            };
             match key {
                 "page" => page = Some(number()?),
                 "part" => part = Some(number()?),
@@ -67,10 +70,13 @@ impl Asked {
         }
         match (search, part, page) {
             (Some(text), None, None) if text.is_empty() => Err("`search` has no text".to_owned()),
-            (Some(text), None, None) if text.len() > SEARCH_BYTES_MAX => {
-                Err(format!("the text of `search` is longer than {SEARCH_BYTES_MAX} bytes"))
-            }
-            (Some(text), None, None) => Ok(Self::Search { text: text.into_owned(), from }),
+            (Some(text), None, None) if text.len() > SEARCH_BYTES_MAX => Err(format!(
+                "the text of `search` is longer than {SEARCH_BYTES_MAX} bytes"
+            )),
+            (Some(text), None, None) => Ok(Self::Search {
+                text: text.into_owned(),
+                from,
+            }),
             (None, Some(part), None) => Ok(Self::Part(part)),
             (None, None, page) => Ok(Self::Page(page.unwrap_or(1))),
             _ => Err("one of `page`, `part` and `search` can be read at a time".to_owned()),
@@ -98,7 +104,9 @@ fn decoded(text: &str) -> Result<Cow<'_, str>, String> {
             }
         }
     }
-    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| "the text of `search` is no UTF-8".to_owned())
+    String::from_utf8(bytes)
+        .map(Cow::Owned)
+        .map_err(|_| "the text of `search` is no UTF-8".to_owned())
 }
 
 /// A text as the value of a query.

@@ -6,7 +6,8 @@ use model::Form;
 
 use super::address::{Asked, URI, encoded};
 
-/// Bytes that are shown on each side of a place that a search finds, as far as the lines before and after it.
+/// Bytes that are shown on each side of a place that a search finds, as far as the lines before and
+/// after it.
 const AROUND_BYTES: usize = 160;
 const JSON_TYPE: &str = "application/json";
 const TEXT_TYPE: &str = "text/plain";
@@ -41,13 +42,24 @@ impl Part {
 impl Kept {
     pub(super) fn new(text: String, parts: Vec<Part>, page_bytes: usize) -> Self {
         let is_json = text.starts_with(['{', '[']) && json::check(text.as_bytes()).is_ok();
-        Self { ends: page_ends(&text, page_bytes), text, page_bytes, is_json, parts }
+        Self {
+            ends: page_ends(&text, page_bytes),
+            text,
+            page_bytes,
+            is_json,
+            parts,
+        }
     }
 
     /// The bytes that it takes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.text.len() + self.parts.iter().map(|part| part.base64.len()).sum::<usize>()
+        self.text.len()
+            + self
+                .parts
+                .iter()
+                .map(|part| part.base64.len())
+                .sum::<usize>()
     }
 
     /// The number of its pages.
@@ -63,7 +75,10 @@ impl Kept {
     /// A page, from 1 on.
     pub(super) fn page(&self, number: usize) -> Option<&str> {
         let end = *self.ends.get(number.checked_sub(1)?)?;
-        let begin = number.checked_sub(2).and_then(|before| self.ends.get(before)).copied();
+        let begin = number
+            .checked_sub(2)
+            .and_then(|before| self.ends.get(before))
+            .copied();
         self.text.get(begin.unwrap_or_default()..end)
     }
 
@@ -85,7 +100,10 @@ impl Kept {
                 let found = self.found(&uri, text, *from);
                 Ok(read_result(form, |contents| {
                     contents.object(|content| {
-                        content.text("uri", &uri).text("mimeType", TEXT_TYPE).text("text", &found);
+                        content
+                            .text("uri", &uri)
+                            .text("mimeType", TEXT_TYPE)
+                            .text("text", &found);
                     });
                 }))
             }
@@ -102,20 +120,35 @@ impl Kept {
                     self.parts.len()
                 ));
             }
-            None => return Err(format!("there is no page {number}: the result has pages 1 to {pages}")),
+            None => {
+                return Err(format!(
+                    "there is no page {number}: the result has pages 1 to {pages}"
+                ));
+            }
         };
         // A piece of a JSON value is none.
-        let media_type = if pages == 1 { self.media_type() } else { TEXT_TYPE };
+        let media_type = if pages == 1 {
+            self.media_type()
+        } else {
+            TEXT_TYPE
+        };
         let uri = |number: usize| format!("{URI}{id}?page={number}");
         Ok(read_result(form, |contents| {
             contents.object(|content| {
-                content.text("uri", &uri(number)).text("mimeType", media_type).text("text", page);
+                content
+                    .text("uri", &uri(number))
+                    .text("mimeType", media_type)
+                    .text("text", page);
             });
             if number < pages {
                 let next = uri(number + 1);
                 contents.object(|content| {
-                    let words = format!("[page {number} of {pages}; the next one is the resource {next}]");
-                    content.text("uri", &next).text("mimeType", TEXT_TYPE).text("text", &words);
+                    let words =
+                        format!("[page {number} of {pages}; the next one is the resource {next}]");
+                    content
+                        .text("uri", &next)
+                        .text("mimeType", TEXT_TYPE)
+                        .text("text", &words);
                 });
             }
         }))
@@ -130,20 +163,30 @@ impl Kept {
         let uri = format!("{URI}{id}?part={number}");
         Ok(read_result(form, |contents| {
             contents.object(|content| {
-                content.text("uri", &uri).text("mimeType", &part.media_type).text("blob", &part.base64);
+                content
+                    .text("uri", &uri)
+                    .text("mimeType", &part.media_type)
+                    .text("blob", &part.base64);
             });
         }))
     }
 
-    /// The places of a text from this byte on, with what is around them. Upper and lower case of ASCII letters do not differ.
+    /// The places of a text from this byte on, with what is around them. Upper and lower case of
+    /// ASCII letters do not differ.
     fn found(&self, uri: &str, wanted: &str, from: usize) -> String {
         let whole = self.text.to_ascii_lowercase();
         let wanted_lower = wanted.to_ascii_lowercase();
         let finder = Finder::new(wanted_lower.as_bytes());
-        let from = (from..=whole.len()).find(|at| whole.is_char_boundary(*at)).unwrap_or(whole.len());
+        let from = (from..=whole.len())
+            .find(|at| whole.is_char_boundary(*at))
+            .unwrap_or(whole.len());
         let (mut at, mut counted, mut line) = (from, 0, 1);
         let (mut out, mut out_bytes, mut places, mut next) = (String::new(), 0, 0_usize, None);
-        while let Some(offset) = whole.as_bytes().get(at..).and_then(|rest| finder.find(rest)) {
+        while let Some(offset) = whole
+            .as_bytes()
+            .get(at..)
+            .and_then(|rest| finder.find(rest))
+        {
             let place = at + offset;
             let (begin, end) = self.around(place, wanted.len());
             at = end.max(place + wanted.len());
@@ -154,7 +197,11 @@ impl Kept {
             line += lines_in(&self.text, counted, place);
             counted = place;
             let shown = self.text.get(begin..end).unwrap_or_default();
-            let entry = format!("\nline {line}, page {}:\n{}\n", self.page_at(place), shown.trim_end());
+            let entry = format!(
+                "\nline {line}, page {}:\n{}\n",
+                self.page_at(place),
+                shown.trim_end()
+            );
             let entry_bytes: usize = entry.chars().map(escaped_len).sum();
             if out_bytes + entry_bytes > self.page_bytes {
                 next = Some(place);
@@ -181,13 +228,20 @@ impl Kept {
         let (text, bytes) = (&self.text, self.text.as_bytes());
         let begin = place.saturating_sub(AROUND_BYTES);
         let before = bytes.get(begin..place).unwrap_or_default();
-        let begin = memchr::memrchr_iter(b'\n', before).nth(1).map_or(begin, |at| begin + at + 1);
+        let begin = memchr::memrchr_iter(b'\n', before)
+            .nth(1)
+            .map_or(begin, |at| begin + at + 1);
         let end = (place + len).min(bytes.len());
         let last = (end + AROUND_BYTES).min(bytes.len());
         let after = bytes.get(end..last).unwrap_or_default();
         let last = memchr_iter(b'\n', after).nth(1).map_or(last, |at| end + at);
-        let begin = (begin..=place).find(|at| text.is_char_boundary(*at)).unwrap_or(place);
-        let last = (end..=last).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(end);
+        let begin = (begin..=place)
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(place);
+        let last = (end..=last)
+            .rev()
+            .find(|at| text.is_char_boundary(*at))
+            .unwrap_or(end);
         (begin, last)
     }
 }
@@ -199,7 +253,10 @@ fn read_result(form: Form, contents: impl FnOnce(&mut json::Array<'_>)) -> Vec<u
         match form {
             Form::Legacy => {}
             Form::Modern => {
-                result.text("cacheScope", "private").text("resultType", "complete").number("ttlMs", 0);
+                result
+                    .text("cacheScope", "private")
+                    .text("resultType", "complete")
+                    .number("ttlMs", 0);
             }
         }
     })
@@ -210,16 +267,25 @@ fn lines_in(text: &str, from: usize, to: usize) -> usize {
     memchr_iter(b'\n', text.as_bytes().get(from..to).unwrap_or_default()).count()
 }
 
-/// Where the pages of a text end that take at most so many bytes in JSON: at the end of a line, if one ends in the second half of the
-/// page.
+/// Where the pages of a text end that take at most so many bytes in JSON: at the end of a line, if
+/// one ends in the second half of the page.
 fn page_ends(text: &str, page_bytes: usize) -> Vec<usize> {
     let (mut ends, mut begin, mut length, mut line) = (Vec::new(), 0, 0, 0);
     for (at, c) in text.char_indices() {
         let more = escaped_len(c);
         if length + more > page_bytes && at > begin {
-            let end = if line > begin + (at - begin) / 2 { line } else { at };
+            let end = if line > begin + (at - begin) / 2 {
+                line
+            } else {
+                at
+            };
             ends.push(end);
-            length = text.get(end..at).unwrap_or_default().chars().map(escaped_len).sum();
+            length = text
+                .get(end..at)
+                .unwrap_or_default()
+                .chars()
+                .map(escaped_len)
+                .sum();
             begin = end;
         }
         length += more;

@@ -39,7 +39,10 @@ impl RenderedList {
     /// An empty list with room for this number of items and bytes.
     #[must_use]
     pub fn with_capacity(items: usize, bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes.saturating_add(items)), ends: Vec::with_capacity(items) }
+        Self {
+            bytes: Vec::with_capacity(bytes.saturating_add(items)),
+            ends: Vec::with_capacity(items),
+        }
     }
 
     /// Adds an item, under another key if one is given.
@@ -69,10 +72,13 @@ impl RenderedList {
     /// The memory that it takes, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity().saturating_add(self.ends.capacity().saturating_mul(size_of::<usize>()))
+        self.bytes
+            .capacity()
+            .saturating_add(self.ends.capacity().saturating_mul(size_of::<usize>()))
     }
 
-    /// The result of a list method with the items at these places, as far as they exist; the rest as [`render`] writes it.
+    /// The result of a list method with the items at these places, as far as they exist; the rest
+    /// as [`render`] writes it.
     #[must_use]
     pub fn page(
         &self,
@@ -103,13 +109,17 @@ impl RenderedList {
             Some(before) => end_of(before).map(|end| end.saturating_add(1)),
         };
         let last = places.end.min(self.ends.len()).checked_sub(1);
-        let range = start.zip(last.and_then(end_of)).map(|(start, end)| start..end);
-        range.and_then(|range| self.bytes.get(range)).unwrap_or_default()
+        let range = start
+            .zip(last.and_then(end_of))
+            .map(|(start, end)| start..end);
+        range
+            .and_then(|range| self.bytes.get(range))
+            .unwrap_or_default()
     }
 }
 
-/// Makes the result of a list method: the items in this order, each with another key if one is given, then the cursor,
-/// the extras, and the hints. The extras must not repeat these.
+/// Makes the result of a list method: the items in this order, each with another key if one is
+/// given, then the cursor, the extras, and the hints. The extras must not repeat these.
 #[must_use]
 pub fn render<'i>(
     kind: ListKind,
@@ -119,12 +129,19 @@ pub fn render<'i>(
     hints: Hints,
 ) -> Vec<u8> {
     let mut list = RenderedList::default();
-    items.into_iter().for_each(|(item, key)| list.push(item, key));
+    items
+        .into_iter()
+        .for_each(|(item, key)| list.push(item, key));
     list.page(kind, 0..list.len(), next_cursor, extras, hints)
 }
 
 /// Everything on a page but the items.
-fn write_rest(page: &mut Object<'_>, next_cursor: Option<&str>, extras: &[(String, Bytes)], hints: Hints) {
+fn write_rest(
+    page: &mut Object<'_>,
+    next_cursor: Option<&str>,
+    extras: &[(String, Bytes)],
+    hints: Hints,
+) {
     page.optional_text("nextCursor", next_cursor);
     for (key, raw) in extras {
         page.raw(key, raw);

@@ -12,7 +12,9 @@ fn message(text: &str) -> Message {
 }
 
 fn call(method: &str, params: &str) -> Message {
-    message(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#))
+    message(&format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#
+    ))
 }
 
 fn edited(message: &Message, change: impl FnOnce(&mut BodyEdit<'_, '_>)) -> String {
@@ -29,10 +31,26 @@ fn edited(message: &Message, change: impl FnOnce(&mut BodyEdit<'_, '_>)) -> Stri
 #[test]
 fn targets() {
     for (method, params, expect) in [
-        ("tools/call", r#"{"name":"a\u0062"}"#, Some((TargetKind::Name, "ab"))),
-        ("resources/read", r#"{"uri":"file:///x"}"#, Some((TargetKind::Uri, "file:///x"))),
-        ("tasks/get", r#"{"taskId":"t"}"#, Some((TargetKind::Task, "t"))),
-        ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"p"}}"#, Some((TargetKind::Name, "p"))),
+        (
+            "tools/call",
+            r#"{"name":"a\u0062"}"#,
+            Some((TargetKind::Name, "ab")),
+        ),
+        (
+            "resources/read",
+            r#"{"uri":"file:///x"}"#,
+            Some((TargetKind::Uri, "file:///x")),
+        ),
+        (
+            "tasks/get",
+            r#"{"taskId":"t"}"#,
+            Some((TargetKind::Task, "t")),
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt","name":"p"}}"#,
+            Some((TargetKind::Name, "p")),
+        ),
         (
             "completion/complete",
             r#"{"ref":{"uri":"u{x}","type":"ref/resource"}}"#,
@@ -43,7 +61,11 @@ fn targets() {
     ] {
         let call = call(method, params);
         let read = Params::read(&call).unwrap();
-        assert_eq!(read.target().map(|text| (read.target_kind(), text)), expect, "{method} {params}");
+        assert_eq!(
+            read.target().map(|text| (read.target_kind(), text)),
+            expect,
+            "{method} {params}"
+        );
     }
 }
 
@@ -55,16 +77,41 @@ fn wrong_params() {
         ("tools/call", r#"{"name":null}"#, -32602),
         ("tools/call", r#"[1]"#, -32602),
         ("tools/call", r#"{"name":"a","n\u0061me":"b"}"#, -32600),
-        ("tools/call", r#"{"name":"a","_meta":{"x":1,"x":2}}"#, -32600),
+        (
+            "tools/call",
+            r#"{"name":"a","_meta":{"x":1,"x":2}}"#,
+            -32600,
+        ),
         ("tools/call", r#"{"name":"a","_meta":5}"#, -32602),
-        ("tools/call", r#"{"name":"a","_meta":{"progressToken":1.5}}"#, -32602),
-        ("completion/complete", r#"{"ref":{"type":"ref/tool","name":"p"}}"#, -32602),
-        ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"p","name":"q"}}"#, -32600),
+        (
+            "tools/call",
+            r#"{"name":"a","_meta":{"progressToken":1.5}}"#,
+            -32602,
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/tool","name":"p"}}"#,
+            -32602,
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"type":"ref/prompt","name":"p","name":"q"}}"#,
+            -32600,
+        ),
     ] {
         let malformed = Params::read(&call(method, params)).unwrap_err();
-        assert_eq!((malformed.code, malformed.id), (code, Some(Id::number(1))), "{method} {params}");
+        assert_eq!(
+            (malformed.code, malformed.id),
+            (code, Some(Id::number(1))),
+            "{method} {params}"
+        );
     }
-    assert!(Params::read(&message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#)).is_err());
+    assert!(
+        Params::read(&message(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#
+        ))
+        .is_err()
+    );
 }
 
 #[test]
@@ -88,13 +135,22 @@ fn edits_are_splices() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{ "name" : "gh_a","arguments":{"n":-0.0},"_meta":{"progressToken":1,"k":1e400} }}"#;
     let message = message(text);
     let out = edited(&message, |edit| {
-        edit.set_target("a").set_progress_token(&Id::string("t")).set_meta("m", b"{}");
+        edit.set_target("a")
+            .set_progress_token(&Id::string("t"))
+            .set_meta("m", b"{}");
     });
-    assert_eq!(out, text.replace("gh_a", "a").replace(":1,\"k\":1e400", ":\"t\",\"k\":1e400,\"m\":{}"));
+    assert_eq!(
+        out,
+        text.replace("gh_a", "a")
+            .replace(":1,\"k\":1e400", ":\"t\",\"k\":1e400,\"m\":{}")
+    );
     let out = edited(&message, |edit| {
         edit.remove_meta(&["progressToken", "k"]);
     });
-    assert_eq!(out, text.replace(r#","_meta":{"progressToken":1,"k":1e400}"#, ""));
+    assert_eq!(
+        out,
+        text.replace(r#","_meta":{"progressToken":1,"k":1e400}"#, "")
+    );
     assert_eq!(
         edited(&message, |edit| {
             edit.remove_meta(&["absent"]);
@@ -108,7 +164,9 @@ fn params_and_meta_are_made_where_they_are_missing() {
     let bare = message(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     assert_eq!(
         edited(&bare, |edit| {
-            edit.set("cursor", b"\"c\"").set_meta("m", b"1").set_meta("m", b"2");
+            edit.set("cursor", b"\"c\"")
+                .set_meta("m", b"1")
+                .set_meta("m", b"2");
         }),
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"c","_meta":{"m":2}}}"#
     );
@@ -132,24 +190,32 @@ fn notifications() {
     let progress = message(
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":0.5}}"#,
     );
-    assert_eq!(Params::read(&progress).unwrap().progress_token(), Some(Id::number(7)));
+    assert_eq!(
+        Params::read(&progress).unwrap().progress_token(),
+        Some(Id::number(7))
+    );
     assert!(
         edited(&progress, |edit| {
             edit.set_progress_token(&Id::string("x"));
         })
         .contains(r#"{"progressToken":"x","progress":0.5}"#)
     );
-    let cancelled =
-        message(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}"#);
-    assert_eq!(Params::read(&cancelled).unwrap().request_id(), Some(Id::string("7")));
+    let cancelled = message(
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"7"}}"#,
+    );
+    assert_eq!(
+        Params::read(&cancelled).unwrap().request_id(),
+        Some(Id::string("7"))
+    );
     assert!(
         edited(&cancelled, |edit| {
             edit.set("requestId", b"9");
         })
         .contains(r#"{"requestId":9}"#)
     );
-    let updated =
-        message(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}"#);
+    let updated = message(
+        r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a"}}"#,
+    );
     assert!(
         edited(&updated, |edit| {
             edit.set_target("b");
@@ -193,6 +259,8 @@ proptest! {
 #[test]
 fn a_method_that_the_era_lacks_needs_no_target() {
     let read = |params: &str| Params::read(&call("resources/subscribe", params)).is_ok();
-    assert!(read(r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#));
+    assert!(read(
+        r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#
+    ));
     assert!(!read("{}"));
 }

@@ -18,9 +18,9 @@ pub const NOT_IN_A_BATCH: &str =
 const JSON: &str = "application/json";
 const JSON_RAW: &[u8] = b"\"application/json\"";
 
-/// The answer to the request that a call stood for, as a result of the proxy tool in the caller's form; `None` if it passes as it
-/// is: a task, a question, or an error about which the client can do something. `public_uri` is that of
-/// [`relay::encode_answer`].
+/// The answer to the request that a call stood for, as a result of the proxy tool in the caller's
+/// form; `None` if it passes as it is: a task, a question, or an error about which the client can
+/// do something. `public_uri` is that of [`relay::encode_answer`].
 pub fn answered(
     (subject, path): (Subject, &str),
     (answer, method): (&Answer, &str),
@@ -34,11 +34,14 @@ pub fn answered(
     if matches!(error.code, URL_ELICITATION_REQUIRED | MISSING_CAPABILITY) {
         return None;
     }
-    let text = json::at(message.error()?, &["message"]).and_then(json::text).unwrap_or_default();
+    let text = json::at(message.error()?, &["message"])
+        .and_then(json::text)
+        .unwrap_or_default();
     Some(words(&text, true, form))
 }
 
-/// The answer to an operation of a batch as a result of the tool. What passes as it is elsewhere is a fault there.
+/// The answer to an operation of a batch as a result of the tool. What passes as it is elsewhere is
+/// a fault there.
 pub fn operated(answer: &Answer, method: &str, form: Form) -> Vec<u8> {
     let message = encoded(answer, method, form, &|_| None);
     let result = message.as_ref().and_then(|message| message.result());
@@ -58,7 +61,10 @@ fn encoded(
 /// The result of a called target as a result of the proxy tool; `None` if it passes as it is.
 pub(super) fn called(subject: Subject, path: &str, result: &[u8], form: Form) -> Option<Vec<u8>> {
     let members = json::members(result, Span::all(result)).ok()?;
-    if members.get("resultType").is_some_and(|kind| kind.text().as_deref() != Some("complete")) {
+    if members
+        .get("resultType")
+        .is_some_and(|kind| kind.text().as_deref() != Some("complete"))
+    {
         return None;
     }
     match subject {
@@ -80,7 +86,9 @@ fn tool(path: &str, result: &[u8], content: Span) -> Option<Vec<u8>> {
     let mut splice = Splice::new();
     for item in json::elements(result, content).ok()? {
         // An item that cannot be read stays as it is.
-        let Ok(members) = json::members(result, item) else { continue };
+        let Ok(members) = json::members(result, item) else {
+            continue;
+        };
         let annotations = members.get("annotations").filter(|old| old.raw != b"null");
         match annotations.map(|old| json::members(result, old.span)) {
             Some(Ok(old)) => edit_object(&old, &added, &mut splice),
@@ -96,10 +104,17 @@ fn resource(path: &str, result: &[u8], members: &Members<'_>, form: Form) -> Opt
     let contents = members.get("contents")?;
     let notes = json::object(|notes| annotate(notes, Subject::Resource, "call", Some(path)));
     let mut splice = Splice::new();
-    splice.replace(Span { start: contents.whole.start, end: contents.span.start }, b"\"content\":");
+    splice.replace(
+        Span {
+            start: contents.whole.start,
+            end: contents.span.start,
+        },
+        b"\"content\":",
+    );
     for span in json::elements(result, contents.span).ok()? {
         let item = json::object(|item| {
-            item.text("type", "resource").raw("resource", &objectified(span.of(result)));
+            item.text("type", "resource")
+                .raw("resource", &objectified(span.of(result)));
             item.raw("annotations", &notes);
         });
         splice.replace(span, &item);
@@ -112,19 +127,24 @@ fn resource(path: &str, result: &[u8], members: &Members<'_>, form: Form) -> Opt
     Some(splice.apply_to(result))
 }
 
-/// A content of a resource. A text that is JSON loses its white space and gets the media type of JSON; `contentType` keeps the
-/// type that it had.
+/// A content of a resource. A text that is JSON loses its white space and gets the media type of
+/// JSON; `contentType` keeps the type that it had.
 fn objectified(content: &[u8]) -> Vec<u8> {
     let read = || {
         let members = json::members(content, Span::all(content)).ok()?;
         let old = members.get("mimeType").filter(|old| old.raw != b"null");
-        if old.and_then(|old| old.text()).is_some_and(|old| is_json(&old)) {
+        if old
+            .and_then(|old| old.text())
+            .is_some_and(|old| is_json(&old))
+        {
             return None;
         }
         let text = members.get("text")?.text()?;
         let compact = quote(std::str::from_utf8(&json::compact(text.as_bytes()).ok()?).ok()?);
-        let mut changes: Vec<MemberChange<'_>> =
-            vec![("text", Some(compact.as_bytes())), ("mimeType", Some(JSON_RAW))];
+        let mut changes: Vec<MemberChange<'_>> = vec![
+            ("text", Some(compact.as_bytes())),
+            ("mimeType", Some(JSON_RAW)),
+        ];
         changes.extend(old.map(|old| ("contentType", Some(old.raw))));
         json::edited(content, &changes).ok()
     };
@@ -133,7 +153,10 @@ fn objectified(content: &[u8]) -> Vec<u8> {
 
 /// Whether a media type, parameters aside, is that of JSON.
 fn is_json(media: &str) -> bool {
-    media.split(';').next().is_some_and(|media| media.trim().eq_ignore_ascii_case(JSON))
+    media
+        .split(';')
+        .next()
+        .is_some_and(|media| media.trim().eq_ignore_ascii_case(JSON))
 }
 
 /// The whole result of a prompt as the text of one embedded resource.
@@ -141,13 +164,18 @@ fn prompt(path: &str, result: &[u8], form: Form) -> Vec<u8> {
     json::object(|out| {
         out.array("content", |content| {
             content.object(|item| {
-                item.text("type", "resource").object("resource", |resource| {
-                    resource.text("uri", &format!("proxy:{path}")).text("mimeType", JSON);
-                    resource.text("text", &String::from_utf8_lossy(result));
-                });
+                item.text("type", "resource")
+                    .object("resource", |resource| {
+                        resource
+                            .text("uri", &format!("proxy:{path}"))
+                            .text("mimeType", JSON);
+                        resource.text("text", &String::from_utf8_lossy(result));
+                    });
                 item.object("annotations", |notes| {
                     annotate(notes, Subject::Prompt, "call", Some(path));
-                    notes.text("pythonType", "GetPromptResult").text("dataType", "GetPromptResult");
+                    notes
+                        .text("pythonType", "GetPromptResult")
+                        .text("dataType", "GetPromptResult");
                     notes.bool("isArray", false);
                 });
             });

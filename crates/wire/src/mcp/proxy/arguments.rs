@@ -1,4 +1,5 @@
-//! Arguments of the proxy tool (sections 2.2 and 2.3, appendix A.1 and A.3), and the request that a call stands for.
+//! Arguments of the proxy tool (sections 2.2 and 2.3, appendix A.1 and A.3), and the request that a
+//! call stands for.
 
 use std::borrow::Cow;
 
@@ -13,8 +14,17 @@ pub const LIST_MAX: usize = 1000;
 pub const BATCH_MAX: usize = 50;
 
 /// The arguments that the tool takes.
-const KEYS: [&str; 9] =
-    ["action", "type", "path", "args", "limit", "offset", "filter_server", "filter", "operations"];
+const KEYS: [&str; 9] = [
+    "action",
+    "type",
+    "path",
+    "args",
+    "limit",
+    "offset",
+    "filter_server",
+    "filter",
+    "operations",
+];
 const ACTIONS: [&str; 4] = ["list", "info", "call", "batch"];
 
 /// Request to the tool.
@@ -92,7 +102,11 @@ impl Ask {
     pub fn read(arguments: &[u8]) -> Result<Self, String> {
         let members = json::members(arguments, Span::all(arguments))
             .map_err(|error| invalid(&[format!("arguments\n  {error}")]))?;
-        Arguments { members, faults: Vec::new() }.read()
+        Arguments {
+            members,
+            faults: Vec::new(),
+        }
+        .read()
     }
 }
 
@@ -109,10 +123,17 @@ impl<'a> Arguments<'a> {
             self.fault(key, "Unexpected keyword argument");
         }
         let action = self.word("action", &ACTIONS, true);
-        let subject = self.word("type", &["tool", "resource", "prompt"], action.as_deref() != Some("batch"));
+        let subject = self.word(
+            "type",
+            &["tool", "resource", "prompt"],
+            action.as_deref() != Some("batch"),
+        );
         let subject = subject.and_then(|subject| subject.parse::<Subject>().ok());
         let (path, args) = (self.text("path"), self.args());
-        let (limit, offset) = (self.number("limit", 1, LIST_MAX), self.number("offset", 0, usize::MAX));
+        let (limit, offset) = (
+            self.number("limit", 1, LIST_MAX),
+            self.number("offset", 0, usize::MAX),
+        );
         let filter = self.filter();
         let operations = self.operations();
         if !self.faults.is_empty() {
@@ -120,18 +141,24 @@ impl<'a> Arguments<'a> {
         }
         let action = action.unwrap_or_default();
         let wrong = |why: &str| Err(failed(why));
-        let not_for =
-            |what: &str| Err(failed(&format!("{what} should not be provided for action '{action}'")));
+        let not_for = |what: &str| {
+            Err(failed(&format!(
+                "{what} should not be provided for action '{action}'"
+            )))
+        };
         if action != "batch" && operations.is_some() {
             return wrong("Parameter 'operations' is only allowed for 'batch' action");
         }
-        if action != "list" && (limit.is_some() || offset.is_some() || filter != Filter::default()) {
+        if action != "list" && (limit.is_some() || offset.is_some() || filter != Filter::default())
+        {
             return wrong(
                 "Parameters 'limit', 'offset', and 'filter_server' are only allowed for 'list' action",
             );
         }
         // As in Magg, an empty object counts as absent.
-        let given = args.as_deref().is_some_and(|args| json::compact(args).ok().as_deref() != Some(b"{}"));
+        let given = args
+            .as_deref()
+            .is_some_and(|args| json::compact(args).ok().as_deref() != Some(b"{}"));
         if action == "batch" {
             if path.is_some() || given {
                 return not_for("Parameters 'path' and 'args'");
@@ -139,20 +166,35 @@ impl<'a> Arguments<'a> {
             let missing = || failed("Parameter 'operations' is required for action 'batch'");
             return operations.map(Ask::Batch).ok_or_else(missing);
         }
-        let Some(subject) = subject else { return wrong("Parameter 'type' is required") };
+        let Some(subject) = subject else {
+            return wrong("Parameter 'type' is required");
+        };
         match (action.as_str(), path) {
             ("list", Some(_)) => not_for("Parameter 'path'"),
             ("list" | "info", _) if given => not_for("Parameter 'args'"),
             ("list", None) => {
-                let page = Page { offset: offset.unwrap_or(0), limit: limit.unwrap_or(LIST_MAX) };
-                Ok(Ask::Look(ReadOperation::List(List { subject, filter, page })))
+                let page = Page {
+                    offset: offset.unwrap_or(0),
+                    limit: limit.unwrap_or(LIST_MAX),
+                };
+                Ok(Ask::Look(ReadOperation::List(List {
+                    subject,
+                    filter,
+                    page,
+                })))
             }
-            (_, None) => wrong(&format!("Parameter 'path' is required for action '{action}'")),
+            (_, None) => wrong(&format!(
+                "Parameter 'path' is required for action '{action}'"
+            )),
             ("info", Some(path)) => Ok(Ask::Look(ReadOperation::Info { subject, path })),
             (_, Some(_)) if given && subject == Subject::Resource => {
                 wrong("Parameter 'args' should not be provided for type 'resource'")
             }
-            (_, Some(path)) => Ok(Ask::Call(Call { subject, path, args })),
+            (_, Some(path)) => Ok(Ask::Call(Call {
+                subject,
+                path,
+                args,
+            })),
         }
     }
 
@@ -162,7 +204,10 @@ impl<'a> Arguments<'a> {
 
     /// A value that is neither absent nor null.
     fn get(&self, key: &str) -> Option<&'a [u8]> {
-        self.members.get(key).map(|member| member.raw).filter(|raw| *raw != b"null")
+        self.members
+            .get(key)
+            .map(|member| member.raw)
+            .filter(|raw| *raw != b"null")
     }
 
     fn text(&mut self, key: &str) -> Option<String> {
@@ -194,8 +239,15 @@ impl<'a> Arguments<'a> {
         let number = json::integer(raw).and_then(|number| usize::try_from(number).ok());
         let number = number.filter(|number| (min..=max).contains(number));
         if number.is_none() {
-            let most = if max == usize::MAX { String::new() } else { format!(" and at most {max}") };
-            self.fault(key, &format!("Input should be an integer of at least {min}{most}"));
+            let most = if max == usize::MAX {
+                String::new()
+            } else {
+                format!(" and at most {max}")
+            };
+            self.fault(
+                key,
+                &format!("Input should be an integer of at least {min}{most}"),
+            );
         }
         number
     }
@@ -211,13 +263,21 @@ impl<'a> Arguments<'a> {
         if json::is_object(&spelled) {
             return Some(spelled);
         }
-        self.fault("args", "Input should be an object, or a JSON string of an object");
+        self.fault(
+            "args",
+            "Input should be an object, or a JSON string of an object",
+        );
         None
     }
 
     fn filter(&mut self) -> Filter {
-        let mut filter = Filter { server: self.text("filter_server"), ..Filter::default() };
-        let Some(raw) = self.get("filter") else { return filter };
+        let mut filter = Filter {
+            server: self.text("filter_server"),
+            ..Filter::default()
+        };
+        let Some(raw) = self.get("filter") else {
+            return filter;
+        };
         let Ok(members) = json::members(raw, Span::all(raw)) else {
             self.fault("filter", "Input should be an object");
             return filter;
@@ -247,7 +307,10 @@ impl<'a> Arguments<'a> {
         let raw = self.get("operations")?;
         let spans = json::elements(raw, Span::all(raw)).ok();
         let Some(spans) = spans.filter(|spans| (1..=BATCH_MAX).contains(&spans.len())) else {
-            self.fault("operations", &format!("Input should be a list of 1 to {BATCH_MAX} operations"));
+            self.fault(
+                "operations",
+                &format!("Input should be a list of 1 to {BATCH_MAX} operations"),
+            );
             return None;
         };
         Some(spans.iter().map(|span| span.of(raw).to_vec()).collect())
@@ -257,17 +320,25 @@ impl<'a> Arguments<'a> {
 /// A list of strings.
 fn texts(raw: &[u8]) -> Option<Vec<String>> {
     let spans = json::elements(raw, Span::all(raw)).ok()?;
-    spans.iter().map(|span| json::text(span.of(raw)).map(Cow::into_owned)).collect()
+    spans
+        .iter()
+        .map(|span| json::text(span.of(raw)).map(Cow::into_owned))
+        .collect()
 }
 
 /// Violations of the schema, as Magg words them.
 fn invalid(faults: &[String]) -> String {
     let s = if faults.len() == 1 { "" } else { "s" };
-    format!("{} validation error{s} for call[_proxy_tool]\n{}", faults.len(), faults.join("\n"))
+    format!(
+        "{} validation error{s} for call[_proxy_tool]\n{}",
+        faults.len(),
+        faults.join("\n")
+    )
 }
 
-/// The params of the request that a call of the tool stands for. All that the caller added to its own params stays: `_meta` with
-/// the progress token, a retry's answers, and for a tool the wish to become a task.
+/// The params of the request that a call of the tool stands for. All that the caller added to its
+/// own params stays: `_meta` with the progress token, a retry's answers, and for a tool the wish to
+/// become a task.
 ///
 /// # Errors
 /// [`JsonError`] if the caller's params are no object.
@@ -277,7 +348,12 @@ pub fn params_of(call: &Call, params: &[u8]) -> Result<Vec<u8>, JsonError> {
     let changes: &[MemberChange<'_>] = match call.subject {
         Subject::Tool => &[("name", path), ("arguments", args)],
         Subject::Prompt => &[("name", path), ("arguments", args), ("task", None)],
-        Subject::Resource => &[("uri", path), ("name", None), ("arguments", None), ("task", None)],
+        Subject::Resource => &[
+            ("uri", path),
+            ("name", None),
+            ("arguments", None),
+            ("task", None),
+        ],
     };
     json::edited(params, changes)
 }

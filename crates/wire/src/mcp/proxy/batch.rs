@@ -21,15 +21,22 @@ pub struct BatchResult {
 /// [`JsonError`] if the caller's params are no object.
 pub fn operation_params(call: &Call, params: &[u8]) -> Result<Vec<u8>, JsonError> {
     let meta = json::at(params, &["_meta"]).filter(|meta| json::is_object(meta));
-    let meta = meta.map(|meta| json::edited(meta, &[("progressToken", None)])).transpose()?;
+    let meta = meta
+        .map(|meta| json::edited(meta, &[("progressToken", None)]))
+        .transpose()?;
     let made = params_of(call, params)?;
-    let gone = [("task", None), ("requestState", None), ("inputResponses", None)];
+    let gone = [
+        ("task", None),
+        ("requestState", None),
+        ("inputResponses", None),
+    ];
     let meta = meta.as_deref().map(|meta| ("_meta", Some(meta)));
     json::edited(&made, &gone.into_iter().chain(meta).collect::<Vec<_>>())
 }
 
-/// The result of a batch: the items of all operations in order, each annotated with the place of its operation from 0 and whether
-/// that failed; and as data what each operation was and came to, without its items.
+/// The result of a batch: the items of all operations in order, each annotated with the place of
+/// its operation from 0 and whether that failed; and as data what each operation was and came to,
+/// without its items.
 #[must_use]
 pub fn batched(results: &[BatchResult], form: Form) -> Vec<u8> {
     json::object(|out| {
@@ -44,7 +51,8 @@ pub fn batched(results: &[BatchResult], form: Form) -> Vec<u8> {
             data.array("results", |all| {
                 for one in results {
                     all.object(|of| {
-                        of.raw("operation", &one.operation).bool("isError", is_error(one));
+                        of.raw("operation", &one.operation)
+                            .bool("isError", is_error(one));
                         for key in ["structuredContent", "_meta"] {
                             if let Some(raw) = json::at(&one.result, &[key]) {
                                 of.raw(key, raw);
@@ -65,18 +73,34 @@ fn is_error(one: &BatchResult) -> bool {
 /// The items of one operation, annotated.
 fn items(one: &BatchResult, at: usize) -> Vec<Vec<u8>> {
     let content = json::at(&one.result, &["content"]).unwrap_or(b"[]");
-    let (at, failed) = (at.to_string(), if is_error(one) { &b"true"[..] } else { b"false" });
-    let added = [("proxyOperation", Some(at.as_bytes())), ("proxyFailed", Some(failed))];
+    let (at, failed) = (
+        at.to_string(),
+        if is_error(one) {
+            &b"true"[..]
+        } else {
+            b"false"
+        },
+    );
+    let added = [
+        ("proxyOperation", Some(at.as_bytes())),
+        ("proxyFailed", Some(failed)),
+    ];
     let annotated = |item: &[u8]| {
         let members = json::members(item, Span::all(item)).ok()?;
         let (mut splice, new) = (Splice::new(), json::object_of(&added)?);
-        match members.get("annotations").map(|old| json::members(item, old.span)) {
+        match members
+            .get("annotations")
+            .map(|old| json::members(item, old.span))
+        {
             Some(Ok(old)) => edit_object(&old, &added, &mut splice),
-            Some(Err(_)) | None => edit_object(&members, &[("annotations", Some(&new))], &mut splice),
+            Some(Err(_)) | None => {
+                edit_object(&members, &[("annotations", Some(&new))], &mut splice)
+            }
         }
         Some(splice.apply_to(item))
     };
     let spans = json::elements(content, Span::all(content)).unwrap_or_default();
     let raw = spans.iter().map(|span| span.of(content));
-    raw.map(|item| annotated(item).unwrap_or_else(|| item.to_vec())).collect()
+    raw.map(|item| annotated(item).unwrap_or_else(|| item.to_vec()))
+        .collect()
 }

@@ -38,12 +38,16 @@ fn type_name(list: ListKind) -> &'static str {
     }
 }
 
-/// The name of the type of all entries of a list, as Magg spells it, and as the extension does (section 4.1.2).
+/// The name of the type of all entries of a list, as Magg spells it, and as the extension does
+/// (section 4.1.2).
 fn union_name(subject: Subject) -> (&'static str, &'static str) {
     match subject {
         Subject::Tool => ("Tool", "Tool"),
         Subject::Prompt => ("Prompt", "Prompt"),
-        Subject::Resource => ("mcp.types.Resource | mcp.types.ResourceTemplate", "Resource|ResourceTemplate"),
+        Subject::Resource => (
+            "mcp.types.Resource | mcp.types.ResourceTemplate",
+            "Resource|ResourceTemplate",
+        ),
     }
 }
 
@@ -59,22 +63,31 @@ pub fn query(subject: Subject, query: Query<'_>, entries: &[ListedEntry], form: 
         Query::List(..) => format!("proxy:list/{kind}"),
         Query::Info(path) => format!("proxy:info/{kind}/{path}"),
     };
-    let mut text = entries.iter().map(|entry| &*entry.raw).collect::<Vec<_>>().join(&b","[..]);
+    let mut text = entries
+        .iter()
+        .map(|entry| &*entry.raw)
+        .collect::<Vec<_>>()
+        .join(&b","[..]);
     if many {
         text = [b"[", &*text, b"]"].concat();
     }
     json::object(|out| {
         out.array("content", |content| {
             content.object(|item| {
-                item.text("type", "resource").object("resource", |resource| {
-                    resource.text("uri", &uri).text("mimeType", "application/json");
-                    resource.text("text", &String::from_utf8_lossy(&text));
-                });
+                item.text("type", "resource")
+                    .object("resource", |resource| {
+                        resource
+                            .text("uri", &uri)
+                            .text("mimeType", "application/json");
+                        resource.text("text", &String::from_utf8_lossy(&text));
+                    });
                 item.object("annotations", |notes| {
                     match query {
                         Query::List(page, total) => {
                             annotate(notes, subject, "list", None);
-                            notes.number("totalCount", total).number("offset", page.offset);
+                            notes
+                                .number("totalCount", total)
+                                .number("offset", page.offset);
                             notes.number("limit", page.limit);
                         }
                         Query::Info(path) => annotate(notes, subject, "info", Some(path)),
@@ -90,7 +103,10 @@ pub fn query(subject: Subject, query: Query<'_>, entries: &[ListedEntry], form: 
 
 /// Writes the annotations that every item has (sections 3.1.2 and 3.2).
 pub(super) fn annotate(notes: &mut Object<'_>, subject: Subject, action: &str, path: Option<&str>) {
-    notes.text("proxyType", subject.as_str()).text("proxyAction", action).optional_text("proxyPath", path);
+    notes
+        .text("proxyType", subject.as_str())
+        .text("proxyAction", action)
+        .optional_text("proxyPath", path);
 }
 
 impl Filter {
@@ -98,9 +114,12 @@ impl Filter {
     #[must_use]
     pub fn fits(&self, server: &str, public: &str, raw: &[u8]) -> bool {
         let begins = |text: &str| {
-            public.starts_with(text) || resource_name(raw).is_some_and(|name| name.starts_with(text))
+            public.starts_with(text)
+                || resource_name(raw).is_some_and(|name| name.starts_with(text))
         };
-        self.server.as_deref().is_none_or(|wanted| wanted == server || begins(wanted))
+        self.server
+            .as_deref()
+            .is_none_or(|wanted| wanted == server || begins(wanted))
             && self.prefix.as_deref().is_none_or(begins)
             && (self.tags.is_empty() || tags_of(raw).iter().any(|tag| self.tags.contains(tag)))
     }
@@ -116,11 +135,18 @@ pub fn resource_name(raw: &[u8]) -> Option<String> {
 
 /// The tags of an entry: the member `tags`, or that of FastMCP's `_meta`.
 pub(super) fn tags_of(raw: &[u8]) -> Vec<String> {
-    let places: [&[&str]; 3] = [&["tags"], &["_meta", "fastmcp", "tags"], &["_meta", "_fastmcp", "tags"]];
+    let places: [&[&str]; 3] = [
+        &["tags"],
+        &["_meta", "fastmcp", "tags"],
+        &["_meta", "_fastmcp", "tags"],
+    ];
     let found = places.iter().filter_map(|path| json::at(raw, path));
     let each = |raw: &[u8]| {
         let spans = json::elements(raw, Span::all(raw)).unwrap_or_default();
-        spans.iter().filter_map(|span| json::text(span.of(raw)).map(Cow::into_owned)).collect::<Vec<_>>()
+        spans
+            .iter()
+            .filter_map(|span| json::text(span.of(raw)).map(Cow::into_owned))
+            .collect::<Vec<_>>()
     };
     found.flat_map(each).collect()
 }

@@ -11,8 +11,14 @@ use crate::rpc::{self, Id, Message};
 /// A notification as its server wrote it.
 #[must_use]
 pub fn decode_notice(params: &Params<'_>, form: Form) -> Notice {
-    let latest = params.progress_token().map(|token| Bytes::copy_from_slice(token.raw()));
-    Notice { method: method(params), latest, payload: payload(params.message(), Some(params), form) }
+    let latest = params
+        .progress_token()
+        .map(|token| Bytes::copy_from_slice(token.raw()));
+    Notice {
+        method: method(params),
+        latest,
+        payload: payload(params.message(), Some(params), form),
+    }
 }
 
 /// The notification for a client, with its resource under the public spelling if that differs.
@@ -36,9 +42,16 @@ pub fn with_progress_token(notice: &Notice, token: &Bytes) -> Option<Notice> {
     let message = Message::read(notice.payload.bytes.clone()).ok()?;
     let params = Params::read(&message).ok()?;
     let mut splice = Splice::new();
-    params.edit().set_progress_token(&Id::read(token)?).finish(&mut splice);
+    params
+        .edit()
+        .set_progress_token(&Id::read(token)?)
+        .finish(&mut splice);
     let payload = super::read_again(message.edited(&splice), notice.payload.form);
-    Some(Notice { latest: Some(token.clone()), payload, ..notice.clone() })
+    Some(Notice {
+        latest: Some(token.clone()),
+        payload,
+        ..notice.clone()
+    })
 }
 
 /// The level of a log message.
@@ -47,7 +60,9 @@ pub fn log_level(notice: &Notice) -> Option<String> {
     if notice.method.as_str() != "notifications/message" {
         return None;
     }
-    json::at(notice.payload.body_bytes(), &["level"]).and_then(json::text).map(std::borrow::Cow::into_owned)
+    json::at(notice.payload.body_bytes(), &["level"])
+        .and_then(json::text)
+        .map(std::borrow::Cow::into_owned)
 }
 
 /// The resource of an update notification, by the server's own URI.

@@ -15,7 +15,8 @@ pub struct Outgoing<'o> {
     pub client_info: Option<&'o [u8]>,
     /// The client's capabilities, for the same.
     pub capabilities: &'o [u8],
-    /// The level from which on the client wants log messages, for a form that repeats it in each request.
+    /// The level from which on the client wants log messages, for a form that repeats it in each
+    /// request.
     pub log_level: Option<LogLevel>,
     /// The server's id of the task that the request belongs to, instead of the caller's.
     pub related_task: Option<&'o str>,

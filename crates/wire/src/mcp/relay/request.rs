@@ -15,7 +15,12 @@ pub fn decode_request(params: &Params<'_>, form: Form) -> Request {
     let payload = super::payload(message, Some(params), form);
     let progress = payload.marks.progress;
     let progress = (!progress.is_empty()).then(|| message.frame().slice(progress.positions()));
-    Request { method: method(params), target: target(params), progress, payload }
+    Request {
+        method: method(params),
+        target: target(params),
+        progress,
+        payload,
+    }
 }
 
 /// The method of a message: a static text if MCP defines it.
@@ -31,19 +36,27 @@ fn target(params: &Params<'_>) -> Option<Target> {
     let frame = params.message().frame();
     // Shares the message's memory unless the text was written with escapes.
     let text = |text: &str| {
-        let inner =
-            params.target_span().map(|span| Span { start: span.start + 1, end: span.end.saturating_sub(1) });
+        let inner = params.target_span().map(|span| Span {
+            start: span.start + 1,
+            end: span.end.saturating_sub(1),
+        });
         let same = inner.filter(|inner| inner.of(frame) == text.as_bytes());
         let shared = same.map(|inner| frame.slice(inner.start..inner.end));
-        shared.and_then(|bytes| bytestring::ByteString::try_from(bytes).ok()).unwrap_or_else(|| text.into())
+        shared
+            .and_then(|bytes| bytestring::ByteString::try_from(bytes).ok())
+            .unwrap_or_else(|| text.into())
     };
-    let is_ref = params.known().is_some_and(|known| known.target == TargetKind::Ref);
+    let is_ref = params
+        .known()
+        .is_some_and(|known| known.target == TargetKind::Ref);
     let is_prompt = is_ref || params.method().starts_with("prompts/");
     let target = text(params.target()?);
     Some(match params.target_kind() {
         TargetKind::Uri => Target::Uri(target),
         TargetKind::Task => Target::Task(target),
-        TargetKind::Name | TargetKind::Ref | TargetKind::None if is_prompt => Target::Prompt(target),
+        TargetKind::Name | TargetKind::Ref | TargetKind::None if is_prompt => {
+            Target::Prompt(target)
+        }
         TargetKind::Name | TargetKind::Ref | TargetKind::None => Target::Tool(target),
     })
 }
@@ -51,7 +64,9 @@ fn target(params: &Params<'_>) -> Option<Target> {
 /// A member of a request's params that is a string, such as the cursor of a list.
 #[must_use]
 pub fn param_text(request: &Request, key: &str) -> Option<String> {
-    json::at(request.payload.body_bytes(), &[key]).and_then(json::text).map(std::borrow::Cow::into_owned)
+    json::at(request.payload.body_bytes(), &[key])
+        .and_then(json::text)
+        .map(std::borrow::Cow::into_owned)
 }
 
 /// Encodes a request for a server.
@@ -59,12 +74,17 @@ pub fn param_text(request: &Request, key: &str) -> Option<String> {
 /// # Errors
 /// [`Malformed`] if the payload cannot be converted to the server's form.
 pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
-    let Payload { form, bytes, marks, .. } = &request.payload;
+    let Payload {
+        form, bytes, marks, ..
+    } = &request.payload;
     if request.payload.coding != Coding::Json {
         return Err(Malformed::params("the payload is not JSON", None));
     }
     let is_same = *form == out.form;
-    if !request.payload.is_message() || out.related_task.is_some() || !is_same && marks.body.is_empty() {
+    if !request.payload.is_message()
+        || out.related_task.is_some()
+        || !is_same && marks.body.is_empty()
+    {
         return encode_slowly(request, request.progress.is_some(), out);
     }
     let (number, mut splice) = (Id::number(out.number), Splice::new());
@@ -82,7 +102,11 @@ pub fn encode_request(request: &Request, out: &Outgoing<'_>) -> Result<Bytes, Ma
 }
 
 /// Writes the edits that give params the other form. The marked parts are none of them.
-fn convert((frame, body): (&[u8], Span), out: &Outgoing<'_>, splice: &mut Splice) -> Result<(), Malformed> {
+fn convert(
+    (frame, body): (&[u8], Span),
+    out: &Outgoing<'_>,
+    splice: &mut Splice,
+) -> Result<(), Malformed> {
     let read = |within| json::members(frame, within).map_err(|error| Malformed::json(&error, None));
     let members = read(body)?;
     let meta = members.get("_meta").filter(|meta| meta.raw != b"null");
@@ -94,7 +118,11 @@ fn convert((frame, body): (&[u8], Span), out: &Outgoing<'_>, splice: &mut Splice
 }
 
 /// Encodes a payload that must be read again, because more than its marked parts changes.
-fn encode_slowly(request: &Request, progress: bool, out: &Outgoing<'_>) -> Result<Bytes, Malformed> {
+fn encode_slowly(
+    request: &Request,
+    progress: bool,
+    out: &Outgoing<'_>,
+) -> Result<Bytes, Malformed> {
     let message = Message::read(whole(request))?;
     let params = Params::read(&message)?;
     let (number, mut edit, mut splice) = (Id::number(out.number), params.edit(), Splice::new());
@@ -118,8 +146,8 @@ fn encode_slowly(request: &Request, progress: bool, out: &Outgoing<'_>) -> Resul
     Ok(message.edited(&splice))
 }
 
-/// A server's question for a client that reads `form`, under this number. `public_uri` returns a URI's public spelling if
-/// it differs. `None` if the client's form has no such question.
+/// A server's question for a client that reads `form`, under this number. `public_uri` returns a
+/// URI's public spelling if it differs. `None` if the client's form has no such question.
 #[must_use]
 pub fn encode_question(
     question: &Request,
@@ -135,7 +163,12 @@ pub fn encode_question(
     message.set_id(&mut splice, &Id::number(number));
     // A URI that an object names twice cannot be mapped: the question stays as the server wrote it.
     if let Some(body) = message.body_span() {
-        let _ = uris::map_uris((message.frame(), body), question.method.as_str(), public_uri, &mut splice);
+        let _ = uris::map_uris(
+            (message.frame(), body),
+            question.method.as_str(),
+            public_uri,
+            &mut splice,
+        );
     }
     Some(message.edited(&splice))
 }
@@ -152,7 +185,11 @@ pub fn with_tool(request: &Request, name: &str) -> Option<Request> {
     edit.set_target(name);
     edit.finish(&mut splice);
     let payload = read_again(message.edited(&splice), request.payload.form);
-    Some(Request { payload, target: Some(Target::Tool(name.into())), ..request.clone() })
+    Some(Request {
+        payload,
+        target: Some(Target::Tool(name.into())),
+        ..request.clone()
+    })
 }
 
 /// A call with the arguments of a reviewer's edited params, which have the legacy form.
@@ -169,17 +206,25 @@ pub fn replace_arguments(request: &Request, arguments: &[u8]) -> Option<Request>
         body => body,
     };
     let body = json::edited(body, &[("arguments", Some(arguments))]).ok()?;
-    Some(Request { payload: Payload::body(request.payload.form, body), ..request.clone() })
+    Some(Request {
+        payload: Payload::body(request.payload.form, body),
+        ..request.clone()
+    })
 }
 
 /// Legacy params with other arguments.
 #[must_use]
 pub fn set_arguments(params: &str, arguments: &str) -> Option<String> {
-    let edited = json::edited(params.as_bytes(), &[("arguments", Some(arguments.as_bytes()))]).ok()?;
+    let edited = json::edited(
+        params.as_bytes(),
+        &[("arguments", Some(arguments.as_bytes()))],
+    )
+    .ok()?;
     String::from_utf8(edited).ok()
 }
 
-/// The params of a request in the legacy form under the server's own name, as MCPx envelopes and reviewers see them.
+/// The params of a request in the legacy form under the server's own name, as MCPx envelopes and
+/// reviewers see them.
 #[must_use]
 pub fn legacy_params(request: &Request, own: Option<&str>) -> Option<String> {
     let form = Form::Legacy;
@@ -197,7 +242,9 @@ pub fn legacy_params(request: &Request, own: Option<&str>) -> Option<String> {
         tasks: false,
     };
     let message = Message::read(encode_slowly(request, false, &out).ok()?).ok()?;
-    message.params().map(|params| String::from_utf8_lossy(params).into_owned())
+    message
+        .params()
+        .map(|params| String::from_utf8_lossy(params).into_owned())
 }
 
 fn body_text(payload: &Payload) -> Option<String> {

@@ -1,5 +1,5 @@
-//! Tasks between the forms: what a server wrote about a task, as a caller of the other form reads it. Members that only one form
-//! has change or go; all others stay as they were written.
+//! Tasks between the forms: what a server wrote about a task, as a caller of the other form reads
+//! it. Members that only one form has change or go; all others stay as they were written.
 
 use json::{MemberChange, Span};
 use model::{Answer, Form, Method, Notice, Outcome, Payload, Request, Target};
@@ -14,8 +14,8 @@ use crate::rpc::{self, Id, Message};
 /// Members of a modern task beside those of both forms.
 const MODERN_ONLY: [&str; 4] = ["resultType", "inputRequests", "result", "error"];
 
-/// A modern task (a result or the params of a notification) as an object of 2025-11-25, under this id. A completed task whose tool
-/// failed is a failed one there.
+/// A modern task (a result or the params of a notification) as an object of 2025-11-25, under this
+/// id. A completed task whose tool failed is a failed one there.
 #[must_use]
 pub fn to_legacy(task: &[u8], id: &str) -> Option<Vec<u8>> {
     let status = match json::at(task, &["result", "isError"]) {
@@ -24,35 +24,63 @@ pub fn to_legacy(task: &[u8], id: &str) -> Option<Vec<u8>> {
     };
     let mut gone: Vec<MemberChange<'_>> = MODERN_ONLY.iter().map(|key| (*key, None)).collect();
     gone.push(("_meta", None));
-    respelled(task, id, ("ttlMs", "ttl"), ("pollIntervalMs", "pollInterval"), status, gone)
+    respelled(
+        task,
+        id,
+        ("ttlMs", "ttl"),
+        ("pollIntervalMs", "pollInterval"),
+        status,
+        gone,
+    )
 }
 
-/// A task of 2025-11-25 with the members of the extension, under this id. `end`: its questions, its result or its error. A failed
-/// task with a result is a completed one there, and a task whose questions are not known yet still works.
+/// A task of 2025-11-25 with the members of the extension, under this id. `end`: its questions, its
+/// result or its error. A failed task with a result is a completed one there, and a task whose
+/// questions are not known yet still works.
 #[must_use]
 pub fn to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Option<Vec<u8>> {
     let (key, raw, status) = match end {
-        Some(OperationState::InputRequired(raw)) => ("inputRequests", Some(raw), Some(Status::InputRequired)),
+        Some(OperationState::InputRequired(raw)) => {
+            ("inputRequests", Some(raw), Some(Status::InputRequired))
+        }
         Some(OperationState::Result(raw)) => ("result", Some(raw), Some(Status::Completed)),
         Some(OperationState::Error(raw)) => ("error", Some(raw), Some(Status::Failed)),
         Some(OperationState::Working) => ("result", None, Some(Status::Working)),
         Some(OperationState::Cancelled) => ("result", None, Some(Status::Cancelled)),
-        None if status_of(task) == Some(Status::InputRequired) => ("result", None, Some(Status::Working)),
+        None if status_of(task) == Some(Status::InputRequired) => {
+            ("result", None, Some(Status::Working))
+        }
         None => ("result", None, None),
     };
-    let result = raw.filter(|_| key == "result").map(result_to_modern).transpose().ok()?;
+    let result = raw
+        .filter(|_| key == "result")
+        .map(result_to_modern)
+        .transpose()
+        .ok()?;
     let end = (key, result.as_deref().or(raw));
     let changes = vec![end, ("_meta", None)];
-    respelled(task, id, ("ttl", "ttlMs"), ("pollInterval", "pollIntervalMs"), status, changes)
+    respelled(
+        task,
+        id,
+        ("ttl", "ttlMs"),
+        ("pollInterval", "pollIntervalMs"),
+        status,
+        changes,
+    )
 }
 
 /// A task as the result of `tasks/get`.
 #[must_use]
 pub fn got(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Option<Vec<u8>> {
-    json::edited(&to_modern(task, id, end)?, &[("resultType", Some(b"\"complete\""))]).ok()
+    json::edited(
+        &to_modern(task, id, end)?,
+        &[("resultType", Some(b"\"complete\""))],
+    )
+    .ok()
 }
 
-/// The result of a call that has become a task, in the other form, under this id: nested in 2025-11-25, flat in the extension.
+/// The result of a call that has become a task, in the other form, under this id: nested in
+/// 2025-11-25, flat in the extension.
 #[must_use]
 pub fn made_in(answer: &Answer, to: Form, id: &str) -> Option<Answer> {
     let body = answer.payload.body_bytes();
@@ -68,38 +96,58 @@ pub fn made_in(answer: &Answer, to: Form, id: &str) -> Option<Answer> {
         }),
         Form::Modern => {
             let task = to_modern(json::at(body, &["task"])?, id, None)?;
-            let more = [("resultType", Some(&b"\"task\""[..])), ("_meta", others.as_deref())];
+            let more = [
+                ("resultType", Some(&b"\"task\""[..])),
+                ("_meta", others.as_deref()),
+            ];
             json::edited(&task, &more).ok()?
         }
     };
-    Some(Answer { outcome: Outcome::Ok, payload: Payload::body(to, body) })
+    Some(Answer {
+        outcome: Outcome::Ok,
+        payload: Payload::body(to, body),
+    })
 }
 
 /// A notification of a modern task's state, for clients of 2025-11-25.
 #[must_use]
 pub fn notice_to_legacy(notice: &Notice, id: &str) -> Option<Notice> {
     let payload = Payload::body(Form::Legacy, to_legacy(notice.payload.body_bytes(), id)?);
-    Some(Notice { method: Method::Known("notifications/tasks/status"), latest: None, payload })
+    Some(Notice {
+        method: Method::Known("notifications/tasks/status"),
+        latest: None,
+        payload,
+    })
 }
 
 /// A notification of a state of a task of 2025-11-25, for clients that know the extension.
 #[must_use]
 pub fn notice_to_modern(task: &[u8], id: &str, end: Option<OperationState<'_>>) -> Option<Notice> {
     let payload = Payload::body(Form::Modern, to_modern(task, id, end)?);
-    Some(Notice { method: Method::Known("notifications/tasks"), latest: None, payload })
+    Some(Notice {
+        method: Method::Known("notifications/tasks"),
+        latest: None,
+        payload,
+    })
 }
 
-/// End of a modern task, by the result of `tasks/get`: the answer that its call would have had. `None` while
-/// it has none.
+/// End of a modern task, by the result of `tasks/get`: the answer that its call would have had.
+/// `None` while it has none.
 #[must_use]
 pub fn end_of(task: &[u8]) -> Option<Answer> {
     let id = Id::number(1);
     let (outcome, frame) = match status_of(task)? {
         Status::Completed => (Outcome::Ok, rpc::result(&id, json::at(task, &["result"])?)),
-        Status::Failed => (Outcome::Error, rpc::error_object(&id, json::at(task, &["error"])?)),
+        Status::Failed => (
+            Outcome::Error,
+            rpc::error_object(&id, json::at(task, &["error"])?),
+        ),
         Status::Working | Status::InputRequired | Status::Cancelled => return None,
     };
-    Some(Answer { outcome, payload: relay::read_again(frame, Form::Modern) })
+    Some(Answer {
+        outcome,
+        payload: relay::read_again(frame, Form::Modern),
+    })
 }
 
 /// The standing of a task of 2025-11-25 that has ended, by the answer to `tasks/result`.
@@ -117,10 +165,14 @@ pub fn standing_of(answer: &Answer) -> OperationState<'_> {
 #[must_use]
 pub fn answer(form: Form, result: &[u8]) -> Answer {
     let payload = relay::read_again(rpc::result(&Id::number(1), result), form);
-    Answer { outcome: Outcome::Ok, payload }
+    Answer {
+        outcome: Outcome::Ok,
+        payload,
+    }
 }
 
-/// The answer to `tasks/result` of 2025-11-25: that of the call, with the id of its task. An error stays as it is.
+/// The answer to `tasks/result` of 2025-11-25: that of the call, with the id of its task. An error
+/// stays as it is.
 #[must_use]
 pub fn related_answer(answer: &Answer, id: &str) -> Answer {
     match super::related(answer.payload.body_bytes(), id) {
@@ -132,7 +184,10 @@ pub fn related_answer(answer: &Answer, id: &str) -> Answer {
 /// The status that a task's object has.
 #[must_use]
 pub fn status_of(task: &[u8]) -> Option<Status> {
-    json::at(task, &["status"]).and_then(json::text)?.parse().ok()
+    json::at(task, &["status"])
+        .and_then(json::text)?
+        .parse()
+        .ok()
 }
 
 /// Time to wait before the next look at a task, as its server says, in milliseconds.
@@ -147,8 +202,14 @@ pub fn poll_ms(task: &[u8]) -> Option<u64> {
 pub fn wants_extension(answer: &Answer) -> bool {
     let read = || {
         let message = Message::read(answer.payload.bytes.clone()).ok()?;
-        let error = message.error_object().filter(|error| error.code == MISSING_CAPABILITY)?;
-        read::within(error.data?, &["requiredCapabilities", "extensions", EXTENSION]).then_some(())
+        let error = message
+            .error_object()
+            .filter(|error| error.code == MISSING_CAPABILITY)?;
+        read::within(
+            error.data?,
+            &["requiredCapabilities", "extensions", EXTENSION],
+        )
+        .then_some(())
     };
     answer.outcome == Outcome::Error && read().is_some()
 }
@@ -157,7 +218,8 @@ pub fn wants_extension(answer: &Answer) -> bool {
 #[must_use]
 pub(crate) fn declared(capabilities: &[u8]) -> Vec<u8> {
     let all = extensions::with_tasks(json::at(capabilities, &["extensions"]));
-    json::edited(capabilities, &[("extensions", Some(&all))]).unwrap_or_else(|_| capabilities.to_vec())
+    json::edited(capabilities, &[("extensions", Some(&all))])
+        .unwrap_or_else(|_| capabilities.to_vec())
 }
 
 /// A request about a task under its server's id.
@@ -167,10 +229,16 @@ pub fn request(method: &'static str, id: &str, form: Form) -> Request {
         params.text("taskId", id);
     });
     let payload = Payload::body(form, params);
-    Request { method: Method::Known(method), target: Some(Target::Task(id.into())), progress: None, payload }
+    Request {
+        method: Method::Known(method),
+        target: Some(Target::Task(id.into())),
+        progress: None,
+        payload,
+    }
 }
 
-/// An answer or a notification without the task of 2025-11-25 to which it belongs; `None` if it names none.
+/// An answer or a notification without the task of 2025-11-25 to which it belongs; `None` if it
+/// names none.
 #[must_use]
 pub fn unrelated(payload: &Payload) -> Option<Payload> {
     super::related_to(payload)?;
@@ -208,10 +276,17 @@ fn result_to_modern(result: &[u8]) -> Result<Vec<u8>, json::JsonError> {
 
 /// A `_meta` without the keys that only one form has; `None` if nothing is left.
 fn without_meta(meta: Option<&[u8]>) -> Option<Vec<u8>> {
-    let own = [meta::RELATED_TASK, IMMEDIATE, meta::SERVER_INFO, meta::SUBSCRIPTION_ID];
+    let own = [
+        meta::RELATED_TASK,
+        IMMEDIATE,
+        meta::SERVER_INFO,
+        meta::SUBSCRIPTION_ID,
+    ];
     let changes = own.map(|key| (key, None));
     let left = json::edited(meta?, &changes).ok()?;
-    json::members(&left, Span::all(&left)).is_ok_and(|members| !members.is_empty()).then_some(left)
+    json::members(&left, Span::all(&left))
+        .is_ok_and(|members| !members.is_empty())
+        .then_some(left)
 }
 
 fn respelled(
@@ -223,11 +298,18 @@ fn respelled(
     more: Vec<MemberChange<'_>>,
 ) -> Option<Vec<u8>> {
     let members = json::members(task, Span::all(task)).ok()?;
-    let (id, status) = (json::quote(id), status.map(|status| json::quote(status.as_str())));
+    let (id, status) = (
+        json::quote(id),
+        status.map(|status| json::quote(status.as_str())),
+    );
     let ttl_raw = members.get(ttl).map_or(&b"null"[..], |member| member.raw);
     let mut changes = more;
     changes.push(("taskId", Some(id.as_bytes())));
-    changes.extend(status.as_ref().map(|status| ("status", Some(status.as_bytes()))));
+    changes.extend(
+        status
+            .as_ref()
+            .map(|status| ("status", Some(status.as_bytes()))),
+    );
     changes.extend([(ttl, None), (new_ttl, Some(ttl_raw)), (poll, None)]);
     changes.extend(members.get(poll).map(|member| (new_poll, Some(member.raw))));
     json::edited(task, &changes).ok()

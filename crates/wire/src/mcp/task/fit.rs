@@ -1,4 +1,5 @@
-//! Task members of a tool call, fitted to the session that receives it; declared support of tools and servers.
+//! Task members of a tool call, fitted to the session that receives it; declared support of tools
+//! and servers.
 
 use json::Splice;
 use model::{Form, Refusal, RefusalCode, Request};
@@ -10,7 +11,10 @@ use crate::rpc::Message;
 /// Support for tasks that a tool of a list declares (2025-11-25, "Tool-Level Negotiation").
 #[must_use]
 pub fn support_of(tool: &[u8]) -> Support {
-    match json::at(tool, &["execution", "taskSupport"]).and_then(json::text).as_deref() {
+    match json::at(tool, &["execution", "taskSupport"])
+        .and_then(json::text)
+        .as_deref()
+    {
         Some("optional") => Support::Optional,
         Some("required") => Support::Required,
         Some(_) | None => Support::None,
@@ -80,15 +84,21 @@ pub struct Fitted {
 
 impl Fitted {
     fn new(request: Option<Request>, becomes: Becomes) -> Self {
-        Self { request, declares: false, becomes }
+        Self {
+            request,
+            declares: false,
+            becomes,
+        }
     }
 }
 
-/// Fits the task members of a tool call to the session that receives it. `offered`: the gateway offered tasks to the caller.
+/// Fits the task members of a tool call to the session that receives it. `offered`: the gateway
+/// offered tasks to the caller.
 /// `reserve` reserves a place for the task that the call may become.
 ///
 /// # Errors
-/// A refusal of a call that may not become a task although its caller asks for one, or that must and has no place.
+/// A refusal of a call that may not become a task although its caller asks for one, or that must
+/// and has no place.
 pub fn fit(
     request: &Request,
     wish: TaskWish,
@@ -101,10 +111,18 @@ pub fn fit(
     if asks && offered {
         return fit_asking(request, taker, reserve);
     }
-    // To a server of 2025-11-25 `task` would mean that the call may become a task. The caller may have sent it without meaning.
-    let bare = || if wish == TaskWish::None { None } else { without_task(request) };
+    // To a server of 2025-11-25 `task` would mean that the call may become a task. The caller may
+    // have sent it without meaning.
+    let bare = || {
+        if wish == TaskWish::None {
+            None
+        } else {
+            without_task(request)
+        }
+    };
     match (from, to) {
-        // Without a place the server does not learn that the caller accepts a task: it answers at the end.
+        // Without a place the server does not learn that the caller accepts a task: it answers at
+        // the end.
         (Form::Modern, Form::Modern) if wish == TaskWish::Declares => match reserve() {
             true => Ok(Fitted::new(None, Becomes::Task)),
             false => Ok(Fitted::new(without_extension(request), Becomes::Nothing)),
@@ -134,12 +152,17 @@ pub fn fit(
 }
 
 /// Fits the call of a caller of 2025-11-25 that asks for a task.
-fn fit_asking(request: &Request, taker: Taker, reserve: &mut dyn FnMut() -> bool) -> Result<Fitted, Refusal> {
+fn fit_asking(
+    request: &Request,
+    taker: Taker,
+    reserve: &mut dyn FnMut() -> bool,
+) -> Result<Fitted, Refusal> {
     let message = Message::read(relay::whole(request));
     let checked = message.and_then(|message| read::check_params(&Params::read(&message)?));
     checked.map_err(|wrong| Refusal::new(RefusalCode::Malformed, wrong.message))?;
     if taker.support == Support::None {
-        let what = "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
+        let what =
+            "this tool cannot be called as a task: its `execution.taskSupport` does not allow it";
         return Err(Refusal::new(RefusalCode::Unsupported, what).hint("call it without `task`"));
     }
     if !reserve() {
@@ -147,7 +170,10 @@ fn fit_asking(request: &Request, taker: Taker, reserve: &mut dyn FnMut() -> bool
     }
     Ok(match taker.form {
         Form::Legacy => Fitted::new(None, Becomes::Task),
-        Form::Modern => Fitted { declares: true, ..Fitted::new(without_task(request), Becomes::Task) },
+        Form::Modern => Fitted {
+            declares: true,
+            ..Fitted::new(without_task(request), Becomes::Task)
+        },
     })
 }
 
@@ -176,7 +202,8 @@ pub(crate) fn without_task(request: &Request) -> Option<Request> {
     Some(edited(request, &message, &splice))
 }
 
-/// A modern request without the client's declaration of the extension; `None` if it did not declare it.
+/// A modern request without the client's declaration of the extension; `None` if it did not declare
+/// it.
 fn without_extension(request: &Request) -> Option<Request> {
     let message = Message::read(relay::whole(request)).ok()?;
     let params = Params::read(&message).ok()?;
@@ -185,7 +212,10 @@ fn without_extension(request: &Request) -> Option<Request> {
     let extensions = json::edited(json::at(raw, &["extensions"])?, &[(EXTENSION, None)]).ok()?;
     let fewer = json::edited(raw, &[("extensions", Some(&extensions))]).ok()?;
     let mut splice = Splice::new();
-    params.edit().set_meta(meta::CLIENT_CAPABILITIES, &fewer).finish(&mut splice);
+    params
+        .edit()
+        .set_meta(meta::CLIENT_CAPABILITIES, &fewer)
+        .finish(&mut splice);
     Some(edited(request, &message, &splice))
 }
 
@@ -199,7 +229,10 @@ pub fn plain(request: &Request) -> Option<Request> {
 
 fn edited(request: &Request, message: &Message, splice: &Splice) -> Request {
     let payload = relay::read_again(message.edited(splice), request.payload.form);
-    Request { payload, ..request.clone() }
+    Request {
+        payload,
+        ..request.clone()
+    }
 }
 
 #[cfg(test)]
@@ -210,16 +243,27 @@ mod tests {
     fn task_declarations_of_servers_are_read() {
         for (tool, expect) in [
             (r#"{"name":"a"}"#, Support::None),
-            (r#"{"execution":{"taskSupport":"forbidden"}}"#, Support::None),
-            (r#"{"execution":{"taskSupport":"optional"}}"#, Support::Optional),
-            (r#"{"execution":{"taskSupport":"required"}}"#, Support::Required),
+            (
+                r#"{"execution":{"taskSupport":"forbidden"}}"#,
+                Support::None,
+            ),
+            (
+                r#"{"execution":{"taskSupport":"optional"}}"#,
+                Support::Optional,
+            ),
+            (
+                r#"{"execution":{"taskSupport":"required"}}"#,
+                Support::Required,
+            ),
             (r#"{"execution":[]}"#, Support::None),
         ] {
             assert_eq!(support_of(tool.as_bytes()), expect, "{tool}");
         }
         let ours = format!(r#"{{"tasks":{}}}"#, super::super::LEGACY_ABILITIES);
         assert!(serves_calls(ours.as_bytes()));
-        assert!(serves_calls(br#"{"tasks":{"requests":{"tools":{"call":{}}}}}"#));
+        assert!(serves_calls(
+            br#"{"tasks":{"requests":{"tools":{"call":{}}}}}"#
+        ));
         assert!(!serves_calls(br#"{"tasks":{"requests":{"tools":{}}}}"#));
     }
 
@@ -231,18 +275,24 @@ mod tests {
 
     #[test]
     fn a_request_loses_its_task_members() {
-        let untasked = without_task(&call(r#"{"name":"a","task":{"ttl":1}}"#, Form::Legacy)).unwrap();
+        let untasked =
+            without_task(&call(r#"{"name":"a","task":{"ttl":1}}"#, Form::Legacy)).unwrap();
         assert_eq!(untasked, call(r#"{"name":"a"}"#, Form::Legacy));
         assert!(without_task(&untasked).is_none());
 
         let declares = |extensions: &str| {
             let caps = format!(r#"{{"elicitation":{{}},"extensions":{{{extensions}}}}}"#);
             call(
-                &format!(r#"{{"name":"a","_meta":{{"io.modelcontextprotocol/clientCapabilities":{caps}}}}}"#),
+                &format!(
+                    r#"{{"name":"a","_meta":{{"io.modelcontextprotocol/clientCapabilities":{caps}}}}}"#
+                ),
                 Form::Modern,
             )
         };
-        let (tasks, ui) = (r#""io.modelcontextprotocol/tasks":{}"#, r#""io.modelcontextprotocol/ui":{}"#);
+        let (tasks, ui) = (
+            r#""io.modelcontextprotocol/tasks":{}"#,
+            r#""io.modelcontextprotocol/ui":{}"#,
+        );
         let fewer = without_extension(&declares(&format!("{tasks},{ui}"))).unwrap();
         assert_eq!(fewer.payload.bytes, declares(ui).payload.bytes);
         assert!(without_extension(&fewer).is_none());
@@ -252,7 +302,10 @@ mod tests {
             .replace(r#"{"name":"a","#, r#"{"name":"a","task":{},"#);
         let message = Message::read(text.into_bytes().into()).unwrap();
         let both = relay::decode_request(&Params::read(&message).unwrap(), Form::Modern);
-        assert_eq!(plain(&both).unwrap().payload.bytes, declares(ui).payload.bytes);
+        assert_eq!(
+            plain(&both).unwrap().payload.bytes,
+            declares(ui).payload.bytes
+        );
         assert!(plain(&declares(ui)).is_none());
     }
 
@@ -261,58 +314,317 @@ mod tests {
         use Form::{Legacy, Modern};
         use Support::{None as No, Optional, Required, Unlisted};
         use TaskWish::{Asks, Declares};
-        let (plain, asks, wrong) =
-            (r#"{"name":"a"}"#, r#"{"name":"a","task":{}}"#, r#"{"name":"a","task":1}"#);
+        let (plain, asks, wrong) = (
+            r#"{"name":"a"}"#,
+            r#"{"name":"a","task":{}}"#,
+            r#"{"name":"a","task":1}"#,
+        );
         for (params, from, wish, to, support, offered, room, expected) in [
-            (asks, Legacy, Asks, Legacy, Optional, true, true, "Task as it is, reserved"),
-            (asks, Legacy, Asks, Legacy, Unlisted, true, true, "Task as it is, reserved"),
-            (asks, Legacy, Asks, Legacy, Optional, true, false, "overloaded"),
+            (
+                asks,
+                Legacy,
+                Asks,
+                Legacy,
+                Optional,
+                true,
+                true,
+                "Task as it is, reserved",
+            ),
+            (
+                asks,
+                Legacy,
+                Asks,
+                Legacy,
+                Unlisted,
+                true,
+                true,
+                "Task as it is, reserved",
+            ),
+            (
+                asks,
+                Legacy,
+                Asks,
+                Legacy,
+                Optional,
+                true,
+                false,
+                "overloaded",
+            ),
             (asks, Legacy, Asks, Legacy, No, true, true, "unsupported"),
-            (wrong, Legacy, Asks, Legacy, Optional, true, true, "malformed"),
-            (wrong, Legacy, Asks, Legacy, Optional, false, true, "Nothing changed"),
-            (asks, Legacy, Asks, Legacy, Required, false, true, "Followed changed, reserved"),
-            (plain, Legacy, TaskWish::None, Legacy, Required, true, true, "Nothing as it is"),
-            (plain, Legacy, TaskWish::None, Legacy, Required, false, true, "Followed changed, reserved"),
-            (plain, Legacy, TaskWish::None, Legacy, Required, false, false, "overloaded"),
-            (plain, Legacy, TaskWish::None, Legacy, Optional, true, true, "Nothing as it is"),
+            (
+                wrong,
+                Legacy,
+                Asks,
+                Legacy,
+                Optional,
+                true,
+                true,
+                "malformed",
+            ),
+            (
+                wrong,
+                Legacy,
+                Asks,
+                Legacy,
+                Optional,
+                false,
+                true,
+                "Nothing changed",
+            ),
+            (
+                asks,
+                Legacy,
+                Asks,
+                Legacy,
+                Required,
+                false,
+                true,
+                "Followed changed, reserved",
+            ),
+            (
+                plain,
+                Legacy,
+                TaskWish::None,
+                Legacy,
+                Required,
+                true,
+                true,
+                "Nothing as it is",
+            ),
+            (
+                plain,
+                Legacy,
+                TaskWish::None,
+                Legacy,
+                Required,
+                false,
+                true,
+                "Followed changed, reserved",
+            ),
+            (
+                plain,
+                Legacy,
+                TaskWish::None,
+                Legacy,
+                Required,
+                false,
+                false,
+                "overloaded",
+            ),
+            (
+                plain,
+                Legacy,
+                TaskWish::None,
+                Legacy,
+                Optional,
+                true,
+                true,
+                "Nothing as it is",
+            ),
             (asks, Legacy, Asks, Modern, No, true, true, "unsupported"),
-            (asks, Legacy, Asks, Modern, Optional, true, true, "Task changed, declared, reserved"),
-            (asks, Legacy, Asks, Modern, Optional, true, false, "overloaded"),
-            (asks, Legacy, Asks, Modern, Optional, false, true, "Followed changed"),
-            (plain, Legacy, TaskWish::None, Modern, Optional, true, true, "Followed as it is"),
-            (asks, Modern, Asks, Legacy, Optional, true, true, "Nothing changed"),
-            (asks, Modern, Asks, Legacy, Required, true, true, "Followed changed, reserved"),
-            (plain, Modern, TaskWish::None, Legacy, No, true, true, "Nothing as it is"),
-            (asks, Modern, Asks, Modern, Optional, true, true, "Nothing as it is"),
-            (plain, Modern, Declares, Modern, Optional, true, true, "Task as it is, reserved"),
-            (plain, Modern, Declares, Legacy, No, true, true, "Nothing as it is"),
-            (asks, Modern, Declares, Legacy, No, true, true, "Nothing changed"),
-            (plain, Modern, Declares, Legacy, Optional, true, true, "Task changed, reserved"),
-            (plain, Modern, Declares, Legacy, Optional, true, false, "Nothing as it is"),
-            (plain, Modern, Declares, Legacy, Required, true, true, "Task changed, reserved"),
-            (plain, Modern, Declares, Legacy, Required, true, false, "overloaded"),
+            (
+                asks,
+                Legacy,
+                Asks,
+                Modern,
+                Optional,
+                true,
+                true,
+                "Task changed, declared, reserved",
+            ),
+            (
+                asks,
+                Legacy,
+                Asks,
+                Modern,
+                Optional,
+                true,
+                false,
+                "overloaded",
+            ),
+            (
+                asks,
+                Legacy,
+                Asks,
+                Modern,
+                Optional,
+                false,
+                true,
+                "Followed changed",
+            ),
+            (
+                plain,
+                Legacy,
+                TaskWish::None,
+                Modern,
+                Optional,
+                true,
+                true,
+                "Followed as it is",
+            ),
+            (
+                asks,
+                Modern,
+                Asks,
+                Legacy,
+                Optional,
+                true,
+                true,
+                "Nothing changed",
+            ),
+            (
+                asks,
+                Modern,
+                Asks,
+                Legacy,
+                Required,
+                true,
+                true,
+                "Followed changed, reserved",
+            ),
+            (
+                plain,
+                Modern,
+                TaskWish::None,
+                Legacy,
+                No,
+                true,
+                true,
+                "Nothing as it is",
+            ),
+            (
+                asks,
+                Modern,
+                Asks,
+                Modern,
+                Optional,
+                true,
+                true,
+                "Nothing as it is",
+            ),
+            (
+                plain,
+                Modern,
+                Declares,
+                Modern,
+                Optional,
+                true,
+                true,
+                "Task as it is, reserved",
+            ),
+            (
+                plain,
+                Modern,
+                Declares,
+                Legacy,
+                No,
+                true,
+                true,
+                "Nothing as it is",
+            ),
+            (
+                asks,
+                Modern,
+                Declares,
+                Legacy,
+                No,
+                true,
+                true,
+                "Nothing changed",
+            ),
+            (
+                plain,
+                Modern,
+                Declares,
+                Legacy,
+                Optional,
+                true,
+                true,
+                "Task changed, reserved",
+            ),
+            (
+                plain,
+                Modern,
+                Declares,
+                Legacy,
+                Optional,
+                true,
+                false,
+                "Nothing as it is",
+            ),
+            (
+                plain,
+                Modern,
+                Declares,
+                Legacy,
+                Required,
+                true,
+                true,
+                "Task changed, reserved",
+            ),
+            (
+                plain,
+                Modern,
+                Declares,
+                Legacy,
+                Required,
+                true,
+                false,
+                "overloaded",
+            ),
         ] {
             let mut reserved = false;
             let mut reserve = || {
                 reserved = room;
                 room
             };
-            let fitted = fit(&call(params, from), wish, Taker { form: to, support }, offered, &mut reserve);
+            let fitted = fit(
+                &call(params, from),
+                wish,
+                Taker { form: to, support },
+                offered,
+                &mut reserve,
+            );
             let got = match fitted {
-                Ok(Fitted { request, declares, becomes }) => {
-                    let sent = if request.is_some() { "changed" } else { "as it is" };
+                Ok(Fitted {
+                    request,
+                    declares,
+                    becomes,
+                }) => {
+                    let sent = if request.is_some() {
+                        "changed"
+                    } else {
+                        "as it is"
+                    };
                     let declared = if declares { ", declared" } else { "" };
                     let reserved = if reserved { ", reserved" } else { "" };
                     format!("{becomes:?} {sent}{declared}{reserved}")
                 }
                 Err(refusal) => refusal.code.as_str().to_owned(),
             };
-            assert_eq!(got, expected, "{params} {from:?} {wish:?} {to:?} {support:?}");
+            assert_eq!(
+                got, expected,
+                "{params} {from:?} {wish:?} {to:?} {support:?}"
+            );
         }
-        let asking =
-            fit(&call(asks, Legacy), Asks, Taker { form: Modern, support: Optional }, true, &mut || true);
-        assert_eq!(asking.unwrap().request.unwrap().payload.bytes, call(plain, Legacy).payload.bytes);
+        let asking = fit(
+            &call(asks, Legacy),
+            Asks,
+            Taker {
+                form: Modern,
+                support: Optional,
+            },
+            true,
+            &mut || true,
+        );
+        assert_eq!(
+            asking.unwrap().request.unwrap().payload.bytes,
+            call(plain, Legacy).payload.bytes
+        );
         let made = with_task(&call(plain, Modern)).unwrap();
-        assert_eq!(json::at(made.payload.body_bytes(), &["task"]), Some(&b"{}"[..]));
+        assert_eq!(
+            json::at(made.payload.body_bytes(), &["task"]),
+            Some(&b"{}"[..])
+        );
     }
 }

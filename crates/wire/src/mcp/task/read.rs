@@ -6,13 +6,16 @@ use super::EXTENSION;
 use crate::mcp::{Params, Version};
 use crate::rpc::Malformed;
 
-/// Checks the request of a call to become a task: `params.task` (2025-11-25). The member has no meaning in a modern
-/// request: call this for legacy ones only.
+/// Checks the request of a call to become a task: `params.task` (2025-11-25). The member has no
+/// meaning in a modern request: call this for legacy ones only.
 ///
 /// # Errors
-/// [`Malformed`] (-32602) when `task` is no object, or `ttl` neither a whole number from 0 nor null.
+/// [`Malformed`] (-32602) when `task` is no object, or `ttl` neither a whole number from 0 nor
+/// null.
 pub fn check_params(params: &Params<'_>) -> Result<(), Malformed> {
-    let Some(member) = params.get("task") else { return Ok(()) };
+    let Some(member) = params.get("task") else {
+        return Ok(());
+    };
     let wrong = |why: &str| Malformed::params(why, params.message().id().cloned());
     let members = json::members(params.message().frame(), member.span)
         .map_err(|error| wrong(&format!("`params.task`: {error}")))?;
@@ -30,7 +33,8 @@ pub fn asked_ttl(request: &model::Request) -> Option<u64> {
     json::integer(ttl).and_then(|ms| u64::try_from(ms).ok())
 }
 
-/// Whether a client of this revision is offered tasks with each tool (2025-11-25, "Tool-Level Negotiation").
+/// Whether a client of this revision is offered tasks with each tool (2025-11-25, "Tool-Level
+/// Negotiation").
 #[must_use]
 pub fn is_offered(version: Version) -> bool {
     version == Version::NEWEST_LEGACY

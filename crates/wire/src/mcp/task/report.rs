@@ -52,7 +52,8 @@ pub struct TaskReport {
 /// The task that a call has become, by its answer: nested in 2025-11-25, flat in the extension.
 #[must_use]
 pub fn made(answer: &Answer) -> Option<TaskReport> {
-    // Most answers are none: a search finds that without a parse. A name with escapes is not recognised.
+    // Most answers are none: a search finds that without a parse. A name with escapes is not
+    // recognised.
     static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"task\""));
     NAME.find(answer.payload.body_bytes())?;
     let message = Message::read(answer.payload.bytes.clone()).ok()?;
@@ -62,19 +63,26 @@ pub fn made(answer: &Answer) -> Option<TaskReport> {
     match answer.payload.form {
         Form::Legacy => report_at(frame, members.get("task")?.span),
         Form::Modern => {
-            let kind = members.get("resultType").and_then(|kind| json::text(kind.raw))?;
-            (kind == "task").then(|| of_members(&members, body)).flatten()
+            let kind = members
+                .get("resultType")
+                .and_then(|kind| json::text(kind.raw))?;
+            (kind == "task")
+                .then(|| of_members(&members, body))
+                .flatten()
         }
     }
 }
 
-/// The report on a task in this payload: a result of `tasks/get` or `tasks/cancel`, or a notification of a task's state.
+/// The report on a task in this payload: a result of `tasks/get` or `tasks/cancel`, or a
+/// notification of a task's state.
 #[must_use]
 pub fn report(payload: &Payload) -> Option<TaskReport> {
     let message = Message::read(payload.bytes.clone()).ok()?;
     match message.shape() {
         MessageKind::Error | MessageKind::Request => None,
-        MessageKind::Result | MessageKind::Notification => report_at(message.frame(), message.body_span()?),
+        MessageKind::Result | MessageKind::Notification => {
+            report_at(message.frame(), message.body_span()?)
+        }
     }
 }
 
@@ -90,21 +98,28 @@ pub fn related_to(payload: &Payload) -> Option<Named> {
 #[must_use]
 pub fn related_in(message: &Message) -> Option<Named> {
     let frame = message.frame();
-    let body = message.body_span().filter(|_| message.shape() != MessageKind::Error)?;
+    let body = message
+        .body_span()
+        .filter(|_| message.shape() != MessageKind::Error)?;
     // A key with escapes is not recognised.
     may_be_related(body.of(frame)).then_some(())?;
     let about = json::members(frame, body).ok()?.get("_meta")?.span;
-    let task = json::members(frame, about).ok()?.get(meta::RELATED_TASK)?.span;
+    let task = json::members(frame, about)
+        .ok()?
+        .get(meta::RELATED_TASK)?
+        .span;
     named(&json::members(frame, task).ok()?)
 }
 
-/// Whether a message can name the task that it belongs to. The end of the key is searched for: short texts are found quicker.
+/// Whether a message can name the task that it belongs to. The end of the key is searched for:
+/// short texts are found quicker.
 fn may_be_related(raw: &[u8]) -> bool {
     static KEY_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("/related-task\""));
     KEY_END.find(raw).is_some()
 }
 
-/// A task of 2025-11-25 as its server wrote it, under another id. `None` when it is no object with a `taskId`.
+/// A task of 2025-11-25 as its server wrote it, under another id. `None` when it is no object with
+/// a `taskId`.
 #[must_use]
 pub fn renamed(task: &[u8], id: &str) -> Option<Vec<u8>> {
     let mut splice = Splice::new();
@@ -124,13 +139,18 @@ fn of_members(members: &Members<'_>, task: Span) -> Option<TaskReport> {
         task,
         status: text("status").and_then(|status| status.parse().ok()),
         created_ms: text("createdAt").and_then(|at| read_rfc3339(&at)),
-        ttl_ms: ttl.and_then(|ttl| json::integer(ttl.raw)).and_then(|ms| u64::try_from(ms).ok()),
+        ttl_ms: ttl
+            .and_then(|ttl| json::integer(ttl.raw))
+            .and_then(|ms| u64::try_from(ms).ok()),
     })
 }
 
 fn named(members: &Members<'_>) -> Option<Named> {
     let member = members.get("taskId")?;
-    Some(Named { id: json::text(member.raw)?.into_owned(), span: member.span })
+    Some(Named {
+        id: json::text(member.raw)?.into_owned(),
+        span: member.span,
+    })
 }
 
 #[cfg(test)]
@@ -145,7 +165,10 @@ mod tests {
 
     fn result(raw: &str, form: Form) -> Answer {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{raw}}}"#);
-        Answer { outcome: model::Outcome::Ok, payload: payload(&text, form) }
+        Answer {
+            outcome: model::Outcome::Ok,
+            payload: payload(&text, form),
+        }
     }
 
     #[test]
@@ -157,14 +180,23 @@ mod tests {
         );
         let answer = result(&legacy, Form::Legacy);
         let found = made(&answer).unwrap();
-        assert_eq!((found.named.id.as_str(), found.status), ("t1", Some(Status::Working)));
-        assert_eq!((found.created_ms, found.ttl_ms), (Some(2_000), Some(60_000)));
+        assert_eq!(
+            (found.named.id.as_str(), found.status),
+            ("t1", Some(Status::Working))
+        );
+        assert_eq!(
+            (found.created_ms, found.ttl_ms),
+            (Some(2_000), Some(60_000))
+        );
         assert_eq!(
             made(&result(&modern, Form::Modern)).map(|found| (found.named.id, found.ttl_ms)),
             Some(("t1".into(), None))
         );
         assert_eq!(
-            (made(&result(&legacy, Form::Modern)), made(&result(&modern, Form::Legacy))),
+            (
+                made(&result(&legacy, Form::Modern)),
+                made(&result(&modern, Form::Legacy))
+            ),
             (None, None)
         );
         for raw in [
@@ -178,7 +210,8 @@ mod tests {
         }
         let renamed = found.named.rename(&answer.payload, "mine");
         assert!(
-            String::from_utf8_lossy(renamed.body_bytes()).starts_with(r#"{"task":{"taskId":"mine","status""#)
+            String::from_utf8_lossy(renamed.body_bytes())
+                .starts_with(r#"{"task":{"taskId":"mine","status""#)
         );
     }
 
@@ -195,7 +228,9 @@ mod tests {
         );
         let raw = found.task.of(&sent.bytes);
         assert_eq!(
-            renamed(raw, "x\"").map(|task| String::from_utf8(task).unwrap()).as_deref(),
+            renamed(raw, "x\"")
+                .map(|task| String::from_utf8(task).unwrap())
+                .as_deref(),
             Some(r#"{"taskId":"x\"","status":"completed","ttl":1.5}"#)
         );
         let of = |raw: &str| report(&result(raw, Form::Legacy).payload);
@@ -209,17 +244,35 @@ mod tests {
         let meta = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}"#;
         for (text, found) in [
             (
-                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{{{meta}}}}}"#),
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{{{meta}}}}}"#
+                ),
                 true,
             ),
-            (format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{{meta}}}}}"#), true),
-            (format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],{meta}}}}}"#), true),
-            (format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{{meta}}}]}}}}"#), false),
             (
-                format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":1,"message":"m","data":{{{meta}}}}}}}"#),
+                format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{{meta}}}}}"#
+                ),
+                true,
+            ),
+            (
+                format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[],{meta}}}}}"#),
+                true,
+            ),
+            (
+                format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{{meta}}}]}}}}"#),
                 false,
             ),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned(), false),
+            (
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":1,"message":"m","data":{{{meta}}}}}}}"#
+                ),
+                false,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned(),
+                false,
+            ),
         ] {
             assert_eq!(
                 related_to(&payload(&text, Form::Legacy)).map(|named| named.id),

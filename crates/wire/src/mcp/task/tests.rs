@@ -16,7 +16,8 @@ const TASK: Task<'_> = Task {
     poll_ms: None,
 };
 /// The times that all tasks of these tests have.
-const TIMES: &str = r#""createdAt":"2025-08-26T14:00:00.000Z","lastUpdatedAt":"2025-08-26T14:00:01.500Z""#;
+const TIMES: &str =
+    r#""createdAt":"2025-08-26T14:00:00.000Z","lastUpdatedAt":"2025-08-26T14:00:01.500Z""#;
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
@@ -24,7 +25,11 @@ fn text(bytes: Vec<u8>) -> String {
 
 #[test]
 fn a_created_task_is_nested_or_flat() {
-    let task = Task { message: Some("waits for \"approval\""), poll_ms: Some(500), ..TASK };
+    let task = Task {
+        message: Some("waits for \"approval\""),
+        poll_ms: Some(500),
+        ..TASK
+    };
     assert_eq!(
         text(created(&task, Form::Legacy, None)),
         format!(
@@ -58,21 +63,46 @@ fn a_task_is_written_in_either_form() {
             "input_required",
             r#"input_required|,"inputRequests":{"q":{"method":"elicitation/create"}}"#,
         ),
-        (OperationState::Result(fine), "completed", r#"completed|,"result":{"content":[]}"#),
-        (OperationState::Result(wrong), "failed", r#"completed|,"result":{"content":[],"isError":true}"#),
-        (OperationState::Error(error), "failed", r#"failed|,"error":{"code":-1,"message":"m"}"#),
+        (
+            OperationState::Result(fine),
+            "completed",
+            r#"completed|,"result":{"content":[]}"#,
+        ),
+        (
+            OperationState::Result(wrong),
+            "failed",
+            r#"completed|,"result":{"content":[],"isError":true}"#,
+        ),
+        (
+            OperationState::Error(error),
+            "failed",
+            r#"failed|,"error":{"code":-1,"message":"m"}"#,
+        ),
         (OperationState::Cancelled, "cancelled", "cancelled|"),
     ] {
-        let task = Task { standing, ttl_ms: None, ..TASK };
+        let task = Task {
+            standing,
+            ttl_ms: None,
+            ..TASK
+        };
         let old = format!(r#"{{"taskId":"0f","status":"{legacy}",{TIMES},"ttl":null}}"#);
         assert_eq!(text(get(&task, Form::Legacy)), old);
         assert_eq!(text(write::changed(&task, Form::Legacy)), old);
         assert_eq!(text(cancelled(&task, Form::Legacy)), old);
         let (status, more) = modern.split_once('|').unwrap();
         let new = format!(r#""taskId":"0f","status":"{status}",{TIMES},"ttlMs":null{more}}}"#);
-        assert_eq!(text(get(&task, Form::Modern)), format!(r#"{{"resultType":"complete",{new}"#));
-        assert_eq!(text(write::changed(&task, Form::Modern)), format!("{{{new}"));
-        assert_eq!(task.status(Form::Modern).is_over(), !matches!(status, "working" | "input_required"));
+        assert_eq!(
+            text(get(&task, Form::Modern)),
+            format!(r#"{{"resultType":"complete",{new}"#)
+        );
+        assert_eq!(
+            text(write::changed(&task, Form::Modern)),
+            format!("{{{new}")
+        );
+        assert_eq!(
+            task.status(Form::Modern).is_over(),
+            !matches!(status, "working" | "input_required")
+        );
     }
 }
 
@@ -81,15 +111,25 @@ fn related_messages_name_their_task() {
     let id = r#""io.modelcontextprotocol/related-task":{"taskId":"0f"}"#;
     for (body, expect) in [
         ("{}", format!(r#"{{"_meta":{{{id}}}}}"#)),
-        (r#"{"content":[1e400]}"#, format!(r#"{{"content":[1e400],"_meta":{{{id}}}}}"#)),
-        (r#"{"_meta":{"a":1}, "x":2}"#, format!(r#"{{"_meta":{{"a":1,{id}}}, "x":2}}"#)),
+        (
+            r#"{"content":[1e400]}"#,
+            format!(r#"{{"content":[1e400],"_meta":{{{id}}}}}"#),
+        ),
+        (
+            r#"{"_meta":{"a":1}, "x":2}"#,
+            format!(r#"{{"_meta":{{"a":1,{id}}}, "x":2}}"#),
+        ),
         (r#"{"_meta":null}"#, format!(r#"{{"_meta":{{{id}}}}}"#)),
         (
             r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"other"}}}"#,
             format!(r#"{{"_meta":{{{id}}}}}"#),
         ),
     ] {
-        assert_eq!(related(body.as_bytes(), "0f").map(text), Ok(expect), "{body}");
+        assert_eq!(
+            related(body.as_bytes(), "0f").map(text),
+            Ok(expect),
+            "{body}"
+        );
     }
     assert!(related(b"[]", "0f").is_err());
     assert!(related(br#"{"_meta":1}"#, "0f").is_err());
@@ -98,7 +138,10 @@ fn related_messages_name_their_task() {
 #[test]
 fn tools_are_offered_as_tasks() {
     for (tool, expect) in [
-        (r#"{"name":"x"}"#, r#"{"name":"x","execution":{"taskSupport":"optional"}}"#),
+        (
+            r#"{"name":"x"}"#,
+            r#"{"name":"x","execution":{"taskSupport":"optional"}}"#,
+        ),
         (
             r#"{"execution":{"taskSupport":"required","v":1},"name":"x"}"#,
             r#"{"execution":{"taskSupport":"optional","v":1},"name":"x"}"#,
@@ -128,12 +171,28 @@ fn callers_ask_for_tasks() {
         (r#"{"task":{}}"#, Ok(())),
         (r#"{"task":{"ttl":null}}"#, Ok(())),
         (r#"{"task":{"ttl":60000,"v":1}}"#, Ok(())),
-        (r#"{"task":{"ttl":-1}}"#, Err("`params.task.ttl` must be a number of milliseconds")),
-        (r#"{"task":{"ttl":1.5}}"#, Err("`params.task.ttl` must be a number of milliseconds")),
-        (r#"{"task":true}"#, Err("`params.task`: expected a JSON object")),
-        (r#"{"task":{"ttl":1,"ttl":2}}"#, Err("`params.task`: the member \"ttl\" occurs twice")),
+        (
+            r#"{"task":{"ttl":-1}}"#,
+            Err("`params.task.ttl` must be a number of milliseconds"),
+        ),
+        (
+            r#"{"task":{"ttl":1.5}}"#,
+            Err("`params.task.ttl` must be a number of milliseconds"),
+        ),
+        (
+            r#"{"task":true}"#,
+            Err("`params.task`: expected a JSON object"),
+        ),
+        (
+            r#"{"task":{"ttl":1,"ttl":2}}"#,
+            Err("`params.task`: the member \"ttl\" occurs twice"),
+        ),
     ] {
-        assert_eq!(with(params, check_params), expect.map_err(str::to_owned), "{params}");
+        assert_eq!(
+            with(params, check_params),
+            expect.map_err(str::to_owned),
+            "{params}"
+        );
     }
 }
 
@@ -144,18 +203,32 @@ fn declarations_are_recognised() {
     for (capabilities, modern, legacy) in [
         (ours.as_str(), true, false),
         (old.as_str(), false, true),
-        (r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#, false, false),
-        (r#"{"extensions":{"io.modelcontextprotocol/tasks":null}}"#, false, false),
+        (
+            r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#,
+            false,
+            false,
+        ),
+        (
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":null}}"#,
+            false,
+            false,
+        ),
         (r#"{"extensions":[]}"#, false, false),
         ("{}", false, false),
         ("null", false, false),
         ("", false, false),
     ] {
-        let found = (declares(capabilities.as_bytes()), read::within(capabilities.as_bytes(), &["tasks"]));
+        let found = (
+            declares(capabilities.as_bytes()),
+            read::within(capabilities.as_bytes(), &["tasks"]),
+        );
         assert_eq!(found, (modern, legacy), "{capabilities}");
     }
     let all = ["{\"resultType\":\"complete\"}", LEGACY_ABILITIES, ABILITIES];
-    assert!(all.iter().all(|raw| json::members(raw.as_bytes(), Span::all(raw.as_bytes())).is_ok()));
+    assert!(
+        all.iter()
+            .all(|raw| json::members(raw.as_bytes(), Span::all(raw.as_bytes())).is_ok())
+    );
 }
 
 #[test]

@@ -47,8 +47,8 @@ impl Status {
     }
 }
 
-/// Whether this form has `tasks/list`, and results apart from states (`tasks/result`). The extension has neither: its tasks
-/// contain their results.
+/// Whether this form has `tasks/list`, and results apart from states (`tasks/result`). The
+/// extension has neither: its tasks contain their results.
 #[must_use]
 pub fn has_list(form: Form) -> bool {
     match form {

@@ -7,8 +7,8 @@ use super::view::{OperationState, Task};
 use crate::mcp::meta;
 use crate::time::rfc3339;
 
-/// The key of a `CreateTaskResult`'s `_meta` with the text that the model gets at once (2025-11-25, "Model immediate
-/// response").
+/// The key of a `CreateTaskResult`'s `_meta` with the text that the model gets at once (2025-11-25,
+/// "Model immediate response").
 pub(super) const IMMEDIATE: &str = "io.modelcontextprotocol/model-immediate-response";
 
 /// The result of a call that has become a task: nested in 2025-11-25, flat in the extension.
@@ -61,10 +61,15 @@ pub fn notice(task: &Task<'_>, form: Form) -> Notice {
         Form::Modern => "notifications/tasks",
     };
     let payload = Payload::body(form, changed(task, form));
-    Notice { method: Method::Known(method), latest: None, payload }
+    Notice {
+        method: Method::Known(method),
+        latest: None,
+        payload,
+    }
 }
 
-/// The result of `tasks/cancel`: in 2025-11-25 the task as it is now, which should be cancelled; the extension acknowledges.
+/// The result of `tasks/cancel`: in 2025-11-25 the task as it is now, which should be cancelled;
+/// the extension acknowledges.
 #[must_use]
 pub fn cancelled(task: &Task<'_>, form: Form) -> Vec<u8> {
     match form {
@@ -79,8 +84,8 @@ pub fn acknowledged() -> Vec<u8> {
     br#"{"resultType":"complete"}"#.to_vec()
 }
 
-/// The result of `tasks/result`, or the params of any message that belongs to a task (2025-11-25): `body` with the task's
-/// id in its `_meta`. All other members stay as they were.
+/// The result of `tasks/result`, or the params of any message that belongs to a task (2025-11-25):
+/// `body` with the task's id in its `_meta`. All other members stay as they were.
 ///
 /// # Errors
 /// [`JsonError`] when `body` or its `_meta` is no object or has a member twice.
@@ -91,7 +96,8 @@ pub fn related(body: &[u8], task_id: &str) -> Result<Vec<u8>, JsonError> {
     set_within(body, "_meta", meta::RELATED_TASK, &raw)
 }
 
-/// A tool of a list, marked as one whose calls may become tasks: `execution.taskSupport` is `optional` (2025-11-25).
+/// A tool of a list, marked as one whose calls may become tasks: `execution.taskSupport` is
+/// `optional` (2025-11-25).
 ///
 /// # Errors
 /// [`JsonError`] when `tool` or its `execution` is no object or has a member twice.
@@ -132,9 +138,13 @@ fn write_task(object: &mut Object<'_>, task: &Task<'_>, form: Form) {
         Form::Legacy => ("ttl", "pollInterval"),
         Form::Modern => ("ttlMs", "pollIntervalMs"),
     };
-    object.text("taskId", task.id).text("status", task.status(form).as_str());
+    object
+        .text("taskId", task.id)
+        .text("status", task.status(form).as_str());
     object.optional_text("statusMessage", task.message);
-    object.text("createdAt", &rfc3339(task.created_ms)).text("lastUpdatedAt", &rfc3339(task.updated_ms));
+    object
+        .text("createdAt", &rfc3339(task.created_ms))
+        .text("lastUpdatedAt", &rfc3339(task.updated_ms));
     match task.ttl_ms {
         Some(ms) => object.number(ttl, ms),
         None => object.null(ttl),

@@ -21,8 +21,16 @@ fn requests(from: &Message, to: Era, client_info: Option<&[u8]>) -> Message {
     let (params, mut splice) = (Params::read(from).unwrap(), Splice::new());
     let mut edit = params.edit();
     let (number, own, related_task, log_level, tasks) = (1, None, None, None, false);
-    let out =
-        Outgoing { form: to, number, own, client_info, capabilities: b"{}", log_level, related_task, tasks };
+    let out = Outgoing {
+        form: to,
+        number,
+        own,
+        client_info,
+        capabilities: b"{}",
+        log_level,
+        related_task,
+        tasks,
+    };
     request(&mut edit, &out);
     edit.finish(&mut splice);
     message(&text(&from.edited(&splice)))
@@ -31,7 +39,13 @@ fn requests(from: &Message, to: Era, client_info: Option<&[u8]>) -> Message {
 fn results(method: &str, to: Era, from: &str) -> String {
     let frame = message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{from}}}"#));
     let mut splice = Splice::new();
-    result((frame.frame(), frame.body_span().unwrap()), method, to, &mut splice).unwrap();
+    result(
+        (frame.frame(), frame.body_span().unwrap()),
+        method,
+        to,
+        &mut splice,
+    )
+    .unwrap();
     let out = message(&text(&frame.edited(&splice)));
     String::from_utf8(out.result().unwrap().to_vec()).unwrap()
 }
@@ -58,7 +72,12 @@ fn requests_gain_and_lose_the_keys_of_one_era() {
 #[test]
 fn results_gain_and_lose_the_members_of_one_era() {
     for (method, to, from, expect) in [
-        ("tools/call", Era::Modern, r#"{"content":[]}"#, r#"{"content":[],"resultType":"complete"}"#),
+        (
+            "tools/call",
+            Era::Modern,
+            r#"{"content":[]}"#,
+            r#"{"content":[],"resultType":"complete"}"#,
+        ),
         (
             "tools/list",
             Era::Modern,
@@ -101,12 +120,21 @@ fn kinds_of_results_stay_in_their_era() {
     ] {
         let frame = message(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{from}}}"#));
         let body = (frame.frame().as_ref(), frame.body_span().unwrap());
-        assert!(result(body, "tools/call", Era::Legacy, &mut Splice::new()).is_err(), "{from}");
+        assert!(
+            result(body, "tools/call", Era::Legacy, &mut Splice::new()).is_err(),
+            "{from}"
+        );
     }
     // A legacy server does not ask a modern client past the topic.
     for (from, expect) in [
-        (r#"{"resultType":"input_required","content":[]}"#, r#"{"resultType":"complete","content":[]}"#),
-        (r#"{"content":[],"_meta":7}"#, r#"{"content":[],"_meta":7,"resultType":"complete"}"#),
+        (
+            r#"{"resultType":"input_required","content":[]}"#,
+            r#"{"resultType":"complete","content":[]}"#,
+        ),
+        (
+            r#"{"content":[],"_meta":7}"#,
+            r#"{"content":[],"_meta":7,"resultType":"complete"}"#,
+        ),
     ] {
         assert_eq!(results("tools/call", Era::Modern, from), expect);
     }
@@ -132,7 +160,11 @@ fn errors() {
         ("tools/call", Era::Legacy, 7, 7),
     ] {
         let error = |code| format!(r#"{{"message":"m","code":{code},"data":[1]}}"#);
-        assert_eq!(code(method, to, &error(from)), error(expect).trim_end_matches('}'), "{method} {from}");
+        assert_eq!(
+            code(method, to, &error(from)),
+            error(expect).trim_end_matches('}'),
+            "{method} {from}"
+        );
     }
     let gone = r#"{"code":-32602,"message":"m","data":{"uri":"u"}}"#;
     assert!(code("resources/read", Era::Legacy, gone).starts_with(r#"{"code":-32002,"#));

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn map(uri: &str) -> Option<String> {
-    uri.starts_with("file:").then(|| format!("portmoot+b:{uri}"))
+    uri.starts_with("file:")
+        .then(|| format!("portmoot+b:{uri}"))
 }
 
 /// The message with all its URIs mapped.
@@ -16,7 +17,12 @@ fn rewrite(
     map: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Bytes, JsonError> {
     let mut splice = Splice::new();
-    map_uris((message.frame(), message.body_span().unwrap()), method, map, &mut splice)?;
+    map_uris(
+        (message.frame(), message.body_span().unwrap()),
+        method,
+        map,
+        &mut splice,
+    )?;
     Ok(message.edited(&splice))
 }
 
@@ -67,37 +73,57 @@ fn uris_of_skills_and_directories_are_found() {
         r#"{"resources":[{"uri":"portmoot+b:file:a","mimeType":"inode/directory"}],"nextCursor":"file:n"}"#,
     );
     // The URI of a listed skill is its key, which the renderer of the list spells.
-    let item = Bytes::from_static(br#"{"uri":"file:a","frontmatter":{},"resources":[{"uri":"file:a"}]}"#);
+    let item =
+        Bytes::from_static(br#"{"uri":"file:a","frontmatter":{},"resources":[{"uri":"file:a"}]}"#);
     let rewritten = rewrite_item(ListKind::Skills, &item, &map).unwrap();
-    assert_eq!(rewritten, r#"{"uri":"file:a","frontmatter":{},"resources":[{"uri":"portmoot+b:file:a"}]}"#);
+    assert_eq!(
+        rewritten,
+        r#"{"uri":"file:a","frontmatter":{},"resources":[{"uri":"portmoot+b:file:a"}]}"#
+    );
 }
 
 #[test]
 fn server_messages_and_items() {
-    let updated = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:a"}}"#;
+    let updated =
+        r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:a"}}"#;
     assert_eq!(
         rewritten("notifications/resources/updated", updated),
         updated.replace("file:", "portmoot+b:file:")
     );
     let ask = r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"messages":[{"content":[{"type":"tool_result","content":[{"type":"resource_link","uri":"file:a"}]}]}]}}"#;
-    assert_eq!(rewritten("sampling/createMessage", ask), ask.replace("file:", "portmoot+b:file:"));
-    let tool = Bytes::from_static(br#"{"name":"t","_meta":{"ui/resourceUri":"file:a"},"uri":"file:b"}"#);
+    assert_eq!(
+        rewritten("sampling/createMessage", ask),
+        ask.replace("file:", "portmoot+b:file:")
+    );
+    let tool =
+        Bytes::from_static(br#"{"name":"t","_meta":{"ui/resourceUri":"file:a"},"uri":"file:b"}"#);
     let out = rewrite_item(ListKind::Tools, &tool, &map).unwrap();
-    assert_eq!(out, r#"{"name":"t","_meta":{"ui/resourceUri":"portmoot+b:file:a"},"uri":"file:b"}"#);
+    assert_eq!(
+        out,
+        r#"{"name":"t","_meta":{"ui/resourceUri":"portmoot+b:file:a"},"uri":"file:b"}"#
+    );
 }
 
 #[test]
 fn nothing_changes_without_a_copy() {
-    let frame = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"http:c"}]}}"#);
+    let frame =
+        Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"http:c"}]}}"#);
     let message = Message::read(frame.clone()).unwrap();
-    assert_eq!(rewrite(&message, "resources/read", &map).unwrap().as_ptr(), frame.as_ptr());
+    assert_eq!(
+        rewrite(&message, "resources/read", &map).unwrap().as_ptr(),
+        frame.as_ptr()
+    );
 }
 
 #[test]
 fn a_uri_given_twice_is_refused() {
-    let frame = r#"{"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"file:a","uri":"file:b"}]}}"#;
+    let frame =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"file:a","uri":"file:b"}]}}"#;
     let message = Message::read(Bytes::from(frame)).unwrap();
-    assert_eq!(rewrite(&message, "resources/read", &map), Err(JsonError::Duplicate("uri".into())));
+    assert_eq!(
+        rewrite(&message, "resources/read", &map),
+        Err(JsonError::Duplicate("uri".into()))
+    );
 }
 
 proptest! {

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use model::Capabilities;
 
 use crate::mcpx::system::{
-    ErrorDraft, ParticipantInfo, Person, Presence, PresenceChange, Stamp, System, error, presence, welcome,
+    ErrorDraft, ParticipantInfo, Person, Presence, PresenceChange, Stamp, System, error, presence,
+    welcome,
 };
 use crate::mcpx::{Chat, Draft, Envelope, Format, envelope};
 
@@ -15,7 +16,13 @@ macro_rules! example {
 }
 
 /// File, id, from, to, kind, correlation id, and the beginning of the payload.
-type Row = (&'static str, [&'static str; 2], &'static [&'static str], &'static str, Option<&'static str>);
+type Row = (
+    &'static str,
+    [&'static str; 2],
+    &'static [&'static str],
+    &'static str,
+    Option<&'static str>,
+);
 
 const CALL: &str = "mcp/request:tools/call:dangerous_operation";
 const ANSWER: &str = "mcp/response:tools/call:dangerous_operation";
@@ -27,7 +34,13 @@ const ROWS: [Row; 11] = [
         "mcp/request:tools/call",
         Some("env-1"),
     ),
-    (example!("3.1.1-request"), ["env-call-1", "trusted-agent"], &["target-agent"], CALL, None),
+    (
+        example!("3.1.1-request"),
+        ["env-call-1", "trusted-agent"],
+        &["target-agent"],
+        CALL,
+        None,
+    ),
     (
         example!("3.1.2-response"),
         ["env-resp-1", "target-agent"],
@@ -56,8 +69,20 @@ const ROWS: [Row; 11] = [
         ANSWER,
         Some("env-fulfill-1"),
     ),
-    (example!("3.3-chat"), ["env-chat-1", "user-alice"], &[], "chat", None),
-    (example!("3.4-presence"), ["env-presence-1", "system:gateway"], &[], "system/presence", None),
+    (
+        example!("3.3-chat"),
+        ["env-chat-1", "user-alice"],
+        &[],
+        "chat",
+        None,
+    ),
+    (
+        example!("3.4-presence"),
+        ["env-presence-1", "system:gateway"],
+        &[],
+        "system/presence",
+        None,
+    ),
     (
         example!("3.5.1-welcome"),
         ["env-welcome-1", "system:gateway"],
@@ -103,11 +128,17 @@ fn every_example_is_read_as_printed() {
     for (text, [id, from], to, kind, correlation_id) in ROWS {
         let envelope = read(text);
         assert_eq!(envelope.frame(), text.as_bytes());
-        assert_eq!([envelope.id(), envelope.from(), envelope.kind()], [id, from, kind]);
+        assert_eq!(
+            [envelope.id(), envelope.from(), envelope.kind()],
+            [id, from, kind]
+        );
         assert_eq!(envelope.to().collect::<Vec<_>>(), to);
         assert_eq!(envelope.correlation_id(), correlation_id);
         assert!(envelope.payload().starts_with(b"{") && envelope.payload().ends_with(b"}"));
-        assert_eq!(envelope.ts(), (from == "robot-alpha").then_some("2025-08-26T14:00:00Z"));
+        assert_eq!(
+            envelope.ts(),
+            (from == "robot-alpha").then_some("2025-08-26T14:00:00Z")
+        );
     }
 }
 
@@ -115,7 +146,15 @@ fn every_example_is_read_as_printed() {
 fn every_example_is_written_as_printed() {
     for (text, [id, from], to, kind, correlation_id) in ROWS {
         let there = read(text);
-        let draft = Draft { id, ts: there.ts(), from, to, kind, correlation_id, payload: there.payload() };
+        let draft = Draft {
+            id,
+            ts: there.ts(),
+            from,
+            to,
+            kind,
+            correlation_id,
+            payload: there.payload(),
+        };
         let written = envelope(&draft);
         assert_eq!(dense(std::str::from_utf8(&written).unwrap()), dense(text));
     }
@@ -127,7 +166,11 @@ fn able(texts: &[&str]) -> Capabilities {
 
 fn seen(id: &str, capabilities: &[&str]) -> ParticipantInfo {
     let capabilities = capabilities.iter().map(|text| (*text).to_owned()).collect();
-    ParticipantInfo { id: id.to_owned(), capabilities, ..ParticipantInfo::default() }
+    ParticipantInfo {
+        id: id.to_owned(),
+        capabilities,
+        ..ParticipantInfo::default()
+    }
 }
 
 const PROPOSER: [&str; 2] = ["mcp/proposal:*", "chat"];
@@ -152,11 +195,22 @@ fn messages_of_the_gateway_are_written_as_printed() {
     };
     for (written, printed) in [
         (
-            welcome(stamp("env-welcome-1"), person("new-participant", &proposer), others, None),
+            welcome(
+                stamp("env-welcome-1"),
+                person("new-participant", &proposer),
+                others,
+                None,
+            ),
             example!("3.5.1-welcome"),
         ),
-        (presence(stamp("env-presence-1"), join), example!("3.4-presence")),
-        (error(stamp("env-violation-1"), "violator", &notice), example!("3.5.2-violation")),
+        (
+            presence(stamp("env-presence-1"), join),
+            example!("3.4-presence"),
+        ),
+        (
+            error(stamp("env-violation-1"), "violator", &notice),
+            example!("3.5.2-violation"),
+        ),
     ] {
         assert_eq!(std::str::from_utf8(&written).unwrap(), dense(printed));
     }
@@ -164,8 +218,12 @@ fn messages_of_the_gateway_are_written_as_printed() {
 
 #[test]
 fn addressees_of_a_capability_are_written_and_read() {
-    let narrowed =
-        |kind: &str, to: &[&str]| model::Capability::parse(kind).unwrap().to(to.iter().copied()).unwrap();
+    let narrowed = |kind: &str, to: &[&str]| {
+        model::Capability::parse(kind)
+            .unwrap()
+            .to(to.iter().copied())
+            .unwrap()
+    };
     let held: Capabilities = able(&["chat", "mcp/request:tools/list"])
         .iter()
         .cloned()
@@ -174,12 +232,18 @@ fn addressees_of_a_capability_are_written_and_read() {
             narrowed("mcp/request:tools/list", &["search"]),
         ])
         .collect();
-    let who = Person { id: "a", capabilities: &held };
+    let who = Person {
+        id: "a",
+        capabilities: &held,
+    };
     let written = json::object(|object| super::super::system::write_person(object, who));
     let written = String::from_utf8(written).unwrap();
     let kinds = r#"["chat","mcp/request:tools/list","mcp/request:tools/call:se*","mcp/request:tools/list"]"#;
     let reach = r#"[{"kind":"mcp/request:tools/call:se*","to":["search","w*"]}]"#;
-    assert_eq!(written, format!(r#"{{"id":"a","capabilities":{kinds},"narrowed":{reach}}}"#));
+    assert_eq!(
+        written,
+        format!(r#"{{"id":"a","capabilities":{kinds},"narrowed":{reach}}}"#)
+    );
     let read: ParticipantInfo = serde_json::from_str(&written).unwrap();
     for (kind, to, allowed) in [
         ("chat", "anybody", true),
@@ -205,9 +269,14 @@ fn addressees_of_a_capability_are_written_and_read() {
 #[test]
 fn messages_of_the_gateway_are_read() {
     let system = |text: &str| System::read(&read(text)).unwrap().unwrap();
-    let System::Welcome(welcome) = system(example!("3.5.1-welcome")) else { panic!("a welcome") };
+    let System::Welcome(welcome) = system(example!("3.5.1-welcome")) else {
+        panic!("a welcome")
+    };
     assert_eq!(welcome.you, seen("new-participant", &PROPOSER));
-    let others = [seen("agent-1", &["mcp/*", "chat"]), seen("agent-2", &["mcp/response:*", "chat"])];
+    let others = [
+        seen("agent-1", &["mcp/*", "chat"]),
+        seen("agent-2", &["mcp/response:*", "chat"]),
+    ];
     assert_eq!(welcome.participants, others);
     let join = System::Presence(PresenceChange::Join(seen("new-agent", &PROPOSER)));
     assert_eq!(system(example!("3.4-presence")), join);
@@ -216,9 +285,17 @@ fn messages_of_the_gateway_are_read() {
         System::read(&Envelope::read(left).unwrap()),
         Some(Ok(System::Presence(PresenceChange::Leave(seen("x", &[])))))
     );
-    let System::Error(error) = system(example!("3.5.2-violation")) else { panic!("an error") };
-    assert_eq!((error.error.as_str(), error.retry_after_ms), ("capability_violation", None));
-    assert_eq!(error.attempted_kind.as_deref(), Some("mcp/request:tools/call"));
+    let System::Error(error) = system(example!("3.5.2-violation")) else {
+        panic!("an error")
+    };
+    assert_eq!(
+        (error.error.as_str(), error.retry_after_ms),
+        ("capability_violation", None)
+    );
+    assert_eq!(
+        error.attempted_kind.as_deref(),
+        Some("mcp/request:tools/call")
+    );
     assert_eq!(System::read(&read(example!("3.3-chat"))), None);
 }
 
@@ -226,12 +303,24 @@ fn messages_of_the_gateway_are_read() {
 fn chat_is_read_and_written_as_printed() {
     let there = read(example!("3.3-chat"));
     let chat = Chat::read(there.payload()).unwrap();
-    assert_eq!(chat, Chat { text: "Hello everyone!".into(), format: Format::Plain });
+    assert_eq!(
+        chat,
+        Chat {
+            text: "Hello everyone!".into(),
+            format: Format::Plain
+        }
+    );
     let payload = String::from_utf8(chat.payload()).unwrap();
-    assert_eq!(payload, dense(std::str::from_utf8(there.payload()).unwrap()));
+    assert_eq!(
+        payload,
+        dense(std::str::from_utf8(there.payload()).unwrap())
+    );
     let format = |payload: &'static str| Chat::read(payload.as_bytes()).map(|chat| chat.format);
     assert_eq!(format(r#"{"text":"a"}"#), Ok(Format::Plain));
-    assert_eq!(format(r#"{"text":"a","format":"markdown"}"#), Ok(Format::Markdown));
+    assert_eq!(
+        format(r#"{"text":"a","format":"markdown"}"#),
+        Ok(Format::Markdown)
+    );
     for bad in ["{}", r#"{"text":1}"#, r#"{"text":"a","text":"b"}"#, "[]"] {
         assert!(Chat::read(bad.as_bytes()).is_err(), "{bad}");
     }

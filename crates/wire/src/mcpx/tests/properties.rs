@@ -9,8 +9,17 @@ use crate::mcpx::{Draft, Envelope, KIND_BYTES_MAX, envelope};
 
 /// Any text of 1 to `max` letters, quotes, backslashes and controls among them.
 fn text(max: usize) -> impl Strategy<Value = String> {
-    prop::collection::vec(prop_oneof![any::<char>(), Just('"'), Just('\\'), Just('\u{1}'), Just('é')], 1..max)
-        .prop_map(|letters| letters.into_iter().collect())
+    prop::collection::vec(
+        prop_oneof![
+            any::<char>(),
+            Just('"'),
+            Just('\\'),
+            Just('\u{1}'),
+            Just('é')
+        ],
+        1..max,
+    )
+    .prop_map(|letters| letters.into_iter().collect())
 }
 
 /// Some JSON object, with white space between tokens.
@@ -24,7 +33,8 @@ fn object() -> impl Strategy<Value = String> {
     ];
     let value = leaf.prop_recursive(4, 24, 4, |inner| {
         prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(|list| format!("[ {} ]", list.join(" ,"))),
+            prop::collection::vec(inner.clone(), 0..4)
+                .prop_map(|list| format!("[ {} ]", list.join(" ,"))),
             prop::collection::vec((text(4), inner), 0..4).prop_map(|list| join(&list)),
         ]
     });
@@ -32,7 +42,10 @@ fn object() -> impl Strategy<Value = String> {
 }
 
 fn join(members: &[(String, String)]) -> String {
-    let members: Vec<_> = members.iter().map(|(key, raw)| format!("{}: {raw}", quote(key))).collect();
+    let members: Vec<_> = members
+        .iter()
+        .map(|(key, raw)| format!("{}: {raw}", quote(key)))
+        .collect();
     format!("{{{}}}", members.join(", "))
 }
 
