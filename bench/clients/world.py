@@ -46,7 +46,7 @@ def servers(world):
 
 def asker():
     """A server that lists a tool which asks for a form to every client."""
-    return {"asker": {"command": sys.executable, "args": [str(ROOT / "crates/portmoot/tests/it/one_port.py"), "0"]}}
+    return {"asker": {"command": sys.executable, "args": [str(ROOT / "crates/program/portmoot/tests/it/one_port.py"), "0"]}}
 
 
 class Gateway:

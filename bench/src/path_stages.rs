@@ -266,13 +266,13 @@ mod tests {
     fn files_belong_to_stages() {
         let registry = "/home/x/.cargo/registry/src/index.crates.io-1949/";
         for (file, stage) in [
-            ("crates/doors/src/http/head.rs", Some(PathStage::Doors)),
+            ("crates/edge/doors/src/http/head.rs", Some(PathStage::Doors)),
             (
-                "/work/crates/gateway/src/door/http.rs",
+                "/work/crates/gateway/gateway/src/door/http.rs",
                 Some(PathStage::Doors),
             ),
-            ("crates/gateway/src/run.rs", Some(PathStage::Gateway)),
-            ("crates/platform/src/clock.rs", None),
+            ("crates/gateway/gateway/src/run.rs", Some(PathStage::Gateway)),
+            ("crates/base/platform/src/clock.rs", None),
             (
                 &format!("{registry}hyper-1.12.0/src/proto/h1/io.rs"),
                 Some(PathStage::Http),
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn sha_256_does_not_count_where_it_is_inlined() {
         let inlined = "fi=(2) /home/x/.cargo/registry/src/index.crates.io-1949/sha2-0.11.0/src/sha256/soft.rs\n2 90\n";
-        let text = format!("fl=(1) crates/store/src/a.rs\nfn=(1) write\n1 10\n{inlined}");
+        let text = format!("fl=(1) crates/core/store/src/a.rs\nfn=(1) write\n1 10\n{inlined}");
         let costs = by_stage(&Profile::read(&text));
         assert_eq!(costs.get(&PathStage::Store), Some(&10.0), "{costs:?}");
     }
@@ -299,8 +299,8 @@ mod tests {
     #[test]
     fn what_a_library_does_is_its_callers_cost() {
         let profile = Profile::read(
-            "fl=(1) crates/doors/src/a.rs\nfn=(1) door\n1 10\ncfi=(2) /rustc/0/library/alloc/src/vec.rs\ncfn=(2) push\n\
-             calls=1 1\n1 40\nfl=(3) crates/topic/src/b.rs\nfn=(3) step\n1 5\ncfi=(2)\ncfn=(2)\ncalls=1 1\n1 10\n\
+            "fl=(1) crates/edge/doors/src/a.rs\nfn=(1) door\n1 10\ncfi=(2) /rustc/0/library/alloc/src/vec.rs\ncfn=(2) push\n\
+             calls=1 1\n1 40\nfl=(3) crates/core/topic/src/b.rs\nfn=(3) step\n1 5\ncfi=(2)\ncfn=(2)\ncalls=1 1\n1 10\n\
              fl=(2)\nfn=(2)\n1 20\ncfi=(4) malloc.c\ncfn=(4) malloc\ncalls=2 1\n1 30\nfl=(4)\nfn=(4)\n1 30\n",
         );
         let costs = by_stage(&profile);

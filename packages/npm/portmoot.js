@@ -14,7 +14,7 @@ try {
   console.error(
     `portmoot: the package ${name} is not installed.\n` +
       'Either there is no binary for this machine, or npm was told to omit optional dependencies.\n' +
-      'With Rust: cargo install --path crates/portmoot in a clone of the repository.'
+      'With Rust: cargo install --path crates/program/portmoot in a clone of the repository.'
   );
   process.exit(1);
 }

@@ -9,7 +9,7 @@ names, and prints one JSON line per feature: {"cell": NAME, "saw": VALUE}, or "e
     --job TOOL           the tool that is called as a task
     --skip CELL          leave this cell out; may be repeated
 
-The same cells on the Rust SDK: crates/fixture/harness/cells.rs. What must be seen: crates/portmoot/tests/it/matrix.rs.
+The same cells on the Rust SDK: crates/test/fixture/harness/cells.rs. What must be seen: crates/program/portmoot/tests/it/matrix.rs.
 """
 
 import argparse

@@ -16,7 +16,7 @@ from grpc_tools import protoc
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-CONTRACT = pathlib.Path(__file__).parents[2] / "crates/wire/proto"
+CONTRACT = pathlib.Path(__file__).parents[2] / "crates/protocol/wire/proto"
 
 
 def contract():

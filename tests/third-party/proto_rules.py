@@ -19,7 +19,7 @@ from grpc_tools import protoc
 
 from proto_peer import Peer, Pipe, packed
 
-RULES = pathlib.Path(__file__).parents[2] / "crates/schema/proto"
+RULES = pathlib.Path(__file__).parents[2] / "crates/protocol/schema/proto"
 TEXTS = ["", "a", "ab", "abc", "A-1", "x" * 40, "grün", "\u20ac\U0001f600", " ", "a@b.example", "a@b@c", "@", "http://a.example/b?c#d", "/b c",
     "b/c", "http://[::1]/", "a.example", "-a.example", "a_b", "127.0.0.1", "127.0.0.256", "::1", "::g", "1:2:3:4:5:6:7:8",
     "00000000-0000-0000-0000-000000000000", "00000000-0000-0000-0000-00000000000", "2026-01-01", "%zz", "%", "a.b", "[a]", "]", '"[']

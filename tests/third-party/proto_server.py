@@ -92,7 +92,7 @@ message FindResponse {
 stubs = tempfile.mkdtemp()
 pathlib.Path(stubs, "acme").mkdir()
 pathlib.Path(stubs, "acme/tools.proto").write_text(TOOLS)
-rules = pathlib.Path(__file__).parents[2] / "crates/schema/proto"
+rules = pathlib.Path(__file__).parents[2] / "crates/protocol/schema/proto"
 compiler = [sys.executable, "-m", "grpc_tools.protoc", f"-I{options.contract}", f"-I{rules}", f"-I{stubs}"]
 outputs = [f"--python_out={stubs}", f"--grpc_python_out={stubs}"]
 files = ["buf/mcp/v1/mcp.proto", "buf/validate/validate.proto", "acme/tools.proto"]

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tiktoken_rs::{CoreBPE, cl100k_base};
 use wire::mcp::search::Index;
 
-const BUILT_IN: &str = include_str!("../../../crates/gateway/src/builtin/tools.json");
+const BUILT_IN: &str = include_str!("../../../crates/gateway/gateway/src/builtin/tools.json");
 /// Where the gateways of this program listen.
 const PORT: u16 = 9_400;
 /// Tools of the whole gateway for the measurement of time.

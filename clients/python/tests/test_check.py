@@ -54,7 +54,7 @@ def test_hostile_sizes_are_refused_and_do_no_harm(text: str) -> None:
 
 
 def test_the_truth_table_of_capabilities() -> None:
-    rows = (ROOT / "crates/model/tests-data/capabilities.tsv").read_text().splitlines()
+    rows = (ROOT / "crates/base/model/tests-data/capabilities.tsv").read_text().splitlines()
     assert len(rows) == 90
     for row in rows:
         capability, kind, expect = row.split("\t")[:3]

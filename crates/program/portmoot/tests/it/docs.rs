@@ -1,0 +1,577 @@
+//! Tests of documents against the program: OpenAPI, metrics, test names.
+
+use std::collections::{BTreeSet, HashSet};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::home::Home;
+use crate::support::Gateway;
+use crate::ws::{people, token};
+
+fn openapi() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/openapi.json")
+}
+
+#[test]
+fn the_api_document_is_up_to_date() {
+    let made = api::document();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(openapi(), &made).unwrap();
+    }
+    let written = std::fs::read_to_string(openapi()).unwrap_or_default();
+    assert!(
+        written == made,
+        "docs/openapi.json is stale: UPDATE=1 cargo nextest run -p portmoot api_document"
+    );
+}
+
+/// Sends one request; returns status, content type and body.
+fn request(url: &str, method: &str, path: &str, body: &str) -> (String, String, String) {
+    let host = url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n");
+    let kind = "content-type: application/json\r\n";
+    write!(stream, "{head}{kind}content-length: {length}\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().to_owned();
+    let kind = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-type: "))
+        .unwrap_or_default();
+    (status, kind.to_owned(), body.to_owned())
+}
+
+#[test]
+fn every_documented_path_answers_as_documented() {
+    let home = Home::new();
+    let gateway = Gateway::start_with(&home, &[]);
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(openapi()).unwrap()).unwrap();
+    let mut asked = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let filled = match path.as_str() {
+            "/api/v1/pins/{server}" => "/api/v1/pins/demo",
+            "/api/v1/pins/{server}/approve" => "/api/v1/pins/demo/approve",
+            "/api/v1/servers/{name}" => "/api/v1/servers/demo",
+            "/api/v1/servers/{name}/logs" => "/api/v1/servers/demo/logs",
+            // The demo server has no accounts.
+            "/api/v1/servers/{name}/login" => "/api/v1/servers/demo/login",
+            "/api/v1/servers/{name}/login/complete" => "/api/v1/servers/demo/login/complete",
+            "/api/v1/servers/{name}/login/device" => "/api/v1/servers/demo/login/device",
+            "/api/v1/servers/{name}/login/device/{id}" => "/api/v1/servers/demo/login/device/00",
+            "/api/v1/servers/{name}/restart" => "/api/v1/servers/demo/restart",
+            "/api/v1/servers/{name}/disable" => "/api/v1/servers/absent/disable",
+            "/api/v1/servers/{name}/enable" => "/api/v1/servers/absent/enable",
+            "/api/v1/servers/{name}/logout" => "/api/v1/servers/demo/logout",
+            "/api/v1/servers/{name}/key" => "/api/v1/servers/demo/key",
+            "/api/v1/tokens/{name}/rotate" => "/api/v1/tokens/absent/rotate",
+            "/api/v1/participants/{id}/can" => "/api/v1/participants/local/can",
+            "/api/v1/clients/{client}" => "/api/v1/clients/absent",
+            "/api/v1/consents/{client}" => "/api/v1/consents/absent",
+            // No result is kept: every one is unknown.
+            "/api/v1/results/{id}" => "/api/v1/results/00",
+            "/api/v1/tools/{name}" => "/api/v1/tools/demo_echo",
+            "/api/v1/tools/{name}/call" => "/api/v1/tools/demo_now/call",
+            "/api/v1/tokens/{name}" => "/api/v1/tokens/absent",
+            // There are no proposals: every one is unknown.
+            "/api/v1/proposals/{id}" => "/api/v1/proposals/00",
+            "/api/v1/proposals/{id}/approve" => "/api/v1/proposals/00/approve",
+            "/api/v1/proposals/{id}/reject" => "/api/v1/proposals/00/reject",
+            "/api/v1/proposals/{id}/withdraw" => "/api/v1/proposals/00/withdraw",
+            "/api/v1/participants/{id}/grants" => "/api/v1/participants/local/grants",
+            "/admin/participants/{id}/capabilities" => "/admin/participants/local/capabilities",
+            plain => plain,
+        };
+        assert!(!filled.contains('{'), "{path}: what stands in the braces?");
+        for (method, operation) in methods.as_object().unwrap() {
+            // An issued token would be required by all later requests; a body without a name is
+            // refused.
+            let body = if method == "post" { "{}" } else { "" };
+            let (status, kind, body) =
+                request(&gateway.url(), &method.to_uppercase(), filled, body);
+            let responses = operation["responses"].as_object().unwrap();
+            let range = format!("{}XX", &status[..1]);
+            let documented = responses.get(&status).or_else(|| responses.get(&range));
+            let documented =
+                documented.unwrap_or_else(|| panic!("{method} {path} gave {status}: {body}"));
+            let kinds: Vec<_> = documented["content"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .collect();
+            let said = kinds
+                .iter()
+                .any(|(documented, _)| kind.starts_with(documented.as_str()));
+            assert!(
+                said || kinds.is_empty(),
+                "{method} {path} gave {kind}: {body}"
+            );
+            if status.starts_with('4') {
+                let problem: Value = serde_json::from_str(&body).unwrap();
+                assert!(
+                    problem["code"].is_string() && problem["message"].is_string(),
+                    "{body}"
+                );
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked >= 10, "{asked}");
+    let (status, _, served) = request(&gateway.url(), "GET", "/api/v1/openapi.json", "");
+    assert_eq!(status, "200");
+    assert_eq!(served, std::fs::read_to_string(openapi()).unwrap());
+    gateway.stop().expect(0);
+}
+
+#[test]
+fn metrics_and_their_documentation_agree() {
+    let home = Home::new();
+    // The demo server is there without a configuration; issuers, and accounts at servers over HTTP,
+    // with one.
+    let gateway = Gateway::start_with(&home, &[]);
+    let (with, config) = people(&[("boss", &["portmoot/*"])]);
+    let config = config
+        + "public_url = \"http://127.0.0.1:1\"\n[issuers.corp]\nissuer = \"http://127.0.0.1:1\"\n\
+           [servers.s]\nurl = \"http://127.0.0.1:9/mcp\"\n";
+    let other = Gateway::start(&with, &config);
+    let metrics =
+        gateway.get("/metrics", None).body + &other.get("/metrics", Some(&token("boss"))).body;
+    let samples = metrics.lines().filter(|line| !line.starts_with('#'));
+    let there: BTreeSet<&str> = samples
+        .map(|line| line.split(['{', ' ']).next().unwrap())
+        .collect();
+    let page = std::fs::read_to_string(openapi().with_file_name("metrics.md")).unwrap();
+    let rows = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    assert_eq!(there, rows.collect::<BTreeSet<_>>(), "{metrics}");
+}
+
+/// The names of all tests of the workspace.
+fn tests_in(folder: &Path, found: &mut HashSet<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            tests_in(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let after = text
+                .split("#[test]")
+                .chain(text.split("#[tokio::test"))
+                .skip(1);
+            let names = after.filter_map(|rest| rest.split("fn ").nth(1)?.split('(').next());
+            found.extend(names.map(str::to_owned));
+            // Property tests are inside a macro.
+            let plain = text
+                .split("\n        fn ")
+                .skip(1)
+                .filter_map(|rest| rest.split('(').next());
+            found.extend(plain.map(str::to_owned));
+        }
+    }
+}
+
+#[test]
+fn every_test_named_in_the_documents_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let mut tests = HashSet::new();
+    tests_in(&root.join("crates"), &mut tests);
+    let mut pages = conformance_pages();
+    // The table of attacks is in the module docs; the code below it is left out.
+    pages.push(PathBuf::from("crates/program/portmoot/tests/it/attacks.rs"));
+    let mut total = 0;
+    for page in pages {
+        let (text, name) = (
+            std::fs::read_to_string(root.join(&page)).unwrap(),
+            page.display(),
+        );
+        let prose: String = match page.extension().and_then(|end| end.to_str()) {
+            Some("rs") => text
+                .lines()
+                .take_while(|line| line.starts_with("//!"))
+                .collect(),
+            // Its text names tests between the tables too.
+            _ if page.ends_with("mcpx.md") => text.replace("`correlation_id`", ""),
+            // The last cell of a row names tests; the others name keys and codes.
+            _ => {
+                let rows = text
+                    .lines()
+                    .filter_map(|line| line.strip_suffix(" |")?.rsplit_once(" | "));
+                rows.map(|(_, tests)| tests).collect()
+            }
+        };
+        let words = prose
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(|word| word.rsplit("::").next().unwrap());
+        let snake = |word: &&str| {
+            word.contains('_')
+                && word
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit())
+        };
+        let (known, gone): (Vec<&str>, Vec<&str>) =
+            words.filter(snake).partition(|word| tests.contains(*word));
+        assert!(
+            gone.is_empty(),
+            "{name} names tests that do not exist: {gone:#?}"
+        );
+        assert!(known.len() > 15, "{name} names only {}", known.len());
+        total += known.len();
+    }
+    assert!(total > 600, "{total}");
+}
+
+/// The pages that name tests, below the root.
+fn conformance_pages() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/conformance");
+    let names = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    names
+        .map(|name| Path::new("docs/conformance").join(name))
+        .collect()
+}
+
+/// Guides are for readers who have no checkout: which test holds which sentence stands in
+/// `docs/conformance`.
+#[test]
+fn no_guide_names_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let mut tests = HashSet::new();
+    tests_in(&root.join("crates"), &mut tests);
+    // Names of one or two words are those of states, keys and tools too, and one of three that of a
+    // tool.
+    tests.retain(|name| name.matches('_').count() > 1 && name != "wait_for_proposal");
+    let docs = std::fs::read_dir(root.join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let guides = docs.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let mut looked = 0;
+    for path in guides.chain([root.join("README.md")]) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let named: Vec<&str> = text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|word| tests.contains(*word))
+            .collect();
+        assert!(
+            named.is_empty(),
+            "{} names tests: {named:?}",
+            path.display()
+        );
+        looked += 1;
+    }
+    assert!(looked > 20, "{looked}");
+}
+
+/// Every row of a table whose last column is of tests.
+#[test]
+fn every_requirement_in_the_documents_names_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    for (page, rows_min) in [
+        ("docs/conformance/architecture.md", 30),
+        ("docs/conformance/guides.md", 15),
+        ("docs/conformance/limits.md", 40),
+        ("docs/conformance/mcp.md", 60),
+        ("docs/conformance/mcpx.md", 40),
+        ("docs/conformance/proxy.md", 40),
+        ("docs/conformance/security.md", 55),
+    ] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        let (mut is_of_tests, mut rows) = (false, 0);
+        for line in text.lines() {
+            let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+            match (line.starts_with('|'), cells.last()) {
+                (true, Some(&"tests")) => is_of_tests = true,
+                (true, Some(tests)) if is_of_tests && !line.starts_with("|---") => {
+                    assert!(tests.starts_with('`'), "{page} names no test: {line}");
+                    assert!(
+                        !cells.contains(&"-") && !cells.contains(&""),
+                        "{page} has an empty cell: {line}"
+                    );
+                    rows += 1;
+                }
+                (true, _) => {}
+                (false, _) => is_of_tests = false,
+            }
+        }
+        assert!(rows >= rows_min, "{page} has {rows} rows");
+    }
+}
+
+/// The commands of a page that begin so, each with the output below it.
+pub(crate) fn transcripts<'p>(page: &'p str, begin: &str) -> Vec<(&'p str, &'p str)> {
+    let blocks = page.split("\n```").skip(1).step_by(2);
+    let commands = blocks.flat_map(|block| block.split("\n$ ").skip(1));
+    let split = |text: &'p str| text.split_once('\n').unwrap_or((text, ""));
+    commands
+        .map(split)
+        .filter(|(command, _)| command.starts_with(begin))
+        .collect()
+}
+
+#[test]
+fn the_page_on_proto_shows_what_convert_prints() {
+    let page = std::fs::read_to_string(openapi().with_file_name("proto.md")).unwrap();
+    let home = Home::new();
+    let tool = r#"{"name":"web_search","inputSchema":{"type":"object","properties":{"query":{"type":"string"},
+        "max_results":{"type":"integer","minimum":1}},"required":["query"]}}"#;
+    ["web_search.json", "weather.json"]
+        .iter()
+        .for_each(|name| drop(home.write(name, tool)));
+    let shown = transcripts(&page, "portmoot proto convert ");
+    assert_eq!(shown.len(), 3, "{shown:?}");
+    for (command, expect) in shown {
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let ran = home.run(&words).expect(0);
+        assert_eq!(
+            (ran.stdout + &ran.stderr).trim_end(),
+            expect.trim_end(),
+            "{command}"
+        );
+    }
+    assert!(home.path().join("module/buf.yaml").exists());
+}
+
+/// Whether a word in a page about the sources is a path.
+fn is_path(word: &str) -> bool {
+    let is_file = [".rs", ".md", ".json"]
+        .iter()
+        .any(|end| word.ends_with(end));
+    let is_place = is_file || word.contains("/src") || word.contains("/tests");
+    is_place && !word.contains(char::is_whitespace)
+}
+
+/// A place that such a page names: its path begins at the root or at `crates/`.
+fn place(path: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    [root.join(path), root.join("crates").join(path)]
+        .into_iter()
+        .find(|path| path.exists())
+}
+
+/// A section of a page, by its title.
+pub(crate) fn section<'a>(page: &'a str, title: &str) -> &'a str {
+    page.split("\n## ")
+        .find(|section| section.starts_with(title))
+        .unwrap()
+}
+
+#[test]
+fn every_file_named_in_the_map_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    for (page, paths_min) in [("ARCHITECTURE.md", 5), ("docs/where.md", 400)] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        let mut named = 0;
+        for line in text.lines() {
+            for word in line
+                .split('`')
+                .skip(1)
+                .step_by(2)
+                .filter(|word| is_path(word))
+            {
+                assert!(place(word).is_some(), "{page} names `{word}`: {line}");
+                named += 1;
+            }
+        }
+        assert!(named >= paths_min, "{page} names {named} paths");
+    }
+}
+
+/// A line of the index is one place: its path, in brackets what to look for in that file, and what
+/// is there.
+#[test]
+fn every_place_of_the_index_has_what_to_look_for() {
+    let page = std::fs::read_to_string(openapi().with_file_name("where.md")).unwrap();
+    let mut places = 0;
+    for line in page.lines().filter(|line| line.starts_with("- `")) {
+        let (named, about) = line.split_once(": ").unwrap_or((line, ""));
+        assert!(
+            !about.is_empty(),
+            "the index does not say what is there: {line}"
+        );
+        let mut words = named.split('`').skip(1).step_by(2);
+        let path = words.next().and_then(place);
+        let path =
+            path.unwrap_or_else(|| panic!("the index names a place that does not exist: {line}"));
+        for word in words {
+            let code = std::fs::read_to_string(&path).unwrap();
+            assert!(code.contains(word), "`{word}` is not in the file: {line}");
+        }
+        let is_second = about.split('`').skip(1).step_by(2).any(is_path);
+        assert!(!is_second, "the index has two places in a line: {line}");
+        places += 1;
+    }
+    assert!(places > 400, "{places}");
+}
+
+/// The text of all sources below a folder.
+fn sources_below(folder: &Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources_below(&path, text);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            text.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// An item that is named with its crate (`topic::Effect`) is in the sources of that crate.
+#[test]
+fn every_item_named_in_the_map_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let crates = harness::crates();
+    let mut named = 0;
+    for page in ["ARCHITECTURE.md", "docs/where.md"] {
+        let text = std::fs::read_to_string(root.join(page)).unwrap();
+        for word in text.split('`').skip(1).step_by(2) {
+            let Some((name, item)) = word.split_once("::") else {
+                continue;
+            };
+            let Some(folder) = crates.get(name) else {
+                continue;
+            };
+            let item = item.rsplit("::").next().unwrap_or(item);
+            let mut code = String::new();
+            sources_below(&folder.join("src"), &mut code);
+            assert!(
+                code.contains(item),
+                "{page} names `{word}`, which the crate does not have"
+            );
+            named += 1;
+        }
+    }
+    assert!(named > 50, "{named}");
+}
+
+/// An invariant is an item of a list, in bold; the page of their tests has the same ones.
+#[test]
+fn every_invariant_of_the_map_names_its_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let tests = std::fs::read_to_string(root.join("docs/conformance/architecture.md")).unwrap();
+    let items = map
+        .lines()
+        .filter_map(|line| line.strip_prefix("- **")?.split_once("**"));
+    let stated: BTreeSet<&str> = items.map(|(invariant, _)| invariant).collect();
+    let rows = tests
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let mut tested: BTreeSet<&str> = rows.map(|(invariant, _)| invariant).collect();
+    assert!(tested.remove("invariant"), "the table has a head");
+    assert_eq!(stated, tested);
+    assert!(stated.len() > 30, "{}", stated.len());
+}
+
+/// The map quotes lines of the path; two spaces and a comment may follow each.
+#[test]
+fn the_code_quoted_in_the_map_is_the_code() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let page = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let quoted = page
+        .split("```")
+        .find_map(|block| block.strip_prefix("rust\n"))
+        .unwrap();
+    let (mut file, mut code) = ("", String::new());
+    for line in quoted.lines() {
+        if let Some(path) = line.strip_prefix("// ") {
+            (file, code) = (path, std::fs::read_to_string(root.join(path)).unwrap());
+            continue;
+        }
+        let line = line.split("  // ").next().unwrap();
+        assert!(
+            code.lines().any(|known| known.trim() == line),
+            "{file} has no line `{line}`"
+        );
+    }
+}
+
+#[test]
+fn a_slash_at_the_end_is_the_same_endpoint() {
+    let home = Home::new().env("ME", "a-token-that-is-long-enough");
+    let people =
+        "[participants.me]\ntoken_env = \"ME\"\ncapabilities = [\"mcp/*\", \"portmoot/*\"]\n";
+    let document: Value =
+        serde_json::from_str(&std::fs::read_to_string(openapi()).unwrap()).unwrap();
+    let mut paths: Vec<&str> = document["paths"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    paths.extend([
+        "/mcp",
+        "/mcp/main",
+        "/mcp/nowhere",
+        "/ws",
+        "/sse",
+        "/messages",
+        "/nowhere",
+    ]);
+    for people in ["", people] {
+        let config =
+            format!("[server]\nlegacy_sse = true\n[servers.demo]\ntype = \"demo\"\n{people}");
+        let gateway = Gateway::start(&home, &config);
+        gateway.ready("demo");
+        let ask = |method: &str, path: &str| {
+            let path = path
+                .replace("{name}", "demo")
+                .replace("{id}", "00")
+                .replace("{client}", "absent");
+            // The stream of `GET /sse` does not end.
+            let method = if path.starts_with("/sse") {
+                "PUT"
+            } else {
+                method
+            };
+            let (status, _, body) = request(&gateway.url(), method, &path, "");
+            let is_never_the_same = path.contains("/metrics") || path.contains("/connect-code");
+            // The second time a server is disabled or enabled already.
+            let is_switched = path.contains("/disable") || path.contains("/enable");
+            let is_there = if status == "404" { "404" } else { "there" }.to_owned();
+            let status = if is_switched { is_there } else { status };
+            (
+                status,
+                if is_never_the_same || is_switched {
+                    String::new()
+                } else {
+                    body
+                },
+            )
+        };
+        let mut found = 0;
+        for path in &paths {
+            for method in ["GET", "POST", "DELETE"] {
+                let plain = ask(method, path);
+                found += usize::from(plain.0 != "404");
+                assert_eq!(ask(method, &format!("{path}/")), plain, "{method} {path}/");
+                assert_eq!(
+                    ask(method, &format!("{path}/?topic=main")),
+                    ask(method, &format!("{path}?topic=main"))
+                );
+                // Not more than one, and no empty segment within.
+                assert_eq!(
+                    ask(method, &format!("{path}//")).0,
+                    "404",
+                    "{method} {path}//"
+                );
+                assert_eq!(
+                    ask(method, &format!("/{path}")).0,
+                    "404",
+                    "{method} /{path}"
+                );
+            }
+        }
+        assert!(found > 30, "{found}");
+    }
+}
