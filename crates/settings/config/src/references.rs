@@ -101,7 +101,7 @@ fn pins(table: &Table<'_>, hosts: Option<&Hosts>) -> HashMap<String, [u8; 32]> {
         };
         match printed {
             Some(CertificateId::Sha256(sha256)) => {
-                drop(pins.insert(entry.key.to_ascii_lowercase(), sha256))
+                pins.insert(entry.key.to_ascii_lowercase(), sha256);
             }
             Some(CertificateId::Name(_)) | None => {
                 let message = format!(
