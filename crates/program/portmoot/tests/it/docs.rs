@@ -473,7 +473,13 @@ fn every_invariant_of_the_map_names_its_tests() {
     assert!(stated.len() > 30, "{}", stated.len());
 }
 
-/// The map quotes lines of the path; two spaces and a comment may follow each.
+/// Code without its layout, so that a statement of several lines can be quoted in one.
+fn packed(code: &str) -> String {
+    let code: String = code.split_whitespace().collect();
+    code.replace(",}", "}").replace(",)", ")")
+}
+
+/// The map quotes statements of the path; two spaces and a comment may follow each.
 #[test]
 fn the_code_quoted_in_the_map_is_the_code() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
@@ -490,7 +496,7 @@ fn the_code_quoted_in_the_map_is_the_code() {
         }
         let line = line.split("  // ").next().unwrap();
         assert!(
-            code.lines().any(|known| known.trim() == line),
+            packed(&code).contains(&packed(line)),
             "{file} has no line `{line}`"
         );
     }

@@ -71,7 +71,7 @@ fn the_commands_and_links_of_the_readme_work() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
     // `cargo run` in the workspace runs this program.
-    assert!(manifest.contains("default-members = [\"crates/portmoot\"]"));
+    assert!(manifest.contains("default-members = [\"crates/program/portmoot\"]"));
     let readme = readme();
     let first = readme.find("cargo run --release -- serve").unwrap();
     assert!(first < readme.find("cargo nextest run --workspace").unwrap());
