@@ -248,14 +248,25 @@ fn try_call(
     tool: &str,
     arguments: &Value,
 ) -> Result<(CallNumber, mpsc::UnboundedReceiver<CallEvent>), Refusal> {
+    let params = json!({"name": "public", "arguments": arguments});
+    try_request(session, "tools/call", params, Some(tool))
+}
+
+/// Sends a request, with strings as id and progress token.
+fn try_request(
+    session: &Session,
+    method: &str,
+    mut params: Value,
+    own: Option<&str>,
+) -> Result<(CallNumber, mpsc::UnboundedReceiver<CallEvent>), Refusal> {
     let mut meta = if session.era() == Era::Modern {
         modern_meta()
     } else {
         json!({})
     };
     meta["progressToken"] = json!("mine");
-    let frame = json!({"jsonrpc": "2.0", "id": "a-1", "method": "tools/call",
-        "params": {"name": "public", "arguments": arguments, "_meta": meta}});
+    params["_meta"] = meta;
+    let frame = json!({"jsonrpc": "2.0", "id": "a-1", "method": method, "params": params});
     let message = Message::read(Bytes::from(frame.to_string())).unwrap();
     let request = relay::decode_request(&Params::read(&message).unwrap(), session.era());
     let (sender, events) = mpsc::unbounded_channel();
@@ -265,7 +276,7 @@ fn try_call(
     let outgoing = Outgoing {
         request: &request,
         number,
-        own: Some(tool),
+        own,
         related_task: None,
         tasks: false,
         client_info: None,

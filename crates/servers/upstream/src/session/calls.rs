@@ -9,7 +9,7 @@ use platform::{Full, millis};
 use wire::mcp::{Era, relay};
 use wire::rpc::{Message, notification};
 
-use super::pending::{Deadlines, PendingRequest, SentRequest, Waiter};
+use super::pending::{Deadlines, PendingRequest, PendingTable, SentRequest, Waiter};
 use super::{Session, rounds::Rounds};
 use crate::session_api::{CallEvents, CallNumber, Outgoing, SessionKey};
 use crate::{config::Transport, demo, fault::Fault};
@@ -106,7 +106,7 @@ impl Session {
             .map_err(|full| self.full(full))?;
         let first = pending.requests.is_empty();
         let in_turn = !waits_for_task;
-        let defer = in_turn && self.is_serial() && pending.has_turn();
+        let defer = in_turn && self.must_wait_its_turn(&pending);
         // What waits for a session is kept in any case.
         let keeps = pending.awaiting_reopen.is_some() || self.may_resend(request.method.as_str());
         let kept = keeps.then(|| (frame.clone(), headers.clone()));
@@ -147,7 +147,8 @@ impl Session {
                     unsent: Some(unsent),
                 },
             ) {
-                self.pending.lock().settle(number);
+                // A call that was deferred behind it meanwhile has its turn.
+                self.settle(number);
                 return Err(self.refusal(&Fault::Unsent(unsent)));
             }
         }
@@ -155,6 +156,11 @@ impl Session {
             self.timer.notify_one();
         }
         Ok(())
+    }
+
+    /// Whether a call has to wait until another one that runs alone has ended.
+    pub(super) fn must_wait_its_turn(&self, pending: &PendingTable) -> bool {
+        self.is_serial() && pending.has_turn()
     }
 
     pub(super) fn full(&self, full: Full) -> Refusal {

@@ -46,10 +46,8 @@ impl Session {
             drop(pending);
             return self.deliver(request, Err(Fault::Unsent(SendError::Closed)));
         }
-        let (first, defer) = (
-            pending.requests.is_empty(),
-            self.is_serial() && pending.calls() > 0,
-        );
+        let first = pending.requests.is_empty();
+        let defer = self.must_wait_its_turn(&pending);
         pending.requests.insert(number, request);
         if defer {
             pending.deferred.push_back((number, sent));

@@ -168,6 +168,8 @@ def serve(message):
         send({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
               "params": {"notifications": params["notifications"],
                          "_meta": {"io.modelcontextprotocol/subscriptionId": id}}})
+    elif method == "tasks/result":
+        pass  # its task takes as long as it takes
     elif method == "tools/call":
         threading.Thread(target=call, args=(id, params, modern), daemon=True).start()
     elif id is not None:

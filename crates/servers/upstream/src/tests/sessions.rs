@@ -86,6 +86,35 @@ async fn a_participant_is_listed_what_its_own_open_sessions_list() {
     fixture.upstream.close().await;
 }
 
+/// Sessions of callers of the modern form at a legacy server on a pipe run calls one after the
+/// other.
+#[tokio::test]
+async fn a_call_that_is_moved_waits_for_no_result_of_a_task() {
+    let fixture = start(&["legacy"]);
+    let declared = [
+        r#"{"elicitation":{}}"#,
+        r#"{"elicitation":{},"sampling":{}}"#,
+    ];
+    let [asking, other] = declared.map(client);
+    let asking = session(&fixture, 1, &asking, Era::Modern).await.unwrap();
+    let other = session(&fixture, 2, &other, Era::Modern).await.unwrap();
+    assert!(!Arc::ptr_eq(&asking, &other));
+
+    let mut asked = call(&asking, "ask", &json!({}));
+    let question = next(&mut asked).await;
+    assert!(matches!(question, CallEvent::Question(..)));
+    let mut behind = call(&asking, "echo", &json!({}));
+    let result = try_request(&other, "tasks/result", json!({"taskId": "t"}), None);
+    let (_, _result) = result.unwrap();
+    let moved = asking.take_deferred();
+    assert_eq!(moved.len(), 1);
+    for call in moved {
+        other.adopt(call);
+    }
+    assert!(done(&mut behind).await.is_ok());
+    fixture.upstream.close().await;
+}
+
 #[test]
 fn a_definition_is_the_same_however_it_is_spelled() {
     let raw =
