@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use model::{Refusal, RefusalCode};
-use setup::{Change, Fields, FileError, SetupError, TextFile};
+use setup::{FileChange, FileError, NewEntry, SetupError, TextFile};
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
@@ -26,7 +26,7 @@ pub struct ConfigFile {
 /// A server as the file is to have it.
 pub(crate) enum Wish {
     /// With these keys, in place of one of its name unless it must be `new`.
-    Put { fields: Fields, new: bool },
+    Put { fields: NewEntry, new: bool },
     /// Not.
     Remove,
 }
@@ -106,7 +106,12 @@ impl ConfigFile {
     }
 }
 
-fn plan(file: TextFile, name: &str, wish: Wish, of_client: bool) -> Result<(Change, bool), Failed> {
+fn plan(
+    file: TextFile,
+    name: &str,
+    wish: Wish,
+    of_client: bool,
+) -> Result<(FileChange, bool), Failed> {
     let was_there = setup::entries(&file)?
         .iter()
         .any(|entry| entry.name == name);
@@ -139,7 +144,7 @@ fn plan(file: TextFile, name: &str, wish: Wish, of_client: bool) -> Result<(Chan
 }
 
 /// Gives a file the text back that it had before a change, if it still has that of the change.
-fn put_back(change: &Change) -> Result<(), FileError> {
+fn put_back(change: &FileChange) -> Result<(), FileError> {
     let file = TextFile::read(&change.file.path)?;
     if file.bytes == change.after {
         file.replace(change.file.bytes.as_deref())

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, StatusCode, header, request::Parts};
 use model::{Refusal, RefusalCode};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use setup::Fields;
+use setup::NewEntry;
 use store::audit::{AuditEntry, Verdict};
 use store::recorder::entry;
 use utoipa::ToSchema;
@@ -218,8 +218,8 @@ fn no_operator() -> Refusal {
 }
 
 /// The keys in the order in which a person writes them.
-fn ordered(keys: Map<String, Value>) -> Fields {
-    let mut fields: Fields = keys.into_iter().collect();
+fn ordered(keys: Map<String, Value>) -> NewEntry {
+    let mut fields: NewEntry = keys.into_iter().collect();
     fields.sort_by_key(|(key, _)| {
         ORDER
             .iter()
@@ -231,7 +231,7 @@ fn ordered(keys: Map<String, Value>) -> Fields {
 
 /// Says which variables, headers and parameters are in the file as they were sent though they look
 /// like secrets.
-fn notes(fields: &Fields) -> Vec<String> {
+fn notes(fields: &NewEntry) -> Vec<String> {
     let pairs = fields
         .iter()
         .filter(|(key, _)| ["env", "headers", "query"].contains(&key.as_str()));

@@ -8,7 +8,7 @@ use axum::extract::{Path, State};
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use vetting::{Pin, Row, diff};
+use vetting::{KnownDefinition, Pin, diff};
 
 use crate::error::{ApiResult, Problem};
 use crate::state::{Api, Body, Caller, blocking};
@@ -210,7 +210,7 @@ pub(crate) struct Reset {
 }
 
 impl PinRow {
-    fn of(server: &str, row: &Row, in_full: bool) -> Self {
+    fn of(server: &str, row: &KnownDefinition, in_full: bool) -> Self {
         let text = |pin: &Option<Pin>| {
             pin.as_ref()
                 .map(|pin| pin.definition.text.clone())

@@ -10,7 +10,7 @@ use control::modules::modules_of;
 use model::RefusalCode;
 use platform::unix_ms;
 use registry::connect::PROTO;
-use registry::{Code, Error, Viewer};
+use registry::{Code, ConnectError, Viewer};
 use tokio::task::spawn_blocking;
 
 use crate::state::{Api, presented};
@@ -30,7 +30,7 @@ pub(crate) async fn answer(State(api): State<Api>, parts: Parts, body: Bytes) ->
     }
 }
 
-fn refused(error: &Error) -> Response {
+fn refused(error: &ConnectError) -> Response {
     let json = [(header::CONTENT_TYPE, "application/json")];
     let mut response = (error.code.status(), json, error.body()).into_response();
     if error.code == Code::Unauthenticated {
@@ -41,10 +41,10 @@ fn refused(error: &Error) -> Response {
     response
 }
 
-async fn bytes_of(api: &Api, parts: &Parts, body: Bytes) -> Result<Bytes, Error> {
+async fn bytes_of(api: &Api, parts: &Parts, body: Bytes) -> Result<Bytes, ConnectError> {
     let encoding = parts.headers.get(header::CONTENT_ENCODING);
     if encoding.is_some_and(|encoding| encoding != "identity") {
-        return Err(Error::new(
+        return Err(ConnectError::new(
             Code::Unimplemented,
             "the registry reads no compressed requests",
         ));
@@ -58,7 +58,7 @@ async fn bytes_of(api: &Api, parts: &Parts, body: Bytes) -> Result<Bytes, Error>
                 RefusalCode::RateLimited => Code::ResourceExhausted,
                 _ => Code::PermissionDenied,
             };
-            Error::new(code, refusal.message)
+            ConnectError::new(code, refusal.message)
         })?;
     for (dispatch, _) in api.registry.topics_of(&caller) {
         dispatch.wait_for_servers().await;
@@ -74,6 +74,10 @@ async fn bytes_of(api: &Api, parts: &Parts, body: Bytes) -> Result<Bytes, Error>
         };
         api.registry.shelf.answer(&path, &body, &viewer)
     });
-    work.await
-        .unwrap_or_else(|_| Err(Error::new(Code::Internal, "the answer was interrupted")))
+    work.await.unwrap_or_else(|_| {
+        Err(ConnectError::new(
+            Code::Internal,
+            "the answer was interrupted",
+        ))
+    })
 }

@@ -9,10 +9,10 @@ use axum::extract::{Path, Query, State};
 use model::{Refusal, RefusalCode};
 use serde::{Deserialize, Serialize};
 use tokio::{task::spawn_blocking, time::sleep};
-use upstream::config::{Mode, Start, StdioConfig, Support, support};
+use upstream::config::{PinMode, Start, StdioConfig, Support, support};
 use upstream::{Quarantined, Root, Status, Upstream, Usage, usage};
 use utoipa::ToSchema;
-use vetting::Finding;
+use vetting::FlaggedText;
 use wire::time::rfc3339;
 
 use crate::error::{ApiResult, Problem};
@@ -371,11 +371,11 @@ fn start(start: Start) -> &'static str {
     }
 }
 
-fn mode(mode: Mode) -> &'static str {
+fn mode(mode: PinMode) -> &'static str {
     match mode {
-        Mode::Off => "off",
-        Mode::Warn => "warn",
-        Mode::Block => "block",
+        PinMode::Off => "off",
+        PinMode::Warn => "warn",
+        PinMode::Block => "block",
     }
 }
 
@@ -393,7 +393,7 @@ fn changed(pins: &Pins, server: &str) -> Vec<String> {
 }
 
 fn flagged(pins: &Pins, server: &str) -> Vec<Flagged> {
-    let shown = |one: Finding| Flagged {
+    let shown = |one: FlaggedText| Flagged {
         part: one.part.as_str().to_owned(),
         name: one.name,
         path: one.path,

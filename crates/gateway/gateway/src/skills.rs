@@ -3,7 +3,7 @@
 
 use model::{Answer, ListKind, Outcome, Refusal};
 use topic::Cause;
-use vetting::{Definition, Mode, Part};
+use vetting::{Part, PartDefinition, PinMode};
 
 use crate::{call::Call, call::Delivered, dispatch::Dispatch};
 
@@ -26,7 +26,7 @@ pub(crate) fn as_pinned(
     };
     let server = dispatch.server(&delivered.server);
     let blocks =
-        server.is_some_and(|server| server.upstream.spec().config.pins.mode == Mode::Block);
+        server.is_some_and(|server| server.upstream.spec().config.pins.mode == PinMode::Block);
     let Some(session) = call.session().filter(|_| blocks) else {
         return Ok(());
     };
@@ -42,7 +42,7 @@ pub(crate) fn as_pinned(
         .items
         .iter()
         .find(|item| item.key == uri);
-    let of = |raw: &[u8]| Definition::of(Part::Skill, &uri, raw);
+    let of = |raw: &[u8]| PartDefinition::of(Part::Skill, &uri, raw);
     // What is in no list was never approved.
     if listed.is_some_and(|listed| of(&listed.raw) == of(given)) {
         return Ok(());

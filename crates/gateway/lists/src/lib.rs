@@ -4,7 +4,7 @@
 //! ([`upstream::Manifest`]). A list is judged and rendered outside of the topic's lock, once for as
 //! long as nothing changes; pages are slices of it.
 //!
-//! - [`Merged`], [`ListEntry`]: a list as the caller sees it. [`PageRequest`]: a page of it, with
+//! - [`MergedList`], [`ListEntry`]: a list as the caller sees it. [`PageRequest`]: a page of it, with
 //!   its cursor.
 //! - [`Seen`]: all lists of a caller, for the tools that look into them: [`look_up`],
 //!   [`Seen::index`].
@@ -26,7 +26,7 @@ mod tests;
 
 pub use cache::{IndexCache, LIST_BYTES_MAX, LISTS_MAX, PageCache};
 pub use lookup::look_up;
-pub use merged::{AcceptedNames, ListEntry, Manifests, Merged, Reader};
+pub use merged::{AcceptedNames, ListEntry, Manifests, MergedList, Reader};
 pub use modules::{ModuleNames, Modules};
 pub use names::topic_manifest;
 pub use page::{CURSOR_MS, PAGE_ITEMS_MAX, PageRequest, bad_cursor};

@@ -89,7 +89,7 @@ impl ListEntry<'_> {
 }
 
 /// A list as one caller sees it.
-pub struct Merged<'m> {
+pub struct MergedList<'m> {
     snapshot: &'m ListSnapshot,
     list: ListKind,
     entries: Vec<ListEntry<'m>>,
@@ -108,7 +108,7 @@ pub struct Rendered {
     pub(crate) extras: Vec<(String, Bytes)>,
 }
 
-impl<'m> Merged<'m> {
+impl<'m> MergedList<'m> {
     /// List of these manifests as a caller with this snapshot and client sees it.
     pub(crate) fn new(
         snapshot: &'m ListSnapshot,

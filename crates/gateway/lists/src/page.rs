@@ -10,7 +10,7 @@ use topic::ListSnapshot;
 use wire::mcp::{ListNames, gateways, list::Hints};
 
 use crate::cache::{LIST_BYTES_MAX, ListInputs, PageCache};
-use crate::merged::{Manifests, Merged, Reader, Rendered};
+use crate::merged::{Manifests, MergedList, Reader, Rendered};
 
 /// Items on one page of a merged list.
 pub const PAGE_ITEMS_MAX: usize = 1000;
@@ -64,7 +64,7 @@ impl PageRequest<'_> {
             return Ok(self.cut(&rendered, start, next(rendered.items.len())));
         }
         let merged =
-            Merged::new(&source.snapshot, self.list, manifests, self.reader).shown(self.only);
+            MergedList::new(&source.snapshot, self.list, manifests, self.reader).shown(self.only);
         if merged.bytes() > LIST_BYTES_MAX {
             // A list that cannot be kept is not rendered in full.
             return Ok(self.cut(&merged.render(start..end), 0, next(merged.len())));

@@ -8,7 +8,7 @@ use topic::ListSnapshot;
 use wire::mcp::{search::Index, task::TaskListing};
 
 use crate::cache::{IndexCache, ListInputs};
-use crate::merged::{Manifests, Merged, Reader};
+use crate::merged::{Manifests, MergedList, Reader};
 
 /// Lists as one caller sees them, for look-up.
 pub struct Seen {
@@ -37,13 +37,13 @@ impl Seen {
 
     /// One list in full, whatever the topic's lists show of it. A model finds nothing here that is
     /// for apps alone.
-    pub fn list(&self, list: ListKind) -> Merged<'_> {
+    pub fn list(&self, list: ListKind) -> MergedList<'_> {
         let tasks = if list == ListKind::Tools {
             self.tasks
         } else {
             TaskListing::AsWritten
         };
-        Merged::new(
+        MergedList::new(
             &self.snapshot,
             list,
             &self.manifests,

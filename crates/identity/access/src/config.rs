@@ -11,7 +11,7 @@ use auth::{CertificateId, Credential, Participant, PublicUrl};
 use model::{Capabilities, NameFilter, NamePattern, ParticipantId, RateLimit, TopicName};
 use oauth::{config::AuthConfig, key::KeySource};
 use platform::default_share;
-use registry::resolve::{Http, Settings};
+use registry::resolve::{Http, ResolverSettings};
 use store::audit::{Payloads, Policy, REDACTED};
 use tls::ServerTls;
 use upstream::config::{
@@ -142,7 +142,7 @@ impl Default for AuditConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct References {
     /// The allowed hosts with their tokens, and how long a label is kept.
-    pub settings: Settings,
+    pub settings: ResolverSettings,
     /// The certificates that are trusted.
     pub way: Http,
     /// The directory of the cache; `None` keeps it in memory alone.
@@ -200,7 +200,7 @@ impl ParticipantConfig {
             capabilities: Arc::new(Capabilities::upstream()),
             enabled: true,
             validate: self.validate,
-            pins: upstream::config::Policy::default(),
+            pins: upstream::config::PinPolicy::default(),
             start: Start::Always,
             idle_stop: IDLE_STOP,
             curation: None,

@@ -12,9 +12,10 @@ use store::audit::{AuditEntry, Verdict};
 use store::recorder::{Recorder, entry};
 use store::{JournalWriter, PinnedDefinition, Record};
 use upstream::Pinning;
-use upstream::config::{Mode, ServerConfig};
+use upstream::config::{PinMode, ServerConfig};
 use vetting::{
-    Book, Definition, FINDINGS_MAX, Finding, Flag, News, Part, Pin, Row, Withheld, imitations, scan,
+    Book, FINDINGS_MAX, Flag, FlaggedText, KnownDefinition, News, Part, PartDefinition, Pin,
+    Withheld, imitations, scan,
 };
 
 use crate::journal::not_written;
@@ -44,7 +45,7 @@ pub struct Pins {
 struct Seen {
     prefix: String,
     tools: Vec<String>,
-    findings: BTreeMap<Part, Vec<Finding>>,
+    findings: BTreeMap<Part, Vec<FlaggedText>>,
     /// Digests of the lists in which this was found.
     of: BTreeMap<Part, String>,
 }
@@ -60,7 +61,7 @@ impl Pins {
         let mut book = Book::default();
         let restore = |pin: &PinnedDefinition| {
             let part = pin.part.parse::<Part>().ok()?;
-            let definition = Definition {
+            let definition = PartDefinition {
                 part,
                 name: pin.name.clone(),
                 text: pin.definition.clone(),
@@ -97,18 +98,18 @@ impl Pins {
 
     /// Definitions of a server, each with its state.
     #[must_use]
-    pub fn rows(&self, server: &str) -> Vec<Row> {
+    pub fn rows(&self, server: &str) -> Vec<KnownDefinition> {
         self.book.lock().rows(server)
     }
 
     /// Findings in the texts of a server, names that imitate others too.
     #[must_use]
-    pub fn findings(&self, server: &str) -> Vec<Finding> {
+    pub fn findings(&self, server: &str) -> Vec<FlaggedText> {
         let seen = self.seen.lock();
         let Some(own) = seen.get(server) else {
             return Vec::new();
         };
-        let mut found: Vec<Finding> = own.findings.values().flatten().cloned().collect();
+        let mut found: Vec<FlaggedText> = own.findings.values().flatten().cloned().collect();
         let publics = seen
             .iter()
             .filter(|(name, _)| *name != server)
@@ -236,10 +237,10 @@ impl Pins {
     }
 
     /// Says and records what has changed.
-    fn say(&self, server: &str, policy: Mode, news: &[(News, vetting::Key)]) {
+    fn say(&self, server: &str, policy: PinMode, news: &[(News, vetting::Key)]) {
         for (news, (part, name)) in news {
             let (what, name) = (named(*part, name), json::visible::line(name));
-            let refused = policy == Mode::Block && !matches!(news, News::New | News::Gone);
+            let refused = policy == PinMode::Block && !matches!(news, News::New | News::Gone);
             let hint = format!("portmoot pins show {server}");
             match news {
                 News::New | News::Gone => {
@@ -281,7 +282,7 @@ impl Pins {
 
     /// Looks through a list of a shared session, and says what it finds unless the list was looked
     /// through before.
-    fn look(&self, server: &ServerConfig, part: Part, definitions: &[Definition]) {
+    fn look(&self, server: &ServerConfig, part: Part, definitions: &[PartDefinition]) {
         let name = server.name.as_str();
         let mut sha = Sha256::new();
         for definition in definitions {
@@ -302,7 +303,7 @@ impl Pins {
                 return;
             }
         }
-        let mut found: Vec<Finding> = definitions
+        let mut found: Vec<FlaggedText> = definitions
             .iter()
             .flat_map(scan)
             .take(FINDINGS_MAX)
@@ -336,14 +337,14 @@ impl Pins {
 
 impl Pinning for Pins {
     fn wants(&self, server: &ServerConfig, is_shared: bool) -> bool {
-        is_shared || server.pins.mode != Mode::Off
+        is_shared || server.pins.mode != PinMode::Off
     }
 
     fn judge(
         &self,
         server: &ServerConfig,
         part: Part,
-        definitions: Vec<Definition>,
+        definitions: Vec<PartDefinition>,
         is_shared: bool,
     ) -> Vec<Withheld> {
         if is_shared {
@@ -386,7 +387,7 @@ fn named(part: Part, name: &str) -> String {
         .to_owned()
 }
 
-fn described(finding: &Finding) -> String {
+fn described(finding: &FlaggedText) -> String {
     let name = if finding.name.is_empty() {
         String::new()
     } else {

@@ -28,24 +28,24 @@ impl ApiRefusal {
 }
 
 /// An answer to come.
-pub type Reply<T> = Pin<Box<dyn Future<Output = Result<T, ApiRefusal>> + Send>>;
+pub type ApiReply<T> = Pin<Box<dyn Future<Output = Result<T, ApiRefusal>> + Send>>;
 
 /// A connection to the REST API below `/api/v1`, with the credentials of the person.
 pub trait Api: Send + Sync {
     /// The body of `GET {segments}?{query}`.
-    fn get(&self, segments: Vec<String>, query: Vec<(&'static str, String)>) -> Reply<String>;
+    fn get(&self, segments: Vec<String>, query: Vec<(&'static str, String)>) -> ApiReply<String>;
     /// The body of `POST {segments}?{query}` with this JSON text.
     fn post(
         &self,
         segments: Vec<String>,
         query: Vec<(&'static str, String)>,
         body: String,
-    ) -> Reply<String>;
+    ) -> ApiReply<String>;
 }
 
 /// A proposal as `GET proposals/{id}` returns it. Params, tool and answer keep their spelling.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Proposal {
+pub struct ProposalDetails {
     /// The id that the gateway gave it.
     pub id: String,
     /// Its topic.
@@ -90,7 +90,7 @@ struct CallParams {
     arguments: Option<Box<RawValue>>,
 }
 
-impl Proposal {
+impl ProposalDetails {
     /// When it was made, in Unix milliseconds; 0 if the gateway's text is no time.
     #[must_use]
     pub fn at_ms(&self) -> u64 {
@@ -136,7 +136,7 @@ impl Proposal {
 
 #[derive(Deserialize)]
 struct ProposalList {
-    proposals: Vec<Proposal>,
+    proposals: Vec<ProposalDetails>,
 }
 
 /// Rights of a participant, as `GET participants/{id}/can` returns them.
@@ -154,7 +154,10 @@ struct Right {
 }
 
 /// The pending proposals of a topic that the person may see.
-pub(crate) async fn waiting(api: &dyn Api, topic: &str) -> Result<Vec<Proposal>, ApiRefusal> {
+pub(crate) async fn waiting(
+    api: &dyn Api,
+    topic: &str,
+) -> Result<Vec<ProposalDetails>, ApiRefusal> {
     let text = api
         .get(segments(&["proposals"]), vec![("topic", topic.to_owned())])
         .await?;
@@ -162,12 +165,12 @@ pub(crate) async fn waiting(api: &dyn Api, topic: &str) -> Result<Vec<Proposal>,
     Ok(list
         .proposals
         .into_iter()
-        .filter(Proposal::is_pending)
+        .filter(ProposalDetails::is_pending)
         .collect())
 }
 
 /// One proposal.
-pub(crate) async fn proposal(api: &dyn Api, id: &str) -> Result<Proposal, ApiRefusal> {
+pub(crate) async fn proposal(api: &dyn Api, id: &str) -> Result<ProposalDetails, ApiRefusal> {
     read(&api.get(segments(&["proposals", id]), Vec::new()).await?)
 }
 
@@ -178,7 +181,7 @@ pub(crate) async fn approve(
     id: &str,
     digest: &str,
     arguments: Option<&str>,
-) -> Result<Proposal, ApiRefusal> {
+) -> Result<ProposalDetails, ApiRefusal> {
     let mut body = format!("{{\"digest\":{}", json!(digest));
     if let Some(arguments) = arguments {
         body += &format!(",\"arguments\":{arguments}");
@@ -196,7 +199,7 @@ pub(crate) async fn end(
     id: &str,
     verb: &str,
     reason: &str,
-) -> Result<Proposal, ApiRefusal> {
+) -> Result<ProposalDetails, ApiRefusal> {
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     let body = json!({ "reason": reason }).to_string();
     read(
@@ -210,7 +213,7 @@ pub(crate) async fn end(
 /// the capability `portmoot/grants`.
 pub(crate) async fn capability_for(
     api: &dyn Api,
-    proposal: &Proposal,
+    proposal: &ProposalDetails,
 ) -> Result<String, ApiRefusal> {
     let text = api
         .get(
@@ -257,6 +260,6 @@ fn segments(all: &[&str]) -> Vec<String> {
     all.iter().map(|one| (*one).to_owned()).collect()
 }
 
-fn read(text: &str) -> Result<Proposal, ApiRefusal> {
+fn read(text: &str) -> Result<ProposalDetails, ApiRefusal> {
     serde_json::from_str(text).map_err(|_| ApiRefusal::unreadable())
 }

@@ -7,10 +7,10 @@ use json::visible;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::api::Proposal;
+use crate::api::ProposalDetails;
 use crate::clock::{Zone, relative};
-use crate::review::{Effects, marks};
-use crate::rows::{Row, wrap};
+use crate::review::{ToolEffects, marks};
+use crate::rows::{TerminalRow, wrap};
 
 /// Headings of what the server of the tool says.
 const TOOL: &str = "the tool, as its server describes it";
@@ -18,7 +18,7 @@ const DEFINITION: &str = "its definition";
 
 /// Kind of a part of a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum CardPart {
     /// The participant that asks, and its request.
     Head,
     /// Facts of the gateway.
@@ -35,9 +35,9 @@ pub enum Part {
 
 /// One line of a card, not yet wrapped. Its hidden characters are visible.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct CardLine {
     /// Part of the card to which it belongs.
-    pub part: Part,
+    pub part: CardPart,
     /// The text.
     pub text: String,
 }
@@ -56,9 +56,9 @@ pub struct Around<'a> {
 /// The lines of a card, and how many of them a reviewer must have seen before an approval: all but
 /// the definition of the tool.
 #[must_use]
-pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>, usize) {
+pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec<CardLine>, usize) {
     let mut all = Vec::new();
-    let mut line = |part, text: String| all.push(Line { part, text });
+    let mut line = |part, text: String| all.push(CardLine { part, text });
     let to = if proposal.to.is_empty() {
         "anyone".to_owned()
     } else {
@@ -74,7 +74,7 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
         target.unwrap_or_default(),
     );
     line(
-        Part::Head,
+        CardPart::Head,
         format!(
             "{name} by {by} at {to}: {}{target}",
             visible::line(&proposal.method)
@@ -98,7 +98,7 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
             relative(expires_ms, now_ms),
             zone.near(expires_ms, now_ms)
         );
-        line(Part::Fact, format!("{made}, {end}{held}"));
+        line(CardPart::Fact, format!("{made}, {end}{held}"));
     } else {
         let by = proposal
             .decided_by
@@ -110,7 +110,7 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
             .map(|reason| format!(": {}", visible::line(reason)));
         let state = visible::line(&proposal.state);
         line(
-            Part::Fact,
+            CardPart::Fact,
             format!(
                 "{state}{}{}",
                 by.unwrap_or_default(),
@@ -118,13 +118,13 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
             ),
         );
     }
-    line(Part::Mark, Effects::of(proposal).words().to_owned());
+    line(CardPart::Mark, ToolEffects::of(proposal).words().to_owned());
     let marks = marks(proposal, around.is_here);
     if !marks.is_empty() {
-        line(Part::Mark, format!("look again: {}", marks.join("; ")));
+        line(CardPart::Mark, format!("look again: {}", marks.join("; ")));
     }
     let mut block = |part, heading: &str, text: &str| {
-        line(Part::Heading, heading.to_owned());
+        line(CardPart::Heading, heading.to_owned());
         text.lines().for_each(|text| line(part, text.to_owned()));
     };
     let pretty = |raw: &str| {
@@ -135,41 +135,41 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
             .join("\n")
     };
     match split_params(proposal) {
-        (Some(arguments), None) => block(Part::Asked, "arguments", &pretty(arguments.get())),
+        (Some(arguments), None) => block(CardPart::Asked, "arguments", &pretty(arguments.get())),
         (Some(arguments), Some(rest)) => {
-            block(Part::Asked, "arguments", &pretty(arguments.get()));
-            block(Part::Asked, "and these params", &pretty(&rest));
+            block(CardPart::Asked, "arguments", &pretty(arguments.get()));
+            block(CardPart::Asked, "and these params", &pretty(&rest));
         }
-        (None, Some(params)) => block(Part::Asked, "params", &pretty(&params)),
-        (None, None) => block(Part::Asked, "params", "none"),
+        (None, Some(params)) => block(CardPart::Asked, "params", &pretty(&params)),
+        (None, None) => block(CardPart::Asked, "params", "none"),
     }
     if let Some(edited) = &proposal.edited {
         block(
-            Part::Asked,
+            CardPart::Asked,
             "params that ran, edited by the reviewer",
             &pretty(edited.get()),
         );
     }
     if let Some(answer) = &proposal.answer {
-        block(Part::Claimed, "answer", &pretty(answer.get()));
+        block(CardPart::Claimed, "answer", &pretty(answer.get()));
     }
     let must_see = all.len();
-    let mut line = |part, text: String| all.push(Line { part, text });
+    let mut line = |part, text: String| all.push(CardLine { part, text });
     if let Some(tool) = &proposal.tool {
-        line(Part::Heading, TOOL.to_owned());
+        line(CardPart::Heading, TOOL.to_owned());
         let read: Value = serde_json::from_str(tool.get()).unwrap_or_default();
         if let Some(description) = read.get("description").and_then(Value::as_str) {
             visible::lines(description)
                 .lines()
-                .for_each(|text| line(Part::Claimed, text.to_owned()));
-            line(Part::Heading, DEFINITION.to_owned());
+                .for_each(|text| line(CardPart::Claimed, text.to_owned()));
+            line(CardPart::Heading, DEFINITION.to_owned());
         }
         pretty(tool.get())
             .lines()
-            .for_each(|text| line(Part::Claimed, text.to_owned()));
+            .for_each(|text| line(CardPart::Claimed, text.to_owned()));
     }
     line(
-        Part::Fact,
+        CardPart::Fact,
         format!(
             "id {}  envelope {}  topic {}",
             visible::line(&proposal.id),
@@ -178,7 +178,7 @@ pub fn lines(name: &str, proposal: &Proposal, around: Around<'_>) -> (Vec<Line>,
         ),
     );
     line(
-        Part::Fact,
+        CardPart::Fact,
         format!("digest {}", visible::line(&proposal.digest)),
     );
     (all, must_see)
@@ -190,25 +190,25 @@ const DESCRIPTION_LINES: usize = 4;
 /// The lines of a card before a question: in place of the definition of the tool, and of what its
 /// description has beyond its first lines, `more` says where these are.
 #[must_use]
-pub fn brief(lines: Vec<Line>, more: &str) -> Vec<Line> {
-    let more = || Line {
-        part: Part::Fact,
+pub fn brief(lines: Vec<CardLine>, more: &str) -> Vec<CardLine> {
+    let more = || CardLine {
+        part: CardPart::Fact,
         text: more.to_owned(),
     };
     let (mut kept, mut is_cut, mut described) = (Vec::new(), false, 0);
     for line in lines {
         match line.part {
-            Part::Heading if line.text == DEFINITION => {
+            CardPart::Heading if line.text == DEFINITION => {
                 is_cut = true;
                 continue;
             }
-            Part::Heading if line.text == TOOL => described = DESCRIPTION_LINES,
-            Part::Claimed if described > 0 && !is_cut => described -= 1,
+            CardPart::Heading if line.text == TOOL => described = DESCRIPTION_LINES,
+            CardPart::Claimed if described > 0 && !is_cut => described -= 1,
             // Of an answer all is kept: it is before the heading of the tool.
-            Part::Claimed
+            CardPart::Claimed
                 if kept
                     .iter()
-                    .any(|line: &Line| line.part == Part::Heading && line.text == TOOL) =>
+                    .any(|line: &CardLine| line.part == CardPart::Heading && line.text == TOOL) =>
             {
                 is_cut = true;
                 continue;
@@ -226,7 +226,7 @@ pub fn brief(lines: Vec<Line>, more: &str) -> Vec<Line> {
 
 /// The arguments of a tool's call, and the members of its params besides them and the name, which
 /// the card has already. Of any other proposal all params. Values keep their spelling.
-fn split_params(proposal: &Proposal) -> (Option<Box<RawValue>>, Option<String>) {
+fn split_params(proposal: &ProposalDetails) -> (Option<Box<RawValue>>, Option<String>) {
     let whole = proposal
         .params
         .as_ref()
@@ -256,7 +256,7 @@ fn split_params(proposal: &Proposal) -> (Option<Box<RawValue>>, Option<String>) 
     )
 }
 
-impl Part {
+impl CardPart {
     /// The beginning of each row of this part: of its first one, and of those into which a long
     /// line is wrapped.
     #[must_use]
@@ -273,7 +273,7 @@ impl Part {
 /// The rows of lines on so many columns, each behind the gutter of its part. Without columns no
 /// line is wrapped.
 #[must_use]
-pub fn rows(lines: &[Line], columns: Option<usize>) -> Vec<(Part, Row)> {
+pub fn rows(lines: &[CardLine], columns: Option<usize>) -> Vec<(CardPart, TerminalRow)> {
     let mut rows = Vec::new();
     for line in lines {
         let [first, further] = line.part.gutters();
@@ -285,7 +285,7 @@ pub fn rows(lines: &[Line], columns: Option<usize>) -> Vec<(Part, Row)> {
             let gutter = if at == 0 { first } else { further };
             rows.push((
                 line.part,
-                Row {
+                TerminalRow {
                     gutter: gutter.to_owned(),
                     text,
                 },
@@ -297,7 +297,7 @@ pub fn rows(lines: &[Line], columns: Option<usize>) -> Vec<(Part, Row)> {
 
 /// Lines as one text.
 #[must_use]
-pub fn text(lines: &[Line], columns: Option<usize>) -> String {
+pub fn text(lines: &[CardLine], columns: Option<usize>) -> String {
     let rows = rows(lines, columns).into_iter();
     rows.map(|(_, row)| format!("{}{}", row.gutter, row.text))
         .collect::<Vec<_>>()
@@ -328,7 +328,7 @@ mod tests {
         let (lines, must_see) = lines("#3", &proposal, around);
         insta::assert_snapshot!("card", text(&lines, None));
         let of = |part| lines.iter().position(|line| line.part == part).unwrap();
-        assert!(of(Part::Asked) < must_see && of(Part::Claimed) >= must_see);
+        assert!(of(CardPart::Asked) < must_see && of(CardPart::Claimed) >= must_see);
     }
 
     #[test]
@@ -356,7 +356,7 @@ mod tests {
         assert!(short.contains("digest "), "{short}");
     }
 
-    fn shown(proposal: &Proposal, around: Around<'_>) -> String {
+    fn shown(proposal: &ProposalDetails, around: Around<'_>) -> String {
         text(&lines("#1", proposal, around).0, None)
     }
 
@@ -399,7 +399,7 @@ mod tests {
         for columns in [None, Some(20), Some(40), Some(79)] {
             for (part, row) in rows(&lines, columns) {
                 assert!(part.gutters().contains(&row.gutter.as_str()), "{row:?}");
-                let of_others = matches!(part, Part::Asked | Part::Claimed);
+                let of_others = matches!(part, CardPart::Asked | CardPart::Claimed);
                 assert_eq!(of_others, row.gutter.contains(['|', ':']), "{row:?}");
                 let forged = ["id forged", "#9", "digest 00"]
                     .iter()

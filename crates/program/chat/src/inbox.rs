@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::api::Proposal;
+use crate::api::ProposalDetails;
 
 /// Decided proposals whose numbers are remembered; older ones are forgotten.
 pub const NUMBERS_MAX: usize = 1024;
@@ -15,7 +15,7 @@ pub struct InboxItem {
     /// Its number; numbers are not used again.
     pub number: usize,
     /// The proposal.
-    pub proposal: Proposal,
+    pub proposal: ProposalDetails,
 }
 
 #[derive(Debug)]
@@ -110,12 +110,13 @@ impl Inbox {
     }
 
     /// Takes the proposals that are pending now. Returns those that have come.
-    pub(crate) fn set(&mut self, pending: Vec<Proposal>, now_ms: u64) -> Vec<InboxItem> {
+    pub(crate) fn set(&mut self, pending: Vec<ProposalDetails>, now_ms: u64) -> Vec<InboxItem> {
         let position = self.position();
         let mut come = Vec::new();
         let mut items = Vec::with_capacity(pending.len());
         let closed = |id: &str| self.numbers.iter().any(|one| one.is_closed && one.id == id);
-        let pending: Vec<Proposal> = pending.into_iter().filter(|one| !closed(&one.id)).collect();
+        let pending: Vec<ProposalDetails> =
+            pending.into_iter().filter(|one| !closed(&one.id)).collect();
         for proposal in pending {
             let known = self.get(&proposal.id).map(|item| item.number);
             let number = known.unwrap_or_else(|| self.give_number(&proposal));
@@ -157,13 +158,13 @@ impl Inbox {
         );
     }
 
-    fn give_number(&mut self, proposal: &Proposal) -> usize {
+    fn give_number(&mut self, proposal: &ProposalDetails) -> usize {
         if let Some(numbered) = self.numbers.iter().find(|one| one.id == proposal.id) {
             return numbered.number;
         }
         self.last_number += 1;
         let number = self.last_number;
-        let Proposal {
+        let ProposalDetails {
             id, by, envelope, ..
         } = proposal.clone();
         self.numbers.push_back(Numbered {
@@ -217,7 +218,7 @@ mod tests {
     use super::*;
     use crate::tests_support::proposal;
 
-    fn all(ids: &[&str]) -> Vec<Proposal> {
+    fn all(ids: &[&str]) -> Vec<ProposalDetails> {
         ids.iter().map(|id| proposal(id, &json!({}))).collect()
     }
 

@@ -36,17 +36,19 @@ mod typing;
 mod update;
 mod view;
 
-pub use api::{Api, ApiRefusal, Proposal, Reply};
+pub use api::{Api, ApiRefusal, ApiReply, ProposalDetails};
 pub use clock::{Zone, relative, span};
 pub use edit::edit_text;
 pub use entry::{Entry, Tone};
 pub use help::rows as help_rows;
 pub use inbox::{Inbox, InboxItem, NUMBERS_MAX, SETTLE_MS};
-pub use output::Output;
-pub use review::{Effects, LONG_VALUE_CHARS, marks};
-pub use run::{Chat, ChatError, run};
+pub use output::ChatOutput;
+pub use review::{LONG_VALUE_CHARS, ToolEffects, marks};
+pub use run::{ChatError, ChatSettings, run};
 pub use show::CALL_CHARS;
-pub use state::{Action, Allow, Approval, Connection, Event, Focus, Mode, Prompt, State};
+pub use state::{
+    Action, Allow, Approval, ChatEvent, ChatState, Connection, Focus, Prompt, ScreenMode,
+};
 pub use talk::{ENTRIES_BYTES_MAX, ENTRIES_MAX, ENTRY_CHARS_MAX, Talk, TalkRow};
 pub use typing::{EARLIER_LINES_MAX, TYPED_BYTES_MAX, Typing};
 pub use update::{REFRESH_MS, update};

@@ -15,12 +15,12 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::edit::edit_text;
 use crate::entry::Entry;
-use crate::output::Output;
+use crate::output::ChatOutput;
 use crate::paint::ansi;
 use crate::perform::{LocalAct, Performer};
 use crate::rows::columns;
 use crate::show;
-use crate::state::{Event, Mode, State};
+use crate::state::{ChatEvent, ChatState, ScreenMode};
 use crate::update::update;
 use crate::view::Look;
 use input::Input;
@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// Form in which lines are printed.
 pub(crate) struct Printing {
-    pub(crate) output: Arc<dyn Output>,
+    pub(crate) output: Arc<dyn ChatOutput>,
     /// Envelopes as they arrived, in place of the topic's entries.
     pub(crate) json: bool,
     pub(crate) look: Look,
@@ -39,7 +39,7 @@ pub(crate) struct Printing {
 }
 
 struct Lines {
-    state: State,
+    state: ChatState,
     printed: u64,
     json: bool,
     look: Look,
@@ -54,11 +54,11 @@ struct Lines {
 /// # Errors
 /// When the terminal cannot be used.
 pub(crate) async fn run(
-    state: State,
+    state: ChatState,
     printing: Printing,
     mut topic: Events,
     performer: Performer,
-    mut happened: mpsc::UnboundedReceiver<Event>,
+    mut happened: mpsc::UnboundedReceiver<ChatEvent>,
 ) -> io::Result<()> {
     let Printing {
         output,
@@ -96,7 +96,7 @@ pub(crate) async fn run(
             },
             line = input.next(), if typing => match line {
                 Some(line) => {
-                    if lines.take(Event::Line(line)) {
+                    if lines.take(ChatEvent::Line(line)) {
                         break;
                     }
                     input.resume();
@@ -107,7 +107,7 @@ pub(crate) async fn run(
                 lines.take(event);
             }
             _ = tick.tick() => {
-                lines.take(Event::Tick);
+                lines.take(ChatEvent::Tick);
             }
             () = lines.performer.done() => {}
         }
@@ -131,7 +131,7 @@ impl Lines {
                 event => self.print_frame(event),
             }
         }
-        self.take(Event::Topic(Box::new(event)));
+        self.take(ChatEvent::Topic(Box::new(event)));
     }
 
     fn print_frame(&self, event: &TopicEvent) {
@@ -141,9 +141,9 @@ impl Lines {
     }
 
     /// Takes an event, does what follows and prints it. True if the person leaves.
-    fn take(&mut self, event: Event) -> bool {
+    fn take(&mut self, event: ChatEvent) -> bool {
         let columns = self.at_terminal.then(columns).flatten();
-        self.state.mode = Mode::Lines(columns);
+        self.state.mode = ScreenMode::Lines(columns);
         let mut actions = update(&mut self.state, unix_ms(), event);
         self.print();
         while !actions.is_empty() {
@@ -162,7 +162,7 @@ impl Lines {
                     actions.extend(update(
                         &mut self.state,
                         unix_ms(),
-                        Event::Edited { id, text },
+                        ChatEvent::Edited { id, text },
                     ));
                     self.print();
                 }
@@ -203,7 +203,7 @@ impl Lines {
             self.look
                 .entry(entry.tone, entry.speaker.as_deref(), &self.state.me.id);
         let reset = "\u{1b}[0m";
-        let row = |row: &crate::rows::Row| {
+        let row = |row: &crate::rows::TerminalRow| {
             let turned = row.render().starts_with(crate::rows::LEFT_TO_RIGHT);
             let mark = if turned {
                 crate::rows::LEFT_TO_RIGHT.to_string()

@@ -17,7 +17,7 @@ use crate::api::{self, Api};
 use crate::clock::span;
 use crate::entry::{Entry, Tone};
 use crate::show;
-use crate::state::{Action, Approval, Event};
+use crate::state::{Action, Approval, ChatEvent};
 
 /// Time that `/tools` waits for the answer of each participant.
 const LIST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -47,7 +47,7 @@ pub(crate) struct Performer {
     me: Participant,
     api: Arc<dyn Api>,
     topic: String,
-    happened: mpsc::UnboundedSender<Event>,
+    happened: mpsc::UnboundedSender<ChatEvent>,
     running: JoinSet<()>,
     proposal_timeout: Duration,
 }
@@ -59,7 +59,7 @@ impl Performer {
         api: Arc<dyn Api>,
         topic: &str,
         proposal_timeout: Duration,
-    ) -> (Self, mpsc::UnboundedReceiver<Event>) {
+    ) -> (Self, mpsc::UnboundedReceiver<ChatEvent>) {
         let (happened, events) = mpsc::unbounded_channel();
         let topic = topic.to_owned();
         (
@@ -112,7 +112,9 @@ impl Performer {
             }
             Action::Refresh => {
                 let topic = self.topic.clone();
-                self.spawn(async move { vec![Event::Inbox(api::waiting(&*api, &topic).await)] });
+                self.spawn(
+                    async move { vec![ChatEvent::Inbox(api::waiting(&*api, &topic).await)] },
+                );
             }
             Action::Approve(approval) => {
                 let (happened, limit) = (self.happened.clone(), self.proposal_timeout);
@@ -134,12 +136,12 @@ impl Performer {
                         ),
                         Err(refused) => trouble(format!("! #{number} was not decided: {refused}")),
                     };
-                    vec![Event::Decided(vec![entry])]
+                    vec![ChatEvent::Decided(vec![entry])]
                 });
             }
             Action::FindCapability { proposal, seconds } => self.spawn(async move {
                 let found = api::capability_for(&*api, &proposal).await;
-                vec![Event::Capability {
+                vec![ChatEvent::Capability {
                     id: proposal.id.clone(),
                     seconds,
                     found,
@@ -149,7 +151,7 @@ impl Performer {
         None
     }
 
-    fn spawn(&mut self, work: impl Future<Output = Vec<Event>> + Send + 'static) {
+    fn spawn(&mut self, work: impl Future<Output = Vec<ChatEvent>> + Send + 'static) {
         let happened = self.happened.clone();
         self.running.spawn(async move {
             work.await
@@ -159,7 +161,7 @@ impl Performer {
     }
 
     fn outcome(&self, entry: Entry) {
-        send(&self.happened, Event::Outcome(vec![entry]));
+        send(&self.happened, ChatEvent::Outcome(vec![entry]));
     }
 
     fn say(&self, to: Option<String>, text: String) {
@@ -168,7 +170,7 @@ impl Performer {
             Some(to) => self.me.chat_to(&[to.as_str()], &text),
         };
         match sent {
-            Ok(_) => send(&self.happened, Event::Sent { to, text }),
+            Ok(_) => send(&self.happened, ChatEvent::Sent { to, text }),
             Err(why) => self.outcome(show::not_sent(&why)),
         }
     }
@@ -208,7 +210,7 @@ impl Performer {
 }
 
 /// A closed receiver means that the chat is over.
-fn send(happened: &mpsc::UnboundedSender<Event>, event: Event) {
+fn send(happened: &mpsc::UnboundedSender<ChatEvent>, event: ChatEvent) {
     let _ = happened.send(event);
 }
 
@@ -220,8 +222,8 @@ fn trouble(text: String) -> Entry {
     Entry::new(Tone::Trouble, visible::lines(&text))
 }
 
-fn answered(outcome: &Result<Box<RawValue>, CallError>) -> Event {
-    Event::Outcome(vec![match outcome {
+fn answered(outcome: &Result<Box<RawValue>, CallError>) -> ChatEvent {
+    ChatEvent::Outcome(vec![match outcome {
         Ok(result) => show::result(result),
         Err(why) => show::failed(why),
     }])
@@ -230,7 +232,7 @@ fn answered(outcome: &Result<Box<RawValue>, CallError>) -> Event {
 /// Approves, grants what is to be granted, and waits for the outcome.
 async fn approve(
     api: &dyn Api,
-    happened: &mpsc::UnboundedSender<Event>,
+    happened: &mpsc::UnboundedSender<ChatEvent>,
     approval: &Approval,
     limit: Duration,
 ) {
@@ -245,12 +247,12 @@ async fn approve(
         Ok(proposal) => proposal,
         Err(refused) => {
             let entry = trouble(format!("! #{number} was not approved: {refused}"));
-            return send(happened, Event::Decided(vec![entry]));
+            return send(happened, ChatEvent::Decided(vec![entry]));
         }
     };
     send(
         happened,
-        Event::Decided(vec![note(&format!("* #{number} is approved and runs"))]),
+        ChatEvent::Decided(vec![note(&format!("* #{number} is approved and runs"))]),
     );
     if let Some(allow) = allow {
         let reason = format!("allowed with proposal {id}");
@@ -274,7 +276,7 @@ async fn approve(
                 "! #{number} is approved, but nothing was allowed for later: {refused}"
             )),
         };
-        send(happened, Event::Outcome(vec![entry]));
+        send(happened, ChatEvent::Outcome(vec![entry]));
     }
     let (end, [mut wait, longest]) = (Instant::now() + limit, LOOKS);
     while !proposal.is_over() && Instant::now() < end {
@@ -290,13 +292,13 @@ async fn approve(
         true => show::outcome(*number, &proposal),
         false => note(&format!("* #{number} still runs")),
     };
-    send(happened, Event::Decided(vec![entry]));
+    send(happened, ChatEvent::Decided(vec![entry]));
 }
 
 /// Lists the tools of participants.
 async fn list(
     me: Participant,
-    happened: mpsc::UnboundedSender<Event>,
+    happened: mpsc::UnboundedSender<ChatEvent>,
     targets: Vec<String>,
     is_one: bool,
 ) {
@@ -319,7 +321,7 @@ async fn list(
                     .map(|line| Entry::new(Tone::Outcome, line))
                     .collect();
                 found.insert(owner.clone(), entries);
-                send(&happened, Event::Tools { owner, names });
+                send(&happened, ChatEvent::Tools { owner, names });
             }
             Err(why) if is_one => drop(found.insert(owner, vec![show::failed(&why)])),
             // Other participants may serve no tools, or refuse to list them.
@@ -333,5 +335,5 @@ async fn list(
             "No participant lists tools for you.",
         ));
     }
-    send(&happened, Event::Outcome(entries));
+    send(&happened, ChatEvent::Outcome(entries));
 }

@@ -4,7 +4,7 @@
 use json::visible::is_hidden;
 use serde::Deserialize;
 
-use crate::api::Proposal;
+use crate::api::ProposalDetails;
 
 /// A longer text among the arguments is marked, in characters.
 pub const LONG_VALUE_CHARS: usize = 2_000;
@@ -14,7 +14,7 @@ const READING_METHODS: [&str; 3] = ["resources/read", "prompts/get", "completion
 
 /// Effects of a tool, by its annotations. They are claims of its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effects {
+pub enum ToolEffects {
     /// The method only reads, whatever is read.
     Reading,
     /// `readOnlyHint` is true.
@@ -28,10 +28,10 @@ pub enum Effects {
     Unsaid,
 }
 
-impl Effects {
+impl ToolEffects {
     /// By the definition of the proposed tool.
     #[must_use]
-    pub fn of(proposal: &Proposal) -> Self {
+    pub fn of(proposal: &ProposalDetails) -> Self {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
         struct Annotations {
@@ -86,7 +86,7 @@ impl Effects {
 
 /// Marks for a second look, in words. `is_here` tells whether a participant is in the topic.
 #[must_use]
-pub fn marks(proposal: &Proposal, is_here: impl Fn(&str) -> bool) -> Vec<String> {
+pub fn marks(proposal: &ProposalDetails, is_here: impl Fn(&str) -> bool) -> Vec<String> {
     let mut marks = Vec::new();
     let params = proposal.params.as_ref().map_or("", |params| params.get());
     if proposal.method == "tools/call" && proposal.tool.is_none() {
@@ -164,39 +164,39 @@ mod tests {
         for (tool, expect, second) in [
             (
                 json!({ "annotations": { "readOnlyHint": true } }),
-                Effects::ReadOnly,
+                ToolEffects::ReadOnly,
                 false,
             ),
             (
                 json!({ "annotations": { "readOnlyHint": true, "destructiveHint": true } }),
-                Effects::ReadOnly,
+                ToolEffects::ReadOnly,
                 false,
             ),
             (
                 json!({ "annotations": { "destructiveHint": false } }),
-                Effects::Additive,
+                ToolEffects::Additive,
                 false,
             ),
             (
                 json!({ "annotations": { "destructiveHint": true } }),
-                Effects::Destructive,
+                ToolEffects::Destructive,
                 true,
             ),
             (
                 json!({ "annotations": { "readOnlyHint": false } }),
-                Effects::Unsaid,
+                ToolEffects::Unsaid,
                 true,
             ),
-            (json!({ "annotations": {} }), Effects::Unsaid, true),
+            (json!({ "annotations": {} }), ToolEffects::Unsaid, true),
             (
                 json!({ "annotations": { "destructiveHint": "no" } }),
-                Effects::Unsaid,
+                ToolEffects::Unsaid,
                 true,
             ),
-            (json!({ "name": "x" }), Effects::Unsaid, true),
-            (Value::Null, Effects::Unsaid, true),
+            (json!({ "name": "x" }), ToolEffects::Unsaid, true),
+            (Value::Null, ToolEffects::Unsaid, true),
         ] {
-            let effects = Effects::of(&proposal("1", &json!({ "tool": tool })));
+            let effects = ToolEffects::of(&proposal("1", &json!({ "tool": tool })));
             assert_eq!(
                 (effects, effects.needs_second_key()),
                 (expect, second),
@@ -208,7 +208,7 @@ mod tests {
             ("tools/list", false),
             ("vendor/act", true),
         ] {
-            let effects = Effects::of(&proposal("1", &json!({ "method": method })));
+            let effects = ToolEffects::of(&proposal("1", &json!({ "method": method })));
             assert_eq!(effects.needs_second_key(), second, "{method}");
         }
     }
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(long, "a value is longer than 2000 characters");
         let spelled =
             serde_json::value::RawValue::from_string(r#"{"a":"\u202e"}"#.to_owned()).unwrap();
-        let spelled = Proposal {
+        let spelled = ProposalDetails {
             params: Some(spelled),
             ..proposal("1", &json!({ "to": ["worker"] }))
         };

@@ -35,7 +35,7 @@ pub struct Rows {
 
 /// One row of a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct TerminalRow {
     /// Its beginning, which the program alone decides.
     pub gutter: String,
     /// The text behind it.
@@ -73,7 +73,7 @@ impl Rows {
 
     /// The rows for a terminal of so many columns. Without a terminal only line feeds begin rows.
     #[must_use]
-    pub fn rows(&self, columns: Option<usize>) -> Vec<Row> {
+    pub fn rows(&self, columns: Option<usize>) -> Vec<TerminalRow> {
         let columns = columns.map(|columns| columns.max(COLUMNS_MIN));
         let name = self.speaker.as_deref().map(|name| match columns {
             Some(columns) => shortened(name, NAME_COLUMNS_MAX.min(columns / 3)),
@@ -92,7 +92,7 @@ impl Rows {
             Some(name) => (format!("{time}{name}: "), format!("{blank}{name}| ")),
             None => (time, format!("{blank}{INDENT}")),
         };
-        let mut rows: Vec<Row> = Vec::new();
+        let mut rows: Vec<TerminalRow> = Vec::new();
         for line in self.text.lines() {
             let line: Vec<String> = clusters(line);
             let mut rest = line.as_slice();
@@ -103,7 +103,7 @@ impl Rows {
                     (columns - 1).saturating_sub(width(before))
                 });
                 let (row, left) = split(rest, room);
-                rows.push(Row {
+                rows.push(TerminalRow {
                     gutter: before.clone(),
                     text: row.concat(),
                 });
@@ -114,7 +114,7 @@ impl Rows {
             }
         }
         if rows.is_empty() {
-            rows.push(Row {
+            rows.push(TerminalRow {
                 gutter: lead.trim_end().to_owned(),
                 text: String::new(),
             });
@@ -126,11 +126,14 @@ impl Rows {
     #[must_use]
     pub fn render(&self, columns: Option<usize>) -> String {
         let rows = self.rows(columns);
-        rows.iter().map(Row::render).collect::<Vec<_>>().join("\n")
+        rows.iter()
+            .map(TerminalRow::render)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 
-impl Row {
+impl TerminalRow {
     /// The row as text. One with letters that are written from right to left begins at the left all
     /// the same.
     #[must_use]

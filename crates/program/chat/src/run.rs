@@ -9,20 +9,20 @@ use participant::{ConnectError, Participant, ParticipantSpec};
 use crate::api::Api;
 use crate::clock::Zone;
 use crate::lines;
-use crate::output::Output;
+use crate::output::ChatOutput;
 use crate::perform::Performer;
 use crate::screen;
-use crate::state::{Mode, State};
+use crate::state::{ChatState, ScreenMode};
 use crate::view::Look;
 
 /// Parts and settings of a chat.
-pub struct Chat {
+pub struct ChatSettings {
     /// The participant.
     pub spec: ParticipantSpec,
     /// The REST API of the same gateway, with the same credentials.
     pub api: Arc<dyn Api>,
     /// Printer of a chat without a full screen.
-    pub output: Arc<dyn Output>,
+    pub output: Arc<dyn ChatOutput>,
     /// Print every envelope as it arrived; implies lines.
     pub json: bool,
     /// Lines even where there is a terminal.
@@ -46,8 +46,8 @@ pub enum ChatError {
 ///
 /// # Errors
 /// [`ChatError`]
-pub async fn run(chat: Chat) -> Result<(), ChatError> {
-    let Chat {
+pub async fn run(chat: ChatSettings) -> Result<(), ChatError> {
+    let ChatSettings {
         spec,
         api,
         output,
@@ -66,10 +66,10 @@ pub async fn run(chat: Chat) -> Result<(), ChatError> {
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
     let look = Look { colour };
     let ended = if full {
-        let state = State::new(Mode::Screen, &topic, Zone::local());
+        let state = ChatState::new(ScreenMode::Screen, &topic, Zone::local());
         screen::run(state, look, topic_events, performer, happened).await
     } else {
-        let state = State::new(Mode::Lines(None), &topic, Zone::local());
+        let state = ChatState::new(ScreenMode::Lines(None), &topic, Zone::local());
         let printing = lines::Printing {
             output,
             json,

@@ -20,7 +20,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use crate::edit::edit_text;
 use crate::paint::paint;
 use crate::perform::{LocalAct, Performer};
-use crate::state::{Action, Event, State};
+use crate::state::{Action, ChatEvent, ChatState};
 use crate::update::update;
 use crate::view::{Look, view};
 
@@ -36,11 +36,11 @@ const BELL: Duration = Duration::from_secs(1);
 /// # Errors
 /// When the terminal cannot be used.
 pub(crate) async fn run(
-    state: State,
+    state: ChatState,
     look: Look,
     mut topic: Events,
     performer: Performer,
-    mut happened: mpsc::UnboundedReceiver<Event>,
+    mut happened: mpsc::UnboundedReceiver<ChatEvent>,
 ) -> io::Result<()> {
     let mut screen = Screen::open(state, look, performer)?;
     let mut keys = Some(EventStream::new());
@@ -72,7 +72,7 @@ pub(crate) async fn run(
             },
             event = topic.next(), if in_topic => {
                 in_topic = event.as_ref().is_some_and(|event| !is_final(event));
-                event.map(|event| Event::Topic(Box::new(event)))
+                event.map(|event| ChatEvent::Topic(Box::new(event)))
             }
             Some(event) = happened.recv() => Some(event),
             _ = tick.tick() => Some(screen.ticked()),
@@ -95,7 +95,7 @@ pub(crate) async fn run(
                     actions.extend(update(
                         &mut screen.state,
                         unix_ms(),
-                        Event::Edited { id, text },
+                        ChatEvent::Edited { id, text },
                     ));
                 }
             }
@@ -118,18 +118,18 @@ fn is_final(event: &TopicEvent) -> bool {
     matches!(event, TopicEvent::Disconnected { is_final: true, .. })
 }
 
-fn event_of(input: Input) -> Option<Event> {
+fn event_of(input: Input) -> Option<ChatEvent> {
     match input {
-        Input::Key(key) => Some(Event::Key(key)),
-        Input::Paste(text) => Some(Event::Paste(text)),
-        Input::Resize(columns, rows) => Some(Event::Resize { columns, rows }),
+        Input::Key(key) => Some(ChatEvent::Key(key)),
+        Input::Paste(text) => Some(ChatEvent::Paste(text)),
+        Input::Resize(columns, rows) => Some(ChatEvent::Resize { columns, rows }),
         Input::FocusGained | Input::FocusLost | Input::Mouse(_) => None,
     }
 }
 
 /// The terminal while the chat has it. Dropping gives it back.
 struct Screen {
-    state: State,
+    state: ChatState,
     look: Look,
     performer: Performer,
     out: BufWriter<Stdout>,
@@ -139,7 +139,7 @@ struct Screen {
 }
 
 impl Screen {
-    fn open(mut state: State, look: Look, performer: Performer) -> io::Result<Self> {
+    fn open(mut state: ChatState, look: Look, performer: Performer) -> io::Result<Self> {
         state.size = size()?;
         enter()?;
         let out = BufWriter::new(stdout());
@@ -156,12 +156,12 @@ impl Screen {
 
     /// Time has passed; or the terminal has another size, and its signal came before it was
     /// awaited.
-    fn ticked(&self) -> Event {
+    fn ticked(&self) -> ChatEvent {
         match size() {
             Ok((columns, rows)) if (columns, rows) != self.state.size => {
-                Event::Resize { columns, rows }
+                ChatEvent::Resize { columns, rows }
             }
-            Ok(_) | Err(_) => Event::Tick,
+            Ok(_) | Err(_) => ChatEvent::Tick,
         }
     }
 

@@ -335,7 +335,7 @@ pub(crate) fn result(result: &RawValue) -> Entry {
 }
 
 /// The JSON-RPC answer of a proposal that is over, or its state and the reason for it.
-pub(crate) fn outcome(number: usize, over: &crate::api::Proposal) -> Entry {
+pub(crate) fn outcome(number: usize, over: &crate::api::ProposalDetails) -> Entry {
     #[derive(serde::Deserialize)]
     struct Answer {
         result: Option<Box<RawValue>>,

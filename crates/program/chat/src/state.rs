@@ -6,14 +6,14 @@ use crossterm::event::KeyEvent;
 use participant::{Event as TopicEvent, ParticipantInfo};
 use serde_json::value::RawValue;
 
-use crate::api::{ApiRefusal, Proposal};
-use crate::card::{self, Around, Line, Part};
+use crate::api::{ApiRefusal, ProposalDetails};
+use crate::card::{self, Around, CardLine, CardPart};
 use crate::clock::Zone;
 use crate::complete::Candidates;
 use crate::entry::{Entry, Tone};
 use crate::inbox::{Inbox, InboxItem};
 use crate::layout::Areas;
-use crate::rows::Row;
+use crate::rows::TerminalRow;
 use crate::talk::{Talk, cut, entry_rows};
 use crate::typing::Typing;
 
@@ -24,7 +24,7 @@ const LINES_GUTTER: usize = 10;
 
 /// Something that happened.
 #[derive(Debug)]
-pub enum Event {
+pub enum ChatEvent {
     /// In the topic, or to the connection.
     Topic(Box<TopicEvent>),
     /// A key.
@@ -43,7 +43,7 @@ pub enum Event {
     /// A line was typed; without a screen only.
     Line(String),
     /// The pending proposals, as an [`Action::Refresh`] found them.
-    Inbox(Result<Vec<Proposal>, ApiRefusal>),
+    Inbox(Result<Vec<ProposalDetails>, ApiRefusal>),
     /// The capability for an [`Action::FindCapability`].
     Capability {
         /// The proposal.
@@ -124,7 +124,7 @@ pub enum Action {
     /// Find the capability that the proposer of this one needs.
     FindCapability {
         /// The proposal.
-        proposal: Box<Proposal>,
+        proposal: Box<ProposalDetails>,
         /// For how long it is to be granted.
         seconds: u64,
     },
@@ -173,7 +173,7 @@ pub struct Allow {
 
 /// Way in which the chat is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum ScreenMode {
     /// On a full screen.
     Screen,
     /// As lines, wrapped to so many columns if they go to a terminal.
@@ -229,15 +229,15 @@ pub enum Prompt {
         /// The approval that follows.
         approval: Box<Approval>,
         /// Lines of the question.
-        question: Vec<Line>,
+        question: Vec<CardLine>,
     },
 }
 
 /// The state of a chat.
 #[derive(Debug)]
-pub struct State {
+pub struct ChatState {
     /// Way in which the chat is shown.
-    pub mode: Mode,
+    pub mode: ScreenMode,
     /// The topic.
     pub topic: String,
     /// The person.
@@ -292,10 +292,10 @@ pub(crate) struct Announced {
     pub(crate) is_known: bool,
 }
 
-impl State {
+impl ChatState {
     /// A chat that is not in its topic yet.
     #[must_use]
-    pub fn new(mode: Mode, topic: &str, zone: Zone) -> Self {
+    pub fn new(mode: ScreenMode, topic: &str, zone: Zone) -> Self {
         Self {
             mode,
             topic: topic.to_owned(),
@@ -312,7 +312,7 @@ impl State {
             focus: Focus::Talk,
             prompt: None,
             help: None,
-            calls: mode == Mode::Screen,
+            calls: mode == ScreenMode::Screen,
             notice: None,
             candidates: Candidates::default(),
             earlier: Vec::new(),
@@ -346,13 +346,13 @@ impl State {
 
     /// Whether a proposal is the person's own.
     #[must_use]
-    pub fn is_own(&self, proposal: &Proposal) -> bool {
+    pub fn is_own(&self, proposal: &ProposalDetails) -> bool {
         proposal.by == self.me.id
     }
 
     /// The lines of a proposal's card, and how many of them must be seen before an approval.
     #[must_use]
-    pub fn card(&self, item: &InboxItem) -> (Vec<Line>, usize) {
+    pub fn card(&self, item: &InboxItem) -> (Vec<CardLine>, usize) {
         let is_here = |id: &str| self.is_here(id);
         let around = Around {
             now_ms: self.now_ms,
@@ -370,7 +370,7 @@ impl State {
     /// The rows of the open card on the screen, and how many of them must be seen before an
     /// approval.
     #[must_use]
-    pub fn card_rows(&self, columns: usize) -> (Vec<(Part, Row)>, usize) {
+    pub fn card_rows(&self, columns: usize) -> (Vec<(CardPart, TerminalRow)>, usize) {
         let Some(item) = self.inbox.selected() else {
             return (Vec::new(), 0);
         };
@@ -383,10 +383,12 @@ impl State {
     }
 
     /// Lines of a card as the text of an entry.
-    pub(crate) fn lines_text(&self, lines: &[Line]) -> String {
+    pub(crate) fn lines_text(&self, lines: &[CardLine]) -> String {
         let columns = match self.mode {
-            Mode::Screen => None,
-            Mode::Lines(columns) => columns.map(|columns| columns.saturating_sub(LINES_GUTTER)),
+            ScreenMode::Screen => None,
+            ScreenMode::Lines(columns) => {
+                columns.map(|columns| columns.saturating_sub(LINES_GUTTER))
+            }
         };
         card::text(lines, columns)
     }
@@ -402,7 +404,7 @@ impl State {
             ..entry
         };
         let mut rows = 0;
-        if self.mode == Mode::Screen {
+        if self.mode == ScreenMode::Screen {
             entry.text = cut(entry.text);
             let columns = self
                 .areas()
@@ -415,8 +417,8 @@ impl State {
     /// Tells the person something that answers what was typed: above the line, or as a line.
     pub(crate) fn tell(&mut self, text: impl Into<String>) {
         match self.mode {
-            Mode::Screen => self.notice = Some((self.now_ms, text.into())),
-            Mode::Lines(_) => self.push(Entry::new(Tone::Note, text)),
+            ScreenMode::Screen => self.notice = Some((self.now_ms, text.into())),
+            ScreenMode::Lines(_) => self.push(Entry::new(Tone::Note, text)),
         }
     }
 

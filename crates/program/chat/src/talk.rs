@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::clock::Zone;
 use crate::entry::{Entry, Tone};
-use crate::rows::Row;
+use crate::rows::TerminalRow;
 
 /// Entries that are kept; older ones are dropped.
 pub const ENTRIES_MAX: usize = 5_000;
@@ -35,7 +35,7 @@ pub struct TalkRow {
     /// The participant that speaks.
     pub speaker: Option<String>,
     /// The row.
-    pub row: Row,
+    pub row: TerminalRow,
 }
 
 impl Talk {
@@ -89,7 +89,7 @@ impl Talk {
             let before = at.checked_sub(1).and_then(|at| self.entries.get(at));
             let day = zone.day(entry.at_ms);
             if before.is_some_and(|before| zone.day(before.at_ms) != day) {
-                let row = Row {
+                let row = TerminalRow {
                     gutter: format!("--- {day}"),
                     text: String::new(),
                 };

@@ -5,9 +5,9 @@ use participant::{Envelope, Event as TopicEvent, ParticipantInfo};
 use serde_json::{Value, json};
 use wire::mcpx::{Draft, envelope};
 
-use crate::api::Proposal;
+use crate::api::ProposalDetails;
 use crate::clock::Zone;
-use crate::state::{Action, Event, Mode, State};
+use crate::state::{Action, ChatEvent, ChatState, ScreenMode};
 use crate::update::update;
 
 /// 12:31 on 2026-07-28.
@@ -15,7 +15,7 @@ pub(crate) const NOW_MS: u64 = 1_785_241_860_000;
 
 /// A pending proposal of `scout` for the tool `echo` of `worker`, made at 12:30, with other members
 /// in place of these.
-pub(crate) fn proposal(id: &str, more: &Value) -> Proposal {
+pub(crate) fn proposal(id: &str, more: &Value) -> ProposalDetails {
     let mut all = json!({
         "id": id, "topic": "main", "state": "pending", "by": "scout", "to": ["worker"], "method": "tools/call",
         "context": "echo", "envelope": format!("e-{id}"),
@@ -61,14 +61,14 @@ pub(crate) fn chat(from: &str, to: &[&str], text: &str) -> TopicEvent {
 
 /// A chat of `boss` with `scout` and `worker`.
 pub(crate) struct Stage {
-    pub(crate) state: State,
+    pub(crate) state: ChatState,
     pub(crate) now_ms: u64,
 }
 
 impl Stage {
-    pub(crate) fn new(mode: Mode) -> Self {
+    pub(crate) fn new(mode: ScreenMode) -> Self {
         let mut stage = Self {
-            state: State::new(mode, "main", Zone::utc()),
+            state: ChatState::new(mode, "main", Zone::utc()),
             now_ms: NOW_MS,
         };
         let others = vec![seen("scout"), seen("worker")];
@@ -77,27 +77,27 @@ impl Stage {
             others,
         });
         assert!(matches!(asked.as_slice(), [Action::Refresh]), "{asked:?}");
-        stage.take(Event::Inbox(Ok(Vec::new())));
+        stage.take(ChatEvent::Inbox(Ok(Vec::new())));
         stage
     }
 
     pub(crate) fn screen(columns: u16, rows: u16) -> Self {
-        let mut stage = Self::new(Mode::Screen);
-        stage.take(Event::Resize { columns, rows });
+        let mut stage = Self::new(ScreenMode::Screen);
+        stage.take(ChatEvent::Resize { columns, rows });
         stage
     }
 
-    pub(crate) fn take(&mut self, event: Event) -> Vec<Action> {
+    pub(crate) fn take(&mut self, event: ChatEvent) -> Vec<Action> {
         update(&mut self.state, self.now_ms, event)
     }
 
     pub(crate) fn topic(&mut self, event: TopicEvent) -> Vec<Action> {
-        self.take(Event::Topic(Box::new(event)))
+        self.take(ChatEvent::Topic(Box::new(event)))
     }
 
     /// These proposals are pending, and the reviewer has had time to look.
-    pub(crate) fn pending(&mut self, proposals: &[Proposal]) -> Vec<Action> {
-        let actions = self.take(Event::Inbox(Ok(proposals.to_vec())));
+    pub(crate) fn pending(&mut self, proposals: &[ProposalDetails]) -> Vec<Action> {
+        let actions = self.take(ChatEvent::Inbox(Ok(proposals.to_vec())));
         self.now_ms += crate::inbox::SETTLE_MS;
         actions
     }
@@ -125,12 +125,12 @@ impl Stage {
     }
 }
 
-fn events(key: &str) -> Vec<Event> {
+fn events(key: &str) -> Vec<ChatEvent> {
     match pressed(key) {
-        Some(event) => vec![Event::Key(event)],
+        Some(event) => vec![ChatEvent::Key(event)],
         None => key
             .chars()
-            .map(|c| Event::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)))
+            .map(|c| ChatEvent::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE)))
             .collect(),
     }
 }

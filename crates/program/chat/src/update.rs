@@ -7,46 +7,46 @@ mod pressed;
 mod settle;
 mod topic;
 
-use crate::state::{Action, Event, State};
+use crate::state::{Action, ChatEvent, ChatState};
 pub use topic::REFRESH_MS;
 
 /// Takes an event in.
-pub fn update(state: &mut State, now_ms: u64, event: Event) -> Vec<Action> {
+pub fn update(state: &mut ChatState, now_ms: u64, event: ChatEvent) -> Vec<Action> {
     state.now_ms = now_ms;
     let actions = match event {
-        Event::Topic(event) => topic::happened(state, *event),
-        Event::Key(key) => pressed::key(state, key),
-        Event::Paste(text) => {
+        ChatEvent::Topic(event) => topic::happened(state, *event),
+        ChatEvent::Key(key) => pressed::key(state, key),
+        ChatEvent::Paste(text) => {
             pressed::paste(state, &text);
             Vec::new()
         }
-        Event::Resize { columns, rows } => {
+        ChatEvent::Resize { columns, rows } => {
             state.size = (columns, rows);
             // What was seen at another width is not what is shown now.
             state.inbox.seen_rows = 0;
             Vec::new()
         }
-        Event::Tick => topic::tick(state),
-        Event::Line(line) => command::typed(state, &line),
-        Event::Inbox(found) => topic::inbox(state, found),
-        Event::Capability { id, seconds, found } => {
+        ChatEvent::Tick => topic::tick(state),
+        ChatEvent::Line(line) => command::typed(state, &line),
+        ChatEvent::Inbox(found) => topic::inbox(state, found),
+        ChatEvent::Capability { id, seconds, found } => {
             decide::capability(state, &id, seconds, found);
             Vec::new()
         }
-        Event::Edited { id, text } => decide::edited(state, &id, text),
-        Event::Sent { to, text } => {
+        ChatEvent::Edited { id, text } => decide::edited(state, &id, text),
+        ChatEvent::Sent { to, text } => {
             topic::sent(state, to.as_deref(), &text);
             Vec::new()
         }
-        Event::Outcome(entries) => {
+        ChatEvent::Outcome(entries) => {
             entries.into_iter().for_each(|entry| state.push(entry));
             Vec::new()
         }
-        Event::Decided(entries) => {
+        ChatEvent::Decided(entries) => {
             entries.into_iter().for_each(|entry| state.push(entry));
             state.refresh()
         }
-        Event::Tools { owner, names } => {
+        ChatEvent::Tools { owner, names } => {
             state.candidates.set_tools(&owner, names.into_iter());
             Vec::new()
         }

@@ -12,12 +12,12 @@ use ratatui::style::Style;
 use crate::card;
 use crate::help;
 use crate::layout::{COLUMNS_MIN, ROWS_MIN};
-use crate::state::{Focus, Prompt, State};
+use crate::state::{ChatState, Focus, Prompt};
 use lines::{put, row};
 pub use style::Look;
 
 /// Draws the state. Returns the place of the cursor, if it is shown.
-pub fn view(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position> {
+pub fn view(state: &ChatState, look: Look, buffer: &mut Buffer) -> Option<Position> {
     let screen = buffer.area;
     let Some(areas) = state
         .areas()
@@ -46,7 +46,7 @@ pub fn view(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position> 
     lines::input(state, look, areas.input, buffer)
 }
 
-fn talk(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+fn talk(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffer) {
     let rows = state
         .talk
         .rows(area.width.into(), area.height.into(), state.zone);
@@ -67,7 +67,7 @@ fn talk(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
 }
 
 /// The card of the selected proposal, below a question about it.
-fn open_card(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+fn open_card(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffer) {
     let mut rows = Vec::new();
     let mut area = area;
     if let Some(Prompt::Sure { question, .. }) = &state.prompt {

@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 use crate::consent;
 use crate::process::{env, program_name};
 use crate::remote::{Endpoint, GatewayConnection, PIPE_BYTES, Serving};
-use config::{Loaded, Secrets, Sources};
+use config::{ConfigSources, Loaded, Secrets};
 use terminal::address::url_of;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -44,7 +44,7 @@ const MEMORY_LOOK: Duration = Duration::from_secs(5);
 /// When the gateway cannot start.
 pub(crate) async fn serve(
     loaded: Loaded,
-    (sources, secrets): (Sources, Secrets),
+    (sources, secrets): (ConfigSources, Secrets),
     output: Output,
 ) -> Result<Exit, Failure> {
     survive_limits()?;
@@ -173,7 +173,7 @@ fn announce(gateway: &Gateway, paths: &[PathBuf], failed: Option<&Failure>) {
 /// stays.
 fn config_file(
     loaded: &Loaded,
-    sources: &Sources,
+    sources: &ConfigSources,
 ) -> (Option<Arc<ConfigFile>>, mpsc::Receiver<Reload>) {
     let named = loaded
         .found
@@ -251,7 +251,7 @@ fn banner(loaded: &Loaded, own_url: &str, tokens: bool, issued: &[String]) -> St
         _ => format!("{program} servers ls"),
     };
     // Without --url, `stdio` finds the gateway of the default data directory.
-    let is_default = Sources::default().data_dir(&env) == loaded.config.data_dir;
+    let is_default = ConfigSources::default().data_dir(&env) == loaded.config.data_dir;
     let found = is_default && loaded.config.data_dir.is_some();
     let url = if found {
         String::new()

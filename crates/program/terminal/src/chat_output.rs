@@ -2,7 +2,7 @@
 
 use crate::output::Output;
 
-impl chat::Output for Output {
+impl chat::ChatOutput for Output {
     fn result(&self, text: &str) {
         Output::result(*self, text);
     }

@@ -50,7 +50,7 @@ impl Terminal for ProcessTerminal {
     }
 
     fn ask(&mut self, prompt: &str) -> Option<String> {
-        let _open = spinner::Question::open();
+        let _open = spinner::QuietSpinner::open();
         let mut err = io::stderr().lock();
         write!(err, "{prompt} ").and_then(|()| err.flush()).ok()?;
         let mut line = String::new();
@@ -72,7 +72,7 @@ impl Terminal for ProcessTerminal {
 /// # Errors
 /// When stdin is no terminal, or cannot be read.
 pub fn hidden(prompt: &str, bytes_max: usize) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
-    let _open = spinner::Question::open();
+    let _open = spinner::QuietSpinner::open();
     let mut err = io::stderr().lock();
     // First, so that nothing that is typed after the question is shown or thrown away.
     let silent = Silent::begin()?;

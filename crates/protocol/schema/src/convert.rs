@@ -30,7 +30,7 @@ pub enum Style {
 
 /// A tool as its server lists it.
 #[derive(Debug, Clone, Copy)]
-pub struct Tool<'a> {
+pub struct ListedTool<'a> {
     /// Its name.
     pub name: &'a str,
     /// Description of the tool, for the comment.
@@ -56,7 +56,7 @@ pub struct Converted {
 /// earlier conversion of the same tool, which stay.
 #[must_use]
 pub fn convert(
-    tool: &Tool<'_>,
+    tool: &ListedTool<'_>,
     (package, path): (&str, String),
     (names, numbers): (&mut Names, &Numbers),
     style: Style,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 
 use crate::compile::compile;
-use crate::convert::{Converted, STRUCT, Style, Tool, convert};
+use crate::convert::{Converted, ListedTool, STRUCT, Style, convert};
 use crate::names::{Names, snake};
 use crate::numbers::Numbers;
 use crate::set::Descriptors;
@@ -34,7 +34,7 @@ impl Module {
     /// earlier module of the same package. A tool whose schemas no descriptor can carry gets
     /// [`STRUCT`]. It takes about 20 microseconds a tool: not on the path of a call.
     #[must_use]
-    pub fn new(package: &str, tools: &[Tool<'_>], numbers: &Numbers) -> Self {
+    pub fn new(package: &str, tools: &[ListedTool<'_>], numbers: &Numbers) -> Self {
         let mut converted = convert_all(package, tools, numbers, Style::Lossless);
         let descriptors = compiled(&converted).unwrap_or_else(|| {
             converted.retain(|one| compiled(std::slice::from_ref(one)).is_some());
@@ -138,7 +138,7 @@ pub fn package_of(server: &str) -> String {
 #[must_use]
 pub fn convert_all(
     package: &str,
-    tools: &[Tool<'_>],
+    tools: &[ListedTool<'_>],
     numbers: &Numbers,
     style: Style,
 ) -> Vec<Converted> {
@@ -148,7 +148,7 @@ pub fn convert_all(
 }
 
 /// The paths of the tools' files.
-fn paths(package: &str, tools: &[Tool<'_>]) -> Vec<String> {
+fn paths(package: &str, tools: &[ListedTool<'_>]) -> Vec<String> {
     let (folder, mut files) = (package.replace('.', "/"), Names::default());
     tools
         .iter()

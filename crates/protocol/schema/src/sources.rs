@@ -19,7 +19,7 @@ const PUBLIC_MAX: usize = 16;
 
 /// The files of a module and of what it depends on.
 #[derive(Debug, Default)]
-pub struct Sources {
+pub struct ModuleSources {
     /// The paths of the module's own files.
     pub own: Vec<String>,
     /// Texts by path.
@@ -32,7 +32,10 @@ pub struct Sources {
 ///
 /// # Errors
 /// What is wrong with the text of a file, or what there is too much of.
-pub fn compile_sources(sources: &Sources, symbols: &[String]) -> Result<Vec<u8>, CompileError> {
+pub fn compile_sources(
+    sources: &ModuleSources,
+    symbols: &[String],
+) -> Result<Vec<u8>, CompileError> {
     let mut parsed = Parsed {
         sources,
         files: HashMap::new(),
@@ -77,7 +80,7 @@ fn fault(path: &str, why: impl Into<String>) -> CompileError {
 
 /// Files that were read on the way through the imports.
 struct Parsed<'s> {
-    sources: &'s Sources,
+    sources: &'s ModuleSources,
     files: HashMap<String, File>,
     bytes: usize,
     public: usize,
@@ -216,9 +219,9 @@ impl FileResolver for Ready {
 mod tests {
     use super::*;
 
-    fn sources(files: impl IntoIterator<Item = (String, String)>) -> Sources {
+    fn sources(files: impl IntoIterator<Item = (String, String)>) -> ModuleSources {
         let texts: HashMap<_, _> = files.into_iter().collect();
-        Sources {
+        ModuleSources {
             own: texts.keys().cloned().collect(),
             texts,
         }

@@ -21,7 +21,7 @@ const EXPRESSION_DEPTH_MAX: usize = 32;
 
 /// A rule that a message breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
+pub struct RuleViolation {
     /// The field, such as `filter.max_results` or `tags[2]`; empty for the whole message.
     pub field: String,
     /// The rule, such as `string.min_len`.
@@ -35,7 +35,7 @@ pub struct Violation {
 pub enum Invalid {
     /// It breaks rules.
     #[error("{}", .0.iter().map(|one| format!("{}: {}", one.field, one.message)).collect::<Vec<_>>().join("; "))]
-    Violations(Vec<Violation>),
+    Violations(Vec<RuleViolation>),
     /// A rule could not be checked.
     #[error("the rules of the schema cannot be checked: {0}")]
     Unchecked(String),
@@ -78,13 +78,17 @@ impl Rules {
     }
 
     /// Violations that the library finds in a message at this path.
-    fn violations(&self, path: &str, message: &DynamicMessage) -> Result<Vec<Violation>, Invalid> {
+    fn violations(
+        &self,
+        path: &str,
+        message: &DynamicMessage,
+    ) -> Result<Vec<RuleViolation>, Invalid> {
         let error = match self.validator.validate(message) {
             Ok(()) => return Ok(Vec::new()),
             Err(Error::Validation(error)) => error,
             Err(error) => return Err(Invalid::Unchecked(error.to_string())),
         };
-        let violation = |one: &prost_protovalidate::Violation| Violation {
+        let violation = |one: &prost_protovalidate::Violation| RuleViolation {
             field: below(path, &without_dots(&one.field_path())),
             rule: one.rule_id().to_owned(),
             message: one.message().to_owned(),

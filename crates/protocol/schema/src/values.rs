@@ -14,7 +14,7 @@ use crate::common::common;
 use crate::convert::STRUCT;
 use crate::tool::ToolSchema;
 pub use path::ValueError;
-pub use typed::{Marks, Typed, type_url};
+pub use typed::{Typed, UnsaidParts, type_url};
 
 /// The message of any JSON value.
 const VALUE: &str = "google.protobuf.Value";
@@ -39,7 +39,7 @@ impl ToolSchema {
         &self,
         type_url: &str,
         bytes: &[u8],
-        marks: Marks,
+        marks: UnsaidParts,
     ) -> Result<Typed, ValueError> {
         let name = if type_url.is_empty() && bytes.is_empty() {
             self.input().full_name()
@@ -82,7 +82,7 @@ impl ToolSchema {
         &self,
         type_url: &str,
         bytes: &[u8],
-        marks: Marks,
+        marks: UnsaidParts,
     ) -> Result<Typed, ValueError> {
         let name = last(type_url);
         let is_output = self

@@ -19,7 +19,7 @@ pub(crate) fn invalid(invalid: Invalid) -> Refusal {
     let why = format!("the arguments break the tool's schema: {invalid}");
     match invalid {
         Invalid::Violations(all) => {
-            let violation = |one: schema::Violation| Violation {
+            let violation = |one: schema::RuleViolation| Violation {
                 field: one.field,
                 rule: one.rule,
                 message: one.message,

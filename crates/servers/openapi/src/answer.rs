@@ -16,7 +16,7 @@ const SEE_OTHER: u16 = 303;
 
 /// An answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer<'a> {
+pub struct OperationAnswer<'a> {
     /// The status code.
     pub status: u16,
     /// `Content-Type`.
@@ -27,7 +27,7 @@ pub struct Answer<'a> {
     pub body: &'a [u8],
 }
 
-impl Answer<'_> {
+impl OperationAnswer<'_> {
     /// The result of the call: JSON objects are structured content and text, texts are text, images
     /// and sounds are what they are, other bytes a resource. A status that is no success is an
     /// error, with its text; 303 is a success that is found elsewhere.
@@ -178,7 +178,7 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::{Configured, Document, Operations};
+    use crate::{Document, Operations, Presets};
 
     fn operations() -> Operations {
         let text = json!({ "openapi": "3.1.0", "components": { "securitySchemes": {
@@ -188,13 +188,13 @@ mod tests {
         let document = Document::read(text.to_string().as_bytes()).unwrap();
         document.operations(
             &Url::parse("https://api.test/").unwrap(),
-            &Configured::default(),
+            &Presets::default(),
         )
     }
 
     fn result(tool: &str, status: u16, media: Option<&str>, body: &[u8]) -> Value {
         let operations = operations();
-        let answer = Answer {
+        let answer = OperationAnswer {
             status,
             media,
             location: None,
@@ -287,7 +287,7 @@ mod tests {
     fn a_request_that_was_carried_out_is_no_error_though_its_result_is_elsewhere() {
         let operations = operations();
         let of = |tool: &str, location| {
-            let answer = Answer {
+            let answer = OperationAnswer {
                 status: 303,
                 media: None,
                 location,

@@ -3,7 +3,7 @@
 //!
 //! [`Document::read`] reads JSON or YAML within bounds. [`Document::operations`] makes each
 //! operation a tool of MCP: a name, an input schema, annotations. [`Operation::request`] builds the
-//! HTTP request of a call, and [`Answer::result`] the tool's result.
+//! HTTP request of a call, and [`OperationAnswer::result`] the tool's result.
 //!
 //! Nothing here connects to anything, and no reference to another document is followed. A request's
 //! path and query come from the description and from arguments that are percent-encoded; its origin
@@ -24,14 +24,13 @@ mod security;
 mod written;
 mod yaml;
 
-pub use answer::Answer;
+pub use answer::OperationAnswer;
 pub use document::Document;
 pub use error::{DEPTH_MAX, DOCUMENT_BYTES_MAX, DescriptionError, EXPANDED_BYTES_MAX, VALUES_MAX};
 pub use names::TOOL_NAME_CHARS_MAX;
 pub use operation::{
-    Configured, DEFINITIONS_BYTES_MAX, LeftOut, OPERATIONS_MAX, Operation, Operations,
-    TEXT_CHARS_MAX,
+    DEFINITIONS_BYTES_MAX, LeftOut, OPERATIONS_MAX, Operation, Operations, Presets, TEXT_CHARS_MAX,
 };
-pub use request::Request;
+pub use request::OperationRequest;
 pub use schema::{INPUT_SCHEMA_BYTES_MAX, OUTPUT_SCHEMA_BYTES_MAX};
-pub use security::{Credential, Sent};
+pub use security::{ApiCredential, Sent};

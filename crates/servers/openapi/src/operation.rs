@@ -15,7 +15,7 @@ use crate::parameter::{self, Parameter, Place};
 use crate::path::{Part, template, variables};
 use crate::refs::{self, Unusable};
 use crate::schema::{Direction, Schemas};
-use crate::security::Credential;
+use crate::security::ApiCredential;
 
 /// The most operations of one description.
 pub const OPERATIONS_MAX: usize = 10_000;
@@ -43,7 +43,7 @@ const METHODS: [(&str, &str); 7] = [
 
 /// What the operator has configured for every request. Parameters of these names are no arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Configured {
+pub struct Presets {
     /// Names of headers, in any case.
     pub headers: Vec<String>,
     /// Names of parameters of the query.
@@ -92,7 +92,7 @@ pub struct Operations {
     /// Those that are none.
     pub left_out: Vec<LeftOut>,
     /// What the API asks for.
-    pub credentials: Vec<Credential>,
+    pub credentials: Vec<ApiCredential>,
     by_name: HashMap<String, usize>,
 }
 
@@ -117,7 +117,7 @@ impl Document {
     /// The operations, with the API at `base`. All requests go to its origin; operations at another
     /// one are left out.
     #[must_use]
-    pub fn operations(&self, base: &Url, configured: &Configured) -> Operations {
+    pub fn operations(&self, base: &Url, configured: &Presets) -> Operations {
         let mut reader = Reader {
             document: self,
             base,
@@ -155,7 +155,7 @@ impl Document {
 struct Reader<'d> {
     document: &'d Document,
     base: &'d Url,
-    configured: &'d Configured,
+    configured: &'d Presets,
     configured_query: Arc<[String]>,
     /// The servers of the whole description.
     servers: Vec<String>,

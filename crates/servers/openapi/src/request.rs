@@ -16,7 +16,7 @@ const HEADER_BYTES_MAX: usize = 32 << 10;
 
 /// A request, without its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct OperationRequest {
     /// The method.
     pub method: &'static str,
     /// The path and query; it begins with `/`.
@@ -27,7 +27,7 @@ pub struct Request {
     pub body: Option<(String, Vec<u8>)>,
 }
 
-impl Request {
+impl OperationRequest {
     /// Adds a parameter to the query.
     pub fn add_query(&mut self, name: &str, value: &str) {
         self.target
@@ -43,7 +43,7 @@ impl Operation {
     ///
     /// # Errors
     /// What is wrong with the arguments, in words for the caller.
-    pub fn request(&self, arguments: &Map<String, Value>) -> Result<Request, String> {
+    pub fn request(&self, arguments: &Map<String, Value>) -> Result<OperationRequest, String> {
         self.check(arguments)?;
         let value = |parameter: &Parameter| {
             arguments
@@ -99,7 +99,7 @@ impl Operation {
         // A body may be `null` where it is JSON; an optional one then is none.
         let body = body.filter(|(body, value)| body.required || !value.is_null());
         let body = body.map(|(body, value)| body.written(value)).transpose()?;
-        Ok(Request {
+        Ok(OperationRequest {
             method: self.method,
             target,
             headers,

@@ -21,7 +21,7 @@ pub enum Sent {
 
 /// What an API asks for, by one of its security schemes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Credential {
+pub enum ApiCredential {
     /// A header with this name.
     Header(String),
     /// A parameter of the query with this name.
@@ -36,7 +36,7 @@ pub enum Credential {
     Certificate,
 }
 
-impl Credential {
+impl ApiCredential {
     /// What the operator configures, in words.
     #[must_use]
     pub fn advice(&self) -> String {
@@ -73,7 +73,7 @@ impl Document {
     /// Credentials that the API asks for, by its security schemes. Schemes that cannot be read are
     /// left out.
     #[must_use]
-    pub fn credentials(&self) -> Vec<Credential> {
+    pub fn credentials(&self) -> Vec<ApiCredential> {
         let schemes = self
             .root
             .pointer("/components/securitySchemes")
@@ -90,11 +90,11 @@ impl Document {
     }
 }
 
-fn credential(scheme: &Value) -> Option<Credential> {
+fn credential(scheme: &Value) -> Option<ApiCredential> {
     // What flows of OAuth say is found with the server itself; incomplete ones are common.
     match scheme.get("type").and_then(Value::as_str)? {
-        "oauth2" | "openIdConnect" => return Some(Credential::OAuth),
-        "mutualTLS" => return Some(Credential::Certificate),
+        "oauth2" | "openIdConnect" => return Some(ApiCredential::OAuth),
+        "mutualTLS" => return Some(ApiCredential::Certificate),
         _ => {}
     }
     let shown = |name: &str| {
@@ -106,15 +106,15 @@ fn credential(scheme: &Value) -> Option<Credential> {
     };
     // Names of schemes are read in letters of any case (RFC 9110, 11.1).
     if let Some(http) = scheme.get("scheme").and_then(Value::as_str) {
-        return Some(Credential::Authorization(shown(http)));
+        return Some(ApiCredential::Authorization(shown(http)));
     }
     Some(match SecurityScheme::deserialize(scheme).ok()? {
-        SecurityScheme::ApiKey(ApiKey::Header(key)) => Credential::Header(shown(&key.name)),
-        SecurityScheme::ApiKey(ApiKey::Query(key)) => Credential::Query(shown(&key.name)),
-        SecurityScheme::ApiKey(ApiKey::Cookie(key)) => Credential::Cookie(shown(&key.name)),
+        SecurityScheme::ApiKey(ApiKey::Header(key)) => ApiCredential::Header(shown(&key.name)),
+        SecurityScheme::ApiKey(ApiKey::Query(key)) => ApiCredential::Query(shown(&key.name)),
+        SecurityScheme::ApiKey(ApiKey::Cookie(key)) => ApiCredential::Cookie(shown(&key.name)),
         SecurityScheme::Http(_) => return None,
-        SecurityScheme::OAuth2(_) | SecurityScheme::OpenIdConnect(_) => Credential::OAuth,
-        SecurityScheme::MutualTls { .. } => Credential::Certificate,
+        SecurityScheme::OAuth2(_) | SecurityScheme::OpenIdConnect(_) => ApiCredential::OAuth,
+        SecurityScheme::MutualTls { .. } => ApiCredential::Certificate,
     })
 }
 
@@ -132,18 +132,18 @@ mod tests {
             "e": { "type": "oauth2", "flows": {} }, "f": { "$ref": "#/components/securitySchemes/a" },
             "g": { "type": "mutualTLS" }, "h": { "type": "else" }, "i": 7, "j": { "$ref": "https://other.test/" } } } });
         let document = Document::read(text.to_string().as_bytes()).unwrap();
-        let header = Credential::Header("X-Key".to_owned());
+        let header = ApiCredential::Header("X-Key".to_owned());
         let expected = vec![
             header.clone(),
-            Credential::Query("key".to_owned()),
-            Credential::Cookie("sid".to_owned()),
-            Credential::Authorization("Bearer".to_owned()),
-            Credential::OAuth,
+            ApiCredential::Query("key".to_owned()),
+            ApiCredential::Cookie("sid".to_owned()),
+            ApiCredential::Authorization("Bearer".to_owned()),
+            ApiCredential::OAuth,
             header,
-            Credential::Certificate,
+            ApiCredential::Certificate,
         ];
         assert_eq!(document.credentials(), expected);
-        let words: Vec<String> = expected.iter().map(Credential::advice).collect();
+        let words: Vec<String> = expected.iter().map(ApiCredential::advice).collect();
         let sent: Vec<_> = expected.iter().map(|one| one.sent("${K}")).collect();
         let header =
             |name: &str, value: &str| Some(Sent::Header(name.to_owned(), value.to_owned()));

@@ -7,7 +7,7 @@ use schema::{OWNER, VALIDATE_PROTO, VALIDATE_TEXT};
 
 use crate::digest::{self, DIGEST_BYTES};
 use crate::messages::Timestamp;
-use crate::messages::module::{Commit as CommitMessage, Digest};
+use crate::messages::module::{Commit as CommitMessage, ModuleDigest};
 
 /// Texts of proto files by their paths.
 pub type Files = BTreeMap<String, Arc<str>>;
@@ -96,8 +96,8 @@ impl Commit {
             create_time: Some(Timestamp::of_ms(self.made_ms)),
             owner_id: owner_id(),
             module_id: module_id(&self.module),
-            digest: Some(Digest {
-                kind: Digest::B5,
+            digest: Some(ModuleDigest {
+                kind: ModuleDigest::B5,
                 value: self.digest.to_vec(),
             }),
         }

@@ -52,7 +52,7 @@ impl Code {
 /// An error as it is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
-pub struct Error {
+pub struct ConnectError {
     /// The code.
     pub code: Code,
     /// A sentence.
@@ -60,7 +60,7 @@ pub struct Error {
     pub message: String,
 }
 
-impl Error {
+impl ConnectError {
     /// An error with this sentence.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
@@ -84,19 +84,19 @@ mod tests {
 
     #[test]
     fn errors_are_written_and_read_as_connect_does() {
-        let error = Error::new(Code::NotFound, "no \"x\"");
+        let error = ConnectError::new(Code::NotFound, "no \"x\"");
         assert_eq!(
             error.body(),
             br#"{"code":"not_found","message":"no \"x\""}"#
         );
-        let read = |text: &str| serde_json::from_str::<Error>(text).unwrap();
+        let read = |text: &str| serde_json::from_str::<ConnectError>(text).unwrap();
         assert_eq!(
             read(r#"{"code":"not_found","message":"no \"x\"","details":[]}"#),
             error
         );
         assert_eq!(
             read(r#"{"code":"data_loss"}"#),
-            Error::new(Code::Internal, "")
+            ConnectError::new(Code::Internal, "")
         );
     }
 }

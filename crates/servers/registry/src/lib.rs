@@ -16,7 +16,7 @@ mod shelf;
 mod tools;
 
 pub use commit::{Commit, Files};
-pub use connect::{Code, Error};
+pub use connect::{Code, ConnectError};
 pub use serve::{METHODS, OWNER};
 pub use shelf::{COMMITS_MAX, ModuleSource, SHELF_BYTES_MAX, Shelf, Viewer};
 pub use tools::{files_of, module_name};

@@ -52,7 +52,7 @@ pub struct Resolved {
 
 /// Hosts, tokens and digests by which a resolver may fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct ResolverSettings {
     /// The allowed hosts.
     pub hosts: Hosts,
     /// The tokens of hosts.
@@ -66,7 +66,7 @@ pub struct Settings {
 /// A resolver of references. Any number of callers may use it at one time: the same question is
 /// asked once.
 pub struct Resolver {
-    settings: Settings,
+    settings: ResolverSettings,
     way: Box<dyn Fetch>,
     cache: Mutex<Cache>,
     disk: Option<Arc<Disk>>,
@@ -77,7 +77,7 @@ pub struct Resolver {
 impl Resolver {
     /// A resolver with an empty cache.
     #[must_use]
-    pub fn new(settings: Settings, way: impl Fetch + 'static) -> Self {
+    pub fn new(settings: ResolverSettings, way: impl Fetch + 'static) -> Self {
         let (cache, open) = (Mutex::default(), Mutex::default());
         Self {
             settings,

@@ -8,7 +8,7 @@ pub use schema::OWNER;
 use schema::{LABELS, VALIDATE_PROTO, compile};
 
 use crate::commit::{Commit, VALIDATE_MODULE, module_id, owner_id};
-use crate::connect::{Code, Error};
+use crate::connect::{Code, ConnectError};
 use crate::messages::{Timestamp, module, owner, reflect};
 use crate::set::files_with;
 use crate::shelf::{Shelf, Viewer};
@@ -46,7 +46,12 @@ impl Shelf {
     ///
     /// # Errors
     /// What a Connect client is answered.
-    pub fn answer(&self, path: &str, body: &[u8], viewer: &Viewer<'_>) -> Result<Bytes, Error> {
+    pub fn answer(
+        &self,
+        path: &str,
+        body: &[u8],
+        viewer: &Viewer<'_>,
+    ) -> Result<Bytes, ConnectError> {
         match path {
             GET_COMMITS => self
                 .commits(&read(body)?, viewer)
@@ -65,7 +70,7 @@ impl Shelf {
             REFLECT_SET => self
                 .reflect(&read(body)?, viewer)
                 .map(|answer| write(&answer)),
-            other => Err(Error::new(
+            other => Err(ConnectError::new(
                 Code::Unimplemented,
                 format!("there is no RPC {other}"),
             )),
@@ -76,7 +81,7 @@ impl Shelf {
         &self,
         request: &module::GetCommitsRequest,
         viewer: &Viewer<'_>,
-    ) -> Result<module::GetCommitsResponse, Error> {
+    ) -> Result<module::GetCommitsResponse, ConnectError> {
         let commits = self.all(&request.resource_refs, viewer)?;
         Ok(module::GetCommitsResponse {
             commits: commits.iter().map(|commit| commit.message()).collect(),
@@ -87,7 +92,7 @@ impl Shelf {
         &self,
         request: &module::GetGraphRequest,
         viewer: &Viewer<'_>,
-    ) -> Result<module::GetGraphResponse, Error> {
+    ) -> Result<module::GetGraphResponse, ConnectError> {
         let (mut graph, mut open) = (
             module::Graph::default(),
             self.all(&request.resource_refs, viewer)?,
@@ -99,7 +104,7 @@ impl Shelf {
             graph.commits.push(commit.message());
             for below in &commit.dependencies {
                 let node = |commit: &Commit| {
-                    Some(module::Node {
+                    Some(module::GraphNode {
                         commit_id: commit.id.clone(),
                     })
                 };
@@ -117,7 +122,7 @@ impl Shelf {
         &self,
         request: &module::DownloadRequest,
         viewer: &Viewer<'_>,
-    ) -> Result<module::DownloadResponse, Error> {
+    ) -> Result<module::DownloadResponse, ConnectError> {
         few(request.values.len())?;
         let content = |value: &module::DownloadValue| {
             let commit = self.find(&value.resource_ref.clone().unwrap_or_default(), viewer)?;
@@ -131,7 +136,7 @@ impl Shelf {
             .values
             .iter()
             .map(content)
-            .collect::<Result<_, Error>>()?;
+            .collect::<Result<_, ConnectError>>()?;
         Ok(module::DownloadResponse { contents })
     }
 
@@ -139,7 +144,7 @@ impl Shelf {
         &self,
         request: &module::GetModulesRequest,
         viewer: &Viewer<'_>,
-    ) -> Result<module::GetModulesResponse, Error> {
+    ) -> Result<module::GetModulesResponse, ConnectError> {
         few(request.module_refs.len())?;
         let mut names = viewer.source.names();
         names.push(VALIDATE_MODULE.to_owned());
@@ -153,14 +158,14 @@ impl Shelf {
                 .find(is_wanted)
                 .ok_or_else(|| unknown("module"))?;
             let now = Some(Timestamp::of_ms(viewer.now_ms));
-            Ok(module::Module {
+            Ok(module::ModuleMessage {
                 id: module_id(name),
                 create_time: now,
                 update_time: now,
                 name: name.clone(),
                 owner_id: owner_id(),
-                visibility: module::Module::PRIVATE,
-                state: module::Module::ACTIVE,
+                visibility: module::ModuleMessage::PRIVATE,
+                state: module::ModuleMessage::ACTIVE,
                 default_label_name: DEFAULT_LABEL.to_owned(),
             })
         };
@@ -168,7 +173,7 @@ impl Shelf {
             .module_refs
             .iter()
             .map(one)
-            .collect::<Result<_, Error>>()?;
+            .collect::<Result<_, ConnectError>>()?;
         Ok(module::GetModulesResponse { modules })
     }
 
@@ -176,16 +181,16 @@ impl Shelf {
         &self,
         request: &module::GetFileDescriptorSetRequest,
         viewer: &Viewer<'_>,
-    ) -> Result<module::GetFileDescriptorSetResponse, Error> {
+    ) -> Result<module::GetFileDescriptorSetResponse, ConnectError> {
         if !request.exclude_types.is_empty() {
-            return Err(Error::new(
+            return Err(ConnectError::new(
                 Code::Unimplemented,
                 "exclude_types is not supported",
             ));
         }
         let commit = self.find(&request.resource_ref.clone().unwrap_or_default(), viewer)?;
         let missing = || {
-            Error::new(
+            ConnectError::new(
                 Code::InvalidArgument,
                 "the module has not all of these types",
             )
@@ -202,8 +207,9 @@ impl Shelf {
         &self,
         request: &reflect::GetFileDescriptorSetRequest,
         viewer: &Viewer<'_>,
-    ) -> Result<reflect::GetFileDescriptorSetResponse, Error> {
-        let wrong = || Error::new(Code::InvalidArgument, "a module is named host/owner/name");
+    ) -> Result<reflect::GetFileDescriptorSetResponse, ConnectError> {
+        let wrong =
+            || ConnectError::new(Code::InvalidArgument, "a module is named host/owner/name");
         let mut parts = request.module.split('/');
         let (_, owner, module) =
             (|| Some((parts.next()?, parts.next()?, parts.next()?)))().ok_or_else(wrong)?;
@@ -221,7 +227,7 @@ impl Shelf {
             viewer,
         )?;
         let missing = || {
-            Error::new(
+            ConnectError::new(
                 Code::FailedPrecondition,
                 "the module has not all of these symbols",
             )
@@ -238,7 +244,7 @@ impl Shelf {
         &self,
         references: &[module::ResourceRef],
         viewer: &Viewer<'_>,
-    ) -> Result<Vec<Arc<Commit>>, Error> {
+    ) -> Result<Vec<Arc<Commit>>, ConnectError> {
         few(references.len())?;
         references
             .iter()
@@ -252,7 +258,7 @@ impl Shelf {
         &self,
         reference: &module::ResourceRef,
         viewer: &Viewer<'_>,
-    ) -> Result<Arc<Commit>, Error> {
+    ) -> Result<Arc<Commit>, ConnectError> {
         let Some(name) = &reference.name else {
             let same = |module: &String| {
                 self.current(module, viewer)
@@ -284,7 +290,7 @@ impl Shelf {
     }
 }
 
-fn owners(request: &owner::GetOwnersRequest) -> Result<owner::GetOwnersResponse, Error> {
+fn owners(request: &owner::GetOwnersRequest) -> Result<owner::GetOwnersResponse, ConnectError> {
     few(request.owner_refs.len())?;
     let one = |wanted: &owner::OwnerRef| {
         if wanted.name != OWNER && wanted.id != owner_id() {
@@ -315,7 +321,7 @@ fn owners(request: &owner::GetOwnersRequest) -> Result<owner::GetOwnersResponse,
 fn wanted_files(
     commit: &Commit,
     value: &module::DownloadValue,
-) -> Result<Vec<module::File>, Error> {
+) -> Result<Vec<module::ModuleFile>, ConnectError> {
     let is_at = |file: &str, path: &str| {
         file.strip_prefix(path)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -331,7 +337,7 @@ fn wanted_files(
     };
     let files = commit.files.iter().filter(|(path, _)| is_wanted(path));
     Ok(files
-        .map(|(path, text)| module::File {
+        .map(|(path, text)| module::ModuleFile {
             path: path.clone(),
             content: text.as_bytes().to_vec(),
         })
@@ -339,7 +345,11 @@ fn wanted_files(
 }
 
 /// The descriptors of a commit; `None` if it has not all of these types.
-fn descriptors(commit: &Commit, types: &[String], is_bare: bool) -> Result<Option<Bytes>, Error> {
+fn descriptors(
+    commit: &Commit,
+    types: &[String],
+    is_bare: bool,
+) -> Result<Option<Bytes>, ConnectError> {
     let own = commit
         .files
         .iter()
@@ -347,31 +357,32 @@ fn descriptors(commit: &Commit, types: &[String], is_bare: bool) -> Result<Optio
     let own: Vec<_> = own
         .map(|(path, text)| (path.clone(), text.to_string()))
         .collect();
-    let set = compile(&own).map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+    let set =
+        compile(&own).map_err(|error| ConnectError::new(Code::Internal, error.to_string()))?;
     Ok(files_with(&set, types, |path| {
         !is_bare || commit.files.contains_key(path)
     }))
 }
 
-fn read<M: Message + Default>(body: &[u8]) -> Result<M, Error> {
+fn read<M: Message + Default>(body: &[u8]) -> Result<M, ConnectError> {
     M::decode(body)
-        .map_err(|error| Error::new(Code::InvalidArgument, format!("the request: {error}")))
+        .map_err(|error| ConnectError::new(Code::InvalidArgument, format!("the request: {error}")))
 }
 
 fn write(answer: &impl Message) -> Bytes {
     answer.encode_to_vec().into()
 }
 
-fn few(count: usize) -> Result<(), Error> {
+fn few(count: usize) -> Result<(), ConnectError> {
     if (1..=REFERENCES_MAX).contains(&count) {
         return Ok(());
     }
-    Err(Error::new(
+    Err(ConnectError::new(
         Code::InvalidArgument,
         format!("1 to {REFERENCES_MAX} references, not {count}"),
     ))
 }
 
-fn unknown(what: &str) -> Error {
-    Error::new(Code::NotFound, format!("there is no such {what}"))
+fn unknown(what: &str) -> ConnectError {
+    ConnectError::new(Code::NotFound, format!("there is no such {what}"))
 }

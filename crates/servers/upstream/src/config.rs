@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, path::PathBuf, sync::Arc, tim
 
 pub use client::guard::support;
 pub use client::sandbox::{Confinement, FileAccess, ProcessLimits, Support};
-pub use vetting::{FirstUse, Mode, Policy};
+pub use vetting::{FirstUse, PinMode, PinPolicy};
 
 use ::openapi::Operations;
 use model::{Capabilities, ParticipantId};
@@ -45,7 +45,7 @@ pub struct ServerConfig {
     /// whose schemas do not serve for that are left out.
     pub validate: bool,
     /// Policy on changes of its definitions.
-    pub pins: Policy,
+    pub pins: PinPolicy,
     /// Selection and changes of its tools for callers; `None` if callers see them as it lists them.
     pub curation: Option<Arc<Curation>>,
 }

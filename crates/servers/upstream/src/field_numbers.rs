@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use platform::{Mutex, open_regular, replace_file};
-use schema::{Module, Numbers, Tool};
+use schema::{ListedTool, Module, Numbers};
 
 /// The file in the data directory.
 const FILE: &str = "field-numbers.json";
@@ -59,7 +59,7 @@ impl FieldNumbers {
 
     /// Converts and compiles the tools of a package with the numbers that it had, and remembers
     /// those that are new.
-    pub(crate) fn module(self: &Arc<Self>, package: &str, tools: &[Tool<'_>]) -> Module {
+    pub(crate) fn module(self: &Arc<Self>, package: &str, tools: &[ListedTool<'_>]) -> Module {
         let mut state = self.state.lock();
         let known = state.packages.get(package).cloned().unwrap_or_default();
         let module = Module::new(package, tools, &known);
@@ -155,7 +155,7 @@ mod tests {
             "{{\"type\":\"object\",\"properties\":{{{}}}}}",
             all.join(",")
         );
-        let tool = Tool {
+        let tool = ListedTool {
             name: "t",
             description: None,
             input: input.as_bytes(),

@@ -1,7 +1,7 @@
 //! Lists and instructions after they were judged: definitions that were changed are kept from
 //! callers.
 
-use vetting::{Definition, Part, Withheld};
+use vetting::{Part, PartDefinition, Withheld};
 use wire::mcp::ListKind;
 use wire::mcp::list::Item;
 
@@ -27,7 +27,7 @@ pub(crate) fn judge_list(
     let definitions = || {
         list.items
             .iter()
-            .map(|item| Definition::of(part, &item.key, &item.raw))
+            .map(|item| PartDefinition::of(part, &item.key, &item.raw))
             .collect()
     };
     let withheld = judge(origin, part, definitions);
@@ -62,7 +62,7 @@ pub(crate) fn judge_instructions(
     let text = json::at(&handshake.result, &["instructions"]).and_then(json::text);
     let definitions = || {
         text.iter()
-            .map(|text| Definition::of_instructions(text))
+            .map(|text| PartDefinition::of_instructions(text))
             .collect()
     };
     let withheld = judge(origin, Part::Instructions, definitions);
@@ -75,7 +75,7 @@ pub(crate) fn judge_instructions(
 fn judge(
     origin: &Origin<'_>,
     part: Part,
-    definitions: impl FnOnce() -> Vec<Definition>,
+    definitions: impl FnOnce() -> Vec<PartDefinition>,
 ) -> Vec<Withheld> {
     let (server, is_shared) = (&origin.spec.config, origin.is_shared);
     let pins = origin

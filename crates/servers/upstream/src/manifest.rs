@@ -6,9 +6,9 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use model::{Coding, Refusal, RefusalCode};
-use schema::{Module, Tool, ToolSchema};
+use schema::{ListedTool, Module, ToolSchema};
 use transcode::server::schemas::SentTool;
-use vetting::{Definition, Part, Withheld};
+use vetting::{Part, PartDefinition, Withheld};
 use wire::mcp::header::{self, HeaderParam};
 use wire::mcp::task::Support;
 use wire::mcp::{ListKind, Params, Version};
@@ -298,7 +298,7 @@ impl Manifest {
             let items: Vec<_> = items.map(|item| (item, read(item))).collect();
             let tools = items
                 .iter()
-                .map(|(item, (description, input, output))| Tool {
+                .map(|(item, (description, input, output))| ListedTool {
                     name: &item.key,
                     description: description.as_deref(),
                     input: input.as_deref().unwrap_or(b"{}"),
@@ -314,7 +314,7 @@ impl Manifest {
     /// Whether it has a tool of this name that is defined like this, as pins compare definitions.
     #[must_use]
     pub fn defines(&self, tool: &str, definition: &[u8]) -> bool {
-        let of = |raw: &[u8]| Definition::of(Part::Tool, tool, raw);
+        let of = |raw: &[u8]| PartDefinition::of(Part::Tool, tool, raw);
         self.original(tool)
             .is_some_and(|item| *item.raw == *definition || of(&item.raw) == of(definition))
     }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ::openapi::{Answer, Configured, DOCUMENT_BYTES_MAX, Document, Operation, Operations};
+use ::openapi::{DOCUMENT_BYTES_MAX, Document, Operation, OperationAnswer, Operations, Presets};
 use bytes::Bytes;
 use client::{
     ApiAnswer, ApiClient, ApiRequest, Closing, Inbox, Link, LinkError, LinkTransport, SendError,
@@ -85,8 +85,8 @@ pub(crate) async fn open(
 
 /// The names that the configuration of a server gives to every request.
 #[must_use]
-pub fn configured(http: &HttpConfig, query: &[(String, crate::config::Secret)]) -> Configured {
-    Configured {
+pub fn configured(http: &HttpConfig, query: &[(String, crate::config::Secret)]) -> Presets {
+    Presets {
         headers: http.headers.iter().map(|(name, _)| name.clone()).collect(),
         query: query.iter().map(|(name, _)| name.clone()).collect(),
     }
@@ -122,7 +122,7 @@ async fn fetched(
         Some(query) => format!("{}?{query}", from.path()),
         None => from.path().to_owned(),
     };
-    let mut request = ::openapi::Request {
+    let mut request = ::openapi::OperationRequest {
         method: "GET",
         target,
         headers: Vec::new(),
@@ -430,7 +430,7 @@ impl State {
         }
     }
 
-    fn request(&self, mut request: ::openapi::Request) -> Option<ApiRequest> {
+    fn request(&self, mut request: ::openapi::OperationRequest) -> Option<ApiRequest> {
         for (name, value) in &self.query {
             request.add_query(name, value);
         }
@@ -464,7 +464,7 @@ impl State {
                 .and_then(|value| value.to_str().ok())
         };
         let status = answer.status.as_u16();
-        let answer = Answer {
+        let answer = OperationAnswer {
             status,
             media: text(CONTENT_TYPE),
             location: text(LOCATION),

@@ -1,6 +1,6 @@
 //! Pinning of what a server lists: how its definitions are judged.
 
-use vetting::{Definition, Part, Withheld};
+use vetting::{Part, PartDefinition, Withheld};
 
 use crate::config::ServerConfig;
 
@@ -15,7 +15,7 @@ pub trait Pinning: Send + Sync {
         &self,
         server: &ServerConfig,
         part: Part,
-        definitions: Vec<Definition>,
+        definitions: Vec<PartDefinition>,
         is_shared: bool,
     ) -> Vec<Withheld>;
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::definition::{Definition, Part};
+use crate::definition::{Part, PartDefinition};
 
 /// Pins of one server at most.
 pub const PINS_MAX: usize = 4_096;
@@ -12,7 +12,7 @@ pub const PINS_BYTES_MAX: usize = 16 << 20;
 
 /// Consequence of a change: `pins`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
+pub enum PinMode {
     /// Nothing is pinned.
     #[default]
     Off,
@@ -34,9 +34,9 @@ pub enum FirstUse {
 
 /// Policy by which the definitions of a server are pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Policy {
+pub struct PinPolicy {
     /// For changes.
-    pub mode: Mode,
+    pub mode: PinMode,
     /// For what has no pin.
     pub first: FirstUse,
 }
@@ -48,7 +48,7 @@ pub type Key = (Part, String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     /// The definition.
-    pub definition: Definition,
+    pub definition: PartDefinition,
     /// Its digest.
     pub digest: String,
 }
@@ -117,7 +117,7 @@ pub enum PinState {
 
 /// A definition with what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct KnownDefinition {
     /// Kind and name of the definition.
     pub key: Key,
     /// State of the definition.
@@ -158,7 +158,7 @@ impl Server {
         }
     }
 
-    fn has_room(&self, definition: &Definition) -> bool {
+    fn has_room(&self, definition: &PartDefinition) -> bool {
         self.pins.len() < PINS_MAX && self.bytes + definition.text.len() <= PINS_BYTES_MAX
     }
 
@@ -186,12 +186,12 @@ impl Book {
     pub fn judge(
         &mut self,
         (name, identity): (&str, &str),
-        policy: Policy,
-        (part, definitions): (Part, Vec<Definition>),
+        policy: PinPolicy,
+        (part, definitions): (Part, Vec<PartDefinition>),
         is_shared: bool,
     ) -> Judgement {
         let mut found = Judgement::default();
-        if policy.mode == Mode::Off || !part.is_pinned() {
+        if policy.mode == PinMode::Off || !part.is_pinned() {
             return found;
         }
         let server = self.servers.entry(name.to_owned()).or_default();
@@ -238,7 +238,7 @@ impl Book {
             if server.is_news(&key, &digest) {
                 found.news.push((news, key.clone()));
             }
-            if policy.mode == Mode::Block {
+            if policy.mode == PinMode::Block {
                 let pinned = pinned.map(|pin| pin.definition.text);
                 found.withheld.push(Withheld {
                     part,
@@ -270,7 +270,7 @@ impl Book {
 
     /// Everything that is known of a server's definitions.
     #[must_use]
-    pub fn rows(&self, server: &str) -> Vec<Row> {
+    pub fn rows(&self, server: &str) -> Vec<KnownDefinition> {
         let Some(server) = self.servers.get(server) else {
             return Vec::new();
         };
@@ -286,7 +286,7 @@ impl Book {
                 (Some(_), None) if server.listed.contains(key) => PinState::Pinned,
                 (Some(_), None) => PinState::Gone,
             };
-            Row {
+            KnownDefinition {
                 key: key.clone(),
                 standing,
                 pin,
@@ -347,9 +347,9 @@ mod tests {
 
     const ID: &str = "stdio server";
 
-    fn tools(list: &[(&str, &str)]) -> (Part, Vec<Definition>) {
+    fn tools(list: &[(&str, &str)]) -> (Part, Vec<PartDefinition>) {
         let one = |(name, says): &(&str, &str)| {
-            Definition::of(
+            PartDefinition::of(
                 Part::Tool,
                 name,
                 format!(r#"{{"name":"{name}","description":"{says}"}}"#).as_bytes(),
@@ -358,9 +358,9 @@ mod tests {
         (Part::Tool, list.iter().map(one).collect())
     }
 
-    fn block(first: FirstUse) -> Policy {
-        Policy {
-            mode: Mode::Block,
+    fn block(first: FirstUse) -> PinPolicy {
+        PinPolicy {
+            mode: PinMode::Block,
             first,
         }
     }
@@ -368,7 +368,7 @@ mod tests {
     /// What is said and withheld, as words.
     fn judged(
         book: &mut Book,
-        policy: Policy,
+        policy: PinPolicy,
         list: &[(&str, &str)],
         is_shared: bool,
     ) -> (String, String) {
@@ -393,7 +393,13 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(book: &mut Book, policy: Policy, list: &[(&str, &str)], news: &str, withheld: &str) {
+    fn check(
+        book: &mut Book,
+        policy: PinPolicy,
+        list: &[(&str, &str)],
+        news: &str,
+        withheld: &str,
+    ) {
         assert_eq!(
             judged(book, policy, list, true),
             (news.to_owned(), withheld.to_owned()),
@@ -496,8 +502,8 @@ mod tests {
             "waits b",
             "b!",
         );
-        let warn = Policy {
-            mode: Mode::Warn,
+        let warn = PinPolicy {
+            mode: PinMode::Warn,
             first: FirstUse::Trust,
         };
         let mut book = Book::default();
@@ -506,7 +512,7 @@ mod tests {
         check(&mut book, warn, &[("a", "2")], "", "");
         assert_eq!(book.rows("s")[0].standing, PinState::Changed);
         let mut book = Book::default();
-        check(&mut book, Policy::default(), &[("a", "1")], "", "");
+        check(&mut book, PinPolicy::default(), &[("a", "1")], "", "");
         assert_eq!(book.rows("s"), []);
     }
 

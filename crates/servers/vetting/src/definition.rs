@@ -56,7 +56,7 @@ impl Part {
 
 /// Definition of one part by its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Definition {
+pub struct PartDefinition {
     /// Kind of the part.
     pub part: Part,
     /// The server's own name of it; empty for instructions.
@@ -68,7 +68,7 @@ pub struct Definition {
     pub text: String,
 }
 
-impl Definition {
+impl PartDefinition {
     /// That of an item as its server wrote it.
     #[must_use]
     pub fn of(part: Part, name: &str, raw: &[u8]) -> Self {
@@ -156,7 +156,7 @@ mod tests {
 
     #[track_caller]
     fn same(one: &str, other: &str, expect: bool) {
-        let digest = |raw: &str| Definition::of(Part::Tool, "t", raw.as_bytes()).digest("id");
+        let digest = |raw: &str| PartDefinition::of(Part::Tool, "t", raw.as_bytes()).digest("id");
         assert_eq!(digest(one) == digest(other), expect, "{one}\n{other}");
     }
 
@@ -228,17 +228,17 @@ mod tests {
 
     #[test]
     fn a_digest_is_of_one_server_and_part() {
-        let tool = Definition::of(Part::Tool, "t", b"{}");
+        let tool = PartDefinition::of(Part::Tool, "t", b"{}");
         assert_ne!(tool.digest("a"), tool.digest("b"));
         assert_ne!(
             tool.digest("a"),
-            Definition::of(Part::Prompt, "t", b"{}").digest("a")
+            PartDefinition::of(Part::Prompt, "t", b"{}").digest("a")
         );
         assert_ne!(
             tool.digest("a"),
-            Definition::of(Part::Tool, "u", b"{}").digest("a")
+            PartDefinition::of(Part::Tool, "u", b"{}").digest("a")
         );
-        let said = Definition::of_instructions("a \"b\"\n");
+        let said = PartDefinition::of_instructions("a \"b\"\n");
         assert_eq!(said.instructions().as_deref(), Some("a \"b\"\n"));
     }
 }

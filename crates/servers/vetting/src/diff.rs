@@ -8,7 +8,7 @@ use crate::pointer;
 
 /// One difference. Hidden characters are visible in all its texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct Difference {
     /// Place of the change, as a JSON Pointer such as `/inputSchema/properties/path/description`;
     /// empty for the whole.
     pub path: String,
@@ -21,7 +21,7 @@ pub struct Change {
 /// The differences of two canonical texts, in the order of their paths. Texts that differ have one
 /// at least: if no member does, as in texts without a canonical form, the whole of both.
 #[must_use]
-pub fn diff(before: &str, after: &str) -> Vec<Change> {
+pub fn diff(before: &str, after: &str) -> Vec<Difference> {
     let (old, new) = (leaves(before), leaves(after));
     let mut pointers: Vec<&String> = old.keys().chain(new.keys()).collect();
     pointers.sort();
@@ -43,8 +43,8 @@ pub fn diff(before: &str, after: &str) -> Vec<Change> {
     changes
 }
 
-fn change(pointer: &str, before: Option<&str>, after: Option<&str>) -> Change {
-    Change {
+fn change(pointer: &str, before: Option<&str>, after: Option<&str>) -> Difference {
+    Difference {
         path: visible::line(pointer),
         before: before.map(visible::value),
         after: after.map(visible::value),

@@ -12,7 +12,7 @@ use json::visible;
 
 pub use flag::Flag;
 
-use crate::definition::{Definition, Part};
+use crate::definition::{Part, PartDefinition};
 use crate::pointer;
 
 /// Findings of one server at most.
@@ -27,7 +27,7 @@ const EMPTY_LINES: usize = 12;
 
 /// A flagged text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct FlaggedText {
     /// The kind of its definition.
     pub part: Part,
     /// The name of its definition.
@@ -44,7 +44,7 @@ pub struct Finding {
 /// The flags of a definition, each once for a text. Texts are values and names of members: schemas
 /// hold them in descriptions, names, defaults, examples and values of enumerations.
 #[must_use]
-pub fn scan(definition: &Definition) -> Vec<Finding> {
+pub fn scan(definition: &PartDefinition) -> Vec<FlaggedText> {
     let mut findings = Vec::new();
     for place in pointer::walk(&definition.text) {
         // The digests of a skill's files look like encoded text.
@@ -61,11 +61,11 @@ pub fn scan(definition: &Definition) -> Vec<Finding> {
 }
 
 /// The flags of one text.
-fn look(definition: &Definition, pointer: &str, text: &str, findings: &mut Vec<Finding>) {
+fn look(definition: &PartDefinition, pointer: &str, text: &str, findings: &mut Vec<FlaggedText>) {
     let text: String = text.chars().take(TEXT_CHARS_MAX).collect();
     for (flag, at) in flags(&text) {
         let from = text.get(at..).unwrap_or(&text);
-        findings.push(Finding {
+        findings.push(FlaggedText {
             part: definition.part,
             name: visible::line(&definition.name),
             path: visible::line(pointer),
@@ -117,7 +117,7 @@ fn hidden(text: &str) -> Option<usize> {
 /// The names of a server's tools that imitate others: of another server, which callers know under
 /// its prefix, or of the gateway. `others` are public names.
 #[must_use]
-pub fn imitations(names: &[&str], prefix: &str, others: &[&str]) -> Vec<Finding> {
+pub fn imitations(names: &[&str], prefix: &str, others: &[&str]) -> Vec<FlaggedText> {
     let skeleton = |name: &str| {
         unicode_security::skeleton(&name.to_lowercase())
             .collect::<String>()
@@ -134,7 +134,7 @@ pub fn imitations(names: &[&str], prefix: &str, others: &[&str]) -> Vec<Finding>
             *known == own || *known == public && *other != format!("{prefix}_{name}")
         })?;
         let excerpt = format!("looks like {}", visible::line(alike.0));
-        Some(Finding {
+        Some(FlaggedText {
             part: Part::Tool,
             name: visible::line(name),
             path: "/name".to_owned(),

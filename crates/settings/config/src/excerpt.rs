@@ -139,14 +139,14 @@ fn may_hold_secret(text: &str, start: usize, end: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::node::{Layer, Origin};
+    use crate::node::{Layer, SourceOrigin};
     use crate::{json_file, toml_file};
 
     use super::*;
 
     /// The excerpt of a TOML file at the first place of a text.
     fn at(toml: &str, wanted: &str) -> Option<Excerpt> {
-        let layer = Layer::file("x.toml", Origin::Operator, toml);
+        let layer = Layer::file("x.toml", SourceOrigin::Operator, toml);
         let _ = toml_file::read(&layer);
         let start = toml.find(wanted).unwrap();
         Excerpt::at(&layer.at(Span {
@@ -194,7 +194,7 @@ mod tests {
             assert!(!shown.contains(secret), "{toml}: {shown}");
         }
         let json = "{\"mcpServers\":{\"a\":{\"env\":{\"K\":\"hush\"},\"args\":[]}}}";
-        let layer = Layer::file("x.json", Origin::Operator, json);
+        let layer = Layer::file("x.json", SourceOrigin::Operator, json);
         json_file::read(&layer).unwrap();
         let place = json.find("args").unwrap();
         let shown = Excerpt::at(&layer.at(Span {

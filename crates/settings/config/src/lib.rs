@@ -40,7 +40,7 @@ mod tests;
 pub const SCHEMA: &str = include_str!("schema.json");
 
 pub use found::FoundFile;
-pub use node::{Layer, Node, Origin};
+pub use node::{Layer, Node, SourceOrigin};
 pub use own_address::OwnAddress;
 pub use participants::MAIN_TOPIC;
 pub use problem::{Problem, report};
@@ -53,6 +53,6 @@ pub use secrets::{
 };
 pub use servers::free_name;
 pub use show::{to_json, to_toml};
-pub use sources::{Loaded, Sources, address_of_text, check_text, state_dir, without_guests};
+pub use sources::{ConfigSources, Loaded, address_of_text, check_text, state_dir, without_guests};
 pub use unmatched::mismatch;
 pub use values::KEY_LABEL_CHARS_MAX;

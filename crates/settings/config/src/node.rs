@@ -7,7 +7,7 @@ use json::Span;
 
 /// Origin of a source of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum SourceOrigin {
     /// The operator: a file or flag of the command line or the environment, or a file in the
     /// operator's configuration directory.
     Operator,
@@ -21,7 +21,7 @@ pub struct Layer {
     /// Name in messages: a path, `--listen`, `the defaults`.
     pub name: String,
     /// Decides whether this layer needs consent.
-    pub origin: Origin,
+    pub origin: SourceOrigin,
     /// The text of a file; empty for a flag.
     pub(crate) text: String,
     /// The positions of its line ends.
@@ -75,14 +75,14 @@ pub(crate) struct TreeEntry {
 
 impl Layer {
     /// A layer without a text.
-    pub fn new(name: impl Into<String>, origin: Origin) -> Arc<Layer> {
+    pub fn new(name: impl Into<String>, origin: SourceOrigin) -> Arc<Layer> {
         Layer::file(name, origin, "")
     }
 
     /// A file.
     pub(crate) fn file(
         name: impl Into<String>,
-        origin: Origin,
+        origin: SourceOrigin,
         text: impl Into<String>,
     ) -> Arc<Layer> {
         Arc::new(Layer::of_text(name.into(), origin, text.into()))
@@ -90,14 +90,14 @@ impl Layer {
 
     /// A file of an MCP client, which the operator has named.
     pub(crate) fn client_file(name: impl Into<String>, text: impl Into<String>) -> Arc<Layer> {
-        let file = Layer::of_text(name.into(), Origin::Operator, text.into());
+        let file = Layer::of_text(name.into(), SourceOrigin::Operator, text.into());
         Arc::new(Layer {
             is_of_client: true,
             ..file
         })
     }
 
-    fn of_text(name: String, origin: Origin, text: String) -> Layer {
+    fn of_text(name: String, origin: SourceOrigin, text: String) -> Layer {
         let line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
         Layer {
             name,

@@ -7,7 +7,7 @@ use std::io::Read as _;
 use access::config::{REFERENCES_RETRY as RETRY, References};
 use auth::CertificateId;
 use platform::{millis, open_regular};
-use registry::resolve::{Digests, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, Settings};
+use registry::resolve::{Digests, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, ResolverSettings};
 use tls::{ClientFiles, Oldest};
 
 use crate::expand::expand_home;
@@ -39,7 +39,7 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<References> {
         .into_iter()
         .map(|(host, sha256)| (host, tls.pinning(sha256)))
         .collect();
-    let settings = Settings {
+    let settings = ResolverSettings {
         hosts,
         tokens,
         digests,

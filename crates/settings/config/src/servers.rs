@@ -28,8 +28,8 @@ use sandbox::{SANDBOXES, Sandbox};
 use sha2::{Digest as _, Sha256};
 use tls::{ClientFiles, Oldest};
 use upstream::config::{
-    Confinement, EraChoice, FirstUse, HttpConfig, IDLE_STOP, Mode, Policy, ProtoConfig, Secret,
-    ServerConfig, Sessions, Start, StdioConfig, Timeouts, Transport,
+    Confinement, EraChoice, FirstUse, HttpConfig, IDLE_STOP, PinMode, PinPolicy, ProtoConfig,
+    Secret, ServerConfig, Sessions, Start, StdioConfig, Timeouts, Transport,
 };
 
 const ERAS: [(&str, EraChoice); 3] = [
@@ -46,10 +46,10 @@ const SESSIONS: [(&str, Sessions); 4] = [
 
 const STARTS: [(&str, Start); 2] = [("demand", Start::Demand), ("always", Start::Always)];
 
-const PINS: [(&str, Mode); 3] = [
-    ("off", Mode::Off),
-    ("warn", Mode::Warn),
-    ("block", Mode::Block),
+const PINS: [(&str, PinMode); 3] = [
+    ("off", PinMode::Off),
+    ("warn", PinMode::Warn),
+    ("block", PinMode::Block),
 ];
 const FIRST: [(&str, FirstUse); 2] = [("trust", FirstUse::Trust), ("ask", FirstUse::Ask)];
 
@@ -132,7 +132,7 @@ fn unusable(
         capabilities: Arc::new(Capabilities::upstream()),
         enabled: true,
         validate: false,
-        pins: Policy::default(),
+        pins: PinPolicy::default(),
         start: Start::default(),
         idle_stop: IDLE_STOP,
         curation: None,
@@ -152,7 +152,7 @@ struct Standard {
     /// The variables of the gateway's environment that its processes get.
     env_pass: Vec<String>,
     sandbox: Sandbox,
-    pins: Policy,
+    pins: PinPolicy,
     sessions: Sessions,
     start: Start,
     idle_stop: Duration,
@@ -170,7 +170,7 @@ impl Standard {
             .and_then(|table| table.choice("sandbox", &SANDBOXES));
         let pins = table
             .as_ref()
-            .map(|table| pins(table, Policy::default()))
+            .map(|table| pins(table, PinPolicy::default()))
             .unwrap_or_default();
         let sessions = table
             .as_ref()
@@ -371,10 +371,10 @@ fn lacking(unset: Option<&Unset>, unread: Option<&Unread>) -> Option<Transport> 
 }
 
 /// Policy on changes of a server's definitions.
-fn pins(table: &Table<'_>, standard: Policy) -> Policy {
+fn pins(table: &Table<'_>, standard: PinPolicy) -> PinPolicy {
     let mode = table.choice("pins", &PINS).unwrap_or(standard.mode);
     let first = table.choice("pins_first", &FIRST).unwrap_or(standard.first);
-    Policy { mode, first }
+    PinPolicy { mode, first }
 }
 
 /// The name of a server. MCP clients allow white space in names; ids have none, so it becomes `-`.

@@ -9,7 +9,7 @@ use crate::check::check;
 use crate::client_file;
 use crate::expand::expand_home;
 use crate::found::{FoundFile, keep_servers};
-use crate::node::{self, Layer, Node, Origin, Value};
+use crate::node::{self, Layer, Node, SourceOrigin, Value};
 use crate::own_address::OwnAddress;
 use crate::problem::Problem;
 use crate::read_file::read_file;
@@ -24,7 +24,7 @@ const FILE_NAME: &str = "portmoot.toml";
 
 /// Configuration files and overrides from the command line.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub struct ConfigSources {
     /// `--config`.
     pub config: Option<PathBuf>,
     /// `--mcp-config`; each file overrides those before it.
@@ -89,7 +89,7 @@ impl Loaded {
         let server = self.tree.get("server");
         let is_found = |key: &&str| {
             let node = server.and_then(|server| server.get(key));
-            node.is_some_and(|node| node.location.layer.origin == Origin::Found)
+            node.is_some_and(|node| node.location.layer.origin == SourceOrigin::Found)
         };
         ["data_dir", "key_file", "key_command"].iter().any(is_found)
     }
@@ -106,7 +106,7 @@ impl Loaded {
     }
 }
 
-impl Sources {
+impl ConfigSources {
     /// Reads and checks the configuration; also used for reloads.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Sources {
     }
 
     /// The data directory, also of a configuration that is not valid. `None` if there is none, a
-    /// file cannot be read, or a file that needs consent names it: then only [`Sources::load`] says
+    /// file cannot be read, or a file that needs consent names it: then only [`ConfigSources::load`] says
     /// what it is.
     pub fn data_dir(&self, env: Env<'_>) -> Option<PathBuf> {
         let full = |text: &str| expand_home(text, env).ok().map(PathBuf::from);
@@ -155,7 +155,7 @@ impl Sources {
             .and_then(|server| server.get("data_dir"))
         {
             None => state_dir(env),
-            Some(node) if node.location.layer.origin == Origin::Found => None,
+            Some(node) if node.location.layer.origin == SourceOrigin::Found => None,
             Some(node) => full(node.text()?),
         }
     }
@@ -184,7 +184,7 @@ impl Sources {
     }
 
     fn merge(&self, env: Env<'_>) -> Result<Loaded, Problem> {
-        let defaults = |text| Layer::file(node::DEFAULTS, Origin::Operator, text);
+        let defaults = |text| Layer::file(node::DEFAULTS, SourceOrigin::Operator, text);
         let mut tree = toml_file::read(&defaults(DEFAULTS))?;
         let (mut files, mut notices) = (Vec::new(), Vec::new());
         let mut clients = Node::empty(&defaults(""));
@@ -196,7 +196,7 @@ impl Sources {
         let mut found = None;
         if let Some((path, origin)) = self.main_file(env) {
             let mut file = toml_file::read(&read(&path, origin)?)?;
-            if origin == Origin::Found {
+            if origin == SourceOrigin::Found {
                 if !self.mcp_config.is_empty() {
                     notices.extend(keep_servers(&mut file, &clients));
                 }
@@ -237,29 +237,29 @@ impl Sources {
 
     fn read_client_file(&self, path: &Path) -> Result<Arc<Layer>, Problem> {
         match self.strict {
-            true => read(path, Origin::Operator),
-            false => read_as(path, Origin::Operator, Layer::client_file),
+            true => read(path, SourceOrigin::Operator),
+            false => read_as(path, SourceOrigin::Operator, Layer::client_file),
         }
     }
 
     /// The configuration file: `--config`, else `portmoot.toml` in the current directory, else the
     /// user's.
-    fn main_file(&self, env: Env<'_>) -> Option<(PathBuf, Origin)> {
+    fn main_file(&self, env: Env<'_>) -> Option<(PathBuf, SourceOrigin)> {
         if let Some(named) = &self.config {
-            return Some((named.clone(), Origin::Operator));
+            return Some((named.clone(), SourceOrigin::Operator));
         }
         let here = PathBuf::from(FILE_NAME);
         if here.is_file() {
-            return Some((here, Origin::Found));
+            return Some((here, SourceOrigin::Found));
         }
         let users = config_dir(env)?.join(FILE_NAME);
-        users.is_file().then_some((users, Origin::Operator))
+        users.is_file().then_some((users, SourceOrigin::Operator))
     }
 
     fn flags(&self, tree: &mut Node) {
         let mut set = |flag: &str, key: &str, value: Option<String>| {
             if let Some(value) = value {
-                let layer: Arc<Layer> = Layer::new(flag, Origin::Operator);
+                let layer: Arc<Layer> = Layer::new(flag, SourceOrigin::Operator);
                 tree.overlay(Node::at(&layer, &["server", key], Value::Text(value)));
             }
         };
@@ -343,7 +343,7 @@ pub fn without_guests(loaded: &Loaded) -> Option<Problem> {
 
 /// The tree of a configuration file with this text over the defaults.
 fn text_tree(name: &str, text: &str) -> Result<Node, Problem> {
-    let layer = |name: &str, text: &str| Layer::file(name, Origin::Operator, text);
+    let layer = |name: &str, text: &str| Layer::file(name, SourceOrigin::Operator, text);
     let mut tree = toml_file::read(&layer(node::DEFAULTS, DEFAULTS))?;
     tree.overlay(toml_file::read(&layer(name, text))?);
     Ok(tree)
@@ -391,13 +391,13 @@ fn base_dir(env: Env<'_>, of_service: &str, variable: &str, below_home: &str) ->
     Some(home.join(below_home).join("portmoot"))
 }
 
-fn read(path: &Path, origin: Origin) -> Result<Arc<Layer>, Problem> {
+fn read(path: &Path, origin: SourceOrigin) -> Result<Arc<Layer>, Problem> {
     read_as(path, origin, |name, text| Layer::file(name, origin, text))
 }
 
 fn read_as(
     path: &Path,
-    origin: Origin,
+    origin: SourceOrigin,
     layer: impl Fn(String, String) -> Arc<Layer>,
 ) -> Result<Arc<Layer>, Problem> {
     let name = path.display().to_string();

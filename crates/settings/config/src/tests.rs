@@ -11,7 +11,7 @@ use upstream::config::{EraChoice, Secret, Sessions, Transport};
 
 use super::check::check;
 use super::client_file;
-use super::node::{DEFAULTS, Layer, Node, Origin};
+use super::node::{DEFAULTS, Layer, Node, SourceOrigin};
 use super::secrets::{KeptSecrets, Outside, Secrets};
 use super::{json_file, to_toml, toml_file};
 
@@ -26,11 +26,11 @@ fn env(name: &str) -> Option<String> {
 }
 
 fn layer(toml: &str) -> Arc<Layer> {
-    Layer::file("portmoot.toml", Origin::Operator, toml)
+    Layer::file("portmoot.toml", SourceOrigin::Operator, toml)
 }
 
 fn tree(toml: &str) -> Node {
-    let mut tree = toml_file::read(&Layer::file(DEFAULTS, Origin::Operator, BASE)).unwrap();
+    let mut tree = toml_file::read(&Layer::file(DEFAULTS, SourceOrigin::Operator, BASE)).unwrap();
     tree.overlay(toml_file::read(&layer(toml)).unwrap());
     tree
 }
@@ -648,7 +648,7 @@ access = "private"
 }
 
 fn client_tree(json: &str) -> Result<(Node, Vec<String>), String> {
-    let layer = Layer::file("mcp.json", Origin::Operator, json);
+    let layer = Layer::file("mcp.json", SourceOrigin::Operator, json);
     let file = json_file::read(&layer)
         .and_then(client_file::adapt)
         .map_err(|problem| problem.to_string())?;

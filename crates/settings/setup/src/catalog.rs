@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::secret::variable_name;
-use crate::server::{Server, Transport, literal};
+use crate::server::{NewServer, NewTransport, literal};
 
 /// The public registry.
 pub const REGISTRY: &str = "https://registry.modelcontextprotocol.io";
 
 /// An answer of `/v0.1/servers`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Page {
+pub struct CatalogPage {
     /// The servers, one version each.
     #[serde(default)]
     pub servers: Vec<RegistryEntry>,
@@ -97,11 +97,11 @@ struct Input {
 
 /// A way to use a server of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
+pub struct ServerOffer {
     /// `npm`, `pypi`, `oci`, `nuget`, `http` or `sse`.
     pub kind: String,
     /// The server.
-    pub server: Server,
+    pub server: NewServer,
     /// Environment variables that must be set where the gateway starts.
     pub to_set: Vec<String>,
     /// Values that are missing: names for `--set NAME=VALUE`.
@@ -141,7 +141,7 @@ impl Described {
 
     /// The ways that a gateway can use, packages first. `given` are the user's values.
     #[must_use]
-    pub fn offers(&self, name: &str, given: &BTreeMap<String, String>) -> Vec<Offer> {
+    pub fn offers(&self, name: &str, given: &BTreeMap<String, String>) -> Vec<ServerOffer> {
         let packages = self
             .packages
             .iter()
@@ -164,7 +164,7 @@ fn kind_of(transport: &str) -> &str {
 }
 
 impl Package {
-    fn offer(&self, name: &str, given: &BTreeMap<String, String>) -> Option<Offer> {
+    fn offer(&self, name: &str, given: &BTreeMap<String, String>) -> Option<ServerOffer> {
         if self
             .transport
             .as_ref()
@@ -235,18 +235,18 @@ impl Package {
             }
             _ => return None,
         };
-        let transport = Transport::Command {
+        let transport = NewTransport::Command {
             command: command.to_owned(),
             args,
             env,
             cwd: None,
         };
-        Some(values.offer(&self.registry_type, Server::new(name, transport)))
+        Some(values.offer(&self.registry_type, NewServer::new(name, transport)))
     }
 }
 
 impl Remote {
-    fn offer(&self, name: &str, given: &BTreeMap<String, String>) -> Option<Offer> {
+    fn offer(&self, name: &str, given: &BTreeMap<String, String>) -> Option<ServerOffer> {
         let is_sse = match self.kind.as_str() {
             "streamable-http" => false,
             "sse" => true,
@@ -259,9 +259,9 @@ impl Remote {
         };
         let url = values.filled(&self.url, &self.variables);
         let headers = values.pairs(&self.headers);
-        let server = Server::new(
+        let server = NewServer::new(
             name,
-            Transport::Url {
+            NewTransport::Url {
                 url,
                 headers,
                 is_sse,
@@ -272,8 +272,8 @@ impl Remote {
 }
 
 impl Values<'_> {
-    fn offer(self, kind: &str, server: Server) -> Offer {
-        Offer {
+    fn offer(self, kind: &str, server: NewServer) -> ServerOffer {
+        ServerOffer {
             kind: kind.to_owned(),
             server,
             to_set: self.to_set,
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     fn described(json: &str) -> Described {
-        let page: Page =
+        let page: CatalogPage =
             serde_json::from_str(&format!(r#"{{"servers":[{{"server":{json}}}]}}"#)).unwrap();
         page.servers[0].server.clone()
     }

@@ -52,7 +52,7 @@ pub enum SetupError {
 
 /// Change of a file.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct FileChange {
     /// The file as it is.
     pub file: TextFile,
     /// Its bytes afterwards; `None` if it is removed, or stays absent.
@@ -61,14 +61,14 @@ pub struct Change {
 
 /// A line of a difference, secrets hidden.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct DiffRow {
     /// `+`, `-`, ` `, or `@` for the place of what follows.
     pub sign: char,
     /// The line without its end.
     pub text: String,
 }
 
-impl Change {
+impl FileChange {
     /// Another text for a file.
     #[must_use]
     pub fn text(file: TextFile, text: &str) -> Self {
@@ -91,14 +91,14 @@ impl Change {
 
     /// The difference, as `diff -u` shows it.
     #[must_use]
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<DiffRow> {
         let after = String::from_utf8_lossy(self.after.as_deref().unwrap_or_default()).into_owned();
         let after = after.strip_prefix('\u{feff}').unwrap_or(&after);
         let diff = TextDiff::from_lines(self.file.text.as_str(), after);
         let mut rows = Vec::new();
         for group in diff.grouped_ops(CONTEXT_LINES) {
             if let Some(first) = group.first() {
-                rows.push(Row {
+                rows.push(DiffRow {
                     sign: '@',
                     text: format!("line {}", first.new_range().start + 1),
                 });
@@ -109,7 +109,7 @@ impl Change {
                     ChangeTag::Delete => '-',
                     ChangeTag::Insert => '+',
                 };
-                rows.push(Row {
+                rows.push(DiffRow {
                     sign,
                     text: hidden(change.value().trim_end_matches(['\r', '\n'])),
                 });

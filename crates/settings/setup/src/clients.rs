@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::edit::{Format, Table};
+use crate::edit::{Syntax, Table};
 use crate::shape::{ClientFormat, Http, Variables};
 
 /// The operating system, whose rules say where programs keep their files.
@@ -29,7 +29,7 @@ pub struct Surroundings<'a> {
 
 /// Scope of one of a client's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
+pub enum FileScope {
     /// The user's, for all projects.
     User,
     /// The project's, in its directory.
@@ -38,7 +38,7 @@ pub enum Scope {
 
 /// A client.
 #[derive(Clone, Copy)]
-pub struct Client {
+pub struct ClientProgram {
     /// Its name in commands.
     pub id: &'static str,
     /// Its name.
@@ -83,8 +83,8 @@ pub struct Spot {
 }
 
 /// All clients, by their names in commands.
-pub const CLIENTS: [Client; 12] = [
-    Client {
+pub const CLIENTS: [ClientProgram; 12] = [
+    ClientProgram {
         id: "claude-code",
         name: "Claude Code",
         source: "https://code.claude.com/docs/en/mcp",
@@ -99,7 +99,7 @@ pub const CLIENTS: [Client; 12] = [
         project: Some(".mcp.json"),
         kind: Kind::ClaudeCode,
     },
-    Client {
+    ClientProgram {
         id: "claude-desktop",
         name: "Claude Desktop",
         source: "https://modelcontextprotocol.io/docs/develop/connect-local-servers",
@@ -108,7 +108,7 @@ pub const CLIENTS: [Client; 12] = [
         project: None,
         kind: Kind::ClaudeDesktop,
     },
-    Client {
+    ClientProgram {
         id: "cline",
         name: "Cline",
         source: "https://docs.cline.bot/mcp/adding-and-configuring-servers",
@@ -126,7 +126,7 @@ pub const CLIENTS: [Client; 12] = [
         project: None,
         kind: Kind::Cline,
     },
-    Client {
+    ClientProgram {
         id: "codex",
         name: "Codex",
         source: "https://developers.openai.com/codex/mcp",
@@ -140,7 +140,7 @@ pub const CLIENTS: [Client; 12] = [
         project: Some(".codex/config.toml"),
         kind: Kind::Codex,
     },
-    Client {
+    ClientProgram {
         id: "continue",
         name: "Continue",
         source: "https://docs.continue.dev/customize/deep-dives/mcp",
@@ -150,7 +150,7 @@ pub const CLIENTS: [Client; 12] = [
         project: Some(".continue/mcpServers/mcp.json"),
         kind: Kind::Continue,
     },
-    Client {
+    ClientProgram {
         id: "cursor",
         name: "Cursor",
         source: "https://cursor.com/docs/mcp",
@@ -159,7 +159,7 @@ pub const CLIENTS: [Client; 12] = [
         project: Some(".cursor/mcp.json"),
         kind: Kind::Cursor,
     },
-    Client {
+    ClientProgram {
         id: "gemini-cli",
         name: "Gemini CLI",
         source: "https://github.com/google-gemini/gemini-cli/blob/main/docs/tools/mcp-server.md",
@@ -168,7 +168,7 @@ pub const CLIENTS: [Client; 12] = [
         project: Some(".gemini/settings.json"),
         kind: Kind::Gemini,
     },
-    Client {
+    ClientProgram {
         id: "goose",
         name: "Goose",
         source: "https://github.com/aaif-goose/goose/blob/main/documentation/docs/guides/config-files.md",
@@ -185,7 +185,7 @@ pub const CLIENTS: [Client; 12] = [
         project: None,
         kind: Kind::Goose,
     },
-    Client {
+    ClientProgram {
         id: "lm-studio",
         name: "LM Studio",
         source: "https://lmstudio.ai/docs/app/mcp",
@@ -199,7 +199,7 @@ pub const CLIENTS: [Client; 12] = [
         project: None,
         kind: Kind::LmStudio,
     },
-    Client {
+    ClientProgram {
         id: "vscode",
         name: "VS Code",
         source: "https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
@@ -208,7 +208,7 @@ pub const CLIENTS: [Client; 12] = [
         project: Some(".vscode/mcp.json"),
         kind: Kind::VsCode,
     },
-    Client {
+    ClientProgram {
         id: "windsurf",
         name: "Windsurf",
         source: "https://docs.windsurf.com/windsurf/cascade/mcp",
@@ -217,7 +217,7 @@ pub const CLIENTS: [Client; 12] = [
         project: None,
         kind: Kind::Windsurf,
     },
-    Client {
+    ClientProgram {
         id: "zed",
         name: "Zed",
         source: "https://zed.dev/docs/ai/mcp",
@@ -257,7 +257,7 @@ impl Surroundings<'_> {
 
 /// The client of this name, in any spelling: `vscode`, `VS Code`, `vs-code`.
 #[must_use]
-pub fn client(name: &str) -> Option<&'static Client> {
+pub fn client(name: &str) -> Option<&'static ClientProgram> {
     let plain = |text: &str| -> String {
         text.chars()
             .filter(char::is_ascii_alphanumeric)
@@ -273,12 +273,12 @@ pub fn client(name: &str) -> Option<&'static Client> {
     CLIENTS.iter().find(|client| plain(client.id) == wanted)
 }
 
-impl Client {
+impl ClientProgram {
     /// Its file of a scope; `None` if it has none in a project.
     #[must_use]
-    pub fn spot(&self, scope: Scope, at: &Surroundings<'_>) -> Option<Spot> {
+    pub fn spot(&self, scope: FileScope, at: &Surroundings<'_>) -> Option<Spot> {
         let file = match scope {
-            Scope::User => {
+            FileScope::User => {
                 let all = (self.user)(at);
                 let there = all.iter().find(|file| file.exists()).cloned();
                 // Of a client that is not there, the last place is the newest version's own.
@@ -289,21 +289,21 @@ impl Client {
                 };
                 there.or_else(installed).or_else(|| all.first().cloned())?
             }
-            Scope::Project => at.project.join(self.project?),
+            FileScope::Project => at.project.join(self.project?),
         };
         Some(self.at(file, scope, at))
     }
 
     /// Spot of the client's servers for a file in another place.
     #[must_use]
-    pub fn at(&self, file: PathBuf, scope: Scope, at: &Surroundings<'_>) -> Spot {
+    pub fn at(&self, file: PathBuf, scope: FileScope, at: &Surroundings<'_>) -> Spot {
         let table = self.table(scope);
         let others = match (self.kind, scope) {
             // Servers of one project that only this user has.
-            (Kind::ClaudeCode, Scope::User) => {
+            (Kind::ClaudeCode, FileScope::User) => {
                 let project = at.project.display().to_string();
                 vec![Table::new(
-                    Format::Json,
+                    Syntax::Json,
                     &["projects", &project, "mcpServers"],
                 )]
             }
@@ -335,14 +335,14 @@ impl Client {
         self.project.is_some()
     }
 
-    fn table(&self, scope: Scope) -> Table {
+    fn table(&self, scope: FileScope) -> Table {
         match (self.kind, scope) {
-            (Kind::VsCode, _) => Table::new(Format::Json, &["servers"]),
-            (Kind::Zed, _) => Table::new(Format::Json, &["context_servers"]),
-            (Kind::Codex, _) => Table::new(Format::Toml, &["mcp_servers"]),
-            (Kind::Goose, _) => Table::new(Format::Yaml, &["extensions"]),
-            (Kind::Continue, Scope::User) => Table::list(Format::Yaml, &["mcpServers"]),
-            (Kind::Continue, Scope::Project)
+            (Kind::VsCode, _) => Table::new(Syntax::Json, &["servers"]),
+            (Kind::Zed, _) => Table::new(Syntax::Json, &["context_servers"]),
+            (Kind::Codex, _) => Table::new(Syntax::Toml, &["mcp_servers"]),
+            (Kind::Goose, _) => Table::new(Syntax::Yaml, &["extensions"]),
+            (Kind::Continue, FileScope::User) => Table::list(Syntax::Yaml, &["mcpServers"]),
+            (Kind::Continue, FileScope::Project)
             | (
                 Kind::ClaudeDesktop
                 | Kind::ClaudeCode
@@ -352,11 +352,11 @@ impl Client {
                 | Kind::Cline
                 | Kind::LmStudio,
                 _,
-            ) => Table::new(Format::Json, &["mcpServers"]),
+            ) => Table::new(Syntax::Json, &["mcpServers"]),
         }
     }
 
-    fn shape(&self, scope: Scope) -> ClientFormat {
+    fn shape(&self, scope: FileScope) -> ClientFormat {
         let plain = ClientFormat::PLAIN;
         let http = Http::PLAIN;
         match self.kind {
@@ -434,7 +434,7 @@ impl Client {
             Kind::Continue => ClientFormat {
                 http: Some(Http {
                     kind: Some("streamable-http"),
-                    in_options: scope == Scope::User,
+                    in_options: scope == FileScope::User,
                     ..http
                 }),
                 variables: Variables::Secrets,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Change, SetupError, edited};
-use crate::clients::{Client, Spot};
+use crate::change::{FileChange, SetupError, edited};
+use crate::clients::{ClientProgram, Spot};
 use crate::edit::TableEntry;
 use crate::files::{FileError, TextFile, digest, read_bytes, write_bytes};
 use crate::import::is_gateway;
@@ -42,7 +42,7 @@ struct Record {
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Change of the client's file.
-    pub change: Change,
+    pub change: FileChange,
     /// Whether the end of a connection gives the file back byte for byte.
     pub is_restored: bool,
     copies: Copies,
@@ -131,7 +131,7 @@ pub fn connected(spot: &Spot) -> Result<Vec<String>, SetupError> {
 /// # Errors
 /// When the file cannot be read or edited; nothing was written.
 pub fn connect(
-    client: &Client,
+    client: &ClientProgram,
     spot: &Spot,
     (name, gateway): (&str, &Gateway),
     moved: &[String],
@@ -177,7 +177,7 @@ pub fn connect(
             file.exists().then(|| file.with_text(&text))
         }
     };
-    let change = Change::text(file, &text);
+    let change = FileChange::text(file, &text);
     let record = Record {
         client: client.id.to_owned(),
         file: spot.file.clone(),
@@ -213,7 +213,7 @@ pub fn disconnect(spot: &Spot, copies: &Copies) -> Result<Plan, SetupError> {
         .as_ref()
         .is_some_and(|record| Some(&record.written) == written.as_ref())
     {
-        return Ok(plan(Change { file, after: copy }, true));
+        return Ok(plan(FileChange { file, after: copy }, true));
     }
     let mut text = file.text.clone();
     let own = record.map(|record| record.name);
@@ -222,7 +222,7 @@ pub fn disconnect(spot: &Spot, copies: &Copies) -> Result<Plan, SetupError> {
             text = edited(&file, spot.table.remove(&text, &entry.name), || None)?;
         }
     }
-    Ok(plan(Change::text(file, &text), false))
+    Ok(plan(FileChange::text(file, &text), false))
 }
 
 impl Plan {

@@ -9,7 +9,7 @@ mod yaml;
 
 use serde_json::Value;
 
-pub use parts::{EditError, Fields, Format, Table, TableEntry};
+pub use parts::{EditError, NewEntry, Syntax, Table, TableEntry};
 use parts::{object, prune, put};
 
 impl Table {
@@ -19,9 +19,9 @@ impl Table {
     /// When the text is not of its format, or the table is something else.
     pub fn entries(&self, text: &str) -> Result<Vec<TableEntry>, EditError> {
         match self.format {
-            Format::Json => jsonc::entries(self, text),
-            Format::Toml => toml::entries(self, text),
-            Format::Yaml => yaml::entries(self, text),
+            Syntax::Json => jsonc::entries(self, text),
+            Syntax::Toml => toml::entries(self, text),
+            Syntax::Yaml => yaml::entries(self, text),
         }
     }
 
@@ -29,10 +29,10 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::entries`], and when no edit keeps all else as it is.
-    pub fn insert(&self, text: &str, name: &str, fields: &Fields) -> Result<String, EditError> {
+    pub fn insert(&self, text: &str, name: &str, fields: &NewEntry) -> Result<String, EditError> {
         let there = self.entries(text)?.iter().any(|entry| entry.name == name);
         if there
-            && self.format == Format::Toml
+            && self.format == Syntax::Toml
             && let Some(replaced) = self.replaced(text, name, fields)
         {
             return Ok(replaced);
@@ -43,9 +43,9 @@ impl Table {
             text.to_owned()
         };
         let edited = match self.format {
-            Format::Json => jsonc::insert(self, &text, name, fields),
-            Format::Toml => toml::insert(self, &text, name, fields),
-            Format::Yaml => yaml::insert(self, &text, name, fields),
+            Syntax::Json => jsonc::insert(self, &text, name, fields),
+            Syntax::Toml => toml::insert(self, &text, name, fields),
+            Syntax::Yaml => yaml::insert(self, &text, name, fields),
         }?;
         let mut expected = self.value(&text)?;
         put(&mut expected, self, name, Some(object(fields)));
@@ -54,7 +54,7 @@ impl Table {
 
     /// The text with another entry of a name in its place: of two servers, the earlier one gets an
     /// equal URI.
-    fn replaced(&self, text: &str, name: &str, fields: &Fields) -> Option<String> {
+    fn replaced(&self, text: &str, name: &str, fields: &NewEntry) -> Option<String> {
         let edited = toml::replace_section(self, text, name, fields)?;
         let mut expected = self.value(text).ok()?;
         put(&mut expected, self, name, Some(object(fields)));
@@ -70,9 +70,9 @@ impl Table {
             return Ok(text.to_owned());
         }
         let edited = match self.format {
-            Format::Json => jsonc::remove(self, text, name),
-            Format::Toml => toml::remove(self, text, name),
-            Format::Yaml => yaml::remove(self, text, name),
+            Syntax::Json => jsonc::remove(self, text, name),
+            Syntax::Toml => toml::remove(self, text, name),
+            Syntax::Yaml => yaml::remove(self, text, name),
         }?;
         let mut expected = self.value(text)?;
         put(&mut expected, self, name, None);
@@ -91,7 +91,7 @@ impl Table {
         key: &str,
         value: Option<&Value>,
     ) -> Result<String, EditError> {
-        if self.format != Format::Toml {
+        if self.format != Syntax::Toml {
             return Err(EditError::Unsafe);
         }
         let mut entries = self.entries(text)?.into_iter();
@@ -116,16 +116,16 @@ impl Table {
 
     /// The entry as the file would have it, to show what a file that cannot be edited needs.
     #[must_use]
-    pub fn snippet(&self, name: &str, fields: &Fields) -> String {
+    pub fn snippet(&self, name: &str, fields: &NewEntry) -> String {
         self.insert("", name, fields).unwrap_or_default()
     }
 
     /// The whole file as data.
     fn value(&self, text: &str) -> Result<Value, EditError> {
         match self.format {
-            Format::Json => jsonc::value(text),
-            Format::Toml => toml::value(text),
-            Format::Yaml => yaml::value(text),
+            Syntax::Json => jsonc::value(text),
+            Syntax::Toml => toml::value(text),
+            Syntax::Yaml => yaml::value(text),
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::edit::TableEntry;
 use crate::secret::variable_name;
-use crate::server::{Server, Transport, literal};
+use crate::server::{NewServer, NewTransport, literal};
 use crate::shape::{ClientFormat, Variables};
 
 /// Keys that have no meaning for a gateway, so that nothing is lost without them: what the client
@@ -37,7 +37,7 @@ const BUILT_IN: [&str; 4] = ["builtin", "platform", "frontend", "inline_python"]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     /// The server; `None` if the gateway cannot have it.
-    pub server: Option<Server>,
+    pub server: Option<NewServer>,
     /// Notes that a person must read.
     pub notes: Vec<String>,
 }
@@ -105,7 +105,7 @@ pub fn read(entry: &TableEntry, shape: &ClientFormat, project: &Path) -> Importe
 }
 
 impl Reader<'_> {
-    fn server(&mut self) -> Option<Server> {
+    fn server(&mut self) -> Option<NewServer> {
         let kind = self
             .word("type")
             .or_else(|| self.word("transport"))
@@ -116,7 +116,7 @@ impl Reader<'_> {
         }
         let name = self.own_name()?;
         let transport = self.transport(&kind)?;
-        let mut server = Server::new(name, transport);
+        let mut server = NewServer::new(name, transport);
         let disabled = self.flag("disabled").unwrap_or(false);
         server.enabled = !disabled && self.flag("enabled").unwrap_or(true);
         let start = self
@@ -153,7 +153,7 @@ impl Reader<'_> {
         }
     }
 
-    fn transport(&mut self, kind: &str) -> Option<Transport> {
+    fn transport(&mut self, kind: &str) -> Option<NewTransport> {
         // An older form of Zed: the command is a table.
         let nested = self.map.get("command").and_then(Value::as_object);
         if let Some(inner) = nested {
@@ -168,7 +168,7 @@ impl Reader<'_> {
             let command = reader.text("path");
             let (args, env) = (reader.texts("args"), reader.pairs("env"));
             self.notes.append(&mut reader.notes);
-            return Some(Transport::Command {
+            return Some(NewTransport::Command {
                 command: command?,
                 args,
                 env,
@@ -196,7 +196,7 @@ impl Reader<'_> {
                     self.known.push("envFile");
                 }
                 let cwd = self.directory(&command);
-                Some(Transport::Command {
+                Some(NewTransport::Command {
                     command,
                     args,
                     env,
@@ -210,7 +210,7 @@ impl Reader<'_> {
                 headers.extend(self.token());
                 self.known.push("envs");
                 let bare = self.shape.bare_url_is_sse && key == Some("url") && kind.is_empty();
-                Some(Transport::Url {
+                Some(NewTransport::Url {
                     url,
                     headers,
                     is_sse: kind == "sse" || bare,
@@ -309,7 +309,7 @@ impl Reader<'_> {
     }
 
     /// Variables that the client passes on by name.
-    fn extra_variables(&mut self, server: &mut Server) {
+    fn extra_variables(&mut self, server: &mut NewServer) {
         for (key, place) in [
             ("env_keys", "is in the client's keyring"),
             ("env_vars", "comes from the environment"),
@@ -514,7 +514,7 @@ mod tests {
             let found = import(&shape, json!({ "command": "x", "args": [text] }))
                 .server
                 .unwrap();
-            let Transport::Command { args, .. } = found.transport else {
+            let NewTransport::Command { args, .. } = found.transport else {
                 panic!("no command")
             };
             assert_eq!(args, [expect], "{variables:?}: {text}");
@@ -581,7 +581,7 @@ mod tests {
         ] {
             let (transport, notes) = check(command);
             let found = match &transport {
-                Some(Transport::Command { command, args, .. }) => Some((
+                Some(NewTransport::Command { command, args, .. }) => Some((
                     command.as_str(),
                     args.iter().map(String::as_str).collect(),
                     notes,

@@ -18,19 +18,19 @@ mod server;
 mod shape;
 mod tools;
 
-pub use catalog::{Described, Offer, Page, REGISTRY, RegistryEntry};
-pub use change::{CLIENT_SERVERS_MAX, Change, Row, SetupError};
-pub use clients::{CLIENTS, Client, Os, Scope, Spot, Surroundings, client};
+pub use catalog::{CatalogPage, Described, REGISTRY, RegistryEntry, ServerOffer};
+pub use change::{CLIENT_SERVERS_MAX, DiffRow, FileChange, SetupError};
+pub use clients::{CLIENTS, ClientProgram, FileScope, Os, Spot, Surroundings, client};
 pub use connection::{Copies, Plan, connect, connected, disconnect, look};
-pub use edit::{EditError, Fields, Format, Table, TableEntry};
+pub use edit::{EditError, NewEntry, Syntax, Table, TableEntry};
 pub use files::{FILE_BYTES_MAX, FileError, TextFile};
 pub use import::{Imported, is_gateway, read};
-pub use merge::{ClientServers, Merge, Merged, found, merge, write};
+pub use merge::{ClientServers, Merge, MergedFile, found, merge, write};
 pub use own::{
     SCHEMA_FILE, add, check_name, entries, first, is_same, new_problems, put, remove, section,
 };
 pub use secret::is_secret;
-pub use server::{Server, Transport, literal};
+pub use server::{NewServer, NewTransport, literal};
 pub use shape::{ClientFormat, Gateway, endpoint};
 pub use tools::{ToolEdit, edit_tools};
 

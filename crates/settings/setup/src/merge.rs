@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
-use crate::change::{CLIENT_SERVERS_MAX, Change, SetupError};
-use crate::clients::{Client, Spot, Surroundings};
+use crate::change::{CLIENT_SERVERS_MAX, FileChange, SetupError};
+use crate::clients::{ClientProgram, Spot, Surroundings};
 use crate::connection::look;
 use crate::files::{FileError, TextFile};
 use crate::import::{is_gateway, read};
 use crate::own::{self, SCHEMA_FILE};
-use crate::server::Server;
+use crate::server::NewServer;
 
 /// The servers of a client's file.
 #[derive(Clone)]
 pub struct ClientServers {
     /// The client.
-    pub client: &'static Client,
+    pub client: &'static ClientProgram,
     /// Its file.
     pub file: TextFile,
     /// The servers, without the gateway itself.
-    pub servers: Vec<Server>,
+    pub servers: Vec<NewServer>,
     /// Notes that a person must read.
     pub notes: Vec<String>,
 }
@@ -34,9 +34,9 @@ pub struct Merge {
 
 /// The configuration file with a client's servers.
 #[derive(Debug, Clone)]
-pub struct Merged {
+pub struct MergedFile {
     /// Change of the file.
-    pub change: Change,
+    pub change: FileChange,
     /// The servers that are new in it.
     pub names: Vec<String>,
     /// Servers of the client that the file has afterwards, just so.
@@ -50,7 +50,7 @@ pub struct Merged {
 /// # Errors
 /// When the file cannot be read, is broken, or has more than [`CLIENT_SERVERS_MAX`].
 pub fn found(
-    client: &'static Client,
+    client: &'static ClientProgram,
     spot: &Spot,
     at: &Surroundings<'_>,
 ) -> Result<ClientServers, SetupError> {
@@ -65,7 +65,7 @@ pub fn found(
             count: entries.len(),
         });
     }
-    let (mut servers, mut notes): (Vec<Server>, Vec<String>) = (Vec::new(), Vec::new());
+    let (mut servers, mut notes): (Vec<NewServer>, Vec<String>) = (Vec::new(), Vec::new());
     for entry in entries
         .iter()
         .filter(|entry| !is_gateway(entry, &spot.shape))
@@ -89,7 +89,7 @@ pub fn found(
 ///
 /// # Errors
 /// When the configuration file is broken or cannot be edited.
-pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<Merged, SetupError> {
+pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<MergedFile, SetupError> {
     let known = own::entries(&file)?;
     let (mut new, mut there, mut notes) = (Vec::new(), Vec::new(), found.notes);
     let mut kept = Vec::new();
@@ -128,12 +128,12 @@ pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<Merged,
     }
     // A file without anything new stays as it is, or absent.
     let change = if new.is_empty() {
-        Change::none(file)
+        FileChange::none(file)
     } else {
         own::add(file, &new)?
     };
     let names = new.into_iter().map(|server| server.name).collect();
-    Ok(Merged {
+    Ok(MergedFile {
         change,
         names,
         there,
@@ -146,7 +146,7 @@ pub fn merge(found: ClientServers, file: TextFile, how: Merge) -> Result<Merged,
 ///
 /// # Errors
 /// When another program changed a file meanwhile, or it cannot be written.
-pub fn write(change: &Change, schema: &str) -> Result<(), FileError> {
+pub fn write(change: &FileChange, schema: &str) -> Result<(), FileError> {
     if !change.file.exists() {
         let path = change
             .file
@@ -154,7 +154,7 @@ pub fn write(change: &Change, schema: &str) -> Result<(), FileError> {
             .parent()
             .unwrap_or(Path::new(""))
             .join(SCHEMA_FILE);
-        Change::text(TextFile::read(&path)?, schema).make()?;
+        FileChange::text(TextFile::read(&path)?, schema).make()?;
     }
     change.make()
 }

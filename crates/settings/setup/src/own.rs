@@ -3,10 +3,10 @@
 use config::{Problem, check_text};
 use model::{GATEWAY, IdError, ParticipantId};
 
-use crate::change::{Change, SetupError, edited};
-use crate::edit::{Fields, Format, Table, TableEntry};
+use crate::change::{FileChange, SetupError, edited};
+use crate::edit::{NewEntry, Syntax, Table, TableEntry};
 use crate::files::TextFile;
-use crate::server::Server;
+use crate::server::NewServer;
 
 /// Name of the schema beside a first file.
 pub const SCHEMA_FILE: &str = "portmoot.schema.json";
@@ -14,7 +14,7 @@ const FIRST: &str = include_str!("first.toml");
 
 /// The table of servers.
 fn servers() -> Table {
-    Table::new(Format::Toml, &["servers"])
+    Table::new(Syntax::Toml, &["servers"])
 }
 
 /// The servers of a configuration file.
@@ -27,7 +27,7 @@ pub fn entries(file: &TextFile) -> Result<Vec<TableEntry>, SetupError> {
 
 /// Whether an entry is the same server.
 #[must_use]
-pub fn is_same(entry: &TableEntry, server: &Server) -> bool {
+pub fn is_same(entry: &TableEntry, server: &NewServer) -> bool {
     let fields = server
         .fields()
         .into_iter()
@@ -37,7 +37,7 @@ pub fn is_same(entry: &TableEntry, server: &Server) -> bool {
 
 /// A server as a section of the file.
 #[must_use]
-pub fn section(server: &Server) -> String {
+pub fn section(server: &NewServer) -> String {
     servers().snippet(&server.name, &server.fields())
 }
 
@@ -59,7 +59,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 
 /// The problems of a changed configuration file that it had not before.
 #[must_use]
-pub fn new_problems(change: &Change, env: &dyn Fn(&str) -> Option<String>) -> Vec<Problem> {
+pub fn new_problems(change: &FileChange, env: &dyn Fn(&str) -> Option<String>) -> Vec<Problem> {
     let name = change.file.path.display().to_string();
     let before = check_text(&name, &change.file.text, env);
     let after = String::from_utf8_lossy(change.after.as_deref().unwrap_or_default()).into_owned();
@@ -73,7 +73,7 @@ pub fn new_problems(change: &Change, env: &dyn Fn(&str) -> Option<String>) -> Ve
 ///
 /// # Errors
 /// When the file is broken or cannot be edited.
-pub fn put(file: TextFile, name: &str, fields: &Fields) -> Result<Change, SetupError> {
+pub fn put(file: TextFile, name: &str, fields: &NewEntry) -> Result<FileChange, SetupError> {
     let text = if file.exists() {
         file.text.clone()
     } else {
@@ -81,7 +81,7 @@ pub fn put(file: TextFile, name: &str, fields: &Fields) -> Result<Change, SetupE
     };
     let snippet = || Some(servers().snippet(name, fields));
     let text = edited(&file, servers().insert(&text, name, fields), snippet)?;
-    Ok(Change::text(file, &text))
+    Ok(FileChange::text(file, &text))
 }
 
 /// Plans a file with these servers; each replaces one of its name. A file that is not there begins
@@ -89,7 +89,7 @@ pub fn put(file: TextFile, name: &str, fields: &Fields) -> Result<Change, SetupE
 ///
 /// # Errors
 /// When the file is broken or cannot be edited.
-pub fn add(file: TextFile, added: &[Server]) -> Result<Change, SetupError> {
+pub fn add(file: TextFile, added: &[NewServer]) -> Result<FileChange, SetupError> {
     let mut text = if file.exists() {
         file.text.clone()
     } else {
@@ -104,19 +104,19 @@ pub fn add(file: TextFile, added: &[Server]) -> Result<Change, SetupError> {
             snippet,
         )?;
     }
-    Ok(Change::text(file, &text))
+    Ok(FileChange::text(file, &text))
 }
 
 /// Plans a file without these servers.
 ///
 /// # Errors
 /// As [`add`].
-pub fn remove(file: TextFile, names: &[String]) -> Result<Change, SetupError> {
+pub fn remove(file: TextFile, names: &[String]) -> Result<FileChange, SetupError> {
     let mut text = file.text.clone();
     for name in names {
         text = edited(&file, servers().remove(&text, name), || None)?;
     }
-    Ok(Change::text(file, &text))
+    Ok(FileChange::text(file, &text))
 }
 
 /// The text of a first file: comments with examples, no settings.

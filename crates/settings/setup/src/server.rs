@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use crate::edit::Fields;
+use crate::edit::NewEntry;
 use crate::secret::{is_secret, variable_name};
 
 /// A server to put into `portmoot.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
+pub struct NewServer {
     /// Its name.
     pub name: String,
     /// Way in which the gateway reaches it.
-    pub transport: Transport,
+    pub transport: NewTransport,
     /// The beginning of its tools' names, if not its own name.
     pub prefix: Option<String>,
     /// Whether it runs.
@@ -24,7 +24,7 @@ pub struct Server {
 
 /// Way in which the gateway reaches a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Transport {
+pub enum NewTransport {
     /// A program that the gateway starts.
     Command {
         /// The program.
@@ -58,10 +58,10 @@ pub enum Transport {
     },
 }
 
-impl Server {
+impl NewServer {
     /// A server with this transport, all else by default.
     #[must_use]
-    pub fn new(name: impl Into<String>, transport: Transport) -> Self {
+    pub fn new(name: impl Into<String>, transport: NewTransport) -> Self {
         Self {
             name: name.into(),
             transport,
@@ -74,11 +74,11 @@ impl Server {
 
     /// Its keys in `[servers.NAME]`.
     #[must_use]
-    pub fn fields(&self) -> Fields {
-        let mut fields: Fields = Vec::new();
+    pub fn fields(&self) -> NewEntry {
+        let mut fields: NewEntry = Vec::new();
         let mut add = |key: &str, value: Value| fields.push((key.to_owned(), value));
         match &self.transport {
-            Transport::Command {
+            NewTransport::Command {
                 command,
                 args,
                 env,
@@ -95,7 +95,7 @@ impl Server {
                     add("env", table(env));
                 }
             }
-            Transport::Url {
+            NewTransport::Url {
                 url,
                 headers,
                 is_sse,
@@ -108,7 +108,7 @@ impl Server {
                     add("headers", table(headers));
                 }
             }
-            Transport::OpenApi {
+            NewTransport::OpenApi {
                 description,
                 url,
                 headers,
@@ -148,17 +148,17 @@ impl Server {
     /// The environment of a process; the headers of a server at a URL.
     pub(crate) fn pairs(&mut self) -> &mut Vec<(String, String)> {
         match &mut self.transport {
-            Transport::Command { env, .. } => env,
-            Transport::Url { headers, .. } | Transport::OpenApi { headers, .. } => headers,
+            NewTransport::Command { env, .. } => env,
+            NewTransport::Url { headers, .. } | NewTransport::OpenApi { headers, .. } => headers,
         }
     }
 
     /// All names with values that may be secrets: variables, headers, parameters of the query.
     fn values(&mut self) -> impl Iterator<Item = (Given, &mut (String, String))> {
         let (given, pairs, query): (_, _, &mut [_]) = match &mut self.transport {
-            Transport::Command { env, .. } => (Given::Env, env, &mut []),
-            Transport::Url { headers, .. } => (Given::Header, headers, &mut []),
-            Transport::OpenApi { headers, query, .. } => (Given::Header, headers, query),
+            NewTransport::Command { env, .. } => (Given::Env, env, &mut []),
+            NewTransport::Url { headers, .. } => (Given::Header, headers, &mut []),
+            NewTransport::OpenApi { headers, query, .. } => (Given::Header, headers, query),
         };
         let query = query.iter_mut().map(|pair| (Given::Query, pair));
         pairs.iter_mut().map(move |pair| (given, pair)).chain(query)

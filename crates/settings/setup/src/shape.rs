@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::edit::Fields;
+use crate::edit::NewEntry;
 
 /// The keys and values of a client's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,8 +97,8 @@ const GOOSE_TIMEOUT: u64 = 300;
 impl Gateway {
     /// The entry for a client. One that cannot connect to a URL starts the program.
     #[must_use]
-    pub fn fields(&self, name: &str, shape: &ClientFormat) -> Fields {
-        let mut fields: Fields = Vec::new();
+    pub fn fields(&self, name: &str, shape: &ClientFormat) -> NewEntry {
+        let mut fields: NewEntry = Vec::new();
         let mut add = |key: &str, value: Value| fields.push((key.to_owned(), value));
         let http = self.url.as_ref().and_then(|url| Some((url, shape.http?)));
         let kind = http.map_or(shape.stdio, |(_, http)| http.kind);

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use crate::*;
 
 /// The sample file of a client, as its page shows one, with what users add.
-fn sample(client: &Client, scope: Scope) -> (&'static str, &'static str) {
+fn sample(client: &ClientProgram, scope: FileScope) -> (&'static str, &'static str) {
     match (client.id, scope) {
         ("claude-desktop", _) => (
             "claude_desktop_config.json",
             include_str!("tests/files/claude_desktop_config.json"),
         ),
-        ("claude-code", Scope::User) => (".claude.json", include_str!("tests/files/claude.json")),
-        ("claude-code", Scope::Project) => (".mcp.json", include_str!("tests/files/mcp.json")),
+        ("claude-code", FileScope::User) => {
+            (".claude.json", include_str!("tests/files/claude.json"))
+        }
+        ("claude-code", FileScope::Project) => (".mcp.json", include_str!("tests/files/mcp.json")),
         ("cursor", _) => ("mcp.json", include_str!("tests/files/cursor.json")),
         ("vscode", _) => ("mcp.json", include_str!("tests/files/vscode.json")),
         ("windsurf", _) => ("mcp_config.json", include_str!("tests/files/windsurf.json")),
@@ -25,8 +27,8 @@ fn sample(client: &Client, scope: Scope) -> (&'static str, &'static str) {
             include_str!("tests/files/cline.json"),
         ),
         ("lm-studio", _) => ("mcp.json", include_str!("tests/files/lmstudio.json")),
-        ("continue", Scope::User) => ("config.yaml", include_str!("tests/files/continue.yaml")),
-        ("continue", Scope::Project) => ("mcp.json", include_str!("tests/files/mcp.json")),
+        ("continue", FileScope::User) => ("config.yaml", include_str!("tests/files/continue.yaml")),
+        ("continue", FileScope::Project) => ("mcp.json", include_str!("tests/files/mcp.json")),
         (other, _) => panic!("{other} has no sample"),
     }
 }
@@ -45,9 +47,10 @@ fn surroundings<'a>(os: Os, home: &'a Path) -> Surroundings<'a> {
 }
 
 /// All files of all clients.
-fn spots<'a>(at: &Surroundings<'a>) -> Vec<(&'static Client, Scope, Spot)> {
-    let scopes =
-        |client: &'static Client| [Scope::User, Scope::Project].map(|scope| (client, scope));
+fn spots<'a>(at: &Surroundings<'a>) -> Vec<(&'static ClientProgram, FileScope, Spot)> {
+    let scopes = |client: &'static ClientProgram| {
+        [FileScope::User, FileScope::Project].map(|scope| (client, scope))
+    };
     let all = CLIENTS.iter().flat_map(scopes);
     all.filter_map(|(client, scope)| Some((client, scope, client.spot(scope, at)?)))
         .collect()
@@ -112,7 +115,7 @@ fn places_follow_the_variables_of_the_clients() {
         ("goose", "/xdg/goose/config.yaml"),
     ] {
         assert_eq!(
-            client(id).unwrap().spot(Scope::User, &at).unwrap().file,
+            client(id).unwrap().spot(FileScope::User, &at).unwrap().file,
             PathBuf::from(file),
             "{id}"
         );

@@ -3,8 +3,8 @@
 use model::NamePattern;
 use serde_json::{Value, json};
 
-use crate::change::{Change, SetupError, edited};
-use crate::edit::{EditError, Format, Table};
+use crate::change::{FileChange, SetupError, edited};
+use crate::edit::{EditError, Syntax, Table};
 use crate::files::TextFile;
 
 /// Edit of a server's tools, by its own names.
@@ -23,7 +23,11 @@ pub enum ToolEdit<'e> {
 /// # Errors
 /// When the file is broken or cannot be edited, has no such server, or a pattern in it stands
 /// against the change.
-pub fn edit_tools(file: TextFile, server: &str, edit: ToolEdit<'_>) -> Result<Change, SetupError> {
+pub fn edit_tools(
+    file: TextFile,
+    server: &str,
+    edit: ToolEdit<'_>,
+) -> Result<FileChange, SetupError> {
     let after = match changed(&file.text, server, edit) {
         Err(Unchanged::Hidden { pattern, tool }) => {
             let path = file.path.display().to_string();
@@ -37,7 +41,7 @@ pub fn edit_tools(file: TextFile, server: &str, edit: ToolEdit<'_>) -> Result<Ch
         Err(Unchanged::Edit(error)) => edited(&file, Err(error), || None)?,
         Ok(after) => after,
     };
-    Ok(Change::text(file, &after))
+    Ok(FileChange::text(file, &after))
 }
 
 /// Why a text stays as it is.
@@ -56,7 +60,7 @@ impl From<EditError> for Unchanged {
 }
 
 fn changed(text: &str, server: &str, edit: ToolEdit<'_>) -> Result<String, Unchanged> {
-    let servers = Table::new(Format::Toml, &["servers"]);
+    let servers = Table::new(Syntax::Toml, &["servers"]);
     let entry = servers
         .entries(text)?
         .into_iter()
@@ -108,7 +112,7 @@ fn changed(text: &str, server: &str, edit: ToolEdit<'_>) -> Result<String, Uncha
             set(&text, "tools", only)
         }
         ToolEdit::Rename(tool, name) => {
-            let tools = Table::new(Format::Toml, &["servers", server, "tool"]);
+            let tools = Table::new(Syntax::Toml, &["servers", server, "tool"]);
             let known = tools
                 .entries(text)?
                 .into_iter()
@@ -224,7 +228,7 @@ mod tests {
     }
 
     fn toml_of(text: &str) -> Value {
-        let entries = Table::new(Format::Toml, &["servers"])
+        let entries = Table::new(Syntax::Toml, &["servers"])
             .entries(text)
             .unwrap();
         let servers = entries.into_iter().map(|entry| (entry.name, entry.value));

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::completing::{Completing, SharedCandidates};
 use super::printer::Printer;
 use crate::complete::Candidates;
-use crate::output::Output;
+use crate::output::ChatOutput;
 
 const PROMPT: &str = "> ";
 /// Lines in the history of this session. The history is not written to disk.
@@ -33,7 +33,10 @@ impl Input {
     ///
     /// # Errors
     /// When the terminal cannot be used.
-    pub(super) fn open(output: Arc<dyn Output>, is_edited: bool) -> io::Result<(Self, Printer)> {
+    pub(super) fn open(
+        output: Arc<dyn ChatOutput>,
+        is_edited: bool,
+    ) -> io::Result<(Self, Printer)> {
         let (send, lines) = mpsc::channel(1);
         let (resume, resumed) = std::sync::mpsc::sync_channel(1);
         let names = SharedCandidates::default();

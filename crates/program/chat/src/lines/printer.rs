@@ -10,19 +10,19 @@ use std::thread::JoinHandle;
 use rustyline::ExternalPrinter;
 use tokio::sync::Notify;
 
-use crate::output::Output;
+use crate::output::ChatOutput;
 
 /// Texts that wait for the terminal. No further message of the topic is taken while there are as
 /// many.
 const TEXTS_MAX: usize = 1024;
 
 /// Prints without the line editor.
-type Plainly = fn(&dyn Output, &str);
+type Plainly = fn(&dyn ChatOutput, &str);
 
 /// Printer of a chat. Dropped, it waits until all is printed: drop the
 /// [`Input`](super::input::Input) before.
 pub(super) struct Printer {
-    output: Arc<dyn Output>,
+    output: Arc<dyn ChatOutput>,
     beside: Option<Beside>,
 }
 
@@ -41,7 +41,7 @@ struct Queue {
 
 impl Printer {
     /// Prints at once.
-    pub(super) fn plain(output: Arc<dyn Output>) -> Self {
+    pub(super) fn plain(output: Arc<dyn ChatOutput>) -> Self {
         Self {
             output,
             beside: None,
@@ -51,7 +51,7 @@ impl Printer {
     /// Prints beside a line editor.
     pub(super) fn beside(
         editor: impl ExternalPrinter + Send + 'static,
-        output: Arc<dyn Output>,
+        output: Arc<dyn ChatOutput>,
     ) -> Self {
         let (texts, queued) = mpsc::channel();
         let queue = Arc::new(Queue::default());
@@ -117,7 +117,7 @@ impl Drop for Beside {
 
 fn print_all(
     mut editor: impl ExternalPrinter,
-    output: &dyn Output,
+    output: &dyn ChatOutput,
     queued: &mpsc::Receiver<(String, Plainly)>,
     queue: &Queue,
 ) {
@@ -152,7 +152,7 @@ mod tests {
 
     struct Silent;
 
-    impl Output for Silent {
+    impl ChatOutput for Silent {
         fn result(&self, _: &str) {}
         fn message(&self, _: &str) {}
     }

@@ -5,10 +5,10 @@ use super::settle::settle;
 use crate::command::{ChatCommand, HELP, read};
 use crate::entry::{Entry, Tone};
 use crate::show;
-use crate::state::{Action, Mode, Prompt, State};
+use crate::state::{Action, ChatState, Prompt, ScreenMode};
 
 /// A line was typed.
-pub(super) fn typed(state: &mut State, line: &str) -> Vec<Action> {
+pub(super) fn typed(state: &mut ChatState, line: &str) -> Vec<Action> {
     let command = read(line);
     if !matches!(command, ChatCommand::Yes | ChatCommand::Empty)
         && let Some(Prompt::Sure { .. }) = state.prompt
@@ -80,7 +80,7 @@ pub(super) fn typed(state: &mut State, line: &str) -> Vec<Action> {
         }
         ChatCommand::Yes => decide::go_on(state),
         ChatCommand::Show(which) => about(state, which, |state, id| {
-            if state.mode != Mode::Screen
+            if state.mode != ScreenMode::Screen
                 && let Some(item) = state.inbox.get(id)
             {
                 let text = format!("? {}", state.lines_text(&state.card(item).0));
@@ -89,7 +89,7 @@ pub(super) fn typed(state: &mut State, line: &str) -> Vec<Action> {
             Vec::new()
         }),
         ChatCommand::Approve(which) => about(state, which, |state, id| {
-            if state.mode == Mode::Screen {
+            if state.mode == ScreenMode::Screen {
                 state.tell("Read what is asked for, then press a to approve it.");
                 return Vec::new();
             }
@@ -120,9 +120,9 @@ pub(super) fn typed(state: &mut State, line: &str) -> Vec<Action> {
 
 /// Does something about a proposal that was named. On the screen its card opens.
 fn about(
-    state: &mut State,
+    state: &mut ChatState,
     which: &str,
-    what: impl FnOnce(&mut State, &str) -> Vec<Action>,
+    what: impl FnOnce(&mut ChatState, &str) -> Vec<Action>,
 ) -> Vec<Action> {
     match state.inbox.find(which).map(|item| item.proposal.id.clone()) {
         Ok(id) => {
@@ -139,7 +139,7 @@ fn about(
 }
 
 /// Shows the calls of others, or stops showing them.
-pub(super) fn calls(state: &mut State) {
+pub(super) fn calls(state: &mut ChatState) {
     state.calls = !state.calls;
     let text = if state.calls {
         "The calls of others are shown."
@@ -150,7 +150,7 @@ pub(super) fn calls(state: &mut State) {
 }
 
 /// Lists what waits.
-fn proposals(state: &mut State) {
+fn proposals(state: &mut ChatState) {
     if let Some(why) = &state.inbox_failure {
         let text = format!("! the inbox cannot be read: {why}");
         return state.push(Entry::new(Tone::Trouble, text));

@@ -3,18 +3,18 @@
 use json::visible;
 
 use crate::api::ApiRefusal;
-use crate::card::{Line, Part};
+use crate::card::{CardLine, CardPart};
 use crate::clock::span;
 use crate::command::{TIMES, object};
 use crate::entry::{Entry, Tone};
 use crate::inbox::InboxItem;
-use crate::review::Effects;
-use crate::state::{Action, Allow, Approval, Focus, Mode, Prompt, State};
+use crate::review::ToolEffects;
+use crate::state::{Action, Allow, Approval, ChatState, Focus, Prompt, ScreenMode};
 use crate::typing::Typing;
 
 /// A proposal that the person may decide about now: it is pending, of another participant, and on
 /// the screen its card has been read.
-fn to_decide(state: &mut State, id: &str) -> Option<InboxItem> {
+fn to_decide(state: &mut ChatState, id: &str) -> Option<InboxItem> {
     let item = state.inbox.get(id)?.clone();
     if state.is_own(&item.proposal) {
         state.tell(
@@ -26,8 +26,8 @@ fn to_decide(state: &mut State, id: &str) -> Option<InboxItem> {
 }
 
 /// Whether the open card is still the one that the person meant.
-fn is_settled(state: &mut State) -> bool {
-    if state.mode == Mode::Screen && state.now_ms < state.inbox.settled_ms {
+fn is_settled(state: &mut ChatState) -> bool {
+    if state.mode == ScreenMode::Screen && state.now_ms < state.inbox.settled_ms {
         state.tell("Another card has just opened: look at it, then press the key again.");
         return false;
     }
@@ -35,8 +35,8 @@ fn is_settled(state: &mut State) -> bool {
 }
 
 /// Whether all that must be seen of the open card was on the screen.
-fn is_read(state: &mut State) -> bool {
-    if state.mode != Mode::Screen {
+fn is_read(state: &mut ChatState) -> bool {
+    if state.mode != ScreenMode::Screen {
         return true;
     }
     let Some(areas) = state.areas() else {
@@ -64,7 +64,7 @@ fn approval(item: &InboxItem, arguments: Option<String>, allow: Option<Allow>) -
 }
 
 /// Approves, or asks first.
-pub(super) fn approve(state: &mut State, id: &str) -> Vec<Action> {
+pub(super) fn approve(state: &mut ChatState, id: &str) -> Vec<Action> {
     let Some(item) = to_decide(state, id) else {
         return Vec::new();
     };
@@ -72,7 +72,7 @@ pub(super) fn approve(state: &mut State, id: &str) -> Vec<Action> {
         return Vec::new();
     }
     let approval = approval(&item, None, None);
-    let effects = Effects::of(&item.proposal);
+    let effects = ToolEffects::of(&item.proposal);
     if !effects.needs_second_key() {
         return vec![Action::Approve(approval)];
     }
@@ -84,8 +84,8 @@ pub(super) fn approve(state: &mut State, id: &str) -> Vec<Action> {
     ask(
         state,
         approval,
-        vec![Line {
-            part: Part::Head,
+        vec![CardLine {
+            part: CardPart::Head,
             text: question,
         }],
     );
@@ -102,8 +102,8 @@ fn lower_first(words: &str) -> String {
 }
 
 /// Asks whether to go on.
-fn ask(state: &mut State, approval: Box<Approval>, question: Vec<Line>) {
-    if matches!(state.mode, Mode::Lines(_)) {
+fn ask(state: &mut ChatState, approval: Box<Approval>, question: Vec<CardLine>) {
+    if matches!(state.mode, ScreenMode::Lines(_)) {
         let text = format!(
             "? {}\nType /yes to approve it; any other line drops the question.",
             state.lines_text(&question)
@@ -114,14 +114,14 @@ fn ask(state: &mut State, approval: Box<Approval>, question: Vec<Line>) {
 }
 
 /// The person is sure.
-pub(super) fn go_on(state: &mut State) -> Vec<Action> {
+pub(super) fn go_on(state: &mut ChatState) -> Vec<Action> {
     match state.prompt.take() {
         Some(Prompt::Sure { approval, question }) => {
             let fits = state.areas().is_some_and(|areas| {
                 crate::card::rows(&question, Some(areas.main.width.into())).len()
                     <= areas.main.height.into()
             });
-            if state.mode == Mode::Screen && !fits {
+            if state.mode == ScreenMode::Screen && !fits {
                 state.tell(
                     "The question does not fit on the screen: make the terminal larger, and ask again.",
                 );
@@ -138,7 +138,7 @@ pub(super) fn go_on(state: &mut State) -> Vec<Action> {
 }
 
 /// Begins to edit the arguments of a proposal.
-pub(super) fn edit(state: &mut State, id: &str, outside: bool) -> Vec<Action> {
+pub(super) fn edit(state: &mut ChatState, id: &str, outside: bool) -> Vec<Action> {
     let Some(item) = to_decide(state, id) else {
         return Vec::new();
     };
@@ -172,7 +172,7 @@ pub(super) fn edit(state: &mut State, id: &str, outside: bool) -> Vec<Action> {
 
 /// The proposed arguments, if the proposal has such that can be replaced. Hidden characters are
 /// spelled as JSON escapes.
-fn arguments(state: &mut State, item: &InboxItem) -> Option<String> {
+fn arguments(state: &mut ChatState, item: &InboxItem) -> Option<String> {
     if item.proposal.method != "tools/call" {
         state.tell("Only the arguments of a tool's call can be edited.");
         return None;
@@ -185,7 +185,7 @@ fn arguments(state: &mut State, item: &InboxItem) -> Option<String> {
 }
 
 /// Other arguments are there: asks whether to approve with them.
-pub(super) fn with_arguments(state: &mut State, id: &str, text: &str) -> Vec<Action> {
+pub(super) fn with_arguments(state: &mut ChatState, id: &str, text: &str) -> Vec<Action> {
     let Some(item) = to_decide(state, id) else {
         return Vec::new();
     };
@@ -204,18 +204,18 @@ pub(super) fn with_arguments(state: &mut State, id: &str, text: &str) -> Vec<Act
         state.tell("The arguments are the proposed ones.");
         return approve(state, id);
     }
-    let mut question = vec![Line {
-        part: Part::Head,
+    let mut question = vec![CardLine {
+        part: CardPart::Head,
         text: format!("Approve #{} with these arguments instead?", item.number),
     }];
     let rows = visible::pretty(given.get());
-    question.extend(rows.lines().map(|line| Line {
-        part: Part::Asked,
+    question.extend(rows.lines().map(|line| CardLine {
+        part: CardPart::Asked,
         text: line.strip_prefix("  ").unwrap_or(line).to_owned(),
     }));
-    question.push(Line {
-        part: Part::Mark,
-        text: Effects::of(&item.proposal).words().to_owned(),
+    question.push(CardLine {
+        part: CardPart::Mark,
+        text: ToolEffects::of(&item.proposal).words().to_owned(),
     });
     let approval = approval(&item, Some(given.get().to_owned()), None);
     ask(state, approval, question);
@@ -223,7 +223,7 @@ pub(super) fn with_arguments(state: &mut State, id: &str, text: &str) -> Vec<Act
 }
 
 /// The editor has ended.
-pub(super) fn edited(state: &mut State, id: &str, text: Result<String, String>) -> Vec<Action> {
+pub(super) fn edited(state: &mut ChatState, id: &str, text: Result<String, String>) -> Vec<Action> {
     match text {
         Ok(text) => {
             state.inbox.select(id);
@@ -237,14 +237,14 @@ pub(super) fn edited(state: &mut State, id: &str, text: Result<String, String>) 
 }
 
 /// Asks for how long to allow what is proposed.
-pub(super) fn allow(state: &mut State, id: &str) {
+pub(super) fn allow(state: &mut ChatState, id: &str) {
     if to_decide(state, id).is_some() && is_read(state) {
         state.prompt = Some(Prompt::Time { id: id.to_owned() });
     }
 }
 
 /// A time was chosen: the capability is looked up before it is asked about.
-pub(super) fn allow_for(state: &mut State, id: &str, seconds: u64) -> Vec<Action> {
+pub(super) fn allow_for(state: &mut ChatState, id: &str, seconds: u64) -> Vec<Action> {
     let Some(item) = to_decide(state, id) else {
         return Vec::new();
     };
@@ -268,7 +268,7 @@ pub(super) fn time_of(key: char) -> Option<u64> {
 
 /// The capability for a grant is known: asks whether to approve and grant it.
 pub(super) fn capability(
-    state: &mut State,
+    state: &mut ChatState,
     id: &str,
     seconds: u64,
     found: Result<String, ApiRefusal>,
@@ -294,17 +294,17 @@ pub(super) fn capability(
         visible::line(&proposal.topic),
         span(seconds * 1_000),
     );
-    let mut question = vec![Line {
-        part: Part::Head,
+    let mut question = vec![CardLine {
+        part: CardPart::Head,
         text,
     }];
-    question.push(Line {
-        part: Part::Asked,
+    question.push(CardLine {
+        part: CardPart::Asked,
         text: visible::line(&capability),
     });
-    question.push(Line {
-        part: Part::Mark,
-        text: Effects::of(proposal).words().to_owned(),
+    question.push(CardLine {
+        part: CardPart::Mark,
+        text: ToolEffects::of(proposal).words().to_owned(),
     });
     let (participant, topic) = (proposal.by.clone(), proposal.topic.clone());
     let approval = approval(
@@ -321,7 +321,7 @@ pub(super) fn capability(
 }
 
 /// Asks for the reason of a rejection or withdrawal.
-pub(super) fn ask_reason(state: &mut State, id: &str, withdraw: bool) {
+pub(super) fn ask_reason(state: &mut ChatState, id: &str, withdraw: bool) {
     let Some(item) = state.inbox.get(id) else {
         return;
     };
@@ -344,7 +344,7 @@ pub(super) fn ask_reason(state: &mut State, id: &str, withdraw: bool) {
 }
 
 /// Rejects or withdraws.
-pub(super) fn end(state: &State, id: &str, withdraw: bool, reason: &str) -> Vec<Action> {
+pub(super) fn end(state: &ChatState, id: &str, withdraw: bool, reason: &str) -> Vec<Action> {
     let number = state.inbox.number_of(id);
     vec![Action::End {
         id: id.to_owned(),
@@ -355,8 +355,8 @@ pub(super) fn end(state: &State, id: &str, withdraw: bool, reason: &str) -> Vec<
 }
 
 /// Opens the inbox at a proposal; without a screen there is none.
-pub(super) fn open(state: &mut State, id: &str) {
-    if state.mode == Mode::Screen {
+pub(super) fn open(state: &mut ChatState, id: &str) {
+    if state.mode == ScreenMode::Screen {
         state.inbox.select(id);
         state.focus = Focus::Inbox;
     }

@@ -5,14 +5,14 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use super::{command, decide};
 use crate::complete::shared;
 use crate::keys::{Decide, Deed, Edit, KeyContext, deed};
-use crate::state::{Action, Focus, Prompt, State};
+use crate::state::{Action, ChatState, Focus, Prompt};
 use crate::typing::{EARLIER_LINES_MAX, Typing};
 
 /// Rows that stay on the screen when it scrolls by a page.
 const PAGE_OVERLAP: usize = 2;
 
 /// A key was pressed.
-pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Action> {
+pub(super) fn key(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
     if key.kind == KeyEventKind::Release {
         return Vec::new();
     }
@@ -54,7 +54,7 @@ pub(super) fn key(state: &mut State, key: KeyEvent) -> Vec<Action> {
 }
 
 /// Whether a deed is one that works everywhere; then it is done.
-fn deed_anywhere(state: &mut State, deed: Deed) -> bool {
+fn deed_anywhere(state: &mut ChatState, deed: Deed) -> bool {
     match deed {
         Deed::Help => state.help = Some(0),
         Deed::OtherPane => {
@@ -86,7 +86,7 @@ fn deed_anywhere(state: &mut State, deed: Deed) -> bool {
 }
 
 /// The keys of the help: those that scroll, and any other closes it.
-fn in_help(state: &mut State, key: KeyEvent) {
+fn in_help(state: &mut ChatState, key: KeyEvent) {
     let height = usize::from(state.size.1.saturating_sub(2));
     let last = crate::help::rows(state.size.0.into())
         .len()
@@ -103,7 +103,7 @@ fn in_help(state: &mut State, key: KeyEvent) {
     };
 }
 
-fn in_talk(state: &mut State, deed: Deed) -> Vec<Action> {
+fn in_talk(state: &mut ChatState, deed: Deed) -> Vec<Action> {
     match deed {
         Deed::Send => {
             let line = state.line.take();
@@ -143,7 +143,7 @@ fn in_talk(state: &mut State, deed: Deed) -> Vec<Action> {
 
 /// Completes the word before the cursor as far as all candidates agree, and names them if they are
 /// several.
-fn complete(state: &mut State) {
+fn complete(state: &mut ChatState) {
     let (start, found) = state.candidates.complete(state.line.before());
     let Some(common) = shared(&found) else { return };
     let typed = state.line.before().len() - start;
@@ -156,7 +156,7 @@ fn complete(state: &mut State) {
 }
 
 /// Brings back an earlier line; behind the last one, an empty line.
-fn earlier(state: &mut State, at: Option<usize>) {
+fn earlier(state: &mut ChatState, at: Option<usize>) {
     let Some(at) = at.filter(|at| *at <= state.earlier.len()) else {
         return;
     };
@@ -165,7 +165,7 @@ fn earlier(state: &mut State, at: Option<usize>) {
 }
 
 /// Scrolls the talk by so many pages; the extremes go to its ends.
-fn scroll(state: &mut State, pages: isize) {
+fn scroll(state: &mut ChatState, pages: isize) {
     let Some(areas) = state.areas() else { return };
     let (columns, height) = (
         usize::from(areas.main.width),
@@ -178,7 +178,7 @@ fn scroll(state: &mut State, pages: isize) {
         .scroll_by(pages.saturating_mul(page), columns, height, zone);
 }
 
-fn in_inbox(state: &mut State, deed: Deed) -> Vec<Action> {
+fn in_inbox(state: &mut ChatState, deed: Deed) -> Vec<Action> {
     let id = state.inbox.selected().map(|item| item.proposal.id.clone());
     let page = state.areas().map_or(1, |areas| {
         usize::from(areas.main.height).saturating_sub(PAGE_OVERLAP)
@@ -211,7 +211,7 @@ fn in_inbox(state: &mut State, deed: Deed) -> Vec<Action> {
     Vec::new()
 }
 
-fn decided(state: &mut State, how: Decide, id: &str) -> Vec<Action> {
+fn decided(state: &mut ChatState, how: Decide, id: &str) -> Vec<Action> {
     match how {
         Decide::Approve => return decide::approve(state, id),
         Decide::Edit => return decide::edit(state, id, false),
@@ -224,7 +224,7 @@ fn decided(state: &mut State, how: Decide, id: &str) -> Vec<Action> {
 }
 
 /// A key while something is asked.
-fn in_prompt(state: &mut State, key: KeyEvent) -> Vec<Action> {
+fn in_prompt(state: &mut ChatState, key: KeyEvent) -> Vec<Action> {
     if matches!(key.code, KeyCode::Esc) || deed(KeyContext::Line, key) == Some(Deed::Interrupt) {
         state.prompt = None;
         return Vec::new();
@@ -294,7 +294,7 @@ fn edit(line: &mut Typing, key: KeyEvent) -> bool {
 }
 
 /// A text was pasted: it goes into the line that is typed, and decides nothing.
-pub(super) fn paste(state: &mut State, text: &str) {
+pub(super) fn paste(state: &mut ChatState, text: &str) {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let fits = match (&mut state.prompt, state.focus) {
         (Some(Prompt::Reason { line, .. } | Prompt::Arguments { line, .. }), _) => {

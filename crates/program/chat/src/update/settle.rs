@@ -1,10 +1,10 @@
 //! Consequences of every event: what can be completed, limits of the scroll, rows that were seen.
 
-use crate::state::{Focus, Mode, State};
+use crate::state::{ChatState, Focus, ScreenMode};
 
 /// Consequences of any event: limits of the scroll, and the rows of the card that are on the screen
 /// now.
-pub(super) fn settle(state: &mut State) {
+pub(super) fn settle(state: &mut ChatState) {
     let participants = state.others.keys().cloned();
     let proposals = state
         .inbox
@@ -12,7 +12,7 @@ pub(super) fn settle(state: &mut State) {
         .iter()
         .map(|item| item.number.to_string());
     state.candidates.set_participants(participants, proposals);
-    if state.mode != Mode::Screen || state.focus != Focus::Inbox || state.help.is_some() {
+    if state.mode != ScreenMode::Screen || state.focus != Focus::Inbox || state.help.is_some() {
         return;
     }
     let Some(areas) = state.areas() else { return };

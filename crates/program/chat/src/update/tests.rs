@@ -1,11 +1,11 @@
 use participant::{Event as TopicEvent, ProposalState};
 use serde_json::{Value, json};
 
-use crate::api::{ApiRefusal, Proposal};
+use crate::api::{ApiRefusal, ProposalDetails};
 use crate::entry::Tone;
 use crate::inbox::SETTLE_MS;
 use crate::keys::{KEYS, KeyContext};
-use crate::state::{Action, Connection, Event, Focus, Mode, Prompt};
+use crate::state::{Action, ChatEvent, Connection, Focus, Prompt, ScreenMode};
 use crate::tests_support::{Stage, chat, pressed, proposal, seen};
 use crate::typing::EARLIER_LINES_MAX;
 use crate::update::REFRESH_MS;
@@ -13,14 +13,14 @@ use crate::update::topic::ANNOUNCED_MAX;
 
 const NONE: &[&str] = &[];
 
-fn harmless(id: &str) -> Proposal {
+fn harmless(id: &str) -> ProposalDetails {
     proposal(
         id,
         &json!({ "tool": { "name": "echo", "annotations": { "readOnlyHint": true } } }),
     )
 }
 
-fn unsaid(id: &str) -> Proposal {
+fn unsaid(id: &str) -> ProposalDetails {
     proposal(id, &json!({ "tool": { "name": "echo" } }))
 }
 
@@ -60,7 +60,7 @@ fn names(actions: &[Action]) -> Vec<String> {
     actions.iter().map(name).collect()
 }
 
-fn at_inbox(proposals: &[Proposal]) -> Stage {
+fn at_inbox(proposals: &[ProposalDetails]) -> Stage {
     let mut stage = Stage::screen(80, 24);
     stage.pending(proposals);
     stage.press(&["F2"]);
@@ -116,7 +116,7 @@ fn nothing_is_approved_that_was_not_shown_in_full() {
     assert_eq!(names(&stage.press(&["a"])), ["approve a aa None None"]);
     // At another width other rows are shown.
     stage.press(&["Home"]);
-    stage.take(Event::Resize {
+    stage.take(ChatEvent::Resize {
         columns: 61,
         rows: 24,
     });
@@ -131,7 +131,7 @@ fn nothing_is_approved_that_was_not_shown_in_full() {
 #[test]
 fn a_card_that_opens_by_itself_is_not_decided_by_a_key_for_another() {
     let mut stage = at_inbox(&[harmless("a"), harmless("b")]);
-    stage.take(Event::Inbox(Ok(vec![harmless("b")])));
+    stage.take(ChatEvent::Inbox(Ok(vec![harmless("b")])));
     for key in ["a", "r", "e", "E", "h"] {
         assert_eq!(names(&stage.press(&[key])), NONE, "{key}");
         assert!(stage.state.prompt.is_none(), "{key}");
@@ -146,7 +146,7 @@ fn a_question_ends_with_its_proposal() {
         let mut stage = at_inbox(&[unsaid("a"), harmless("b")]);
         stage.press(keys);
         assert!(stage.state.prompt.is_some(), "{keys:?}");
-        stage.take(Event::Inbox(Ok(vec![harmless("b")])));
+        stage.take(ChatEvent::Inbox(Ok(vec![harmless("b")])));
         assert!(stage.state.prompt.is_none(), "{keys:?}");
         assert!(
             stage
@@ -193,7 +193,7 @@ fn arguments_are_edited_in_place_and_outside() {
         names(&stage.press(&["E"])),
         ["edit a {\n  \"text\": \"a\\u202e\"\n}\n"]
     );
-    let edited = |text: Result<&str, &str>| Event::Edited {
+    let edited = |text: Result<&str, &str>| ChatEvent::Edited {
         id: "a".into(),
         text: text.map(str::to_owned).map_err(str::to_owned),
     };
@@ -231,7 +231,7 @@ fn a_call_is_allowed_for_a_time_after_a_question_that_names_all_of_it() {
             [format!("capability a {seconds}")]
         );
         let capability = "mcp/request:tools/call:echo".to_owned();
-        stage.take(Event::Capability {
+        stage.take(ChatEvent::Capability {
             id: "a".into(),
             seconds,
             found: Ok(capability),
@@ -258,7 +258,7 @@ fn a_call_is_allowed_for_a_time_after_a_question_that_names_all_of_it() {
         message: "you need portmoot/grants".into(),
         hint: None,
     };
-    stage.take(Event::Capability {
+    stage.take(ChatEvent::Capability {
         id: "a".into(),
         seconds: 900,
         found: Err(refused),
@@ -275,7 +275,7 @@ fn a_question_that_does_not_fit_is_not_confirmed() {
     let mut stage = at_inbox(&[harmless("a")]);
     stage.press(&["h", "1"]);
     let capability = format!("mcp/request:tools/call:{}", "x".repeat(2_000));
-    stage.take(Event::Capability {
+    stage.take(ChatEvent::Capability {
         id: "a".into(),
         seconds: 900,
         found: Ok(capability),
@@ -312,11 +312,11 @@ fn own_proposals_are_withdrawn_and_not_decided() {
 fn a_late_reviewer_sees_what_waits_and_is_called() {
     for (mode, expect) in [
         (
-            Mode::Screen,
+            ScreenMode::Screen,
             "? #1 waits for a decision: scout asks for echo (F2)",
         ),
         (
-            Mode::Lines(None),
+            ScreenMode::Lines(None),
             "? proposal #1 by scout at worker: tools/call echo\n",
         ),
     ] {
@@ -354,7 +354,7 @@ fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
         };
         TopicEvent::Proposal(Box::new(IncomingProposal { envelope, call }))
     };
-    let mut stage = Stage::new(Mode::Screen);
+    let mut stage = Stage::new(ScreenMode::Screen);
     assert_eq!(names(&stage.topic(propose("e-a"))), ["refresh"]);
     // One more while the inbox is being read: it is read again.
     assert_eq!(names(&stage.topic(propose("e-b"))), NONE);
@@ -368,7 +368,7 @@ fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
             .any(|entry| entry.starts_with("? scout proposes"))
     );
     stage.now_ms += 2_000;
-    assert_eq!(names(&stage.take(Event::Tick)), ["refresh"]);
+    assert_eq!(names(&stage.take(ChatEvent::Tick)), ["refresh"]);
     stage.pending(&[harmless("a")]);
     let shown = stage.entries();
     let of = |text: &str| shown.iter().filter(|entry| entry.starts_with(text)).count();
@@ -389,13 +389,13 @@ fn a_proposal_that_is_for_others_is_shown_once_the_inbox_is_known() {
 
 #[test]
 fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
-    let mut stage = Stage::new(Mode::Screen);
-    assert_eq!(names(&stage.take(Event::Tick)), NONE);
+    let mut stage = Stage::new(ScreenMode::Screen);
+    assert_eq!(names(&stage.take(ChatEvent::Tick)), NONE);
     stage.now_ms += REFRESH_MS;
-    assert_eq!(names(&stage.take(Event::Tick)), ["refresh"]);
+    assert_eq!(names(&stage.take(ChatEvent::Tick)), ["refresh"]);
     stage.now_ms += REFRESH_MS;
     assert_eq!(
-        names(&stage.take(Event::Tick)),
+        names(&stage.take(ChatEvent::Tick)),
         NONE,
         "one question at a time"
     );
@@ -428,8 +428,8 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
             hint: Some("ask".into()),
         })
     };
-    stage.take(Event::Inbox(refused()));
-    stage.take(Event::Inbox(refused()));
+    stage.take(ChatEvent::Inbox(refused()));
+    stage.take(ChatEvent::Inbox(refused()));
     let shown = stage.entries();
     let said = shown
         .iter()
@@ -445,7 +445,7 @@ fn the_inbox_is_read_again_when_something_happens_and_from_time_to_time() {
 
 #[test]
 fn mentions_and_private_words_ring_the_bell() {
-    let mut stage = Stage::new(Mode::Screen);
+    let mut stage = Stage::new(ScreenMode::Screen);
     for (event, expect, tone) in [
         (chat("scout", &[], "hello all"), NONE, Tone::Said),
         (chat("scout", &[], "hello @boss"), &["bell"], Tone::Mention),
@@ -459,7 +459,7 @@ fn mentions_and_private_words_ring_the_bell() {
 
 #[test]
 fn presence_connection_and_history_are_shown() {
-    let mut stage = Stage::new(Mode::Lines(None));
+    let mut stage = Stage::new(ScreenMode::Lines(None));
     let begin = [
         "You are boss in topic main. Type /help for a list of commands.",
         "* here: scout, worker",
@@ -542,10 +542,10 @@ fn typed_lines_are_commands_or_messages() {
         ("/who", &[]),
         ("", &[]),
     ] {
-        let mut stage = Stage::new(Mode::Lines(None));
+        let mut stage = Stage::new(ScreenMode::Lines(None));
         stage.pending(&[unsaid("a"), harmless("b")]);
         assert_eq!(
-            names(&stage.take(Event::Line(line.into()))),
+            names(&stage.take(ChatEvent::Line(line.into()))),
             expect,
             "{line}"
         );
@@ -554,9 +554,9 @@ fn typed_lines_are_commands_or_messages() {
 
 #[test]
 fn without_a_screen_yes_confirms_and_any_other_line_drops_the_question() {
-    let mut stage = Stage::new(Mode::Lines(None));
+    let mut stage = Stage::new(ScreenMode::Lines(None));
     stage.pending(&[unsaid("a")]);
-    let mut line = |line: &str| names(&stage.take(Event::Line(line.into())));
+    let mut line = |line: &str| names(&stage.take(ChatEvent::Line(line.into())));
     assert_eq!(line("/yes"), NONE);
     assert_eq!(line("/approve 1"), NONE);
     assert_eq!(line("hello"), ["say None hello"]);
@@ -590,15 +590,15 @@ fn on_the_screen_a_command_opens_the_card_and_decides_nothing() {
 #[test]
 fn pasted_text_is_typed_and_decides_nothing() {
     let mut stage = Stage::screen(80, 24);
-    stage.take(Event::Paste("one\r\ntwo".into()));
+    stage.take(ChatEvent::Paste("one\r\ntwo".into()));
     assert_eq!(stage.state.line.text(), "one\ntwo");
     assert_eq!(names(&stage.press(&["Enter"])), ["say None one\ntwo"]);
     let mut stage = at_inbox(&[unsaid("a")]);
-    assert_eq!(names(&stage.take(Event::Paste("a".into()))), NONE);
+    assert_eq!(names(&stage.take(ChatEvent::Paste("a".into()))), NONE);
     stage.press(&["a"]);
-    assert_eq!(names(&stage.take(Event::Paste("y".into()))), NONE);
+    assert_eq!(names(&stage.take(ChatEvent::Paste("y".into()))), NONE);
     stage.press(&["n", "r"]);
-    stage.take(Event::Paste("because".into()));
+    stage.take(ChatEvent::Paste("because".into()));
     assert_eq!(names(&stage.press(&["Enter"])), ["end a false \"because\""]);
 }
 
@@ -674,7 +674,7 @@ fn every_key_of_the_table_does_something() {
             stage.press(before);
             let (was, actions) = (
                 seen_by(&stage),
-                stage.take(Event::Key(pressed(key).unwrap())),
+                stage.take(ChatEvent::Key(pressed(key).unwrap())),
             );
             assert!(
                 was != seen_by(&stage) || !actions.is_empty(),

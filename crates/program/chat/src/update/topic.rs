@@ -3,11 +3,11 @@
 use json::visible;
 use participant::{Event as TopicEvent, ProposalState};
 
-use crate::api::{ApiRefusal, Proposal};
+use crate::api::{ApiRefusal, ProposalDetails};
 use crate::entry::{Entry, Tone};
 use crate::inbox::InboxItem;
 use crate::show::{self, EventContext};
-use crate::state::{Action, Announced, Connection, Mode, Prompt, State};
+use crate::state::{Action, Announced, ChatState, Connection, Prompt, ScreenMode};
 
 /// Announcements that wait for the inbox.
 pub(super) const ANNOUNCED_MAX: usize = 256;
@@ -16,7 +16,7 @@ const ANNOUNCED_MS: u64 = 2_000;
 /// Interval at which the inbox is read when nothing happens, in milliseconds.
 pub const REFRESH_MS: u64 = 10_000;
 
-pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
+pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> {
     let (mut actions, mut closed) = (Vec::new(), Vec::new());
     let was_lost = state.welcomed && state.connection == Connection::Lost;
     match &event {
@@ -118,7 +118,7 @@ pub(super) fn happened(state: &mut State, event: TopicEvent) -> Vec<Action> {
 
 /// Looks at the inbox from time to time, and soon after an announcement about which no report
 /// comes.
-pub(super) fn tick(state: &mut State) -> Vec<Action> {
+pub(super) fn tick(state: &mut ChatState) -> Vec<Action> {
     let now_ms = state.now_ms;
     let is_late = |one: &Announced| !one.is_known && now_ms >= one.at_ms + ANNOUNCED_MS;
     let mut late = false;
@@ -132,14 +132,14 @@ pub(super) fn tick(state: &mut State) -> Vec<Action> {
     }
 }
 
-fn is_to_me(state: &State, event: &TopicEvent) -> bool {
+fn is_to_me(state: &ChatState, event: &TopicEvent) -> bool {
     match event {
         TopicEvent::Chat { envelope, .. } => envelope.to().any(|to| to == state.me.id),
         _ => false,
     }
 }
 
-fn entry_of(state: &State, event: &TopicEvent) -> Option<Entry> {
+fn entry_of(state: &ChatState, event: &TopicEvent) -> Option<Entry> {
     let number = |by: &str, envelope: &str| state.inbox.number(by, envelope);
     show::entry(
         event,
@@ -152,11 +152,11 @@ fn entry_of(state: &State, event: &TopicEvent) -> Option<Entry> {
 }
 
 /// The first welcome: the topic, and who is here.
-fn enter(state: &mut State) {
+fn enter(state: &mut ChatState) {
     state.welcomed = true;
     let help = match state.mode {
-        Mode::Screen => "F1 lists the keys, /help the commands.",
-        Mode::Lines(_) => "Type /help for a list of commands.",
+        ScreenMode::Screen => "F1 lists the keys, /help the commands.",
+        ScreenMode::Lines(_) => "Type /help for a list of commands.",
     };
     let text = format!(
         "You are {} in topic {}. {help}",
@@ -177,7 +177,7 @@ fn enter(state: &mut State) {
 }
 
 /// Messages from before this connection.
-fn recall(state: &mut State, past: &[TopicEvent], is_cut: bool) {
+fn recall(state: &mut ChatState, past: &[TopicEvent], is_cut: bool) {
     if is_cut {
         state.push(
             Entry::new(
@@ -208,7 +208,10 @@ fn recall(state: &mut State, past: &[TopicEvent], is_cut: bool) {
 }
 
 /// Takes in the pending proposals.
-pub(super) fn inbox(state: &mut State, found: Result<Vec<Proposal>, ApiRefusal>) -> Vec<Action> {
+pub(super) fn inbox(
+    state: &mut ChatState,
+    found: Result<Vec<ProposalDetails>, ApiRefusal>,
+) -> Vec<Action> {
     state.refreshing = false;
     let mut actions = Vec::new();
     match found {
@@ -253,10 +256,10 @@ pub(super) fn inbox(state: &mut State, found: Result<Vec<Proposal>, ApiRefusal>)
 }
 
 /// A proposal has come that the person can decide about.
-fn arrived(state: &mut State, item: &InboxItem) {
+fn arrived(state: &mut ChatState, item: &InboxItem) {
     let text = match state.mode {
-        Mode::Screen => {
-            let Proposal { by, .. } = &item.proposal;
+        ScreenMode::Screen => {
+            let ProposalDetails { by, .. } = &item.proposal;
             let what = visible::line(item.proposal.what());
             format!(
                 "? #{} waits for a decision: {} asks for {what} (F2)",
@@ -264,13 +267,13 @@ fn arrived(state: &mut State, item: &InboxItem) {
                 visible::line(by)
             )
         }
-        Mode::Lines(_) => format!("? {}", state.lines_text(&state.card(item).0)),
+        ScreenMode::Lines(_) => format!("? {}", state.lines_text(&state.card(item).0)),
     };
     state.push(Entry::new(Tone::Proposal, text).of_topic());
 }
 
 /// Drops a question about a proposal that does not wait any more.
-fn drop_stale_prompt(state: &mut State) {
+fn drop_stale_prompt(state: &mut ChatState) {
     let id = match &state.prompt {
         Some(Prompt::Reason { id, .. } | Prompt::Arguments { id, .. } | Prompt::Time { id }) => id,
         Some(Prompt::Sure { approval, .. }) => &approval.id,
@@ -286,9 +289,9 @@ fn drop_stale_prompt(state: &mut State) {
 }
 
 /// A message of the person's own is on its way.
-pub(super) fn sent(state: &mut State, to: Option<&str>, text: &str) {
+pub(super) fn sent(state: &mut ChatState, to: Option<&str>, text: &str) {
     // Without a screen, the line is there as it was typed.
-    if state.mode != Mode::Screen {
+    if state.mode != ScreenMode::Screen {
         return;
     }
     let me = visible::line(&state.me.id);

@@ -10,12 +10,12 @@ use super::style::Look;
 use crate::clock::span;
 use crate::inbox::InboxItem;
 use crate::layout::Areas;
-use crate::review::Effects;
+use crate::review::ToolEffects;
 use crate::rows::{shortened, width};
-use crate::state::{Focus, State};
+use crate::state::{ChatState, Focus};
 
 /// Draws the list with its frame.
-pub(super) fn list(state: &State, look: Look, areas: &Areas, buffer: &mut Buffer) {
+pub(super) fn list(state: &ChatState, look: Look, areas: &Areas, buffer: &mut Buffer) {
     let area = areas.list;
     if area.height == 0 {
         return;
@@ -76,13 +76,13 @@ pub(super) fn list(state: &State, look: Look, areas: &Areas, buffer: &mut Buffer
 }
 
 /// One row: number, proposer, what, time left. Names are shortened in the middle.
-fn entry(state: &State, item: &InboxItem, is_selected: bool, columns: usize) -> String {
+fn entry(state: &ChatState, item: &InboxItem, is_selected: bool, columns: usize) -> String {
     let proposal = &item.proposal;
     let mark = if is_selected { '>' } else { ' ' };
-    let second = match Effects::of(proposal) {
-        Effects::Destructive => "!",
-        Effects::Unsaid => "?",
-        Effects::Reading | Effects::ReadOnly | Effects::Additive => " ",
+    let second = match ToolEffects::of(proposal) {
+        ToolEffects::Destructive => "!",
+        ToolEffects::Unsaid => "?",
+        ToolEffects::Reading | ToolEffects::ReadOnly | ToolEffects::Additive => " ",
     };
     let left = span(proposal.expires_ms().saturating_sub(state.now_ms));
     let by = if state.is_own(proposal) {

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 
 use super::style::Look;
 use crate::rows::width;
-use crate::state::{Connection, Focus, Prompt, State};
+use crate::state::{ChatState, Connection, Focus, Prompt};
 use crate::typing::Typing;
 
 /// Writes a text at the beginning of a row, as far as it fits.
@@ -34,7 +34,7 @@ pub(super) fn row(
 }
 
 /// Topic, person, connection, counts.
-pub(super) fn status(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn status(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffer) {
     buffer.set_style(area, look.bar());
     let own = state
         .inbox
@@ -70,7 +70,7 @@ pub(super) fn status(state: &State, look: Look, area: Rect, buffer: &mut Buffer)
 }
 
 /// The latest notice, else what the keys do here.
-pub(super) fn hint(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
+pub(super) fn hint(state: &ChatState, look: Look, area: Rect, buffer: &mut Buffer) {
     if let Some(notice) = state.notice() {
         return put(buffer, area, 0, notice, look.heading());
     }
@@ -111,7 +111,7 @@ pub(super) fn hint(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
 
 /// The line that is typed. Returns the place of the cursor.
 pub(super) fn input(
-    state: &State,
+    state: &ChatState,
     look: Look,
     area: Rect,
     buffer: &mut Buffer,

@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::card::Part;
+use crate::card::CardPart;
 use crate::entry::Tone;
 
 /// Colours of speakers.
@@ -66,28 +66,32 @@ impl Look {
     }
 
     /// The style of a part of a card.
-    pub(crate) fn part(self, part: Part) -> Style {
+    pub(crate) fn part(self, part: CardPart) -> Style {
         match part {
-            Part::Head => Style::new().add_modifier(Modifier::BOLD),
-            Part::Fact | Part::Heading | Part::Claimed => self.note(),
-            Part::Mark => self.ink(Color::Yellow),
-            Part::Asked => Style::new(),
+            CardPart::Head => Style::new().add_modifier(Modifier::BOLD),
+            CardPart::Fact | CardPart::Heading | CardPart::Claimed => self.note(),
+            CardPart::Mark => self.ink(Color::Yellow),
+            CardPart::Asked => Style::new(),
         }
     }
 
     /// The style of its gutter.
-    pub(crate) fn gutter(self, part: Part) -> Style {
+    pub(crate) fn gutter(self, part: CardPart) -> Style {
         match part {
-            Part::Asked => self.ink(Color::Cyan),
-            Part::Head | Part::Fact | Part::Mark | Part::Heading | Part::Claimed => self.note(),
+            CardPart::Asked => self.ink(Color::Cyan),
+            CardPart::Head
+            | CardPart::Fact
+            | CardPart::Mark
+            | CardPart::Heading
+            | CardPart::Claimed => self.note(),
         }
     }
 
     /// The style of a part of a question.
-    pub(crate) fn question(self, part: Part) -> Style {
+    pub(crate) fn question(self, part: CardPart) -> Style {
         match part {
-            Part::Asked | Part::Claimed => Style::new(),
-            Part::Head | Part::Fact | Part::Mark | Part::Heading => {
+            CardPart::Asked | CardPart::Claimed => Style::new(),
+            CardPart::Head | CardPart::Fact | CardPart::Mark | CardPart::Heading => {
                 self.ink(Color::Yellow).add_modifier(Modifier::BOLD)
             }
         }

@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier};
 use serde_json::json;
 
 use super::{Look, view};
-use crate::state::{Event, Mode};
+use crate::state::{ChatEvent, ScreenMode};
 use crate::tests_support::{Stage, chat, proposal};
 
 fn drawn(stage: &Stage, colour: bool) -> Buffer {
@@ -54,7 +54,7 @@ fn lively(columns: u16, rows: u16) -> Stage {
     stage.topic(chat("scout", &[], "shall I tidy up?\nIt is a mess."));
     stage.topic(chat("worker", &["boss"], "psst"));
     stage.topic(chat("scout", &[], "@boss please decide"));
-    stage.take(Event::Sent {
+    stage.take(ChatEvent::Sent {
         to: None,
         text: "one moment".into(),
     });
@@ -132,7 +132,7 @@ fn every_size_is_drawn() {
     for columns in (1..=130).step_by(7).chain([24, 80, 99, 100, 120]) {
         for rows in [1, 2, 7, 8, 9, 24, 60] {
             let mut stage = lively(80, 24);
-            stage.take(Event::Resize { columns, rows });
+            stage.take(ChatEvent::Resize { columns, rows });
             for keys in [
                 &[][..],
                 &["F2"],
@@ -267,7 +267,7 @@ fn hostile_texts_forge_nothing_on_a_card_and_in_the_list() {
 #[test]
 fn plain_lines_and_the_screen_show_the_same_entries() {
     let mut shown = Vec::new();
-    for mode in [Mode::Screen, Mode::Lines(Some(80))] {
+    for mode in [ScreenMode::Screen, ScreenMode::Lines(Some(80))] {
         let mut stage = Stage::new(mode);
         for said in hostile().into_iter().filter(|said| said.len() < 10_000) {
             stage.topic(chat("mallory", &[], &said));

@@ -18,7 +18,7 @@ use crate::cli::{ConfigArgs, ServeArgs};
 use crate::commands::config::{data_dir, guest_problem, load, sources};
 use crate::consent;
 use crate::process::{env, program_name};
-use config::Sources;
+use config::ConfigSources;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -42,7 +42,7 @@ pub(crate) async fn start(args: &ServeArgs, output: Output) -> Result<Exit, Fail
         ));
     }
     // What would end it at once is said here.
-    let sources = Sources {
+    let sources = ConfigSources {
         listen: args.listen.clone(),
         ..sources(&args.config)
     };

@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use ::chat::{Chat, ChatError};
+use ::chat::{ChatError, ChatSettings};
 use participant::{ConnectError, Mode, ParticipantSpec};
 
 use crate::cli::{OutputArgs, RunningArgs};
@@ -38,7 +38,7 @@ fn refused(failure: Failure) -> ::chat::ApiRefusal {
 }
 
 impl ::chat::Api for ApiOf {
-    fn get(&self, segments: Vec<String>, query: Query) -> ::chat::Reply<String> {
+    fn get(&self, segments: Vec<String>, query: Query) -> ::chat::ApiReply<String> {
         let gateway = Arc::clone(&self.0);
         Box::pin(async move {
             let (segments, query) = borrowed(&segments, &query);
@@ -49,7 +49,7 @@ impl ::chat::Api for ApiOf {
         })
     }
 
-    fn post(&self, segments: Vec<String>, query: Query, body: String) -> ::chat::Reply<String> {
+    fn post(&self, segments: Vec<String>, query: Query, body: String) -> ::chat::ApiReply<String> {
         let gateway = Arc::clone(&self.0);
         Box::pin(async move {
             let (segments, query) = borrowed(&segments, &query);
@@ -77,7 +77,7 @@ pub(crate) async fn run(
     };
     let api = Arc::new(ApiOf(Arc::new(gateway.endpoint()?)));
     let colour = output.is_colourful(io::stdout().is_terminal());
-    let chat = Chat {
+    let chat = ChatSettings {
         spec,
         api,
         output: Arc::new(output),

@@ -11,7 +11,7 @@ use store::Journal;
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::process::env;
 use config::{
-    Loaded, Problem, Secrets, Sources, mismatch, room_notes, to_json, to_toml, without_guests,
+    ConfigSources, Loaded, Problem, Secrets, mismatch, room_notes, to_json, to_toml, without_guests,
 };
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -21,17 +21,17 @@ use terminal::output::Output;
 const CANNOT_START: &str = " cannot start";
 
 /// The configuration sources that these flags name.
-pub(crate) fn sources(args: &ConfigArgs) -> Sources {
-    Sources {
+pub(crate) fn sources(args: &ConfigArgs) -> ConfigSources {
+    ConfigSources {
         config: args.config.clone(),
         mcp_config: args.mcp_config.clone(),
         data_dir: args.data_dir.clone(),
-        ..Sources::default()
+        ..ConfigSources::default()
     }
 }
 
 /// Loads and checks the configuration, and prints notes about ignored settings.
-pub(crate) fn load(sources: &Sources, output: Output) -> Result<Loaded, Failure> {
+pub(crate) fn load(sources: &ConfigSources, output: Output) -> Result<Loaded, Failure> {
     let loaded = sources
         .load(&env)
         .map_err(|problems| Failure::configuration(&problems))?;
@@ -86,7 +86,7 @@ pub(crate) fn data_dir(loaded: &Loaded, then: &str) -> Result<PathBuf, Failure> 
 pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failure> {
     match command {
         ConfigCommand::Check(args) => check(
-            &Sources {
+            &ConfigSources {
                 listen: args.listen,
                 strict: true,
                 ..sources(&args.config)
@@ -101,7 +101,7 @@ pub(crate) fn run(command: ConfigCommand, output: Output) -> Result<Exit, Failur
     }
 }
 
-fn check(sources: &Sources, output: Output) -> Result<Exit, Failure> {
+fn check(sources: &ConfigSources, output: Output) -> Result<Exit, Failure> {
     let (problems, notes, summary) = match sources.load(&env) {
         Ok(mut loaded) => {
             let mut notes = std::mem::take(&mut loaded.notices);
@@ -224,7 +224,7 @@ fn row(problem: &Problem) -> serde_json::Value {
     })
 }
 
-fn show(sources: &Sources, origin: bool, output: Output) -> Result<Exit, Failure> {
+fn show(sources: &ConfigSources, origin: bool, output: Output) -> Result<Exit, Failure> {
     let tree = sources
         .tree(&env)
         .map_err(|problem| Failure::configuration(&[problem]))?;

@@ -20,7 +20,7 @@ use crate::commands::view::{cell, texts};
 use crate::consent;
 use crate::process::env;
 use crate::remote::api;
-use config::{Loaded, NamedSecret, Problem, Secrets, Sources, UNREAD};
+use config::{ConfigSources, Loaded, NamedSecret, Problem, Secrets, UNREAD};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -45,7 +45,7 @@ enum Severity {
 }
 
 pub(crate) async fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failure> {
-    let sources = Sources {
+    let sources = ConfigSources {
         listen: args.listen.clone(),
         ..sources(&args.config)
     };

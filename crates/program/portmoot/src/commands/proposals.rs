@@ -6,7 +6,7 @@ mod list;
 mod outcome;
 mod review;
 
-use ::chat::Proposal;
+use ::chat::ProposalDetails;
 use model::OperationId;
 use serde_json::json;
 
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             if output.json {
                 output.result_json_text(&answer.text);
             } else {
-                output.result(&shown(&answer.read::<Proposal>()?));
+                output.result(&shown(&answer.read::<ProposalDetails>()?));
             }
             Ok(Exit::Ok)
         }
@@ -131,7 +131,7 @@ async fn looked_at(
     yes: bool,
     output: Output,
 ) -> Result<(String, Option<String>), Failure> {
-    let proposal: Proposal = api::get(remote, &["proposals", id], &[]).await?.read()?;
+    let proposal: ProposalDetails = api::get(remote, &["proposals", id], &[]).await?.read()?;
     if yes {
         return Ok((proposal.digest, arguments));
     }

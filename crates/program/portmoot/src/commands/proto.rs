@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use schema::{
-    Converted, Numbers, Style, Tool, VALIDATE_PROTO, VALIDATE_TEXT, convert_all, package_of, snake,
+    Converted, ListedTool, Numbers, Style, VALIDATE_PROTO, VALIDATE_TEXT, convert_all, package_of,
+    snake,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -113,13 +114,13 @@ struct Listed {
 }
 
 impl Listed {
-    fn borrowed(&self) -> Tool<'_> {
+    fn borrowed(&self) -> ListedTool<'_> {
         let output = self
             .output_schema
             .as_ref()
             .map(|output| output.get().as_bytes());
         let input = self.input_schema.get().as_bytes();
-        Tool {
+        ListedTool {
             name: &self.name,
             description: self.description.as_deref(),
             input,
@@ -215,7 +216,7 @@ fn read(stem: &str, text: &str) -> Result<Vec<Listed>, Failure> {
 }
 
 /// Arguments are an object (MCP, "Tool"): a schema of anything else has no message.
-fn check_arguments(tool: &Tool<'_>) -> Result<(), Failure> {
+fn check_arguments(tool: &ListedTool<'_>) -> Result<(), Failure> {
     let is_object = match json::at(tool.input, &["type"]) {
         None => tool.input.first() == Some(&b'{'),
         Some(of) => serde_json::from_slice::<Value>(of).is_ok_and(|of| of == "object"),

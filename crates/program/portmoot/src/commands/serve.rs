@@ -11,7 +11,7 @@ use crate::consent;
 use crate::process::env;
 use crate::remote::Remote;
 use crate::run;
-use config::{Secrets, Sources};
+use config::{ConfigSources, Secrets};
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -57,7 +57,7 @@ impl Drop for TrialDirectory {
 
 pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failure> {
     let trial = args.tries.then(TrialDirectory::new).transpose()?;
-    let mut sources = Sources {
+    let mut sources = ConfigSources {
         listen: args.listen,
         ..sources(&args.config)
     };
@@ -77,7 +77,7 @@ pub(crate) async fn serve(args: ServeArgs, output: Output) -> Result<Exit, Failu
 
 pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failure> {
     let gateway = args.gateway;
-    let sources = Sources {
+    let sources = ConfigSources {
         keep_nothing: true,
         ..sources(&gateway.running.config)
     };
@@ -110,7 +110,10 @@ pub(crate) async fn stdio(args: StdioArgs, output: Output) -> Result<Exit, Failu
 ///
 /// # Errors
 /// As [`owner_url`].
-fn running(sources: &Sources, tls: &ClientTls) -> Result<Option<(String, ClientTls)>, Failure> {
+fn running(
+    sources: &ConfigSources,
+    tls: &ClientTls,
+) -> Result<Option<(String, ClientTls)>, Failure> {
     let has_files = sources.config.is_some() || !sources.mcp_config.is_empty();
     let is_joining = sources.data_dir.is_some() || !has_files;
     if is_joining {

@@ -9,14 +9,17 @@ mod search;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use setup::{Change, ClientServers, FileError, Os, Row, Server, Surroundings, TextFile, Transport};
+use setup::{
+    ClientServers, DiffRow, FileChange, FileError, NewServer, NewTransport, Os, Surroundings,
+    TextFile,
+};
 use store::{Directory, DirectoryOwner};
 use upstream::config::{Support, support};
 
 use crate::cli::{ChangeArgs, OwnFileArgs};
 use crate::consent::dangers_of;
 use crate::process::env;
-use config::{OwnAddress, Sources, address_of_text};
+use config::{ConfigSources, OwnAddress, address_of_text};
 use json::visible;
 use terminal::exit::Exit;
 use terminal::failure::Failure;
@@ -70,9 +73,9 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 
 /// The configuration file that a command changes.
 fn own_file(args: &OwnFileArgs) -> Result<TextFile, Failure> {
-    let sources = Sources {
+    let sources = ConfigSources {
         config: args.config.clone(),
-        ..Sources::default()
+        ..ConfigSources::default()
     };
     let path = sources.edited_file(&env).ok_or_else(|| {
         let message = "there is no place for a configuration file: HOME is not set";
@@ -84,11 +87,14 @@ fn own_file(args: &OwnFileArgs) -> Result<TextFile, Failure> {
 /// The gateway that runs with the data directory of this configuration file, or with the default
 /// one, and that directory.
 fn running(file: &Path) -> Option<DirectoryOwner> {
-    let of_file = Sources {
+    let of_file = ConfigSources {
         config: Some(file.to_owned()),
-        ..Sources::default()
+        ..ConfigSources::default()
     };
-    let dirs = [of_file.data_dir(&env), Sources::default().data_dir(&env)];
+    let dirs = [
+        of_file.data_dir(&env),
+        ConfigSources::default().data_dir(&env),
+    ];
     dirs.into_iter()
         .flatten()
         .find_map(|dir| Directory::owner(&dir).ok().flatten())
@@ -108,13 +114,13 @@ fn own_addresses(file: &TextFile) -> Vec<OwnAddress> {
 }
 
 /// Whether a server is the gateway itself.
-fn is_itself(server: &Server, own: &[OwnAddress]) -> bool {
-    matches!(&server.transport, Transport::Url { url, .. } if own.iter().any(|own| own.has(url)))
+fn is_itself(server: &NewServer, own: &[OwnAddress]) -> bool {
+    matches!(&server.transport, NewTransport::Url { url, .. } if own.iter().any(|own| own.has(url)))
 }
 
 /// Leaves out servers that are the gateway itself, and notes it.
 fn leave_out_itself(found: &mut ClientServers, own: &[OwnAddress]) {
-    let itself = |server: &mut Server| is_itself(server, own);
+    let itself = |server: &mut NewServer| is_itself(server, own);
     for server in found.servers.extract_if(.., itself) {
         found.notes.push(format!(
             "`{}` is this gateway itself: left out",
@@ -124,7 +130,7 @@ fn leave_out_itself(found: &mut ClientServers, own: &[OwnAddress]) {
 }
 
 /// Writes a changed configuration file.
-fn write(change: &Change) -> Result<(), FileError> {
+fn write(change: &FileChange) -> Result<(), FileError> {
     setup::write(change, config::SCHEMA)
 }
 
@@ -151,9 +157,9 @@ fn place(file: &TextFile) -> String {
 }
 
 /// Shows what is dangerous about servers that another person may have written.
-fn warn_of(servers: &[Server], output: Output) {
+fn warn_of(servers: &[NewServer], output: Output) {
     for server in servers {
-        let Transport::Command {
+        let NewTransport::Command {
             command, args, env, ..
         } = &server.transport
         else {
@@ -178,12 +184,12 @@ fn confine(found: &mut ClientServers, at: &Surroundings<'_>) {
     let is_of_project = at.project != at.home && found.file.path.starts_with(at.project);
     let confines = is_of_project && matches!(support(), Support::Files(_));
     for server in &mut found.servers {
-        server.is_confined = confines && matches!(server.transport, Transport::Command { .. });
+        server.is_confined = confines && matches!(server.transport, NewTransport::Command { .. });
     }
 }
 
 /// Checks that a changed configuration file has no problem that it had not before.
-fn checked(change: &Change) -> Result<(), Failure> {
+fn checked(change: &FileChange) -> Result<(), Failure> {
     let new = setup::new_problems(change, &env);
     if new.is_empty() {
         Ok(())
@@ -195,13 +201,13 @@ fn checked(change: &Change) -> Result<(), Failure> {
 /// Shows changes, asks for consent if `asks`, and makes them with `make`. Returns whether they were
 /// made.
 fn carry_out(
-    changes: &[&Change],
+    changes: &[&FileChange],
     args: ChangeArgs,
     asks: Option<&str>,
     output: Output,
     make: impl FnOnce() -> Result<(), FileError>,
 ) -> Result<bool, Failure> {
-    let open: Vec<&&Change> = changes.iter().filter(|change| !change.is_none()).collect();
+    let open: Vec<&&FileChange> = changes.iter().filter(|change| !change.is_none()).collect();
     if open.is_empty() {
         if !args.dry_run {
             make()?;
@@ -243,7 +249,7 @@ fn carry_out(
 }
 
 /// A change as `diff -u` shows it, in the colours of `paint`.
-fn difference(change: &Change, paint: impl Fn(&str, &str) -> String) -> String {
+fn difference(change: &FileChange, paint: impl Fn(&str, &str) -> String) -> String {
     let what = match (change.file.exists(), change.after.is_some()) {
         (false, _) => " (new)",
         (true, false) => " (removed)",
@@ -252,8 +258,8 @@ fn difference(change: &Change, paint: impl Fn(&str, &str) -> String) -> String {
     let mut lines = vec![paint(&format!("{}{what}", place(&change.file)), "1")];
     // The comments of a first file are for those who read it later.
     let is_shown =
-        |row: &Row| change.file.exists() || !(row.text.is_empty() || row.text.starts_with('#'));
-    for Row { sign, text } in change.rows().into_iter().filter(is_shown) {
+        |row: &DiffRow| change.file.exists() || !(row.text.is_empty() || row.text.starts_with('#'));
+    for DiffRow { sign, text } in change.rows().into_iter().filter(is_shown) {
         let text = visible::line(&text.replace('\t', "    "));
         lines.push(match sign {
             '+' => paint(&format!("  + {text}"), "32"),

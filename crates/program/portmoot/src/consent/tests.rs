@@ -7,7 +7,7 @@ use upstream::config::{EraChoice, HttpConfig, Sessions, Timeouts};
 
 use super::*;
 use crate::scripted::ScriptedTerminal;
-use config::{KeptSecrets, Layer, Node, Origin};
+use config::{KeptSecrets, Layer, Node, SourceOrigin};
 
 fn server(transport: Transport) -> ServerConfig {
     ServerConfig {
@@ -92,7 +92,7 @@ fn loaded(text: &str, found: bool) -> Loaded {
     };
     Loaded {
         config,
-        tree: Node::empty(&Layer::new("x", Origin::Operator)),
+        tree: Node::empty(&Layer::new("x", SourceOrigin::Operator)),
         secrets: vec![NamedSecret {
             key: "servers.github.env.A".into(),
             source: SecretSource::Command(vec!["sh".into(), "-c".into(), "cat a".into()]),

@@ -7,7 +7,7 @@ use access::config::Config;
 
 use crate::consent;
 use crate::process::env;
-use config::{FoundFile, Secrets, Sources, without_guests};
+use config::{ConfigSources, FoundFile, Secrets, without_guests};
 use json::visible;
 use terminal::failure::Failure;
 use terminal::output::Output;
@@ -21,7 +21,7 @@ use terminal::output::Output;
 /// The problems of the new configuration, or a change without consent; the gateway keeps the
 /// current configuration.
 pub(super) fn reload(
-    (sources, secrets): (&Sources, &Secrets),
+    (sources, secrets): (&ConfigSources, &Secrets),
     before: &Config,
     agreed: Option<&FoundFile>,
     is_open: bool,

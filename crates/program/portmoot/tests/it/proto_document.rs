@@ -5,8 +5,8 @@ use prost::Message;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet};
 use schema::{
-    Descriptors, Invalid, Marks, Numbers, Reference, Style, Tool, ToolReference, ToolSchema,
-    VALIDATE_PROTO, compile, convert_all,
+    Descriptors, Invalid, ListedTool, Numbers, Reference, Style, ToolReference, ToolSchema,
+    UnsaidParts, VALIDATE_PROTO, compile, convert_all,
 };
 use serde_json::{Value, json};
 use wire::proto::code;
@@ -276,8 +276,11 @@ fn example_schema() {
     );
     let rules = |json: &str| {
         let typed = schema.arguments_from_json(json.as_bytes()).unwrap();
-        let typed =
-            schema.arguments_from_message(&typed.type_url(), &typed.bytes(), Marks::default());
+        let typed = schema.arguments_from_message(
+            &typed.type_url(),
+            &typed.bytes(),
+            UnsaidParts::default(),
+        );
         match schema.validate(&typed.unwrap()) {
             Err(Invalid::Violations(all)) => all.into_iter().map(|one| one.rule).collect(),
             other => other.map(|()| Vec::new()).unwrap(),
@@ -431,7 +434,7 @@ fn versions() {
 fn conversion() {
     let input = br#"{"type": "object", "properties": {"query": {"type": "string"}, "max_results": {"type": "integer", "minimum": 1}},
         "required": ["query"]}"#;
-    let tool = Tool {
+    let tool = ListedTool {
         name: "web_search",
         description: None,
         input,

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use harness::proto_client;
-use schema::{Marks, Module, Numbers, Tool, ToolSchema, package_of};
+use schema::{ListedTool, Module, Numbers, ToolSchema, UnsaidParts, package_of};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -31,12 +31,12 @@ struct Listed {
 
 /// The tools of a server, and their messages.
 fn module(name: &str, list: &List) -> Module {
-    fn borrowed(tool: &Listed) -> Tool<'_> {
+    fn borrowed(tool: &Listed) -> ListedTool<'_> {
         let output = tool
             .output_schema
             .as_ref()
             .map(|output| output.get().as_bytes());
-        Tool {
+        ListedTool {
             name: &tool.name,
             description: None,
             input: tool.input_schema.get().as_bytes(),
@@ -90,15 +90,15 @@ fn answer(schema: &ToolSchema, question: &Value) -> Value {
         };
         return match typed {
             Ok(typed) => {
-                let Marks { empty, null: nulls } = typed.marks();
+                let UnsaidParts { empty, null: nulls } = typed.marks();
                 json!({ "url": typed.type_url(), "bytes": hex(&typed.bytes()), "empty": empty, "null": nulls })
             }
             Err(why) => json!({ "refused": why.to_string() }),
         };
     }
-    let marks = |key: &str| Marks::pointers(&question[key].to_string());
+    let marks = |key: &str| UnsaidParts::pointers(&question[key].to_string());
     let (marks, message) = (
-        Marks {
+        UnsaidParts {
             empty: marks("empty"),
             null: marks("null"),
         },

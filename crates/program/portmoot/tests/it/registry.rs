@@ -14,9 +14,10 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use prost::Message;
-use registry::messages::module::{DownloadResponse, File};
+use registry::messages::module::{DownloadResponse, ModuleFile};
 use registry::resolve::{
-    Digests, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, ResolveError, Resolved, Resolver, Settings,
+    Digests, Hosts, Http, LABEL_KEPT_MS, RegistryTokens, ResolveError, Resolved, Resolver,
+    ResolverSettings,
 };
 use registry::{Code, Files, METHODS, ModuleSource, Shelf, Viewer};
 
@@ -313,7 +314,7 @@ fn buf_notices_a_module_that_does_not_match_its_digest() {
             return answer;
         }
         let mut answer = DownloadResponse::decode(answer).unwrap();
-        for File { content, .. } in &mut answer.contents[0].files {
+        for ModuleFile { content, .. } in &mut answer.contents[0].files {
             content.extend(b"// and more\n");
         }
         answer.encode_to_vec().into()
@@ -414,7 +415,7 @@ pub(crate) fn resolver(hosts: &[&str], tokens: &str) -> Resolver {
     let hosts = Hosts::new(hosts.iter().copied()).unwrap();
     let tokens = RegistryTokens::read(tokens, "").unwrap();
     Resolver::new(
-        Settings {
+        ResolverSettings {
             hosts,
             tokens,
             digests: Digests::default(),

@@ -68,18 +68,18 @@ pub fn clear() {
 }
 
 /// No sign while a person is asked.
-pub struct Question(());
+pub struct QuietSpinner(());
 
-impl Question {
+impl QuietSpinner {
     /// Removes the signs until it is dropped.
-    pub fn open() -> Question {
+    pub fn open() -> QuietSpinner {
         clear();
         SHOWN.lock().questions += 1;
-        Question(())
+        QuietSpinner(())
     }
 }
 
-impl Drop for Question {
+impl Drop for QuietSpinner {
     fn drop(&mut self) {
         let mut shown = SHOWN.lock();
         shown.questions = shown.questions.saturating_sub(1);

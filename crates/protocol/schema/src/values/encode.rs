@@ -11,7 +11,7 @@ use prost_reflect::{
 
 use super::known::{ONLY, WellKnown, value};
 use super::path::{Path, ValueError};
-use super::typed::{Marks, Typed};
+use super::typed::{Typed, UnsaidParts};
 
 /// Integers below this one are exact as doubles.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
@@ -22,7 +22,7 @@ pub(super) fn encode(json: &[u8], message: &MessageDescriptor) -> Result<Typed, 
         raw: json,
         tokens: Tokens::new(json),
         path: Path::default(),
-        marks: Marks::default(),
+        marks: UnsaidParts::default(),
     };
     json::check(json).map_err(|why| encoder.path.error(why.to_string()))?;
     let first = encoder.next()?;
@@ -37,7 +37,7 @@ struct Encoder<'a> {
     raw: &'a [u8],
     tokens: Tokens<'a>,
     path: Path<'a>,
-    marks: Marks,
+    marks: UnsaidParts,
 }
 
 type Result<T, E = ValueError> = std::result::Result<T, E>;

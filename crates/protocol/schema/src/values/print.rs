@@ -8,13 +8,13 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessag
 
 use super::known::{ONLY, WellKnown, value};
 use super::path::{Path, ValueError};
-use super::typed::Marks;
+use super::typed::UnsaidParts;
 use crate::file::Absent;
 
 /// Writes a message as JSON. `absent` says by full name what absent fields are.
 pub(super) fn print(
     message: &DynamicMessage,
-    marks: &Marks,
+    marks: &UnsaidParts,
     absent: &HashMap<String, Absent>,
 ) -> Result<Vec<u8>, ValueError> {
     let set = |pointers: &[String]| pointers.iter().cloned().collect();

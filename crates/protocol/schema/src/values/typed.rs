@@ -6,14 +6,14 @@ use prost_reflect::{DynamicMessage, MessageDescriptor, ReflectMessage as _};
 /// Parts of a JSON value that a message cannot say: the places, as JSON pointers (RFC 6901), of
 /// empty lists and maps and of nulls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Marks {
+pub struct UnsaidParts {
     /// Lists and maps that are there, but empty (`mcp.empty`).
     pub empty: Vec<String>,
     /// Members that are there, but null (`mcp.null`).
     pub null: Vec<String>,
 }
 
-impl Marks {
+impl UnsaidParts {
     /// Reads a list of pointers as it stands in metadata: a JSON array of strings. Anything else
     /// marks nothing.
     #[must_use]
@@ -41,7 +41,7 @@ impl Marks {
 #[derive(Clone)]
 pub struct Typed {
     pub(crate) message: DynamicMessage,
-    pub(super) marks: Marks,
+    pub(super) marks: UnsaidParts,
 }
 
 impl std::fmt::Debug for Typed {
@@ -68,7 +68,7 @@ impl Typed {
 
     /// Parts of the JSON that the message does not say.
     #[must_use]
-    pub fn marks(&self) -> &Marks {
+    pub fn marks(&self) -> &UnsaidParts {
         &self.marks
     }
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use schema::{Descriptors, Module, Numbers, STRUCT, Tool, compile, json_schema};
+use schema::{Descriptors, ListedTool, Module, Numbers, STRUCT, compile, json_schema};
 
 /// The JSON Schemas of what these become; an open object stays one.
-fn all_there_and_back(tools: &[Tool<'_>]) -> Vec<Vec<u8>> {
+fn all_there_and_back(tools: &[ListedTool<'_>]) -> Vec<Vec<u8>> {
     let module = Module::new("acme.v1", tools, &Numbers::default());
-    let back = |tool: &Tool<'_>| match module.tool(tool.name).unwrap().input() {
+    let back = |tool: &ListedTool<'_>| match module.tool(tool.name).unwrap().input() {
         message if message.full_name() == STRUCT => br#"{"type":"object"}"#.to_vec(),
         message => json_schema(message),
     };
@@ -16,7 +16,7 @@ fn all_there_and_back(tools: &[Tool<'_>]) -> Vec<Vec<u8>> {
 
 /// The JSON Schema of what this one becomes.
 fn there_and_back(input: &[u8]) -> Vec<u8> {
-    all_there_and_back(&[Tool {
+    all_there_and_back(&[ListedTool {
         name: "t",
         description: None,
         input,
@@ -47,7 +47,7 @@ fn real_tools_have_a_fixed_point() {
         let again: Vec<_> = tools
             .iter()
             .zip(&once)
-            .map(|(tool, input)| Tool { input, ..*tool })
+            .map(|(tool, input)| ListedTool { input, ..*tool })
             .collect();
         for (once, twice) in once.iter().zip(all_there_and_back(&again)) {
             assert_eq!(

@@ -1,7 +1,7 @@
 //! Expressions of peers that would not end.
 
 use schema::{
-    Descriptors, Invalid, Marks, SetError, ToolReference, ToolSchema, VALIDATE_PROTO, compile,
+    Descriptors, Invalid, SetError, ToolReference, ToolSchema, UnsaidParts, VALIDATE_PROTO, compile,
 };
 
 const FIELDS: &str = "repeated int32 l = 1; string s = 2; map<string, string> m = 3; repeated string t = 4; TRequest r = 5;";
@@ -31,7 +31,7 @@ fn peer(text: &str) -> Result<ToolSchema, SetError> {
 fn holds(schema: &ToolSchema, arguments: &str) -> Option<bool> {
     let typed = schema.arguments_from_json(arguments.as_bytes()).unwrap();
     let typed = schema
-        .arguments_from_message(&typed.type_url(), &typed.bytes(), Marks::default())
+        .arguments_from_message(&typed.type_url(), &typed.bytes(), UnsaidParts::default())
         .unwrap();
     match schema.validate(&typed) {
         Ok(()) => Some(true),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use schema::{Converted, Names, Numbers, STRUCT, Style, Tool, compile, convert};
+use schema::{Converted, ListedTool, Names, Numbers, STRUCT, Style, compile, convert};
 use serde_json::value::RawValue;
 
 mod back;
@@ -40,13 +40,13 @@ struct Listed {
 }
 
 impl Listed {
-    fn borrowed(&self) -> Tool<'_> {
+    fn borrowed(&self) -> ListedTool<'_> {
         let output = self
             .output_schema
             .as_ref()
             .map(|output| output.get().as_bytes());
         let input = self.input_schema.get().as_bytes();
-        Tool {
+        ListedTool {
             name: &self.name,
             description: self.description.as_deref(),
             input,
@@ -57,7 +57,7 @@ impl Listed {
 
 /// Converts a schema as the arguments of the tool `web_search`.
 fn of_schema(schema: &str, numbers: &Numbers, style: Style) -> Converted {
-    let tool = Tool {
+    let tool = ListedTool {
         name: "web_search",
         description: None,
         input: schema.as_bytes(),

@@ -3,7 +3,7 @@
 use crate::peers::field;
 use prost_reflect::Kind;
 use schema::{
-    Descriptors, Module, Numbers, STRUCT, Tool, ToolReference, ToolSchema, VALIDATE_PROTO,
+    Descriptors, ListedTool, Module, Numbers, STRUCT, ToolReference, ToolSchema, VALIDATE_PROTO,
 };
 
 const SEARCH: &[u8] =
@@ -12,8 +12,8 @@ const FOUND: &[u8] =
     br#"{"type":"object","properties":{"hits":{"type":"integer"}},"required":["hits"]}"#;
 const OPEN: &[u8] = br#"{"type":"object"}"#;
 
-fn tool<'a>(name: &'a str, input: &'a [u8], output: Option<&'a [u8]>) -> Tool<'a> {
-    Tool {
+fn tool<'a>(name: &'a str, input: &'a [u8], output: Option<&'a [u8]>) -> ListedTool<'a> {
+    ListedTool {
         name,
         description: None,
         input,

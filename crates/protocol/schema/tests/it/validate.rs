@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use schema::{
-    Descriptors, Invalid, Marks, Module, Numbers, SetError, Tool, ToolReference, ToolSchema,
-    VALIDATE_PROTO, VALIDATE_TEXT, compile,
+    Descriptors, Invalid, ListedTool, Module, Numbers, SetError, ToolReference, ToolSchema,
+    UnsaidParts, VALIDATE_PROTO, VALIDATE_TEXT, compile,
 };
 
 const SEARCH: &[u8] = br#"{"type":"object","properties":{"query":{"type":"string","minLength":2},
@@ -13,7 +13,7 @@ const SEARCH: &[u8] = br#"{"type":"object","properties":{"query":{"type":"string
 fn violations(schema: &ToolSchema, arguments: &str) -> Vec<(String, String)> {
     let typed = schema.arguments_from_json(arguments.as_bytes()).unwrap();
     let typed = schema
-        .arguments_from_message(&typed.type_url(), &typed.bytes(), Marks::default())
+        .arguments_from_message(&typed.type_url(), &typed.bytes(), UnsaidParts::default())
         .unwrap();
     match schema.validate(&typed) {
         Ok(()) => Vec::new(),
@@ -53,7 +53,7 @@ fn assert_broken(schema: &ToolSchema) {
 
 #[test]
 fn rules_are_enforced_of_own_tools_and_of_sets_that_came_inline() {
-    let tool = Tool {
+    let tool = ListedTool {
         name: "t",
         description: None,
         input: SEARCH,

@@ -1,11 +1,12 @@
 //! JSON to messages and back.
 
 use schema::{
-    Descriptors, Marks, Module, Numbers, Tool, ToolReference, ToolSchema, compile, struct_from_json,
+    Descriptors, ListedTool, Module, Numbers, ToolReference, ToolSchema, UnsaidParts, compile,
+    struct_from_json,
 };
 
 fn schema(input: &str) -> ToolSchema {
-    let tool = Tool {
+    let tool = ListedTool {
         name: "t",
         description: None,
         input: input.as_bytes(),
@@ -22,7 +23,7 @@ fn equal(one: &[u8], other: &[u8]) -> bool {
 }
 
 #[track_caller]
-fn assert_same(input: &str, arguments: &str) -> Marks {
+fn assert_same(input: &str, arguments: &str) -> UnsaidParts {
     let schema = schema(input);
     let typed = schema.arguments_from_json(arguments.as_bytes()).unwrap();
     let marks = typed.marks().clone();
@@ -68,7 +69,7 @@ fn json_comes_back_as_it_was() {
         r#"{"in/ner":{}}"#,
         r#"{"ratio":0,"maxResults":0}"#,
     ] {
-        assert_eq!(assert_same(ALL, empty), Marks::default(), "{empty}");
+        assert_eq!(assert_same(ALL, empty), UnsaidParts::default(), "{empty}");
     }
     for whole in [r#"{"small":1.0}"#, r#"{"small":1e0}"#, r#"{"small":10E-1}"#] {
         let schema = schema(ALL);
@@ -84,7 +85,7 @@ fn json_comes_back_as_it_was() {
     let open = r#"{"type":"object"}"#;
     assert_eq!(
         assert_same(open, r#"{"a":[],"b":null,"c":1.5}"#),
-        Marks::default()
+        UnsaidParts::default()
     );
 }
 
@@ -96,11 +97,11 @@ fn marks_say_what_a_message_cannot() {
     );
     assert_eq!(marks.empty, ["/tags", "/labels", "/in~1ner/x~0"]);
     assert_eq!(marks.null, ["/name", "/many/1/n"]);
-    let text = Marks::spell(&marks.empty).unwrap();
+    let text = UnsaidParts::spell(&marks.empty).unwrap();
     assert_eq!(text, r#"["/tags","/labels","/in~1ner/x~0"]"#);
-    assert_eq!(Marks::pointers(&text), marks.empty);
+    assert_eq!(UnsaidParts::pointers(&text), marks.empty);
     assert_eq!(
-        (Marks::spell(&[]), Marks::pointers("x")),
+        (UnsaidParts::spell(&[]), UnsaidParts::pointers("x")),
         (None, Vec::new())
     );
 }
@@ -112,7 +113,7 @@ fn required_members_are_there_without_marks() {
         "c":{"type":"string"}},"required":["a","b","c"]}"#,
     );
     let typed = schema
-        .arguments_from_message("", b"", Marks::default())
+        .arguments_from_message("", b"", UnsaidParts::default())
         .unwrap();
     assert_eq!(schema.json(&typed).unwrap(), br#"{"a":[],"b":null}"#);
 }
@@ -160,7 +161,7 @@ fn what_no_message_carries_is_refused_with_its_place() {
         let nested = format!(r#"{{"any":{}1{}}}"#, "[".repeat(depth), "]".repeat(depth));
         if let Ok(typed) = schema.arguments_from_json(nested.as_bytes()) {
             schema
-                .arguments_from_message(&typed.type_url(), &typed.bytes(), Marks::default())
+                .arguments_from_message(&typed.type_url(), &typed.bytes(), UnsaidParts::default())
                 .unwrap();
         }
     }
@@ -171,7 +172,7 @@ fn messages_of_another_type_or_with_unknown_fields_are_refused() {
     let schema = schema(ALL);
     let why = |url: &str, bytes: &[u8]| {
         schema
-            .arguments_from_message(url, bytes, Marks::default())
+            .arguments_from_message(url, bytes, UnsaidParts::default())
             .unwrap_err()
             .to_string()
     };
@@ -190,7 +191,7 @@ fn messages_of_another_type_or_with_unknown_fields_are_refused() {
         "type.googleapis.com/google.protobuf.Struct"
     );
     let read = schema
-        .arguments_from_message(&object.type_url(), &object.bytes(), Marks::default())
+        .arguments_from_message(&object.type_url(), &object.bytes(), UnsaidParts::default())
         .unwrap();
     assert_eq!(read.type_url(), "type.googleapis.com/acme.v1.TRequest");
     assert!(equal(
@@ -210,11 +211,11 @@ fn results_have_their_message_or_are_any_value() {
         "type.googleapis.com/google.protobuf.Value"
     );
     let read = any
-        .result_from_message(&typed.type_url(), &typed.bytes(), Marks::default())
+        .result_from_message(&typed.type_url(), &typed.bytes(), UnsaidParts::default())
         .unwrap();
     assert_eq!(any.json(&read).unwrap(), b"[1,null]");
     assert!(
-        any.result_from_message("acme.v1.TRequest", b"", Marks::default())
+        any.result_from_message("acme.v1.TRequest", b"", UnsaidParts::default())
             .is_err()
     );
 }
@@ -239,7 +240,7 @@ fn messages_of_peers_have_the_json_that_protobuf_gives_them() {
         "wrapped":-7,"map":{"false":0.5,"true":1.5},"inner":{"plain":"","color":7,"raw":""}}"#;
     let typed = found.arguments_from_json(all).unwrap();
     let read = found
-        .arguments_from_message(&typed.type_url(), &typed.bytes(), Marks::default())
+        .arguments_from_message(&typed.type_url(), &typed.bytes(), UnsaidParts::default())
         .unwrap();
     let json = found.json(&read).unwrap();
     assert!(equal(&json, all), "{}", String::from_utf8_lossy(&json));

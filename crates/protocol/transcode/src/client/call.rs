@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use model::{Refusal, RefusalCode};
 use prost::Message as _;
-use schema::{Marks, Module, Numbers, STRUCT, Tool, ToolSchema, Typed};
+use schema::{ListedTool, Module, Numbers, STRUCT, ToolSchema, Typed, UnsaidParts};
 use serde_json::{Map, Value as Json};
 use wire::proto::contract::CallToolRequest;
 
@@ -41,7 +41,7 @@ pub fn call_params(call: &Bytes, tool: &ToolSchema) -> Result<Vec<u8>, Refusal> 
 /// As [`call_params`].
 pub fn open_params(call: &Bytes) -> Result<Vec<u8>, Refusal> {
     static OPEN: LazyLock<Module> = LazyLock::new(|| {
-        let tool = Tool {
+        let tool = ListedTool {
             name: OPEN_TOOL,
             description: None,
             input: br#"{"type":"object"}"#,
@@ -98,10 +98,10 @@ fn arguments(call: &CallToolRequest, tool: &ToolSchema) -> Result<Typed, Refusal
     let marked = |key: &str| {
         call.metadata
             .get(key)
-            .map(|text| Marks::pointers(text))
+            .map(|text| UnsaidParts::pointers(text))
             .unwrap_or_default()
     };
-    let marks = Marks {
+    let marks = UnsaidParts {
         empty: marked(key::EMPTY),
         null: marked(key::NULL),
     };
@@ -143,7 +143,7 @@ mod tests {
         "required":["q"]}"#;
 
     fn params(arguments: Option<Any>, metadata: &[(&str, &str)]) -> Result<String, Refusal> {
-        let tool = Tool {
+        let tool = ListedTool {
             name: "t",
             description: None,
             input: INPUT.as_bytes(),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use model::{Refusal, RefusalCode};
 use prost_types::{Any, Struct};
-use schema::{Marks, ToolSchema};
+use schema::{ToolSchema, UnsaidParts};
 use serde_json::{Map, Value as Json};
 use wire::proto::Kind;
 use wire::proto::contract::{
@@ -79,7 +79,7 @@ fn structured_data(
     metadata.extend(
         marks
             .iter()
-            .filter_map(|(key, places)| Some(((*key).to_owned(), Marks::spell(places)?))),
+            .filter_map(|(key, places)| Some(((*key).to_owned(), UnsaidParts::spell(places)?))),
     );
     Any {
         type_url: typed.type_url(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use prost_types::Any;
-use schema::{Marks, ValueError, struct_from_json};
+use schema::{UnsaidParts, ValueError, struct_from_json};
 use serde_json::{Map, Value as Json};
 use wire::proto::Kind;
 use wire::proto::contract::CallToolRequest;
@@ -57,7 +57,7 @@ pub fn request(params: &[u8], tool: Option<&SentTool>) -> Result<Bytes, BadCall>
             ];
             let marks = marks
                 .iter()
-                .filter_map(|(key, places)| Some(((*key).to_owned(), Marks::spell(places)?)));
+                .filter_map(|(key, places)| Some(((*key).to_owned(), UnsaidParts::spell(places)?)));
             metadata.extend(marks);
             Some(Any {
                 type_url: typed.type_url(),

@@ -2,7 +2,7 @@
 
 use prost::Message;
 use prost_types::{Any, ListValue, Struct, Value};
-use schema::{Marks, ToolSchema};
+use schema::{ToolSchema, UnsaidParts};
 use serde_json::{Value as Json, json};
 use wire::proto::contract::{Resource, ResourceContent};
 
@@ -23,7 +23,7 @@ pub(super) enum Data {
 
 /// Reads an `Any` of a result of this tool; the marks are those of its structured result. Only the
 /// name after the last `/` counts; no URL is ever fetched.
-pub(super) fn read(any: &Any, media: &str, tool: Option<(&ToolSchema, &Marks)>) -> Data {
+pub(super) fn read(any: &Any, media: &str, tool: Option<(&ToolSchema, &UnsaidParts)>) -> Data {
     let value = &*any.value;
     let name = any.type_url.rsplit('/').next().unwrap_or_default();
     let own = tool.filter(|(tool, _)| {
@@ -68,7 +68,7 @@ pub(super) fn read(any: &Any, media: &str, tool: Option<(&ToolSchema, &Marks)>) 
 }
 
 /// A message of the tool's own; `None` if it is not one, or JSON cannot say it.
-fn structured(any: &Any, tool: &ToolSchema, marks: &Marks) -> Option<Json> {
+fn structured(any: &Any, tool: &ToolSchema, marks: &UnsaidParts) -> Option<Json> {
     let typed = tool
         .result_from_message(&any.type_url, &any.value, marks.clone())
         .ok()?;

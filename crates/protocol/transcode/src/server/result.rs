@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost::Message as _;
-use schema::{Marks, ToolSchema};
+use schema::{ToolSchema, UnsaidParts};
 use serde_json::{Map, Value as Json, json};
 use wire::proto::contract::call_tool_response::Result as Called;
 use wire::proto::contract::tool_content::Content as Part;
@@ -38,10 +38,10 @@ pub fn called(answer: CallToolResponse, tool: Option<&ToolSchema>) -> Result<Jso
     let mut marked = |key: &str| {
         metadata
             .remove(key)
-            .map(|text| Marks::pointers(&text))
+            .map(|text| UnsaidParts::pointers(&text))
             .unwrap_or_default()
     };
-    let marks = Marks {
+    let marks = UnsaidParts {
         empty: marked(key::EMPTY),
         null: marked(key::NULL),
     };
@@ -89,7 +89,7 @@ fn meta_of(mut metadata: HashMap<String, String>) -> Json {
 /// without any block, as MCP asks.
 fn blocks(
     parts: Vec<ToolContent>,
-    tool: Option<(&ToolSchema, &Marks)>,
+    tool: Option<(&ToolSchema, &UnsaidParts)>,
 ) -> (Vec<Json>, Option<Json>) {
     let (mut blocks, mut structured) = (Vec::new(), None);
     for ToolContent { content, mime_type } in parts {

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use openapi::{
-    Configured, DEFINITIONS_BYTES_MAX, DOCUMENT_BYTES_MAX, Document, OPERATIONS_MAX, Operations,
+    DEFINITIONS_BYTES_MAX, DOCUMENT_BYTES_MAX, Document, OPERATIONS_MAX, Operations, Presets,
     TEXT_CHARS_MAX,
 };
 use proptest::prelude::*;
@@ -16,10 +16,10 @@ fn base() -> Url {
 }
 
 fn operations_of(text: &Value) -> Operations {
-    configured(text, &Configured::default())
+    configured(text, &Presets::default())
 }
 
-fn configured(text: &Value, configured: &Configured) -> Operations {
+fn configured(text: &Value, configured: &Presets) -> Operations {
     Document::read(text.to_string().as_bytes())
         .unwrap()
         .operations(&base(), configured)
@@ -214,7 +214,7 @@ fn keyed() -> Operations {
         parameter("query", "api_key", &text),
     ];
     let paths = json!({ "/find{at}/{zone}": { "get": { "operationId": "find", "parameters": parameters } } });
-    let names = Configured {
+    let names = Presets {
         headers: Vec::new(),
         query: vec!["api_key".to_owned(), "token".to_owned()],
     };
@@ -370,7 +370,7 @@ fn what_is_configured_is_no_argument() {
     let paths = json!({ "/a": { "get": { "operationId": "a", "parameters": [
         { "in": "header", "name": "X-Key" }, { "in": "query", "name": "key" }, { "in": "query", "name": "q" },
         { "in": "cookie", "name": "sid" }] } } });
-    let names = Configured {
+    let names = Presets {
         headers: vec!["x-key".to_owned(), "Cookie".to_owned()],
         query: vec!["key".to_owned()],
     };
@@ -564,7 +564,7 @@ fn a_description_of_ten_megabytes_is_read() {
     );
     let all = Document::read(text.as_bytes())
         .unwrap()
-        .operations(&base(), &Configured::default());
+        .operations(&base(), &Presets::default());
     assert_eq!((all.operations.len(), all.left_out.len()), (100, 0));
     for one in all.operations.iter().step_by(25) {
         let schema = definition(&all, &one.name)["inputSchema"].clone();
@@ -660,7 +660,7 @@ proptest! {
         let _ = Document::read(&bytes);
         let yaml = format!("openapi: 3.0.0\npaths:\n  {text}");
         if let Ok(document) = Document::read(yaml.as_bytes()) {
-            let _ = document.operations(&base(), &Configured::default());
+            let _ = document.operations(&base(), &Presets::default());
         }
     }
 }

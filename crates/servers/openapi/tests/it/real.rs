@@ -1,7 +1,7 @@
 //! Five descriptions of public APIs: every operation is listed, its schemas are valid, and its
 //! requests are what it describes.
 
-use openapi::{Configured, Document, Operations, TOOL_NAME_CHARS_MAX};
+use openapi::{Document, Operations, Presets, TOOL_NAME_CHARS_MAX};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -38,7 +38,7 @@ const FILES: [(&str, &[u8], usize, usize); 5] = [
 fn read(text: &[u8]) -> Operations {
     let document = Document::read(text).unwrap();
     let base = document.base(None).unwrap();
-    document.operations(&base, &Configured::default())
+    document.operations(&base, &Presets::default())
 }
 
 #[test]

@@ -47,13 +47,13 @@ pub struct Commit {
     pub module_id: String,
     /// The digest of its files and dependencies.
     #[prost(message, optional, tag = "5")]
-    pub digest: Option<Digest>,
+    pub digest: Option<ModuleDigest>,
 }
 
 /// A digest.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Digest {
-    /// [`Digest::B5`].
+pub struct ModuleDigest {
+    /// [`ModuleDigest::B5`].
     #[prost(int32, tag = "1")]
     pub kind: i32,
     /// Its 64 bytes.
@@ -61,7 +61,7 @@ pub struct Digest {
     pub value: Vec<u8>,
 }
 
-impl Digest {
+impl ModuleDigest {
     /// `DIGEST_TYPE_B5`.
     pub const B5: i32 = 1;
 }
@@ -114,15 +114,15 @@ pub struct Graph {
 pub struct Edge {
     /// The commit that depends.
     #[prost(message, optional, tag = "1")]
-    pub from_node: Option<Node>,
+    pub from_node: Option<GraphNode>,
     /// The commit on which it depends.
     #[prost(message, optional, tag = "2")]
-    pub to_node: Option<Node>,
+    pub to_node: Option<GraphNode>,
 }
 
 /// One end of an edge.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Node {
+pub struct GraphNode {
     /// The commit.
     #[prost(string, tag = "1")]
     pub commit_id: String,
@@ -174,12 +174,12 @@ pub struct DownloadContent {
     pub commit: Option<Commit>,
     /// Its files.
     #[prost(message, repeated, tag = "2")]
-    pub files: Vec<File>,
+    pub files: Vec<ModuleFile>,
 }
 
 /// A file.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct File {
+pub struct ModuleFile {
     /// Its path from the module's root.
     #[prost(string, tag = "1")]
     pub path: String,
@@ -223,12 +223,12 @@ pub struct GetModulesRequest {
 pub struct GetModulesResponse {
     /// In the order of the request.
     #[prost(message, repeated, tag = "1")]
-    pub modules: Vec<Module>,
+    pub modules: Vec<ModuleMessage>,
 }
 
 /// A module.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
-pub struct Module {
+pub struct ModuleMessage {
     /// 32 hexadecimal digits.
     #[prost(string, tag = "1")]
     pub id: String,
@@ -244,10 +244,10 @@ pub struct Module {
     /// The id of its owner.
     #[prost(string, tag = "5")]
     pub owner_id: String,
-    /// [`Module::PRIVATE`].
+    /// [`ModuleMessage::PRIVATE`].
     #[prost(int32, tag = "6")]
     pub visibility: i32,
-    /// [`Module::ACTIVE`].
+    /// [`ModuleMessage::ACTIVE`].
     #[prost(int32, tag = "7")]
     pub state: i32,
     /// The label that is meant where none is named.
@@ -255,7 +255,7 @@ pub struct Module {
     pub default_label_name: String,
 }
 
-impl Module {
+impl ModuleMessage {
     /// `MODULE_VISIBILITY_PRIVATE`.
     pub const PRIVATE: i32 = 2;
     /// `MODULE_STATE_ACTIVE`.

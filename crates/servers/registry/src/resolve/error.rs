@@ -2,7 +2,7 @@
 
 use client::LinkError;
 
-use crate::connect::Error;
+use crate::connect::ConnectError;
 
 /// Why a reference has no schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum ResolveError {
     Link(#[from] LinkError),
     /// The registry refused it.
     #[error("the registry refused it: {0}")]
-    Refused(Error),
+    Refused(ConnectError),
     /// An HTTP status without an error of the registry, a redirect among them.
     #[error("the registry answered with HTTP status {0}")]
     Status(u16),

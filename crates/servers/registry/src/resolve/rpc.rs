@@ -12,7 +12,7 @@ use prost::Message;
 
 use super::digests::Digests;
 use super::error::ResolveError;
-use crate::connect::{Code, Error, PROTO};
+use crate::connect::{Code, ConnectError, PROTO};
 
 /// The time for one answer.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -79,7 +79,7 @@ pub(super) async fn call(
         StatusCode::NOT_IMPLEMENTED,
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
     ];
-    match serde_json::from_slice::<Error>(&body) {
+    match serde_json::from_slice::<ConnectError>(&body) {
         Ok(error) if error.code == Code::Unimplemented => Err(ResolveError::Absent),
         Ok(error) => Err(ResolveError::Refused(error)),
         Err(_) if no_rpc.contains(&status) => Err(ResolveError::Absent),

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use schema::{Sources, compile_sources};
+use schema::{ModuleSources, compile_sources};
 use tokio::task::spawn_blocking;
 
 use super::error::ResolveError;
@@ -14,8 +14,8 @@ use super::rpc::{At, Fetched, call, read};
 use crate::commit::Commit;
 use crate::digest::{self, DIGEST_BYTES, is_commit};
 use crate::messages::module::{
-    self, Digest, DownloadRequest, DownloadResponse, DownloadValue, GetGraphRequest,
-    GetGraphResponse, Graph, ResourceRef,
+    self, DownloadRequest, DownloadResponse, DownloadValue, GetGraphRequest, GetGraphResponse,
+    Graph, ModuleDigest, ResourceRef,
 };
 use crate::serve::{DOWNLOAD, GET_GRAPH};
 use crate::set::files_with;
@@ -87,7 +87,7 @@ struct Tree {
 impl Tree {
     /// `None` if there is not one root, or too many modules, or one has no B5 digest.
     fn read(graph: &Graph) -> Option<Self> {
-        let end = |node: &Option<module::Node>| node.clone().unwrap_or_default().commit_id;
+        let end = |node: &Option<module::GraphNode>| node.clone().unwrap_or_default().commit_id;
         let edges: Vec<_> = graph
             .edges
             .iter()
@@ -95,11 +95,11 @@ impl Tree {
             .collect();
         let mut digests = HashMap::new();
         for commit in &graph.commits {
-            let Digest { kind, value } = commit.digest.clone()?;
+            let ModuleDigest { kind, value } = commit.digest.clone()?;
             let digest = value
                 .try_into()
                 .ok()
-                .filter(|_| kind == Digest::B5 && is_commit(&commit.id))?;
+                .filter(|_| kind == ModuleDigest::B5 && is_commit(&commit.id))?;
             digests.insert(commit.id.clone(), digest);
         }
         let is_below: HashSet<_> = edges.iter().map(|(_, to)| to).collect();
@@ -151,14 +151,14 @@ impl Tree {
         module: &str,
         wanted: &[String],
         answer: DownloadResponse,
-    ) -> Result<Sources, ResolveError> {
+    ) -> Result<ModuleSources, ResolveError> {
         if answer.contents.len() != wanted.len() {
             return Err(ResolveError::Malformed);
         }
-        let mut sources = Sources::default();
+        let mut sources = ModuleSources::default();
         for (id, content) in wanted.iter().zip(answer.contents) {
             let mut files = BTreeMap::new();
-            for module::File { path, content } in content.files {
+            for module::ModuleFile { path, content } in content.files {
                 // A line break in a path would be another line of the manifest.
                 if path.contains(char::is_control) || files.insert(path, content).is_some() {
                     return Err(ResolveError::Malformed);

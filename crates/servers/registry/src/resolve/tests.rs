@@ -115,7 +115,7 @@ impl Fake {
         let hosts = Hosts::new(["registry.example", "other.example"]).unwrap();
         let tokens = RegistryTokens::read("secret@registry.example", "").unwrap();
         Resolver::new(
-            Settings {
+            ResolverSettings {
                 hosts,
                 tokens,
                 digests: self.digests.clone(),

@@ -7,7 +7,7 @@ use ::openapi::{Document, Operations};
 use upstream::config::{Description, HttpConfig, OpenApiConfig, Secret, Transport};
 use url::Url;
 
-use crate::node::Origin;
+use crate::node::SourceOrigin;
 use crate::read_file::read_file;
 use crate::reader::Table;
 
@@ -56,7 +56,7 @@ pub(super) fn read(
             query,
         }));
     }
-    if url.is_none() && table.location().layer.origin == Origin::Found {
+    if url.is_none() && table.location().layer.origin == SourceOrigin::Found {
         // Consent is to the configuration: the description may be another one by the time that
         // credentials are sent.
         table.note_value(

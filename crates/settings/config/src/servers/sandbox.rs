@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use upstream::config::{Confinement, FileAccess, ProcessLimits, Support, support};
 
 use crate::expand::expand_path;
-use crate::node::Origin;
+use crate::node::SourceOrigin;
 use crate::reader::Table;
 use crate::values::Variables;
 
@@ -28,7 +28,7 @@ pub(super) fn read(
     has_process: bool,
 ) -> Confinement {
     let written = table.choice("sandbox", &SANDBOXES);
-    let is_found = table.location().layer.origin == Origin::Found;
+    let is_found = table.location().layer.origin == SourceOrigin::Found;
     // The operator consents to a found file, and is shown what of it is not confined.
     let confines = || matches!(support(), Support::Files(_));
     let standard = if is_found && confines() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use access::config::Config;
 
-use crate::node::{Layer, Node, Origin};
+use crate::node::{Layer, Node, SourceOrigin};
 use crate::reader::{Problems, Table};
 use crate::secrets::Outside;
 use crate::sources::DEFAULTS;
@@ -31,7 +31,7 @@ pub(super) fn env(_: &str) -> Option<String> {
 }
 
 pub(super) fn tree(toml: &str) -> Node {
-    toml_file::read(&Layer::file("sample", Origin::Operator, toml)).unwrap()
+    toml_file::read(&Layer::file("sample", SourceOrigin::Operator, toml)).unwrap()
 }
 
 /// What the loader reads of a file that has every table.

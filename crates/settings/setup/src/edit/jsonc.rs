@@ -5,7 +5,7 @@ use jsonc_parser::ast::{Object, ObjectProp, Value as Node};
 use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
-use super::parts::{EditError, Fields, Table, TableEntry, line_end, place, spliced};
+use super::parts::{EditError, NewEntry, Table, TableEntry, line_end, place, spliced};
 
 /// Indentation where the file shows none.
 const INDENT: &str = "  ";
@@ -124,7 +124,7 @@ pub(super) fn insert(
     of: &Table,
     text: &str,
     name: &str,
-    fields: &Fields,
+    fields: &NewEntry,
 ) -> Result<String, EditError> {
     let end = line_end(text);
     let Some(root) = root(text)? else {
@@ -170,7 +170,7 @@ fn put_in(
     root: &Object<'_>,
     object: &Object<'_>,
     keys: &[&str],
-    fields: &Fields,
+    fields: &NewEntry,
     end: &str,
 ) -> String {
     let unit = unit(text, root);
@@ -229,7 +229,7 @@ fn put_in(
 }
 
 /// `"a": { "b": { fields } }`, whose first line is indented already.
-fn nested(keys: &[&str], fields: &Fields, style: Style<'_>, depth: usize) -> String {
+fn nested(keys: &[&str], fields: &NewEntry, style: Style<'_>, depth: usize) -> String {
     let Some((key, rest)) = keys.split_first() else {
         return String::new();
     };

@@ -7,7 +7,7 @@ pub(super) const DEPTH_MAX: usize = 100;
 
 /// The syntax of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum Syntax {
     /// JSON; comments and trailing commas are accepted.
     Json,
     /// TOML.
@@ -20,7 +20,7 @@ pub enum Format {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// The syntax.
-    pub format: Format,
+    pub format: Syntax,
     /// The keys that lead to the table, from the outermost.
     pub path: Vec<String>,
     /// Whether it is a list whose items have their name under `name`, and not a table by names.
@@ -37,7 +37,7 @@ pub struct TableEntry {
 }
 
 /// A new entry: its keys in the order in which they are written.
-pub type Fields = Vec<(String, Value)>;
+pub type NewEntry = Vec<(String, Value)>;
 
 /// Why a file cannot be read or edited. The file stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,7 +63,7 @@ pub enum EditError {
 impl Table {
     /// A table by names.
     #[must_use]
-    pub fn new(format: Format, path: &[&str]) -> Self {
+    pub fn new(format: Syntax, path: &[&str]) -> Self {
         Self {
             format,
             path: path.iter().map(|key| (*key).to_owned()).collect(),
@@ -73,7 +73,7 @@ impl Table {
 
     /// A list of named items.
     #[must_use]
-    pub fn list(format: Format, path: &[&str]) -> Self {
+    pub fn list(format: Syntax, path: &[&str]) -> Self {
         Self {
             is_list: true,
             ..Self::new(format, path)
@@ -82,7 +82,7 @@ impl Table {
 }
 
 /// The fields as a JSON object.
-pub(super) fn object(fields: &Fields) -> Value {
+pub(super) fn object(fields: &NewEntry) -> Value {
     Value::Object(fields.iter().cloned().collect())
 }
 

@@ -5,7 +5,7 @@ use super::parts::DEPTH_MAX;
 use super::yaml::VALUES_MAX;
 use super::*;
 
-fn fields() -> Fields {
+fn fields() -> NewEntry {
     vec![
         ("command".to_owned(), json!("/usr/bin/portmoot")),
         (
@@ -17,19 +17,19 @@ fn fields() -> Fields {
 }
 
 fn json_table() -> Table {
-    Table::new(Format::Json, &["mcpServers"])
+    Table::new(Syntax::Json, &["mcpServers"])
 }
 
 fn toml_table() -> Table {
-    Table::new(Format::Toml, &["mcp_servers"])
+    Table::new(Syntax::Toml, &["mcp_servers"])
 }
 
 fn yaml_table() -> Table {
-    Table::new(Format::Yaml, &["extensions"])
+    Table::new(Syntax::Yaml, &["extensions"])
 }
 
 fn yaml_list() -> Table {
-    Table::list(Format::Yaml, &["mcpServers"])
+    Table::list(Syntax::Yaml, &["mcpServers"])
 }
 
 /// Puts an entry in, takes it out again, and expects the text as it was.

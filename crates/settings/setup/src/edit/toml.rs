@@ -6,7 +6,7 @@ use toml_edit::{Document, DocumentMut, InlineTable, Item, Key, Table as TomlTabl
 
 use super::lines::{Line, lines, part};
 use super::parts::{
-    EditError, Fields, Table, TableEntry, line_end, object, place, prune, put, spliced,
+    EditError, NewEntry, Table, TableEntry, line_end, object, place, prune, put, spliced,
 };
 
 fn parse(text: &str) -> Result<DocumentMut, EditError> {
@@ -148,7 +148,7 @@ pub(super) fn insert(
     of: &Table,
     text: &str,
     name: &str,
-    fields: &Fields,
+    fields: &NewEntry,
 ) -> Result<String, EditError> {
     let document = parse(text)?;
     let by_lines = insert_section(of, text, name, fields);
@@ -167,7 +167,7 @@ pub(super) fn replace_section(
     of: &Table,
     text: &str,
     name: &str,
-    fields: &Fields,
+    fields: &NewEntry,
 ) -> Option<String> {
     let all = lines(text);
     let keys: Vec<String> = of.path.iter().cloned().chain([name.to_owned()]).collect();
@@ -196,7 +196,7 @@ pub(super) fn replace_section(
 }
 
 /// Puts a section behind the last one of the table, else at the end.
-fn insert_section(of: &Table, text: &str, name: &str, fields: &Fields) -> String {
+fn insert_section(of: &Table, text: &str, name: &str, fields: &NewEntry) -> String {
     let all = lines(text);
     let sections = sections(&all);
     // Without one of the table, behind those of the table around it.
@@ -234,7 +234,7 @@ fn insert_section(of: &Table, text: &str, name: &str, fields: &Fields) -> String
 }
 
 /// `[servers.a]` and its keys, with line feeds.
-fn section_text(of: &Table, name: &str, fields: &Fields) -> String {
+fn section_text(of: &Table, name: &str, fields: &NewEntry) -> String {
     let mut entry = TomlTable::new();
     for (key, value) in fields {
         entry.insert(key, toml_value(value).map_or(Item::None, Item::Value));
@@ -284,7 +284,7 @@ fn insert_item(
     of: &Table,
     mut document: DocumentMut,
     name: &str,
-    fields: &Fields,
+    fields: &NewEntry,
 ) -> Result<String, EditError> {
     let mut at: &mut dyn TableLike = document.as_table_mut();
     for key in &of.path {

@@ -6,7 +6,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Span};
 use serde_json::{Map, Value};
 
 use super::lines::{Line, lines, part};
-use super::parts::{DEPTH_MAX, EditError, Fields, Table, TableEntry, line_end, spliced};
+use super::parts::{DEPTH_MAX, EditError, NewEntry, Table, TableEntry, line_end, spliced};
 
 /// Most values of a file, those that aliases repeat included.
 pub(super) const VALUES_MAX: usize = 100_000;
@@ -371,7 +371,7 @@ pub(super) fn insert(
     of: &Table,
     text: &str,
     name: &str,
-    fields: &Fields,
+    fields: &NewEntry,
 ) -> Result<String, EditError> {
     let root = parse(text)?;
     let end = line_end(text);
@@ -443,7 +443,7 @@ pub(super) fn insert(
 }
 
 /// The lines of an entry, without a line end behind the last.
-fn entry_text(of: &Table, name: &str, fields: &Fields, column: usize, end: &str) -> String {
+fn entry_text(of: &Table, name: &str, fields: &NewEntry, column: usize, end: &str) -> String {
     let indent = " ".repeat(column);
     let mut rows = if of.is_list {
         vec![format!("{indent}- name: {}", scalar(name))]

@@ -9,17 +9,17 @@ use proptest::prelude::*;
 use super::*;
 use crate::files::LINKS_MAX;
 
-fn cursor(dir: &Path) -> (&'static Client, Spot, Copies) {
+fn cursor(dir: &Path) -> (&'static ClientProgram, Spot, Copies) {
     let client = client("cursor").unwrap();
     let at = surroundings(Os::Linux, dir);
     (
         client,
-        client.spot(Scope::User, &at).unwrap(),
+        client.spot(FileScope::User, &at).unwrap(),
         Copies::in_dir(&dir.join("state")),
     )
 }
 
-fn put(client: &Client, spot: &Spot, copies: &Copies) {
+fn put(client: &ClientProgram, spot: &Spot, copies: &Copies) {
     connect(client, spot, ("portmoot", &gateway()), &[], copies)
         .unwrap()
         .make()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ::chat::{Proposal, span};
+use ::chat::{ProposalDetails, span};
 use platform::unix_ms;
 use serde::Deserialize;
 use serde_json::Value;
@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// The answer to `GET proposals`.
 #[derive(Deserialize)]
 pub(super) struct ProposalList {
-    pub(super) proposals: Vec<Proposal>,
+    pub(super) proposals: Vec<ProposalDetails>,
 }
 
 async fn fetch(remote: &Remote, topic: Option<&str>, all: bool) -> Result<api::Answer, Failure> {
@@ -118,7 +118,7 @@ pub(super) async fn watch(
 }
 
 /// Digits in which all ids differ, as git shortens them.
-fn digits(proposals: &[Proposal]) -> usize {
+fn digits(proposals: &[ProposalDetails]) -> usize {
     let mut ids: Vec<&str> = proposals.iter().map(|one| one.id.as_str()).collect();
     ids.sort_unstable();
     let same = |(one, other): (&&str, &&str)| {
@@ -131,7 +131,7 @@ fn digits(proposals: &[Proposal]) -> usize {
     longest.map_or(ID_DIGITS, |same| ID_DIGITS.max(same + 1))
 }
 
-fn row(one: &Proposal, digits: usize) -> Vec<String> {
+fn row(one: &ProposalDetails, digits: usize) -> Vec<String> {
     let act = match &one.context {
         Some(context) => format!("{}:{context}", one.method),
         None => one.method.clone(),
@@ -155,7 +155,7 @@ fn row(one: &Proposal, digits: usize) -> Vec<String> {
 }
 
 /// The beginning of the arguments, on one line.
-fn arguments(one: &Proposal) -> String {
+fn arguments(one: &ProposalDetails) -> String {
     let raw = one
         .arguments()
         .or_else(|| one.params.clone())
@@ -178,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    fn proposal(id: &str, arguments: &Value) -> Proposal {
+    fn proposal(id: &str, arguments: &Value) -> ProposalDetails {
         let all = json!({
             "id": id, "topic": "main", "state": "pending", "by": "scout", "to": ["worker"], "method": "tools/call",
             "context": "echo", "envelope": "e", "params": { "name": "echo", "arguments": arguments }, "tool": null,

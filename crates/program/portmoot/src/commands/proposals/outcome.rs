@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::chat::{Proposal, content};
+use ::chat::{ProposalDetails, content};
 use json::visible;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -23,7 +23,7 @@ pub(super) fn decided(answer: &Answer, output: Output) -> Result<Exit, Failure> 
     if output.json {
         output.result_json_text(&answer.text);
     } else {
-        let proposal: Proposal = answer.read()?;
+        let proposal: ProposalDetails = answer.read()?;
         output.result(&visible::line(&proposal.state));
         output.message(&sentence(&proposal));
     }
@@ -38,7 +38,7 @@ pub(super) async fn ended(
     output: Output,
 ) -> Result<Exit, Failure> {
     let (end, [mut wait, longest]) = (Instant::now() + OUTCOME_TIMEOUT, LOOKS);
-    let mut proposal: Proposal = answer.read()?;
+    let mut proposal: ProposalDetails = answer.read()?;
     while !proposal.is_over() {
         if Instant::now() >= end {
             let text = format!(
@@ -72,7 +72,7 @@ pub(super) async fn ended(
 
 /// The answer in words: the content of a tool's result, the message of an error, any other result
 /// as JSON.
-pub(super) fn words(proposal: &Proposal) -> Option<String> {
+pub(super) fn words(proposal: &ProposalDetails) -> Option<String> {
     let answer: Value = serde_json::from_str(proposal.answer.as_ref()?.get()).ok()?;
     if let Some(message) = answer.pointer("/error/message").and_then(Value::as_str) {
         return Some(visible::lines(message));
@@ -85,7 +85,7 @@ pub(super) fn words(proposal: &Proposal) -> Option<String> {
 }
 
 /// The state of a proposal, as a sentence.
-pub(super) fn sentence(proposal: &Proposal) -> String {
+pub(super) fn sentence(proposal: &ProposalDetails) -> String {
     let act = match &proposal.context {
         Some(context) => format!("{}:{context}", proposal.method),
         None => proposal.method.clone(),

@@ -2,7 +2,7 @@
 
 use ::chat::card::{Around, brief, lines, text};
 use ::chat::rows::columns;
-use ::chat::{Effects, Proposal, Zone, edit_text};
+use ::chat::{ProposalDetails, ToolEffects, Zone, edit_text};
 use json::visible;
 use platform::unix_ms;
 
@@ -18,7 +18,7 @@ use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 const QUESTION: &str = "[a]pprove, [r]eject, [e]dit, [s]kip, [q]uit?";
 
 /// A proposal as a reviewer reads it: what matters first, the definition of the tool last.
-pub(super) fn shown(proposal: &Proposal) -> String {
+pub(super) fn shown(proposal: &ProposalDetails) -> String {
     let around = Around {
         now_ms: unix_ms(),
         zone: Zone::local(),
@@ -30,7 +30,7 @@ pub(super) fn shown(proposal: &Proposal) -> String {
 
 /// A proposal before a question: without the definition of the tool, so that it does not scroll
 /// away what is asked.
-pub(super) fn asked(proposal: &Proposal) -> String {
+pub(super) fn asked(proposal: &ProposalDetails) -> String {
     let around = Around {
         now_ms: unix_ms(),
         zone: Zone::local(),
@@ -53,7 +53,7 @@ pub(super) fn replacement(arguments: &str) -> String {
 ///
 /// # Errors
 /// When there is nothing to edit, or no other arguments come of it.
-pub(super) fn edited(proposal: &Proposal) -> Result<String, Failure> {
+pub(super) fn edited(proposal: &ProposalDetails) -> Result<String, Failure> {
     if proposal.method != "tools/call" {
         return Err(Failure::bad_argument(
             "only the arguments of a tool's call can be edited",
@@ -102,10 +102,10 @@ pub(super) async fn all(
 ) -> Result<Exit, Failure> {
     let query: Vec<(&str, &str)> = topic.map(|topic| ("topic", topic)).into_iter().collect();
     let list: ProposalList = api::get(remote, &["proposals"], &query).await?.read()?;
-    let pending: Vec<Proposal> = list
+    let pending: Vec<ProposalDetails> = list
         .proposals
         .into_iter()
-        .filter(Proposal::is_pending)
+        .filter(ProposalDetails::is_pending)
         .collect();
     if pending.is_empty() {
         output.message(
@@ -147,12 +147,12 @@ pub(super) async fn all(
 
 async fn approve_one(
     remote: &Remote,
-    proposal: &Proposal,
+    proposal: &ProposalDetails,
     arguments: Option<String>,
     terminal: &mut ProcessTerminal,
     output: Output,
 ) -> Result<(), Failure> {
-    let effects = Effects::of(proposal);
+    let effects = ToolEffects::of(proposal);
     let asks = arguments.is_some() || effects.needs_second_key();
     if asks && !confirm(terminal, &format!("Approve it? {}:", effects.words())) {
         output.message("the proposal was not decided");
@@ -172,7 +172,7 @@ async fn approve_one(
 
 async fn reject_one(
     remote: &Remote,
-    proposal: &Proposal,
+    proposal: &ProposalDetails,
     terminal: &mut ProcessTerminal,
     output: Output,
 ) -> Result<(), Failure> {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use setup::{
-    CLIENTS, Change, Client, ClientServers, Copies, Gateway, Merge, Merged, Scope, Server, Spot,
-    Surroundings,
+    CLIENTS, ClientProgram, ClientServers, Copies, FileChange, FileScope, Gateway, Merge,
+    MergedFile, NewServer, Spot, Surroundings,
 };
 
 use super::{
@@ -22,7 +22,7 @@ use terminal::output::Output;
 const COLUMNS: [&str; 4] = ["CLIENT", "STATE", "SERVERS", "FILE"];
 
 /// The client of this name.
-fn named(name: &str) -> Result<&'static Client, Failure> {
+fn named(name: &str) -> Result<&'static ClientProgram, Failure> {
     setup::client(name).ok_or_else(|| {
         let message = format!("there is no client `{}`", name.escape_debug());
         let known: Vec<&str> = CLIENTS.iter().map(|client| client.id).collect();
@@ -32,14 +32,18 @@ fn named(name: &str) -> Result<&'static Client, Failure> {
 }
 
 /// The file of a client that the options name.
-fn spot(client: &Client, args: &ClientFileArgs, at: &Surroundings<'_>) -> Result<Spot, Failure> {
+fn spot(
+    client: &ClientProgram,
+    args: &ClientFileArgs,
+    at: &Surroundings<'_>,
+) -> Result<Spot, Failure> {
     if let Some(file) = &args.file {
-        return Ok(client.at(absolute(file)?, Scope::User, at));
+        return Ok(client.at(absolute(file)?, FileScope::User, at));
     }
     let scope = if args.project {
-        Scope::Project
+        FileScope::Project
     } else {
-        Scope::User
+        FileScope::User
     };
     client.spot(scope, at).ok_or_else(|| {
         Failure::bad_argument(format!("{} has no file in projects", client.name))
@@ -50,17 +54,17 @@ fn spot(client: &Client, args: &ClientFileArgs, at: &Surroundings<'_>) -> Result
 /// Lists the clients with their states.
 fn list(only_found: bool, output: Output) -> Result<Exit, Failure> {
     let rows: Vec<_> = surrounded(|at| {
-        let row = |client: &'static Client, scope| {
+        let row = |client: &'static ClientProgram, scope| {
             let spot = client.spot(scope, at)?;
             let exists = spot.file.exists();
             let is_users = || {
                 client
-                    .spot(Scope::User, at)
+                    .spot(FileScope::User, at)
                     .is_some_and(|user| user.file == spot.file)
             };
             let is_shown = match scope {
-                Scope::User => exists || !only_found,
-                Scope::Project => exists && !is_users(),
+                FileScope::User => exists || !only_found,
+                FileScope::Project => exists && !is_users(),
             };
             let (state, count) = match (setup::connected(&spot), setup::found(client, &spot, at)) {
                 (Ok(names), Ok(found)) if exists => (
@@ -81,14 +85,18 @@ fn list(only_found: bool, output: Output) -> Result<Exit, Failure> {
                 ),
                 _ => ("broken file", None),
             };
-            let project = scope == Scope::Project;
+            let project = scope == FileScope::Project;
             is_shown.then(|| {
                 json!({ "client": client.id, "state": state, "servers": count, "project": project,
                     "file": spot.file.display().to_string() })
             })
         };
-        let both =
-            |client: &'static Client| [row(client, Scope::User), row(client, Scope::Project)];
+        let both = |client: &'static ClientProgram| {
+            [
+                row(client, FileScope::User),
+                row(client, FileScope::Project),
+            ]
+        };
         Ok(CLIENTS.iter().flat_map(both).flatten().collect())
     })?;
     let answer = json!({ "clients": rows });
@@ -173,13 +181,13 @@ fn merged(
     own: &OwnFileArgs,
     how: Merge,
     output: Output,
-) -> Result<Merged, Failure> {
+) -> Result<MergedFile, Failure> {
     let file = own_file(own)?;
     leave_out_itself(&mut found, &own_addresses(&file));
     let servers = found.servers.clone();
     let merged = setup::merge(found, file, how)?;
     checked(&merged.change)?;
-    let is_new = |server: &&Server| merged.names.contains(&server.name);
+    let is_new = |server: &&NewServer| merged.names.contains(&server.name);
     warn_of(
         &servers.iter().filter(is_new).cloned().collect::<Vec<_>>(),
         output,
@@ -225,7 +233,7 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
         &names,
         &copies,
     )?;
-    let changes: Vec<&Change> = moved
+    let changes: Vec<&FileChange> = moved
         .iter()
         .map(|merged| &merged.change)
         .chain([&plan.change])
@@ -266,7 +274,7 @@ pub(crate) fn connect(args: &ConnectArgs, output: Output) -> Result<Exit, Failur
 }
 
 /// Cost of a client once it is connected, for people.
-fn cost(client: &Client) -> String {
+fn cost(client: &ClientProgram) -> String {
     format!(
         "what it costs: {} gets all lists at once, and no server runs for that. A local server runs from its first use on:\n\
          one process for all clients, and one of the client's own where the server may ask its user. To see them: {} servers ls",

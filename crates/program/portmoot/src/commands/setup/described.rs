@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use ::openapi::{Configured, Credential, Document, Sent};
+use ::openapi::{ApiCredential, Document, Presets, Sent};
 use json::visible;
-use setup::{TextFile, Transport, literal};
+use setup::{NewTransport, TextFile, literal};
 use url::Url;
 
 use super::absolute;
@@ -18,7 +18,7 @@ use terminal::failure::Failure;
 pub(super) fn typed(
     args: &AddArgs,
     description: &str,
-) -> Result<(Transport, Vec<String>), Failure> {
+) -> Result<(NewTransport, Vec<String>), Failure> {
     let mut headers = pairs(&args.header, ':', "--header", "\"NAME: VALUE\"")?;
     let mut query = pairs(&args.query, '=', "--query", "NAME=VALUE")?;
     if !args.env.is_empty() || args.cwd.is_some() {
@@ -36,7 +36,7 @@ pub(super) fn typed(
         }
         let description = description.trim().to_owned();
         return Ok((
-            Transport::OpenApi {
+            NewTransport::OpenApi {
                 description,
                 url,
                 headers,
@@ -67,7 +67,7 @@ pub(super) fn typed(
         })?),
     };
     let names = |pairs: &[(String, String)]| pairs.iter().map(|(name, _)| name.clone()).collect();
-    let configured = Configured {
+    let configured = Presets {
         headers: names(&headers),
         query: names(&query),
     };
@@ -77,12 +77,12 @@ pub(super) fn typed(
         .into_iter()
         .collect();
     if headers.is_empty() && query.is_empty() && !asked.is_empty() {
-        let asked: Vec<String> = asked.iter().map(Credential::advice).collect();
+        let asked: Vec<String> = asked.iter().map(ApiCredential::advice).collect();
         notes.push(format!("the API asks for {}", asked.join(", or ")));
     }
     let description = literal(&path.display().to_string());
     Ok((
-        Transport::OpenApi {
+        NewTransport::OpenApi {
             description,
             url,
             headers,
@@ -109,10 +109,10 @@ fn read(path: &Path) -> Result<Document, Failure> {
 }
 
 /// Why a key alone does not do.
-fn no_key(asked: &[Credential]) -> Failure {
+fn no_key(asked: &[ApiCredential]) -> Failure {
     let failure =
         Failure::bad_argument("the description has no security scheme that takes a key alone");
-    let words: Vec<String> = asked.iter().map(Credential::advice).collect();
+    let words: Vec<String> = asked.iter().map(ApiCredential::advice).collect();
     match words.is_empty() {
         true => failure.hint("say where the key goes: --header 'NAME: KEY', or --query NAME=KEY"),
         false => failure.hint(format!("the API asks for {}", words.join(", or "))),
@@ -120,7 +120,7 @@ fn no_key(asked: &[Credential]) -> Failure {
 }
 
 /// Sentence about how many of the operations are tools.
-fn counted(document: &Document, base: &Url, configured: &Configured, args: &AddArgs) -> String {
+fn counted(document: &Document, base: &Url, configured: &Presets, args: &AddArgs) -> String {
     let all = document.operations(base, configured);
     let title = match all.title.trim() {
         "" => "the API".to_owned(),

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use serde_json::json;
-use setup::{CLIENTS, Change, ClientServers, Scope, Server, TextFile, ToolEdit, Transport};
+use setup::{
+    CLIENTS, ClientServers, FileChange, FileScope, NewServer, NewTransport, TextFile, ToolEdit,
+};
 
 use super::arguments::pairs;
 use super::{
@@ -21,7 +23,7 @@ use terminal::prompt::{ProcessTerminal, Terminal, confirm};
 /// Prints the next step of a user with a changed configuration file.
 fn next(file: &Path, output: Output) {
     let program = program_name();
-    let is_default = config::Sources::default()
+    let is_default = config::ConfigSources::default()
         .edited_file(&crate::process::env)
         .as_deref()
         == Some(file);
@@ -85,7 +87,7 @@ pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
         );
         return Err(failure.hint("answer all questions with --yes, or see the file with --dry-run"));
     }
-    let mut servers: Vec<Server> = Vec::new();
+    let mut servers: Vec<NewServer> = Vec::new();
     let mut notes = Vec::new();
     let own = own_addresses(&file);
     for mut found in found_clients(output)? {
@@ -94,7 +96,7 @@ pub(crate) fn init(args: &InitArgs, output: Output) -> Result<Exit, Failure> {
             .servers
             .iter()
             .filter(|one| !servers.iter().any(|known| known.name == one.name));
-        let new: Vec<Server> = new.cloned().collect();
+        let new: Vec<NewServer> = new.cloned().collect();
         if new.is_empty() {
             continue;
         }
@@ -130,7 +132,7 @@ fn found_clients(output: Output) -> Result<Vec<ClientServers>, Failure> {
         let mut all = Vec::new();
         for client in &CLIENTS {
             let Some(spot) = client
-                .spot(Scope::User, at)
+                .spot(FileScope::User, at)
                 .filter(|spot| spot.file.exists())
             else {
                 continue;
@@ -145,7 +147,7 @@ fn found_clients(output: Output) -> Result<Vec<ClientServers>, Failure> {
 }
 
 /// Reports a changed configuration file.
-fn finish(change: &Change, changed: bool, servers: &[Server], output: Output) {
+fn finish(change: &FileChange, changed: bool, servers: &[NewServer], output: Output) {
     let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
     if output.json {
         output.result_json(&report(
@@ -179,9 +181,9 @@ pub(crate) async fn add(args: AddArgs, output: Output) -> Result<Exit, Failure> 
         (None, Some(description)) => {
             let (transport, notes) = described::typed(&args, description)?;
             (
-                Server {
+                NewServer {
                     prefix: args.prefix.clone(),
-                    ..Server::new(&args.name, transport)
+                    ..NewServer::new(&args.name, transport)
                 },
                 None,
                 notes,
@@ -260,7 +262,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
 }
 
 /// The server that the command line describes.
-fn typed(args: &AddArgs) -> Result<Server, Failure> {
+fn typed(args: &AddArgs) -> Result<NewServer, Failure> {
     let env = pairs(&args.env, '=', "--env", "KEY=VALUE")?;
     let headers = pairs(&args.header, ':', "--header", "\"NAME: VALUE\"")?;
     let unused = |option: &str, of: &str| {
@@ -271,7 +273,7 @@ fn typed(args: &AddArgs) -> Result<Server, Failure> {
             if !env.is_empty() || args.cwd.is_some() {
                 return Err(unused("--env or --cwd", "command"));
             }
-            Transport::Url {
+            NewTransport::Url {
                 url: url.clone(),
                 headers,
                 is_sse: args.sse,
@@ -282,7 +284,7 @@ fn typed(args: &AddArgs) -> Result<Server, Failure> {
                 return Err(unused("--header or --sse", "URL"));
             }
             let (command, args_of) = (command.clone(), rest.to_vec());
-            Transport::Command {
+            NewTransport::Command {
                 command,
                 args: args_of,
                 env,
@@ -297,9 +299,9 @@ fn typed(args: &AddArgs) -> Result<Server, Failure> {
             )));
         }
     };
-    Ok(Server {
+    Ok(NewServer {
         prefix: args.prefix.clone(),
-        ..Server::new(&args.name, transport)
+        ..NewServer::new(&args.name, transport)
     })
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
-use setup::{Described, Page, RegistryEntry, Server};
+use setup::{CatalogPage, Described, NewServer, RegistryEntry};
 use tls::ClientTls;
 use tokio::time::timeout;
 
@@ -39,7 +39,7 @@ pub(crate) async fn search(args: SearchArgs, output: Output) -> Result<Exit, Fai
     if status != StatusCode::OK {
         return Err(odd(&args.registry.registry, status));
     }
-    let page: Page =
+    let page: CatalogPage =
         serde_json::from_value(answer.clone()).map_err(|_| odd(&args.registry.registry, status))?;
     if output.json {
         output.result_json(&answer);
@@ -75,7 +75,11 @@ fn row(server: &Described) -> Vec<String> {
 }
 
 /// The server of a registry that the options of `add` choose.
-pub(super) async fn chosen(name: &str, args: &AddArgs, output: Output) -> Result<Server, Failure> {
+pub(super) async fn chosen(
+    name: &str,
+    args: &AddArgs,
+    output: Output,
+) -> Result<NewServer, Failure> {
     let registry = &args.registry.registry;
     let path = format!("/v0.1/servers/{}/versions/latest", encoded(name));
     let (status, answer) = get(registry, &path, output).await?;
@@ -137,7 +141,7 @@ pub(super) async fn chosen(name: &str, args: &AddArgs, output: Output) -> Result
             "note: set {variable} where the gateway starts: the server needs it"
         ));
     }
-    Ok(Server {
+    Ok(NewServer {
         prefix: args.prefix.clone(),
         ..offer.server
     })
