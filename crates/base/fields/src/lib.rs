@@ -50,13 +50,16 @@ impl<'m> Fields<'m> {
     }
 
     fn read(&self) -> Result<Field<'m>, NoMessage> {
-        let (message, mut end) = (self.message, self.at);
+        let message = self.message;
+        let mut end = self.at;
         let key = varint(message, &mut end)?;
         let number = Some(key >> 3).filter(|number| (1..NUMBERS_END).contains(number));
         let number = number
             .and_then(|number| u32::try_from(number).ok())
             .ok_or(NoMessage)?;
-        let (at, mut value, mut place) = (end, 0, None);
+        let at = end;
+        let mut value = 0;
+        let mut place = None;
         match WireType::try_from(key & 7).map_err(|_| NoMessage)? {
             WireType::Varint => value = varint(message, &mut end)?,
             WireType::SixtyFourBit => end += 8,

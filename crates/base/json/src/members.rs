@@ -83,12 +83,12 @@ impl<'a> Members<'a> {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Member<'a>> {
         let has_key = |(at, span): &(usize, &MemberSpan)| self.key(*at, span) == key.as_bytes();
-        let span = match self.unescaped.is_empty() {
-            true => self
-                .spans
+        let span = if self.unescaped.is_empty() {
+            self.spans
                 .iter()
-                .find(|span| span.depth == self.depth && span.is_named(key, self.frame)),
-            false => self.all().find(has_key).map(|(_, span)| span),
+                .find(|span| span.depth == self.depth && span.is_named(key, self.frame))
+        } else {
+            self.all().find(has_key).map(|(_, span)| span)
         };
         span.map(|span| Member::at(span, self.frame))
     }

@@ -47,7 +47,9 @@ pub fn outline<'a>(
     path: &[&[u8]],
     mut give: impl FnMut(&'a [u8], Member<'a>),
 ) -> Option<Outline> {
-    let (mut spans, mut count, mut odd) = (SmallVec::new(), 0, false);
+    let mut spans = SmallVec::new();
+    let mut count = 0;
+    let mut odd = false;
     scan::object(frame, Span::all(frame), path, |member| {
         odd |= member.key_escaped;
         if member.depth == 0 {

@@ -102,7 +102,8 @@ pub(crate) fn end_of_plain(rest: &[u8], seen: &mut u64) -> Option<usize> {
     // Long texts are passed over in strides, which compile to vector instructions.
     let mut at = 0;
     for stride in rest.as_chunks::<32>().0 {
-        let (mut any, mut all) = (0, 0);
+        let mut any = 0;
+        let mut all = 0;
         for word in stride.as_chunks().0 {
             let word = u64::from_le_bytes(*word);
             any |= ends_in(word);

@@ -196,7 +196,8 @@ fn an_edit_inside_a_replaced_span_is_dropped() {
 /// Whether the scan and `serde_json` read the same in an object or an array, or both reject it.
 fn scan_agrees(frame: &[u8]) -> bool {
     let value = trim(frame, Span::all(frame));
-    let (mut elements, mut spans) = (Vec::new(), Vec::new());
+    let mut elements = Vec::new();
+    let mut spans = Vec::new();
     let array = scan::array(frame, value, |span| elements.push(span)).map(|()| elements);
     let object = scan::object(frame, value, &[], |span| spans.push(span)).map(|_| spans);
     // A key with half a surrogate pair is found and then rejected.

@@ -26,7 +26,8 @@ pub enum Token<'a> {
 /// checked.
 #[must_use]
 pub fn nesting(raw: &[u8]) -> usize {
-    let (mut depth, mut deepest) = (0_usize, 0);
+    let mut depth = 0_usize;
+    let mut deepest = 0;
     for token in Tokens::new(raw) {
         match token {
             Token::Open(_) => depth += 1,

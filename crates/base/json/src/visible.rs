@@ -86,7 +86,9 @@ pub fn escaped(json: &str) -> String {
 /// `json` must have been read before.
 #[must_use]
 pub fn pretty(json: &str) -> String {
-    let (mut out, mut depth, mut opened) = (String::from("  "), 1_usize, false);
+    let mut out = String::from("  ");
+    let mut depth = 1_usize;
+    let mut opened = false;
     let mut tokens = Tokens::new(json.as_bytes());
     while let Some(token) = tokens.next() {
         let closes = matches!(token, Token::Close(_));

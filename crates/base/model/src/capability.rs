@@ -157,7 +157,8 @@ impl Capability {
         if head == "mcp/" {
             return Err(CapabilityError::NoHead);
         }
-        let (method, context) = (parts.next(), parts.next());
+        let method = parts.next();
+        let context = parts.next();
         if [method, context].contains(&Some("")) {
             return Err(CapabilityError::EmptyPart);
         }

@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn the_oldest_is_taken_out_and_equal_things_are_equal() {
-        let (mut one, mut two) = (Latest::default(), Latest::default());
+        let mut one = Latest::default();
+        let mut two = Latest::default();
         one.push("ann", 1, 1);
         for latest in [&mut one, &mut two] {
             latest.push("bob", 1, 2);

@@ -100,11 +100,9 @@ mod tests {
 
     #[test]
     fn an_address_waits_until_its_minute_is_over() {
-        let (limiter, one, other) = (
-            Limiter::new(3),
-            [192, 0, 2, 1].into(),
-            [192, 0, 2, 2].into(),
-        );
+        let limiter = Limiter::new(3);
+        let one = [192, 0, 2, 1].into();
+        let other = [192, 0, 2, 2].into();
         (0..3).for_each(|at| assert_eq!(limiter.act(Some(one), at), Ok(())));
         assert_eq!(limiter.act(Some(one), 1_000), Err(59_000));
         assert_eq!(limiter.act(Some(other), 1_000), Ok(()));
@@ -114,7 +112,8 @@ mod tests {
 
     #[test]
     fn acts_beyond_the_bound_can_be_counted_and_waited_for() {
-        let (limiter, one) = (Limiter::new(3), IpAddr::from([192, 0, 2, 1]));
+        let limiter = Limiter::new(3);
+        let one = IpAddr::from([192, 0, 2, 1]);
         for at in 0..3 {
             assert_eq!(limiter.wait_ms(one, at), None);
             limiter.count(one, at);

@@ -239,7 +239,9 @@ mod tests {
     #[test]
     fn a_holder_takes_its_share_and_leaves_the_rest_to_others() {
         let shares = Shares::new(10, 4);
-        let (greedy, other, third) = (shares.of("greedy"), shares.of("other"), shares.of("third"));
+        let greedy = shares.of("greedy");
+        let other = shares.of("other");
+        let third = shares.of("third");
         let taken = greedy.take(4).unwrap();
         assert_eq!(greedy.take(1).unwrap_err(), Full::Share);
         assert_eq!(
@@ -300,7 +302,9 @@ mod tests {
         let highest = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for holder in ["a", "b", "c", "d"] {
-                let (account, highest, shares) = (shares.of(holder), &highest, &shares);
+                let account = shares.of(holder);
+                let highest = &highest;
+                let shares = &shares;
                 scope.spawn(move || {
                     let mut mine = Vec::new();
                     for round in 0..10_000 {

@@ -32,7 +32,8 @@ impl Identity {
     /// # Errors
     /// [`TlsError`], which names the file.
     pub(crate) fn read(cert: &Path, key_file: &Path, now_ms: u64) -> Result<Self, TlsError> {
-        let (chain, key) = (pem::certificates(cert)?, pem::key(key_file)?);
+        let chain = pem::certificates(cert)?;
+        let key = pem::key(key_file)?;
         if let Some(own) = chain.first() {
             check_valid(own, cert, now_ms)?;
         }
@@ -91,10 +92,8 @@ pub(crate) fn provider() -> CryptoProvider {
 fn check_valid(certificate: &CertificateDer<'_>, path: &Path, now_ms: u64) -> Result<(), TlsError> {
     let parsed =
         EndEntityCert::try_from(certificate).map_err(|error| TlsError::unusable(path, error))?;
-    let (now, known) = (
-        UnixTime::since_unix_epoch(Duration::from_millis(now_ms)),
-        provider(),
-    );
+    let now = UnixTime::since_unix_epoch(Duration::from_millis(now_ms));
+    let known = provider();
     let algorithms = known.signature_verification_algorithms.all;
     match parsed.verify_for_usage(
         algorithms,

@@ -70,7 +70,8 @@ impl ServerTls {
         let builder = builder
             .with_protocol_versions(&[&TLS13])
             .map_err(unusable)?;
-        let (mut client_roots, mut verifier) = (None, WebPkiClientVerifier::no_client_auth());
+        let mut client_roots = None;
+        let mut verifier = WebPkiClientVerifier::no_client_auth();
         if let Some((path, roots)) = authorities {
             let roots = client_roots.insert(Arc::new(roots));
             let built = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider);
@@ -82,7 +83,8 @@ impl ServerTls {
                 .build()
                 .map_err(|error| TlsError::unusable(path, error))?;
         }
-        let (chain, key) = (identity.chain.clone(), identity.key.clone_key());
+        let chain = identity.chain.clone();
+        let key = identity.key.clone_key();
         let mut config = builder
             .with_client_cert_verifier(verifier)
             .with_single_cert(chain, key)
@@ -93,7 +95,8 @@ impl ServerTls {
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }
-        let (files, identity) = (Arc::new(files), Arc::new(identity));
+        let files = Arc::new(files);
+        let identity = Arc::new(identity);
         Ok(Self {
             files,
             identity,

@@ -70,7 +70,8 @@ fn refused(files: ServerFiles, expected: &str) {
 #[test]
 fn what_is_wrong_with_a_file_is_named() {
     let folder = Folder::new();
-    let (good, other) = (folder.certificate("good"), folder.certificate("other"));
+    let good = folder.certificate("good");
+    let other = folder.certificate("other");
     assert!(ServerTls::read(files(&good), NOW_MS).is_ok());
     refused(
         files(&(good.0.clone(), other.1.clone())),
@@ -140,7 +141,8 @@ fn a_new_certificate_in_the_same_file_is_a_difference() {
         ClientTls::read(files, Oldest::Tls13, NOW_MS).unwrap()
     };
     let pair = folder.certificate("same");
-    let (before, client_before) = (read(&pair), towards(&pair.0));
+    let before = read(&pair);
+    let client_before = towards(&pair.0);
     assert_eq!(before, read(&pair));
     assert_eq!(client_before, towards(&pair.0));
     let pair = folder.certificate("same");

@@ -304,12 +304,9 @@ pub(crate) async fn connect_code(
 fn named(api: &Api, name: &str) -> Result<Arc<oauth::Server>, Refusal> {
     api.registry.accounts.server(name).ok_or_else(|| {
         let known = api.registry.upstreams().iter().any(|upstream| upstream.spec().name() == name);
-        match known {
-            true => Refusal::new(RefusalCode::Conflict, format!("the server `{name}` has no accounts"))
-                .hint("servers over HTTP without a configured `Authorization` header have, and those with a `caller` in `env` or `headers`"),
-            false => Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"))
-                .hint("list them: portmoot servers ls"),
-        }
+        if known { Refusal::new(RefusalCode::Conflict, format!("the server `{name}` has no accounts"))
+                .hint("servers over HTTP without a configured `Authorization` header have, and those with a `caller` in `env` or `headers`") } else { Refusal::new(RefusalCode::UnknownTarget, format!("there is no server `{name}`"))
+                .hint("list them: portmoot servers ls") }
     })
 }
 

@@ -249,12 +249,13 @@ impl Reply for HttpReply {
             .held
             .get()
             .is_none_or(|held| held.has_room(encoded.frame.len()));
-        self.send(match room {
-            true => result(encoded.frame),
-            false => Err(Refusal::new(
+        self.send(if room {
+            result(encoded.frame)
+        } else {
+            Err(Refusal::new(
                 RefusalCode::Overloaded,
                 "too many answers wait to be read",
-            )),
+            ))
         });
     }
 

@@ -74,11 +74,9 @@ impl ConfigFile {
         in_force: bool,
     ) -> Result<Done, Refusal> {
         let _changing = self.changing.lock().await;
-        let (path, env, of_client) = (
-            self.path.clone(),
-            self.env,
-            self.has_client_files && in_force,
-        );
+        let path = self.path.clone();
+        let env = self.env;
+        let of_client = self.has_client_files && in_force;
         let named = name.to_owned();
         let write = move || {
             let (change, was_there) = plan(TextFile::read(&path)?, &named, wish, of_client)?;

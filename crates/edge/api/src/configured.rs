@@ -145,7 +145,8 @@ async fn changed(
             "configured"
         };
         if !is_operator {
-            let (refusal, from) = (no_operator(), by.id.as_str());
+            let refusal = no_operator();
+            let from = by.id.as_str();
             let why = format!("{}: {word}", refusal.code.as_str());
             let refused = entry(None, from, CONFIGURE, Verdict::Refused);
             // It costs its sender little.

@@ -47,7 +47,8 @@ pub(crate) async fn readyz(State(api): State<Api>, parts: Parts) -> (StatusCode,
         .filter(|status| status.state == upstream::State::NeedsLogin);
     let servers_need_login = needing.count();
     let named = |status: Status| {
-        let (name, state) = (status.name.to_string(), status.state.as_str().to_owned());
+        let name = status.name.to_string();
+        let state = status.state.as_str().to_owned();
         ServerNotReady {
             name,
             state,

@@ -27,7 +27,8 @@ async fn act<T: Send + 'static>(
         )
         .hint("set `enabled = true` in [login], with `public_url` in [server], and restart it")
     })?;
-    let (for_others, grants) = (api.holds(&by, TOKENS, None), api.registry.grants());
+    let for_others = api.holds(&by, TOKENS, None);
+    let grants = api.registry.grants();
     blocking(move || {
         let authority = match by.id.as_str() {
             LOCAL_USER => Authority::Operator,

@@ -79,7 +79,8 @@ fn process(metrics: &mut Metrics, registry: &Registry) {
         newcomers,
         number(registry.newcomers.taken()),
     );
-    let (audit, journal) = (registry.audit.is_available(), registry.keeps_journal());
+    let audit = registry.audit.is_available();
+    let journal = registry.keeps_journal();
     gauge(
         "audit_available",
         "0 while requests that must be recorded are refused",
@@ -255,7 +256,8 @@ fn issuers(metrics: &mut Metrics, registry: &Registry, names: bool) {
             failed.get_or_create(&label).inc_by(count.failed);
         }
     }
-    let (known, refused) = (Gauge::<i64>::default(), Counter::<u64>::default());
+    let known = Gauge::<i64>::default();
+    let refused = Counter::<u64>::default();
     known.set(number(registry.bearers.tokens_len()));
     refused.inc_by(registry.bearers.refused());
     metrics.register("issuers", "Issuers of access tokens in this state", counts);

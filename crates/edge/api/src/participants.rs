@@ -92,7 +92,9 @@ pub(crate) async fn participants(
 /// The participants of a topic by id: those that are present, and all that may enter it if the
 /// caller `may_grant`.
 fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, ParticipantEntry> {
-    let (name, grants, now_ms) = (dispatch.name(), api.registry.grants(), unix_ms());
+    let name = dispatch.name();
+    let grants = api.registry.grants();
+    let now_ms = unix_ms();
     let granted = |id: &ParticipantId| -> Vec<GrantEntry> {
         let here = |grant: &&store::Grant| {
             grant
@@ -126,7 +128,8 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
     };
     let present = dispatch.with(Topic::participants);
     let present = present.iter().map(|one| {
-        let (id, capabilities) = (&one.person.id, &one.person.capabilities);
+        let id = &one.person.id;
+        let capabilities = &one.person.capabilities;
         entry(id, one.serves, one.links, capabilities)
     });
     let mut entries: BTreeMap<_, _> = present.collect();
@@ -234,7 +237,8 @@ pub(crate) async fn grant(
         expires_ms,
         reason: change.reason,
     };
-    let (admin, author) = (Arc::clone(&api.admin), Arc::clone(&by));
+    let admin = Arc::clone(&api.admin);
+    let author = Arc::clone(&by);
     let changed = blocking(move || admin.grant(&request, &author)).await?;
     Ok(Json(CapabilityChanged {
         participant_id: id,
@@ -262,7 +266,8 @@ pub(crate) async fn clear(
     Granter { by, topic }: Granter,
     Path(id): Path<String>,
 ) -> ApiResult<StatusCode> {
-    let (admin, id) = (Arc::clone(&api.admin), participant_of(&id)?);
+    let admin = Arc::clone(&api.admin);
+    let id = participant_of(&id)?;
     blocking(move || admin.clear_grants(&id, topic.as_ref(), &by)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -63,7 +63,8 @@ async fn bytes_of(api: &Api, parts: &Parts, body: Bytes) -> Result<Bytes, Connec
     for (dispatch, _) in api.registry.topics_of(&caller) {
         dispatch.wait_for_servers().await;
     }
-    let (api, path) = (api.clone(), parts.uri.path().to_owned());
+    let api = api.clone();
+    let path = parts.uri.path().to_owned();
     // It converts and compiles.
     let work = spawn_blocking(move || {
         let modules = modules_of(&api.registry, &caller);

@@ -82,7 +82,8 @@ pub(crate) async fn logs(
 ) -> ApiResult<Json<ServerLog>> {
     api.authorize(&caller, SERVERS, None)?;
     let (upstream, _) = named(&api, &caller, &name)?;
-    let (log, after) = (upstream.stderr(), after.unwrap_or(0));
+    let log = upstream.stderr();
+    let after = after.unwrap_or(0);
     let wait = Duration::from_secs(wait_seconds.unwrap_or(0).min(WAIT_SECONDS_MAX));
     if !wait.is_zero() {
         let stops = api.registry.topics().into_iter().next();

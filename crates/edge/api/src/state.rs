@@ -41,11 +41,9 @@ impl Api {
         connect: &Arc<Connect>,
         file: Option<Arc<ConfigFile>>,
     ) -> Self {
-        let (registry, access, connect) = (
-            Arc::clone(registry),
-            Arc::clone(access),
-            Arc::clone(connect),
-        );
+        let registry = Arc::clone(registry);
+        let access = Arc::clone(access);
+        let connect = Arc::clone(connect);
         let admin = Arc::new(Admin::new(Arc::clone(&access), Arc::clone(&registry)));
         admin.watch_expiries();
         Self {

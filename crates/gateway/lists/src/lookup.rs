@@ -39,7 +39,8 @@ fn list(
     }: &List,
     form: Form,
 ) -> Vec<u8> {
-    let (mut total, mut found) = (0, Vec::new());
+    let mut total = 0;
+    let mut found = Vec::new();
     for list in lists(*subject) {
         let merged = seen.list(*list);
         for entry in merged

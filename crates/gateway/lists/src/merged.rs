@@ -146,7 +146,8 @@ impl<'m> MergedList<'m> {
                 TaskListing::Hidden if !items.manifest.is_legacy => TaskListing::AsWritten,
                 tasks => tasks,
             };
-            let (server, public) = (listing.upstream, listing.public);
+            let server = listing.upstream;
+            let public = listing.public;
             let narrow = match reader.names {
                 AcceptedNames::Narrow if list == ListKind::Tools => narrow_name(&public),
                 AcceptedNames::Narrow | AcceptedNames::All => None,

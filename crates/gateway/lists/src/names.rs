@@ -26,7 +26,8 @@ pub fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
             .flat_map(|manifest| &manifest.list(kind).items)
         {
             if known.insert(item.key.as_str()) {
-                let (own, digest) = (item.key.as_str().into(), digest(&item.raw));
+                let own = item.key.as_str().into();
+                let digest = digest(&item.raw);
                 let app = extensions::app_of(kind, &item.raw).map(|uri| uri.as_ref().into());
                 items.push(topic::ListItem {
                     own,

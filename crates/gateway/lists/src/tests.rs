@@ -67,7 +67,8 @@ impl Stage {
     fn new() -> Self {
         let config = TopicConfig::new(model::TopicName::new("main").unwrap(), Vec::new());
         let manifests = ["a", "b"].map(|name| (id(name), Arc::default())).into();
-        let (pages, sealer) = (PageCache::default(), Sealer::new(&[7; 32], None));
+        let pages = PageCache::default();
+        let sealer = Sealer::new(&[7; 32], None);
         let mut stage = Self {
             topic: Topic::new(config),
             manifests,
@@ -100,7 +101,8 @@ impl Stage {
     }
 
     fn join(&mut self, link: LinkId, name: &str, texts: &[&str]) {
-        let (participant, capabilities) = (&id(name), capabilities(texts));
+        let participant = &id(name);
+        let capabilities = capabilities(texts);
         let joining = Joining {
             promotes: true,
             ..Joining::default()
@@ -117,7 +119,8 @@ impl Stage {
     }
 
     fn regrant(&mut self, name: &str, texts: &[&str]) {
-        let (participant, capabilities) = (&id(name), capabilities(texts));
+        let participant = &id(name);
+        let capabilities = capabilities(texts);
         self.step(Event::Regrant {
             participant,
             capabilities,
@@ -368,9 +371,12 @@ fn the_cache_is_bounded() {
 #[test]
 fn a_cursor_is_valid_for_its_participant_its_list_and_an_hour() {
     let sealer = Sealer::new(&[7; 32], None);
-    let (ada, bob) = (id("ada"), id("bob"));
+    let ada = id("ada");
+    let bob = id("bob");
     let asked = |participant, list| {
-        let (form, reader, cursor) = (Form::Legacy, Reader::PLAIN, None);
+        let form = Form::Legacy;
+        let reader = Reader::PLAIN;
+        let cursor = None;
         PageRequest {
             participant,
             list,

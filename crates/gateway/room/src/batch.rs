@@ -192,7 +192,8 @@ mod tests {
         echo: bool,
         from: usize,
     ) -> (usize, String) {
-        let (mut out, listener) = (Vec::new(), Listener { mode, echo });
+        let mut out = Vec::new();
+        let listener = Listener { mode, echo };
         batch.frames_for(
             &Recipient {
                 link: LinkId(link),

@@ -152,7 +152,8 @@ mod tests {
     #[test]
     fn a_sender_that_has_its_share_in_the_queue_waits_and_no_other() {
         let room = Room::default();
-        let (greedy, other) = (room.account("greedy"), room.account("other"));
+        let greedy = room.account("greedy");
+        let other = room.account("other");
         publish(&room, &greedy, SENDER_QUEUE_BYTES_MAX);
         assert!(!room.is_full(Some(&greedy)));
         publish(&room, &greedy, 1);

@@ -155,7 +155,8 @@ impl Writer {
 
     /// An envelope of the gateway.
     fn stamped(&self, encode: impl FnOnce(Stamp<'_>) -> Bytes) -> Bytes {
-        let (id, ts) = (self.stamps.envelope_id(), rfc3339(unix_ms()));
+        let id = self.stamps.envelope_id();
+        let ts = rfc3339(unix_ms());
         encode(Stamp {
             id: &id,
             ts: Some(&ts),

@@ -68,11 +68,9 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
         .context
         .as_deref()
         .map(|target| format!(" {}", visible::line(target)));
-    let (by, to, target) = (
-        visible::line(&proposal.by),
-        visible::line(&to),
-        target.unwrap_or_default(),
-    );
+    let by = visible::line(&proposal.by);
+    let to = visible::line(&to);
+    let target = target.unwrap_or_default();
     line(
         CardPart::Head,
         format!(
@@ -80,9 +78,11 @@ pub fn lines(name: &str, proposal: &ProposalDetails, around: Around<'_>) -> (Vec
             visible::line(&proposal.method)
         ),
     );
-    let (now_ms, zone) = (around.now_ms, around.zone);
+    let now_ms = around.now_ms;
+    let zone = around.zone;
     if proposal.is_pending() {
-        let (at_ms, expires_ms) = (proposal.at_ms(), proposal.expires_ms());
+        let at_ms = proposal.at_ms();
+        let expires_ms = proposal.expires_ms();
         let made = format!(
             "made {} ({})",
             relative(at_ms, now_ms),
@@ -195,7 +195,9 @@ pub fn brief(lines: Vec<CardLine>, more: &str) -> Vec<CardLine> {
         part: CardPart::Fact,
         text: more.to_owned(),
     };
-    let (mut kept, mut is_cut, mut described) = (Vec::new(), false, 0);
+    let mut kept = Vec::new();
+    let mut is_cut = false;
+    let mut described = 0;
     for line in lines {
         match line.part {
             CardPart::Heading if line.text == DEFINITION => {

@@ -36,7 +36,8 @@ impl Areas {
             return None;
         }
         let row = |y: u16| Rect::new(0, y, columns, 1);
-        let (top, height) = (1, rows - 3);
+        let top = 1;
+        let height = rows - 3;
         let (main, list) = if columns >= WIDE_COLUMNS {
             let left = columns - LIST_COLUMNS;
             (

@@ -152,12 +152,13 @@ impl Lines {
                 Some(LocalAct::Bell) => self.ring(),
                 Some(LocalAct::Quit) => return true,
                 Some(LocalAct::Edit { id, text }) => {
-                    let text = match self.at_terminal {
-                        true => tokio::task::block_in_place(|| edit_text(&text)),
-                        false => Err(
+                    let text = if self.at_terminal {
+                        tokio::task::block_in_place(|| edit_text(&text))
+                    } else {
+                        Err(
                             "there is no terminal for an editor; write /edit ID {arguments}"
                                 .to_owned(),
-                        ),
+                        )
                     };
                     actions.extend(update(
                         &mut self.state,

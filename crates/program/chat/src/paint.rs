@@ -59,7 +59,9 @@ fn paint_row(out: &mut impl Write, y: u16, cells: &[Cell]) -> io::Result<()> {
         write!(out, "{LEFT_TO_RIGHT}")?;
         queue!(out, MoveTo(0, y))?;
     }
-    let (mut style, mut x, mut was_turned) = (plain, 0_usize, false);
+    let mut style = plain;
+    let mut x = 0_usize;
+    let mut was_turned = false;
     while let Some(cell) = cells.get(x).filter(|_| x < used) {
         let wanted = Style {
             fg: Some(cell.fg),

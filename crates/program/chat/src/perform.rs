@@ -117,7 +117,8 @@ impl Performer {
                 );
             }
             Action::Approve(approval) => {
-                let (happened, limit) = (self.happened.clone(), self.proposal_timeout);
+                let happened = self.happened.clone();
+                let limit = self.proposal_timeout;
                 self.running
                     .spawn(async move { approve(&*api, &happened, &approval, limit).await });
             }
@@ -187,7 +188,8 @@ impl Performer {
             Err(why) => self.outcome(show::not_sent(&why)),
             Ok(None) => self.outcome(note("You have no capability to call or propose this.")),
             Ok(Some(CallMode::Request)) => {
-                let (me, target) = (self.me.clone(), target.to_owned());
+                let me = self.me.clone();
+                let target = target.to_owned();
                 self.spawn(async move {
                     vec![answered(&me.request(&target, "tools/call", &params).await)]
                 });
@@ -288,9 +290,10 @@ async fn approve(
             Err(why) => tracing::debug!(%why, "a proposal cannot be looked at"),
         }
     }
-    let entry = match proposal.is_over() {
-        true => show::outcome(*number, &proposal),
-        false => note(&format!("* #{number} still runs")),
+    let entry = if proposal.is_over() {
+        show::outcome(*number, &proposal)
+    } else {
+        note(&format!("* #{number} still runs"))
     };
     send(happened, ChatEvent::Decided(vec![entry]));
 }

@@ -139,9 +139,10 @@ impl TerminalRow {
     #[must_use]
     pub fn render(&self) -> String {
         let row = format!("{}{}", self.gutter, self.text);
-        match row.chars().any(is_right_to_left) {
-            true => format!("{LEFT_TO_RIGHT}{row}"),
-            false => row,
+        if row.chars().any(is_right_to_left) {
+            format!("{LEFT_TO_RIGHT}{row}")
+        } else {
+            row
         }
     }
 }
@@ -241,7 +242,8 @@ pub(crate) fn shortened(name: &str, columns: usize) -> String {
         };
         chars.take_while(fits).collect::<Vec<char>>()
     };
-    let (begin, mut end) = (taken(&mut name.chars()), taken(&mut name.chars().rev()));
+    let begin = taken(&mut name.chars());
+    let mut end = taken(&mut name.chars().rev());
     end.reverse();
     format!("{}..{}", String::from_iter(begin), String::from_iter(end))
 }

@@ -55,7 +55,8 @@ pub async fn run(chat: ChatSettings) -> Result<(), ChatError> {
         lines,
         colour,
     } = chat;
-    let (topic, proposal_timeout) = (spec.topic.clone(), spec.proposal_timeout);
+    let topic = spec.topic.clone();
+    let proposal_timeout = spec.proposal_timeout;
     let me = Participant::connect(spec).await?;
     let topic_events = me.events();
     let (performer, happened) = Performer::new(me.clone(), api, &topic, proposal_timeout);

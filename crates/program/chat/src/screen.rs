@@ -51,7 +51,8 @@ pub(crate) async fn run(
         signal(SignalKind::hangup())?,
     ];
     let [terminate, hangup] = &mut ends;
-    let (mut in_topic, mut draw_at) = (true, Instant::now());
+    let mut in_topic = true;
+    let mut draw_at = Instant::now();
     loop {
         // In this order: what ends the chat or draws it comes at its time, and a topic that never
         // rests keeps no key waiting. The topic goes before what comes of actions, so that its

@@ -170,7 +170,8 @@ fn said(from: &str, text: &str, envelope: &Envelope, me: &str) -> Entry {
 /// Whether a text names a participant: its id as a word, with or without `@`, in letters of any
 /// case.
 pub(crate) fn mentions(text: &str, id: &str) -> bool {
-    let (text, id) = (text.to_lowercase(), id.to_lowercase());
+    let text = text.to_lowercase();
+    let id = id.to_lowercase();
     let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     !id.is_empty()
         && text.match_indices(&id).any(|(at, _)| {
@@ -186,7 +187,8 @@ pub(crate) fn mentions(text: &str, id: &str) -> bool {
 fn call(envelope: &Envelope) -> Option<Entry> {
     let kind = model::KindRef::parse(envelope.kind()).ok()?;
     let head = Head::of(kind)?;
-    let (method, target) = (kind.method()?, kind.context());
+    let method = kind.method()?;
+    let target = kind.context();
     let quiet = QUIET_METHODS.contains(&method)
         || method.starts_with("notifications/")
         || method.ends_with("/list");
@@ -197,10 +199,8 @@ fn call(envelope: &Envelope) -> Option<Entry> {
         Some(target) => format!("{method} {}", visible::line(target)),
         None => visible::line(method),
     };
-    let (from, to) = (
-        visible::line(envelope.from()),
-        visible::line(&addressees(envelope)),
-    );
+    let from = visible::line(envelope.from());
+    let to = visible::line(&addressees(envelope));
     let (mark, detail) = match (head, strict(envelope.kind(), envelope.payload_bytes())) {
         (_, Ok(Act::Request(call) | Act::Proposal(call))) => (">", call.params().map(arguments)),
         (_, Ok(Act::Answer(message))) => match message.error_object() {
@@ -571,9 +571,12 @@ mod tests {
                      reason: Option<&str>,
                      absent: &[&str]| {
             let absent = absent.iter().map(|one| (*one).to_owned()).collect();
-            let (by, reason) = (by.map(str::to_owned), reason.map(str::to_owned));
-            let (fulfilment, edited) = (None, state == ProposalState::Completed);
-            let (proposal, to) = (proposal.into(), to.into());
+            let by = by.map(str::to_owned);
+            let reason = reason.map(str::to_owned);
+            let fulfilment = None;
+            let edited = state == ProposalState::Completed;
+            let proposal = proposal.into();
+            let to = to.into();
             Event::ProposalState {
                 proposal,
                 to,

@@ -122,9 +122,10 @@ impl Talk {
 
     /// Scrolls so many rows up, or down if negative, for a screen of so many columns and rows.
     pub(crate) fn scroll_by(&mut self, rows: isize, columns: usize, height: usize, zone: Zone) {
-        let most = match rows > 0 {
-            true => self.row_count(columns, zone).saturating_sub(height),
-            false => self.scroll,
+        let most = if rows > 0 {
+            self.row_count(columns, zone).saturating_sub(height)
+        } else {
+            self.scroll
         };
         self.scroll = self.scroll.saturating_add_signed(rows).min(most);
         if self.scroll == 0 {

@@ -41,7 +41,8 @@ pub(crate) fn seen(id: &str) -> ParticipantInfo {
 /// A message.
 pub(crate) fn chat(from: &str, to: &[&str], text: &str) -> TopicEvent {
     let payload = json!({ "text": text }).to_string();
-    let (ts, payload) = (Some("2026-07-28T12:29:00Z"), payload.as_bytes());
+    let ts = Some("2026-07-28T12:29:00Z");
+    let payload = payload.as_bytes();
     let draft = Draft {
         id: "c1",
         ts,

@@ -130,7 +130,8 @@ impl Typing {
     #[must_use]
     pub fn shown(&self, columns: usize) -> (String, usize) {
         let shown = |text: &str| text.graphemes(true).map(visible::line).collect::<Vec<_>>();
-        let (before, after) = (shown(self.before()), shown(self.after()));
+        let before = shown(self.before());
+        let after = shown(self.after());
         // One column is for the cursor at the end.
         let mut room = columns.saturating_sub(1);
         let mut kept = Vec::new();

@@ -41,9 +41,10 @@ impl<'a> TerminalResponder<'a> {
     /// The client capabilities to declare: none without an interactive terminal, so that the
     /// session shares that of the gateway with a server.
     pub(crate) fn capabilities(&self) -> Value {
-        match self.terminal.is_interactive() {
-            true => json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {} }),
-            false => json!({}),
+        if self.terminal.is_interactive() {
+            json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {} })
+        } else {
+            json!({})
         }
     }
 

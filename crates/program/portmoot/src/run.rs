@@ -67,7 +67,8 @@ pub(crate) async fn serve(
     if loaded.config.data_dir.is_none() {
         output.warn("nothing is kept after the end, such as tokens, grants, proposals and the audit log: set HOME, or choose a directory with --data-dir DIR");
     }
-    let (agreed, secrets) = (Arc::new(loaded.found), Arc::new(secrets));
+    let agreed = Arc::new(loaded.found);
+    let secrets = Arc::new(secrets);
     let mut config = loaded.config;
     loop {
         let mut asked = None;
@@ -82,8 +83,10 @@ pub(crate) async fn serve(
             _ = interrupt.recv() => break,
         }
         // A file system that does not answer delays the reload, not the end.
-        let (read, before) = (sources.clone(), config.clone());
-        let (agreed, secrets) = (Arc::clone(&agreed), Arc::clone(&secrets));
+        let read = sources.clone();
+        let before = config.clone();
+        let agreed = Arc::clone(&agreed);
+        let secrets = Arc::clone(&secrets);
         let is_open = !gateway.requires_token();
         let read = move || {
             reload::reload(
@@ -328,7 +331,8 @@ impl Endpoint for InProcess {
     }
 
     fn serve(&self, topic: &str, pipe: DuplexStream) -> Serving {
-        let (gateway, topic) = (Arc::clone(&self.gateway), topic.to_owned());
+        let gateway = Arc::clone(&self.gateway);
+        let topic = topic.to_owned();
         let (input, output) = tokio::io::split(pipe);
         Box::pin(async move { gateway.stdio(&topic, input, output).await })
     }

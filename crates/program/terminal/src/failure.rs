@@ -99,7 +99,8 @@ fn running(owner: Option<&DirectoryOwner>) -> String {
     else {
         return format!("stop that process, {ELSE}");
     };
-    let (url, pid) = (url_of(listen, owner.certificate.is_some()), owner.pid);
+    let url = url_of(listen, owner.certificate.is_some());
+    let pid = owner.pid;
     let since = match owner.since_ms {
         0 => String::new(),
         since => format!(" since {}", rfc3339(since)),
@@ -123,7 +124,8 @@ impl From<StoreError> for Failure {
                 failure.hint("choose a writable directory: --data-dir DIR")
             }
             StoreError::Damaged { path, head, .. } => {
-                let (journal, head) = (quoted(path), quoted(head));
+                let journal = quoted(path);
+                let head = quoted(head);
                 failure.hint(format!(
                     "nothing was changed. Restore journal and head from a backup. To go on with an empty one: \
                      mv {journal} {journal}.damaged && echo accepted > {head}; {OPEN}"

@@ -308,17 +308,14 @@ fn log_lines(text: &str) -> impl Iterator<Item = String> {
 /// Logs a failure: a line for each problem, then one for the whole.
 fn log_failure(failure: &Failure) {
     for problem in &failure.problems {
-        let (place, hint) = (
-            problem.location.as_ref().map(ToString::to_string),
-            problem.hint.as_deref(),
-        );
-        let (place, hint) = (place.unwrap_or_default(), hint.unwrap_or_default());
+        let place = problem.location.as_ref().map(ToString::to_string);
+        let hint = problem.hint.as_deref();
+        let place = place.unwrap_or_default();
+        let hint = hint.unwrap_or_default();
         tracing::error!(target: LOG_TARGET, code = problem.code, place, hint, "{}", visible::line(&problem.message));
     }
-    let (code, hint) = (
-        failure.code.as_str(),
-        failure.hint.as_deref().unwrap_or_default(),
-    );
+    let code = failure.code.as_str();
+    let hint = failure.hint.as_deref().unwrap_or_default();
     for line in log_lines(&failure.message) {
         tracing::error!(target: LOG_TARGET, code, hint, "{line}");
     }

@@ -145,7 +145,8 @@ impl<'a> Converter<'a, '_> {
             ..Message::default()
         };
         message.comment = object.node.description().map(std::borrow::Cow::into_owned);
-        let (mut names, mut inner) = (Names::default(), Names::default());
+        let mut names = Names::default();
+        let mut inner = Names::default();
         let properties = object.node.get("properties").and_then(Node::members);
         let all: HashSet<_> = properties
             .iter()

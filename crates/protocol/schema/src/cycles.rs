@@ -60,7 +60,8 @@ impl Cycles {
         let (mut edits, mut ends) = (HashMap::<_, Edits>::new(), HashSet::new());
         for edge in edges.iter().filter(is_circular) {
             let Some(rules) = &edge.end else { continue };
-            let (mut of_field, mut options) = (Vec::new(), Vec::new());
+            let mut of_field = Vec::new();
+            let mut options = Vec::new();
             append(&mut of_field, FIELD_RULES, rules);
             append(&mut options, field::OPTIONS, &of_field);
             let file = edge.field.parent_message().parent_file().name().to_owned();
@@ -249,7 +250,8 @@ fn edge(field: FieldDescriptor, from: &str) -> Option<Edge> {
                     .all(|(field, _)| known.contains(&field.name()))
             });
             (fits && of_elements.is_none()).then(|| {
-                let (mut rules, mut end) = (Vec::new(), Vec::new());
+                let mut rules = Vec::new();
+                let mut end = Vec::new();
                 append(&mut rules, one, &IGNORE_ALWAYS);
                 append(&mut end, list, &rules);
                 end
@@ -287,7 +289,8 @@ fn in_circles<'e>(edges: impl Iterator<Item = &'e Edge>) -> HashSet<String> {
         .iter()
         .map(|edge| (edge.to.as_str(), edge.from.as_str()))
         .collect();
-    let (reaching, reached) = (endless(forth), endless(back));
+    let reaching = endless(forth);
+    let reached = endless(back);
     reaching
         .intersection(&reached)
         .map(|&name| name.to_owned())

@@ -95,14 +95,12 @@ pub(crate) struct RawFile {
 /// [`SetError::Limit`], or [`SetError::Malformed`] if it is no set.
 pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
     within(set.len(), max.bytes, "bytes")?;
-    let (mut files, mut count) = (
-        HashMap::new(),
-        Count {
-            max,
-            messages: 0,
-            parts: 0,
-        },
-    );
+    let mut files = HashMap::new();
+    let mut count = Count {
+        max,
+        messages: 0,
+        parts: 0,
+    };
     let mut order = Vec::new();
     for field in Fields::of(set) {
         let Field {
@@ -159,7 +157,8 @@ fn import_directly(sorted: &mut [RawFile]) {
     let names: Vec<_> = sorted.iter().map(|file| file.name.clone()).collect();
     let mut handed_on: Vec<Vec<bool>> = Vec::with_capacity(sorted.len());
     for file in sorted {
-        let (mut seen, mut hands_on) = (vec![false; names.len()], vec![false; names.len()]);
+        let mut seen = vec![false; names.len()];
+        let mut hands_on = vec![false; names.len()];
         let mut direct = HashSet::new();
         for (nth, import) in file.imports.iter().enumerate() {
             let Some(at) = places.get(import).filter(|_| direct.insert(import)) else {
@@ -209,9 +208,12 @@ impl From<NoMessage> for SetError {
 
 impl RawFile {
     fn read(bytes: &[u8], count: &mut Count) -> Result<Self, SetError> {
-        let (mut name, mut imports, before) = (String::new(), Vec::new(), count.parts);
-        let (mut stripped, mut ruled, mut public) =
-            (Vec::with_capacity(bytes.len()), Vec::new(), Vec::new());
+        let mut name = String::new();
+        let mut imports = Vec::new();
+        let before = count.parts;
+        let mut stripped = Vec::with_capacity(bytes.len());
+        let mut ruled = Vec::new();
+        let mut public = Vec::new();
         let mut is_known = true;
         for field in Fields::of(bytes) {
             let Field {

@@ -149,7 +149,8 @@ pub fn convert_all(
 
 /// The paths of the tools' files.
 fn paths(package: &str, tools: &[ListedTool<'_>]) -> Vec<String> {
-    let (folder, mut files) = (package.replace('.', "/"), Names::default());
+    let folder = package.replace('.', "/");
+    let mut files = Names::default();
     tools
         .iter()
         .map(|tool| format!("{folder}/{}.proto", files.unique(&snake(tool.name))))

@@ -84,7 +84,8 @@ impl Numbers {
         let mut known = WellKnown::default();
         for field in &message.field {
             let number = u32::try_from(field.number()).unwrap_or_default();
-            let (property, name) = (field.json_name().to_owned(), field.name().to_owned());
+            let property = field.json_name().to_owned();
+            let name = field.name().to_owned();
             known.fields.push(Place {
                 property,
                 name,

@@ -95,7 +95,8 @@ fn spelled<'p>(
         return pattern.into();
     }
     let mut out = String::with_capacity(pattern.len() + 16);
-    let (mut letters, mut bracket) = (pattern.chars().peekable(), Bracket::None);
+    let mut letters = pattern.chars().peekable();
+    let mut bracket = Bracket::None;
     while let Some(letter) = letters.next() {
         let escaped = (letter == '\\').then(|| letters.next()).flatten();
         let ranges = escaped.and_then(|of| {
@@ -186,7 +187,8 @@ fn rewrite_value(field: &str, value: &mut Value) {
 
 /// An expression with the patterns that stand in its calls of `matches`.
 fn expression_for_library(expression: &str) -> String {
-    let (mut out, mut rest) = (String::with_capacity(expression.len()), expression);
+    let mut out = String::with_capacity(expression.len());
+    let mut rest = expression;
     while let Some((before, after)) = rest.split_once(MATCHES) {
         out.extend([before, MATCHES]);
         rest = after;

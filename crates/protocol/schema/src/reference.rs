@@ -67,7 +67,10 @@ impl FromStr for Reference {
     fn from_str(text: &str) -> Result<Self, NoReference> {
         let mut parts = text.splitn(4, '/');
         let mut part = || parts.next().ok_or(NoReference);
-        let (host, owner, module, rest) = (part()?, part()?, part()?, part()?);
+        let host = part()?;
+        let owner = part()?;
+        let module = part()?;
+        let rest = part()?;
         let (symbol, version) = match rest.split_once(':') {
             Some((symbol, version)) => (symbol, Some(version)),
             None => (rest, None),

@@ -210,7 +210,8 @@ fn is_entry(message: &MessageDescriptor) -> bool {
             Kind::Double | Kind::Float | Kind::Bytes | Kind::Message(_) | Kind::Enum(_)
         )
     };
-    let (key, value) = (message.get_field(1), message.get_field(2));
+    let key = message.get_field(1);
+    let value = message.get_field(2);
     let single = |field: &FieldDescriptor| !field.is_list() && !field.is_map() && !field.is_group();
     key.is_some_and(|key| single(&key) && is_key(&key.kind()))
         && value.is_some_and(|value| single(&value))

@@ -20,7 +20,8 @@ impl Descriptors {
     /// call.
     #[must_use]
     pub fn read_all(sets: &[&[u8]]) -> Vec<Result<Self, SetError>> {
-        let (mut all, mut read) = (All::default(), Vec::with_capacity(sets.len()));
+        let mut all = All::default();
+        let mut read = Vec::with_capacity(sets.len());
         for set in sets {
             read.push(files::read(set, Bounds::OF_PEERS).and_then(|files| all.add(files)));
         }

@@ -90,7 +90,8 @@ impl Parsed<'_> {
     /// These files and all that they import, each after its imports: the compiler need not follow
     /// them.
     fn in_order(&mut self, wanted: Vec<String>) -> Result<Vec<String>, CompileError> {
-        let (mut order, mut done) = (Vec::new(), HashSet::new());
+        let mut order = Vec::new();
+        let mut done = HashSet::new();
         // A path that comes the second time has its imports before it.
         let mut open: Vec<_> = wanted.into_iter().rev().map(|path| (path, false)).collect();
         while let Some((path, is_second)) = open.pop() {
@@ -148,7 +149,8 @@ impl Parsed<'_> {
 /// Whether no brackets are too deep. What one reader takes for a comment and another for code is
 /// not.
 fn is_flat(text: &str) -> bool {
-    let (mut depth, mut rest) = (0_usize, text);
+    let mut depth = 0_usize;
+    let mut rest = text;
     let marks = ['/', '#', '"', '\'', '{', '[', '(', '<', '}', ']', ')', '>'];
     while let Some((at, _)) = rest.char_indices().find(|(_, one)| marks.contains(one)) {
         let (found, after) = rest.split_at(at).1.split_at(1);
@@ -187,7 +189,8 @@ fn is_flat(text: &str) -> bool {
 
 /// Text after a string; `None` if its line ends before it.
 fn string_end<'t>(text: &'t str, quote: &str) -> Option<&'t str> {
-    let (mut rest, mut is_escaped) = (text.chars(), false);
+    let mut rest = text.chars();
+    let mut is_escaped = false;
     while let Some(one) = rest.next() {
         match one {
             '\n' => return None,

@@ -139,7 +139,9 @@ fn is_empty_reference(one: &prost_protovalidate::Violation) -> bool {
 
 /// A path without the dot that the library writes between a map and a key with brackets.
 fn without_dots(path: &str) -> String {
-    let (mut out, mut quoted, mut escaped) = (String::with_capacity(path.len()), false, false);
+    let mut out = String::with_capacity(path.len());
+    let mut quoted = false;
+    let mut escaped = false;
     for (at, letter) in path.char_indices() {
         let is_key = !quoted && path.get(at..).is_some_and(|rest| rest.starts_with(".[\""));
         quoted ^= letter == '"' && !escaped;
@@ -184,7 +186,9 @@ fn costs(messages: &[MessageDescriptor]) -> Result<Costs, String> {
 
 /// These messages and those of their fields, without the well-known ones.
 fn reachable(roots: impl Iterator<Item = MessageDescriptor>) -> Vec<MessageDescriptor> {
-    let (mut open, mut seen, mut found) = (roots.collect::<Vec<_>>(), HashSet::new(), Vec::new());
+    let mut open = roots.collect::<Vec<_>>();
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
     while let Some(message) = open.pop() {
         if is_common(message.parent_file().name()) || !seen.insert(message.full_name().to_owned()) {
             continue;
@@ -272,7 +276,9 @@ impl Sizes {
 
 /// Depth of an expression at most: brackets inside each other, and all choices.
 fn depth(expression: &str) -> usize {
-    let (mut open, mut deepest, mut choices) = (0_usize, 0, 0);
+    let mut open = 0_usize;
+    let mut deepest = 0;
+    let mut choices = 0;
     for letter in expression.bytes() {
         match letter {
             b'(' | b'[' | b'{' => open += 1,

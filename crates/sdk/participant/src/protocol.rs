@@ -352,8 +352,9 @@ impl Protocol {
                 } = &event
                     && self.roster.is_me(to)
                 {
-                    let (by, reason, fulfilment) =
-                        (by.as_deref(), reason.as_deref(), fulfilment.as_deref());
+                    let by = by.as_deref();
+                    let reason = reason.as_deref();
+                    let fulfilment = fulfilment.as_deref();
                     let report = StateReport {
                         state: *state,
                         by,
@@ -380,7 +381,8 @@ impl Protocol {
 
     fn violation(&mut self, envelope: &Envelope, why: &str) -> Vec<Reaction> {
         self.violations.add(envelope.from());
-        let (from, envelope_id) = (envelope.from().to_owned(), envelope.id().to_owned());
+        let from = envelope.from().to_owned();
+        let envelope_id = envelope.id().to_owned();
         vec![Reaction::Event(Box::new(Event::Violation {
             from,
             envelope_id,
@@ -403,7 +405,8 @@ fn read_state(envelope: &Envelope) -> Option<Event> {
         edited,
         absent,
     } = serde_json::from_slice(envelope.payload()).ok()?;
-    let (to, state) = (envelope.to().next()?.to_owned(), state.parse().ok()?);
+    let to = envelope.to().next()?.to_owned();
+    let state = state.parse().ok()?;
     Some(Event::ProposalState {
         proposal,
         to,

@@ -47,7 +47,9 @@ impl Resource {
 
     /// The parts of a URI that this template has, by name; `None` if the URI is another resource's.
     pub(crate) fn parts(&self, uri: &str) -> Option<Value> {
-        let (mut parts, mut template, mut rest) = (Map::new(), self.uri.as_str(), uri);
+        let mut parts = Map::new();
+        let mut template = self.uri.as_str();
+        let mut rest = uri;
         while let Some((literal, behind)) = template.split_once('{') {
             let (name, behind) = behind.split_once('}')?;
             rest = rest.strip_prefix(literal)?;
@@ -73,11 +75,9 @@ impl Resource {
         parts: Value,
         request: IncomingRequest,
     ) -> impl Future<Output = Result<Value, RpcError>> + Send + 'static {
-        let (uri, mime_type, running) = (
-            uri.to_owned(),
-            self.mime_type.clone(),
-            (self.run)(parts, request),
-        );
+        let uri = uri.to_owned();
+        let mime_type = self.mime_type.clone();
+        let running = (self.run)(parts, request);
         async move {
             let text = match running.await {
                 Ok(Value::String(text)) => text,

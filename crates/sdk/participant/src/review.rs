@@ -92,7 +92,8 @@ impl Participant {
     /// # Errors
     /// [`CallError::ToolFailed`]; else as [`Participant::request`].
     pub async fn waiting(&self, all: bool) -> Result<Vec<WaitingProposal>, CallError> {
-        let (mut found, mut after) = (Vec::new(), None);
+        let mut found = Vec::new();
+        let mut after = None;
         loop {
             let mut arguments = json!({ "all": all, "limit": PAGE });
             if let (Some(after), Some(arguments)) = (after, arguments.as_object_mut()) {

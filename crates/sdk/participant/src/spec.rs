@@ -142,7 +142,8 @@ impl ParticipantSpec {
             .or_else(|| path.strip_suffix("/mcp"))
             .unwrap_or(path);
         let topic = utf8_percent_encode(&self.topic, QUERY);
-        let (mode, echo) = (self.mode.as_query(), self.echo);
+        let mode = self.mode.as_query();
+        let echo = self.echo;
         let since = since.map(|Cursor { epoch, offset }| format!("&epoch={epoch}&offset={offset}"));
         let since = since.unwrap_or_default();
         format!("{scheme}://{authority}{base}/ws?topic={topic}&mode={mode}&echo={echo}{since}")

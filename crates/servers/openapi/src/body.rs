@@ -262,7 +262,8 @@ fn multipart(
     members: &Map<String, Value>,
     binaries: &BTreeSet<String>,
 ) -> Result<String, String> {
-    let (mut parts, mut spent) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    let mut spent = 0;
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         if name.contains(['"', '\\']) || name.contains(char::is_control) {
             let shown: String = name.chars().take(64).collect();

@@ -124,7 +124,8 @@ pub(crate) fn servers(of: &Value) -> Vec<String> {
 /// The URL of a server with its variables at their defaults, which are not expanded again; `None`
 /// if it has none.
 fn server_url(server: &Value) -> Option<String> {
-    let (mut rest, variables) = (server.get("url")?.as_str()?, server.get("variables"));
+    let mut rest = server.get("url")?.as_str()?;
+    let variables = server.get("variables");
     let mut url = String::new();
     let mut push = |text: &str| {
         url.push_str(text.get(..SERVER_URL_BYTES_MAX + 1).unwrap_or(text));
@@ -184,7 +185,10 @@ fn json(text: &str) -> Result<Value, DescriptionError> {
 
 /// How many values a JSON text has at most, and how deep it is, before any of it is kept.
 fn extent(text: &[u8]) -> (usize, usize) {
-    let (mut values, mut depth, mut deepest, mut bytes) = (1, 0_usize, 0, text.iter());
+    let mut values = 1;
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => {

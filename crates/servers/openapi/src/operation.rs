@@ -295,7 +295,8 @@ impl<'d> Reader<'d> {
                 .and_then(Value::as_array)
                 .map_or(&[][..], Vec::as_slice)
         };
-        let (own, shared) = (list(operation), list(item));
+        let own = list(operation);
+        let shared = list(item);
         if own.len() + shared.len() > PARAMETERS_MAX {
             return Err(Unusable::Because(format!(
                 "it has more than {PARAMETERS_MAX} parameters"
@@ -354,7 +355,9 @@ impl<'d> Reader<'d> {
                 reads.push(parameter::undeclared(name));
             }
         }
-        let (mut taken, mut properties, mut required) = (Taken::default(), Map::new(), Vec::new());
+        let mut taken = Taken::default();
+        let mut properties = Map::new();
+        let mut required = Vec::new();
         let mut parameters = Vec::new();
         for read in reads {
             let mut parameter = read.parameter;
@@ -507,7 +510,8 @@ fn definition(
             .unwrap_or_default()
     };
     let cut = |text: &str, max: usize| text.chars().take(max).collect::<String>();
-    let (summary, described) = (text("summary"), text("description"));
+    let summary = text("summary");
+    let described = text("description");
     let mut words: Vec<String> = Vec::new();
     for part in [summary, described] {
         if !part.is_empty() && !words.iter().any(|word| word == part) {

@@ -429,7 +429,8 @@ mod tests {
 
     fn of(place: Place, style: Style, explode: bool) -> Parameter {
         let argument = "color".to_owned();
-        let (required, takes_objects) = (true, true);
+        let required = true;
+        let takes_objects = true;
         Parameter {
             name: argument.clone(),
             argument,

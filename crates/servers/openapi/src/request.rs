@@ -56,7 +56,8 @@ impl Operation {
             .written
             .push(self.query.as_deref().unwrap_or_default())?;
         let header = || Written::new("a header", HEADER_BYTES_MAX);
-        let (mut headers, mut cookies) = (Vec::new(), Pairs::new("; ", header()));
+        let mut headers = Vec::new();
+        let mut cookies = Pairs::new("; ", header());
         for (at, parameter) in self.parameters.iter().enumerate() {
             let Some(value) = value(parameter) else {
                 continue;

@@ -53,7 +53,9 @@ impl<'d> Schemas<'d> {
             Direction::Input => INPUT_SCHEMA_BYTES_MAX,
             Direction::Output => OUTPUT_SCHEMA_BYTES_MAX,
         };
-        let (named, taken, waiting) = (BTreeMap::new(), Taken::default(), VecDeque::new());
+        let named = BTreeMap::new();
+        let taken = Taken::default();
+        let waiting = VecDeque::new();
         Self {
             document,
             direction,

@@ -255,7 +255,8 @@ mod tests {
                 vec!["*a"; aliases].join(", ")
             )
         };
-        let (copies, keys) = (62, 2);
+        let copies = 62;
+        let keys = 2;
         let longest = (EXPANDED_BYTES_MAX - keys) / (copies + 2);
         assert!(read(&text(copies, longest)).is_ok());
         assert_eq!(

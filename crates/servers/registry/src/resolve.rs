@@ -78,7 +78,8 @@ impl Resolver {
     /// A resolver with an empty cache.
     #[must_use]
     pub fn new(settings: ResolverSettings, way: impl Fetch + 'static) -> Self {
-        let (cache, open) = (Mutex::default(), Mutex::default());
+        let cache = Mutex::default();
+        let open = Mutex::default();
         Self {
             settings,
             way: Box::new(way),
@@ -150,7 +151,8 @@ impl Resolver {
             set.clone(),
         )];
         if !is_commit(&asked) {
-            let (label, commit) = (version.to_owned(), commit.clone());
+            let label = version.to_owned();
+            let commit = commit.clone();
             let label = CacheEntry::Label {
                 module: question.module,
                 label,

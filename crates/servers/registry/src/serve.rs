@@ -93,10 +93,8 @@ impl Shelf {
         request: &module::GetGraphRequest,
         viewer: &Viewer<'_>,
     ) -> Result<module::GetGraphResponse, ConnectError> {
-        let (mut graph, mut open) = (
-            module::Graph::default(),
-            self.all(&request.resource_refs, viewer)?,
-        );
+        let mut graph = module::Graph::default();
+        let mut open = self.all(&request.resource_refs, viewer)?;
         while let Some(commit) = open.pop() {
             if graph.commits.iter().any(|known| known.id == commit.id) {
                 continue;
@@ -297,7 +295,8 @@ fn owners(request: &owner::GetOwnersRequest) -> Result<owner::GetOwnersResponse,
             return Err(unknown("owner"));
         }
         let time = Some(Timestamp::of_ms(0));
-        let (id, name) = (owner_id(), OWNER.to_owned());
+        let id = owner_id();
+        let name = OWNER.to_owned();
         let organization = owner::Organization {
             id,
             create_time: time,

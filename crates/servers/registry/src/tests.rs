@@ -37,7 +37,9 @@ fn git(messages: &[&str]) -> Fixed {
 }
 
 fn named(reference: &str) -> ResourceRef {
-    let (owner, module, reference) = (OWNER.to_owned(), "git".to_owned(), reference.to_owned());
+    let owner = OWNER.to_owned();
+    let module = "git".to_owned();
+    let reference = reference.to_owned();
     let name = ResourceName {
         owner,
         module,
@@ -97,7 +99,9 @@ fn a_commit_of_the_present_files_answers_after_a_restart() {
 
 #[test]
 fn a_commit_answers_who_saw_it_after_the_module_has_changed() {
-    let (shelf, before, after) = (Shelf::default(), git(&["A"]), git(&["A", "B"]));
+    let shelf = Shelf::default();
+    let before = git(&["A"]);
+    let after = git(&["A", "B"]);
     let old = commit(&shelf, named(""), "ann", &before).unwrap();
     assert_eq!(
         commit(&Shelf::default(), named("v1"), "bob", &before),
@@ -150,7 +154,8 @@ fn a_participant_with_many_commits_pushes_out_no_others() {
 
 #[test]
 fn a_descriptor_set_has_the_files_of_the_types_that_are_wanted() {
-    let (shelf, source) = (Shelf::default(), git(&["A", "B"]));
+    let shelf = Shelf::default();
+    let source = git(&["A", "B"]);
     let set = |types: &[&str]| {
         let include_types = types.iter().map(|name| (*name).to_owned()).collect();
         let request = GetFileDescriptorSetRequest {
@@ -193,7 +198,8 @@ fn a_descriptor_set_has_the_files_of_the_types_that_are_wanted() {
 
 #[test]
 fn requests_that_are_none_are_refused() {
-    let (shelf, source) = (Shelf::default(), git(&["A"]));
+    let shelf = Shelf::default();
+    let source = git(&["A"]);
     let viewer = Viewer {
         id: "ann",
         source: &source,

@@ -205,7 +205,8 @@ impl Book {
         let is_first = !server.pins.keys().any(|(known, _)| *known == part);
         let mut listed = BTreeSet::new();
         for definition in definitions {
-            let (key, digest) = ((part, definition.name.clone()), definition.digest(identity));
+            let key = (part, definition.name.clone());
+            let digest = definition.digest(identity);
             listed.insert(key.clone());
             let pinned = server.pins.get(&key).cloned();
             if pinned.as_ref().is_some_and(|pin| pin.digest == digest) {
@@ -276,10 +277,8 @@ impl Book {
         };
         let keys: BTreeSet<&Key> = server.pins.keys().chain(server.waiting.keys()).collect();
         let row = |key: &Key| {
-            let (pin, waiting) = (
-                server.pins.get(key).cloned(),
-                server.waiting.get(key).cloned(),
-            );
+            let pin = server.pins.get(key).cloned();
+            let waiting = server.waiting.get(key).cloned();
             let standing = match (&pin, &waiting) {
                 (Some(_), Some(_)) => PinState::Changed,
                 (None, _) => PinState::New,

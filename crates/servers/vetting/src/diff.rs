@@ -22,7 +22,8 @@ pub struct Difference {
 /// at least: if no member does, as in texts without a canonical form, the whole of both.
 #[must_use]
 pub fn diff(before: &str, after: &str) -> Vec<Difference> {
-    let (old, new) = (leaves(before), leaves(after));
+    let old = leaves(before);
+    let new = leaves(after);
     let mut pointers: Vec<&String> = old.keys().chain(new.keys()).collect();
     pointers.sort();
     pointers.dedup();
@@ -31,7 +32,8 @@ pub fn diff(before: &str, after: &str) -> Vec<Difference> {
         let before = old.get(pointer).map(Vec::as_slice).unwrap_or_default();
         let after = new.get(pointer).map(Vec::as_slice).unwrap_or_default();
         for place in 0..before.len().max(after.len()) {
-            let (before, after) = (before.get(place).copied(), after.get(place).copied());
+            let before = before.get(place).copied();
+            let after = after.get(place).copied();
             if before != after {
                 changes.push(change(pointer, before, after));
             }

@@ -92,7 +92,9 @@ fn flags(text: &str) -> Vec<(Flag, usize)> {
 
 /// The first hidden character that is no part of an emoji, or a long blank.
 fn hidden(text: &str) -> Option<usize> {
-    let (mut before, mut blanks, mut lines) = (' ', 0, 0);
+    let mut before = ' ';
+    let mut blanks = 0;
+    let mut lines = 0;
     for (at, c) in text.char_indices() {
         // Selectors and joiners of emoji.
         let is_emoji = matches!(c, '\u{fe0f}' | '\u{200d}')

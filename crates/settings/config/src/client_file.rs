@@ -89,16 +89,19 @@ pub(crate) fn adapt(file: Node) -> Result<ClientFile, Problem> {
             "config_no_servers",
             "this file has neither `mcpServers` nor `servers`",
         );
-        let near = |entry: &TreeEntry| match LISTS.contains(&entry.key.as_str()) {
-            true => Some(format!(
-                "`{}` must be a table of servers by their names",
-                entry.key
-            )),
-            false => Some(format!(
-                "`{}`: {}",
-                entry.key,
-                suggestion(&entry.key, LISTS)?
-            )),
+        let near = |entry: &TreeEntry| {
+            if LISTS.contains(&entry.key.as_str()) {
+                Some(format!(
+                    "`{}` must be a table of servers by their names",
+                    entry.key
+                ))
+            } else {
+                Some(format!(
+                    "`{}`: {}",
+                    entry.key,
+                    suggestion(&entry.key, LISTS)?
+                ))
+            }
         };
         let hint = file.entries().iter().find_map(near);
         let expected = "expected: {\"mcpServers\": {\"NAME\": {\"command\": ...}}}";

@@ -26,7 +26,8 @@ impl Excerpt {
     /// The excerpt at a location; `None` without a place in a file, and where a secret could be in
     /// text that cannot be read.
     pub(crate) fn at(location: &Location) -> Option<Excerpt> {
-        let (span, line) = (location.span?, location.line?);
+        let span = location.span?;
+        let line = location.line?;
         let text = location.layer.text.as_str();
         let start = text.get(..span.start)?.rfind('\n').map_or(0, |end| end + 1);
         let end = text
@@ -49,11 +50,9 @@ impl Excerpt {
                 secrets,
             )
         };
-        let (before, within, after) = (
-            part(start, span.start),
-            part(span.start, marked_end),
-            part(marked_end, end),
-        );
+        let before = part(start, span.start);
+        let within = part(span.start, marked_end);
+        let after = part(marked_end, end);
         let before = keep_last(&before);
         let marked = before.len()..before.len() + keep_first(&within).len();
         let text = before + &keep_first(&within) + &keep_first(&after);
@@ -63,7 +62,8 @@ impl Excerpt {
 
 /// A part of a line, as it may be shown.
 fn shown(text: &str, part: Span, secrets: &[Span]) -> String {
-    let (mut out, mut at) = (String::new(), part.start);
+    let mut out = String::new();
+    let mut at = part.start;
     for secret in secrets
         .iter()
         .filter(|secret| secret.start < part.end && part.start < secret.end)

@@ -31,7 +31,8 @@ pub(crate) fn expand(
     text: &str,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<String, ExpandError> {
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         if let Some(before) = before.strip_suffix('$') {
             out.push_str(before);

@@ -335,10 +335,8 @@ fn map_rule(table: &Table<'_>, profiles: &Profiles) -> Option<MapRule> {
             "for example when = { groups = \"ops\" }; `unknown` is for the others",
         );
     }
-    let (chosen, written) = (
-        profile(table, "profile", profiles),
-        capabilities(table, &profiles.sets),
-    );
+    let chosen = profile(table, "profile", profiles);
+    let written = capabilities(table, &profiles.sets);
     if chosen.is_none() && written.is_none() && table.get("profile").is_none() {
         table.wrong(
             "config_missing",
@@ -430,7 +428,8 @@ fn scope(
 
 /// A scope, and all that it implies in one or more steps.
 fn closure(name: &str, direct: &[(String, Vec<String>)]) -> Vec<String> {
-    let (mut found, mut next) = (BTreeSet::new(), vec![name.to_owned()]);
+    let mut found = BTreeSet::new();
+    let mut next = vec![name.to_owned()];
     while let Some(name) = next.pop() {
         if found.insert(name.clone()) {
             let implied = direct.iter().filter(|(known, _)| *known == name);

@@ -50,7 +50,8 @@ pub(crate) fn without_comments(text: &str) -> String {
     };
     let mut before = Before::Nothing;
     while let Ok(Some(token)) = scanner.scan() {
-        let (start, end) = (scanner.token_start(), scanner.token_end());
+        let start = scanner.token_start();
+        let end = scanner.token_end();
         before = match token {
             Token::CommentLine(_) | Token::CommentBlock(_) => {
                 blank(start, end);

@@ -198,7 +198,8 @@ fn subject(table: &Table<'_>) -> Option<Subject> {
             .filter(|text| !text.is_empty())
             .map(str::to_owned)
     };
-    let (issuer, of_token) = (text("issuer"), text("sub"));
+    let issuer = text("issuer");
+    let of_token = text("sub");
     subject.finish_by_ref();
     let found = issuer
         .zip(of_token)

@@ -31,10 +31,13 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<References> {
         ..ClientFiles::default()
     };
     let tls = tls_files::client(&table, files, Oldest::Tls13, true);
-    let (pins, tokens) = (pins(&table, hosts.as_ref()), tokens(&table, env));
+    let pins = pins(&table, hosts.as_ref());
+    let tokens = tokens(&table, env);
     let digests = digests(&table);
     table.finish();
-    let (hosts, tls, tokens) = (hosts?, tls?, tokens?);
+    let hosts = hosts?;
+    let tls = tls?;
+    let tokens = tokens?;
     let pinned = pins
         .into_iter()
         .map(|(host, sha256)| (host, tls.pinning(sha256)))

@@ -21,7 +21,8 @@ pub fn room_notes(tree: &Node, config: &Config) -> Vec<String> {
         .iter()
         .filter(|one| one.participant.wires.ws)
     {
-        let (id, servers) = (&one.participant.id, servers_of(config, one));
+        let id = &one.participant.id;
+        let servers = servers_of(config, one);
         for capability in one.participant.capabilities.iter() {
             let Some(pattern) = named_entries(capability) else {
                 continue;

@@ -96,7 +96,8 @@ impl Secrets {
                 sources.push(&one.source);
             }
         }
-        let (left, read) = (Mutex::new(sources.iter()), Mutex::new(HashMap::new()));
+        let left = Mutex::new(sources.iter());
+        let read = Mutex::new(HashMap::new());
         let key = kept.sealing_key();
         let reader = || {
             loop {
@@ -432,7 +433,8 @@ mod tests {
             .enumerate()
             .map(|(number, source)| named(&format!("k{number}"), source))
             .collect();
-        let (secrets, kept) = (Secrets::default(), KeptSecrets::default());
+        let secrets = Secrets::default();
+        let kept = KeptSecrets::default();
         let value = |number: usize| {
             secrets
                 .get(&sources[number])

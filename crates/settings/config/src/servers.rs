@@ -86,7 +86,8 @@ pub(crate) fn read(
     let standard = Standard::read(root);
     let tables = root.tables("servers");
     let mut one = |(entry, table): (&TreeEntry, Table<'_>)| {
-        let (problems, before) = (table.problems(), table.problems().count());
+        let problems = table.problems();
+        let before = table.problems().count();
         let server = server(entry, table, &standard, (outside, notices));
         if !entry.location.layer.is_of_client {
             return server;
@@ -230,7 +231,8 @@ fn server(
             "a process gets the key by `env`, a server over HTTP by `headers`",
         );
     }
-    let (unset, unread) = (variables.unset(), variables.unread());
+    let unset = variables.unset();
+    let unread = variables.unread();
     for Unset {
         variable,
         key,
@@ -249,7 +251,8 @@ fn server(
         location,
     } in &unread
     {
-        let (server, why) = (&entry.key, &no_secret.why);
+        let server = &entry.key;
+        let why = &no_secret.why;
         let fix = if no_secret.is_unset {
             format!(": {}", no_secret.fix)
         } else {

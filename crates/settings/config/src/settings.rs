@@ -70,7 +70,8 @@ pub(crate) fn read(root: &Table<'_>, env: Env<'_>) -> Option<Config> {
             .unwrap_or_default(),
     );
     table.finish();
-    let (audit, references) = (audit(root), references::read(root, env));
+    let audit = audit(root);
+    let references = references::read(root, env);
     let listen = listen?;
     Some(Config {
         listen,

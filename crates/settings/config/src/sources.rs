@@ -186,7 +186,8 @@ impl ConfigSources {
     fn merge(&self, env: Env<'_>) -> Result<Loaded, Problem> {
         let defaults = |text| Layer::file(node::DEFAULTS, SourceOrigin::Operator, text);
         let mut tree = toml_file::read(&defaults(DEFAULTS))?;
-        let (mut files, mut notices) = (Vec::new(), Vec::new());
+        let mut files = Vec::new();
+        let mut notices = Vec::new();
         let mut clients = Node::empty(&defaults(""));
         for path in &self.mcp_config {
             let file = client_file::adapt(json_file::read(&self.read_client_file(path)?)?)?;
@@ -221,7 +222,8 @@ impl ConfigSources {
         // `load` replaces it after the check.
         let config = Config::default();
         let awaited = self.awaited_file(env);
-        let (secrets, kept) = (Vec::new(), KeptSecrets::default());
+        let secrets = Vec::new();
+        let kept = KeptSecrets::default();
         Ok(Loaded {
             config,
             tree,
@@ -236,9 +238,10 @@ impl ConfigSources {
     }
 
     fn read_client_file(&self, path: &Path) -> Result<Arc<Layer>, Problem> {
-        match self.strict {
-            true => read(path, SourceOrigin::Operator),
-            false => read_as(path, SourceOrigin::Operator, Layer::client_file),
+        if self.strict {
+            read(path, SourceOrigin::Operator)
+        } else {
+            read_as(path, SourceOrigin::Operator, Layer::client_file)
         }
     }
 

@@ -960,7 +960,8 @@ fn secrets_are_named_and_read_when_the_operator_has_agreed() {
 fn a_secret_that_cannot_be_read_keeps_its_server_down_and_no_token_open() {
     let toml = "[servers.a]\ncommand = 'x'\nenv = { A = { command = ['false', 'hush'] } }\n[servers.b]\ntype = 'demo'\n";
     let read = |toml: &str, notices: &mut Vec<String>| {
-        let (tree, secrets) = (tree(toml), Secrets::default());
+        let tree = tree(toml);
+        let secrets = Secrets::default();
         let named = Outside::unread(&env);
         check(&tree, &named, &mut Vec::new()).unwrap();
         secrets.renew(&named.into_named(), &KeptSecrets::default());

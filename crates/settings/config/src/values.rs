@@ -365,7 +365,8 @@ pub(crate) fn rate(table: &Table<'_>, key: &'static str) -> Option<RateLimit> {
         Value::Text(limit) => (Some(limit.as_str()), None),
         Value::Table(_) => {
             let inner = table.table(key)?;
-            let (limit, burst) = (inner.text("limit"), inner.count("burst"));
+            let limit = inner.text("limit");
+            let burst = inner.count("burst");
             inner.finish();
             (limit, burst)
         }

@@ -346,7 +346,8 @@ impl Values<'_> {
 
     /// A text with its `{variables}`.
     fn filled(&mut self, text: &str, variables: &BTreeMap<String, Input>) -> String {
-        let (mut out, mut rest) = (String::new(), text);
+        let mut out = String::new();
+        let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             out += &literal(before);
             let inner = after

@@ -166,7 +166,8 @@ impl Reader<'_> {
                 ..*self
             };
             let command = reader.text("path");
-            let (args, env) = (reader.texts("args"), reader.pairs("env"));
+            let args = reader.texts("args");
+            let env = reader.pairs("env");
             self.notes.append(&mut reader.notes);
             return Some(NewTransport::Command {
                 command: command?,
@@ -408,7 +409,8 @@ impl Reader<'_> {
         if variables == Variables::None || !text.contains('$') {
             return literal(text);
         }
-        let (mut out, mut rest) = (String::new(), text);
+        let mut out = String::new();
+        let mut rest = text;
         while let Some((before, after)) = rest.split_once('$') {
             out += before;
             let Some(inner) = after.strip_prefix('{') else {

@@ -71,7 +71,9 @@ pub(crate) fn variable_name(text: &str) -> String {
 /// A line of a configuration file without the secrets in it: values of keys that name one, and
 /// well-known tokens.
 pub(crate) fn hidden(line: &str) -> String {
-    let (mut out, mut rest, mut key) = (String::new(), line, String::new());
+    let mut out = String::new();
+    let mut rest = line;
+    let mut key = String::new();
     loop {
         let start = rest.find(|c: char| c.is_ascii_alphanumeric() || "\"'_".contains(c));
         let Some((before, word)) = start.and_then(|start| rest.split_at_checked(start)) else {

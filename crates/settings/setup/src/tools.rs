@@ -77,7 +77,8 @@ fn changed(text: &str, server: &str, edit: ToolEdit<'_>) -> Result<String, Uncha
                 .collect::<Vec<String>>(),
         )
     };
-    let (only, mut hide) = (listed("tools"), listed("hide").unwrap_or_default());
+    let only = listed("tools");
+    let mut hide = listed("hide").unwrap_or_default();
     let set = |text: &str, key, list: Vec<String>| {
         let value = json!(list);
         servers.set(text, server, key, (!list.is_empty()).then_some(&value))

@@ -45,7 +45,8 @@ impl<'a> Visitor<'a> for Reader<'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let (mut found, mut from) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut from = 0;
         while map.next_key::<String>()?.is_some() {
             let raw = map.next_value::<&'a RawValue>()?.get();
             let value = self.place(raw);
@@ -58,10 +59,8 @@ impl<'a> Visitor<'a> for Reader<'a> {
                 start,
                 end: from + gap.iter().rposition(quote).unwrap(),
             };
-            let (in_key, in_value) = (
-                key.of(self.frame).contains(&b'\\'),
-                raw.starts_with('"') && raw.contains('\\'),
-            );
+            let in_key = key.of(self.frame).contains(&b'\\');
+            let in_value = raw.starts_with('"') && raw.contains('\\');
             found.push(MemberSpan::new(0, (key, in_key), (value, in_value)));
             from = value.end;
         }

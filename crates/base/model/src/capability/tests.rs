@@ -19,11 +19,9 @@ fn the_truth_table_holds() {
     let mut rows = 0;
     for line in table.lines() {
         let mut columns = line.split('\t');
-        let (capability, kind, expected) = (
-            columns.next().unwrap(),
-            columns.next().unwrap(),
-            columns.next().unwrap(),
-        );
+        let capability = columns.next().unwrap();
+        let kind = columns.next().unwrap();
+        let expected = columns.next().unwrap();
         assert_eq!(allowed(capability, kind), expected == "allow", "{line}");
         rows += 1;
     }
@@ -274,7 +272,8 @@ fn what_a_set_covers_it_admits() {
         "chat/*",
     ];
     let scope = Arc::new(Capabilities::parse(["mcp/*:*:file:///*"]).unwrap());
-    let (mut covered, mut withheld) = (0, 0);
+    let mut covered = 0;
+    let mut withheld = 0;
     for own in owns.map(|own| Capabilities::parse([own]).unwrap()) {
         let narrowed = own.within(&scope);
         for set in [own, narrowed] {
@@ -333,7 +332,8 @@ proptest! {
         added in select(vec!["tools/call", "read_*", "*", "x"]), kind in kind(), to in select(vec!["one", "two"]),
     ) {
         let narrow = narrower(&wide, at, fill, added);
-        let (wide, narrow) = (wide.join(":"), narrow.join(":"));
+        let wide = wide.join(":");
+        let narrow = narrow.join(":");
         prop_assert!(!allowed(&narrow, &kind) || allowed(&wide, &kind), "{} {} {}", wide, narrow, kind);
         let kind = KindRef::parse(&kind).unwrap();
         let wide = Capability::parse(&wide).unwrap();
@@ -396,10 +396,8 @@ fn inclusion_of_capabilities() {
         ("portmoot/*", "portmoot/*", true),
         ("name/*", "name/a:b", false),
     ] {
-        let (wide_one, narrow_one) = (
-            Capability::parse(wide).unwrap(),
-            Capability::parse(narrow).unwrap(),
-        );
+        let wide_one = Capability::parse(wide).unwrap();
+        let narrow_one = Capability::parse(narrow).unwrap();
         assert_eq!(
             wide_one.includes(&narrow_one),
             expect,

@@ -234,7 +234,8 @@ fn no_common_parser_leaves_the_prefix_of_an_admitted_uri() {
     let python = outside("python3", &["-c", include_str!("parsers.py")], &pairs);
     assert_eq!((node.len(), python.len()), (URIS, URIS));
 
-    let (mut admitted, mut left) = (0, [0, 0]);
+    let mut admitted = 0;
+    let mut left = [0, 0];
     for ((prefix, uri), (node, python)) in uris.iter().zip(node.into_iter().zip(python)) {
         let capability =
             crate::Capability::parse(&format!("mcp/request:resources/read:{prefix}*")).unwrap();

@@ -55,7 +55,8 @@ impl Printer {
     ) -> Self {
         let (texts, queued) = mpsc::channel();
         let queue = Arc::new(Queue::default());
-        let (printed, plain) = (Arc::clone(&queue), Arc::clone(&output));
+        let printed = Arc::clone(&queue);
+        let plain = Arc::clone(&output);
         let thread = std::thread::spawn(move || print_all(editor, &*plain, &queued, &printed));
         Self {
             output,

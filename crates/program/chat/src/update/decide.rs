@@ -53,7 +53,8 @@ fn is_read(state: &mut ChatState) -> bool {
 }
 
 fn approval(item: &InboxItem, arguments: Option<String>, allow: Option<Allow>) -> Box<Approval> {
-    let (id, digest) = (item.proposal.id.clone(), item.proposal.digest.clone());
+    let id = item.proposal.id.clone();
+    let digest = item.proposal.digest.clone();
     Box::new(Approval {
         id,
         number: item.number,
@@ -306,7 +307,8 @@ pub(super) fn capability(
         part: CardPart::Mark,
         text: ToolEffects::of(proposal).words().to_owned(),
     });
-    let (participant, topic) = (proposal.by.clone(), proposal.topic.clone());
+    let participant = proposal.by.clone();
+    let topic = proposal.topic.clone();
     let approval = approval(
         &item,
         None,

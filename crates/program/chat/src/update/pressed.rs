@@ -167,10 +167,8 @@ fn earlier(state: &mut ChatState, at: Option<usize>) {
 /// Scrolls the talk by so many pages; the extremes go to its ends.
 fn scroll(state: &mut ChatState, pages: isize) {
     let Some(areas) = state.areas() else { return };
-    let (columns, height) = (
-        usize::from(areas.main.width),
-        usize::from(areas.main.height),
-    );
+    let columns = usize::from(areas.main.width);
+    let height = usize::from(areas.main.height);
     let page = isize::try_from(height.saturating_sub(PAGE_OVERLAP).max(1)).unwrap_or(1);
     let zone = state.zone;
     state

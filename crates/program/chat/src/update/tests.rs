@@ -672,10 +672,8 @@ fn every_key_of_the_table_does_something() {
                 (KeyContext::Talk | KeyContext::Anywhere, _) => &[],
             };
             stage.press(before);
-            let (was, actions) = (
-                seen_by(&stage),
-                stage.take(ChatEvent::Key(pressed(key).unwrap())),
-            );
+            let was = seen_by(&stage);
+            let actions = stage.take(ChatEvent::Key(pressed(key).unwrap()));
             assert!(
                 was != seen_by(&stage) || !actions.is_empty(),
                 "{:?} {key}: {was}",

@@ -17,7 +17,8 @@ const ANNOUNCED_MS: u64 = 2_000;
 pub const REFRESH_MS: u64 = 10_000;
 
 pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> {
-    let (mut actions, mut closed) = (Vec::new(), Vec::new());
+    let mut actions = Vec::new();
+    let mut closed = Vec::new();
     let was_lost = state.welcomed && state.connection == Connection::Lost;
     match &event {
         TopicEvent::Welcomed { you, others } => {
@@ -44,8 +45,10 @@ pub(super) fn happened(state: &mut ChatState, event: TopicEvent) -> Vec<Action> 
         TopicEvent::Left(seen) => drop(state.others.remove(&seen.id)),
         TopicEvent::Proposal(proposed) => {
             if state.announced.len() < ANNOUNCED_MAX {
-                let (by, envelope) = (proposed.from().to_owned(), proposed.id().to_owned());
-                let (entry, at_ms) = (show::proposed(proposed), state.now_ms);
+                let by = proposed.from().to_owned();
+                let envelope = proposed.id().to_owned();
+                let entry = show::proposed(proposed);
+                let at_ms = state.now_ms;
                 state.announced.push(Announced {
                     by,
                     envelope,

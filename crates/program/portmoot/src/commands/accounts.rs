@@ -338,7 +338,8 @@ async fn callback(listener: &TcpListener, port: u16) -> (String, TcpStream) {
 
 /// The target of a GET request.
 async fn target(stream: &mut TcpStream) -> Option<String> {
-    let (mut head, mut chunk) = (Vec::new(), [0; 4096]);
+    let mut head = Vec::new();
+    let mut chunk = [0; 4096];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
         let count = stream
             .read(&mut chunk)

@@ -108,7 +108,8 @@ fn list(
 ) -> Result<Exit, Failure> {
     // With `--json` a row is a line of the log; its hidden characters are escapes, which mean the
     // same.
-    let (mut rows, rows_max) = (VecDeque::new(), last.unwrap_or(usize::MAX));
+    let mut rows = VecDeque::new();
+    let rows_max = last.unwrap_or(usize::MAX);
     query(dir, filter, |entry, line| {
         rows.push_back(if output.json {
             vec![line.to_owned()]

@@ -37,9 +37,10 @@ pub(crate) fn load(sources: &ConfigSources, output: Output) -> Result<Loaded, Fa
         .map_err(|problems| Failure::configuration(&problems))?;
     for notice in &loaded.notices {
         // What keeps a server down is no aside.
-        match notice.contains(CANNOT_START) {
-            true => output.warn(&visible::lines(notice)),
-            false => note(notice, output),
+        if notice.contains(CANNOT_START) {
+            output.warn(&visible::lines(notice))
+        } else {
+            note(notice, output)
         }
     }
     Ok(loaded)

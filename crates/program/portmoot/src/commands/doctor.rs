@@ -435,7 +435,8 @@ impl Live {
                     .any(|known| known.participant.id.as_str() == name)
         };
         let check = |one: &Value| {
-            let (name, state) = (cell(one, "name"), cell(one, "state"));
+            let name = cell(one, "name");
+            let state = cell(one, "state");
             let what = format!("server {name}");
             if ["ready", "idle"].contains(&state.as_str()) {
                 return passed(&what, format!("{state} in the running gateway"));
@@ -460,9 +461,10 @@ fn fix_of(server: &Value, has_process: bool) -> String {
     if !texts(server, "stderr").is_empty() {
         return format!("see what it says: portmoot logs {name}");
     }
-    match has_process {
-        true => format!("correct its `command`, or see what it says: portmoot logs {name}"),
-        false => "start what is to listen there, or correct its `url`".to_owned(),
+    if has_process {
+        format!("correct its `command`, or see what it says: portmoot logs {name}")
+    } else {
+        "start what is to listen there, or correct its `url`".to_owned()
     }
 }
 
@@ -515,12 +517,13 @@ fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
         // Without creating it: its nearest existing ancestor must be writable.
         let parent = dir.ancestors().skip(1).find(|parent| parent.is_dir());
         let parent = parent.and_then(|parent| parent.metadata().ok());
-        let check = match parent.is_some_and(|data| !data.permissions().readonly()) {
-            true => passed(
+        let check = if parent.is_some_and(|data| !data.permissions().readonly()) {
+            passed(
                 WHAT,
                 format!("{shown} does not exist yet; the gateway will create it"),
-            ),
-            false => failed(WHAT, format!("cannot create {shown}"), OTHER),
+            )
+        } else {
+            failed(WHAT, format!("cannot create {shown}"), OTHER)
         };
         return (check, Some(State::default()), None);
     }
@@ -580,12 +583,13 @@ fn tokens(config: &Config, state: Option<&State>) -> Check {
             ..failed("tokens", format!("expired: {}", expired.join(", ")), fix)
         };
     }
-    match asked {
-        true => passed("tokens", "required from all callers"),
-        false => passed(
+    if asked {
+        passed("tokens", "required from all callers")
+    } else {
+        passed(
             "tokens",
             "none: connections from this machine act as the local user",
-        ),
+        )
     }
 }
 

@@ -111,7 +111,8 @@ async fn request(
     params: &str,
     output: Output,
 ) -> Result<String, Failure> {
-    let (endpoint, mut unattended) = (resolve(gateway, output)?, Unattended);
+    let endpoint = resolve(gateway, output)?;
+    let mut unattended = Unattended;
     let responder = TerminalResponder::new(&mut unattended, output);
     let mut session = ClientSession::open(&*endpoint, topic, responder).await?;
     let result = session.request(method, params).await;
@@ -162,7 +163,8 @@ pub(super) async fn written(
     let mut unattended = Unattended;
     let responder = TerminalResponder::new(&mut unattended, output);
     let mut session = ClientSession::open(endpoint, topic, responder).await?;
-    let (mut all, mut params) = (Vec::new(), json!({}));
+    let mut all = Vec::new();
+    let mut params = json!({});
     for _ in 0..PAGES_MAX {
         let page = session
             .request(&format!("{member}/list"), &params.to_string())

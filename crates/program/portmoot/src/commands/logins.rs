@@ -133,7 +133,8 @@ fn show(ended: &Value, output: Output) {
             .and_then(Value::as_u64)
             .unwrap_or_default()
     };
-    let (clients, consents) = (count("clients"), count("consents"));
+    let clients = count("clients");
+    let consents = count("consents");
     output.message(&format!(
         "{clients} sign-ins have ended, {consents} consents are forgotten"
     ));

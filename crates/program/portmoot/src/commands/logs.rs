@@ -107,10 +107,12 @@ fn keep_last(lines: &mut Vec<LogLine>, lines_max: usize) {
 
 /// Why there are no lines, and how the server is.
 fn silent(server: &Value, has_process: bool) -> String {
-    let (name, state) = (cell(server, "name"), cell(server, "state"));
-    let what = match has_process {
-        true => "has written nothing to stderr",
-        false => "has no process here, so that there are no lines of it",
+    let name = cell(server, "name");
+    let state = cell(server, "state");
+    let what = if has_process {
+        "has written nothing to stderr"
+    } else {
+        "has no process here, so that there are no lines of it"
     };
     let why = why_and_what_to_do(server);
     let why = if why == "-" {

@@ -143,7 +143,8 @@ async fn needed(
             ));
         };
         capabilities.push(format!("{head}:tools/call:{tool}"));
-        let (own, server) = (cell(found, "own"), cell(found, "server"));
+        let own = cell(found, "own");
+        let server = cell(found, "server");
         let is_of_others = listed
             .iter()
             .any(|one| cell(one, "own") == own && cell(one, "server") != server);

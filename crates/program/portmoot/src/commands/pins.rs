@@ -35,9 +35,10 @@ pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Fa
                 .filter(|pin| pin.get("waiting").is_some())
                 .map(shown)
                 .collect();
-            match waiting.is_empty() {
-                true => output.message(&format!("nothing of `{server}` waits for an approval")),
-                false => output.result(&waiting.join("\n\n")),
+            if waiting.is_empty() {
+                output.message(&format!("nothing of `{server}` waits for an approval"))
+            } else {
+                output.result(&waiting.join("\n\n"))
             }
         }
         PinsCommand::Approve {
@@ -74,20 +75,22 @@ pub(crate) async fn run(command: PinsCommand, output: Output) -> Result<Exit, Fa
             let answer: Value = api::post(&endpoint, &["pins", &server, "approve"], &[], body)
                 .await?
                 .read()?;
-            match output.json {
-                true => output.result_json(&answer),
-                false => output.message(&format!(
+            if output.json {
+                output.result_json(&answer)
+            } else {
+                output.message(&format!(
                     "approved: {} of `{server}`",
                     cell(&answer, "approved")
-                )),
+                ))
             }
         }
         PinsCommand::Reset { server, gateway } => {
             let endpoint = running_endpoint(&gateway, output)?;
             let answer: Value = api::delete(&endpoint, &["pins", &server]).await?.read()?;
-            match output.json {
-                true => output.result_json(&answer),
-                false => output.message(&format!("`{server}` is seen for the first time again")),
+            if output.json {
+                output.result_json(&answer)
+            } else {
+                output.message(&format!("`{server}` is seen for the first time again"))
             }
         }
     }

@@ -37,9 +37,10 @@ pub(crate) async fn run(args: ProposalsArgs, output: Output) -> Result<Exit, Fai
             gateway,
         } => {
             let remote = running_endpoint(&gateway, output)?;
-            match watch {
-                true => list::watch(&remote, topic.as_deref(), all, output).await,
-                false => list::once(&remote, topic.as_deref(), all, output).await,
+            if watch {
+                list::watch(&remote, topic.as_deref(), all, output).await
+            } else {
+                list::once(&remote, topic.as_deref(), all, output).await
             }
         }
         ProposalsCommand::Show { id, gateway } => {

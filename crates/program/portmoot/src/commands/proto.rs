@@ -202,7 +202,8 @@ fn read(stem: &str, text: &str) -> Result<Vec<Listed>, Failure> {
         .iter()
         .any(|key| json::at(text.as_bytes(), &[key]).is_some())
     {
-        let (name, server) = (stem.to_owned(), None);
+        let name = stem.to_owned();
+        let server = None;
         return Ok(vec![Listed {
             name,
             description: None,

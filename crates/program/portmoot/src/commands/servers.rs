@@ -129,9 +129,10 @@ async fn switch(
     let answer: Value = api::post(&endpoint, &["servers", name, verb], &[], "{}".to_owned())
         .await?
         .read()?;
-    match output.json {
-        true => output.result_json(&answer),
-        false => output.message(&format!("the server `{name}` is {done}")),
+    if output.json {
+        output.result_json(&answer)
+    } else {
+        output.message(&format!("the server `{name}` is {done}"))
     }
     Ok(())
 }

@@ -19,7 +19,8 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
         .owner
         .as_ref()
         .and_then(|owner| owner.reload_failed.clone());
-    let (url, endpoint) = (running.url.clone(), running.endpoint()?);
+    let url = running.url.clone();
+    let endpoint = running.endpoint()?;
     let health = api::probe(&endpoint, "/healthz").await?;
     let ready = api::probe(&endpoint, "/readyz").await?;
     let is_ready = ready.get("ready") == Some(&Value::Bool(true));
@@ -78,7 +79,8 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
             lines.push(format!("servers    {up} of {} ready{idle}", servers.len()));
             let down = servers.iter().filter(|server| !is_up(server));
             lines.extend(down.map(|server| {
-                let (name, state) = (cell(server, "name"), cell(server, "state"));
+                let name = cell(server, "name");
+                let state = cell(server, "state");
                 format!(
                     "           {}",
                     visible::line(&format!(
@@ -93,8 +95,9 @@ pub(crate) async fn run(gateway: &RunningArgs, output: Output) -> Result<Exit, F
                     .filter_map(|server| server.get(member)?.as_u64())
                     .sum::<u64>()
             };
-            let (sessions, processes, bytes) =
-                (sum("sessions"), sum("processes"), sum("memory_bytes"));
+            let sessions = sum("sessions");
+            let processes = sum("processes");
+            let bytes = sum("memory_bytes");
             let counted = |count, one: &str, many: &str| match count {
                 1 => format!("1 {one}"),
                 _ => format!("{count} {many}"),

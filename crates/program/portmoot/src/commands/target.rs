@@ -90,7 +90,8 @@ impl Target {
         yes: Option<bool>,
         output: Output,
     ) -> Result<Target, Failure> {
-        let (token, tls) = (args.token.as_deref(), args.tls()?);
+        let token = args.token.as_deref();
+        let tls = args.tls()?;
         if let Some(url) = args.url.clone() {
             let running = Running {
                 url,

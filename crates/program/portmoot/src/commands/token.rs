@@ -99,7 +99,8 @@ pub(crate) async fn run(command: TokenCommand, output: Output) -> Result<Exit, F
                     .and_then(Value::as_u64)
                     .unwrap_or_default()
             };
-            let (ended, kept) = (count("grants_ended"), count("grants_kept"));
+            let ended = count("grants_ended");
+            let kept = count("grants_kept");
             if output.json {
                 output.result_json(
                     &json!({ "revoked": name, "grants_ended": ended, "grants_kept": kept }),
@@ -152,7 +153,8 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
-            let (permit, name) = (audit.reserve()?, request.name.clone());
+            let permit = audit.reserve()?;
+            let name = request.name.clone();
             let made = issue(
                 &journal,
                 &config,
@@ -179,7 +181,8 @@ async fn rotated(token_store: TokenStore, name: &str, overlap_ms: u64) -> Result
             let random: [u8; 32] = platform::random();
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
-            let (permit, rotation) = (audit.reserve()?, (name, overlap_ms));
+            let permit = audit.reserve()?;
+            let rotation = (name, overlap_ms);
             let made = rotate(
                 &journal,
                 &config,

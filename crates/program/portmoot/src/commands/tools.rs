@@ -50,9 +50,10 @@ pub(crate) async fn run(command: ToolsCommand, output: Output) -> Result<Exit, F
             let endpoint = resolve(&gateway, output)?;
             let found = api::get(&*endpoint, &["tools", &name], &[]).await;
             let answer = or_similar(found, &name, config::MAIN_TOPIC, &*endpoint).await?;
-            match output.json {
-                true => output.result_json(&answer.read()?),
-                false => output.result(&described(&answer)?),
+            if output.json {
+                output.result_json(&answer.read()?)
+            } else {
+                output.result(&described(&answer)?)
             }
             Ok(Exit::Ok)
         }

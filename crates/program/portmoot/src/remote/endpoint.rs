@@ -139,7 +139,8 @@ impl Endpoint for Remote {
     }
 
     fn serve(&self, topic: &str, pipe: DuplexStream) -> Serving {
-        let (remote, topic) = (self.clone(), topic.to_owned());
+        let remote = self.clone();
+        let topic = topic.to_owned();
         let (input, output) = tokio::io::split(pipe);
         Box::pin(async move { remote.relay(&topic, input, output).await })
     }

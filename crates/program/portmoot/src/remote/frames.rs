@@ -53,7 +53,8 @@ pub(crate) async fn list_bytes(
     if !inline && !declared.is_some_and(|declared| declared.supports_bsr_refs) {
         return Ok(None);
     }
-    let (mut bytes, mut cursor) = (0, String::new());
+    let mut bytes = 0;
+    let mut cursor = String::new();
     for _ in 0..PAGES_MAX {
         let list = ListToolsRequest {
             include_schemas: inline,

@@ -263,7 +263,9 @@ async fn read(
     link: &Link,
     client: &Arc<ClientSide>,
 ) -> std::io::Result<()> {
-    let (mut lines, mut number, mut is_open) = (Lines::new(LINE_BYTES_MAX), 0, true);
+    let mut lines = Lines::new(LINE_BYTES_MAX);
+    let mut number = 0;
+    let mut is_open = true;
     lines.buffer().extend_from_slice(&begun);
     loop {
         while !client.is_entering()
@@ -323,7 +325,8 @@ fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
         .id()
         .filter(|_| message.shape() == MessageKind::Request);
     let headers = headers(client, &message);
-    let (modern, method) = (headers.is_some(), message.method().to_owned());
+    let modern = headers.is_some();
+    let method = message.method().to_owned();
     let meta = SendMeta {
         request: request.map(|_| number),
         headers,

@@ -71,7 +71,8 @@ fn keep_fixed(before: &Config, after: &mut Config) -> Vec<&'static str> {
     if switches_login {
         after.login.clone_from(&before.login);
     }
-    let (old, new) = (&before.limits, Arc::make_mut(&mut after.limits));
+    let old = &before.limits;
+    let new = Arc::make_mut(&mut after.limits);
     let kept = [
         ("server.listen", keep(&before.listen, &mut after.listen)),
         ("server.tls", switches_tls),

@@ -120,7 +120,8 @@ impl Gateway {
         let access =
             AccessJournal::new(journal.clone(), requires_token).with_operator(operator.flatten());
         let access = Arc::new(access);
-        let (identities, grants) = (access.identities(&config), access.grants(&config));
+        let identities = access.identities(&config);
+        let grants = access.grants(&config);
         log_not_applied(&grants);
         let guard = exe.and_then(|exe| match Guard::start(exe) {
             Ok(guard) => Some(guard),

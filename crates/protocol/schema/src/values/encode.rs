@@ -161,10 +161,8 @@ impl<'a> Encoder<'a> {
         let Kind::Message(entry) = field.kind() else {
             return Err(self.wants("an object"));
         };
-        let (key_kind, kind) = (
-            entry.map_entry_key_field().kind(),
-            entry.map_entry_value_field().kind(),
-        );
+        let key_kind = entry.map_entry_key_field().kind();
+        let kind = entry.map_entry_value_field().kind();
         let mut map = HashMap::new();
         while let Some((key, token)) = self.entry()? {
             self.path.key(key.clone());
@@ -193,7 +191,8 @@ impl<'a> Encoder<'a> {
 
     fn list(&mut self, field: &FieldDescriptor, token: Token<'a>) -> Result<Value> {
         self.opens(token, b'[')?;
-        let (kind, mut list) = (field.kind(), Vec::new());
+        let kind = field.kind();
+        let mut list = Vec::new();
         while let Some(token) = self.item()? {
             self.path.index(list.len());
             list.push(self.one(&kind, token)?);

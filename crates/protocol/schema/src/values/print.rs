@@ -18,7 +18,8 @@ pub(super) fn print(
     absent: &HashMap<String, Absent>,
 ) -> Result<Vec<u8>, ValueError> {
     let set = |pointers: &[String]| pointers.iter().cloned().collect();
-    let (empty, null) = (set(&marks.empty), set(&marks.null));
+    let empty = set(&marks.empty);
+    let null = set(&marks.null);
     let mut printer = Printer {
         out: Vec::new(),
         path: Path::default(),
@@ -75,15 +76,16 @@ impl Printer<'_> {
         for field in message.descriptor().fields() {
             self.path.member(field.json_name().to_owned());
             let has_none = field.supports_presence() || field.is_list() || field.is_map();
-            let absent = match message.has_field(&field) || !has_none {
-                true => None,
-                false => match self.absent(&field) {
+            let absent = if message.has_field(&field) || !has_none {
+                None
+            } else {
+                match self.absent(&field) {
                     Some(absent) => Some(absent),
                     None => {
                         self.path.leave();
                         continue;
                     }
-                },
+                }
             };
             if self.out.len() > start {
                 self.out.push(b',');

@@ -171,9 +171,12 @@ fn tool(raw: &str, wanted: &Wanted, lookup: &Lookup<'_>) -> Option<Tool> {
     if by_reference.is_none() {
         put(key::REFERENCE, reference.as_deref());
     }
-    let inline = |schema: &ToolSchema| match wanted.full_descriptors {
-        true => schema.full_set(),
-        false => schema.set(),
+    let inline = |schema: &ToolSchema| {
+        if wanted.full_descriptors {
+            schema.full_set()
+        } else {
+            schema.set()
+        }
     };
     let schema_source = match by_reference {
         Some(reference) => Some(SchemaSource::BsrRef(reference)),

@@ -57,10 +57,8 @@ impl Contents<'_> {
             (None, Some(blob)) => Some(Content::Blob(STANDARD.decode(&*blob).ok()?.into())),
             (None, None) => None,
         };
-        let (uri, mime_type) = (
-            self.uri.into_owned(),
-            self.mime_type.unwrap_or_default().into_owned(),
-        );
+        let uri = self.uri.into_owned();
+        let mime_type = self.mime_type.unwrap_or_default().into_owned();
         Some(ResourceContent {
             uri,
             mime_type,

@@ -86,7 +86,8 @@ fn plain(arguments: &[u8]) -> Result<Any, BadCall> {
 /// The members that are not the protocol's own.
 fn metadata_of(meta: &Map<String, Json>) -> HashMap<String, String> {
     let own = |key: &str| key == "progressToken" || key.starts_with("io.modelcontextprotocol/");
-    let (mut metadata, mut rest) = (HashMap::new(), Map::new());
+    let mut metadata = HashMap::new();
+    let mut rest = Map::new();
     for (key, value) in meta.iter().filter(|(key, _)| !own(key)) {
         match value {
             Json::String(text) => drop(metadata.insert(key.clone(), text.clone())),

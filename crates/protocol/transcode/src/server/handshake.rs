@@ -54,7 +54,8 @@ pub fn result(answer: InitializeResponse, revision: &str) -> Result<Json, Server
             data: None,
         });
     }
-    let (mut capabilities, declared) = (Map::new(), answer.capabilities.unwrap_or_default());
+    let mut capabilities = Map::new();
+    let declared = answer.capabilities.unwrap_or_default();
     let tools = declared
         .tools
         .map(|tools| ("tools", tools.supports_list_changed));

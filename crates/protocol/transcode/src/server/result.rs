@@ -34,7 +34,8 @@ const PROTOBUF: &str = "application/x-protobuf";
 /// # Errors
 /// An error that a caller's program has to know: the tool did not run.
 pub fn called(answer: CallToolResponse, tool: Option<&ToolSchema>) -> Result<Json, ServerError> {
-    let (mut result, mut metadata) = (Map::new(), answer.metadata);
+    let mut result = Map::new();
+    let mut metadata = answer.metadata;
     let mut marked = |key: &str| {
         metadata
             .remove(key)
@@ -91,7 +92,8 @@ fn blocks(
     parts: Vec<ToolContent>,
     tool: Option<(&ToolSchema, &UnsaidParts)>,
 ) -> (Vec<Json>, Option<Json>) {
-    let (mut blocks, mut structured) = (Vec::new(), None);
+    let mut blocks = Vec::new();
+    let mut structured = None;
     for ToolContent { content, mime_type } in parts {
         match content {
             Some(Part::Text(text)) => blocks.push(json!({ "type": "text", "text": text })),

@@ -96,7 +96,8 @@ impl SentSchema {
             output: self.output.as_deref(),
         };
         let schema = ToolSchema::find(descriptors, &named)?;
-        let (reference, names_output) = (self.reference.clone(), self.output.is_some());
+        let reference = self.reference.clone();
+        let names_output = self.output.is_some();
         Ok(SentTool {
             schema,
             reference,

@@ -262,7 +262,8 @@ impl<R: Requester> ProxyClient<R> {
         if self.tool.is_some() {
             return self.call(subject, path, &args).await;
         }
-        let (path, with_args) = (raw(path)?, args.get() != "null");
+        let path = raw(path)?;
+        let with_args = args.get() != "null";
         let params = json::object(|params| {
             params.raw(key, path.get().as_bytes());
             if with_args {

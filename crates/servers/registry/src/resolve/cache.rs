@@ -110,7 +110,8 @@ impl Cache {
     }
 
     pub(crate) fn keep_set(&mut self, key: SetKey, set: Bytes) -> Vec<CacheEntry> {
-        let (owner, bytes) = (key.module.clone(), set.len());
+        let owner = key.module.clone();
+        let bytes = set.len();
         if self.sets.insert(key.clone(), set).is_some() {
             return Vec::new();
         }

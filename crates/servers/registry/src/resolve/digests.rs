@@ -44,11 +44,10 @@ mod tests {
 
     #[test]
     fn digests_are_written_as_in_a_lock_file() {
-        let (mut digests, id) = (Digests::default(), "0".repeat(32));
-        let (commit, digest) = (
-            format!("buf.build/acme/tools:{id}"),
-            format!("b5:{}", "1f".repeat(64)),
-        );
+        let mut digests = Digests::default();
+        let id = "0".repeat(32);
+        let commit = format!("buf.build/acme/tools:{id}");
+        let digest = format!("b5:{}", "1f".repeat(64));
         digests.add(&commit, &digest).unwrap();
         assert_eq!(
             digests.of("buf.build/acme/tools", &id),

@@ -62,7 +62,8 @@ pub(super) async fn call(
         bearer.set_sensitive(true);
         headers.insert(AUTHORIZATION, bearer);
     }
-    let (url, body) = (format!("{url}{path}"), request.encode_to_vec().into());
+    let url = format!("{url}{path}");
+    let body = request.encode_to_vec().into();
     let post = Post {
         url,
         headers,

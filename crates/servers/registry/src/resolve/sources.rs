@@ -60,7 +60,8 @@ pub(super) async fn fetch(
         values: wanted.iter().map(value).collect(),
     };
     let answer = read::<DownloadResponse>(call(at, DOWNLOAD, &request, SOURCES_BYTES_MAX).await?)?;
-    let (module, symbols) = (module.to_owned(), symbols.to_vec());
+    let module = module.to_owned();
+    let symbols = symbols.to_vec();
     let compiled = spawn_blocking(move || {
         let sources = tree.sources(&module, &wanted, answer)?;
         let unusable = |why: String| ResolveError::Sources(why);
@@ -104,7 +105,8 @@ impl Tree {
         }
         let is_below: HashSet<_> = edges.iter().map(|(_, to)| to).collect();
         let mut roots = digests.keys().filter(|id| !is_below.contains(id));
-        let (root, other) = (roots.next()?.clone(), roots.next());
+        let root = roots.next()?.clone();
+        let other = roots.next();
         let is_small = digests.len() <= MODULES_MAX && edges.len() <= MODULES_MAX * MODULES_MAX;
         let is_whole = edges
             .iter()
@@ -133,7 +135,8 @@ impl Tree {
 
     /// The digests of all that a commit depends on.
     fn below(&self, id: &str) -> Vec<[u8; DIGEST_BYTES]> {
-        let (mut found, mut open) = (HashSet::new(), vec![id]);
+        let mut found = HashSet::new();
+        let mut open = vec![id];
         while let Some(from) = open.pop() {
             let next = self
                 .edges
@@ -198,7 +201,8 @@ fn same(
     if expected == computed {
         return Ok(());
     }
-    let (expected, computed) = (digest::printed(expected), digest::printed(computed));
+    let expected = digest::printed(expected);
+    let computed = digest::printed(computed);
     Err(ResolveError::Digest {
         module: module.to_owned(),
         expected,

@@ -193,7 +193,8 @@ async fn those_who_ask_the_same_at_once_ask_once() {
     let done = Arc::new(AtomicUsize::new(0));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..20 {
-        let (resolver, done) = (Arc::clone(&resolver), Arc::clone(&done));
+        let resolver = Arc::clone(&resolver);
+        let done = Arc::clone(&done);
         tasks.spawn(async move {
             resolver.resolve(&reference(A), 0).await.unwrap();
             done.fetch_add(1, Ordering::Relaxed);

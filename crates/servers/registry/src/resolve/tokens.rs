@@ -68,7 +68,9 @@ fn machines(netrc: &str) -> Vec<(String, String)> {
         .lines()
         .map(|line| line.split_once('#').map_or(line, |(before, _)| before));
     let text: Vec<_> = lines.flat_map(str::split_whitespace).collect();
-    let (mut found, mut host, mut words) = (Vec::new(), None, text.into_iter());
+    let mut found = Vec::new();
+    let mut host = None;
+    let mut words = text.into_iter();
     while let Some(word) = words.next() {
         match word {
             "machine" => host = words.next().map(str::to_ascii_lowercase),

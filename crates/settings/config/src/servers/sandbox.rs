@@ -37,10 +37,8 @@ pub(super) fn read(
         standard
     };
     let sandbox = written.unwrap_or(standard);
-    let (read, write) = (
-        paths(table, "sandbox_read", variables),
-        paths(table, "sandbox_write", variables),
-    );
+    let read = paths(table, "sandbox_read", variables);
+    let write = paths(table, "sandbox_write", variables);
     let limits = table.table("limits").map(limits).unwrap_or_default();
     for key in ["sandbox", "sandbox_read", "sandbox_write", "limits"] {
         if !has_process && table.get(key).is_some() {

@@ -72,7 +72,8 @@ fn documented() -> BTreeMap<String, String> {
 pub(super) fn rows() -> BTreeMap<String, [String; 2]> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/configuration.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let (mut table, mut rows) = ("", BTreeMap::new());
+    let mut table = "";
+    let mut rows = BTreeMap::new();
     for line in page.lines() {
         if let Some(heading) = line.strip_prefix("## ") {
             table = heading

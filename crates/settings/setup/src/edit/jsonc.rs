@@ -65,7 +65,8 @@ fn table<'a>(
     text: &str,
     root: &'a Object<'a>,
 ) -> Result<(&'a Object<'a>, usize), EditError> {
-    let (mut at, mut depth) = (root, 0);
+    let mut at = root;
+    let mut depth = 0;
     for key in &table.path {
         let Some(found) = property(text, at, key)? else {
             break;

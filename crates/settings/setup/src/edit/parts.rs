@@ -166,6 +166,7 @@ pub(super) fn place(text: &str, at: usize) -> (usize, usize) {
 
 /// A text with a part replaced.
 pub(super) fn spliced(text: &str, part: std::ops::Range<usize>, by: &str) -> String {
-    let (before, after) = (text.get(..part.start), text.get(part.end..));
+    let before = text.get(..part.start);
+    let after = text.get(part.end..);
     [before.unwrap_or_default(), by, after.unwrap_or_default()].concat()
 }

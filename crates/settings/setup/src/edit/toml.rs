@@ -347,10 +347,12 @@ fn with_line(of: &Table, text: &str, name: &str, line: &str) -> Option<String> {
     let last = body
         .iter()
         .rfind(|line| !line.is_blank() && !line.is_comment())?;
-    let (at, end) = (last.end(), line_end(text));
-    Some(match last.text.ends_with('\n') {
-        true => spliced(text, at..at, &format!("{line}{end}")),
-        false => spliced(text, at..at, &format!("{end}{line}")),
+    let at = last.end();
+    let end = line_end(text);
+    Some(if last.text.ends_with('\n') {
+        spliced(text, at..at, &format!("{line}{end}"))
+    } else {
+        spliced(text, at..at, &format!("{end}{line}"))
     })
 }
 
@@ -359,10 +361,8 @@ fn without_line(text: &str, start: usize, end: usize) -> Option<String> {
     let line_start = text.get(..start)?.rfind('\n').map_or(0, |end| end + 1);
     let rest = text.get(end..)?;
     let line_end = rest.find('\n').map_or(text.len(), |at| end + at + 1);
-    let (before, after) = (
-        text.get(line_start..start)?,
-        text.get(end..line_end)?.trim(),
-    );
+    let before = text.get(line_start..start)?;
+    let after = text.get(end..line_end)?.trim();
     let is_alone = before.trim().is_empty() && (after.is_empty() || after.starts_with('#'));
     is_alone.then(|| spliced(text, line_start..line_end, ""))
 }

@@ -79,7 +79,8 @@ impl<'a> Reader<'a> {
             .next_event()
             .unwrap_or(Ok((Event::StreamEnd, Span::default())));
         next.map_err(|error| {
-            let (line, column) = (error.marker().line().max(1), error.marker().col() + 1);
+            let line = error.marker().line().max(1);
+            let column = error.marker().col() + 1;
             EditError::Syntax {
                 line,
                 column,
@@ -104,7 +105,8 @@ impl<'a> Reader<'a> {
                 "the file is nested too deeply, or has too many values",
             ));
         }
-        let (line, column) = (span.start.line().saturating_sub(1), span.start.col());
+        let line = span.start.line().saturating_sub(1);
+        let column = span.start.col();
         // Looked at of collections alone: the lines of others' files may be long.
         let is_flow = matches!(event, Event::SequenceStart(..) | Event::MappingStart(..))
             && self.lines.get(line).is_some_and(|line| {
@@ -138,7 +140,8 @@ impl<'a> Reader<'a> {
                 (node(Kind::Scalar(value), last), anchor)
             }
             Event::SequenceStart(anchor, _) => {
-                let (mut items, mut last) = (Vec::new(), line);
+                let mut items = Vec::new();
+                let mut last = line;
                 loop {
                     let (event, span) = self.next()?;
                     if matches!(event, Event::SequenceEnd) {
@@ -156,7 +159,8 @@ impl<'a> Reader<'a> {
                 (node(Kind::List(items), last), anchor)
             }
             Event::MappingStart(anchor, _) => {
-                let (mut entries, mut last) = (Vec::new(), line);
+                let mut entries = Vec::new();
+                let mut last = line;
                 loop {
                     let (event, span) = self.next()?;
                     if matches!(event, Event::MappingEnd) {
@@ -215,10 +219,8 @@ impl<'a> Reader<'a> {
     /// The last line of a value. What ends behind the white space of a line ends before that line;
     /// blank lines, and comments further left than a text over several lines, are not its own.
     fn last(&self, span: Span) -> usize {
-        let (start, end) = (
-            span.start.line().saturating_sub(1),
-            span.end.line().saturating_sub(1),
-        );
+        let start = span.start.line().saturating_sub(1);
+        let end = span.end.line().saturating_sub(1);
         let text = |at: usize| self.lines.get(at).map_or("", |line| line.text);
         let is_before = text(end)
             .chars()
@@ -389,9 +391,10 @@ pub(super) fn insert(
         let indent = " ".repeat(column);
         let entry = entry_text(of, name, fields, column + 2, end);
         let whole = format!("{indent}{}:{end}{entry}", of.path.concat());
-        return Ok(match text.is_empty() || text.ends_with('\n') {
-            true => format!("{text}{whole}{end}"),
-            false => format!("{text}{end}{whole}"),
+        return Ok(if text.is_empty() || text.ends_with('\n') {
+            format!("{text}{whole}{end}")
+        } else {
+            format!("{text}{end}{whole}")
         });
     };
     let all = lines(text);
@@ -436,9 +439,10 @@ pub(super) fn insert(
     let entry = entry_text(of, name, fields, column, end);
     let line = all.get(last.last).ok_or(EditError::Unsafe)?;
     let at = line.end();
-    Ok(match line.text.ends_with('\n') {
-        true => spliced(text, at..at, &format!("{entry}{end}")),
-        false => spliced(text, at..at, &format!("{end}{entry}")),
+    Ok(if line.text.ends_with('\n') {
+        spliced(text, at..at, &format!("{entry}{end}"))
+    } else {
+        spliced(text, at..at, &format!("{end}{entry}"))
     })
 }
 

@@ -23,9 +23,10 @@ pub(super) async fn approve(
     }
     body.push('}');
     let answer = api::post(remote, &["proposals", id, "approve"], &[], body).await?;
-    match wait {
-        true => ended(remote, id, answer, output).await,
-        false => decided(&answer, output),
+    if wait {
+        ended(remote, id, answer, output).await
+    } else {
+        decided(&answer, output)
     }
 }
 

@@ -93,9 +93,10 @@ pub(super) async fn watch(
                     if was.as_ref() == Some(&one.state) || is_old {
                         continue;
                     }
-                    match output.json {
-                        true => output.result_json_text(&raw.to_string()),
-                        false => rows.push(row(one, digits)),
+                    if output.json {
+                        output.result_json_text(&raw.to_string())
+                    } else {
+                        rows.push(row(one, digits))
                     }
                 }
                 known.retain(|id, _| proposals.iter().any(|one| one.id == *id));

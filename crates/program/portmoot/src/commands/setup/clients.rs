@@ -352,11 +352,10 @@ pub(crate) fn disconnect(args: &DisconnectArgs, output: Output) -> Result<Exit, 
         let more = json!({ "client": client.id, "restored": changed && plan.is_restored });
         output.result_json(&report(&spot.file, changed, &more));
     } else if changed {
-        let how = match plan.is_restored {
-            true => "the file is as it was before, byte for byte",
-            false => {
-                "another program has changed the file since: only the gateway's entry was taken out"
-            }
+        let how = if plan.is_restored {
+            "the file is as it was before, byte for byte"
+        } else {
+            "another program has changed the file since: only the gateway's entry was taken out"
         };
         output.message(&format!("disconnected {}: {how}", client.name));
     } else if !args.change.dry_run {

@@ -113,9 +113,10 @@ fn no_key(asked: &[ApiCredential]) -> Failure {
     let failure =
         Failure::bad_argument("the description has no security scheme that takes a key alone");
     let words: Vec<String> = asked.iter().map(ApiCredential::advice).collect();
-    match words.is_empty() {
-        true => failure.hint("say where the key goes: --header 'NAME: KEY', or --query NAME=KEY"),
-        false => failure.hint(format!("the API asks for {}", words.join(", or "))),
+    if words.is_empty() {
+        failure.hint("say where the key goes: --header 'NAME: KEY', or --query NAME=KEY")
+    } else {
+        failure.hint(format!("the API asks for {}", words.join(", or ")))
     }
 }
 

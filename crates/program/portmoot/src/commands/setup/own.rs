@@ -240,9 +240,10 @@ fn without_dashes(args: &AddArgs) -> Result<(), Failure> {
         .chain(&args.surplus)
         .map(String::as_str)
         .collect();
-    let message = match args.surplus.is_empty() {
-        true => format!("`{}` is not a URL", visible::line(first)),
-        false => "a command needs `--` before it".to_owned(),
+    let message = if args.surplus.is_empty() {
+        format!("`{}` is not a URL", visible::line(first))
+    } else {
+        "a command needs `--` before it".to_owned()
     };
     Err(Failure::bad_argument(message).hint(format!(
         "{} add {} -- {}",
@@ -283,7 +284,8 @@ fn typed(args: &AddArgs) -> Result<NewServer, Failure> {
             if !headers.is_empty() || args.sse {
                 return Err(unused("--header or --sse", "URL"));
             }
-            let (command, args_of) = (command.clone(), rest.to_vec());
+            let command = command.clone();
+            let args_of = rest.to_vec();
             NewTransport::Command {
                 command,
                 args: args_of,
@@ -317,9 +319,10 @@ fn check_known(file: &TextFile, name: &str) -> Result<(), Failure> {
         name.escape_debug()
     );
     let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-    let hint = match names.is_empty() {
-        true => "it has none".to_owned(),
-        false => format!("it has: {}", names.join(", ")),
+    let hint = if names.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("it has: {}", names.join(", "))
     };
     Err(Failure::new(Exit::NotFound, "unknown_server", message).hint(hint))
 }

@@ -192,9 +192,10 @@ fn commands(unused: &[&Counted]) -> Vec<String> {
 /// A text as one word of a shell. A server's name of a tool may be anything.
 fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,=".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 
@@ -237,7 +238,8 @@ mod tests {
 
     #[test]
     fn a_short_count_hides_nothing() {
-        let (read, write) = (tool("read", Some("2026-11-02"), 5), tool("write", None, 2));
+        let read = tool("read", Some("2026-11-02"), 5);
+        let write = tool("write", None, 2);
         let said = verdict((30, 2), &[], &[&write], &[]);
         assert!(
             said.starts_with("None of 2 tools is known to be unused in the last 30 days."),

@@ -63,7 +63,8 @@ pub(super) async fn call(
         .is_some_and(|support| support == "required");
     // Without a person to ask, the session declares nothing, and shares the gateway's session with
     // the server.
-    let (mut person, mut unattended) = (ProcessTerminal, Unattended);
+    let mut person = ProcessTerminal;
+    let mut unattended = Unattended;
     let terminal: &mut dyn Terminal = if no_input {
         &mut unattended
     } else {
@@ -71,14 +72,12 @@ pub(super) async fn call(
     };
     let mut session =
         ClientSession::open(&*endpoint, topic, TerminalResponder::new(terminal, output)).await?;
-    let (quoted, task) = (
-        Value::from(name),
-        if held || requires_task {
-            r#","task":{}"#
-        } else {
-            ""
-        },
-    );
+    let quoted = Value::from(name);
+    let task = if held || requires_task {
+        r#","task":{}"#
+    } else {
+        ""
+    };
     let params = format!(
         r#"{{"name":{quoted},"arguments":{arguments},"_meta":{{"progressToken":1}}{task}}}"#
     );

@@ -60,7 +60,8 @@ impl Remote {
     ) -> Result<(), Failure> {
         let (socket, bytes_max) = self.websocket(topic).await?;
         let (sink, stream) = socket.split();
-        let (open, too_long) = (Open::default(), Notify::new());
+        let open = Open::default();
+        let too_long = Notify::new();
         let reads = async {
             let ended = read_frames(Frames::new(bytes_max, read), &mut input, sink, &open).await;
             if let Ok(true) = ended {
