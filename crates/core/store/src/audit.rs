@@ -7,6 +7,7 @@
 mod chain;
 mod entry;
 mod files;
+mod key;
 mod query;
 mod redact;
 mod verify;
@@ -16,8 +17,7 @@ use std::{ops::ControlFlow, path::Path, sync::Arc, time::Duration};
 
 use crate::disk::{Disk, Folder};
 use crate::group::{GroupCommit, OnDurable, QueueLimits, QueuePermit};
-use crate::record::{Record, SealingKey};
-use crate::{error::StoreError, journal::Journal, writer::JournalWriter};
+use crate::{error::StoreError, file::PeekedJournal, key::SealingKey, writer::JournalWriter};
 use chain::{Chain, hex, parse_hex};
 pub use chain::{ChainHead, ParseHeadError};
 pub use entry::{
@@ -25,6 +25,7 @@ pub use entry::{
     RecordedEntry, Verdict,
 };
 use files::{FOLDER, Files, SegmentPart, segment_parts};
+use key::{AuditKey, AuditRecord};
 use platform::{Mutex, SHARE_OF_POOL, Share, Shares};
 use writer::{Bodies, LogWriter};
 
@@ -89,7 +90,8 @@ impl AuditLog {
         policy: Policy,
     ) -> Result<AuditLog, StoreError> {
         let dir = journal.path().ok_or(StoreError::Stopped)?;
-        let known = journal.state(|state| state.audit_key().cloned());
+        let ledger = journal.ledger::<AuditKey>()?;
+        let known = ledger.state(|audit| audit.key.clone());
         let key = known.as_ref().map_or(Ok(*random), |key| parse(dir, key))?;
         let log = LogWriter::open(
             at(dir),
@@ -104,7 +106,7 @@ impl AuditLog {
                 key: hex(&key),
                 created_ms: now_ms,
             };
-            journal.append(&[Record::AuditKey(key)])?;
+            ledger.append(&[AuditRecord::AuditKey(key)])?;
         }
         AuditLog::on(log, policy).map_err(|cause| StoreError::io("start a thread for", dir, cause))
     }
@@ -226,9 +228,9 @@ impl Permit {
 /// be read.
 pub fn verify(dir: &Path, expected: Option<ChainHead>) -> Result<Option<Report>, StoreError> {
     let files = at(dir);
-    let state = Journal::peek(dir)?;
-    let key = match state.audit_key() {
-        Some(key) => parse(dir, key)?,
+    let known = PeekedJournal::read(dir)?.fold::<AuditKey>()?.key;
+    let key = match known {
+        Some(key) => parse(dir, &key)?,
         None if files.firsts()?.is_empty() => return Ok(None),
         // The key is lost: no segment can be verified.
         None => [0; 32],

@@ -53,6 +53,10 @@ pub enum StoreError {
         /// Fault of the journal.
         cause: String,
     },
+    /// Entries after a position are gone: a compaction has dropped them. Or the journal never had the
+    /// position.
+    #[error("the journal has no entries after that position any more")]
+    Compacted,
     /// A file could not be opened, so nothing was written. Writing goes on as soon as it can be
     /// opened.
     #[error("cannot open `{}`: {cause}", path.display())]
@@ -115,6 +119,7 @@ impl StoreError {
             StoreError::Foreign { .. } => "data_dir_foreign",
             StoreError::Io { .. }
             | StoreError::Unopened { .. }
+            | StoreError::Compacted
             | StoreError::Paused
             | StoreError::Stopped => "log_unavailable",
             StoreError::Busy | StoreError::Share => "overloaded",

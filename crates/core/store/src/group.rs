@@ -171,18 +171,13 @@ impl<I: Items> GroupCommit<I> {
         })
     }
 
-    /// Adds an item as [`QueuePermit::fill`] does, even beyond the limits, and blocks until it is
-    /// durable.
-    pub(crate) fn fill_and_wait(&self, put: impl FnOnce(&mut I)) -> Result<(), StoreError> {
-        let (sender, result) = mpsc::sync_channel(1);
-        self.fill_then(put, Box::new(move |result| _ = sender.send(result)));
-        result.recv().unwrap_or(Err(StoreError::Stopped))
-    }
-
     /// Blocks until all items are durable, or until the writing waits for a file.
     pub(crate) fn flush(&self) -> Result<(), StoreError> {
         let (sender, result) = mpsc::sync_channel(1);
-        self.fill_then(|_| {}, Box::new(move |result| _ = sender.send(result)));
+        self.reserve_beyond_limits().fill(
+            Some(Box::new(move |result| _ = sender.send(result))),
+            |_| {},
+        );
         loop {
             match result.recv_timeout(RETRY) {
                 Ok(result) => return result,
@@ -195,14 +190,14 @@ impl<I: Items> GroupCommit<I> {
         }
     }
 
-    fn fill_then(&self, put: impl FnOnce(&mut I), on_durable: OnDurable) {
+    /// A permit, also when the queue is full or stopped.
+    pub(crate) fn reserve_beyond_limits(&self) -> QueuePermit<I> {
         self.shared.permits.fetch_add(1, Ordering::Relaxed);
         QueuePermit {
             shared: Arc::clone(&self.shared),
             used: false,
             taken: None,
         }
-        .fill(Some(on_durable), put);
     }
 }
 

@@ -1,3 +1,4 @@
-//! Test support: the simulated disk.
+//! Test support: the simulated disk, and an owner of records.
 
+pub(crate) mod names;
 pub(crate) mod sim;

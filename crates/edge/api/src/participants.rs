@@ -1,10 +1,10 @@
 //! Participants and their capabilities: `/api/v1/participants`, and the endpoint of MCPx v0.1,
 //! section 11.3.
 
+use access::Grant;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
-use store::Grant;
 use utoipa::ToSchema;
 
 use access::{GRANTS, grants::GrantRequest, is_guest};
@@ -96,7 +96,7 @@ fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, 
     let grants = api.registry.grants();
     let now_ms = unix_ms();
     let granted = |id: &ParticipantId| -> Vec<GrantEntry> {
-        let here = |grant: &&store::Grant| {
+        let here = |grant: &&Grant| {
             grant
                 .topic
                 .as_ref()

@@ -9,6 +9,7 @@ use axum::Router;
 use control::Registry;
 use gateway::Dispatch;
 use platform::Mutex;
+use store::StoreError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -30,17 +31,20 @@ pub struct Doors {
 impl Doors {
     /// The doors of a gateway; they listen on nothing yet. `pages` are served over HTTP beside MCP.
     /// Must be called inside a runtime.
-    pub fn new(registry: Arc<Registry>, pages: Router) -> Self {
-        let links = ClientLinks::start(registry);
+    ///
+    /// # Errors
+    /// When the journal has a record of sessions that cannot be read.
+    pub fn new(registry: Arc<Registry>, pages: Router) -> Result<Self, StoreError> {
+        let links = ClientLinks::start(registry)?;
         let endpoints = Endpoints::new(Arc::clone(&links), pages);
         let [stop, closing] = [(); 2].map(|()| watch::Sender::new(false));
-        Self {
+        Ok(Self {
             links,
             endpoints,
             stop,
             closing,
             listeners: Mutex::default(),
-        }
+        })
     }
 
     /// Listens on an address, and serves HTTP there until [`Doors::close`]. Returns the bound

@@ -59,6 +59,7 @@ pub(crate) fn registry_for(config: Config, identities: Identities) -> Arc<Regist
         accounts,
         sign_ins: <_>::default(),
     })
+    .unwrap()
 }
 
 /// The local user of that registry.

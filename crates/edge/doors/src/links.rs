@@ -10,13 +10,14 @@ use control::{CallerLinks, Registry};
 use gateway::{Dispatch, Joining, Link};
 use model::{Form, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{Mutex, MutexGuard, unix_ms};
-use store::{EndedSessions, Record};
+use store::{JournalWriter, Ledger, StoreError};
 use tokio::sync::{Notify, oneshot};
 use upstream::ClientProfile;
 use wire::mcp::Version;
 
 use crate::keep_alive::KeepAlive;
 use crate::outlet::{Home, Joined, Visitor};
+use crate::sessions::kept::{EndedSessions, KeptSessions, SessionRecord};
 use crate::sessions::{Mark, Opened, SESSION_ID_SECS, Session, Sessions, open_id, seal_id};
 use crate::stream::Stream;
 
@@ -37,18 +38,27 @@ pub(crate) struct ClientLinks {
     unary: SharedLinks,
     /// The event streams of all clients.
     pub(crate) keep_alive: Arc<KeepAlive>,
+    /// Ended sessions in the journal, if the gateway keeps one.
+    kept: Option<Ledger<KeptSessions>>,
     /// A link was revoked: its session's end goes to the journal at once.
     revoked: Arc<Notify>,
 }
 
 impl ClientLinks {
     /// No links. Must be called inside a runtime.
-    pub(crate) fn start(registry: Arc<Registry>) -> Arc<Self> {
-        let ended: Vec<(String, Mark)> =
-            registry.journal.as_ref().map_or_else(Vec::new, |journal| {
-                let owned = |(by, mark): (&str, &str)| (by.to_owned(), Mark::of(mark));
-                journal.state(|state| state.ended_sessions(unix_ms()).map(owned).collect())
-            });
+    ///
+    /// # Errors
+    /// When the journal has a record of sessions that cannot be read.
+    pub(crate) fn start(registry: Arc<Registry>) -> Result<Arc<Self>, StoreError> {
+        let kept = registry
+            .journal
+            .as_ref()
+            .map(JournalWriter::ledger::<KeptSessions>)
+            .transpose()?;
+        let ended: Vec<(String, Mark)> = kept.as_ref().map_or_else(Vec::new, |kept| {
+            let owned = |(by, mark): (&str, &str)| (by.to_owned(), Mark::of(mark));
+            kept.state(|kept| kept.marks(unix_ms()).map(owned).collect())
+        });
         let ended = ended.iter().map(|(by, mark)| (&**by, *mark));
         let (sessions, keep_alive) = (Sessions::new(ended, &registry), KeepAlive::new(&registry));
         let (modern, unary, revoked) = (<_>::default(), <_>::default(), Arc::default());
@@ -58,10 +68,11 @@ impl ClientLinks {
             modern,
             unary,
             keep_alive,
+            kept,
             revoked,
         });
         tokio::spawn(sweep(Arc::downgrade(&links), Arc::clone(&links.revoked)));
-        links
+        Ok(links)
     }
 
     /// Milliseconds on the gateway's clock.
@@ -286,11 +297,11 @@ impl ClientLinks {
     /// that is durable.
     fn write_ended(&self) -> oneshot::Receiver<()> {
         let (done, wait) = oneshot::channel();
-        let Some(journal) = &self.registry.journal else {
+        let Some(kept) = &self.kept else {
             return wait;
         };
         // Without room now they are written the next time.
-        let Ok(place) = journal.reserve() else {
+        let Ok(place) = kept.reserve() else {
             return wait;
         };
         let ended = self.sessions.take_unwritten();
@@ -304,7 +315,7 @@ impl ClientLinks {
                 some.iter().map(Mark::to_string).collect(),
                 Some(by.to_owned()),
             );
-            Record::SessionsEnded(EndedSessions {
+            SessionRecord::SessionsEnded(EndedSessions {
                 marks,
                 by,
                 at_ms,
@@ -317,7 +328,8 @@ impl ClientLinks {
                 .map(|some| record(&by, some))
                 .collect::<Vec<_>>()
         };
-        place.submit(ended.into_iter().flat_map(of).collect(), move |written| {
+        let records: Vec<SessionRecord> = ended.into_iter().flat_map(of).collect();
+        place.submit(&records, move |written| {
             if let Err(error) = written {
                 tracing::error!(%error, "ended sessions could not be written down: they may be resumed after a restart");
             }

@@ -2,6 +2,7 @@
 
 mod ended;
 mod id;
+pub(crate) mod kept;
 mod order;
 mod session;
 

@@ -57,7 +57,7 @@ impl Gateway {
 
     fn of(registry: Arc<Registry>) -> Self {
         Self {
-            doors: Arc::new(Doors::new(Arc::clone(&registry), Router::new())),
+            doors: Arc::new(Doors::new(Arc::clone(&registry), Router::new()).unwrap()),
             registry,
         }
     }

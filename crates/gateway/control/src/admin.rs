@@ -9,13 +9,13 @@ use std::sync::Arc;
 use auth::{LOCAL_USER, Participant};
 use model::{Capabilities, ParticipantId, Refusal, RefusalCode, TopicName};
 use platform::{random, unix_ms};
-use store::{JournalWriter, Record};
+use store::Ledger;
 
 use crate::registry::Registry;
 use access::config::Config;
 use access::grants::{GrantRequest, Grants};
 use access::tokens::{self, RevokedTokens, Token, TokenRequest, TokenWithSecret};
-use access::{AccessJournal, Authority, GRANTS, TOKENS, not_written};
+use access::{AccessJournal, AccessRecord, AccessState, Authority, GRANTS, TOKENS, not_written};
 
 /// Issues and revokes tokens, and changes the capabilities of participants. A change is on disk and
 /// in force in every topic when its method returns, whether the participant is present or not.
@@ -69,7 +69,7 @@ impl Admin {
                 return Ok(());
             }
             journal
-                .append(&[Record::Expired { at_ms }])
+                .append(&[AccessRecord::Expired { at_ms }])
                 .map_err(|error| not_written(&error))?;
             let config = self.registry.config();
             self.registry
@@ -218,8 +218,10 @@ impl Admin {
                     let changed = grants.changed(request, at_ms);
                     let (author, config) = (right_of(by, &grants), self.registry.config());
                     author.may_change(&config, &known, topic, &changed, at_ms)?;
-                    let records: Vec<Record> =
-                        changes.into_iter().map(Record::GrantChanged).collect();
+                    let records: Vec<AccessRecord> = changes
+                        .into_iter()
+                        .map(AccessRecord::GrantChanged)
+                        .collect();
                     self.write(journal, &records)?;
                     Ok(Granted {
                         before,
@@ -258,7 +260,7 @@ impl Admin {
                     let (participant, topic) = (id.to_string(), topic.map(ToString::to_string));
                     self.write(
                         journal,
-                        &[Record::GrantsCleared {
+                        &[AccessRecord::GrantsCleared {
                             participant,
                             topic,
                             at_ms,
@@ -292,7 +294,11 @@ impl Admin {
     }
 
     /// Writes a change of grants to the journal, then puts it in force.
-    fn write(&self, journal: &JournalWriter, records: &[Record]) -> Result<(), Refusal> {
+    fn write(
+        &self,
+        journal: &Ledger<AccessState>,
+        records: &[AccessRecord],
+    ) -> Result<(), Refusal> {
         journal
             .append(records)
             .map_err(|error| not_written(&error))?;

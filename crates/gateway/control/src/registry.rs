@@ -17,10 +17,10 @@ use model::{ParticipantId, TopicName};
 use oauth::Accounts;
 use platform::{Mutex, RwLock, Share, Shares, random};
 use room::Close;
-use store::JournalWriter;
+use store::{JournalWriter, StoreError};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
-use upstream::{FieldNumbers, KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
+use upstream::{KeptManifests, Resolve, Starts, Upstream, config::ServerConfig};
 
 pub use switches::Switch;
 pub use visitors::{CallerLinks, Visitor};
@@ -31,7 +31,7 @@ use access::config::{Config, Limits};
 use access::grants::Grants;
 use access::sign_ins::SignIns;
 use access::{Bounds, Pins, account, bearers::Bearers, is_guest};
-use gateway::{Context, Dispatch, Topic};
+use gateway::{Context, Dispatch, Topic, TopicLedgers};
 use topic::BuiltinTool;
 
 /// Time that open calls may take to end when the gateway stops.
@@ -77,6 +77,8 @@ pub struct Registry {
     references: Option<Arc<dyn Resolve>>,
     /// The journal, if the gateway keeps one.
     pub journal: Option<JournalWriter>,
+    /// What the topics have in it.
+    ledgers: Option<TopicLedgers>,
     /// The audit log.
     pub audit: Recorder,
     /// Accounts at servers.
@@ -121,7 +123,10 @@ pub struct Registry {
 
 impl Registry {
     /// Starts the configured servers and opens the topics. Must be called inside a runtime.
-    pub fn start(start: Start) -> Arc<Self> {
+    ///
+    /// # Errors
+    /// When the journal has a record of topics or pins that cannot be read.
+    pub fn start(start: Start) -> Result<Arc<Self>, StoreError> {
         let Start {
             config,
             identities,
@@ -140,11 +145,13 @@ impl Registry {
         let epoch = Arc::new(AtomicU64::new(1));
         sealer.incarnations().set(identities.incarnations().clone());
         let builtin = BuiltinTool::ALL.iter().map(|tool| tool.name()).collect();
+        let pins = journal.as_ref().map(JournalWriter::ledger).transpose()?;
+        let ledgers = journal.as_ref().map(TopicLedgers::open).transpose()?;
         let registry = Arc::new(Self {
-            pins: Arc::new(Pins::open(journal.as_ref(), &audit, builtin)),
+            pins: Arc::new(Pins::open(pins, &audit, builtin)),
             context: Arc::new(Context::new(
                 sealer,
-                FieldNumbers::open(config.data_dir.as_deref()),
+                gateway::field_numbers(journal.as_ref(), config.data_dir.as_deref())?,
                 Arc::clone(&accounts),
             )),
             guard,
@@ -152,6 +159,7 @@ impl Registry {
             kept: KeptManifests::open(config.data_dir.as_deref()),
             references: access::references::resolver(config.references.as_ref()),
             journal,
+            ledgers,
             audit,
             accounts,
             config: RwLock::new(Arc::new(config.clone())),
@@ -189,7 +197,7 @@ impl Registry {
             }));
         registry.apply(config);
         registry.watch_expiries();
-        registry
+        Ok(registry)
     }
 
     /// The configuration in force.

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use model::{ParticipantId, Refusal, RefusalCode, Request};
-use store::OpenedProposal;
 use topic::{Cause, Target};
 use upstream::Manifest;
 use upstream::curation::{Author, Curation};
@@ -16,6 +15,7 @@ use wire::mcp::relay;
 use crate::call::Call;
 use crate::dispatch::Dispatch;
 use crate::live::{ConfiguredServer, Server};
+use crate::proposals::kept::OpenedProposal;
 
 /// A call as its server gets it, with the presets of its tool; `None` if it stays as it is. `own`
 /// is the server's own name of the tool if the caller spells it otherwise; `manifest` has what the

@@ -12,11 +12,11 @@ use std::time::Duration;
 use model::{Capabilities, LinkId, OperationId, ParticipantId, TopicName};
 use platform::{Mutex, RwLock, millis};
 use room::{Close, Newcomer, Room, RoomEvent};
-use store::JournalWriter;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, watch};
 use topic::{Effects, Ended, RingLimits, RoomEffect, TopicConfig, Verdict};
 
+use crate::ledgers::TopicLedgers;
 use crate::link::{Link, NoOutlet, plain_client};
 use crate::live::{Effect, Event, Live, Topic};
 use crate::manifests::Announcements;
@@ -65,8 +65,8 @@ pub struct Dispatch {
     pub context: Arc<Context>,
     pub(crate) settings: Settings,
     pub(crate) audit: Recorder,
-    /// Journal of the proposals, if there is one.
-    pub(crate) journal: Option<JournalWriter>,
+    /// What topics have in the journal, if there is one.
+    pub(crate) ledgers: Option<TopicLedgers>,
     pub(crate) standing: StandingOf,
     topic: Mutex<Topic>,
     /// Its room.
@@ -104,7 +104,7 @@ impl Dispatch {
         settings: Settings,
         context: Arc<Context>,
         audit: Recorder,
-        journal: Option<JournalWriter>,
+        ledgers: Option<TopicLedgers>,
         standing: StandingOf,
         run: Run,
     ) -> Arc<Self> {
@@ -142,7 +142,7 @@ impl Dispatch {
             context,
             settings,
             audit,
-            journal,
+            ledgers,
             standing,
             topic: Mutex::new(Topic::new(config)),
             room,

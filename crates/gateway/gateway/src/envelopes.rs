@@ -19,6 +19,7 @@ use wire::mcpx::{self, Breach, Draft, Envelope, Head, check::strict, payload};
 use wire::time::rfc3339;
 
 use crate::live::{Event, Live};
+use crate::proposals::kept::closed_digest;
 use crate::{dispatch::Dispatch, link::Link, record::Record, violations::Violation};
 
 /// Beginnings of the kinds of requests and of their answers.
@@ -89,7 +90,7 @@ impl Dispatch {
         };
         // Also of a proposal that the topic knows now: it may keep only the digest by the time of
         // the step.
-        let digest = |about: &str| store::closed_digest(self.name().as_str(), about);
+        let digest = |about: &str| closed_digest(self.name().as_str(), about);
         let head = KindRef::parse(envelope.kind()).ok().and_then(Head::of);
         let about = match head {
             Some(Head::Proposal) => Some(envelope.id()),

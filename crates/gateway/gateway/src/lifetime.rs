@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use store::JournalWriter;
 use store::recorder::Recorder;
 
 use crate::context::Context;
 use crate::dispatch::{Dispatch, Settings, StandingOf};
+use crate::ledgers::TopicLedgers;
 use crate::live::Event;
 use crate::run::run;
 use crate::{proposals, tasks};
@@ -18,10 +18,10 @@ impl Dispatch {
         settings: Settings,
         context: Arc<Context>,
         audit: Recorder,
-        journal: Option<JournalWriter>,
+        ledgers: Option<TopicLedgers>,
         standing: StandingOf,
     ) -> Arc<Self> {
-        Self::new(settings, context, audit, journal, standing, run)
+        Self::new(settings, context, audit, ledgers, standing, run)
     }
 
     /// Takes over the proposals and tasks of the journal, once, before any caller can enter.

@@ -1,11 +1,11 @@
 //! Records: verdicts of the topic as entries of the audit log.
 
 use model::{OperationId, PROPOSAL, ParticipantId, ProposalState, REQUEST, Request};
-use store::OpenedProposal;
 use store::audit::{AuditEntry, EntryKind, Verdict as Word};
 use topic::{Cause, Verdict};
 use wire::mcpx::Envelope;
 
+use crate::proposals::kept::OpenedProposal;
 use crate::violations::Violation;
 use crate::{
     call::Call, dispatch::Dispatch, link::Link, live::ProposalView, proposals::content::Proposed,

@@ -6,6 +6,7 @@ pub(crate) mod bridge;
 pub(crate) mod follow;
 mod holder;
 pub(crate) mod journal;
+pub(crate) mod kept;
 pub(crate) mod list;
 pub(crate) mod notices;
 pub(crate) mod relay;

@@ -6,9 +6,10 @@ use std::{fmt, sync::Arc};
 use model::{
     CAPABILITIES_MAX, Capabilities, Capability, ParticipantId, Refusal, RefusalCode, TopicName,
 };
-use store::{Grant, GrantChange, State};
 
 use crate::config::Config;
+use crate::record::GrantChange;
+use crate::state::{AccessState, Grant};
 
 /// The longest reason, in characters.
 pub const REASON_CHARS_MAX: usize = 1_000;
@@ -87,7 +88,7 @@ impl Grants {
     /// names now. One that was made for the bearer of a token does not apply to a participant that
     /// is configured under its name later, nor the other way round.
     #[must_use]
-    pub fn read(state: &State, config: &Config) -> Grants {
+    pub fn read(state: &AccessState, config: &Config) -> Grants {
         let mut by_participant: HashMap<String, Vec<Grant>> = HashMap::new();
         let mut not_applied = BTreeSet::new();
         let configured: HashSet<String> = config

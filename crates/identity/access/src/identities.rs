@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use auth::{Credential, Identities, LOCAL_USER, Participant, TokenHash, Wires};
 use model::{Capabilities, ParticipantId, TopicName};
-use store::{IssuedToken, State};
 
 use crate::config::{Config, ParticipantConfig};
+use crate::record::IssuedToken;
+use crate::state::AccessState;
 
 /// Whether callers must authenticate: a participant or an issuer is configured, a token was issued,
 /// or clients may sign in. Expired tokens count, so that no gateway opens by the mere passing of
 /// time.
 #[must_use]
-pub fn tokens_configured(config: &Config, state: &State) -> bool {
+pub fn tokens_configured(config: &Config, state: &AccessState) -> bool {
     let configured =
         !config.participants.is_empty() || !config.issuers.is_empty() || config.login.is_some();
     configured || !state.tokens().is_empty()
@@ -24,7 +25,7 @@ pub fn tokens_configured(config: &Config, state: &State) -> bool {
 #[must_use]
 pub fn identities(
     config: &Config,
-    state: &State,
+    state: &AccessState,
     required_before: bool,
     operator: Option<TokenHash>,
 ) -> Identities {

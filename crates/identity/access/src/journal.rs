@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use auth::{Identities, TokenHash};
 use model::{Refusal, RefusalCode};
 use platform::Mutex;
-use store::{DirectoryOwner, IssuedToken, JournalWriter, State, StoreError};
+use store::{DirectoryOwner, Ledger, StoreError};
 
+use crate::record::IssuedToken;
+use crate::state::AccessState;
 use crate::{config::Config, grants::Grants, identities::identities, sign_ins::SignIns};
 
 /// The journal as far as access follows from it. Changes are made one at a time.
 pub struct AccessJournal {
-    journal: Option<JournalWriter>,
+    journal: Option<Ledger<AccessState>>,
     /// Locked during a change, which first reads the state and then writes.
     changes: Mutex<()>,
     /// Whether callers need a token.
@@ -23,7 +25,7 @@ pub struct AccessJournal {
 impl AccessJournal {
     /// Access over this journal, if the gateway keeps one. `requires_token` is whether callers need
     /// a token from the start.
-    pub fn new(journal: Option<JournalWriter>, requires_token: bool) -> Self {
+    pub fn new(journal: Option<Ledger<AccessState>>, requires_token: bool) -> Self {
         let requires_token = AtomicBool::new(requires_token);
         Self {
             journal,
@@ -57,7 +59,7 @@ impl AccessJournal {
     pub fn announce(&self, gateway: DirectoryOwner) -> Result<(), StoreError> {
         self.journal
             .as_ref()
-            .map_or(Ok(()), |journal| journal.announce(gateway))
+            .map_or(Ok(()), |ledger| ledger.journal().announce(gateway))
     }
 
     /// Whether callers need a token. A gateway that requires one goes on requiring one until it
@@ -92,7 +94,7 @@ impl AccessJournal {
 
     /// Reads the state of all durable records. The writing thread waits meanwhile: keep `read`
     /// short.
-    pub fn read<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+    pub fn read<T>(&self, read: impl FnOnce(&AccessState) -> T) -> T {
         self.state(read)
     }
 
@@ -116,7 +118,7 @@ impl AccessJournal {
     /// `unsupported` without a journal, and the refusal of the change itself.
     pub fn change<T>(
         &self,
-        change: impl FnOnce(&JournalWriter) -> Result<T, Refusal>,
+        change: impl FnOnce(&Ledger<AccessState>) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let _changes = self.changes.lock();
         let journal = self.journal.as_ref().ok_or_else(|| {
@@ -129,10 +131,10 @@ impl AccessJournal {
         change(journal)
     }
 
-    fn state<T>(&self, read: impl FnOnce(&State) -> T) -> T {
+    fn state<T>(&self, read: impl FnOnce(&AccessState) -> T) -> T {
         match &self.journal {
             Some(journal) => journal.state(read),
-            None => read(&State::default()),
+            None => read(&AccessState::default()),
         }
     }
 }

@@ -11,7 +11,8 @@
 //!   force.
 //! - [`Authority`]: by which right a token is issued or revoked.
 //! - [`Bounds`]: the bytes that may wait for a participant.
-//! - [`AccessJournal`]: the journal as far as identities and grants depend on it.
+//! - [`AccessState`], [`AccessRecord`]: what the journal has of tokens, grants and sign-ins;
+//!   [`AccessJournal`] changes it.
 //! - [`Pins`]: what of servers' definitions is trusted, and what is found in them.
 //! - [`references`]: what resolves the schemas of servers' tools.
 //! - [`Guests`]: participants without a token. [`sealer`]: the seal of ids and states, with its
@@ -29,9 +30,11 @@ mod journal;
 pub mod login;
 mod pins;
 mod purpose;
+mod record;
 pub mod references;
 mod sealing;
 pub mod sign_ins;
+mod state;
 mod task_id;
 mod token_scope;
 pub mod tokens;
@@ -42,8 +45,10 @@ pub use guests::{
     ANONYMOUS_PREFIX, GUEST_RATE, Guests, TOPIC_GUESTS_MAX, account, is_gateways_name, is_guest,
 };
 pub use journal::{AccessJournal, not_written};
-pub use pins::{PINS, Pins};
+pub use pins::{KeptPins, PINS, PinRecord, PinnedDefinition, Pins};
 pub use purpose::Purpose;
-pub use sealing::sealer;
+pub use record::{AccessRecord, Consent, Family, GrantChange, IssuedToken, RenewedFamily};
+pub use sealing::{SealingKeys, SealingRecord, sealer};
+pub use state::{AccessState, Grant, PARTICIPANT_CONSENTS_MAX, PARTICIPANT_FAMILIES_MAX};
 pub use task_id::TaskId;
 pub use token_scope::TokenScope;

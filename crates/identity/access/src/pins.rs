@@ -1,6 +1,8 @@
 //! Pins of servers' definitions: what is trusted, kept in the journal, and what differs, said in
 //! the log and recorded.
 
+mod kept;
+
 use std::collections::{BTreeMap, HashMap};
 
 use auth::Participant;
@@ -8,9 +10,9 @@ use data_encoding::HEXLOWER;
 use model::{GATEWAY, Refusal, RefusalCode};
 use platform::{Mutex, unix_ms};
 use sha2::{Digest as _, Sha256};
+use store::Ledger;
 use store::audit::{AuditEntry, Verdict};
 use store::recorder::{Recorder, entry};
-use store::{JournalWriter, PinnedDefinition, Record};
 use upstream::Pinning;
 use upstream::config::{PinMode, ServerConfig};
 use vetting::{
@@ -19,6 +21,7 @@ use vetting::{
 };
 
 use crate::journal::not_written;
+pub use kept::{KeptPins, PinRecord, PinnedDefinition};
 
 /// The capability to see and approve what servers have changed, and the kind under which that is
 /// recorded.
@@ -34,7 +37,7 @@ pub struct Pins {
     book: Mutex<Book>,
     /// Findings in the lists of each server's shared sessions.
     seen: Mutex<HashMap<String, Seen>>,
-    journal: Option<JournalWriter>,
+    journal: Option<Ledger<KeptPins>>,
     audit: Recorder,
     /// Names of tools that are the gateway's own.
     builtin: Vec<&'static str>,
@@ -54,7 +57,7 @@ impl Pins {
     /// The pins of the journal, if the gateway keeps one.
     #[must_use]
     pub fn open(
-        journal: Option<&JournalWriter>,
+        journal: Option<Ledger<KeptPins>>,
         audit: &Recorder,
         builtin: Vec<&'static str>,
     ) -> Self {
@@ -76,15 +79,15 @@ impl Pins {
             );
             Some(())
         };
-        if let Some(journal) = journal {
+        if let Some(journal) = &journal {
             let mut restore = restore;
-            journal.state(|state| state.pins().for_each(|pin| _ = restore(pin)));
+            journal.state(|pins| pins.all().for_each(|pin| _ = restore(pin)));
         }
         let (book, seen) = (Mutex::new(book), Mutex::new(HashMap::new()));
         Self {
             book,
             seen,
-            journal: journal.cloned(),
+            journal,
             audit: audit.clone(),
             builtin,
         }
@@ -183,7 +186,7 @@ impl Pins {
     /// If the journal or the audit log cannot be written.
     pub fn reset(&self, server: &str, by: &Participant) -> Result<(), Refusal> {
         let permit = self.audit.reserve_of(&by.id)?;
-        let record = Record::PinsReset {
+        let record = PinRecord::PinsReset {
             server: server.to_owned(),
             at_ms: unix_ms(),
         };
@@ -202,14 +205,14 @@ impl Pins {
         pins: &[Pin],
         by: Option<&str>,
     ) -> Result<(), Refusal> {
-        let records: Vec<Record> = pins
+        let records: Vec<PinRecord> = pins
             .iter()
             .map(|pin| record(server, identity, pin, by))
             .collect();
         self.append(&records)
     }
 
-    fn append(&self, records: &[Record]) -> Result<(), Refusal> {
+    fn append(&self, records: &[PinRecord]) -> Result<(), Refusal> {
         self.journal.as_ref().map_or(Ok(()), |journal| {
             journal.append(records).map_err(|error| not_written(&error))
         })
@@ -221,7 +224,7 @@ impl Pins {
         let Some(journal) = self.journal.clone().filter(|_| !pins.is_empty()) else {
             return;
         };
-        let records: Vec<Record> = pins
+        let records: Vec<PinRecord> = pins
             .iter()
             .map(|pin| record(server, identity, pin, None))
             .collect();
@@ -367,8 +370,8 @@ impl Pinning for Pins {
     }
 }
 
-fn record(server: &str, identity: &str, pin: &Pin, by: Option<&str>) -> Record {
-    Record::Pin(PinnedDefinition {
+fn record(server: &str, identity: &str, pin: &Pin, by: Option<&str>) -> PinRecord {
+    PinRecord::Pin(PinnedDefinition {
         server: server.to_owned(),
         identity: identity.to_owned(),
         part: pin.definition.part.as_str().to_owned(),

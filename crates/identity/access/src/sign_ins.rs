@@ -10,11 +10,13 @@ use auth::{
     SealError, SealKey, TokenAudience,
 };
 use model::{Digest, Narrowing, ParticipantId, Refusal, RefusalCode, Scopes, TopicName};
-use store::{Journal, Record, SealingKey, State, StoreError};
+use store::{Ledger, SealingKey, StoreError};
 
 use crate::config::Config;
 use crate::identities::{bearer, configured};
 use crate::issuers::{ScopeConfig, capabilities_of, endpoint, offered};
+use crate::record::{AccessRecord, Family};
+use crate::state::AccessState;
 
 /// The topic of the main endpoint.
 const MAIN_TOPIC: &str = "main";
@@ -52,23 +54,23 @@ impl SignedIn {
 /// # Errors
 /// If the journal cannot be written.
 pub fn make_login_key(
-    journal: &mut Journal,
+    journal: &Ledger<AccessState>,
     random: &SealKey,
     now_ms: u64,
 ) -> Result<(), StoreError> {
-    if login_key(journal.state()).is_some() {
+    if journal.state(login_key).is_some() {
         return Ok(());
     }
     let key = SealingKey {
         key: Digest(*random).to_string(),
         created_ms: now_ms,
     };
-    journal.append(&[Record::LoginKey(key)])
+    journal.append(&[AccessRecord::LoginKey(key)])
 }
 
 /// The key of the authorization server, if it was ever enabled.
 #[must_use]
-pub fn login_key(state: &State) -> Option<SealKey> {
+pub fn login_key(state: &AccessState) -> Option<SealKey> {
     state
         .login_key()?
         .key
@@ -80,7 +82,7 @@ pub fn login_key(state: &State) -> Option<SealKey> {
 /// The participant of this name that may sign in: a configured one, or the bearer of the newest
 /// issued token.
 #[must_use]
-pub fn subject(config: &Config, state: &State, name: &str) -> Option<Arc<Participant>> {
+pub fn subject(config: &Config, state: &AccessState, name: &str) -> Option<Arc<Participant>> {
     if let Some(one) = configured(config, name) {
         return Some(Arc::clone(&one.participant));
     }
@@ -91,7 +93,7 @@ pub fn subject(config: &Config, state: &State, name: &str) -> Option<Arc<Partici
 /// Mark of a participant in a session of a browser: another mark is another bearer of the name, or
 /// one of whom something was revoked since.
 #[must_use]
-pub fn session_mark(config: &Config, state: &State, name: &str) -> String {
+pub fn session_mark(config: &Config, state: &AccessState, name: &str) -> String {
     let newest = state.tokens().iter().rfind(|token| token.name == name);
     let incarnation = newest.filter(|_| configured(config, name).is_none());
     let incarnation = incarnation
@@ -123,11 +125,11 @@ pub fn resource_of_topic(public_url: &PublicUrl, topic: &str) -> String {
 impl SignIns {
     /// All sign-ins that follow from the journal, if signing in is enabled.
     #[must_use]
-    pub fn read(config: &Config, state: &State) -> Self {
+    pub fn read(config: &Config, state: &AccessState) -> Self {
         let Some(key) = login_key(state).filter(|_| config.login.is_some()) else {
             return Self::default();
         };
-        let signed_in = |family: &store::Family| {
+        let signed_in = |family: &Family| {
             let participant = subject(config, state, &family.participant)?;
             let id = FamilyId::parse(&family.id)?;
             Some((

@@ -4,11 +4,14 @@
 
 use auth::{TokenHash, encode_token};
 use model::{CAPABILITIES_MAX, Capabilities, ParticipantId, Refusal, RefusalCode};
+use oauth::{AccountRecord, KeptAccounts};
 use serde::{Deserialize, Serialize};
-use store::{IssuedToken, JournalWriter, Record, State};
+use store::{Entry, Ledger};
 use utoipa::ToSchema;
 
 use crate::identities::{bearer, configured, tokens_configured};
+use crate::record::{AccessRecord, IssuedToken};
+use crate::state::AccessState;
 use crate::{
     Authority, config::Config, grants::Grants, guests::is_gateways_name, journal::not_written,
 };
@@ -96,7 +99,7 @@ pub struct RevokedTokens {
 /// A refusal if the name, a capability or a topic is not valid, if the name has a token already, if
 /// its bearer could do more, or for longer, than the issuer, or if the journal cannot be written.
 pub fn issue(
-    journal: &JournalWriter,
+    journal: &Ledger<AccessState>,
     config: &Config,
     authority: Authority<'_>,
     request: TokenRequest,
@@ -127,13 +130,13 @@ pub fn issue(
     if let Some(bearer) = bearer(config, &issued) {
         authority.may_give(config, &bearer, now_ms)?;
     }
-    let mut records: Vec<Record> = ended_grants(journal, config, &issued.name, now_ms)
+    let mut records: Vec<AccessRecord> = ended_grants(journal, config, &issued.name, now_ms)
         .into_iter()
         .collect();
-    records.extend(ended_accounts(journal, config, &issued.name, now_ms));
-    records.push(Record::TokenIssued(issued.clone()));
+    records.push(AccessRecord::TokenIssued(issued.clone()));
+    let accounts = ended_accounts(journal, config, &issued.name, now_ms)?;
     journal
-        .append(&records)
+        .append_with(&records, accounts)
         .map_err(|error| not_written(&error))?;
     Ok(TokenWithSecret {
         shown: Token::of(&issued),
@@ -150,7 +153,7 @@ pub fn issue(
 /// A refusal if the participant has no issued token, if its bearer may do more, or for longer, than
 /// the participant that rotates, or if the journal cannot be written.
 pub fn rotate(
-    journal: &JournalWriter,
+    journal: &Ledger<AccessState>,
     config: &Config,
     authority: Authority<'_>,
     (name, overlap_ms): (&str, u64),
@@ -185,12 +188,12 @@ pub fn rotate(
         expires_ms: Some(end),
         ..newest
     };
-    let mut records = vec![Record::TokenRevoked {
+    let mut records = vec![AccessRecord::TokenRevoked {
         name: name.to_owned(),
         at_ms: now_ms,
     }];
-    records.extend((end > now_ms).then_some(Record::TokenIssued(before)));
-    records.push(Record::TokenIssued(issued.clone()));
+    records.extend((end > now_ms).then_some(AccessRecord::TokenIssued(before)));
+    records.push(AccessRecord::TokenIssued(issued.clone()));
     journal
         .append(&records)
         .map_err(|error| not_written(&error))?;
@@ -216,7 +219,7 @@ fn no_token(name: &str) -> Refusal {
 /// A refusal if it has none, if its bearer may do more than the participant that revokes, or if the
 /// journal cannot be written.
 pub fn revoke(
-    journal: &JournalWriter,
+    journal: &Ledger<AccessState>,
     config: &Config,
     authority: Authority<'_>,
     name: &str,
@@ -243,7 +246,7 @@ pub fn revoke(
     } else {
         (0, grants)
     };
-    let records = [Record::TokenRevoked {
+    let records = [AccessRecord::TokenRevoked {
         name: name.to_owned(),
         at_ms: now_ms,
     }];
@@ -251,10 +254,10 @@ pub fn revoke(
         .into_iter()
         .chain(ended)
         .chain(ended_sign_ins(journal, name, now_ms));
-    let records = records.chain(ended_accounts(journal, config, name, now_ms));
-    let records: Vec<Record> = records.collect();
+    let records: Vec<AccessRecord> = records.collect();
+    let accounts = ended_accounts(journal, config, name, now_ms)?;
     journal
-        .append(&records)
+        .append_with(&records, accounts)
         .map_err(|error| not_written(&error))?;
     Ok(RevokedTokens {
         name: name.to_owned(),
@@ -264,7 +267,7 @@ pub fn revoke(
 }
 
 /// Number of a participant's changes of capabilities that are in force.
-fn changes(journal: &JournalWriter, config: &Config, name: &str, now_ms: u64) -> usize {
+fn changes(journal: &Ledger<AccessState>, config: &Config, name: &str, now_ms: u64) -> usize {
     let Ok(id) = ParticipantId::new(name) else {
         return 0;
     };
@@ -273,17 +276,17 @@ fn changes(journal: &JournalWriter, config: &Config, name: &str, now_ms: u64) ->
 
 /// The ends of all sign-ins of a participant: its clients had tokens too. Its consents go with
 /// them.
-fn ended_sign_ins(journal: &JournalWriter, name: &str, at_ms: u64) -> Vec<Record> {
+fn ended_sign_ins(journal: &Ledger<AccessState>, name: &str, at_ms: u64) -> Vec<AccessRecord> {
     journal.state(|state| {
         let families = state.families().filter(|family| family.participant == name);
-        let ended = families.map(|family| Record::FamilyEnded {
+        let ended = families.map(|family| AccessRecord::FamilyEnded {
             id: family.id.clone(),
             at_ms,
         });
         let consents = state
             .consents()
             .filter(|consent| consent.participant == name);
-        let withdrawn = consents.map(|consent| Record::ConsentWithdrawn {
+        let withdrawn = consents.map(|consent| AccessRecord::ConsentWithdrawn {
             participant: name.to_owned(),
             client: consent.client.clone(),
             at_ms,
@@ -294,33 +297,46 @@ fn ended_sign_ins(journal: &JournalWriter, name: &str, at_ms: u64) -> Vec<Record
 
 /// The ends of the accounts that a name has at servers, if it is not that of a configured
 /// participant: the next bearer has none.
-fn ended_accounts(journal: &JournalWriter, config: &Config, name: &str, at_ms: u64) -> Vec<Record> {
+fn ended_accounts(
+    journal: &Ledger<AccessState>,
+    config: &Config,
+    name: &str,
+    at_ms: u64,
+) -> Result<Vec<Entry>, Refusal> {
     if configured(config, name).is_some() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    journal.state(|state| {
-        let own = state
-            .accounts()
+    let accounts = journal
+        .journal()
+        .ledger::<KeptAccounts>()
+        .map_err(|error| not_written(&error))?;
+    let ended: Vec<AccountRecord> = accounts.state(|kept| {
+        let own = kept
+            .all()
             .filter(|account| account.participant.as_deref() == Some(name));
-        let ended = own.map(|account| Record::UpstreamAccountEnded {
+        let ended = own.map(|account| AccountRecord::UpstreamAccountEnded {
             server: account.server.clone(),
             participant: Some(name.to_owned()),
             at_ms,
         });
         ended.collect()
-    })
+    });
+    ended
+        .iter()
+        .map(|record| Entry::of::<KeptAccounts>(record).map_err(|error| not_written(&error)))
+        .collect()
 }
 
 /// The end of the grants on record for a name, if there are any and it is not that of a configured
 /// participant.
 fn ended_grants(
-    journal: &JournalWriter,
+    journal: &Ledger<AccessState>,
     config: &Config,
     name: &str,
     at_ms: u64,
-) -> Option<Record> {
+) -> Option<AccessRecord> {
     let is_granted = journal.state(|state| state.grants().any(|grant| grant.participant == name));
-    (is_granted && configured(config, name).is_none()).then(|| Record::GrantsCleared {
+    (is_granted && configured(config, name).is_none()).then(|| AccessRecord::GrantsCleared {
         participant: name.to_owned(),
         topic: None,
         at_ms,
@@ -328,7 +344,7 @@ fn ended_grants(
 }
 
 fn check(
-    state: &State,
+    state: &AccessState,
     config: &Config,
     authority: Authority<'_>,
     request: &TokenRequest,

@@ -20,6 +20,7 @@ pub mod dialer;
 pub mod discovery;
 pub mod issuer;
 pub mod jwt;
+mod kept_accounts;
 pub mod key;
 pub mod logins;
 pub mod metadata;
@@ -35,6 +36,7 @@ pub mod token;
 mod trouble;
 pub mod vault;
 
+pub use kept_accounts::{AccountRecord, KeptAccounts, UpstreamAccount, UpstreamClient};
 pub use secret::Secret;
 pub use server::{
     Accounts, CheckedToken, Configured, ConnectRequest, EXCHANGED_TOKENS_MAX, SERVER_ACCOUNTS_MAX,

@@ -174,7 +174,8 @@ impl Script {
 }
 
 fn accounts(journal: Option<&JournalWriter>) -> Accounts {
-    let vault = Vault::new(Some(&[7; 32]), journal.cloned());
+    let journal = journal.map(|journal| journal.ledger().unwrap());
+    let vault = Vault::new(Some(&[7; 32]), journal);
     Accounts::new(
         vault,
         Recorder::default(),

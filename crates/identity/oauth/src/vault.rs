@@ -8,11 +8,12 @@
 use auth::Sealer;
 use platform::{random, unix_ms};
 use serde::{Deserialize, Serialize};
-use store::{JournalWriter, Record, UpstreamAccount, UpstreamClient};
+use store::Ledger;
 use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use crate::jwt::SigningKey;
+use crate::kept_accounts::{AccountRecord, KeptAccounts, UpstreamAccount, UpstreamClient};
 use crate::registration::{Registered, Use};
 use crate::secret::Secret;
 use crate::token::{Client, ClientAuth, IssuedTokens};
@@ -134,13 +135,13 @@ struct WrittenClient {
 #[derive(Clone)]
 pub struct Vault {
     sealer: Option<Sealer>,
-    journal: Option<JournalWriter>,
+    journal: Option<Ledger<KeptAccounts>>,
 }
 
 impl Vault {
     /// A vault over this journal. Without one nothing is kept, and no key is needed.
     #[must_use]
-    pub fn new(key: Option<&[u8; 32]>, journal: Option<JournalWriter>) -> Self {
+    pub fn new(key: Option<&[u8; 32]>, journal: Option<Ledger<KeptAccounts>>) -> Self {
         Self {
             sealer: key.map(|key| Sealer::new(key, None)),
             journal,
@@ -184,7 +185,7 @@ impl Vault {
         else {
             return Ok(());
         };
-        self.write(Record::UpstreamAccount(UpstreamAccount {
+        self.write(AccountRecord::UpstreamAccount(UpstreamAccount {
             server: place.server.clone(),
             issuer: saved.issuer.clone(),
             participant: place.participant.clone(),
@@ -200,7 +201,7 @@ impl Vault {
     /// [`VaultError::Journal`].
     pub async fn end(&self, place: &AccountPlace) -> Result<(), VaultError> {
         let (server, participant) = (place.server.clone(), place.participant.clone());
-        self.write(Record::UpstreamAccountEnded {
+        self.write(AccountRecord::UpstreamAccountEnded {
             server,
             participant,
             at_ms: unix_ms(),
@@ -239,13 +240,8 @@ impl Vault {
         let (Some(journal), Some(_)) = (&self.journal, &self.sealer) else {
             return Vec::new();
         };
-        let records: Vec<UpstreamAccount> = journal.state(|state| {
-            state
-                .upstream_accounts(server)
-                .filter(|one| wanted(one))
-                .cloned()
-                .collect()
-        });
+        let records: Vec<UpstreamAccount> =
+            journal.state(|kept| kept.at(server).filter(|one| wanted(one)).cloned().collect());
         let open = |record: UpstreamAccount| {
             let place = AccountPlace {
                 server: server.to_owned(),
@@ -303,7 +299,7 @@ impl Vault {
             }
         };
         let Some(sealed) = sealed else { return Ok(()) };
-        self.write(Record::UpstreamClient(UpstreamClient {
+        self.write(AccountRecord::UpstreamClient(UpstreamClient {
             server: place.server.clone(),
             issuer: issuer.to_owned(),
             usage: how.as_str().to_owned(),
@@ -320,7 +316,7 @@ impl Vault {
             return Vec::new();
         };
         let records: Vec<UpstreamClient> =
-            journal.state(|state| state.upstream_clients(server).cloned().collect());
+            journal.state(|kept| kept.clients_at(server).cloned().collect());
         let place = AccountPlace {
             server: server.to_owned(),
             url: url.to_owned(),
@@ -371,12 +367,12 @@ impl Vault {
         serde_json::from_slice(&Zeroizing::new(opened)).ok()
     }
 
-    async fn write(&self, record: Record) -> Result<(), VaultError> {
+    async fn write(&self, record: AccountRecord) -> Result<(), VaultError> {
         let Some(journal) = &self.journal else {
             return Ok(());
         };
         let (done, written) = oneshot::channel();
-        journal.submit(vec![record], move |end| drop(done.send(end)));
+        journal.submit(&[record], move |end| drop(done.send(end)));
         match written.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(VaultError::Journal(error.to_string())),
@@ -456,6 +452,8 @@ fn principal(place: &AccountPlace, issuer: &str, usage: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use store::JournalWriter;
+
     use super::*;
 
     fn place(server: &str, url: &str, participant: Option<&str>) -> AccountPlace {
@@ -493,6 +491,7 @@ mod tests {
     async fn an_account_opens_at_its_place_with_its_key_alone() {
         let folder = tempfile::tempdir().unwrap();
         let journal = JournalWriter::open(folder.path()).unwrap();
+        let journal: Ledger<KeptAccounts> = journal.ledger().unwrap();
         let vault = Vault::new(Some(&[1; 32]), Some(journal.clone()));
         let url = "https://mcp.example/mcp";
         vault
@@ -534,9 +533,8 @@ mod tests {
             other.accounts("jira", url, None).is_empty() && other.clients("jira", url).is_empty()
         );
         // A record under another participant's name does not open either.
-        let stolen = journal.state(|state| {
-            state
-                .upstream_accounts("jira")
+        let stolen = journal.state(|kept| {
+            kept.at("jira")
                 .find(|one| one.participant.is_some())
                 .cloned()
                 .unwrap()
@@ -545,7 +543,9 @@ mod tests {
             participant: Some("bob".to_owned()),
             ..stolen
         };
-        journal.append(&[Record::UpstreamAccount(moved)]).unwrap();
+        journal
+            .append(&[AccountRecord::UpstreamAccount(moved)])
+            .unwrap();
         assert_eq!(vault.accounts("jira", url, None).len(), 2);
 
         vault.end(&place("jira", url, Some("ann"))).await.unwrap();
@@ -574,7 +574,15 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_kept_without_a_key() {
         let folder = tempfile::tempdir().unwrap();
-        let vault = Vault::new(None, Some(JournalWriter::open(folder.path()).unwrap()));
+        let vault = Vault::new(
+            None,
+            Some(
+                JournalWriter::open(folder.path())
+                    .unwrap()
+                    .ledger()
+                    .unwrap(),
+            ),
+        );
         assert_eq!(vault.check(), Err(VaultError::NoKey));
         assert_eq!(
             vault.keep(&place("jira", "u", None), &saved("a")).await,

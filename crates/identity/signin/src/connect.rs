@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use access::AccessJournal;
 use access::sign_ins::session_mark;
+use access::{AccessRecord, Consent};
 use auth::{LOCAL_USER, PublicUrl, Sealer};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -29,7 +30,6 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use store::audit::{AuditEntry, Verdict};
 use store::recorder::{UNKNOWN_PARTICIPANT, entry};
-use store::{Consent, Record};
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
@@ -532,7 +532,7 @@ impl Connect {
             .map_err(|error| Refusal::new(RefusalCode::Malformed, error.to_string()))?;
         let permit = self.home.audit().reserve_of(&id)?;
         let consent = |name: &String| {
-            Record::ConsentGiven(Consent {
+            AccessRecord::ConsentGiven(Consent {
                 participant: participant.clone(),
                 client: client::digest(&format!("{server} {name}")),
                 client_name: name.clone(),
@@ -544,7 +544,7 @@ impl Connect {
                 at_ms: unix_ms(),
             })
         };
-        let records: Vec<Record> = clients.iter().map(consent).collect();
+        let records: Vec<AccessRecord> = clients.iter().map(consent).collect();
         if self.home.config().data_dir.is_some() {
             self.access.change(|journal| {
                 journal

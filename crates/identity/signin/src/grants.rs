@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use access::{AccessRecord, AccessState, Family, PARTICIPANT_FAMILIES_MAX, RenewedFamily};
 use auth::{ACCESS_TOKEN_PREFIX, AccessToken, FamilyId};
 use model::{ParticipantId, Refusal, RefusalCode};
 use platform::{millis, random, unix_ms};
 use serde_json::{Value, json};
 use store::audit::Verdict;
-use store::{Family, PARTICIPANT_FAMILIES_MAX, Record, RenewedFamily, State};
 
 use crate::client::{self, ClientTrust};
 use crate::codes::{Grant, Redeemed, is_verifier};
@@ -69,7 +69,7 @@ impl TokenError {
 
 /// Whether a client that has signed its participant in at the same endpoint comes back for a scope
 /// that it did not have.
-fn steps_up(new: &Family, state: &State) -> bool {
+fn steps_up(new: &Family, state: &AccessState) -> bool {
     let same = |one: &&Family| {
         (&one.participant, &one.client, &one.resource)
             == (&new.participant, &new.client, &new.resource)
@@ -287,14 +287,14 @@ impl SignIn {
             if journal.state(|state| steps_up(&record, state)) {
                 why = format!("stepped up: {family}: {}", record.scopes.join(" "));
             }
-            let count = |state: &State| {
+            let count = |state: &AccessState| {
                 state
                     .families()
                     .filter(|one| one.participant == *participant)
                     .count()
             };
             let makes_way = journal.state(count) >= PARTICIPANT_FAMILIES_MAX;
-            let records = [Record::FamilyBegun(record)];
+            let records = [AccessRecord::FamilyBegun(record)];
             journal
                 .append(&records)
                 .map_err(|error| access::not_written(&error))?;
@@ -390,7 +390,7 @@ impl SignIn {
         token: &crate::refresh::RefreshToken,
         family: Family,
         sha256: &str,
-        write: impl Fn(&[Record]) -> Result<(), Refusal>,
+        write: impl Fn(&[AccessRecord]) -> Result<(), Refusal>,
     ) -> Result<Given, TokenError> {
         let (participant, client_name) = (family.participant.clone(), family.client_name.clone());
         let refused = |error: TokenError| {
@@ -402,7 +402,7 @@ impl SignIn {
         let grace_ms = millis(now.login.grace);
         let presented = judge(&family, sha256, grace_ms, now.ms);
         let end = |why: &str| {
-            let ended = Record::FamilyEnded {
+            let ended = AccessRecord::FamilyEnded {
                 id: family.id.clone(),
                 at_ms: now.ms,
             };
@@ -454,7 +454,7 @@ impl SignIn {
                     at_ms: now.ms,
                     expires_ms,
                 };
-                write(&[Record::FamilyRenewed(renewed)])
+                write(&[AccessRecord::FamilyRenewed(renewed)])
                     .map_err(|refusal| TokenError::unavailable(&refusal))?;
                 Self::record(
                     permit,
@@ -506,7 +506,7 @@ impl SignIn {
             let Some(family) = journal.state(|state| state.family(&id).cloned()) else {
                 return Ok(None);
             };
-            let records = [Record::FamilyEnded {
+            let records = [AccessRecord::FamilyEnded {
                 id: id.clone(),
                 at_ms: now_ms,
             }];
@@ -578,7 +578,7 @@ impl SignIn {
                 ));
             }
             let permit = self.home.audit().reserve_or_count();
-            let records = [Record::FamilyEnded {
+            let records = [AccessRecord::FamilyEnded {
                 id: id.clone(),
                 at_ms: now_ms,
             }];

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use access::{AccessRecord, Consent};
 use auth::{PublicUrl, TOKEN_PREFIX};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use model::ParticipantId;
 use platform::random;
 use store::audit::Verdict;
-use store::{Consent, Record};
 
 use crate::client;
 use crate::codes::Grant;
@@ -477,7 +477,7 @@ impl SignIn {
             };
             let written = self.access.change(|journal| {
                 journal
-                    .append(&[Record::ConsentGiven(consent)])
+                    .append(&[AccessRecord::ConsentGiven(consent)])
                     .map_err(|error| access::not_written(&error))
             });
             written.ok()?;

@@ -1,13 +1,14 @@
 //! Acts of operators and participants about sign-ins: one-time codes, clients that have signed in,
 //! consents.
 
+use access::{AccessRecord, AccessState, Consent, Family};
 use access::{Authority, TOKENS};
 use auth::Participant;
 use model::{Refusal, RefusalCode};
 use platform::{millis, random, unix_ms};
 use serde::Serialize;
+use store::Ledger;
 use store::audit::Verdict;
-use store::{Consent, Family, Record};
 use utoipa::ToSchema;
 
 use crate::one_time::ONE_TIME_MS;
@@ -318,21 +319,23 @@ impl SignIn {
 
     fn write_end(
         &self,
-        journal: &store::JournalWriter,
+        journal: &Ledger<AccessState>,
         families: &[Family],
         consents: &[Consent],
     ) -> Result<(), Refusal> {
         let at_ms = unix_ms();
-        let ended = families.iter().map(|family| Record::FamilyEnded {
+        let ended = families.iter().map(|family| AccessRecord::FamilyEnded {
             id: family.id.clone(),
             at_ms,
         });
-        let withdrawn = consents.iter().map(|consent| Record::ConsentWithdrawn {
-            participant: consent.participant.clone(),
-            client: consent.client.clone(),
-            at_ms,
-        });
-        let records: Vec<Record> = ended.chain(withdrawn).collect();
+        let withdrawn = consents
+            .iter()
+            .map(|consent| AccessRecord::ConsentWithdrawn {
+                participant: consent.participant.clone(),
+                client: consent.client.clone(),
+                at_ms,
+            });
+        let records: Vec<AccessRecord> = ended.chain(withdrawn).collect();
         journal
             .append(&records)
             .map_err(|error| access::not_written(&error))?;

@@ -138,7 +138,11 @@ impl From<StoreError> for Failure {
                      there now: echo accepted > {head}; {OPEN}"
                 ))
             }
-            StoreError::Stopped | StoreError::Paused | StoreError::Busy | StoreError::Share => failure,
+            StoreError::Compacted
+            | StoreError::Stopped
+            | StoreError::Paused
+            | StoreError::Busy
+            | StoreError::Share => failure,
         }
     }
 }

@@ -70,6 +70,25 @@ impl Numbers {
         self
     }
 
+    /// The messages of these that are not as they were before.
+    #[must_use]
+    pub fn changed_since(&self, before: &Self) -> Self {
+        let is_changed =
+            |(name, known): &(&String, &WellKnown)| before.messages.get(*name) != Some(*known);
+        let changed = self.messages.iter().filter(is_changed);
+        let messages = changed
+            .map(|(name, known)| (name.clone(), known.clone()))
+            .collect();
+        Self { messages }
+    }
+
+    /// Replaces the numbers of these messages.
+    pub fn replace_messages(&mut self, changed: &Self) {
+        for (name, known) in &changed.messages {
+            self.messages.insert(name.clone(), known.clone());
+        }
+    }
+
     /// Number of the field numbers.
     #[must_use]
     pub fn count(&self) -> usize {

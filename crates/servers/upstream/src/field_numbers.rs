@@ -1,70 +1,56 @@
 //! Field numbers of the servers' messages, remembered: a schema that grows keeps those that it has
-//! given out, over restarts too.
+//! given out.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::fmt::Debug;
 use std::sync::Arc;
 
-use platform::{Mutex, open_regular, replace_file};
+use platform::Mutex;
 use schema::{ListedTool, Module, Numbers};
 
-/// The file in the data directory.
-const FILE: &str = "field-numbers.json";
 /// Numbers that are remembered of one server. Of a server that has more, those of messages that it
 /// has no more are forgotten first.
 const SERVER_NUMBERS_MAX: usize = 20_000;
 /// Numbers of all servers.
 const NUMBERS_MAX: usize = 200_000;
-/// The longest file that is read, in bytes.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Keeps field numbers longer than the process.
+pub trait KeepNumbers: Debug + Send + Sync {
+    /// Keeps the numbers of a package, in place of those that it had. Must not block: the caller may
+    /// be on the path of a list. What could not be kept is with the next numbers of the package.
+    fn keep(&self, package: &str, numbers: &Numbers);
+}
 
 /// The numbers of all packages.
 #[derive(Debug, Default)]
 pub struct FieldNumbers {
-    state: Mutex<State>,
-    path: Option<PathBuf>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    packages: BTreeMap<String, Numbers>,
-    /// A thread writes them.
-    is_written: bool,
-    /// They have changed since it began.
-    is_stale: bool,
+    packages: Mutex<BTreeMap<String, Numbers>>,
+    keeper: Option<Box<dyn KeepNumbers>>,
 }
 
 impl FieldNumbers {
-    /// Numbers that are remembered in a data directory; without one they end with the process.
+    /// Numbers that end with the process.
     #[must_use]
-    pub fn open(dir: Option<&Path>) -> Arc<Self> {
-        let path = dir.map(|dir| dir.join(FILE));
-        let packages = path.as_deref().map_or_else(BTreeMap::new, |path| {
-            read(path).unwrap_or_else(|error| {
-                let file = path.display();
-                tracing::warn!(%file, %error, "field numbers cannot be read: tools are numbered anew");
-                BTreeMap::new()
-            })
-        });
+    pub fn of_this_run() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Numbers that were kept before, by package, and who keeps those to come.
+    #[must_use]
+    pub fn kept(packages: BTreeMap<String, Numbers>, keeper: Box<dyn KeepNumbers>) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::new(State {
-                packages,
-                ..State::default()
-            }),
-            path,
+            packages: Mutex::new(packages),
+            keeper: Some(keeper),
         })
     }
 
     /// Converts and compiles the tools of a package with the numbers that it had, and remembers
     /// those that are new.
-    pub(crate) fn module(self: &Arc<Self>, package: &str, tools: &[ListedTool<'_>]) -> Module {
-        let mut state = self.state.lock();
-        let known = state.packages.get(package).cloned().unwrap_or_default();
+    pub(crate) fn module(&self, package: &str, tools: &[ListedTool<'_>]) -> Module {
+        let mut packages = self.packages.lock();
+        let known = packages.get(package).cloned().unwrap_or_default();
         let module = Module::new(package, tools, &known);
-        let others = state
-            .packages
+        let others = packages
             .iter()
             .filter(|(name, _)| *name != package)
             .map(|(_, one)| one.count());
@@ -76,45 +62,14 @@ impl FieldNumbers {
                 );
             }
             Some(all) if all != known => {
-                state.packages.insert(package.to_owned(), all);
-                self.write_soon(&mut state);
+                if let Some(keeper) = &self.keeper {
+                    keeper.keep(package, &all);
+                }
+                packages.insert(package.to_owned(), all);
             }
             Some(_) => {}
         }
         module
-    }
-
-    /// Writes what is remembered, on a thread of its own: the caller may be on the path of a list.
-    fn write_soon(self: &Arc<Self>, state: &mut State) {
-        state.is_stale = true;
-        if self.path.is_none() || std::mem::replace(&mut state.is_written, true) {
-            return;
-        }
-        let me = Arc::clone(self);
-        let writer = std::thread::Builder::new().name("field-numbers".to_owned());
-        if let Err(error) = writer.spawn(move || me.write_all()) {
-            // The next change tries again.
-            state.is_written = false;
-            tracing::warn!(%error, "field numbers cannot be written now");
-        }
-    }
-
-    fn write_all(&self) {
-        loop {
-            let packages = {
-                let mut state = self.state.lock();
-                if !std::mem::take(&mut state.is_stale) {
-                    state.is_written = false;
-                    return;
-                }
-                state.packages.clone()
-            };
-            let write = |path| replace_file(path, &serde_json::to_vec(&packages)?);
-            let written = self.path.as_deref().map(write);
-            if let Some(Err(error)) = written {
-                tracing::warn!(%error, "field numbers are not remembered after the end of the gateway");
-            }
-        }
     }
 }
 
@@ -130,21 +85,8 @@ fn kept(known: &Numbers, own: Numbers, others: usize) -> Option<Numbers> {
     has_room.then_some(all)
 }
 
-fn read(path: &Path) -> io::Result<BTreeMap<String, Numbers>> {
-    let file = match open_regular(OpenOptions::new().read(true), path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        file => file?,
-    };
-    let mut text = Vec::new();
-    file.take(FILE_BYTES_MAX).read_to_end(&mut text)?;
-    Ok(serde_json::from_slice(&text)?)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::time::{Duration, Instant};
-
     use super::*;
 
     /// The numbers of the fields of a tool with these properties.
@@ -173,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_schema_that_changes_keeps_its_numbers_in_one_run() {
-        let book = FieldNumbers::open(None);
+        let book = FieldNumbers::of_this_run();
         assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
         assert_eq!(
             numbers(&book, "a.v1", &named(&["new", "y", "x"])),
@@ -212,17 +154,16 @@ mod tests {
             );
         }
         // With as many servers as have room, one more gets numbers for this run alone.
-        let book = FieldNumbers::open(None);
+        let book = FieldNumbers::of_this_run();
         for number in 0..ALL / SERVER {
-            book.state
+            book.packages
                 .lock()
-                .packages
                 .insert(format!("full{number}.v1"), many("Gone", SERVER));
         }
         assert_eq!(numbers(&book, "last.v1", &named(&["x", "y"])), [1, 2]);
-        assert!(!book.state.lock().packages.contains_key("last.v1"));
+        assert!(!book.packages.lock().contains_key("last.v1"));
         assert_eq!(numbers(&book, "full0.v1", &named(&["x"])), [1]);
-        assert_eq!(book.state.lock().packages["full0.v1"].count(), 1);
+        assert_eq!(book.packages.lock()["full0.v1"].count(), 1);
     }
 
     /// So many numbers of one message.
@@ -232,22 +173,27 @@ mod tests {
         serde_json::from_value(serde_json::json!({ "messages": { message: known } })).unwrap()
     }
 
-    #[test]
-    fn a_file_that_cannot_be_read_is_replaced() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(FILE);
-        fs::write(&path, "{\"a.v1\":5}").unwrap();
-        let book = FieldNumbers::open(Some(dir.path()));
-        assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
-        let (is_written, began) = (
-            || fs::read_to_string(&path).unwrap().contains("TRequest"),
-            Instant::now(),
-        );
-        while !is_written() {
-            assert!(began.elapsed() < Duration::from_secs(30));
-            std::thread::yield_now();
+    /// Keeps all that it gets.
+    #[derive(Debug, Default)]
+    struct Keeps(Arc<Mutex<Vec<(String, Numbers)>>>);
+
+    impl KeepNumbers for Keeps {
+        fn keep(&self, package: &str, numbers: &Numbers) {
+            self.0.lock().push((package.to_owned(), numbers.clone()));
         }
-        let again = FieldNumbers::open(Some(dir.path()));
+    }
+
+    #[test]
+    fn numbers_are_kept_when_they_change_and_go_on_in_the_next_run() {
+        let kept = Arc::<Mutex<Vec<(String, Numbers)>>>::default();
+        let keeper = || Box::new(Keeps(Arc::clone(&kept)));
+        let book = FieldNumbers::kept(BTreeMap::new(), keeper());
+        assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
+        assert_eq!(numbers(&book, "a.v1", &named(&["x", "y"])), [1, 2]);
+        assert_eq!(kept.lock().len(), 1, "the second time nothing is new");
+        let packages = kept.lock().iter().cloned().collect();
+        let again = FieldNumbers::kept(packages, keeper());
         assert_eq!(numbers(&again, "a.v1", &named(&["z", "y"])), [3, 2]);
+        assert_eq!(kept.lock().len(), 2);
     }
 }

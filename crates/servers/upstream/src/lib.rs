@@ -43,7 +43,7 @@ mod words;
 
 pub use arguments::Checks;
 pub use client::processes::{Root, Usage, usage};
-pub use field_numbers::FieldNumbers;
+pub use field_numbers::{FieldNumbers, KeepNumbers};
 pub use interest::Subscription;
 pub use kept::{KEPT_BYTES_MAX, KeptManifests, ToolUse, today};
 pub use manifest::{Compiled, List, Manifest};

@@ -2,6 +2,16 @@
 
 use super::*;
 
+impl<I: Items> GroupCommit<I> {
+    /// Adds an item, and blocks until it is durable.
+    fn fill_and_wait(&self, put: impl FnOnce(&mut I)) -> Result<(), StoreError> {
+        let (sender, result) = mpsc::sync_channel(1);
+        self.reserve_beyond_limits()
+            .fill(Some(Box::new(move |result| _ = sender.send(result))), put);
+        result.recv().unwrap()
+    }
+}
+
 /// Sink that sends the size of each group, in bytes.
 struct SizeSender(mpsc::Sender<usize>);
 

@@ -260,7 +260,7 @@ mod tests {
     #[tokio::test]
     async fn a_link_that_joins_after_its_event_stream_has_ended_leaves() {
         let (registry, id) = (registry(Limits::default()), "a");
-        let links = ClientLinks::start(Arc::clone(&registry));
+        let links = ClientLinks::start(Arc::clone(&registry)).unwrap();
         let dispatch = registry.topic(&TopicName::new("main").unwrap()).unwrap();
         let user = user(&registry);
         let out = Stream::new(0, Lifetime::Reader, 0, &registry.bounds(&user.id));

@@ -22,7 +22,7 @@ impl Fixture {
             participant: user(&registry),
         };
         Self {
-            links: ClientLinks::start(registry),
+            links: ClientLinks::start(registry).unwrap(),
             visitor,
         }
     }

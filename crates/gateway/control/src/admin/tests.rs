@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use auth::Sealer;
 use model::Form;
-use store::{Journal, audit::PARTICIPANT_AUDIT_BYTES_MAX};
+use store::JournalWriter;
+use store::audit::PARTICIPANT_AUDIT_BYTES_MAX;
 use topic::{Ended, Joining};
 
 use super::*;
@@ -33,7 +34,7 @@ impl Outlet for Chain {
 
 /// A registry with one topic. It keeps an audit log.
 fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
-    let journal = JournalWriter::start(Journal::open(dir).unwrap()).unwrap();
+    let journal = JournalWriter::open(dir).unwrap();
     let topic = TopicConfig {
         name: TopicName::new("main").unwrap(),
         access: Access::Public,
@@ -49,7 +50,7 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
         proposal_ttl: Duration::from_secs(600),
         result_bytes_max: None,
     };
-    let access = Arc::new(AccessJournal::new(Some(journal.clone()), true));
+    let access = Arc::new(AccessJournal::new(Some(journal.ledger().unwrap()), true));
     let config = Config {
         topics: vec![topic],
         ..Config::default()
@@ -65,7 +66,8 @@ fn started(dir: &std::path::Path) -> (Arc<AccessJournal>, Arc<Registry>) {
         audit,
         accounts: Arc::new(oauth::Accounts::in_memory()),
         sign_ins: access::sign_ins::SignIns::default(),
-    });
+    })
+    .unwrap();
     (access, registry)
 }
 

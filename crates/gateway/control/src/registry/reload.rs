@@ -291,12 +291,12 @@ impl Registry {
         };
         let (registry, name) = (Arc::downgrade(self), topic.name.clone());
         let standing = Box::new(move |id: &_| registry.upgrade()?.standing(id, &name));
-        let (context, audit, journal) = (
+        let (context, audit, ledgers) = (
             Arc::clone(&self.context),
             self.audit.clone(),
-            self.journal.clone(),
+            self.ledgers.clone(),
         );
-        Dispatch::open(settings, context, audit, journal, standing)
+        Dispatch::open(settings, context, audit, ledgers, standing)
     }
 
     fn configure_topic(&self, config: &Config, topic: &TopicConfig, dispatch: &Arc<Dispatch>) {

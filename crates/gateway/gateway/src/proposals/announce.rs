@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{Answer, Form, OperationId, ParticipantId, ProposalState, Refusal, RefusalCode};
 use platform::unix_ms;
-use store::OpenedProposal;
 use topic::{Audience, Cause, Reach};
 use wire::mcp::{Params, relay, task::TaskWish};
 use wire::mcpx::{Draft, Envelope, Head, kind_of, payload};
@@ -15,6 +14,7 @@ use wire::time::rfc3339;
 use super::{content::Proposed, journal};
 use crate::incoming::{Incoming, Names};
 use crate::live::{Event, ProposalView};
+use crate::proposals::kept::OpenedProposal;
 use crate::{call::Call, dispatch::Dispatch, link::Link, record::Record, room_reply::RoomReply};
 use access::config::McpCalls;
 

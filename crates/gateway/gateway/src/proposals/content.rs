@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::{OperationId, Refusal};
 use platform::Mutex;
-use store::OpenedProposal;
 use tokio::sync::oneshot;
 
 use store::recorder::Permit;
 use wire::digest::call_params;
 
 use crate::link::Link;
+use crate::proposals::kept::OpenedProposal;
 
 /// A proposal in full, and the permits for the audit entries about it.
 #[derive(Debug)]

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use model::{Capabilities, Digest, OperationId, ParticipantId, Refusal, RefusalCode};
-use store::OpenedProposal;
 use topic::{Decision, RefusedDecision};
 use upstream::curation::Author;
 use wire::mcpx::{Envelope, check};
@@ -13,6 +12,7 @@ use super::content::{Proposed, Ruling};
 use super::describe;
 use super::open::current_digest;
 use crate::live::{Event, Live};
+use crate::proposals::kept::OpenedProposal;
 use crate::{curation, dispatch::Dispatch, link::Link, record::Record};
 
 /// A participant's decision.

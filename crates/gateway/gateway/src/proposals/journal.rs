@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use model::{Answer, OperationId, ParticipantId, ProposalState};
 use platform::unix_ms;
-use store::{
-    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, JournalWriter,
-    OpenedProposal, closed_digest,
-};
+use store::Ledger;
 use topic::{Record, Restore};
 use wire::mcpx::payload;
 
 use super::content::{Proposed, Ruling};
 use super::describe;
+use super::kept::{
+    CLOSED_PROPOSALS_KEPT_MS, DecidedProposal, Decision, EndedProposal, KeptProposal,
+    KeptProposals, OpenedProposal, ProposalRecord, closed_digest,
+};
 use super::open::Opening;
 use super::waiting;
 use crate::dispatch::{Dispatch, Report};
+use crate::ledgers::TopicLedgers;
 use crate::live::{Event, Live};
 use crate::record;
 
@@ -34,15 +36,15 @@ pub(crate) fn store(
     let reports = dispatch.reports.clone();
     // On the journal's thread, or within the effects of a step: the topic learns of it afterwards.
     let report = move |durable| _ = reports.send(Report { proposal, durable });
-    let Some(journal) = &dispatch.journal else {
+    let Some(TopicLedgers { proposals, .. }) = &dispatch.ledgers else {
         return report(true);
     };
     let record = record_of(proposal, &content.opened, &change, unix_ms());
     // On the proposer's account until it is durable: see [`waiting::has_room`].
     let waits = matches!(change, Record::Opened)
-        .then(|| waiting::take(journal, &content))
+        .then(|| waiting::take(proposals.journal(), &content))
         .flatten();
-    submit(journal, record, move |durable| {
+    submit(proposals, record, move |durable| {
         drop(waits);
         report(durable);
     });
@@ -50,11 +52,11 @@ pub(crate) fn store(
 
 /// Writes a record, then says whether it is durable.
 fn submit(
-    journal: &JournalWriter,
-    record: store::Record,
+    proposals: &Ledger<KeptProposals>,
+    record: ProposalRecord,
     report: impl FnOnce(bool) + Send + 'static,
 ) {
-    journal.submit(vec![record], move |result| {
+    proposals.submit(&[record], move |result| {
         if let Err(error) = &result {
             tracing::error!(%error, "the journal cannot be written");
         }
@@ -67,17 +69,17 @@ fn record_of(
     opened: &OpenedProposal,
     change: &Record<Live>,
     at_ms: u64,
-) -> store::Record {
+) -> ProposalRecord {
     let id = proposal.to_string();
     match change {
-        Record::Opened => store::Record::ProposalOpened(opened.clone()),
+        Record::Opened => ProposalRecord::ProposalOpened(opened.clone()),
         Record::Decided {
             by,
             state,
             reason,
             fulfilment,
             ruling,
-        } => store::Record::ProposalDecided(DecidedProposal {
+        } => ProposalRecord::ProposalDecided(DecidedProposal {
             id,
             by: by.to_string(),
             decision: decision_of(*state),
@@ -91,7 +93,7 @@ fn record_of(
             state,
             reason,
             answer,
-        } => store::Record::ProposalEnded(EndedProposal {
+        } => ProposalRecord::ProposalEnded(EndedProposal {
             id,
             state: state.as_str().to_owned(),
             reason: reason.as_deref().map(str::to_owned),
@@ -141,18 +143,18 @@ pub(crate) fn close<'e>(dispatch: &Arc<Dispatch>, envelopes: impl IntoIterator<I
 /// unless their proposers may not make them any more; one that was approved and has no outcome
 /// failed, and never runs again. The topic's servers must be configured before.
 pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
-    let Some(journal) = &dispatch.journal else {
+    let Some(ledgers) = &dispatch.ledgers else {
         return;
     };
     let (now_ms, topic) = (unix_ms(), dispatch.name().as_str());
-    let (proposals, closed) = journal.state(|state| {
-        let all = state.ended_proposals().chain(state.open_proposals());
+    let (proposals, closed) = ledgers.proposals.state(|kept| {
+        let all = kept.ended().chain(kept.open());
         let own = all
             .filter(|proposal| proposal.opened.topic == topic)
             .cloned();
         (
             own.collect::<Vec<_>>(),
-            state.closed_proposals_in(topic, now_ms).collect::<Vec<_>>(),
+            kept.closed_in(topic, now_ms).collect::<Vec<_>>(),
         )
     });
     let on_own_clock = |at_ms: u64| {
@@ -248,7 +250,7 @@ fn public_name(dispatch: &Dispatch, opened: &OpenedProposal) -> Option<String> {
     (!prefix.is_empty()).then(|| topic::public_name(prefix, own))
 }
 
-fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Proposal) {
+fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptProposal) {
     let Opening { id, content, terms } = opening;
     let (held, public) = (
         proposal.opened.held,
@@ -266,7 +268,7 @@ fn restore_one(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Pro
 }
 
 /// An approved proposal ran when the gateway stopped: it fails, and is not run again.
-fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Proposal) {
+fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &KeptProposal) {
     let id = opening.id;
     let ended = EndedProposal {
         id: proposal.opened.id.clone(),
@@ -275,7 +277,7 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Pr
         answer: None,
         at_ms: unix_ms(),
     };
-    let lost = store::Proposal {
+    let lost = KeptProposal {
         ended: Some(ended.clone()),
         ..proposal.clone()
     };
@@ -284,14 +286,18 @@ fn lose_outcome(dispatch: &Arc<Dispatch>, opening: Opening, proposal: &store::Pr
     if let Some(view) = dispatch.with(|topic| topic.proposal(id)) {
         record::Record::of(dispatch).concluded(&view, None);
     }
-    if let Some(journal) = &dispatch.journal {
+    if let Some(ledgers) = &dispatch.ledgers {
         // If this is lost, the next start comes to the same end.
-        submit(journal, store::Record::ProposalEnded(ended), |_| {});
+        submit(
+            &ledgers.proposals,
+            ProposalRecord::ProposalEnded(ended),
+            |_| {},
+        );
     }
 }
 
 /// End of a proposal in the journal, if it has ended.
-fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
+fn end_of(proposal: &KeptProposal) -> Option<topic::EndedProposal<Live>> {
     let decided = proposal.decided.as_ref();
     let (state, reason) = match (&proposal.ended, decided) {
         (Some(end), _) => (
@@ -327,6 +333,7 @@ fn end_of(proposal: &store::Proposal) -> Option<topic::EndedProposal<Live>> {
 #[cfg(test)]
 mod tests {
     use model::Digest;
+    use store::Fold;
 
     use super::*;
 
@@ -353,12 +360,12 @@ mod tests {
     }
 
     /// The proposal that the journal has after these changes.
-    fn journaled(changes: &[Record<Live>]) -> store::Proposal {
-        let mut state = store::State::default();
+    fn journaled(changes: &[Record<Live>]) -> KeptProposal {
+        let mut state = KeptProposals::default();
         for change in changes {
             state.apply(&record_of(OperationId(7), &opened(), change, 5));
         }
-        state.proposal(&OperationId(7).to_string()).unwrap().clone()
+        state.get(&OperationId(7).to_string()).unwrap().clone()
     }
 
     fn decided(state: ProposalState, reason: Option<&str>) -> Record<Live> {

@@ -6,7 +6,6 @@ use model::{
     Answer, Digest, Form, Method, OperationId, ParticipantId, Refusal, RefusalCode, Request, Target,
 };
 use platform::{millis, random, unix_ms};
-use store::OpenedProposal;
 use topic::{End, Terms};
 use upstream::{Manifest, Session, curation::Author};
 use wire::digest::ReviewedCall;
@@ -16,6 +15,7 @@ use wire::mcpx::{Envelope, NESTING_MAX, check};
 use super::content::{self, Proposed};
 use super::waiting;
 use crate::live::{ConfiguredServer, Event, Server};
+use crate::proposals::kept::OpenedProposal;
 use store::recorder::Permit;
 
 use crate::accounts;
@@ -392,9 +392,9 @@ fn try_open(
     let terms = terms_of(&opened, by.clone(), to.into(), digest, expires_ms);
     let content = Proposed::new(opened, call, envelope_bytes, permits);
     if dispatch
-        .journal
+        .ledgers
         .as_ref()
-        .is_some_and(|journal| !waiting::has_room(journal, &content))
+        .is_some_and(|ledgers| !waiting::has_room(ledgers.proposals.journal(), &content))
     {
         let why = "too much of your proposals waits to be written down";
         return Err(Refusal::new(RefusalCode::Overloaded, why).hint("propose more slowly"));

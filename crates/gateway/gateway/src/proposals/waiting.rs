@@ -5,9 +5,10 @@ use std::sync::Arc;
 use access::account;
 use model::ParticipantId;
 use platform::{Share, Taken};
-use store::{JournalWriter, OpenedProposal};
+use store::JournalWriter;
 
 use super::content::Proposed;
+use super::kept::OpenedProposal;
 
 /// Whether one more proposal fits into what its proposer may have waiting.
 pub(super) fn has_room(journal: &JournalWriter, proposed: &Proposed) -> bool {

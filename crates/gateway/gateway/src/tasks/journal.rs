@@ -6,20 +6,22 @@ use std::sync::Arc;
 use access::not_written;
 use model::{LinkId, ParticipantId, Refusal};
 use platform::unix_ms;
-use store::{CreatedTask, JournalWriter, Record, StoreError};
+use store::{Ledger, StoreError};
 use tokio::sync::oneshot;
 use upstream::tasks::Task;
 
+use super::kept::{CreatedTask, KeptTasks, TaskRecord};
 use crate::dispatch::Dispatch;
 use access::TaskId;
 
 /// Whether a task must be on disk before its caller learns of it: it outlives the gateway, and the
 /// gateway keeps a journal.
-pub(crate) fn keeps<'d>(dispatch: &'d Dispatch, task: &Task) -> Option<&'d JournalWriter> {
+pub(crate) fn keeps<'d>(dispatch: &'d Dispatch, task: &Task) -> Option<&'d Ledger<KeptTasks>> {
     dispatch
-        .journal
+        .ledgers
         .as_ref()
         .filter(|_| task.outlives_gateway())
+        .map(|ledgers| &ledgers.tasks)
 }
 
 /// Writes a new task down. If that is not possible, it is cancelled at its server and forgotten.
@@ -28,10 +30,10 @@ pub(crate) fn keeps<'d>(dispatch: &'d Dispatch, task: &Task) -> Option<&'d Journ
 /// The refusal of a journal that cannot be written.
 pub(crate) async fn write(
     dispatch: &Arc<Dispatch>,
-    journal: &JournalWriter,
+    journal: &Ledger<KeptTasks>,
     task: &Arc<Task>,
 ) -> Result<(), Refusal> {
-    let record = Record::TaskCreated(CreatedTask {
+    let record = TaskRecord::TaskCreated(CreatedTask {
         id: task.public.clone(),
         topic: dispatch.name().to_string(),
         by: task.origin.holder.to_string(),
@@ -40,7 +42,7 @@ pub(crate) async fn write(
     });
     let (written, end) = oneshot::channel();
     // Its receiver waits below.
-    journal.submit(vec![record], move |result| _ = written.send(result));
+    journal.submit(&[record], move |result| _ = written.send(result));
     let Err(error) = end.await.unwrap_or(Err(StoreError::Stopped)) else {
         task.announce();
         return Ok(());
@@ -57,12 +59,13 @@ pub(crate) async fn write(
 /// participants have them in their lists without asking for each. The topic's servers must be
 /// configured before.
 pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
-    let Some(journal) = &dispatch.journal else {
+    let Some(ledgers) = &dispatch.ledgers else {
         return;
     };
     let (topic, now_ms) = (dispatch.name().as_str(), unix_ms());
-    let all: Vec<CreatedTask> =
-        journal.state(|state| state.tasks_in(topic, now_ms).cloned().collect());
+    let all: Vec<CreatedTask> = ledgers
+        .tasks
+        .state(|kept| kept.of_topic(topic, now_ms).cloned().collect());
     for task in all {
         if let Some(task) = restored(dispatch, task, now_ms) {
             dispatch.tasks.enter(&Arc::new(task), None);

@@ -1,8 +1,9 @@
 //! Effects of changes, and refused changes.
 
-use store::{Record, State};
+use store::Fold;
 
 use super::*;
+use crate::record::AccessRecord;
 
 fn id(name: &str) -> ParticipantId {
     ParticipantId::new(name).unwrap()
@@ -36,7 +37,7 @@ fn request(
 /// Makes changes one after the other, as the operator. Returns the capabilities in `main`, in
 /// another topic, and outside of topics.
 fn after(changes: &[GrantRequest], now_ms: u64) -> [Vec<String>; 3] {
-    let (mut state, configured) = (State::default(), set(&["mcp/proposal:*", "chat"]));
+    let (mut state, configured) = (AccessState::default(), set(&["mcp/proposal:*", "chat"]));
     let (main, side) = (
         TopicName::new("main").unwrap(),
         TopicName::new("side").unwrap(),
@@ -49,7 +50,7 @@ fn after(changes: &[GrantRequest], now_ms: u64) -> [Vec<String>; 3] {
             .unwrap();
         records
             .into_iter()
-            .for_each(|change| state.apply(&Record::GrantChanged(change)));
+            .for_each(|change| state.apply(&AccessRecord::GrantChanged(change)));
     }
     let grants = Grants::read(&state, &Config::default());
     [Some(&main), Some(&side), None].map(|topic| {
@@ -249,7 +250,7 @@ fn invalid_and_unauthorized_changes_are_refused() {
 
 #[test]
 fn the_next_expiry_is_known() {
-    let mut state = State::default();
+    let mut state = AccessState::default();
     for expires_ms in [50, 20] {
         let change = GrantChange {
             participant: "agent-a".into(),
@@ -262,7 +263,7 @@ fn the_next_expiry_is_known() {
             expires_ms: Some(expires_ms),
             configured: None,
         };
-        state.apply(&Record::GrantChanged(change));
+        state.apply(&AccessRecord::GrantChanged(change));
     }
     let grants = Grants::read(&state, &Config::default());
     assert_eq!(

@@ -1,13 +1,19 @@
 //! Issued tokens joined with the configuration, over a real journal.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use auth::{Credential, Identities, Participant};
 use model::TopicName;
+use store::JournalWriter;
 
 use super::*;
 use crate::config::{ParticipantConfig, TopicConfig};
 use crate::identities::identities;
+
+fn open_at(dir: &Path) -> Ledger<AccessState> {
+    JournalWriter::open(dir).unwrap().ledger().unwrap()
+}
 
 fn config(participants: Vec<ParticipantConfig>) -> Config {
     let topic = TopicConfig {
@@ -77,7 +83,7 @@ fn held(identities: &Identities, token: &str, now_ms: u64) -> Option<Vec<String>
 fn a_token_works_until_it_expires_or_is_revoked_and_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(Vec::new());
-    let journal = JournalWriter::open(dir.path()).unwrap();
+    let journal = open_at(dir.path());
     assert!(
         !journal
             .state(|state| identities(&config, state, false, None))
@@ -103,7 +109,7 @@ fn a_token_works_until_it_expires_or_is_revoked_and_survives_a_restart() {
     assert!(closes, "callers needed none before");
     assert!(token.starts_with("pm_") && issued.expires_ms == Some(1_100));
     drop(journal);
-    let journal = JournalWriter::open(dir.path()).unwrap();
+    let journal = open_at(dir.path());
     let known = journal.state(|state| identities(&config, state, false, None));
     assert_eq!(held(&known, &token, 1_099), Some(vec!["chat".into()]));
     assert_eq!(held(&known, &token, 1_100), None);
@@ -126,7 +132,7 @@ fn a_token_works_until_it_expires_or_is_revoked_and_survives_a_restart() {
 fn configured_capabilities_win_and_new_participants_may_propose() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(vec![scout(&["mcp/*"])]);
-    let journal = JournalWriter::open(dir.path()).unwrap();
+    let journal = open_at(dir.path());
     let TokenWithSecret { token: first, .. } = issue(
         &journal,
         &config,
@@ -158,7 +164,7 @@ fn configured_capabilities_win_and_new_participants_may_propose() {
 fn an_invalid_request_is_refused_and_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(vec![scout(&["mcp/*"])]);
-    let journal = JournalWriter::open(dir.path()).unwrap();
+    let journal = open_at(dir.path());
     issue(
         &journal,
         &config,
@@ -203,7 +209,7 @@ fn an_invalid_request_is_refused_and_writes_nothing() {
 fn a_rotated_token_stays_valid_for_a_while_and_older_ones_end() {
     let dir = tempfile::tempdir().unwrap();
     let config = config(Vec::new());
-    let journal = JournalWriter::open(dir.path()).unwrap();
+    let journal = open_at(dir.path());
     let request = TokenRequest {
         lifetime_ms: Some(1_000),
         ..request("ci", Some(&["chat"]))

@@ -3,10 +3,10 @@
 
 use std::path::PathBuf;
 
+use access::AccessState;
 use access::identities::tokens_configured;
 use json::visible;
 use serde_json::json;
-use store::Journal;
 
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::process::env;
@@ -174,7 +174,11 @@ fn listen_problem(loaded: &Loaded) -> Option<Problem> {
         .data_dir
         .as_deref()
         .filter(|_| !names_data_dir);
-    let state = dir.map(Journal::peek).transpose().ok()?.unwrap_or_default();
+    let state = dir
+        .map(AccessState::peek)
+        .transpose()
+        .ok()?
+        .unwrap_or_default();
     let refusal = auth::check_listen_address(
         loaded.config.listen,
         tokens_configured(&loaded.config, &state),
@@ -198,7 +202,11 @@ pub(crate) fn guest_problem(loaded: &Loaded) -> Option<Problem> {
         .as_deref()
         .filter(|_| !names_data_dir);
     // A journal that cannot be read is another problem.
-    let state = dir.map(Journal::peek).transpose().ok()?.unwrap_or_default();
+    let state = dir
+        .map(AccessState::peek)
+        .transpose()
+        .ok()?
+        .unwrap_or_default();
     let is_closed = tokens_configured(&loaded.config, &state);
     if is_closed {
         None

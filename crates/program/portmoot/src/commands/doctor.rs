@@ -3,12 +3,13 @@
 
 use std::net::TcpListener;
 
+use access::AccessState;
 use access::config::Config;
 use access::grants::{Grants, NOT_APPLIED};
 use access::identities::tokens_configured;
 use platform::unix_ms;
 use serde_json::{Value, json};
-use store::{Directory, Journal, State};
+use store::{Directory, PeekedJournal};
 use tls::ClientTls;
 use upstream::config::{ProtoConfig, ServerConfig, StdioConfig, Transport};
 
@@ -482,14 +483,14 @@ fn clock(now_ms: u64) -> Check {
 
 /// The check, the state of the journal if it could be read, and the listen address of the gateway
 /// that owns the directory.
-fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
+fn data_dir(config: &Config) -> (Check, Option<AccessState>, Option<String>) {
     const WHAT: &str = "data directory";
     const OTHER: &str = "choose another directory: --data-dir DIR";
     let Some(dir) = &config.data_dir else {
         let fix = "set HOME, or choose a directory: --data-dir DIR";
         return (
             failed(WHAT, "not configured", fix),
-            Some(State::default()),
+            Some(AccessState::default()),
             None,
         );
     };
@@ -525,10 +526,10 @@ fn data_dir(config: &Config) -> (Check, Option<State>, Option<String>) {
         } else {
             failed(WHAT, format!("cannot create {shown}"), OTHER)
         };
-        return (check, Some(State::default()), None);
+        return (check, Some(AccessState::default()), None);
     }
     // Without taking it: a gateway may start meanwhile, and what is to be repaired is left to it.
-    match Journal::check(dir) {
+    match PeekedJournal::check(dir).and_then(|journal| journal.fold()) {
         Ok(state) => (passed(WHAT, shown.to_string()), Some(state), None),
         Err(error) => {
             let fix = Failure::from(error).hint.unwrap_or_else(|| OTHER.into());
@@ -556,7 +557,7 @@ fn port(config: &Config, runs: Option<String>) -> Check {
     }
 }
 
-fn tokens(config: &Config, state: Option<&State>) -> Check {
+fn tokens(config: &Config, state: Option<&AccessState>) -> Check {
     let Some(state) = state else {
         return passed(
             "tokens",
@@ -594,7 +595,7 @@ fn tokens(config: &Config, state: Option<&State>) -> Check {
 }
 
 /// A warning if there are grants that configured participants do not get.
-fn grants(config: &Config, state: &State) -> Option<Check> {
+fn grants(config: &Config, state: &AccessState) -> Option<Check> {
     let grants = Grants::read(state, config);
     let names: Vec<&str> = grants.not_applied().collect();
     let first = names.first()?;

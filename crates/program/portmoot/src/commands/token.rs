@@ -3,14 +3,15 @@
 
 use std::path::PathBuf;
 
+use access::AccessState;
 use access::config::Config;
 use access::tokens::{Token, TokenRequest, issue, revoke, rotate};
 use access::{Authority, TOKENS};
 use auth::LOCAL_USER;
 use platform::unix_ms;
 use serde_json::{Value, json};
+use store::JournalWriter;
 use store::recorder::Recorder;
-use store::{Journal, JournalWriter};
 
 use crate::cli::{GatewayArgs, TokenCommand};
 use crate::commands::config::{data_dir, note_unmatched};
@@ -156,7 +157,7 @@ async fn new(token_store: TokenStore, request: TokenRequest) -> Result<Value, Fa
             let permit = audit.reserve()?;
             let name = request.name.clone();
             let made = issue(
-                &journal,
+                &journal.ledger()?,
                 &config,
                 Authority::Operator,
                 request,
@@ -184,7 +185,7 @@ async fn rotated(token_store: TokenStore, name: &str, overlap_ms: u64) -> Result
             let permit = audit.reserve()?;
             let rotation = (name, overlap_ms);
             let made = rotate(
-                &journal,
+                &journal.ledger()?,
                 &config,
                 Authority::Operator,
                 rotation,
@@ -220,7 +221,7 @@ async fn ls(token_store: TokenStore) -> Result<Value, Failure> {
     match token_store {
         TokenStore::Gateway(remote) => api::get(&remote, &["tokens"], &[]).await?.read(),
         TokenStore::Local { dir, .. } => {
-            let state = Journal::peek(&dir)?;
+            let state = AccessState::peek(&dir)?;
             Ok(json!({ "tokens": state.tokens().iter().map(Token::of).collect::<Vec<_>>() }))
         }
     }
@@ -233,7 +234,13 @@ async fn revoke_tokens(token_store: TokenStore, name: &str) -> Result<Value, Fai
             let journal = JournalWriter::open(&dir)?;
             let audit = Recorder::open(config.audit.policy(), Some(&journal))?;
             let permit = audit.reserve()?;
-            let end = revoke(&journal, &config, Authority::Operator, name, unix_ms());
+            let end = revoke(
+                &journal.ledger()?,
+                &config,
+                Authority::Operator,
+                name,
+                unix_ms(),
+            );
             permit.write_change((TOKENS, name, None), LOCAL_USER, "revoked", &end);
             Ok(json!(end?))
         }

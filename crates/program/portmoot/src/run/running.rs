@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use access::AccessJournal;
 use access::config::Config;
 use access::grants::{Grants, NOT_APPLIED};
 use access::identities::tokens_configured;
 use access::sign_ins::make_login_key;
+use access::{AccessJournal, AccessState};
 use api::ConfigFile;
 use auth::{Sealer, TokenHash, encode_token};
 use client::Guard;
@@ -18,7 +18,7 @@ use model::{RefusalCode, TopicName};
 use oauth::{Accounts, vault::Vault};
 use platform::{Mutex, random, unix_ms};
 use store::recorder::Recorder;
-use store::{DirectoryOwner, Journal, JournalWriter, State};
+use store::{DirectoryOwner, JournalWriter, Ledger};
 use tls::ServerTls;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -61,7 +61,10 @@ fn accounts(
 ) -> Result<Arc<Accounts>, Failure> {
     let key = config.key.as_ref().map(oauth::key::read).transpose();
     let key = key.map_err(|error| Failure::new(Exit::Failed, "key_unusable", error.to_string()))?;
-    let vault = Vault::new(key.as_deref(), journal.cloned());
+    let vault = Vault::new(
+        key.as_deref(),
+        journal.map(JournalWriter::ledger).transpose()?,
+    );
     let public_url = config.public_url.as_ref().map(ToString::to_string);
     // It does not listen yet, and with a client on a pipe it may never do.
     Ok(Arc::new(Accounts::new(
@@ -94,19 +97,24 @@ impl Gateway {
         file: Option<Arc<ConfigFile>>,
     ) -> Result<Self, Failure> {
         let descriptors = Descriptors::fit(&mut config);
-        let mut journal = config.data_dir.as_deref().map(Journal::open).transpose()?;
-        let sealer = match journal.as_mut() {
+        let journal = config
+            .data_dir
+            .as_deref()
+            .map(JournalWriter::open)
+            .transpose()?;
+        let ledger: Option<Ledger<AccessState>> =
+            journal.as_ref().map(JournalWriter::ledger).transpose()?;
+        let sealer = match &journal {
             Some(journal) => access::sealer(journal, &random(), unix_ms())?,
             None => Sealer::new(&random(), None),
         };
-        if let (Some(journal), Some(_)) = (journal.as_mut(), &config.login) {
-            make_login_key(journal, &random(), unix_ms())?;
+        if let (Some(ledger), Some(_)) = (&ledger, &config.login) {
+            make_login_key(ledger, &random(), unix_ms())?;
         }
-        let requires_token = match &journal {
-            Some(journal) => tokens_configured(&config, journal.state()),
-            None => tokens_configured(&config, &State::default()),
+        let requires_token = match &ledger {
+            Some(ledger) => ledger.state(|state| tokens_configured(&config, state)),
+            None => tokens_configured(&config, &AccessState::default()),
         };
-        let journal = journal.map(JournalWriter::start).transpose()?;
         if let Some(journal) = &journal {
             journal
                 .on_uncompacted(|error| tracing::error!(%error, "the journal cannot be compacted"));
@@ -117,8 +125,7 @@ impl Gateway {
             .as_deref()
             .map(|dir| operator_key(&config, dir))
             .transpose()?;
-        let access =
-            AccessJournal::new(journal.clone(), requires_token).with_operator(operator.flatten());
+        let access = AccessJournal::new(ledger, requires_token).with_operator(operator.flatten());
         let access = Arc::new(access);
         let identities = access.identities(&config);
         let grants = access.grants(&config);
@@ -146,7 +153,7 @@ impl Gateway {
             accounts,
             sign_ins,
         };
-        let registry = Registry::start(start);
+        let registry = Registry::start(start)?;
         let sign_in = sign_in(&registry, &access);
         let connect = connect(&registry, &access, sign_in.as_ref());
         let pages = api::router(&registry, &access, sign_in.clone(), &connect, file);
@@ -154,7 +161,7 @@ impl Gateway {
         let pages = sign_in
             .into_iter()
             .fold(pages, |pages, sign_in| pages.merge(signin::router(sign_in)));
-        let doors = Doors::new(Arc::clone(&registry), pages);
+        let doors = Doors::new(Arc::clone(&registry), pages)?;
         Ok(Self {
             registry,
             doors,

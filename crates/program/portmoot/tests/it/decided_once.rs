@@ -8,8 +8,8 @@ use crate::reviewed::{Reviewed, propose};
 use crate::stage::{FULFIL, fulfilment, names};
 use crate::support::until;
 
-/// The agent makes so many more proposals that more of its own end than a topic keeps, and many
-/// more than the journal.
+/// The agent makes so many more proposals that more of its own end than a topic and the journal
+/// keep of it.
 const ROUNDS: usize = 5;
 const EACH: usize = topic::ENDED_PROPOSALS_MAX / ROUNDS + 1;
 

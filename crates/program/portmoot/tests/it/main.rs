@@ -84,6 +84,7 @@ mod mixed_eras;
 mod named_once;
 mod oauth_client;
 mod odd_lists;
+mod older_journal;
 mod on_demand;
 mod one_path;
 mod openapi;

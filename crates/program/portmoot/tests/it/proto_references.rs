@@ -226,7 +226,7 @@ fn a_schema_that_grows_between_two_runs_keeps_its_numbers() {
         let numbers: Vec<_> = properties.iter().map(number).collect();
         let last = properties.last().unwrap();
         until("the numbers are written", || {
-            let written = fs::read_to_string(home.path().join("data/field-numbers.json")).ok()?;
+            let written = fs::read_to_string(home.path().join("data/journal.jsonl")).ok()?;
             written.contains(&format!("{last:?}")).then_some(())
         });
         gateway.stop();

@@ -431,10 +431,6 @@ const USUAL: &[Play] = &[
     ("Counts of refusals in the audit log", room::refusals),
     ("Bytes of proposals", room::bytes_of_proposals),
     ("Ended proposals", room::ended_proposals),
-    (
-        "Ended proposals that survive a restart",
-        room::ended_proposals_after_a_restart,
-    ),
 ];
 
 /// The plays on each stage.

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::{OperationId, Outcome};
-use store::OpenedProposal;
 use wire::mcpx::payload;
 
 use super::*;
 use crate::proposals::content::Proposed;
+use crate::proposals::kept::OpenedProposal;
 use wire::mcp::result::words;
 
 fn proposal(method: &str, state: ProposalState) -> ProposalView {

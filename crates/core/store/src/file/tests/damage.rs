@@ -5,25 +5,29 @@ use proptest::prelude::*;
 
 use super::super::head::HEAD_FILE;
 use super::*;
+use crate::tests::names::adds;
 use crate::tests::sim::SimDisk;
 
 /// A disk with a journal of some records; with a compaction in its history if `compacted`.
 fn disk(records: usize, is_compacted: bool) -> SimDisk {
     let disk = SimDisk::default();
-    let (mut file, mut state) = JournalFile::open(Arc::new(disk.clone())).unwrap();
+    let mut file = JournalFile::open(Arc::new(disk.clone())).unwrap();
+    let mut all = Vec::new();
     for at in 0..records {
-        let record = [token(&format!("token-{at}"))];
-        file.commit(&lines(&record).unwrap(), &record, || &mut state)
-            .unwrap();
+        let entry = adds(&format!("name-{at}"));
+        file.commit(std::slice::from_ref(&entry)).unwrap();
+        all.push(entry);
         if is_compacted && at == records / 2 {
-            file.compact(&compacted(&mut state).unwrap()).unwrap();
+            file.replace_by(&all).unwrap();
         }
     }
     disk
 }
 
-fn open(disk: &SimDisk) -> Result<State, StoreError> {
-    JournalFile::open(Arc::new(disk.clone())).map(|(_, state)| state)
+/// Opens the journal of a disk; returns the number of its entries.
+fn open(disk: &SimDisk) -> Result<usize, StoreError> {
+    let journal = JournalFile::open(Arc::new(disk.clone()))?;
+    Ok(read(&*journal.disk)?.entries.len())
 }
 
 /// Changes a file of the disk; returns whether the journal is refused, and stays as it is.
@@ -31,7 +35,7 @@ fn open(disk: &SimDisk) -> Result<State, StoreError> {
 fn check(disk: &SimDisk, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
     disk.tamper(name, change);
     let before = [JOURNAL_FILE, HEAD_FILE].map(|name| disk.bytes(name));
-    let peeked = JournalFile::peek(disk).unwrap_err();
+    let peeked = read(disk).unwrap_err();
     let error = open(disk).unwrap_err();
     assert_eq!(peeked.to_string(), error.to_string());
     assert!(
@@ -125,37 +129,36 @@ fn a_lost_journal_is_not_taken_for_a_new_one() {
     let lost = disk(3, true);
     lost.remove(JOURNAL_FILE);
     assert!(matches!(open(&lost).unwrap_err(), StoreError::Lost { .. }));
-    assert!(matches!(
-        JournalFile::peek(&lost).unwrap_err(),
-        StoreError::Lost { .. }
-    ));
+    assert!(matches!(read(&lost).unwrap_err(), StoreError::Lost { .. }));
     lost.remove(HEAD_FILE);
-    assert!(
-        open(&lost).unwrap().is_empty(),
-        "its operator goes on without it"
-    );
+    assert_eq!(open(&lost).unwrap(), 0, "its operator goes on without it");
 }
 
 #[test]
 fn an_older_journal_is_not_taken_for_the_latest() {
     let disk = SimDisk::default();
-    let (mut file, mut state) = JournalFile::open(Arc::new(disk.clone())).unwrap();
+    let mut file = JournalFile::open(Arc::new(disk.clone())).unwrap();
     let mut older = Vec::new();
+    let mut all = Vec::new();
     for round in 0..4 {
         older.push(disk.bytes(JOURNAL_FILE));
-        let record = [token(&round.to_string())];
-        file.commit(&lines(&record).unwrap(), &record, || &mut state)
-            .unwrap();
+        let entry = adds(&round.to_string());
+        file.commit(std::slice::from_ref(&entry)).unwrap();
+        all.push(entry);
         if round % 2 == 1 {
             older.push(disk.bytes(JOURNAL_FILE));
-            file.compact(&compacted(&mut state).unwrap()).unwrap();
+            file.replace_by(&all).unwrap();
         }
     }
     for text in older {
         check(&disk.copy(), JOURNAL_FILE, |now| now.clone_from(&text));
     }
-    let unnumbered = lines(&[token("a")]).unwrap();
-    check(&disk, JOURNAL_FILE, |now| now.clone_from(&unnumbered));
+    for older_format in [golden::UNNUMBERED.as_bytes(), golden::FORMAT_2] {
+        check(&disk.copy(), JOURNAL_FILE, |now| {
+            now.clear();
+            now.extend(older_format);
+        });
+    }
 }
 
 /// A power failure may leave an older head, or one of which only a part was written.
@@ -163,7 +166,7 @@ fn an_older_journal_is_not_taken_for_the_latest() {
 fn a_head_that_cannot_be_read_guards_against_a_lost_journal_only() {
     let unreadable = disk(3, false);
     unreadable.tamper(HEAD_FILE, |text| text[9] ^= 1);
-    assert_eq!(open(&unreadable.copy()).unwrap().tokens().len(), 3);
+    assert_eq!(open(&unreadable.copy()).unwrap(), 3);
     check(&unreadable, JOURNAL_FILE, Vec::clear);
 }
 
@@ -182,12 +185,8 @@ fn a_journal_without_its_head_is_refused_until_it_is_accepted() {
             assert!(matches!(open(&disk).unwrap_err(), StoreError::Lost { .. }));
             drop(disk.open(HEAD_FILE));
             disk.tamper(HEAD_FILE, |text| text.extend(b"accepted\n"));
-            assert_eq!(open(&disk).unwrap().tokens().len(), records - cut);
-            assert_eq!(
-                open(&disk).unwrap().tokens().len(),
-                records - cut,
-                "and is guarded again"
-            );
+            assert_eq!(open(&disk).unwrap(), records - cut);
+            assert_eq!(open(&disk).unwrap(), records - cut, "and is guarded again");
             check(&disk, JOURNAL_FILE, Vec::clear);
         }
     }
@@ -202,9 +201,5 @@ fn a_journal_that_is_gone_beside_an_audit_log_is_refused() {
     gone.remove(HEAD_FILE);
     assert!(matches!(open(&gone).unwrap_err(), StoreError::Lost { .. }));
     gone.remove("audit.head");
-    assert_eq!(
-        open(&gone).unwrap().tokens().len(),
-        0,
-        "a new data directory"
-    );
+    assert_eq!(open(&gone).unwrap(), 0, "a new data directory");
 }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Consent, Family, Record, RenewedFamily, SealingKey};
+use store::SealingKey;
+
+use crate::record::{AccessRecord, Consent, Family, RenewedFamily};
 
 /// Families of one participant at most. Beyond it, the family that was not renewed for longest
 /// ends.
@@ -96,13 +98,21 @@ impl Logins {
         self.families.retain(|_, family| now_ms < family.expires_ms);
     }
 
-    pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
-        let key = self.key.iter().cloned().map(Record::LoginKey);
+    pub(super) fn records(&self) -> impl Iterator<Item = AccessRecord> + '_ {
+        let key = self.key.iter().cloned().map(AccessRecord::LoginKey);
         // A replay drops the family that was not renewed for longest, never the one of its record:
         // all fit.
-        let families = self.families.values().cloned().map(Record::FamilyBegun);
-        key.chain(families)
-            .chain(self.consents.values().cloned().map(Record::ConsentGiven))
+        let families = self
+            .families
+            .values()
+            .cloned()
+            .map(AccessRecord::FamilyBegun);
+        key.chain(families).chain(
+            self.consents
+                .values()
+                .cloned()
+                .map(AccessRecord::ConsentGiven),
+        )
     }
 
     pub(super) fn len(&self) -> usize {

@@ -34,14 +34,6 @@ impl Chain {
         out.push(b'\n');
     }
 
-    /// Writes all lines of a text.
-    pub(super) fn seal_all(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        let lines = text
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
-        lines.for_each(|line| self.seal(line, out));
-    }
-
     /// Checks that a line, without its line feed, is the next one.
     pub(super) fn check(&mut self, line: &[u8]) -> Result<(), String> {
         let parts = split(line).ok_or("it has no number and no checksum")?;
@@ -92,6 +84,11 @@ fn split(line: &[u8]) -> Option<Parts<'_>> {
         sum,
         members: rest.strip_prefix(SUM_SUFFIX)?,
     })
+}
+
+/// What follows the number and the checksum of a line.
+pub(super) fn members(line: &[u8]) -> Option<&[u8]> {
+    split(line).map(|parts| parts.members)
 }
 
 /// Whether a text begins as a line with a number.

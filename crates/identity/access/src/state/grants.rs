@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{GrantChange, Record};
+use crate::record::{AccessRecord, GrantChange};
 
 /// One capability that was granted to a participant or revoked, in addition to the configured ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Grant {
         self.expires_ms.is_none_or(|end| now_ms < end)
     }
 
-    fn record(&self) -> Record {
+    fn record(&self) -> AccessRecord {
         let (mut added, mut removed) = (Vec::new(), Vec::new());
         if self.granted {
             &mut added
@@ -43,7 +43,7 @@ impl Grant {
             &mut removed
         }
         .push(self.capability.clone());
-        Record::GrantChanged(GrantChange {
+        AccessRecord::GrantChanged(GrantChange {
             participant: self.participant.clone(),
             topic: self.topic.clone(),
             added,
@@ -67,14 +67,14 @@ struct Changes {
 
 /// All grants of the state.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Grants {
+pub(super) struct GrantChanges {
     /// By participant, topic (`None` first) and capability.
     changes: BTreeMap<(String, Option<String>, String), Changes>,
     /// Number of grants, cached because the journal needs it at each append.
     pub(super) count: usize,
 }
 
-impl Grants {
+impl GrantChanges {
     /// Applies a change. A lasting one replaces all earlier ones of its capability, a temporary one
     /// only the temporary one. Drops temporary changes that have expired at the time of this one,
     /// so that they do not accumulate.
@@ -152,7 +152,7 @@ impl Grants {
             .flat_map(|changes| changes.lasting.iter().chain(&changes.temporary))
     }
 
-    pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
+    pub(super) fn records(&self) -> impl Iterator<Item = AccessRecord> + '_ {
         // A replay drops temporary grants by the time of later changes: the earliest change comes
         // first.
         let mut all: Vec<&Grant> = self.all().collect();

@@ -4,11 +4,9 @@
 use std::collections::{HashSet, VecDeque};
 
 use sha2::{Digest, Sha256};
+use topic::CLOSED_PROPOSALS_MAX;
 
-use crate::record::{ClosedProposals, Record};
-
-/// Digests in the set at most; the oldest is dropped first.
-pub const CLOSED_PROPOSALS_MAX: usize = 100_000;
+use super::record::{ClosedProposals, ProposalRecord};
 
 /// Time from the end of a proposal to the expiry of its digest, in milliseconds: 30 days.
 pub const CLOSED_PROPOSALS_KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
@@ -119,7 +117,7 @@ impl ClosedSet {
         self.digests.retain(|closed| now_ms < closed.until_ms);
     }
 
-    pub(super) fn records(&self) -> impl Iterator<Item = Record> + '_ {
+    pub(super) fn records(&self) -> impl Iterator<Item = ProposalRecord> + '_ {
         (0..self.digests.len()).step_by(PER_RECORD).map(|start| {
             let digests = self
                 .digests
@@ -128,7 +126,7 @@ impl ClosedSet {
                 .take(PER_RECORD)
                 .map(Closed::pair)
                 .collect();
-            Record::ProposalsClosed(ClosedProposals { digests })
+            ProposalRecord::ProposalsClosed(ClosedProposals { digests })
         })
     }
 

@@ -1,15 +1,14 @@
-//! Replay of a journal: its lines, checked, and the state that follows from them.
+//! Replay of a journal's file: its lines, checked, and their entries.
 
 use serde::{Deserialize, Serialize};
 
-use super::chain::{Chain, is_numbered, is_torn};
-use super::head::{HEAD_FILE, Head, JournalPosition};
-use crate::{
-    disk::{Disk, on},
-    error::StoreError,
-    record::Record,
-    state::State,
-};
+use super::chain::{Chain, is_numbered, is_torn, members};
+use super::head::{FilePlace, HEAD_FILE, Head};
+use super::{damaged, legacy};
+use crate::disk::{Disk, on};
+use crate::entry::Entry;
+use crate::error::StoreError;
+use crate::journal::{Position, Replayed};
 
 /// The file of the lines, in the data directory.
 pub(crate) const JOURNAL_FILE: &str = "journal.jsonl";
@@ -19,36 +18,62 @@ const AUDIT_FOLDER: &str = "audit";
 const NO_HEAD: &str = "nothing says how far it went: `journal.head` is gone or emptied";
 const NO_HEAD_BUT_LOG: &str = "it is gone with its head, and there is an audit log";
 /// The version of the format that this program writes.
-const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
+/// The version before it, whose entries have no owners.
+const FORMAT_WITHOUT_OWNERS: u32 = 2;
 
 /// The first line of a journal.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header {
     journal: u32,
     pub(super) id: String,
+    /// The position that the file has begun at, and how many of its first entries are those that
+    /// were in force there. The format before had neither.
+    #[serde(default)]
+    at: u64,
+    #[serde(default)]
+    kept: u64,
     /// The last place of the file that this one has replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    follows: Option<JournalPosition>,
+    follows: Option<FilePlace>,
 }
 
 impl Header {
-    pub(super) fn new(follows: Option<JournalPosition>) -> Self {
-        let id = data_encoding::HEXLOWER.encode(&platform::random::<16>());
+    /// The first line of a file that begins at a position, with so many entries that were in force
+    /// there.
+    pub(super) fn following(follows: Option<FilePlace>, at: Position, kept: usize) -> Self {
         Self {
             journal: FORMAT,
-            id,
+            id: data_encoding::HEXLOWER.encode(&platform::random::<16>()),
+            at: at.0,
+            kept: kept as u64,
             follows,
         }
+    }
+
+    pub(super) fn format(&self) -> u32 {
+        self.journal
+    }
+
+    /// The position after so many entries of the file.
+    pub(super) fn position_after(&self, entries: u64) -> Position {
+        Position(self.at + entries.saturating_sub(self.kept))
+    }
+
+    /// Number of entries of the file up to a position; `None` if the file has begun later.
+    pub(super) fn entries_up_to(&self, position: Position) -> Option<usize> {
+        let later = position.0.checked_sub(self.at)?;
+        usize::try_from(self.kept.checked_add(later)?).ok()
     }
 }
 
 /// A journal that was read.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
-    pub(super) state: State,
-    /// The id of the file and its lines; `None` if there is no journal, or one of the format
-    /// without checksums.
-    pub(super) file: Option<(String, Chain)>,
+    pub(super) entries: Vec<Replayed>,
+    /// The first line of the file, and all lines; `None` if there is no journal, or one of the
+    /// format without checksums.
+    pub(super) file: Option<(Header, Chain)>,
     /// The bytes up to the end of the last whole line, and whether others follow.
     pub(super) whole_bytes: usize,
     pub(super) torn: bool,
@@ -98,7 +123,8 @@ impl Reader<'_> {
             if is_numbered(line) {
                 return Err(self.damaged("the lines before it have no number and no checksum"));
             }
-            self.record(line)?;
+            let members = line.strip_prefix(b"{").unwrap_or_default();
+            self.entry(legacy::entry(members))?;
         }
         self.replay.whole_bytes = whole.len();
         Ok(self.replay)
@@ -128,7 +154,13 @@ impl Reader<'_> {
             chain = next;
             match &header {
                 None => header = Some(self.header(line)?),
-                Some(_) => self.record(line)?,
+                Some(header) => {
+                    let members = members(line).unwrap_or_default();
+                    self.entry(match header.journal {
+                        FORMAT_WITHOUT_OWNERS => legacy::entry(members),
+                        _ => Entry::read(members),
+                    })?;
+                }
             }
             self.compare(header.as_ref(), chain, head)?;
         }
@@ -141,13 +173,13 @@ impl Reader<'_> {
         let header = header.ok_or_else(|| self.damaged("the first line is missing"))?;
         self.complete(&header, chain, head)?;
         self.replay.torn = !tail.is_empty();
-        self.replay.file = Some((header.id, chain));
+        self.replay.file = Some((header, chain));
         Ok(self.replay)
     }
 
     fn header(&self, line: &[u8]) -> Result<Header, StoreError> {
         match serde_json::from_slice::<Header>(line) {
-            Ok(header) if header.journal == FORMAT => Ok(header),
+            Ok(header) if [FORMAT_WITHOUT_OWNERS, FORMAT].contains(&header.journal) => Ok(header),
             Ok(header) => Err(self.damaged(&format!(
                 "a newer version wrote it (format {})",
                 header.journal
@@ -156,11 +188,10 @@ impl Reader<'_> {
         }
     }
 
-    fn record(&mut self, line: &[u8]) -> Result<(), StoreError> {
-        let record = serde_json::from_slice::<Record>(line);
-        self.replay
-            .state
-            .apply(&record.map_err(|cause| self.damaged(&cause.to_string()))?);
+    fn entry(&mut self, entry: Option<Entry>) -> Result<(), StoreError> {
+        let entry = entry.ok_or_else(|| self.damaged("it is no record that is known"))?;
+        let number = self.replay.entries.len() + 1;
+        self.replay.entries.push(Replayed { number, entry });
         Ok(())
     }
 
@@ -205,13 +236,7 @@ impl Reader<'_> {
     }
 
     fn damaged(&self, cause: &str) -> StoreError {
-        let [path, head] = [JOURNAL_FILE, HEAD_FILE].map(|name| self.disk.path().join(name));
-        StoreError::Damaged {
-            path,
-            head,
-            line: self.line,
-            cause: cause.to_owned(),
-        }
+        damaged(self.disk, self.line, cause)
     }
 }
 

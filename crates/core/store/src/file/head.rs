@@ -23,14 +23,14 @@ const ACCEPTED: &str = "accepted";
 
 /// A place in a journal: which one, how many lines, the sum of the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct JournalPosition {
+pub(super) struct FilePlace {
     /// The id of the file of lines, which a compaction changes.
     pub(super) id: String,
     pub(super) lines: u64,
     sum: String,
 }
 
-impl JournalPosition {
+impl FilePlace {
     pub(super) fn new(id: &str, chain: Chain) -> Self {
         Self {
             id: id.to_owned(),
@@ -65,13 +65,13 @@ pub(super) enum Head {
     Unreadable,
     /// The journal is taken as it is.
     Accepted,
-    At(JournalPosition),
+    At(FilePlace),
 }
 
 #[derive(Serialize, Deserialize)]
 struct Written {
     #[serde(flatten)]
-    place: JournalPosition,
+    place: FilePlace,
     check: String,
 }
 
@@ -103,11 +103,7 @@ pub(super) struct HeadFile(Option<Box<dyn DiskFile>>);
 
 impl HeadFile {
     /// Writes and syncs the head.
-    pub(super) fn save(
-        &mut self,
-        disk: &dyn Disk,
-        place: JournalPosition,
-    ) -> Result<(), StoreError> {
+    pub(super) fn save(&mut self, disk: &dyn Disk, place: FilePlace) -> Result<(), StoreError> {
         let wrong = on(disk, "write", HEAD_FILE);
         let file = match &mut self.0 {
             Some(file) => file,
@@ -119,14 +115,14 @@ impl HeadFile {
     }
 
     /// Writes the head without a sync. If that fails, the file names an earlier place.
-    pub(super) fn note(&mut self, place: JournalPosition) {
+    pub(super) fn note(&mut self, place: FilePlace) {
         if let Some(file) = &mut self.0 {
             let _ = file.note(&text(place));
         }
     }
 }
 
-fn text(place: JournalPosition) -> Vec<u8> {
+fn text(place: FilePlace) -> Vec<u8> {
     let check = place.check();
     padded(serde_json::to_vec(&Written { place, check }).unwrap_or_default())
 }

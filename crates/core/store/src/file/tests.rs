@@ -1,0 +1,176 @@
+//! Tests of the journal in a real directory: torn tails, damage, the lock, compaction, modes.
+
+mod contract;
+mod damage;
+mod golden;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use super::head::HEAD_FILE;
+use super::*;
+use crate::tests::names::{Names, added, nothing, removed};
+use crate::{DirectoryOwner, JournalWriter};
+
+fn names(journal: &JournalWriter) -> Vec<String> {
+    journal
+        .ledger::<Names>()
+        .unwrap()
+        .state(|names| names.0.clone())
+}
+
+fn add(journal: &JournalWriter, name: &str) {
+    journal
+        .ledger::<Names>()
+        .unwrap()
+        .append(&[added(name)])
+        .unwrap();
+}
+
+/// Number of the journal's lines, without the header.
+fn lines(dir: &Path) -> usize {
+    let text = fs::read_to_string(dir.join(JOURNAL_FILE)).unwrap();
+    text.lines().count() - 1
+}
+
+#[test]
+fn appended_records_survive_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    let ledger = journal.ledger::<Names>().unwrap();
+    ledger.append(&[added("scout"), added("ci")]).unwrap();
+    ledger.append(&[removed("ci")]).unwrap();
+    assert_eq!(names(&journal), ["scout"]);
+    drop((ledger, journal));
+    assert_eq!(names(&JournalWriter::open(dir.path()).unwrap()), ["scout"]);
+    let peeked = PeekedJournal::read(dir.path()).unwrap();
+    assert_eq!(peeked.fold::<Names>().unwrap().0, ["scout"]);
+}
+
+#[test]
+fn a_torn_last_line_is_removed_and_writing_continues() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    add(&journal, "scout");
+    let (path, head) = (dir.path().join(JOURNAL_FILE), dir.path().join(HEAD_FILE));
+    let before = fs::read(&head).unwrap();
+    add(&journal, "ci");
+    drop(journal);
+    let text = fs::read(&path).unwrap();
+    for cut in 1..40 {
+        // The head is written after the lines.
+        fs::write(&head, &before).unwrap();
+        fs::write(&path, &text[..text.len() - cut]).unwrap();
+        let whole: &[_] = if cut == 1 {
+            &["scout", "ci"]
+        } else {
+            &["scout"]
+        };
+        let peeked = PeekedJournal::read(dir.path()).unwrap();
+        assert_eq!(peeked.fold::<Names>().unwrap().0, whole);
+        let journal = JournalWriter::open(dir.path()).unwrap();
+        assert_eq!(names(&journal), whole, "cut {cut}");
+        add(&journal, "late");
+        drop(journal);
+        assert_eq!(
+            names(&JournalWriter::open(dir.path()).unwrap()),
+            [whole, &["late"]].concat(),
+            "cut {cut}"
+        );
+    }
+}
+
+#[test]
+fn a_locked_directory_names_the_address_of_its_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(Directory::owner(dir.path()).unwrap(), None);
+    let first = JournalWriter::open(dir.path()).unwrap();
+    let files = vec!["/etc/a.toml".to_owned(), "x".repeat(64 << 10)];
+    let listen = Some("127.0.0.1:7070".to_owned());
+    first
+        .announce(DirectoryOwner {
+            listen,
+            files,
+            ..DirectoryOwner::default()
+        })
+        .unwrap();
+    let StoreError::Locked { owner, .. } = JournalWriter::open(dir.path()).unwrap_err() else {
+        panic!("locked")
+    };
+    let owner = owner.unwrap();
+    assert_eq!(
+        (owner.pid, owner.listen.as_deref()),
+        (std::process::id(), Some("127.0.0.1:7070"))
+    );
+    assert_eq!(
+        owner.files,
+        ["/etc/a.toml"],
+        "what makes the file too long is left out"
+    );
+    assert!(owner.since_ms > 0);
+    assert_eq!(
+        Directory::owner(dir.path()).unwrap().as_ref(),
+        Some(&*owner)
+    );
+    drop(first);
+    assert_eq!(Directory::owner(dir.path()).unwrap(), None);
+    JournalWriter::open(dir.path()).unwrap();
+}
+
+#[test]
+fn files_are_private_and_existing_directories_become_private() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("a/data");
+    fs::create_dir_all(&data).unwrap();
+    fs::set_permissions(&data, PermissionsExt::from_mode(0o755)).unwrap();
+    let journal = JournalWriter::open(&data).unwrap();
+    add(&journal, "scout");
+    let ledger = journal.ledger::<Names>().unwrap();
+    ledger.append(&nothing(2 * SLACK_LINES)).unwrap();
+    assert_eq!(names(&journal), ["scout"]);
+    drop((ledger, journal));
+    assert_eq!(lines(&data), 1, "it was compacted");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    assert_eq!(mode(&data.join(JOURNAL_FILE)), 0o600);
+    assert_eq!(mode(&data.join("lock")), 0o600);
+}
+
+#[test]
+fn compaction_drops_what_no_owner_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    let ledger = journal.ledger::<Names>().unwrap();
+    ledger.append(&[added("keeper")]).unwrap();
+    for round in 0..SLACK_LINES {
+        let name = format!("job-{round}");
+        ledger.append(&[added(&name), removed(&name)]).unwrap();
+    }
+    drop((ledger, journal));
+    assert!(lines(dir.path()) <= 2 + SLACK_LINES);
+    assert_eq!(names(&JournalWriter::open(dir.path()).unwrap()), ["keeper"]);
+}
+
+#[test]
+fn a_record_that_its_owner_cannot_read_is_damage_on_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    add(&journal, "scout");
+    let unknown = Entry::read(br#""owner":"names","record":"renamed","name":"x"}"#).unwrap();
+    journal.append(vec![unknown]).unwrap();
+    let failure = journal.failure().unwrap();
+    assert!(failure.contains("a record of `names`"), "{failure}");
+    drop(journal);
+    let peeked = PeekedJournal::read(dir.path()).unwrap();
+    let error = peeked.fold::<Names>().unwrap_err();
+    assert!(
+        matches!(error, StoreError::Damaged { line: 3, .. }),
+        "{error}"
+    );
+    let journal = JournalWriter::open(dir.path()).unwrap();
+    let error = journal.ledger::<Names>().unwrap_err();
+    assert!(
+        matches!(error, StoreError::Damaged { line: 3, .. }),
+        "{error}"
+    );
+}

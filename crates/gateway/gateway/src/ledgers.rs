@@ -1,0 +1,26 @@
+//! What topics have in the journal.
+
+use store::{JournalWriter, Ledger, StoreError};
+
+use crate::proposals::kept::KeptProposals;
+use crate::tasks::kept::KeptTasks;
+
+/// The parts of the journal that topics have; all topics share them.
+#[derive(Debug, Clone)]
+pub struct TopicLedgers {
+    pub(crate) proposals: Ledger<KeptProposals>,
+    pub(crate) tasks: Ledger<KeptTasks>,
+}
+
+impl TopicLedgers {
+    /// The topics' parts of this journal.
+    ///
+    /// # Errors
+    /// When the journal has a record of theirs that cannot be read.
+    pub fn open(journal: &JournalWriter) -> Result<Self, StoreError> {
+        Ok(Self {
+            proposals: journal.ledger()?,
+            tasks: journal.ledger()?,
+        })
+    }
+}
