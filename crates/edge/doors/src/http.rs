@@ -268,6 +268,12 @@ async fn secure_connection(
 
 /// Serves one connection until it ends as HTTP: it closes, or what it becomes (a WebSocket, an open
 /// stream) goes on in a task of its own, which keeps `place`.
+///
+/// The choice of HTTP/1 or HTTP/2 is not `hyper_util::server::conn::auto`'s: that connection does
+/// not give its socket and unread bytes back (`into_parts`), from which an idle stream goes on
+/// without HTTP, frames of proto-mcp and HTTP/2 begin, and TLS on a plain port is recognized. It
+/// also waits for the first bytes without the time limit of a head, and its state has room for
+/// both protocols, where a task of HTTP/1 must be small.
 pub(crate) async fn connection(
     socket: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     endpoints: Arc<Endpoints>,

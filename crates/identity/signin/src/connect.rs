@@ -17,6 +17,7 @@ use access::{AccessRecord, Consent};
 use auth::{LOCAL_USER, PublicUrl, Sealer};
 use axum::http::StatusCode;
 use axum::response::Response;
+use html::{Browser, Cookies, Forms, Page, Person, Session, Sessions, new_browser};
 use model::{ParticipantId, Refusal, RefusalCode};
 use oauth::Accounts;
 use oauth::ConnectRequest;
@@ -34,9 +35,8 @@ use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::client;
-use crate::cookies::{Cookies, Person, Session, new_browser};
-use crate::interactive::{Browser, FORM_MS, redirect};
-use crate::pages::HtmlPage;
+use crate::cookies::CONNECT_SESSION;
+use crate::interactive::redirect;
 use crate::params::Params;
 use crate::service::{Home, SignIn, TRIES_PER_MINUTE, bearer};
 pub use codes::{CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX};
@@ -133,7 +133,7 @@ impl Connect {
     fn at(&self, browser: &Browser) -> Option<At> {
         let url = PublicUrl::parse(&self.accounts.services().browser_url()?.0).ok()?;
         let now_ms = unix_ms();
-        let session = self.cookies(&url).session(&browser.cookies(), now_ms);
+        let session = self.sessions(&url).find(&browser.cookies(), now_ms);
         Some(At {
             session: session.unwrap_or_else(|| new_browser(random())),
             url,
@@ -141,8 +141,14 @@ impl Connect {
         })
     }
 
-    fn cookies<'c>(&'c self, url: &PublicUrl) -> Cookies<'c> {
-        Cookies::of_connect(&self.sealer, url)
+    /// Sessions of browsers at the connect pages, which are others than those of signing in.
+    fn sessions<'c>(&'c self, url: &PublicUrl) -> Sessions<'c> {
+        Sessions::new(Cookies::new(&self.sealer, url), CONNECT_SESSION)
+    }
+
+    /// Tokens of forms, each with the terms that the person was shown, if it was shown some.
+    fn forms(&self) -> Forms<'_> {
+        Forms::new(&self.sealer, FORM)
     }
 
     /// Whose browser it is, as far as it has shown that: by a code, or by having signed in at the
@@ -157,7 +163,7 @@ impl Connect {
                 .sign_in
                 .as_ref()
                 .and_then(|one| Some((one, one.now()?)))?;
-            let session = sign_in.cookies(&now).session(&browser.cookies(), now.ms)?;
+            let session = sign_in.sessions(&now).find(&browser.cookies(), now.ms)?;
             let person = session
                 .person
                 .filter(|person| sign_in.is_signed_in(&now, person))?;
@@ -250,7 +256,7 @@ impl Connect {
     }
 
     /// The page that asks for consent, or for a key.
-    fn asked(&self, id: &str, at: &At, shown: &ConsentTerms, wrong: Option<&str>) -> HtmlPage {
+    fn asked(&self, id: &str, at: &At, shown: &ConsentTerms, wrong: Option<&str>) -> Page {
         let sealed = self.sealed(at, id, Some(shown));
         let form = form(at, id, &sealed);
         match &shown.key_label {
@@ -259,20 +265,15 @@ impl Connect {
         }
     }
 
-    fn with_session(&self, mut page: HtmlPage, at: &At) -> HtmlPage {
-        page.cookies.push(
-            self.cookies(&at.url)
-                .set_session(&at.session, random(), at.now_ms),
-        );
-        page
+    fn with_session(&self, page: Page, at: &At) -> Page {
+        let session = self.sessions(&at.url).set(&at.session, random(), at.now_ms);
+        page.with_cookies([session])
     }
 
     /// Sealed text that a form has to bring back from this browser.
     fn sealed(&self, at: &At, id: &str, shown: Option<&ConsentTerms>) -> String {
-        let state = serde_json::to_vec(&shown).unwrap_or_default();
-        let until_ms = at.now_ms.saturating_add(FORM_MS);
-        self.sealer
-            .seal(FORM, &principal(at, id), until_ms, random(), &state)
+        self.forms()
+            .token(&principal(at, id), &shown, random(), at.now_ms)
     }
 
     /// `POST /connect/{id}`: a code was typed, a consent given or refused, or another participant
@@ -283,12 +284,8 @@ impl Connect {
         };
         let params = Params::parse(body).unwrap_or_default();
         let sealed = params.get("form").unwrap_or_default();
-        let state = self
-            .sealer
-            .open(FORM, &principal(&at, id), at.now_ms, sealed);
-        let shown: Option<Option<ConsentTerms>> = state
-            .ok()
-            .and_then(|state| serde_json::from_slice(&state).ok());
+        let shown: Option<Option<ConsentTerms>> =
+            self.forms().open(&principal(&at, id), sealed, at.now_ms);
         let Some(shown) = shown.filter(|_| browser.may_send_form(&at.url)) else {
             self.refused(None, "", "a form of another site or browser");
             let why = "This page is too old, or was not opened in this browser.";
@@ -389,7 +386,7 @@ impl Connect {
         };
         let account = Arc::clone(&request.account);
         // Over plain HTTP only the form says whose browser it is.
-        let is_same = !self.cookies(&at.url).keep_persons()
+        let is_same = !self.sessions(&at.url).keep_persons()
             || self
                 .who(&at, browser)
                 .is_some_and(|who| who.name == shown.participant);
@@ -459,9 +456,7 @@ impl Connect {
         }
         redirect(
             &begun.url,
-            &[self
-                .cookies(&at.url)
-                .set_session(&at.session, random(), at.now_ms)],
+            &[self.sessions(&at.url).set(&at.session, random(), at.now_ms)],
         )
     }
 
@@ -477,11 +472,9 @@ impl Connect {
             return response;
         }
         match account.enter_key(key, &shown.participant).await {
-            Ok(()) => {
-                let mut page = pages::connected(&shown.server, &shown.participant);
-                page.cookies.extend(self.cookies(&at.url).leave());
-                page.response()
-            }
+            Ok(()) => pages::connected(&shown.server, &shown.participant)
+                .with_cookies(self.sessions(&at.url).leave())
+                .response(),
             Err(why) => {
                 self.refused(Some(&shown.participant), &shown.server, &why.to_string());
                 pages::problem(
@@ -571,7 +564,7 @@ impl Connect {
         let Some(at) = self.at(browser) else {
             return crate::routes::absent();
         };
-        let cookies = self.cookies(&at.url);
+        let sessions = self.sessions(&at.url);
         let person = at
             .session
             .person
@@ -579,9 +572,9 @@ impl Connect {
             .filter(|person| self.is_signed_in(person, at.now_ms));
         let participant = person.map(|person| person.name);
         // Over plain HTTP the sign-in itself says who began it, in this browser.
-        let is_known = match cookies.keep_persons() {
+        let is_known = match sessions.keep_persons() {
             true => participant.is_some(),
-            false => cookies.session(&browser.cookies(), at.now_ms).is_some(),
+            false => sessions.find(&browser.cookies(), at.now_ms).is_some(),
         };
         if !is_known {
             self.refused(
@@ -609,9 +602,9 @@ impl Connect {
                     .as_deref()
                     .or(participant.as_deref())
                     .unwrap_or_default();
-                let mut page = pages::connected(&account.site.name, whose);
-                page.cookies.extend(cookies.leave());
-                page.response()
+                pages::connected(&account.site.name, whose)
+                    .with_cookies(sessions.leave())
+                    .response()
             }
             Err(why) => {
                 self.refused(participant.as_deref(), "", &why.to_string());

@@ -1,89 +1,33 @@
 //! Acts of a person at the pages: signing in, consenting, or not.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use access::{AccessRecord, Consent};
-use auth::{PublicUrl, TOKEN_PREFIX};
-use axum::http::{HeaderValue, StatusCode, header};
+use auth::TOKEN_PREFIX;
+use axum::http::StatusCode;
 use axum::response::Response;
+use html::{Browser, Cookies, Forms, Page, Person, Session, Sessions, new_browser, see_other};
 use model::ParticipantId;
 use platform::random;
 use store::audit::Verdict;
 
 use crate::client;
 use crate::codes::Grant;
-use crate::cookies::{Cookies, Person, Session, mark, new_browser};
-use crate::pages::{self, HtmlPage, PageForm};
+use crate::cookies::{SIGN_IN_SESSION, mark, remember, remembers};
+use crate::pages::{self, AskedPerson, PageForm};
 use crate::params::Params;
 use crate::redirect::{Destination, destination};
 use crate::request::{AuthRequest, RequestFault, may_redirect_error, read};
 use crate::service::{Now, SignIn};
 
-/// Time that a form is good, in milliseconds.
-pub const FORM_MS: u64 = 600_000;
-
 const REQUEST: &str = "login-request";
 const WHO: &str = "login-consent";
 const START_AGAIN: &str = "Go back to the client and start again.";
 
-/// Headers of a browser beside parameters.
-#[derive(Debug, Default)]
-pub(crate) struct Browser {
-    /// `Cookie` headers.
-    pub(crate) cookies: Vec<String>,
-    /// `Sec-Fetch-Site`.
-    pub(crate) site: Option<String>,
-    /// `Origin`.
-    pub(crate) origin: Option<String>,
-    /// The address.
-    pub(crate) from: Option<IpAddr>,
-}
-
-impl Browser {
-    pub(crate) fn cookies(&self) -> Vec<&str> {
-        self.cookies.iter().map(String::as_str).collect()
-    }
-
-    /// Whether a form can have been sent by a page of the gateway. The pages send no referrer, so
-    /// browsers say `null` as their origin.
-    pub(crate) fn may_send_form(&self, public_url: &PublicUrl) -> bool {
-        let own = public_url.origin();
-        let origin = self
-            .origin
-            .as_deref()
-            .is_none_or(|origin| origin == "null" || origin == own);
-        origin
-            && self
-                .site
-                .as_deref()
-                .is_none_or(|site| site == "same-origin")
-    }
-
-    /// Whether the person, or a page of the gateway, opened this page: no other site did.
-    fn is_same_site(&self) -> bool {
-        self.site
-            .as_deref()
-            .is_some_and(|site| ["none", "same-origin", "same-site"].contains(&site))
-    }
-}
-
 /// A redirect of a browser, by `GET`.
 pub(crate) fn redirect(location: &str, cookies: &[String]) -> Response {
-    let Ok(location) = HeaderValue::from_str(location) else {
-        return pages::problem(
-            StatusCode::BAD_REQUEST,
-            "The way back cannot be written.",
-            START_AGAIN,
-        )
-        .response();
-    };
-    let mut response = Response::new(axum::body::Body::empty());
-    *response.status_mut() = StatusCode::SEE_OTHER;
-    response.headers_mut().insert(header::LOCATION, location);
-    pages::private(response.headers_mut());
-    pages::set_cookies(response.headers_mut(), cookies);
-    response
+    see_other(location, cookies)
+        .unwrap_or_else(|| stop(StatusCode::BAD_REQUEST, "The way back cannot be written."))
 }
 
 fn stop(status: StatusCode, sentence: &str) -> Response {
@@ -104,8 +48,23 @@ struct Open<'o> {
 }
 
 impl SignIn {
-    pub(crate) fn cookies<'c>(&'c self, now: &Now) -> Cookies<'c> {
+    fn cookies<'c>(&'c self, now: &Now) -> Cookies<'c> {
         Cookies::new(&self.pages, &now.public_url)
+    }
+
+    /// Sessions of browsers at the pages of signing in.
+    pub(crate) fn sessions<'c>(&'c self, now: &Now) -> Sessions<'c> {
+        Sessions::new(self.cookies(now), SIGN_IN_SESSION)
+    }
+
+    /// Tokens of forms, each with the request that it is about.
+    fn requests(&self) -> Forms<'_> {
+        Forms::new(&self.pages, REQUEST)
+    }
+
+    /// Tokens of the forms of a consent, each with the person that is asked.
+    fn asked_persons(&self) -> Forms<'_> {
+        Forms::new(&self.pages, WHO)
     }
 
     /// `GET /oauth/authorize`.
@@ -152,7 +111,7 @@ impl SignIn {
                 };
                 let location = fault.location(issuer);
                 if may_redirect_error(client.standing, to.is_local()) {
-                    return redirect(&location, &self.cookies(now).leave());
+                    return redirect(&location, &self.sessions(now).leave());
                 }
                 return pages::problem_with_return(fault.description, &to, &location).response();
             }
@@ -163,7 +122,7 @@ impl SignIn {
                 "The client’s address is not accepted here any more.",
             );
         };
-        let session = self.cookies(now).session(&browser.cookies(), now.ms);
+        let session = self.sessions(now).find(&browser.cookies(), now.ms);
         let session = session.unwrap_or_else(|| new_browser(random()));
         let open = Open {
             now,
@@ -195,10 +154,7 @@ impl SignIn {
             ..
         } = open;
         let mark = mark(participant, &request.client_id, &request.redirect_uri);
-        let in_browser = || {
-            self.cookies(now)
-                .remembers(&browser.cookies(), &mark, now.ms)
-        };
+        let in_browser = || remembers(self.cookies(now), &browser.cookies(), &mark, now.ms);
         if destination.is_local() || !browser.is_same_site() || !in_browser() {
             return false;
         }
@@ -228,36 +184,30 @@ impl SignIn {
         session.person = session
             .person
             .filter(|person| self.is_signed_in(now, person));
-        let until_ms = now.ms.saturating_add(FORM_MS);
-        let state = serde_json::to_vec(&request).unwrap_or_default();
         let sealed = self
-            .pages
-            .seal(REQUEST, &session.browser, until_ms, random(), &state);
+            .requests()
+            .token(&session.browser, &request, random(), now.ms);
         let form = PageForm {
             prefix: now.public_url.prefix(),
             request: &sealed,
         };
-        let cookies = self.cookies(now);
-        let mut page: HtmlPage = match &session.person {
+        let sessions = self.sessions(now);
+        let page: Page = match &session.person {
             Some(person) => {
-                let state = serde_json::to_vec(person).unwrap_or_default();
-                let who =
-                    self.pages
-                        .seal(WHO, &of_form(&session, &sealed), until_ms, random(), &state);
-                let remembers = cookies.keep_persons() && !destination.is_local();
-                pages::consent(
-                    &request,
-                    &destination,
-                    &form,
-                    (&person.name, &who),
-                    remembers,
-                )
+                let holder = of_form(&session, &sealed);
+                let asked = AskedPerson {
+                    name: &person.name,
+                    sealed: &self
+                        .asked_persons()
+                        .token(&holder, person, random(), now.ms),
+                };
+                let remembers = sessions.keep_persons() && !destination.is_local();
+                pages::consent(&request, &destination, &form, &asked, remembers)
             }
             None => pages::sign_in(&request, &destination, &form, now.login.paste_tokens, wrong),
         };
-        page.cookies
-            .push(cookies.set_session(&session, random(), now.ms));
-        page.response()
+        page.with_cookies([sessions.set(&session, random(), now.ms)])
+            .response()
     }
 
     /// The request of a form, if the browser has the form from this gateway.
@@ -277,14 +227,11 @@ impl SignIn {
         if !browser.may_send_form(&now.public_url) {
             return Err(refused("invalid_request: a form of another site"));
         }
-        let session = self.cookies(now).session(&browser.cookies(), now.ms);
+        let session = self.sessions(now).find(&browser.cookies(), now.ms);
         let session =
             session.ok_or_else(|| refused("invalid_request: a form without its cookie"))?;
         let sealed = params.get("request").unwrap_or_default();
-        let state = self.pages.open(REQUEST, &session.browser, now.ms, sealed);
-        let request: Option<AuthRequest> = state
-            .ok()
-            .and_then(|state| serde_json::from_slice(&state).ok());
+        let request: Option<AuthRequest> = self.requests().open(&session.browser, sealed, now.ms);
         let request =
             request.ok_or_else(|| refused("invalid_request: a form of another browser"))?;
         let to = destination(&request.redirect_uri, &now.login.private_redirects);
@@ -366,15 +313,11 @@ impl SignIn {
         // The participant that was asked must be the one that is signed in now. Over plain HTTP
         // only this form says who that is.
         let of_form = of_form(&open.session, params.get("request").unwrap_or_default());
-        let who = self
-            .pages
-            .open(WHO, &of_form, now.ms, params.get("who").unwrap_or_default());
-        let who: Option<Person> = who
-            .ok()
-            .and_then(|state| serde_json::from_slice(&state).ok());
+        let sealed = params.get("who").unwrap_or_default();
+        let who: Option<Person> = self.asked_persons().open(&of_form, sealed, now.ms);
         let is_same = |who: &Person| {
             let person = open.session.person.as_ref();
-            !self.cookies(now).keep_persons()
+            !self.sessions(now).keep_persons()
                 || person.is_some_and(|person| person.name == who.name)
         };
         let who = who.filter(|who| is_same(who) && self.is_signed_in(now, who));
@@ -394,9 +337,9 @@ impl SignIn {
             self.record_refusal(Some(&participant), Some(&open.request.client_name), why);
             let error = ("access_denied", "the person did not allow it");
             let location = open.request.error_location(now.public_url.as_str(), error);
-            return redirect(&location, &self.cookies(now).leave());
+            return redirect(&location, &self.sessions(now).leave());
         }
-        let can_remember = self.cookies(now).keep_persons() && !open.destination.is_local();
+        let can_remember = self.sessions(now).keep_persons() && !open.destination.is_local();
         let remembers = can_remember && params.get("remember").is_some();
         let cookie = remembers.then(|| {
             let mark = mark(
@@ -404,8 +347,13 @@ impl SignIn {
                 &open.request.client_id,
                 &open.request.redirect_uri,
             );
-            self.cookies(now)
-                .remember(&browser.cookies(), mark, random(), now.ms)
+            remember(
+                self.cookies(now),
+                &browser.cookies(),
+                mark,
+                random(),
+                now.ms,
+            )
         });
         self.approve(open, participant, Some((remembers, cookie)))
             .await
@@ -435,7 +383,7 @@ impl SignIn {
             .await
             .flatten();
         let issuer = now.public_url.as_str();
-        let mut cookies = self.cookies(now).leave();
+        let mut cookies = self.sessions(now).leave();
         cookies.extend(cookie);
         match code {
             Some(code) => redirect(&request.code_location(&code, issuer), &cookies),

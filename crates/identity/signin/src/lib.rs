@@ -28,6 +28,8 @@ mod params;
 pub mod redirect;
 pub mod refresh;
 pub mod registration;
+#[cfg(test)]
+mod rendered;
 pub mod request;
 mod routes;
 mod service;
@@ -36,9 +38,8 @@ pub use connect::{
     CONNECT_CODE_DIGITS, CONNECT_CODE_MS, CONNECT_CODES_MAX, CONNECT_TRIES_MAX, Connect,
     ConnectCode, connect_router,
 };
-pub use cookies::{REMEMBERED_MAX, REMEMBERED_MS, SESSION_MS};
+pub use cookies::{REMEMBERED_MAX, REMEMBERED_MS};
 pub use document::{DOCUMENT_BYTES_MAX, DOCUMENTS_MAX, FETCHES_MAX};
-pub use interactive::FORM_MS;
 pub use manage::{Asker, EndedSignIns, GivenConsent, OneTimeCode, SignedInClient};
 pub use one_time::{CODE_DIGITS, ONE_TIME_CODES_MAX, ONE_TIME_MS, WRONG_TRIES_MAX};
 pub use params::{PARAMS_BYTES_MAX, PARAMS_MAX, Params};

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use auth::Peer;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use html::Browser;
 use platform::random;
 use serde_json::{Value, json};
 
 use crate::grants::TokenError;
-use crate::interactive::Browser;
 use crate::metadata;
 use crate::params::PARAMS_BYTES_MAX;
 use crate::registration;
@@ -60,24 +59,12 @@ pub(crate) struct RequestParts {
 impl RequestParts {
     pub(crate) async fn read(request: Request) -> Result<Self, Response> {
         let (parts, body) = request.into_parts();
-        let text = |name: header::HeaderName| {
-            parts
-                .headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-                .map(str::to_owned)
-        };
-        let cookies = parts.headers.get_all(header::COOKIE).iter();
-        let browser = Browser {
-            cookies: cookies
-                .filter_map(|value| value.to_str().ok())
-                .map(str::to_owned)
-                .collect(),
-            site: text(header::HeaderName::from_static("sec-fetch-site")),
-            origin: text(header::ORIGIN),
-            from: parts.extensions.get::<Peer>().map(|peer| peer.0),
-        };
-        let content_type = text(header::CONTENT_TYPE).unwrap_or_default();
+        let browser = Browser::read(&parts);
+        let content_type = parts
+            .headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         let content_type = content_type
             .split(';')
             .next()

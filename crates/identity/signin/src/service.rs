@@ -11,6 +11,7 @@ use access::sign_ins::{login_key, session_mark, subject};
 use auth::{AccessTokens, Participant, PublicUrl, Sealer};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use html::Person;
 use oauth::dialer::{Dialer, Reach};
 use platform::{Limiter, Mutex, random, unix_ms};
 use store::audit::{AuditEntry, Verdict};
@@ -20,7 +21,6 @@ use url::Url;
 
 use crate::client::{Client, ClientIds, Lookup, UnknownClient, look_up};
 use crate::codes::Codes;
-use crate::cookies::Person;
 use crate::document::Documents;
 use crate::one_time::OneTimeCodes;
 use crate::refresh::RefreshTokens;

@@ -8,9 +8,13 @@ pub enum Line {
     /// A line without its end (`\n` or `\r\n`). Never empty.
     Whole(Bytes),
     /// A line longer than the limit began; the reader drops all of it and goes on with the next
-    /// one.
-    Overlong,
+    /// one. Its first bytes, at most [`HEAD_BYTES_MAX`] and no more than the limit: they may tell
+    /// which request it answers.
+    Overlong(Bytes),
 }
+
+/// The most bytes that are kept of a line that is too long.
+pub const HEAD_BYTES_MAX: usize = 256;
 
 /// An incremental reader of lines with a limit.
 ///
@@ -64,7 +68,7 @@ impl Lines {
                 line.truncate(line.len() - 1);
             }
             if line.len() > self.limit {
-                return Some(Line::Overlong);
+                return Some(self.overlong(&line));
             }
             if !line.is_empty() {
                 return Some(Line::Whole(line.freeze()));
@@ -85,12 +89,18 @@ impl Lines {
         self.seen = self.buffer.len();
         // One more byte may be the `\r` of the line's end.
         if self.buffer.len() > self.limit + 1 {
-            self.buffer = BytesMut::new();
+            let begun = std::mem::take(&mut self.buffer);
             self.seen = 0;
             self.skipping = true;
-            return Some(Line::Overlong);
+            return Some(self.overlong(&begun));
         }
         None
+    }
+
+    /// A line of which this is read, at least one byte more than the limit.
+    fn overlong(&self, begun: &[u8]) -> Line {
+        let head = begun.get(..HEAD_BYTES_MAX.min(self.limit));
+        Line::Overlong(Bytes::copy_from_slice(head.unwrap_or_default()))
     }
 }
 
@@ -100,27 +110,24 @@ mod tests {
 
     use super::*;
 
+    /// The text of a line; of one that is too long, its beginning and a mark.
+    fn shown(line: &Line) -> String {
+        match line {
+            Line::Whole(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Line::Overlong(head) => format!("{}!", String::from_utf8_lossy(head)),
+        }
+    }
+
     fn lines(limit: usize, chunks: &[&[u8]]) -> Vec<String> {
         let mut reader = Lines::new(limit);
         let mut out = Vec::new();
-        let mut take = |reader: &mut Lines| {
-            while let Some(line) = reader.next_line() {
-                out.push(match line {
-                    Line::Whole(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-                    Line::Overlong => "!".to_owned(),
-                });
-            }
-        };
         for chunk in chunks {
             reader.push(chunk);
-            take(&mut reader);
+            while let Some(line) = reader.next_line() {
+                out.push(shown(&line));
+            }
         }
-        if let Some(line) = reader.finish() {
-            out.push(match line {
-                Line::Whole(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-                Line::Overlong => "!".to_owned(),
-            });
-        }
+        out.extend(reader.finish().as_ref().map(shown));
         out
     }
 
@@ -136,10 +143,23 @@ mod tests {
 
     #[test]
     fn the_limit_is_exact_and_costs_one_line() {
-        assert_eq!(lines(4, &[b"1234\n12345\nab\n"]), ["1234", "!", "ab"]);
+        assert_eq!(lines(4, &[b"1234\n12345\nab\n"]), ["1234", "1234!", "ab"]);
         assert_eq!(lines(4, &[b"1234", b"\r", b"\n"]), ["1234"]);
-        assert_eq!(lines(4, &[b"12345", b"6", b"789", b"0\nab\n"]), ["!", "ab"]);
-        assert_eq!(lines(4, &[b"123456"]), ["!"]);
+        assert_eq!(
+            lines(4, &[b"12345", b"6", b"789", b"0\nab\n"]),
+            ["1234!", "ab"]
+        );
+        assert_eq!(lines(4, &[b"123456"]), ["1234!"]);
+    }
+
+    #[test]
+    fn no_more_than_the_head_of_an_overlong_line_is_kept() {
+        let long = "x".repeat(HEAD_BYTES_MAX + 2);
+        let head = format!("{}!", &long[..HEAD_BYTES_MAX]);
+        let limit = HEAD_BYTES_MAX + 1;
+        let ended = format!("{long}\nab\n");
+        assert_eq!(lines(limit, &[ended.as_bytes()]), [&head, "ab"]);
+        assert_eq!(lines(limit, &[long.as_bytes(), b"yy\nab\n"]), [&head, "ab"]);
     }
 
     #[test]

@@ -7,8 +7,8 @@ pub(crate) mod connect;
 pub(crate) mod endpoint;
 mod exchange;
 mod notes;
+mod once;
 mod peer;
-mod post;
 mod requests;
 mod stream;
 
@@ -26,8 +26,8 @@ use requests::{LinkState, OutgoingRequest};
 
 pub use api::ApiClient;
 pub use api_message::{ApiAnswer, ApiRequest};
+pub use once::{Post, dial, exchange, post};
 pub use peer::{HttpLimits, HttpSpec};
-pub use post::{Post, Posted, post};
 
 /// Time that closing waits for the answer to DELETE.
 const DELETE: Duration = Duration::from_secs(2);

@@ -26,7 +26,9 @@ pub use account::AccountFault;
 pub use authorize::{AccountHolder, Accounts, Authorize, Authorizing, Challenge, Grant};
 pub use error::{LinkError, SendError};
 pub use guard::Guard;
-pub use http::{ApiAnswer, ApiClient, ApiRequest, HttpLimits, HttpSpec, Post, Posted, post};
+pub use http::{
+    ApiAnswer, ApiClient, ApiRequest, HttpLimits, HttpSpec, Post, dial, exchange, post,
+};
 pub use link::Link;
 pub use queue::Framing;
 pub use sandbox::{Confinement, FileAccess, ProcessLimits};

@@ -1,13 +1,11 @@
 //! One request and its answer over a connection to a checked address.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use client::LinkError;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1;
-use hyper::rt::{Read, Write};
-use hyper_util::rt::TokioIo;
 use tls::ClientTls;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use url::{Host, Position, Url};
 
@@ -92,8 +90,8 @@ impl Fetch {
         self
     }
 
-    fn request(&self) -> Result<Request<Full<Bytes>>, http::Error> {
-        let mut request = Request::new(Full::new(self.body.clone()));
+    fn request(&self) -> Result<Request<Bytes>, http::Error> {
+        let mut request = Request::new(self.body.clone());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.url[Position::BeforePath..Position::AfterQuery]
             .parse()
@@ -138,7 +136,7 @@ pub(super) async fn exchange(
     tls: &ClientTls,
 ) -> Result<Fetched, DialError> {
     if fetch.url.scheme() == "http" {
-        return over(TokioIo::new(stream), fetch).await;
+        return over(stream, fetch).await;
     }
     let name = match fetch.url.host() {
         Some(Host::Ipv6(address)) => address.to_string(),
@@ -148,52 +146,28 @@ pub(super) async fn exchange(
         .connect(&name, stream)
         .await
         .map_err(|error| unreachable(fetch, &error))?;
-    over(TokioIo::new(stream), fetch).await
+    over(stream, fetch).await
 }
 
-async fn over<T: Read + Write + Unpin + Send + 'static>(
-    stream: T,
+async fn over(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     fetch: &Fetch,
 ) -> Result<Fetched, DialError> {
-    let failed = |error: hyper::Error| unreachable(fetch, &error);
     let request = fetch
         .request()
         .map_err(|error| unreachable(fetch, &error))?;
-    let (mut sender, connection) = http1::handshake(stream).await.map_err(failed)?;
-    let asked = async {
-        let (parts, mut body) = sender
-            .send_request(request)
-            .await
-            .map_err(failed)?
-            .into_parts();
-        let mut read = BytesMut::new();
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(failed)?.into_data() else {
-                continue;
-            };
-            if read.len() + data.len() > fetch.bytes_max {
-                return Err(DialError::TooLong {
-                    host: host_of(&fetch.url),
-                    max: fetch.bytes_max,
-                });
-            }
-            read.extend_from_slice(&data);
-        }
-        Ok(Fetched {
-            status: parts.status,
-            headers: parts.headers,
-            body: read.freeze(),
-        })
-    };
-    // The connection is driven by this task and ends with it: nothing goes on after a limit.
-    tokio::pin!(asked);
-    tokio::pin!(connection);
-    tokio::select! {
-        biased;
-        fetched = &mut asked => return fetched,
-        driven = &mut connection => driven.map_err(failed)?,
+    let host = host_of(&fetch.url);
+    let max = fetch.bytes_max;
+    match client::exchange(stream, request, max).await {
+        Ok(answer) => Ok(Fetched {
+            status: answer.status,
+            headers: answer.headers,
+            body: answer.body,
+        }),
+        Err(LinkError::TooLarge) => Err(DialError::TooLong { host, max }),
+        Err(LinkError::Broken(why)) => Err(DialError::Unreachable { host, why }),
+        Err(other) => Err(unreachable(fetch, &other)),
     }
-    asked.await
 }
 
 /// The innermost cause of a failure: the errors around it say only which step failed.

@@ -358,8 +358,7 @@ async fn target(stream: &mut TcpStream) -> Option<String> {
 
 /// Answers the browser with a page that loads nothing.
 async fn answer(stream: &mut TcpStream, status: &str, said: &str) {
-    let page =
-        format!("<!doctype html><meta charset=\"utf-8\"><title>Portmoot</title><p>{said}</p>\n");
+    let page = html::simple("Portmoot", said);
     let text = format!(
         "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\nconnection: close\r\n\
          cache-control: no-store\r\nreferrer-policy: no-referrer\r\n\

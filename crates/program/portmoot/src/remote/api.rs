@@ -1,9 +1,8 @@
 //! REST API client for `/api/v1`, each request on a new connection.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use client::{ApiAnswer, LinkError};
+use http::{Method, Request, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
@@ -86,8 +85,8 @@ pub(crate) async fn probe(
     gateway: &dyn Endpoint,
     path: &str,
 ) -> Result<serde_json::Value, Failure> {
-    let (_, body) = exchange(gateway, Method::GET, path.to_owned(), None).await?;
-    serde_json::from_slice(&body).map_err(|_| not_portmoot())
+    let answer = exchange(gateway, Method::GET, path.to_owned(), None).await?;
+    serde_json::from_slice(&answer.body).map_err(|_| not_portmoot())
 }
 
 /// Status and JSON body of `GET path`; `null` for a body that is no JSON.
@@ -98,8 +97,9 @@ pub(crate) async fn get_json(
     host: &dyn Endpoint,
     path: &str,
 ) -> Result<(StatusCode, serde_json::Value), Failure> {
-    let (status, body) = exchange(host, Method::GET, path.to_owned(), None).await?;
-    Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+    let answer = exchange(host, Method::GET, path.to_owned(), None).await?;
+    let body = serde_json::from_slice(&answer.body).unwrap_or_default();
+    Ok((answer.status, body))
 }
 
 async fn request(
@@ -109,7 +109,8 @@ async fn request(
     query: &[(&str, &str)],
     body: Option<String>,
 ) -> Result<Answer, Failure> {
-    let (status, body) = exchange(gateway, method, path(segments, query), body).await?;
+    let ApiAnswer { status, body, .. } =
+        exchange(gateway, method, path(segments, query), body).await?;
     if !status.is_success() {
         return Err(failure(status, &body, gateway.token().is_some()));
     }
@@ -123,12 +124,8 @@ async fn exchange(
     method: Method,
     uri: String,
     body: Option<String>,
-) -> Result<(StatusCode, Bytes), Failure> {
-    let io = TokioIo::new(gateway.connect().await?);
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(io)
-        .await
-        .map_err(|error| broken(&error))?;
-    tokio::spawn(connection);
+) -> Result<ApiAnswer, Failure> {
+    let connection = gateway.connect().await?;
     let mut request = Request::builder().method(method).uri(uri);
     request = request
         .header("host", gateway.authority())
@@ -139,22 +136,16 @@ async fn exchange(
     if body.is_some() {
         request = request.header("content-type", "application/json");
     }
-    let body = Full::new(Bytes::from(body.unwrap_or_default()));
+    let body = Bytes::from(body.unwrap_or_default());
     let request = request.body(body).map_err(|_| {
         Failure::bad_argument(
             "the token or an argument has characters that an HTTP request cannot carry",
         )
         .hint("a token has no spaces and no line breaks")
     })?;
-    let answer = sender
-        .send_request(request)
+    client::exchange(connection, request, ANSWER_BYTES_MAX)
         .await
-        .map_err(|error| broken(&error))?;
-    let status = answer.status();
-    let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX)
-        .collect()
-        .await;
-    Ok((status, body.map_err(|error| broken(&*error))?.to_bytes()))
+        .map_err(broken)
 }
 
 /// Maps an error status to a failure, with the gateway's own message and hint if the body has them.
@@ -201,8 +192,11 @@ fn failure(status: StatusCode, body: &[u8], sent: bool) -> Failure {
 }
 
 /// The connection to the gateway broke.
-fn broken(error: &(dyn std::error::Error + 'static)) -> Failure {
-    let why = tls::reason_in(error).unwrap_or_else(|| error.to_string());
+fn broken(error: LinkError) -> Failure {
+    let why = match error {
+        LinkError::Broken(why) => why,
+        other => other.to_string(),
+    };
     Failure::new(
         Exit::Failed,
         "gateway_broken",

@@ -2,16 +2,20 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
+use client::LinkError;
 use tls::ClientTls;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
-use tokio::net::TcpStream;
 
 use terminal::exit::Exit;
 use terminal::failure::Failure;
 
 /// Buffer size of a pipe to a gateway, bytes.
 pub(crate) const PIPE_BYTES: usize = 64 * 1024;
+
+/// Time to connect to a gateway, TLS included.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// The service of one MCP client on a pipe, until the client closes it.
 pub(crate) type Serving = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
@@ -48,12 +52,12 @@ pub(crate) trait Endpoint: Send + Sync {
 /// A gateway at an http or https URL.
 #[derive(Debug, Clone)]
 pub(crate) struct Remote {
+    /// `http` or `https`.
+    scheme: &'static str,
     authority: String,
-    host: String,
-    port: u16,
     token: Option<String>,
-    /// Authorities that are trusted, and the certificate that is shown; `None` speaks plain HTTP.
-    tls: Option<ClientTls>,
+    /// Authorities that are trusted, and the certificate that is shown.
+    tls: ClientTls,
 }
 
 impl Remote {
@@ -71,9 +75,9 @@ impl Remote {
         let uri: hyper::Uri = url
             .parse()
             .map_err(|_| wrong(format!("`{url}` is not a URL")))?;
-        let (tls, standard_port) = match uri.scheme_str() {
-            Some("http" | "ws") => (None, 80),
-            Some("https" | "wss") => (Some(tls), 443),
+        let scheme = match uri.scheme_str() {
+            Some("http" | "ws") => "http",
+            Some("https" | "wss") => "https",
             Some(_) | None => {
                 return Err(wrong(format!(
                     "`{url}` does not begin with http:// or https://"
@@ -89,16 +93,9 @@ impl Remote {
                     .hint("pass a token with --token"),
             );
         }
-        let host = authority
-            .host()
-            .trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_owned();
-        let port = authority.port_u16().unwrap_or(standard_port);
         Ok(Remote {
+            scheme,
             authority: authority.to_string(),
-            host,
-            port,
             token,
             tls,
         })
@@ -106,12 +103,35 @@ impl Remote {
 
     /// `http` or `https`.
     pub(crate) fn scheme(&self) -> &'static str {
-        if self.tls.is_some() { "https" } else { "http" }
+        self.scheme
     }
 
-    /// Authorities that are trusted, and the certificate that is shown, as the scheme needs it.
+    /// Authorities that are trusted, and the certificate that is shown.
     pub(crate) fn tls(&self) -> ClientTls {
-        self.tls.clone().unwrap_or_else(ClientTls::of_machine)
+        self.tls.clone()
+    }
+
+    /// Why no connection could be opened.
+    fn unconnected(&self, error: LinkError) -> Failure {
+        let (code, hint) = match &error {
+            LinkError::Untrusted(_) => (
+                "gateway_untrusted",
+                "name the authority of its certificate with --ca FILE, and the gateway as the certificate does",
+            ),
+            _ => ("gateway_unreachable", "start one with: portmoot serve"),
+        };
+        let why = match error {
+            LinkError::Unreachable(why) => why,
+            other => other.to_string(),
+        };
+        let authority = &self.authority;
+        let way = if self.scheme == "https" {
+            " over TLS"
+        } else {
+            ""
+        };
+        let message = format!("cannot connect to a gateway at {authority}{way}: {why}");
+        Failure::new(Exit::Failed, code, message).hint(hint)
     }
 }
 
@@ -120,21 +140,11 @@ impl Endpoint for Remote {
         &self,
     ) -> Pin<Box<dyn Future<Output = Result<GatewayConnection, Failure>> + Send + '_>> {
         Box::pin(async move {
-            let connected = TcpStream::connect((self.host.as_str(), self.port)).await;
-            let stream = connected.map_err(|error| {
-                let message = format!("cannot connect to a gateway at {}: {error}", self.authority);
-                Failure::new(Exit::Failed, "gateway_unreachable", message)
-                    .hint("start one with: portmoot serve")
-            })?;
-            let Some(tls) = &self.tls else {
-                return Ok(Box::new(stream) as GatewayConnection);
-            };
-            let secured = tls.connect(&self.host, stream).await.map_err(|error| {
-                let message = format!("cannot connect to the gateway at {} over TLS: {error}", self.authority);
-                Failure::new(Exit::Failed, "gateway_untrusted", message)
-                    .hint("name the authority of its certificate with --ca FILE, and the gateway as the certificate does")
-            })?;
-            Ok(Box::new(secured) as GatewayConnection)
+            let url = format!("{}://{}", self.scheme, self.authority);
+            match client::dial(&url, &self.tls, CONNECT_LIMIT).await {
+                Ok(connection) => Ok(Box::new(connection) as GatewayConnection),
+                Err(error) => Err(self.unconnected(error)),
+            }
         })
     }
 
@@ -171,35 +181,19 @@ mod tests {
     fn urls_are_parsed() {
         let check = |url: &str| {
             Remote::new(url, None, ClientTls::of_machine())
-                .map(|remote| (remote.authority, remote.host, remote.port))
+                .map(|remote| (remote.scheme, remote.authority))
                 .ok()
         };
-        let expect =
-            |authority: &str, host: &str, port| Some((authority.to_owned(), host.to_owned(), port));
-        assert_eq!(
-            check("http://127.0.0.1:7070"),
-            expect("127.0.0.1:7070", "127.0.0.1", 7070)
-        );
-        assert_eq!(
-            check("http://gate.example/mcp"),
-            expect("gate.example", "gate.example", 80)
-        );
-        assert_eq!(
-            check("http://[::1]:7070/"),
-            expect("[::1]:7070", "::1", 7070)
-        );
-        assert_eq!(
-            check("https://gate.example"),
-            expect("gate.example", "gate.example", 443)
-        );
-        assert_eq!(
-            check("ws://127.0.0.1:7070/ws"),
-            expect("127.0.0.1:7070", "127.0.0.1", 7070)
-        );
-        assert_eq!(
-            check("wss://gate.example"),
-            expect("gate.example", "gate.example", 443)
-        );
+        for (url, scheme, authority) in [
+            ("http://127.0.0.1:7070", "http", "127.0.0.1:7070"),
+            ("http://gate.example/mcp", "http", "gate.example"),
+            ("http://[::1]:7070/", "http", "[::1]:7070"),
+            ("https://gate.example", "https", "gate.example"),
+            ("ws://127.0.0.1:7070/ws", "http", "127.0.0.1:7070"),
+            ("wss://gate.example", "https", "gate.example"),
+        ] {
+            assert_eq!(check(url), Some((scheme, authority.to_owned())), "{url}");
+        }
         for url in [
             "",
             "127.0.0.1:7070",

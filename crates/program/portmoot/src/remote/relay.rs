@@ -301,7 +301,7 @@ async fn read(
 fn take(link: &Link, client: &Arc<ClientSide>, line: Line, number: u64) {
     let message = match line {
         Line::Whole(line) => Message::read(line).map_err(|malformed| malformed.answer()),
-        Line::Overlong => Err(rpc::error(
+        Line::Overlong(_) => Err(rpc::error(
             None,
             code::INVALID_REQUEST,
             "the line is too long",

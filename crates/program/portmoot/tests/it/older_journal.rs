@@ -9,7 +9,8 @@ use crate::support::Gateway;
 const CONFIG: &str =
     "[server]\ndata_dir = \"data\"\nlisten = \"127.0.0.1:0\"\n[audit]\nenabled = false\n";
 /// A journal of the second format, whose records have no owners.
-const JOURNAL: &[u8] = include_bytes!("../../../../core/store/src/file/tests/format2/journal.jsonl");
+const JOURNAL: &[u8] =
+    include_bytes!("../../../../core/store/src/file/tests/format2/journal.jsonl");
 const HEAD: &[u8] = include_bytes!("../../../../core/store/src/file/tests/format2/journal.head");
 
 /// A record of each owner, as the journal has it after a start.

@@ -1,13 +1,10 @@
 //! Readers of a child's output: messages from stdout, log lines from stderr.
-//!
-//! An overlong line is skipped to its end. Its beginning is kept, unlike in `wire::line`, because
-//! it may tell which request it answers.
 
 use std::time::{Duration, Instant};
 use std::{io, sync::Arc};
 
-use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use wire::line::{Line, Lines};
 
 use super::stderr::StderrLog;
 use crate::transport::{Flow, Inbox};
@@ -38,16 +35,15 @@ pub(super) async fn stdout(
     mut pipe: impl AsyncRead + Unpin,
     inbox: Arc<dyn Inbox>,
 ) -> io::Result<()> {
-    let mut lines = LineFramer::new(line_bytes_max);
-    let mut buffer = BytesMut::new();
+    let mut lines = Lines::new(line_bytes_max);
     let mut room = READ_BYTES_IDLE;
     // A child with too much of it is not read until the next second: its pipe fills, and the child
     // waits.
     let mut noise = PerSecond::new();
     loop {
         noise.wait(NOISE_BYTES_PER_SECOND).await;
-        buffer.reserve(room);
-        let count = pipe.read_buf(&mut buffer).await?;
+        lines.buffer().reserve(room);
+        let count = pipe.read_buf(lines.buffer()).await?;
         if count == 0 {
             return Ok(());
         }
@@ -57,20 +53,20 @@ pub(super) async fn stdout(
             READ_BYTES_IDLE
         };
         let mut turn = 0;
-        while let Some(line) = lines.next(&mut buffer) {
+        while let Some(line) = lines.next_line() {
             turn += 1;
             if turn % TURN_LINES_MAX == 0 {
                 tokio::task::yield_now().await;
             }
             match line {
-                FramedLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-                FramedLine::Whole(line) => {
+                Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+                Line::Whole(line) => {
                     let length = line.len();
                     if inbox.frame(line, None) == Flow::Noise {
                         noise.count += length.max(NOISE_LINE_BYTES);
                     }
                 }
-                FramedLine::Overlong(head) => {
+                Line::Overlong(head) => {
                     noise.count += line_bytes_max;
                     tracing::warn!(
                         server = &*name,
@@ -127,24 +123,20 @@ pub(super) async fn stderr(
     mut pipe: impl AsyncRead + Unpin,
     (pid, log): (u32, Arc<StderrLog>),
 ) -> io::Result<()> {
-    let mut lines = LineFramer::new(STDERR_LINE_BYTES_MAX);
-    let mut buffer = BytesMut::new();
+    let mut lines = Lines::new(STDERR_LINE_BYTES_MAX);
     let mut rate = PerSecond::new();
     loop {
-        buffer.reserve(READ_BYTES_IDLE);
-        let count = pipe.read_buf(&mut buffer).await?;
-        if count == 0 {
+        lines.buffer().reserve(READ_BYTES_IDLE);
+        let has_ended = pipe.read_buf(lines.buffer()).await? == 0;
+        if has_ended {
             // Ends the last line, which often has the reason of a crash.
-            buffer.extend_from_slice(b"\n");
+            lines.buffer().extend_from_slice(b"\n");
         }
-        while let Some(line) = lines.next(&mut buffer) {
+        while let Some(line) = lines.next_line() {
             let (text, cut) = match &line {
-                FramedLine::Whole(text) => (text, ""),
-                FramedLine::Overlong(head) => (head, "..."),
+                Line::Whole(text) => (text, ""),
+                Line::Overlong(head) => (head, "..."),
             };
-            if text.is_empty() {
-                continue;
-            }
             let (admitted, omitted) = admit(&mut rate);
             if let Some(omitted) = omitted {
                 let omitted = format!("{omitted} more lines omitted");
@@ -158,7 +150,7 @@ pub(super) async fn stderr(
                 tracing::info!(target: "portmoot::stderr", server = &*name, "{}{cut}", text.escape_debug());
             }
         }
-        if count == 0 {
+        if has_ended {
             return Ok(());
         }
     }
@@ -177,73 +169,11 @@ fn admit(lines: &mut PerSecond) -> (bool, Option<usize>) {
     )
 }
 
-/// The length of the beginning of an overlong line that is kept, in bytes.
-const HEAD_BYTES: usize = 256;
-
-/// One step of the framing.
-#[derive(Debug, PartialEq, Eq)]
-enum FramedLine {
-    /// A whole line, without its end.
-    Whole(Bytes),
-    /// The beginning of a line longer than the limit, which was skipped.
-    Overlong(Bytes),
-}
-
-#[derive(Debug)]
-struct LineFramer {
-    max: usize,
-    /// Bytes of the buffer that hold no line end.
-    searched: usize,
-    /// The beginning of an overlong line whose rest is being skipped.
-    skipping: Option<Bytes>,
-}
-
-impl LineFramer {
-    fn new(max: usize) -> Self {
-        Self {
-            max,
-            searched: 0,
-            skipping: None,
-        }
-    }
-
-    /// Takes the next line out of `buffer`; `None` when more bytes are needed.
-    fn next(&mut self, buffer: &mut BytesMut) -> Option<FramedLine> {
-        let end = buffer
-            .get(self.searched..)
-            .and_then(|rest| memchr::memchr(b'\n', rest));
-        let Some(end) = end.map(|at| at + self.searched) else {
-            self.searched = buffer.len();
-            if buffer.len() > self.max || self.skipping.is_some() {
-                let head = buffer.split().freeze();
-                self.skipping.get_or_insert_with(|| {
-                    Bytes::copy_from_slice(head.get(..HEAD_BYTES).unwrap_or(&head))
-                });
-                self.searched = 0;
-            }
-            return None;
-        };
-        self.searched = 0;
-        let mut line = buffer.split_to(end + 1);
-        line.truncate(end);
-        if let Some(head) = self.skipping.take() {
-            return Some(FramedLine::Overlong(head));
-        }
-        if line.len() > self.max {
-            return Some(FramedLine::Overlong(Bytes::copy_from_slice(
-                line.get(..HEAD_BYTES).unwrap_or(&line),
-            )));
-        }
-        if line.last() == Some(&b'\r') {
-            line.truncate(end - 1);
-        }
-        Some(FramedLine::Whole(line.freeze()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::Bytes;
 
     use super::*;
     use crate::error::LinkError;
@@ -282,29 +212,5 @@ mod tests {
         assert_eq!(inbox.0.load(Ordering::Relaxed), LINES);
         let turns = turns.load(Ordering::Relaxed);
         assert!(turns >= LINES / TURN_LINES_MAX, "{turns} turns");
-    }
-
-    fn check(input: &[u8], max: usize, expect: &[&str]) {
-        for step in [1, 3, input.len()] {
-            let (mut lines, mut buffer, mut seen) =
-                (LineFramer::new(max), BytesMut::new(), Vec::new());
-            for chunk in input.chunks(step) {
-                buffer.extend_from_slice(chunk);
-                while let Some(line) = lines.next(&mut buffer) {
-                    seen.push(match line {
-                        FramedLine::Whole(line) => String::from_utf8(line.to_vec()).unwrap(),
-                        FramedLine::Overlong(head) => format!("!{}", head.starts_with(b"o")),
-                    });
-                }
-            }
-            assert_eq!(seen, expect, "in steps of {step}");
-        }
-    }
-
-    #[test]
-    fn lines_do_not_depend_on_how_they_are_read() {
-        check(b"one\ntwo\r\n\nthree", 10, &["one", "two", ""]);
-        check(b"12345\n", 5, &["12345"]);
-        check(b"overlong line\nnext\n", 5, &["!true", "next"]);
     }
 }

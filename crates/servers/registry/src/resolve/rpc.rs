@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{LinkError, Post, Posted};
+use client::{ApiAnswer, LinkError, Post};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use prost::Message;
@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 const PROTOCOL: HeaderName = HeaderName::from_static("connect-protocol-version");
 
 /// An answer on its way.
-pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Posted, LinkError>> + Send + 'a>>;
+pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<ApiAnswer, LinkError>> + Send + 'a>>;
 
 /// The way to a registry.
 pub trait Fetch: Send + Sync {
@@ -71,7 +71,7 @@ pub(super) async fn call(
         bytes_max,
         limit: LIMIT,
     };
-    let Posted { status, body } = way.post(post).await?;
+    let ApiAnswer { status, body, .. } = way.post(post).await?;
     if status == StatusCode::OK {
         return Ok(body);
     }

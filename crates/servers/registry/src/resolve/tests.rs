@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use client::{Post, Posted};
-use http::StatusCode;
+use client::{ApiAnswer, Post};
+use http::{HeaderMap, StatusCode};
 use prost::Message;
 
 use super::*;
@@ -26,7 +26,7 @@ struct Fake {
     /// Whether files are not what their digests say.
     is_lying: bool,
     digests: Digests,
-    answer: Option<Posted>,
+    answer: Option<ApiAnswer>,
 }
 
 impl ModuleSource for Fake {
@@ -54,7 +54,8 @@ impl Fetch for Fake {
                 return Ok(answer.clone());
             }
             if self.answer.is_some() || self.only_reflection && path != REFLECT_SET {
-                return Ok(Posted {
+                return Ok(ApiAnswer {
+                    headers: HeaderMap::new(),
                     status: StatusCode::NOT_FOUND,
                     body: Bytes::from_static(b"404\n"),
                 });
@@ -68,16 +69,19 @@ impl Fetch for Fake {
                 Ok(body) if self.is_lying && path == DOWNLOAD => {
                     let mut answer = DownloadResponse::decode(body).unwrap();
                     answer.contents[0].files[0].content.push(b'\n');
-                    Posted {
+                    ApiAnswer {
+                        headers: HeaderMap::new(),
                         status: StatusCode::OK,
                         body: answer.encode_to_vec().into(),
                     }
                 }
-                Ok(body) => Posted {
+                Ok(body) => ApiAnswer {
+                    headers: HeaderMap::new(),
                     status: StatusCode::OK,
                     body,
                 },
-                Err(error) => Posted {
+                Err(error) => ApiAnswer {
+                    headers: HeaderMap::new(),
                     status: error.code.status(),
                     body: error.body().into(),
                 },
@@ -261,7 +265,8 @@ async fn a_registry_with_the_reflection_api_alone_is_asked_there() {
 #[tokio::test]
 async fn answers_that_are_none_are_not_kept() {
     let answered = |status: StatusCode, body: Vec<u8>| {
-        Some(Posted {
+        Some(ApiAnswer {
+            headers: HeaderMap::new(),
             status,
             body: body.into(),
         })
