@@ -32,7 +32,7 @@ fn read(page: &Page) -> Rendered {
                     texts.push(text(value));
                 }
             }
-            Token::EndTag(tag) => markup.push(format!("/{}", text(&tag.name))),
+            Token::EndTag(tag) => markup.push(["/", &text(&tag.name)].concat()),
             Token::String(content) => {
                 markup.push("text".to_owned());
                 texts.push(text(&content));
