@@ -1,4 +1,4 @@
-//! What topics have in the journal.
+//! Ledgers of the topics: their parts of the journal.
 
 use store::{JournalWriter, Ledger, StoreError};
 

@@ -1,5 +1,5 @@
-//! What every journal promises ([`Journal`]), and owners over it: over files, and over a log that
-//! two processes share.
+//! Contract of every journal ([`Journal`]), and owners over it: over files, and over a log that two
+//! processes share.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc;
@@ -140,7 +140,7 @@ fn a_compaction_keeps_positions_and_drops_what_was_before() {
     let entries: Vec<Entry> = (0..SLACK_LINES).map(|_| adds("b")).collect();
     let last = append(&journal, entries);
     assert_eq!(taken.try_recv().unwrap().0, last);
-    // Whoever has taken all goes on; whoever has not begins with a replay.
+    // A watcher that has taken all goes on; one that has not begins with a replay.
     let next = watch(&journal, last, usize::MAX).unwrap();
     assert!(matches!(
         watch(&journal, first, 1),

@@ -16,9 +16,9 @@ pub(super) const FORMAT_2: &[u8] = include_bytes!("format2/journal.jsonl");
 const FORMAT_2_HEAD: &[u8] = include_bytes!("format2/journal.head");
 
 /// The lines of a journal: numbers, checksums and owners.
-const SEALED: &str = r#"{"n":0,"sum":"","journal":3,"id":"00","at":7,"kept":1,"follows":{"id":"01","lines":2,"sum":"0000000000000003"}}
-{"n":1,"sum":"","owner":"names","record":"added","name":"a"}
-{"n":2,"sum":"","owner":"other_names","record":"removed","name":"b"}
+const SEALED: &str = r#"{"n":0,"sum":"107c51153a007579","journal":3,"id":"00","at":7,"kept":1,"follows":{"id":"01","lines":2,"sum":"0000000000000003"}}
+{"n":1,"sum":"ec4b569fe48d6e8f","owner":"names","record":"added","name":"a"}
+{"n":2,"sum":"10e9cceda4a5858c","owner":"other_names","record":"removed","name":"b"}
 "#;
 
 #[test]
