@@ -37,9 +37,9 @@ struct KnownField {
 
 /// The numbers that a message gets.
 pub(crate) struct AssignedNumbers {
-    /// Those of its fields, in their order.
+    /// The number of each field, in the order of the fields.
     pub(crate) numbers: Vec<u32>,
-    /// Those that no field of it may have.
+    /// Numbers that no field of the message may have.
     pub(crate) reserved: Vec<u32>,
 }
 

@@ -38,7 +38,8 @@ pub struct WaitingProposal {
     pub params: Option<Box<RawValue>>,
     /// The tool as its server describes it.
     pub tool: Option<Box<RawValue>>,
-    /// What a decision is bound to; `None` if the proposal is too long for a list.
+    /// Digest of the proposal that a decision must name, so that it decides this very proposal;
+    /// `None` if the proposal is too long for a list.
     pub digest: Option<String>,
     /// When it was made, as RFC 3339.
     pub at: Option<String>,

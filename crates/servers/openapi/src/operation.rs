@@ -41,7 +41,8 @@ const METHODS: [(&str, &str); 7] = [
     ("delete", "DELETE"),
 ];
 
-/// What the operator has configured for every request. Parameters of these names are no arguments.
+/// Names of headers and parameters that the operator has configured for every request. They are no
+/// arguments of tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Presets {
     /// Names of headers, in any case.
@@ -87,11 +88,11 @@ pub struct Operations {
     pub title: String,
     /// The version of the API.
     pub version: String,
-    /// Those that are tools, in the order of their paths.
+    /// The operations that are tools, in the order of their paths.
     pub operations: Vec<Operation>,
-    /// Those that are none.
+    /// The operations that are no tools, with the reasons.
     pub left_out: Vec<LeftOut>,
-    /// What the API asks for.
+    /// Credentials that the API asks for.
     pub credentials: Vec<ApiCredential>,
     by_name: HashMap<String, usize>,
 }

@@ -42,7 +42,7 @@ impl Operation {
     /// The request of a call with these arguments.
     ///
     /// # Errors
-    /// What is wrong with the arguments, in words for the caller.
+    /// The fault of the arguments, in words for the caller.
     pub fn request(&self, arguments: &Map<String, Value>) -> Result<OperationRequest, String> {
         self.check(arguments)?;
         let mut target = self.path(arguments)?;

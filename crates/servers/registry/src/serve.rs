@@ -45,7 +45,7 @@ impl Shelf {
     /// Answers an RPC: `path` is one of [`METHODS`], `body` its request in protobuf.
     ///
     /// # Errors
-    /// What a Connect client is answered.
+    /// [`ConnectError`]: the answer that a Connect client gets instead.
     pub fn answer(
         &self,
         path: &str,

@@ -73,7 +73,7 @@ pub fn called(answer: CallToolResponse, tool: Option<&ToolSchema>) -> Result<Jso
     Ok(Json::Object(result))
 }
 
-/// Takes a list of JSON pointers out of metadata; empty if there is none.
+/// Removes a list of JSON pointers from metadata, and returns it; empty if there is none.
 fn take_pointers(metadata: &mut HashMap<String, String>, key: &str) -> Vec<String> {
     match metadata.remove(key) {
         Some(text) => UnsaidParts::pointers(&text),
