@@ -42,11 +42,16 @@ pub fn edit_object(members: &Members<'_>, changes: &[MemberChange<'_>], splice: 
     Object::write_members(&mut added, |object| {
         write_changes(object, changes, |key| members.get(key).is_some());
     });
-    if let Some(end) = kept_end.filter(|_| !added.is_empty()) {
-        added.insert(0, b',');
-        splice.insert(end, &added);
-    } else if !added.is_empty() {
-        splice.insert(members.object().start + 1, &added);
+    if added.is_empty() {
+        return;
+    }
+    match kept_end {
+        Some(end) => {
+            added.insert(0, b',');
+            splice.insert(end, &added);
+        }
+        // No member is left to follow: right after the brace.
+        None => splice.insert(members.object().start + 1, &added),
     }
 }
 

@@ -13,8 +13,18 @@ use crate::span::Span;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Splice {
     // Few and short edits, as most frames get, need no allocation.
-    edits: SmallVec<[(Span, Span); 4]>,
+    edits: SmallVec<[Edit; 4]>,
+    /// The new bytes of all edits.
     text: SmallVec<[u8; 64]>,
+}
+
+/// One edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Edit {
+    /// Place in the frame.
+    place: Span,
+    /// The new bytes, in the text of the splice.
+    with: Span,
 }
 
 impl Splice {
@@ -40,25 +50,18 @@ impl Splice {
 
     /// Enters an edit whose new bytes begin at `start` of the text.
     fn edit(&mut self, span: Span, start: usize) {
-        // Always in order. Insertions at one place keep theirs, and come before what replaces the
-        // bytes after it.
-        let order = |span: &Span| (span.start, !span.is_empty());
+        // Always in order; insertions at one place keep theirs.
         let at = self
             .edits
-            .partition_point(|(other, _)| order(other) <= order(&span));
-        self.edits.insert(
-            at,
-            (
-                span,
-                Span {
-                    start,
-                    end: self.text.len(),
-                },
-            ),
-        );
+            .partition_point(|other| order(&other.place) <= order(&span));
+        let with = Span {
+            start,
+            end: self.text.len(),
+        };
+        self.edits.insert(at, Edit { place: span, with });
     }
 
-    /// Inserts `what` before byte `at`.
+    /// Inserts `what` before the byte with the index `at`.
     pub fn insert(&mut self, at: usize, what: &[u8]) {
         self.replace(Span { start: at, end: at }, what);
     }
@@ -87,24 +90,28 @@ impl Splice {
     #[must_use]
     pub fn apply_to(&self, frame: &[u8]) -> Vec<u8> {
         // Exact unless an edit is dropped, so that the output is not moved.
-        let gone: usize = self.edits.iter().map(|(span, _)| span.len()).sum();
+        let gone: usize = self.edits.iter().map(|edit| edit.place.len()).sum();
         let mut out = Vec::with_capacity((frame.len() + self.text.len()).saturating_sub(gone));
         let mut from = 0;
-        for (span, with) in &self.edits {
-            if span.start < from {
+        for Edit { place, with } in &self.edits {
+            // Inside a place that an earlier edit has replaced.
+            if place.start < from {
                 continue;
             }
-            out.extend_from_slice(
-                Span {
-                    start: from,
-                    end: span.start,
-                }
-                .of(frame),
-            );
+            let unchanged = Span {
+                start: from,
+                end: place.start,
+            };
+            out.extend_from_slice(unchanged.of(frame));
             out.extend_from_slice(with.of(&self.text));
-            from = span.end.max(span.start);
+            from = place.end.max(place.start);
         }
         out.extend_from_slice(frame.get(from..).unwrap_or_default());
         out
     }
+}
+
+/// Order of edits by their places: an insertion comes before what replaces the bytes after it.
+fn order(place: &Span) -> (usize, bool) {
+    (place.start, !place.is_empty())
 }

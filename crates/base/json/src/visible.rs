@@ -190,6 +190,8 @@ fn read_escape(text: &str) -> Option<(usize, Result<char, u32>)> {
     Some((2, Ok(c)))
 }
 
+/// As for other escapes: the length of the escape, and its character; `Err` is half a surrogate
+/// pair.
 fn unicode(text: &str) -> Option<(usize, Result<char, u32>)> {
     let unit = code_unit(text)?;
     if let Some(c) = char::from_u32(unit) {
@@ -199,12 +201,13 @@ fn unicode(text: &str) -> Option<(usize, Result<char, u32>)> {
         .get(6..)
         .and_then(code_unit)
         .filter(|low| (0xDC00..0xE000).contains(low));
-    match low.filter(|_| unit < 0xDC00) {
-        Some(low) => {
+    match low {
+        // Below it is the first half of a pair, which the second half must follow.
+        Some(low) if unit < 0xDC00 => {
             let c = char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00))?;
             Some((12, Ok(c)))
         }
-        None => Some((6, Err(unit))),
+        _ => Some((6, Err(unit))),
     }
 }
 

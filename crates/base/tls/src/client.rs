@@ -150,6 +150,7 @@ impl ClientTls {
         if let Some(config) = self.config.get() {
             return Ok(Arc::clone(config));
         }
+        // Outside the lock, as it may fail: of two callers at once one builds it for nothing.
         let config = Arc::new(self.build()?);
         Ok(Arc::clone(self.config.get_or_init(|| config)))
     }

@@ -153,8 +153,9 @@ impl FromRequestParts<Api> for CallSite {
             .registry
             .member(presented(parts), topic, Some(Wire::Mcp))?;
         let links = Extension::<Arc<dyn CallerLinks>>::from_request_parts(parts, api).await;
-        let absent = |_| Refusal::new(RefusalCode::Internal, "no door is in front of the API");
-        let link = links.map_err(absent)?.of(&visitor)?;
+        let links = links
+            .map_err(|_| Refusal::new(RefusalCode::Internal, "no door is in front of the API"))?;
+        let link = links.of(&visitor)?;
         Ok(Self { visitor, link })
     }
 }
@@ -172,9 +173,13 @@ impl CallSite {
         let call = dispatch.as_bearer(link, participant, || {
             dispatch.request(link, incoming, reply)
         });
-        let answer = AwaitedCall::new(dispatch, call).answer(answer).await;
-        let cancelled = || Refusal::new(RefusalCode::Cancelled, "the call was cancelled");
-        answer.unwrap_or_else(|| Err(cancelled()))
+        match AwaitedCall::new(dispatch, call).answer(answer).await {
+            Some(answer) => answer,
+            None => Err(Refusal::new(
+                RefusalCode::Cancelled,
+                "the call was cancelled",
+            )),
+        }
     }
 
     /// The proposal of this caller that a result names, if it stands for a call that waits.
@@ -203,8 +208,6 @@ fn incoming(
             meta.object("io.modelcontextprotocol/clientCapabilities", |_| {});
         });
     });
-    let malformed =
-        |why: &rpc::Malformed| Refusal::new(RefusalCode::Malformed, why.message.clone());
     // The id is for this message alone: the caller has the connection.
     let message = Message::read(rpc::request(&Id::number(1), method, Some(&params)));
     let message = message.map_err(|why| malformed(&why))?;
@@ -217,10 +220,15 @@ fn incoming(
     let plain = Incoming::plain(request, None);
     Ok(Incoming {
         client: Some(client),
+        // One answer is all that the caller reads: there is no stream for log messages.
         logs: Logs::None,
         parks: Parks::Task,
         ..plain
     })
+}
+
+fn malformed(why: &rpc::Malformed) -> Refusal {
+    Refusal::new(RefusalCode::Malformed, why.message.clone())
 }
 
 /// The reply of a call: its result, or why there is none.
@@ -244,12 +252,12 @@ impl Reply for HttpReply {
             &Id::number(1),
             respell,
         );
-        let room = call
+        let has_room = call
             .link
             .held
             .get()
             .is_none_or(|held| held.has_room(encoded.frame.len()));
-        self.send(if room {
+        self.send(if has_room {
             result(encoded.frame)
         } else {
             Err(Refusal::new(
@@ -270,12 +278,6 @@ impl Reply for HttpReply {
 
 /// The result in an answer, or its error as a refusal.
 fn result(frame: Bytes) -> Result<Bytes, Refusal> {
-    let unreadable = || {
-        Refusal::new(
-            RefusalCode::UpstreamFailed,
-            "the server's answer cannot be read",
-        )
-    };
     let message = Message::read(frame).map_err(|_| unreadable())?;
     match (message.result(), message.error_object()) {
         (Some(result), _) => Ok(message.frame().slice_ref(result)),
@@ -288,4 +290,11 @@ fn result(frame: Bytes) -> Result<Bytes, Refusal> {
         }
         (None, None) => Err(unreadable()),
     }
+}
+
+fn unreadable() -> Refusal {
+    Refusal::new(
+        RefusalCode::UpstreamFailed,
+        "the server's answer cannot be read",
+    )
 }

@@ -93,61 +93,62 @@ pub(crate) async fn participants(
 /// caller `may_grant`.
 fn entries(api: &Api, dispatch: &Dispatch, may_grant: bool) -> BTreeMap<String, ParticipantEntry> {
     let name = dispatch.name();
-    let grants = api.registry.grants();
-    let now_ms = unix_ms();
-    let granted = |id: &ParticipantId| -> Vec<GrantEntry> {
-        let here = |grant: &&Grant| {
-            grant
-                .topic
-                .as_ref()
-                .is_none_or(|topic| topic == name.as_str())
-        };
-        grants
-            .of(id, now_ms)
-            .filter(|_| may_grant)
-            .filter(here)
-            .map(GrantEntry::of)
-            .collect()
-    };
     let clients = if may_grant {
         clients(dispatch)
     } else {
         BTreeMap::new()
     };
-    let entry = |id: &ParticipantId, serves: bool, links: usize, capabilities: &Capabilities| {
+    let mut entries = BTreeMap::new();
+    for one in dispatch.with(Topic::participants) {
+        let id = &one.person.id;
         let entry = ParticipantEntry {
             id: id.to_string(),
             topic: name.to_string(),
-            role: if serves { "server" } else { "caller" }.into(),
-            links,
+            role: if one.serves { "server" } else { "caller" }.into(),
+            links: one.links,
             clients: clients.get(id).cloned().unwrap_or_default(),
-            capabilities: texts(capabilities),
-            grants: granted(id),
+            capabilities: texts(&one.person.capabilities),
+            grants: granted(api, name, id, may_grant),
         };
-        (id.to_string(), entry)
-    };
-    let present = dispatch.with(Topic::participants);
-    let present = present.iter().map(|one| {
-        let id = &one.person.id;
-        let capabilities = &one.person.capabilities;
-        entry(id, one.serves, one.links, capabilities)
-    });
-    let mut entries: BTreeMap<_, _> = present.collect();
-    let known = if may_grant {
-        api.registry.everybody()
-    } else {
-        Vec::new()
-    };
-    for absent in known
-        .iter()
-        .filter(|known| api.registry.may_enter(known, name))
-    {
-        let capabilities = || api.registry.in_force(absent, Some(name));
-        if !entries.contains_key(absent.id.as_str()) {
-            entries.extend([entry(&absent.id, false, 0, &capabilities())]);
+        entries.insert(id.to_string(), entry);
+    }
+    // Who else may come is for those alone who grant.
+    if !may_grant {
+        return entries;
+    }
+    for absent in api.registry.everybody() {
+        let id = &absent.id;
+        if entries.contains_key(id.as_str()) || !api.registry.may_enter(&absent, name) {
+            continue;
         }
+        let entry = ParticipantEntry {
+            id: id.to_string(),
+            topic: name.to_string(),
+            role: "caller".into(),
+            links: 0,
+            clients: clients.get(id).cloned().unwrap_or_default(),
+            capabilities: texts(&api.registry.in_force(&absent, Some(name))),
+            grants: granted(api, name, id, may_grant),
+        };
+        entries.insert(id.to_string(), entry);
     }
     entries
+}
+
+/// The grants of a participant that count in a topic; none for callers who may not grant.
+fn granted(api: &Api, topic: &TopicName, id: &ParticipantId, may_grant: bool) -> Vec<GrantEntry> {
+    if !may_grant {
+        return Vec::new();
+    }
+    let grants = api.registry.grants();
+    grants
+        .of(id, unix_ms())
+        .filter(|grant| {
+            // Without a topic it counts in all.
+            grant.topic.as_ref().is_none_or(|one| one == topic.as_str())
+        })
+        .map(GrantEntry::of)
+        .collect()
 }
 
 /// The most clients of a participant that are named.
@@ -173,10 +174,11 @@ fn clients(dispatch: &Dispatch) -> BTreeMap<ParticipantId, Vec<String>> {
 /// Name and version of a client, as its `Implementation` object has them.
 fn client(info: Option<&[u8]>) -> Option<String> {
     let info: Value = serde_json::from_slice(info?).ok()?;
-    let text = |key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default();
-    let name = format!("{} {}", text("name"), text("version"));
-    let name: String = name.trim().chars().take(CLIENT_CHARS_MAX).collect();
-    (!name.is_empty()).then_some(name)
+    let name = info.get("name").and_then(Value::as_str).unwrap_or_default();
+    let version = info.get("version").and_then(Value::as_str);
+    let whole = format!("{name} {}", version.unwrap_or_default());
+    let shown: String = whole.trim().chars().take(CLIENT_CHARS_MAX).collect();
+    (!shown.is_empty()).then_some(shown)
 }
 
 /// Each name once, and not too many of them.

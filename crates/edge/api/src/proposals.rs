@@ -58,8 +58,11 @@ pub(crate) async fn proposal(
     }: Review,
 ) -> ApiResult<Json<Proposal>> {
     let found = dispatch.with(|topic| {
-        let may_see = topic.may_see_proposal(id, &caller.id, &caller.capabilities);
-        topic.proposal(id).filter(|_| may_see)
+        if topic.may_see_proposal(id, &caller.id, &caller.capabilities) {
+            topic.proposal(id)
+        } else {
+            None
+        }
     });
     Ok(Json(Proposal::of(&found.ok_or_else(unknown_proposal)?)))
 }
@@ -135,18 +138,16 @@ impl FromRequestParts<Api> for Review {
         let named = Path::<String>::from_request_parts(parts, api).await.ok();
         let id: Option<OperationId> = named.and_then(|Path(id)| id.parse().ok());
         let id = id.ok_or_else(unknown_proposal)?;
-        let has = |dispatch: &Dispatch| dispatch.with(|topic| topic.proposed(id).is_some());
-        let found = api
-            .registry
-            .topics_of(&caller)
-            .into_iter()
-            .find(|(dispatch, _)| has(dispatch));
-        let (dispatch, caller) = found.ok_or_else(unknown_proposal)?;
-        Ok(Self {
-            dispatch,
-            caller,
-            id,
-        })
+        for (dispatch, caller) in api.registry.topics_of(&caller) {
+            if dispatch.with(|topic| topic.proposed(id).is_some()) {
+                return Ok(Self {
+                    dispatch,
+                    caller,
+                    id,
+                });
+            }
+        }
+        Err(unknown_proposal().into())
     }
 }
 

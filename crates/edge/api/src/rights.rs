@@ -35,52 +35,52 @@ pub(crate) async fn can(
     Path(id): Path<String>,
 ) -> ApiResult<Json<Rights>> {
     let id = participant_of(&id)?;
-    let unknown = || {
-        let message = format!("there is no participant `{id}` of whom you may know what it may do");
-        Refusal::new(RefusalCode::UnknownTarget, message)
-            .hint("list them: portmoot participants ls")
-    };
     let topics = match &topic {
         Some(topic) => vec![api.registry.enter(topic.as_str(), &caller)?],
         None => api
             .registry
             .sorted_topics(|topic| api.registry.may_enter(&caller, topic)),
     };
-    let may_know = |dispatch: &Arc<Dispatch>| {
-        caller.id == id || api.holds(&caller, GRANTS, Some(dispatch.name()))
+    let topics: Vec<Arc<Dispatch>> = topics
+        .into_iter()
+        .filter(|dispatch| caller.id == id || api.holds(&caller, GRANTS, Some(dispatch.name())))
+        .collect();
+    // The same refusal for both: it must not tell which participants there are.
+    let participant = match api.admin.known(&id) {
+        Ok(participant) if !topics.is_empty() => participant,
+        Ok(_) | Err(_) => return Err(unknown_participant(&id).into()),
     };
-    let topics: Vec<Arc<Dispatch>> = topics.into_iter().filter(may_know).collect();
-    let participant = api
-        .admin
-        .known(&id)
-        .ok()
-        .filter(|_| !topics.is_empty())
-        .ok_or_else(unknown)?;
     let mut entries = Vec::new();
     let mut in_topics = Vec::new();
-    for dispatch in topics
-        .iter()
-        .filter(|dispatch| api.registry.may_enter(&participant, dispatch.name()))
-    {
+    for dispatch in &topics {
+        if !api.registry.may_enter(&participant, dispatch.name()) {
+            continue;
+        }
         dispatch.wait_for_servers().await;
         let capabilities = api.registry.in_force(&participant, Some(dispatch.name()));
         entries.extend(rights(dispatch, &participant, &capabilities));
-        let capabilities = capabilities.iter().map(shown).collect();
         in_topics.push(TopicRights {
             topic: dispatch.name().to_string(),
-            capabilities,
+            capabilities: capabilities.iter().map(shown).collect(),
         });
     }
-    let open = Wire::ALL
-        .into_iter()
-        .filter(|(_, wire)| participant.wires.contains(*wire));
-    let wires = open.map(|(name, _)| name.to_owned()).collect();
+    let mut wires = Vec::new();
+    for (name, wire) in Wire::ALL {
+        if participant.wires.contains(wire) {
+            wires.push(name.to_owned());
+        }
+    }
     Ok(Json(Rights {
         participant: participant.id.to_string(),
         wires,
         topics: in_topics,
         entries,
     }))
+}
+
+fn unknown_participant(id: &ParticipantId) -> Refusal {
+    let message = format!("there is no participant `{id}` of whom you may know what it may do");
+    Refusal::new(RefusalCode::UnknownTarget, message).hint("list them: portmoot participants ls")
 }
 
 /// The rights to each entry that servers list in a topic, in the order of the configuration.
@@ -99,17 +99,26 @@ fn rights(dispatch: &Dispatch, who: &Participant, held: &Capabilities) -> Vec<Ri
             if *server == ParticipantId::gateway() {
                 continue;
             }
+            // Rules are about the public name over MCP, and about the server's own in the room.
             let ruled = listing.ruled.map_or(&*listing.public, |ruled| &**ruled);
-            let over_mcp = || admitted(held, method, ruled, server);
-            let in_room = || admitted(held, method, listing.own, server);
+            let over_mcp = if who.wires.mcp || who.wires.proto {
+                admitted(held, method, ruled, server)
+            } else {
+                None
+            };
+            let in_room = if who.wires.ws {
+                admitted(held, method, listing.own, server)
+            } else {
+                None
+            };
             rights.push(Right {
                 topic: dispatch.name().to_string(),
                 server: server.to_string(),
                 method: method.to_owned(),
                 name: listing.public.to_string(),
                 own: listing.own.to_string(),
-                mcp: (who.wires.mcp || who.wires.proto).then(over_mcp).flatten(),
-                ws: who.wires.ws.then(in_room).flatten(),
+                mcp: over_mcp,
+                ws: in_room,
             });
         }
     }
@@ -123,18 +132,22 @@ fn admitted(
     name: &str,
     server: &ParticipantId,
 ) -> Option<Admitted> {
-    let by = |head: &str| {
+    for (head, verdict) in [(REQUEST, "may"), (PROPOSAL, "may propose")] {
         let kind = format!("{head}:{method}:{name}");
-        let place = held.position(KindRef::parse(&kind).ok()?, &[server.as_str()])?;
-        held.get(place).map(shown)
-    };
-    let may = |verdict: &str, capability| Admitted {
-        verdict: verdict.to_owned(),
-        capability,
-    };
-    by(REQUEST)
-        .map(|by| may("may", by))
-        .or_else(|| by(PROPOSAL).map(|by| may("may propose", by)))
+        if let Some(capability) = allowing(held, &kind, server) {
+            return Some(Admitted {
+                verdict: verdict.to_owned(),
+                capability,
+            });
+        }
+    }
+    None
+}
+
+/// The capability that allows envelopes of this kind to a server.
+fn allowing(held: &Capabilities, kind: &str, server: &ParticipantId) -> Option<String> {
+    let place = held.position(KindRef::parse(kind).ok()?, &[server.as_str()])?;
+    held.get(place).map(shown)
 }
 
 /// A capability with the addressees that it is narrowed to.

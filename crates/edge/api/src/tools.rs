@@ -60,14 +60,15 @@ pub(crate) async fn tool(
     if sees_servers && let Some(tool) = &mut found {
         tool.original = original(&dispatch, &caller.0, tool);
     }
-    let unknown = || {
-        Refusal::new(
-            RefusalCode::UnknownTarget,
-            format!("there is no tool `{name}`"),
-        )
-        .hint("list them: portmoot tools ls")
-    };
-    Ok(Json(found.ok_or_else(unknown)?))
+    match found {
+        Some(tool) => Ok(Json(tool)),
+        None => {
+            let message = format!("there is no tool `{name}`");
+            let refusal = Refusal::new(RefusalCode::UnknownTarget, message)
+                .hint("list them: portmoot tools ls");
+            Err(refusal.into())
+        }
+    }
 }
 
 /// A caller in the topic of the query, after the first start of the topic's servers.
@@ -116,19 +117,21 @@ fn visible(
             items.entry((server, item.key.as_str())).or_insert(item);
         }
     }
-    let listings = snapshot.list(ListKind::Tools);
-    let wanted = listings
-        .iter()
-        .filter(|listing| name.is_none_or(|name| listing.public == name));
-    let tool = |listing: &topic::Listing<'_>| {
-        let item = items.get(&(listing.upstream, &**listing.own))?;
-        let tool = Tool::of(item, &listing.public, listing.upstream, listing.held);
-        let uses = sees_servers
-            .then(|| ToolUses::of(dispatch, listing.upstream, listing.own))
-            .flatten();
-        Some(Tool { uses, ..tool })
-    };
-    wanted.filter_map(tool).collect()
+    let mut tools = Vec::new();
+    for listing in &snapshot.list(ListKind::Tools) {
+        if name.is_some_and(|name| listing.public != name) {
+            continue;
+        }
+        let Some(item) = items.get(&(listing.upstream, &**listing.own)) else {
+            continue;
+        };
+        let mut tool = Tool::of(item, &listing.public, listing.upstream, listing.held);
+        if sees_servers {
+            tool.uses = ToolUses::of(dispatch, listing.upstream, listing.own);
+        }
+        tools.push(tool);
+    }
+    tools
 }
 
 /// Definition by its server of a tool that the configuration changes.
@@ -238,7 +241,11 @@ pub(crate) struct ToolUses {
 impl ToolUses {
     fn of(dispatch: &Dispatch, server: &ParticipantId, own: &str) -> Option<Self> {
         let server = dispatch.server(server)?;
-        let found = server.upstream.tool_use(own).filter(|_| !server.serves())?;
+        // Calls of a server in the room are not counted: it is no configured one.
+        if server.serves() {
+            return None;
+        }
+        let found = server.upstream.tool_use(own)?;
         Some(Self {
             own_name: own.to_owned(),
             counted_since: date(found.since),
@@ -269,24 +276,29 @@ pub(crate) struct Original {
 impl Tool {
     /// A tool as its server lists it, under its public name.
     pub(crate) fn of(item: &Item, public: &str, server: &ParticipantId, held: bool) -> Self {
-        let raw = |key: &str| {
-            item.get(key)
-                .and_then(|raw| serde_json::from_slice(&raw).ok())
-        };
-        let text = |key: &str| Some(json::text(&item.get(key)?)?.into_owned());
         Self {
             name: public.to_owned(),
             narrow_name: topic::narrow_name(public),
             server: server.to_string(),
-            title: text("title"),
-            description: text("description"),
-            input_schema: raw("inputSchema"),
-            output_schema: raw("outputSchema"),
-            execution: raw("execution"),
+            title: text(item, "title"),
+            description: text(item, "description"),
+            input_schema: value(item, "inputSchema"),
+            output_schema: value(item, "outputSchema"),
+            execution: value(item, "execution"),
             held,
-            annotations: raw("annotations"),
+            annotations: value(item, "annotations"),
             original: None,
             uses: None,
         }
     }
+}
+
+/// A member of a definition.
+fn value(item: &Item, key: &str) -> Option<Value> {
+    serde_json::from_slice(&item.get(key)?).ok()
+}
+
+/// A member of a definition that is a text.
+fn text(item: &Item, key: &str) -> Option<String> {
+    Some(json::text(&item.get(key)?)?.into_owned())
 }

@@ -39,8 +39,9 @@ impl Made for Index {
 
 /// Everything that a list follows from.
 pub(crate) struct ListInputs {
-    /// The list, and what the topic shows of it.
-    list: (ListKind, ToolsList),
+    list: ListKind,
+    /// Part of the list that the topic shows.
+    only: ToolsList,
     reader: Reader,
     pub(crate) snapshot: ListSnapshot,
     /// A manifest that only the cache knows is freed, and its address is not used again.
@@ -57,8 +58,14 @@ pub struct Cache<T>(Mutex<Kept<T>>);
 
 struct Kept<T> {
     /// Products, the one that was used last at the end.
-    all: VecDeque<(ListInputs, Arc<T>)>,
+    all: VecDeque<Product<T>>,
+    /// Bytes of all of them.
     bytes: usize,
+}
+
+struct Product<T> {
+    source: ListInputs,
+    made: Arc<T>,
 }
 
 impl<T> Default for Cache<T> {
@@ -72,7 +79,8 @@ impl<T> Default for Cache<T> {
 
 impl ListInputs {
     pub(crate) fn new(
-        list: (ListKind, ToolsList),
+        list: ListKind,
+        only: ToolsList,
         reader: Reader,
         snapshot: ListSnapshot,
         manifests: &Manifests,
@@ -83,6 +91,7 @@ impl ListInputs {
             .collect();
         Self {
             list,
+            only,
             reader,
             snapshot,
             manifests,
@@ -91,6 +100,7 @@ impl ListInputs {
 
     fn is_same(&self, other: &Self) -> bool {
         self.list == other.list
+            && self.only == other.only
             && self.reader == other.reader
             && self.manifests.len() == other.manifests.len()
             && self
@@ -109,9 +119,9 @@ impl<T: Made> Cache<T> {
         let at = kept
             .all
             .iter()
-            .position(|(known, _)| known.is_same(source))?;
+            .position(|known| known.source.is_same(source))?;
         let found = kept.all.remove(at)?;
-        let made = Arc::clone(&found.1);
+        let made = Arc::clone(&found.made);
         kept.all.push_back(found);
         Some(made)
     }
@@ -124,18 +134,23 @@ impl<T: Made> Cache<T> {
             return;
         }
         let mut kept = self.0.lock();
-        kept.all.retain(|(known, _)| {
-            known.snapshot.is_concurrent(&source.snapshot) && !known.is_same(&source)
+        kept.all.retain(|known| {
+            // Another caller may have made this very list meanwhile: it was made without the lock.
+            let is_twice = known.source.is_same(&source);
+            known.source.snapshot.is_concurrent(&source.snapshot) && !is_twice
         });
-        kept.bytes = kept.all.iter().map(|(_, made)| made.bytes()).sum();
+        kept.bytes = kept.all.iter().map(|known| known.made.bytes()).sum();
         while kept.all.len() >= LISTS_MAX || kept.bytes.saturating_add(bytes) > LIST_BYTES_MAX {
-            let Some((_, oldest)) = kept.all.pop_front() else {
+            let Some(oldest) = kept.all.pop_front() else {
                 break;
             };
-            kept.bytes = kept.bytes.saturating_sub(oldest.bytes());
+            kept.bytes = kept.bytes.saturating_sub(oldest.made.bytes());
         }
         kept.bytes = kept.bytes.saturating_add(bytes);
-        kept.all.push_back((source, Arc::clone(made)));
+        kept.all.push_back(Product {
+            source,
+            made: Arc::clone(made),
+        });
     }
 }
 
@@ -153,6 +168,6 @@ impl PageCache {
             .lock()
             .all
             .iter()
-            .any(|(known, _)| known.snapshot.is_same(snapshot))
+            .any(|known| known.source.snapshot.is_same(snapshot))
     }
 }

@@ -80,18 +80,17 @@ pub fn of_server(name: &str, capabilities: &[u8], asked: &str) -> Vec<u8> {
     } else {
         br#"{"tools":{}}"#
     };
-    let has = |ability: &str| json::at(capabilities, &[ability]).is_some_and(json::is_object);
     json::object(|result| {
         result.text("protocolVersion", version.as_str());
         result.object("capabilities", |all| {
-            if has("completions") && version >= Version::V2025_03_26 {
+            // Earlier revisions have completions without a capability that says so.
+            if declares(capabilities, "completions") && version >= Version::V2025_03_26 {
                 all.raw("completions", b"{}");
             }
-            for ability in ["prompts", "resources", "tools"]
-                .into_iter()
-                .filter(|ability| has(ability))
-            {
-                all.raw(ability, b"{}");
+            for ability in ["prompts", "resources", "tools"] {
+                if declares(capabilities, ability) {
+                    all.raw(ability, b"{}");
+                }
             }
         });
         result.object("serverInfo", |info| {
@@ -101,8 +100,13 @@ pub fn of_server(name: &str, capabilities: &[u8], asked: &str) -> Vec<u8> {
     })
 }
 
-/// Legacy revisions have no extensions in their schemas, but clients and servers of theirs declare
-/// them.
+/// Whether capabilities, a JSON object, have this one.
+fn declares(capabilities: &[u8], ability: &str) -> bool {
+    json::at(capabilities, &[ability]).is_some_and(json::is_object)
+}
+
+/// Writes the gateway's capabilities. Legacy revisions have no extensions in their schemas, but
+/// clients and servers of theirs declare them.
 fn write_capabilities(all: &mut Object<'_>, extensions: &Merged, version: Version) {
     let (is_extension, tasks) = match version {
         Version::V2026_07_28 => (true, None),

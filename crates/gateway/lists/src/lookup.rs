@@ -62,19 +62,27 @@ fn list(
 
 /// The entry of this name; of resources that of this URI or template, else the first of this name.
 fn info(seen: &Seen, subject: Subject, path: &str) -> Option<Found> {
-    let by_key = |entry: &ListEntry<'_>| entry.public == path;
-    let by_name = |entry: &ListEntry<'_>| {
-        subject == Subject::Resource && resource_name(&entry.item.raw).as_deref() == Some(path)
-    };
-    let find = |fits: &dyn Fn(&ListEntry<'_>) -> bool| {
-        lists(subject).iter().find_map(|list| {
-            let merged = seen.list(*list);
-            let entry = merged.entries().iter().find(|entry| fits(entry))?;
-            Some(Found {
+    // Names of resources need not be unique: they count only where no key fits in any list.
+    find(seen, subject, |entry| entry.public == path).or_else(|| {
+        if subject != Subject::Resource {
+            return None;
+        }
+        find(seen, subject, |entry| {
+            resource_name(&entry.item.raw).as_deref() == Some(path)
+        })
+    })
+}
+
+/// The first entry of a subject's lists that fits.
+fn find(seen: &Seen, subject: Subject, fits: impl Fn(&ListEntry<'_>) -> bool) -> Option<Found> {
+    for list in lists(subject) {
+        let merged = seen.list(*list);
+        if let Some(entry) = merged.entries().iter().find(|entry| fits(entry)) {
+            return Some(Found {
                 list: *list,
                 raw: merged.definition(entry),
-            })
-        })
-    };
-    find(&by_key).or_else(|| find(&by_name))
+            });
+        }
+    }
+    None
 }

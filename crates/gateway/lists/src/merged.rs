@@ -118,7 +118,8 @@ impl<'m> MergedList<'m> {
     ) -> Self {
         let listings = snapshot.list(list);
         // What else a server says about its list is passed on only if no other server adds to the
-        // list.
+        // list. Entries of one server stand together: if the first and the last are of one server,
+        // all are.
         let mut extras = None;
         if let Some((first, last)) = listings.first().zip(listings.last())
             && first.upstream == last.upstream
@@ -139,9 +140,12 @@ impl<'m> MergedList<'m> {
             let Some((_, items)) = &mut of_server else {
                 continue;
             };
-            let offers = || listing.held || items.offers_tasks();
             let tasks = match reader.tasks {
-                TaskListing::Offered if !offers() => TaskListing::AsWritten,
+                // Only such calls become tasks of the gateway: those that wait for an approval, and
+                // those that a modern server may make tasks.
+                TaskListing::Offered if !(listing.held || items.offers_tasks()) => {
+                    TaskListing::AsWritten
+                }
                 // What a modern server writes means something else, if anything.
                 TaskListing::Hidden if !items.manifest.is_legacy => TaskListing::AsWritten,
                 tasks => tasks,
@@ -153,18 +157,21 @@ impl<'m> MergedList<'m> {
                 AcceptedNames::Narrow | AcceptedNames::All => None,
             };
             let public = narrow.map_or(public, Cow::Owned);
-            let found = items.find(listing.own);
-            let found =
-                found.filter(|item| reader.apps || !extensions::is_for_apps_alone(list, &item.raw));
-            let outputs = reader.outputs;
-            entries.extend(found.map(|item| ListEntry {
+            let Some(item) = items.find(listing.own) else {
+                continue;
+            };
+            if !reader.apps && extensions::is_for_apps_alone(list, &item.raw) {
+                continue;
+            }
+            entries.push(ListEntry {
                 server,
                 item,
                 public,
                 tasks,
-                outputs,
-            }));
+                outputs: reader.outputs,
+            });
         }
+        // The gateway's own participant is one of them: more than two are several servers.
         let labels = list == ListKind::Skills && manifests.len() > 2;
         Self {
             snapshot,
@@ -239,35 +246,35 @@ impl<'m> MergedList<'m> {
     /// The item of an entry if it differs from the server's: a tool whose calls the gateway can
     /// make tasks may be called as a task (MCP 2025-11-25, "Tool-Level Negotiation"), and the URI
     /// in its `_meta` has the public spelling.
-    fn changed(
-        &self,
-        ListEntry {
-            server,
-            item,
-            tasks,
-            outputs,
-            ..
-        }: &ListEntry<'_>,
-    ) -> Option<Item> {
-        let offered = match tasks {
-            TaskListing::Offered => task::offer(&item.raw).ok(),
+    fn changed(&self, entry: &ListEntry<'_>) -> Option<Item> {
+        let written = &entry.item.raw;
+        // Each step takes the item as the one before has left it.
+        let mut rewritten = match entry.tasks {
+            TaskListing::Offered => task::offer(written).ok(),
             TaskListing::AsWritten => None,
-            TaskListing::Hidden => task::unmarked(&item.raw),
+            TaskListing::Hidden => task::unmarked(written),
         };
-        let promises = !outputs && self.list == ListKind::Tools;
-        let unpromised = promises
-            .then(|| large::unpromised(offered.as_deref().unwrap_or(&item.raw)))
-            .flatten();
-        let offered = unpromised.or(offered).map(Bytes::from);
-        let public = |own: &str| self.snapshot.respelled_uri(server, own);
-        let respelled =
-            uris::rewrite_item(self.list, offered.as_ref().unwrap_or(&item.raw), &public);
-        let spelled = respelled.or(offered);
-        let labelled = self
-            .labels
-            .then(|| labelled(spelled.as_ref().unwrap_or(&item.raw), server))
-            .flatten();
-        Item::read(self.list, labelled.or(spelled)?).ok()
+        // A client that has read an `outputSchema` refuses a result that was cut.
+        let hides_outputs = !entry.outputs && self.list == ListKind::Tools;
+        if hides_outputs
+            && let Some(without) = large::unpromised(rewritten.as_deref().unwrap_or(written))
+        {
+            rewritten = Some(without);
+        }
+        let mut changed = rewritten.map(Bytes::from);
+        if let Some(respelled) = uris::rewrite_item(
+            self.list,
+            changed.as_ref().unwrap_or(written),
+            &|own: &str| self.snapshot.respelled_uri(entry.server, own),
+        ) {
+            changed = Some(respelled);
+        }
+        if self.labels
+            && let Some(labelled) = labelled(changed.as_ref().unwrap_or(written), entry.server)
+        {
+            changed = Some(labelled);
+        }
+        Item::read(self.list, changed?).ok()
     }
 }
 
@@ -323,6 +330,7 @@ impl<'m> Items<'m> {
             self.next += at + 1;
             return rest.get(at);
         }
+        // Backwards: of two items with one key the first is to stay.
         let by_key = self
             .items
             .iter()

@@ -21,11 +21,13 @@ impl ModuleNames {
     #[must_use]
     pub fn of(servers: BTreeSet<ParticipantId>) -> Self {
         let mut taken = HashSet::new();
-        let name = |server: ParticipantId| {
+        let mut names = HashMap::with_capacity(servers.len());
+        // In the order of the set: two names that become one are numbered alike everywhere.
+        for server in servers {
             let name = module_name(server.as_str(), &mut taken);
-            (server, name)
-        };
-        Self(servers.into_iter().map(name).collect())
+            names.insert(server, name);
+        }
+        Self(names)
     }
 
     /// The name of a server's module.

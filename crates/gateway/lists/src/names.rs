@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock};
 
+use model::ListKind;
 use topic::Withholding;
 use upstream::Manifest;
 use wire::mcp::extensions;
@@ -11,50 +12,49 @@ use wire::mcp::extensions;
 /// A server's lists as names and digests. Of a server that lists in two eras, everything that is in
 /// either.
 pub fn topic_manifest(manifests: &[Arc<Manifest>]) -> topic::Manifest {
-    let items = |kind| {
-        let mut items: Vec<topic::ListItem> = Vec::new();
-        let mut known = HashSet::new();
-        let withheld = |name: &str| match manifests
-            .iter()
-            .any(|manifest| manifest.withholds(kind, name))
-        {
-            true => Withholding::Listed,
-            false => Withholding::None,
-        };
-        for item in manifests
-            .iter()
-            .flat_map(|manifest| &manifest.list(kind).items)
-        {
-            if known.insert(item.key.as_str()) {
-                let own = item.key.as_str().into();
-                let digest = digest(&item.raw);
-                let app = extensions::app_of(kind, &item.raw).map(|uri| uri.as_ref().into());
-                items.push(topic::ListItem {
-                    own,
-                    digest,
-                    withheld: withheld(&item.key),
-                    app,
-                });
-            }
+    topic::Manifest::new(|kind| list_items(manifests, kind))
+}
+
+/// The items of one list, each once: those that a server lists, then those that are withheld
+/// without being listed.
+fn list_items(manifests: &[Arc<Manifest>], kind: ListKind) -> Vec<topic::ListItem> {
+    let mut items = Vec::new();
+    let mut known = HashSet::new();
+    for item in manifests
+        .iter()
+        .flat_map(|manifest| &manifest.list(kind).items)
+    {
+        if !known.insert(item.key.as_str()) {
+            continue;
         }
-        for one in manifests
+        let is_withheld = manifests
             .iter()
-            .flat_map(|manifest| manifest.withheld_of(kind))
-        {
-            if known.insert(one.name.as_str()) {
-                let own = one.name.as_str().into();
-                let withheld = Withholding::Unlisted;
-                items.push(topic::ListItem {
-                    own,
-                    digest: 0,
-                    withheld,
-                    app: None,
-                });
-            }
+            .any(|manifest| manifest.withholds(kind, &item.key));
+        items.push(topic::ListItem {
+            own: item.key.as_str().into(),
+            digest: digest(&item.raw),
+            withheld: if is_withheld {
+                Withholding::Listed
+            } else {
+                Withholding::None
+            },
+            app: extensions::app_of(kind, &item.raw).map(|uri| uri.as_ref().into()),
+        });
+    }
+    for one in manifests
+        .iter()
+        .flat_map(|manifest| manifest.withheld_of(kind))
+    {
+        if known.insert(one.name.as_str()) {
+            items.push(topic::ListItem {
+                own: one.name.as_str().into(),
+                digest: 0,
+                withheld: Withholding::Unlisted,
+                app: None,
+            });
         }
-        items
-    };
-    topic::Manifest::new(items)
+    }
+    items
 }
 
 /// Servers write the definitions, so the hash is keyed: no server can make two that look the same.

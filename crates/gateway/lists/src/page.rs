@@ -58,21 +58,33 @@ impl PageRequest<'_> {
             None => 0,
         };
         let end = start.saturating_add(PAGE_ITEMS_MAX);
-        let next = |len: usize| (len > end).then(|| self.cursor_at(sealer, unix_ms(), end));
-        let source = ListInputs::new((self.list, self.only), self.reader, snapshot, manifests);
+        let source = ListInputs::new(self.list, self.only, self.reader, snapshot, manifests);
         if let Some(rendered) = pages.get(&source) {
-            return Ok(self.cut(&rendered, start, next(rendered.items.len())));
+            let next = self.cursor_behind(sealer, end, rendered.items.len());
+            return Ok(self.cut(&rendered, start, next));
         }
         let merged =
             MergedList::new(&source.snapshot, self.list, manifests, self.reader).shown(self.only);
         if merged.bytes() > LIST_BYTES_MAX {
             // A list that cannot be kept is not rendered in full.
-            return Ok(self.cut(&merged.render(start..end), 0, next(merged.len())));
+            let next = self.cursor_behind(sealer, end, merged.len());
+            return Ok(self.cut(&merged.render(start..end), 0, next));
         }
         let rendered = Arc::new(merged.render(0..merged.len()));
         drop(merged);
         pages.keep(source, &rendered);
-        Ok(self.cut(&rendered, start, next(rendered.items.len())))
+        let next = self.cursor_behind(sealer, end, rendered.items.len());
+        Ok(self.cut(&rendered, start, next))
+    }
+
+    /// The cursor of the page after the one that ends at `end`; `None` if that one is the last of
+    /// a list of so many items.
+    fn cursor_behind(&self, sealer: &Sealer, end: usize, items: usize) -> Option<String> {
+        if items > end {
+            Some(self.cursor_at(sealer, unix_ms(), end))
+        } else {
+            None
+        }
     }
 
     /// The cursor of the page that begins at this item: sealed for the participant, and for the

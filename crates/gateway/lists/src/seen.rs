@@ -58,8 +58,14 @@ impl Seen {
     /// The index of the tools, without those that find the others, or of the skills. It is made
     /// once for as long as nothing changes.
     pub fn index(&self, list: ListKind, indexes: &IndexCache) -> Arc<Index> {
-        let kind = (list, ToolsList::Full);
-        let source = ListInputs::new(kind, Reader::PLAIN, self.snapshot.clone(), &self.manifests);
+        let snapshot = self.snapshot.clone();
+        let source = ListInputs::new(
+            list,
+            ToolsList::Full,
+            Reader::PLAIN,
+            snapshot,
+            &self.manifests,
+        );
         if let Some(index) = indexes.get(&source) {
             return index;
         }

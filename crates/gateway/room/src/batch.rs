@@ -63,6 +63,7 @@ impl Batch {
     /// Adds an envelope for its audience.
     pub(crate) fn push(&mut self, envelope: &Bytes, audience: Audience) {
         if envelope.len() >= JOINED_BYTES_MAX {
+            // The earlier frames first: pieces are in the order of the frames.
             self.seal();
             let frame = text(envelope);
             self.positions.push(Position {
@@ -125,6 +126,7 @@ impl Batch {
         out: &mut Vec<Bytes>,
     ) {
         let mut open: Option<Position> = None;
+        // Most batches are for all members: then no audience need be compared.
         let everything = everything || (!self.mixed && recipient.listener.echo);
         for at in from..to {
             let (Some(position), Some(audience)) = (self.positions.get(at), self.audiences.get(at))

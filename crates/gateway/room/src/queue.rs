@@ -114,7 +114,7 @@ impl Room {
         self.queue().events.len()
     }
 
-    /// Takes all queued events.
+    /// Empties the queue, and returns its events. Senders that wait for space may go on.
     pub(crate) fn take(&self) -> Vec<RoomEvent> {
         let mut queue = self.queue();
         queue.bytes = 0;

@@ -107,6 +107,7 @@ impl Socket {
             return;
         }
         let mut rest = 0;
+        // Else these frames would overtake those that wait.
         if backlog.parts.is_empty() {
             rest = match self.push_out(parts, &mut backlog) {
                 Ok(done) => done,
@@ -184,6 +185,7 @@ impl Socket {
         self.backlog.lock()
     }
 
+    /// Gives the connection up: the kernel accepts nothing more, not even a close frame.
     fn fail(&self, mut backlog: MutexGuard<'_, Backlog>) {
         backlog.wake();
         *backlog = Backlog {

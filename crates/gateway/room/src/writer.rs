@@ -239,6 +239,7 @@ impl Writer {
     /// Writes the batch to all members; a batch of direct frames only to their links.
     async fn write(&mut self) {
         self.batch.seal();
+        // Without envelopes for many only the members that are named need be looked at.
         if self.batch.len() == 0 {
             let direct = self
                 .batch
@@ -251,6 +252,7 @@ impl Writer {
         } else {
             for index in 0..self.members.len() {
                 self.write_to(index);
+                // A large room must not hold up the other tasks of the runtime.
                 if index % SOCKETS_AT_ONCE == SOCKETS_AT_ONCE - 1 {
                     tokio::task::yield_now().await;
                 }
@@ -266,6 +268,7 @@ impl Writer {
         };
         self.batch
             .frames_for(&member.as_recipient(), &mut self.slices);
+        // A newcomer has missed the beginning of this batch only.
         member.from = 0;
         if !self.slices.is_empty() {
             member.socket.write(&self.slices);

@@ -25,28 +25,7 @@ pub fn json_schema(message: &MessageDescriptor) -> Vec<u8> {
     let mut out = Vec::new();
     Object::write(&mut out, |object| {
         writer.members(object, message, 0);
-        let mut written = BTreeMap::new();
-        while let Some(message) = writer
-            .defs
-            .iter()
-            .find(|one| !written.contains_key(one.full_name()))
-            .cloned()
-        {
-            let schema = json::object(|object| writer.members(object, &message, 1));
-            written.insert(message.full_name().to_owned(), schema);
-        }
-        if !written.is_empty() {
-            object.object("$defs", |all| {
-                for message in &writer.defs {
-                    all.raw(
-                        &writer.key(message),
-                        written
-                            .get(message.full_name())
-                            .map_or(b"{}", Vec::as_slice),
-                    );
-                }
-            });
-        }
+        writer.definitions(object);
     });
     out
 }
@@ -79,23 +58,45 @@ impl Writer {
         }
     }
 
+    /// Writes `$defs`, if there are any.
+    fn definitions(&mut self, object: &mut Object<'_>) {
+        let mut written = BTreeMap::new();
+        // A definition may add further ones while it is written.
+        while let Some(message) = self
+            .defs
+            .iter()
+            .find(|one| !written.contains_key(one.full_name()))
+            .cloned()
+        {
+            let schema = json::object(|object| self.members(object, &message, 1));
+            written.insert(message.full_name().to_owned(), schema);
+        }
+        if written.is_empty() {
+            return;
+        }
+        object.object("$defs", |all| {
+            for message in &self.defs {
+                let schema = written.get(message.full_name());
+                all.raw(&self.key(message), schema.map_or(b"{}", Vec::as_slice));
+            }
+        });
+    }
+
     /// The name of a definition; a conversion calls the message by it again.
     fn key(&self, message: &MessageDescriptor) -> String {
-        let name = |message: &MessageDescriptor| {
-            let name = pascal(message.name());
-            name.strip_suffix("Shape")
-                .filter(|name| !name.is_empty())
-                .unwrap_or(&name)
-                .to_owned()
-        };
-        let own = name(message);
-        let same = self.defs.iter().filter(|other| name(other) == own);
-        match same.take_while(|other| *other != message).count() {
-            0 => own,
-            before => format!("{own}{}", before + 1),
+        let name = definition_name(message);
+        let alike = self
+            .defs
+            .iter()
+            .filter(|other| definition_name(other) == name);
+        // Definitions are only ever added at the end, so that the name of an earlier one stays.
+        match alike.take_while(|other| *other != message).count() {
+            0 => name,
+            before => format!("{name}{}", before + 1),
         }
     }
 
+    /// Writes the schema of a message: its fields as properties of an object.
     fn members(&mut self, object: &mut Object<'_>, message: &MessageDescriptor, depth: usize) {
         let file = message.parent_file();
         let path = message.path().to_vec();
@@ -105,11 +106,7 @@ impl Writer {
         object.object("properties", |properties| {
             for field in message.fields() {
                 let rules = rules_of(&field);
-                if rules
-                    .as_ref()
-                    .and_then(|rules| rule(rules, "required"))
-                    .is_some_and(|is| is == Value::Bool(true))
-                {
+                if has(rules.as_ref(), "required") {
                     required.push(field.json_name().to_owned());
                 }
                 let schema =
@@ -130,62 +127,56 @@ impl Writer {
         rules: Option<&DynamicMessage>,
         depth: usize,
     ) {
-        let others = field.containing_oneof().map(|of| {
-            of.fields()
-                .map(|field| field.json_name().to_owned())
-                .collect::<Vec<_>>()
-        });
-        let note = others
-            .filter(|all| all.len() > 1)
-            .map(|all| format!("At most one of {}.", all.join(", ")));
         let file = field.parent_message().parent_file();
-        self.describe(object, file.name(), field.path(), &file, note);
-        let typed = rules.and_then(|rules| {
-            rules
-                .fields()
-                .find_map(|(_, value)| value.as_message().cloned())
-        });
-        let typed = typed.as_ref();
+        self.describe(object, file.name(), field.path(), &file, oneof_note(field));
+        let of_type = rules.and_then(rules_of_type);
+        let of_type = of_type.as_ref();
         if field.is_map() {
-            let Kind::Message(entry) = field.kind() else {
-                return;
-            };
-            object.text("type", "object");
-            count(
-                object,
-                typed,
-                [
-                    ("min_pairs", "minProperties"),
-                    ("max_pairs", "maxProperties"),
-                ],
-            );
-            let values = typed.and_then(|rules| inner(rules, "values"));
-            let value = json::object(|object| {
-                self.one(
-                    object,
-                    &entry.map_entry_value_field().kind(),
-                    values.as_ref(),
-                    depth,
-                )
-            });
-            object.raw("additionalProperties", &value);
+            self.map(object, field, of_type, depth);
         } else if field.is_list() {
-            object.text("type", "array");
-            count(
-                object,
-                typed,
-                [("min_items", "minItems"), ("max_items", "maxItems")],
-            );
-            if typed.and_then(|rules| rule(rules, "unique")) == Some(Value::Bool(true)) {
-                object.bool("uniqueItems", true);
-            }
-            let items = typed.and_then(|rules| inner(rules, "items"));
-            let item =
-                json::object(|object| self.one(object, &field.kind(), items.as_ref(), depth));
-            object.raw("items", &item);
+            self.list(object, field, of_type, depth);
         } else {
-            self.one(object, &field.kind(), typed, depth);
+            self.one(object, &field.kind(), of_type, depth);
         }
+    }
+
+    /// A map; `rules` are those of maps.
+    fn map(
+        &mut self,
+        object: &mut Object<'_>,
+        field: &FieldDescriptor,
+        rules: Option<&DynamicMessage>,
+        depth: usize,
+    ) {
+        let Kind::Message(entry) = field.kind() else {
+            return;
+        };
+        object.text("type", "object");
+        count(object, rules, "min_pairs", "minProperties");
+        count(object, rules, "max_pairs", "maxProperties");
+        let of_values = rules.and_then(|rules| inner(rules, "values"));
+        let kind = entry.map_entry_value_field().kind();
+        let value = json::object(|object| self.one(object, &kind, of_values.as_ref(), depth));
+        object.raw("additionalProperties", &value);
+    }
+
+    /// A list; `rules` are those of lists.
+    fn list(
+        &mut self,
+        object: &mut Object<'_>,
+        field: &FieldDescriptor,
+        rules: Option<&DynamicMessage>,
+        depth: usize,
+    ) {
+        object.text("type", "array");
+        count(object, rules, "min_items", "minItems");
+        count(object, rules, "max_items", "maxItems");
+        if has(rules, "unique") {
+            object.bool("uniqueItems", true);
+        }
+        let of_items = rules.and_then(|rules| inner(rules, "items"));
+        let item = json::object(|object| self.one(object, &field.kind(), of_items.as_ref(), depth));
+        object.raw("items", &item);
     }
 
     /// One value; `rules` are those of its type.
@@ -215,25 +206,19 @@ impl Writer {
                 object.texts("enum", of.values().map(|value| value.name().to_owned()));
             }
             Kind::Message(message) => self.message(object, message, depth),
-            Kind::Double | Kind::Float => number(object, "number", rules, [None, None]),
+            Kind::Double | Kind::Float => number(object, "number", rules, Range::ANY),
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => {
-                number(
-                    object,
-                    "integer",
-                    rules,
-                    [Some(i32::MIN.into()), Some(i32::MAX.into())],
-                );
+                number(object, "integer", rules, Range::INT32);
             }
-            Kind::Uint32 | Kind::Fixed32 => {
-                number(object, "integer", rules, [Some(0), Some(u32::MAX.into())])
-            }
-            Kind::Uint64 | Kind::Fixed64 => number(object, "integer", rules, [Some(0), None]),
+            Kind::Uint32 | Kind::Fixed32 => number(object, "integer", rules, Range::UINT32),
+            Kind::Uint64 | Kind::Fixed64 => number(object, "integer", rules, Range::POSITIVE),
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
-                number(object, "integer", rules, [None, None])
+                number(object, "integer", rules, Range::ANY);
             }
         }
     }
 
+    /// A message: in its place, or as a reference to its definition.
     fn message(&mut self, object: &mut Object<'_>, message: &MessageDescriptor, depth: usize) {
         if let Some(name) = message.full_name().strip_prefix("google.protobuf.") {
             let (ty, format) = match name {
@@ -278,18 +263,10 @@ impl Writer {
         file: &prost_reflect::FileDescriptor,
         note: Option<String>,
     ) {
-        let comments = self.comments.entry(name.to_owned()).or_insert_with(|| {
-            let info = file.file_descriptor_proto().source_code_info.as_ref();
-            let places = info.iter().flat_map(|info| &info.location);
-            places
-                .map(|place| {
-                    (
-                        place.path.clone(),
-                        place.leading_comments().trim().to_owned(),
-                    )
-                })
-                .collect()
-        });
+        let comments = self
+            .comments
+            .entry(name.to_owned())
+            .or_insert_with(|| comments_of(file));
         let comment = comments
             .get(path)
             .filter(|comment| !comment.is_empty())
@@ -299,6 +276,38 @@ impl Writer {
             object.text("description", &all.join("\n"));
         }
     }
+}
+
+/// The name of a message as a definition, without the ending that a conversion gives it.
+fn definition_name(message: &MessageDescriptor) -> String {
+    let name = pascal(message.name());
+    match name.strip_suffix("Shape") {
+        Some(stem) if !stem.is_empty() => stem.to_owned(),
+        _ => name,
+    }
+}
+
+/// The comments of a file, by the path of what they are for.
+fn comments_of(file: &prost_reflect::FileDescriptor) -> HashMap<Vec<i32>, String> {
+    let mut comments = HashMap::new();
+    if let Some(info) = &file.file_descriptor_proto().source_code_info {
+        for place in &info.location {
+            let comment = place.leading_comments().trim().to_owned();
+            comments.insert(place.path.clone(), comment);
+        }
+    }
+    comments
+}
+
+/// The sentence that a field excludes others, if it does: JSON Schema would need a union.
+fn oneof_note(field: &FieldDescriptor) -> Option<String> {
+    let oneof = field.containing_oneof()?;
+    let names: Vec<_> = oneof
+        .fields()
+        .map(|field| field.json_name().to_owned())
+        .collect();
+    // A oneof of one field is how `optional` is compiled.
+    (names.len() > 1).then(|| format!("At most one of {}.", names.join(", ")))
 }
 
 /// The rules of a field.
@@ -317,24 +326,32 @@ fn rule(rules: &DynamicMessage, name: &str) -> Option<Value> {
         .map(|(_, value)| value.clone())
 }
 
-/// The rules of elements or values, those of their type.
-fn inner(rules: &DynamicMessage, name: &str) -> Option<DynamicMessage> {
-    let rules = rule(rules, name)?;
+/// Whether a rule is set to true.
+fn has(rules: Option<&DynamicMessage>, name: &str) -> bool {
+    rules.and_then(|rules| rule(rules, name)) == Some(Value::Bool(true))
+}
+
+/// The rules of a field that are those of its type, such as `string` or `repeated`.
+fn rules_of_type(rules: &DynamicMessage) -> Option<DynamicMessage> {
     rules
-        .as_message()?
         .fields()
         .find_map(|(_, value)| value.as_message().cloned())
 }
 
-fn count(object: &mut Object<'_>, rules: Option<&DynamicMessage>, names: [(&str, &str); 2]) {
-    for (name, keyword) in names {
-        if let Some(Value::U64(count)) = rules.and_then(|rules| rule(rules, name)) {
-            object.number(keyword, count);
-        }
+/// The rules of elements or values, those of their type.
+fn inner(rules: &DynamicMessage, name: &str) -> Option<DynamicMessage> {
+    let rules = rule(rules, name)?;
+    rules_of_type(rules.as_message()?)
+}
+
+/// Writes the rule `name`, a count, as the keyword of JSON Schema.
+fn count(object: &mut Object<'_>, rules: Option<&DynamicMessage>, name: &str, keyword: &str) {
+    if let Some(Value::U64(count)) = rules.and_then(|rules| rule(rules, name)) {
+        object.number(keyword, count);
     }
 }
 
-/// `const` and `enum`. Whether there are any.
+/// Writes `const` or `enum`, and returns whether it did.
 fn values(object: &mut Object<'_>, rules: Option<&DynamicMessage>) -> bool {
     let Some(rules) = rules else { return false };
     if let Some(value) = rule(rules, "const").as_ref().and_then(spell) {
@@ -374,53 +391,82 @@ fn text(object: &mut Object<'_>, rules: Option<&DynamicMessage>) {
     if values(object, rules) {
         return;
     }
-    count(
-        object,
-        rules,
-        [("min_len", "minLength"), ("max_len", "maxLength")],
-    );
+    count(object, rules, "min_len", "minLength");
+    count(object, rules, "max_len", "maxLength");
     let Some(rules) = rules else { return };
     if let Some(Value::String(pattern)) = rule(rules, "pattern") {
         object.text("pattern", &shown(&pattern));
     }
-    for (name, format) in crate::rules::formats() {
-        if rule(rules, name) == Some(Value::Bool(true)) {
-            object.text("format", format);
+    for checked in crate::rules::checked_formats() {
+        if has(Some(rules), checked.rule) {
+            object.text("format", checked.format);
         }
     }
 }
 
-/// A number whose type has these bounds.
-fn number(
-    object: &mut Object<'_>,
-    ty: &str,
-    rules: Option<&DynamicMessage>,
-    bounds: [Option<i64>; 2],
-) {
+/// The numbers that a type has; `None` for a bound that a schema need not say.
+#[derive(Clone, Copy)]
+struct Range {
+    least: Option<i64>,
+    most: Option<i64>,
+}
+
+impl Range {
+    const ANY: Self = Self {
+        least: None,
+        most: None,
+    };
+    const POSITIVE: Self = Self {
+        least: Some(0),
+        most: None,
+    };
+    const INT32: Self = Self {
+        least: Some(i32::MIN as i64),
+        most: Some(i32::MAX as i64),
+    };
+    const UINT32: Self = Self {
+        least: Some(0),
+        most: Some(u32::MAX as i64),
+    };
+}
+
+/// A number of a type with this range.
+fn number(object: &mut Object<'_>, ty: &str, rules: Option<&DynamicMessage>, range: Range) {
     object.text("type", ty);
     if values(object, rules) {
         return;
     }
-    let names = [["gte", "gt"], ["lte", "lt"]];
-    let keywords = [
-        ["minimum", "exclusiveMinimum"],
-        ["maximum", "exclusiveMaximum"],
-    ];
-    for ((names, keywords), bound) in names.into_iter().zip(keywords).zip(bounds) {
-        let mut is_bounded = false;
-        for (name, keyword) in names.into_iter().zip(keywords) {
-            if let Some(value) = rules
-                .and_then(|rules| rule(rules, name))
-                .as_ref()
-                .and_then(spell)
-            {
-                object.raw(keyword, value.as_bytes());
-                is_bounded = true;
-            }
-        }
-        let [inclusive, _] = keywords;
-        if let Some(bound) = bound.filter(|_| !is_bounded) {
-            object.number(inclusive, bound);
-        }
+    let has_least = bound(object, rules, "gte", "minimum");
+    let has_more_than = bound(object, rules, "gt", "exclusiveMinimum");
+    if let Some(least) = range.least
+        && !has_least
+        && !has_more_than
+    {
+        object.number("minimum", least);
     }
+    let has_most = bound(object, rules, "lte", "maximum");
+    let has_less_than = bound(object, rules, "lt", "exclusiveMaximum");
+    if let Some(most) = range.most
+        && !has_most
+        && !has_less_than
+    {
+        object.number("maximum", most);
+    }
+}
+
+/// Writes the rule `name`, a bound, as the keyword of JSON Schema, and returns whether it did.
+fn bound(
+    object: &mut Object<'_>,
+    rules: Option<&DynamicMessage>,
+    name: &str,
+    keyword: &str,
+) -> bool {
+    let Some(value) = rules.and_then(|rules| rule(rules, name)) else {
+        return false;
+    };
+    let Some(text) = spell(&value) else {
+        return false;
+    };
+    object.raw(keyword, text.as_bytes());
+    true
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use fields::append;
-use prost_reflect::{DescriptorPool, FileDescriptor};
+use prost_reflect::DescriptorPool;
 
 use crate::compile::{VALIDATE_PROTO, VALIDATE_TEXT, compile};
 use crate::cycles::{Cycles, edited};
@@ -31,26 +31,27 @@ pub(crate) fn common() -> &'static Common {
         let added = pool.decode_file_descriptor_set(set.as_slice());
         debug_assert!(added.is_ok(), "{added:?}");
         let set = pool.encode_to_vec();
-        let without_circles = Cycles::find(pool.all_messages())
-            .ok()
-            .and_then(|(_, edits)| {
-                let file = |file: FileDescriptor| {
-                    let bytes = file.encode_to_vec();
-                    edits
-                        .get(file.name())
-                        .map_or(bytes.clone(), |edits| edited(&bytes, edits))
-                };
-                let mut set = Vec::new();
-                pool.files()
-                    .for_each(|one| append(&mut set, set::FILE, &file(one)));
-                DescriptorPool::decode(set.as_slice()).ok()
-            });
+        let without_circles = without_circles(&pool);
         debug_assert!(without_circles.is_some(), "a circle among the common files");
         Common {
             set,
             pool: without_circles.unwrap_or(pool),
         }
     })
+}
+
+/// A pool of the same files in which the view of the rules ends before each circle.
+fn without_circles(pool: &DescriptorPool) -> Option<DescriptorPool> {
+    let (_, edits) = Cycles::find(pool.all_messages()).ok()?;
+    let mut set = Vec::new();
+    for file in pool.files() {
+        let bytes = file.encode_to_vec();
+        match edits.get(file.name()) {
+            Some(edits) => append(&mut set, set::FILE, &edited(&bytes, edits)),
+            None => append(&mut set, set::FILE, &bytes),
+        }
+    }
+    DescriptorPool::decode(set.as_slice()).ok()
 }
 
 /// The common files with the fields that lead in circles; `None` if they cannot be read.
@@ -63,7 +64,6 @@ pub(crate) fn whole_pool() -> Option<&'static DescriptorPool> {
 
 /// Whether both sides have this file, so that no set needs it.
 pub(crate) fn is_common(name: &str) -> bool {
-    let is_well_known =
-        || name.starts_with("google/protobuf/") && common().pool.get_file_by_name(name).is_some();
-    name == VALIDATE_PROTO || is_well_known()
+    name == VALIDATE_PROTO
+        || name.starts_with("google/protobuf/") && common().pool.get_file_by_name(name).is_some()
 }

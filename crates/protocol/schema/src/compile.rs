@@ -24,7 +24,7 @@ pub struct CompileError {
 /// and the well-known types.
 ///
 /// # Errors
-/// What is wrong with the text of one.
+/// [`CompileError`]: the text of a file that does not compile.
 pub fn compile(files: &[(String, String)]) -> Result<Vec<u8>, CompileError> {
     Ok(compiled(files)?.encode_file_descriptor_set())
 }
@@ -37,11 +37,12 @@ pub(crate) fn compiled(files: &[(String, String)]) -> Result<protox::Compiler, C
     let mut compiler = protox::Compiler::with_file_resolver(resolver);
     compiler.include_imports(true);
     for (path, _) in files {
-        let error = |why: protox::Error| CompileError {
-            path: path.clone(),
-            why: why.to_string(),
-        };
-        compiler.open_file(path).map_err(error)?;
+        if let Err(why) = compiler.open_file(path) {
+            return Err(CompileError {
+                path: path.clone(),
+                why: why.to_string(),
+            });
+        }
     }
     Ok(compiler)
 }
@@ -54,9 +55,10 @@ impl FileResolver for Texts {
         if name == VALIDATE_PROTO {
             return validate();
         }
-        let found = self.0.iter().find(|(path, _)| path == name);
-        let (path, text) = found.ok_or_else(|| protox::Error::file_not_found(name))?;
-        Source::from_source(path, text)
+        match self.0.iter().find(|(path, _)| path == name) {
+            Some((path, text)) => Source::from_source(path, text),
+            None => Err(protox::Error::file_not_found(name)),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! JSON Schema to proto3 messages.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::file::{Absent, Field, File, Label, Message, Type};
@@ -61,64 +62,115 @@ pub fn convert(
     (names, numbers): (&mut Names, &Numbers),
     style: Style,
 ) -> Converted {
-    let mut file = File {
-        package: package.to_owned(),
-        path,
-        comment: tool
-            .description
-            .map(|what| format!("Tool `{}`.\n\n{}", tool.name, what.trim())),
-        messages: Vec::new(),
+    let comment = tool
+        .description
+        .map(|what| format!("Tool `{}`.\n\n{}", tool.name, what.trim()));
+    let mut conversion = Conversion {
+        file: File {
+            package: package.to_owned(),
+            path,
+            comment,
+            messages: Vec::new(),
+        },
+        names,
+        numbers,
+        style,
     };
-    let mut root = |schema: &[u8], end: &str, comment: String| {
-        let document = Node(schema);
-        let shape = ValueShape::read(document, document);
-        let Kind::Object(object) = shape.kind else {
-            return STRUCT.to_owned();
-        };
-        let name = names.unique(&(pascal(tool.name) + end));
-        let mut converter = Converter {
-            document,
-            root: name.clone(),
-            numbers,
-            style,
-            shared: HashMap::new(),
-            messages: 1,
-        };
-        let mut message = converter.message(&name, &name, &object, 0);
-        message.messages.extend(converter.take_shared());
-        message.comment = message
-            .comment
-            .or((style == Style::Lossless).then_some(comment));
-        file.messages.push(message);
-        format!("{package}.{name}")
-    };
-    let input = root(
+    let stem = pascal(tool.name);
+    let input = conversion.add_root(
         tool.input,
-        "Request",
+        &format!("{stem}Request"),
         format!("The arguments of `{}`.", tool.name),
     );
     let output = tool.output.map(|schema| {
-        root(
+        conversion.add_root(
             schema,
-            "Response",
+            &format!("{stem}Response"),
             format!("The structured result of `{}`.", tool.name),
         )
     });
     Converted {
-        file,
+        file: conversion.file,
         input,
         output,
     }
 }
 
+/// The file of one tool while its messages are added.
+struct Conversion<'c> {
+    file: File,
+    /// Messages of the package that are taken.
+    names: &'c mut Names,
+    numbers: &'c Numbers,
+    style: Style,
+}
+
+impl Conversion<'_> {
+    /// Adds the message of one of the tool's schemas, named `name` or like it, and returns its
+    /// full name; [`STRUCT`] if no message can carry the values of the schema. `comment` is for a
+    /// schema without a description.
+    fn add_root(&mut self, schema: &[u8], name: &str, comment: String) -> String {
+        let document = Node(schema);
+        let shape = ValueShape::read(document, document);
+        let Kind::Object(object) = shape.kind else {
+            return STRUCT.to_owned();
+        };
+        let name = self.names.unique(name);
+        let mut converter = Converter {
+            document,
+            root: name.clone(),
+            numbers: self.numbers,
+            style: self.style,
+            shared: HashMap::new(),
+            messages: 1,
+        };
+        let mut message = converter.message(&name, &name, &object, 0);
+        message.messages.extend(converter.take_shared());
+        if message.comment.is_none() && self.style == Style::Lossless {
+            message.comment = Some(comment);
+        }
+        self.file.messages.push(message);
+        format!("{}.{name}", self.file.package)
+    }
+}
+
+/// One schema while its messages are made.
 struct Converter<'a, 'n> {
     document: Node<'a>,
+    /// The name of the message of the whole schema.
     root: String,
     numbers: &'n Numbers,
     style: Style,
-    /// Messages that several fields name, by reference; `None` while one is being made.
-    shared: HashMap<String, (String, Option<Message>)>,
+    /// Messages that several fields may name, by reference.
+    shared: HashMap<String, SharedMessage>,
+    /// Messages that were made so far.
     messages: usize,
+}
+
+/// The message of the objects that one reference of the schema names.
+struct SharedMessage {
+    name: String,
+    /// `None` while it is being made.
+    message: Option<Message>,
+}
+
+/// Messages that are nested in the one being made.
+#[derive(Default)]
+struct NestedMessages {
+    messages: Vec<Message>,
+    names: Names,
+}
+
+/// Declaration of a field: `repeated string` is [`Label::Repeated`] and [`Type::String`].
+struct Declared {
+    label: Label,
+    ty: Type,
+}
+
+impl Declared {
+    fn new(label: Label, ty: Type) -> Self {
+        Self { label, ty }
+    }
 }
 
 impl<'a> Converter<'a, '_> {
@@ -126,95 +178,80 @@ impl<'a> Converter<'a, '_> {
         let mut shared: Vec<_> = self
             .shared
             .drain()
-            .filter_map(|(_, (_, message))| message)
+            .filter_map(|(_, shared)| shared.message)
             .collect();
+        // A hash map has another order in each run; the file is the same in all.
         shared.sort_by(|one, other| one.name.cmp(&other.name));
         shared
     }
 
     /// The message of an object; `path` is its name from the root message on.
     fn message(&mut self, name: &str, path: &str, object: &Object<'a>, depth: usize) -> Message {
-        let required: Vec<_> = object
-            .node
-            .get("required")
-            .map(Node::elements)
-            .unwrap_or_default();
-        let required: Vec<_> = required.into_iter().filter_map(Node::text).collect();
-        let mut message = Message {
-            name: name.to_owned(),
-            ..Message::default()
+        let required: Vec<_> = match object.node.get("required") {
+            Some(list) => list.elements().into_iter().filter_map(Node::text).collect(),
+            None => Vec::new(),
         };
-        message.comment = object.node.description().map(std::borrow::Cow::into_owned);
-        let mut names = Names::default();
-        let mut inner = Names::default();
         let properties = object.node.get("properties").and_then(Node::members);
-        let all: HashSet<_> = properties
+        let all_properties: HashSet<_> = properties
             .iter()
             .flat_map(json::Members::iter)
             .map(|(property, _)| property.to_owned())
             .collect();
+        let mut names = Names::default();
+        let mut nested = NestedMessages::default();
+        let mut fields = Vec::new();
         for (property, member) in properties.iter().flat_map(json::Members::iter) {
             let shape = ValueShape::read(self.document, Node(member.raw));
-            let (label, ty) = self.place(
-                &shape,
-                property,
-                path,
-                (&mut message.messages, &mut inner),
-                depth,
-            );
-            let is_required = required.iter().any(|name| name == property);
-            message.fields.push(self.field(
-                &shape,
-                (label, ty),
-                field_name(&mut names, property, &all),
-                property,
-                is_required,
-            ));
+            let declared = self.declared(&shape, property, path, &mut nested, depth);
+            let name = field_name(&mut names, property, &all_properties);
+            let is_required = required.iter().any(|one| one == property);
+            fields.push(self.field(&shape, declared, name, property, is_required));
         }
-        let places: Vec<_> = message
-            .fields
-            .iter()
-            .map(|field| (field.property.clone(), field.label, field.ty.clone()))
-            .collect();
-        let (numbers, reserved) = self.numbers.assign(path, &places);
-        message
-            .fields
-            .iter_mut()
-            .zip(numbers)
-            .for_each(|(field, number)| field.number = number);
-        message.reserved = reserved;
-        message
+        let given = self.numbers.assign(path, &fields);
+        for (field, number) in fields.iter_mut().zip(given.numbers) {
+            field.number = number;
+        }
+        Message {
+            name: name.to_owned(),
+            comment: object.node.description().map(Cow::into_owned),
+            fields,
+            messages: nested.messages,
+            reserved: given.reserved,
+        }
     }
 
+    /// The field of a property; its number comes later.
     fn field(
         &self,
         shape: &ValueShape<'_>,
-        (label, ty): (Label, Type),
+        declared: Declared,
         name: String,
         property: &str,
         is_required: bool,
     ) -> Field {
+        let Declared { label, ty } = declared;
         let absent = match label {
             _ if !is_required => None,
             _ if shape.nullable => Some(Absent::Null),
             Label::Repeated | Label::Map => Some(Absent::Empty),
             Label::Plain | Label::Optional => None,
         };
-        let is_required = is_required && !shape.nullable;
+        // A field that is null is left out of the message, which no rule may refuse.
+        let must_be_there = is_required && !shape.nullable;
         let mut rules = rules::of(shape, &ty);
         let is_several = matches!(label, Label::Repeated | Label::Map);
-        if is_several && !is_required && rules::refuse_none(&rules) {
+        if is_several && !must_be_there && rules::refuse_none(&rules) {
             rules.insert(0, rules::unless_empty());
         }
         let label = match label {
-            Label::Optional if is_required && self.style == Style::Spec => Label::Plain,
-            Label::Plain | Label::Optional if is_required => {
+            // Without presence an empty text is an absent one: a rule would refuse it.
+            Label::Optional if must_be_there && self.style == Style::Spec => Label::Plain,
+            Label::Plain | Label::Optional if must_be_there => {
                 rules.insert(0, rules::required());
                 label
             }
             label => label,
         };
-        let comment = shape.node.description().map(std::borrow::Cow::into_owned);
         let has_json_name = match self.style {
             Style::Lossless => camel(&name) != property,
             Style::Spec => camel(&name) != property && name != property,
@@ -228,68 +265,69 @@ impl<'a> Converter<'a, '_> {
             ty,
             rules,
             absent,
-            comment,
+            comment: shape.node.description().map(Cow::into_owned),
         }
     }
 
-    /// Declaration of a field of this shape; a message of its own is added to `inner`.
-    fn place(
+    /// Declaration of a field of this shape; a message of its own is added to `nested`.
+    fn declared(
         &mut self,
         shape: &ValueShape<'a>,
         property: &str,
         path: &str,
-        inner: (&mut Vec<Message>, &mut Names),
+        nested: &mut NestedMessages,
         depth: usize,
-    ) -> (Label, Type) {
+    ) -> Declared {
         match &shape.kind {
-            Kind::Text => (Label::Optional, Type::String),
-            Kind::Integer => (Label::Optional, self.integer(shape.node)),
-            Kind::Number => (Label::Optional, Type::Double),
-            Kind::Bool => (Label::Optional, Type::Bool),
-            Kind::Any => (Label::Plain, Type::Value),
-            Kind::FreeObject => (Label::Plain, Type::Struct),
-            Kind::FreeList => (Label::Plain, Type::ListValue),
-            Kind::Object(object) => (
-                Label::Plain,
-                self.nested(object, property, path, inner, depth),
-            ),
-            Kind::List(item) => (
-                Label::Repeated,
-                self.place(item, property, path, inner, depth).1,
-            ),
-            Kind::Map(value) => (
-                Label::Map,
-                self.place(value, property, path, inner, depth).1,
-            ),
+            Kind::Text => Declared::new(Label::Optional, Type::String),
+            Kind::Integer => Declared::new(Label::Optional, self.integer(shape.node)),
+            Kind::Number => Declared::new(Label::Optional, Type::Double),
+            Kind::Bool => Declared::new(Label::Optional, Type::Bool),
+            Kind::Any => Declared::new(Label::Plain, Type::Value),
+            Kind::FreeObject => Declared::new(Label::Plain, Type::Struct),
+            Kind::FreeList => Declared::new(Label::Plain, Type::ListValue),
+            Kind::Object(object) => {
+                let ty = self.object(object, property, path, nested, depth);
+                Declared::new(Label::Plain, ty)
+            }
+            Kind::List(item) => {
+                let item = self.declared(item, property, path, nested, depth);
+                Declared::new(Label::Repeated, item.ty)
+            }
+            Kind::Map(value) => {
+                let value = self.declared(value, property, path, nested, depth);
+                Declared::new(Label::Map, value.ty)
+            }
         }
     }
 
+    /// The type of an integer: 32 bits only if no value that the schema allows needs more. The
+    /// style of proto-mcp's document also has them where the schema bounds nothing.
     fn integer(&self, node: Node<'_>) -> Type {
-        let fits = |value: f64| (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value);
-        let listed = node
-            .get("const")
-            .map(|value| vec![value])
-            .or_else(|| Some(node.get("enum")?.elements()));
+        let listed = match node.get("const") {
+            Some(value) => Some(vec![value]),
+            None => node.get("enum").map(Node::elements),
+        };
         let Bounds { lower, upper } = Bounds::read(node);
-        let (lower, upper) = (
-            lower.map(|bound| fits(bound.value)),
-            upper.map(|bound| fits(bound.value)),
-        );
+        let lower_fits = lower.map(|bound| fits_int32(bound.value));
+        let upper_fits = upper.map(|bound| fits_int32(bound.value));
         let is_small = match (listed, self.style) {
-            (Some(values), _) => values.iter().all(|value| value.number().is_none_or(fits)),
-            (None, Style::Lossless) => lower == Some(true) && upper == Some(true),
-            (None, Style::Spec) => lower != Some(false) && upper != Some(false),
+            (Some(values), _) => values
+                .iter()
+                .all(|value| value.number().is_none_or(fits_int32)),
+            (None, Style::Lossless) => lower_fits == Some(true) && upper_fits == Some(true),
+            (None, Style::Spec) => lower_fits != Some(false) && upper_fits != Some(false),
         };
         if is_small { Type::Int32 } else { Type::Int64 }
     }
 
-    /// The message of a nested object.
-    fn nested(
+    /// The type of an object's field: its message, which is made here unless a reference names it.
+    fn object(
         &mut self,
         object: &Object<'a>,
         property: &str,
         path: &str,
-        (inner, names): (&mut Vec<Message>, &mut Names),
+        nested: &mut NestedMessages,
         depth: usize,
     ) -> Type {
         if let Some(reference) = &object.reference {
@@ -299,43 +337,59 @@ impl<'a> Converter<'a, '_> {
             return Type::Struct;
         }
         self.messages += 1;
-        let name = names.unique(&self.apart_from_root(pascal(property)));
+        let name = nested.names.unique(&self.apart_from_root(pascal(property)));
         let message = self.message(&name, &format!("{path}.{name}"), object, depth + 1);
-        inner.push(message);
+        nested.messages.push(message);
         Type::Message(name)
     }
 
-    /// The message of an object that references name: one for all, inside the root message.
+    /// The type of an object that a reference names: one message for all, inside the root message.
     fn shared(&mut self, object: &Object<'a>, reference: &str) -> Type {
         if reference == "#" {
             return Type::Message(self.root.clone());
         }
-        if let Some((name, _)) = self.shared.get(reference) {
-            return Type::Message(format!("{}.{name}", self.root));
+        if let Some(shared) = self.shared.get(reference) {
+            return Type::Message(format!("{}.{}", self.root, shared.name));
         }
         if self.messages >= MESSAGES_MAX {
             return Type::Struct;
         }
         self.messages += 1;
-        let own = self.apart_from_root(pascal(reference.rsplit('/').next().unwrap_or_default()));
-        let is_taken = |name: &String| self.shared.values().any(|(taken, _)| taken == name);
-        let name = (1..).map(|count| {
-            if count == 1 {
-                format!("{own}Shape")
-            } else {
-                format!("{own}Shape{count}")
-            }
-        });
-        let name = name
-            .into_iter()
-            .find(|name| !is_taken(name))
-            .unwrap_or_default();
-        self.shared
-            .insert(reference.to_owned(), (name.clone(), None));
-        let message = self.message(&name, &format!("{}.{name}", self.root), object, 0);
-        self.shared
-            .insert(reference.to_owned(), (name.clone(), Some(message)));
-        Type::Message(format!("{}.{name}", self.root))
+        let name = self.shared_name(reference);
+        // Before its fields are read: one of them may lead back to it.
+        self.shared.insert(
+            reference.to_owned(),
+            SharedMessage {
+                name: name.clone(),
+                message: None,
+            },
+        );
+        let path = format!("{}.{name}", self.root);
+        // Depth 0: it stands right below the root message, however deep the first field that
+        // names it is.
+        let message = self.message(&name, &path, object, 0);
+        self.shared.insert(
+            reference.to_owned(),
+            SharedMessage {
+                name,
+                message: Some(message),
+            },
+        );
+        Type::Message(path)
+    }
+
+    /// A name for the message of a reference, such as `DateShape` for `#/$defs/Date`: the ending
+    /// keeps it apart from nested messages, which are named like their properties.
+    fn shared_name(&self, reference: &str) -> String {
+        let last = reference.rsplit('/').next().unwrap_or_default();
+        let stem = self.apart_from_root(pascal(last)) + "Shape";
+        let mut name = stem.clone();
+        let mut count = 1;
+        while self.shared.values().any(|other| other.name == name) {
+            count += 1;
+            name = format!("{stem}{count}");
+        }
+        name
     }
 
     /// A nested message named like the root would hide it.
@@ -348,15 +402,24 @@ impl<'a> Converter<'a, '_> {
     }
 }
 
+/// Whether a number is in the range of `int32`.
+fn fits_int32(value: f64) -> bool {
+    (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value)
+}
+
 /// The name of a property's field. Google's runtimes keep the names of fields, of their JSON and of
 /// what `optional` adds (`_name`) in one table, so that none may be the exact name of another
 /// property.
 fn field_name(names: &mut Names, property: &str, all: &HashSet<String>) -> String {
-    let is_taken =
-        |name: &String| name != property && all.contains(name) || all.contains(&format!("_{name}"));
     let mut name = names.unique(&snake(property));
-    while is_taken(&name) {
+    while is_other_property(&name, property, all) {
         name = names.unique(&format!("x_{name}"));
     }
     name
+}
+
+/// Whether a field of this name, or the `_name` that `optional` adds to it, would be named like
+/// another property.
+fn is_other_property(name: &str, property: &str, all: &HashSet<String>) -> bool {
+    name != property && all.contains(name) || all.contains(&format!("_{name}"))
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use cel::Program;
-use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue};
 use prost_reflect::{DynamicMessage, ReflectMessage as _, Value};
 
 use crate::pattern::is_pattern;
@@ -89,6 +89,7 @@ impl Costs {
         steps <= STEPS_MAX
     }
 
+    /// The size of a message; adds to `steps` those of its expressions and of the messages in it.
     fn message(&self, message: &DynamicMessage, steps: &mut u64) -> Size {
         let mut size = Size {
             values: 1,
@@ -97,17 +98,14 @@ impl Costs {
         for (_, value) in message.fields() {
             size.add(self.value(value, steps));
         }
-        let expressions = self
-            .of
-            .get(message.descriptor().full_name())
-            .into_iter()
-            .flatten();
-        *steps = expressions.chain(&self.of_any).fold(*steps, |steps, one| {
-            steps.saturating_add(one.steps_for(size))
-        });
+        let own = self.of.get(message.descriptor().full_name());
+        for expression in own.into_iter().flatten().chain(&self.of_any) {
+            *steps = steps.saturating_add(expression.steps_for(size));
+        }
         size
     }
 
+    /// The size of a value; adds to `steps` those of the messages in it.
     fn value(&self, value: &Value, steps: &mut u64) -> Size {
         let mut size = Size {
             values: 1,
@@ -115,9 +113,11 @@ impl Costs {
         };
         match value {
             Value::Message(inner) => size.add(self.message(inner, steps)),
-            Value::List(list) => list
-                .iter()
-                .for_each(|inner| size.add(self.value(inner, steps))),
+            Value::List(list) => {
+                for inner in list {
+                    size.add(self.value(inner, steps));
+                }
+            }
             Value::Map(map) => {
                 for (key, inner) in map {
                     size.bytes += key.as_str().map_or(0, |key| key.len() as u64);
@@ -158,24 +158,14 @@ impl Expression {
                 self.sums += u64::from(call.func_name == "_+_");
                 if call.func_name == "matches" {
                     *steps += PATTERN_STEPS;
+                    // A pattern of the caller's could be any, and as large as the message.
                     if !call.args.last().is_some_and(is_written_pattern) {
                         return Err("a pattern that is invalid, too large, or not written in the expression"
                             .to_owned());
                     }
                 }
             }
-            Expr::Comprehension(of) => {
-                let before = self.sums;
-                self.read(&of.iter_range, loops)?;
-                self.list_sums += self.sums - before;
-                if let Some(copies) = self.copies.get_mut(loops + 1) {
-                    *copies += u64::from(grows(&of.loop_step, &of.accu_var));
-                }
-                self.read(&of.accu_init, loops)?;
-                self.read(&of.result, loops)?;
-                self.read(&of.loop_cond, loops + 1)?;
-                return self.read(&of.loop_step, loops + 1);
-            }
+            Expr::Comprehension(of) => return self.read_loop(of, loops),
             Expr::List(list) => inner.extend(&list.elements),
             Expr::Map(map) => {
                 inner.extend(map.entries.iter().flat_map(|entry| values(&entry.expr)))
@@ -187,39 +177,54 @@ impl Expression {
             Expr::Ident(name) => *copies += u64::from(name == "this"),
             Expr::Literal(_) | Expr::Unspecified => {}
         }
-        inner
-            .into_iter()
-            .try_for_each(|part| self.read(part, loops))
+        for part in inner {
+            self.read(part, loops)?;
+        }
+        Ok(())
     }
 
-    /// At most so many steps it takes for a message of this size.
+    /// Reads a loop, with `loops` around it.
+    fn read_loop(&mut self, of: &ComprehensionExpr, loops: usize) -> Result<(), String> {
+        let before = self.sums;
+        self.read(&of.iter_range, loops)?;
+        self.list_sums += self.sums - before;
+        // The evaluator copies the list of a loop for each element that is added to it.
+        if let Some(copies) = self.copies.get_mut(loops + 1) {
+            *copies += u64::from(grows(&of.loop_step, &of.accu_var));
+        }
+        self.read(&of.accu_init, loops)?;
+        self.read(&of.result, loops)?;
+        self.read(&of.loop_cond, loops + 1)?;
+        self.read(&of.loop_step, loops + 1)
+    }
+
+    /// Upper bound of the steps that it takes for a message of this size.
     fn steps_for(&self, size: Size) -> u64 {
         let deepest = self
             .steps
             .iter()
             .rposition(|steps| *steps > 0)
             .unwrap_or_default() as u32;
-        let growth = |sums: u64| (sums + 1).saturating_pow(deepest + 1);
+        // Elements that one loop goes through at most: all values, as often as lists are added up,
+        // and those that the expression itself lists.
         let items = size
             .values
-            .saturating_mul(growth(self.list_sums))
+            .saturating_mul(growth(self.list_sums, deepest))
             .saturating_add(self.parts);
+        // Any part may compare or copy all bytes, in each round of the loops around it.
         let mut all = size
             .bytes
-            .saturating_mul(growth(self.sums))
+            .saturating_mul(growth(self.sums, deepest))
             .saturating_mul(self.parts)
             / STEP_BYTES;
         all = all.saturating_mul(items.saturating_pow(deepest.saturating_sub(1)));
         let mut rounds = 1_u64;
         for (steps, copies) in self.steps.iter().zip(self.copies) {
-            all = all.saturating_add(
-                copies
-                    .saturating_mul(items)
-                    .saturating_add(*steps)
-                    .saturating_mul(rounds),
-            );
+            let in_one_round = copies.saturating_mul(items).saturating_add(*steps);
+            all = all.saturating_add(in_one_round.saturating_mul(rounds));
             rounds = rounds.saturating_mul(items);
         }
+        // The library runs such a rule for each element; there are no more of those than values.
         if self.for_each {
             all.saturating_add(self.steps[0].saturating_mul(size.values))
         } else {
@@ -228,20 +233,29 @@ impl Expression {
     }
 }
 
-/// Whether a step of a loop adds to the list that the loop makes.
+/// By how much so many additions can lengthen a text or a list, in so many loops.
+fn growth(sums: u64, loops: u32) -> u64 {
+    (sums + 1).saturating_pow(loops + 1)
+}
+
+/// Whether a step of a loop adds to the list that the loop makes, whose variable is `made`.
 fn grows(step: &IdedExpr, made: &str) -> bool {
     let Expr::Call(call) = &step.expr else {
         return false;
     };
-    let is_made = |part: &IdedExpr| matches!(&part.expr, Expr::Ident(name) if name == made);
-    call.func_name == "_+_" && call.args.iter().any(is_made)
-        || call.args.iter().any(|part| grows(part, made))
+    let is_addition = call.func_name == "_+_";
+    call.args.iter().any(|part| match &part.expr {
+        Expr::Ident(name) if is_addition && name == made => true,
+        _ => grows(part, made),
+    })
 }
 
+/// Whether a part of an expression is a pattern that is written in it.
 fn is_written_pattern(part: &IdedExpr) -> bool {
     matches!(&part.expr, Expr::Literal(LiteralValue::String(text)) if is_pattern(text.inner()))
 }
 
+/// The parts of an entry of a map, or of a field of a message, that an expression makes.
 fn values(entry: &EntryExpr) -> Vec<&IdedExpr> {
     match entry {
         EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],

@@ -55,10 +55,9 @@ impl Cycles {
     ) -> Result<(Self, HashMap<String, Edits>), String> {
         let edges: Vec<Edge> = messages.flat_map(|message| edges(&message)).collect();
         let circular = in_circles(edges.iter());
-        let is_circular =
-            |edge: &&Edge| circular.contains(&edge.from) && circular.contains(&edge.to);
-        let (mut edits, mut ends) = (HashMap::<_, Edits>::new(), HashSet::new());
-        for edge in edges.iter().filter(is_circular) {
+        let mut edits = HashMap::<_, Edits>::new();
+        let mut ends = HashSet::new();
+        for edge in edges.iter().filter(|edge| edge.is_within(&circular)) {
             let Some(rules) = &edge.end else { continue };
             let mut of_field = Vec::new();
             let mut options = Vec::new();
@@ -71,55 +70,45 @@ impl Cycles {
                 .insert(edge.field.path().to_vec(), options);
             ends.insert(edge.field.full_name().to_owned());
         }
-        let is_end = |edge: &Edge| ends.contains(edge.field.full_name());
-        let left = in_circles(edges.iter().filter(|edge| !is_end(edge)));
-        if let Some(edge) = edges
-            .iter()
-            .find(|edge| left.contains(&edge.from) && left.contains(&edge.to))
-        {
+        // Fields whose rules would be lost end nothing: the circles among them are still there.
+        let left = in_circles(edges.iter().filter(|edge| !edge.is_one_of(&ends)));
+        if let Some(edge) = edges.iter().find(|edge| edge.is_within(&left)) {
             let field = edge.field.full_name();
             return Err(format!(
                 "{field}: a message contains itself, and each field on the way has rules"
             ));
         }
-        Ok((Self::to(&edges, is_end), edits))
+        Ok((Self::to(&edges, &ends), edits))
     }
 
-    /// The steps from all messages to the ends.
-    fn to(edges: &[Edge], is_end: impl Fn(&Edge) -> bool) -> Self {
+    /// The steps from all messages to the fields `ends`, found backwards from those.
+    fn to(edges: &[Edge], ends: &HashSet<String>) -> Self {
         let mut into: HashMap<&str, Vec<&Edge>> = HashMap::new();
-        edges
-            .iter()
-            .for_each(|edge| into.entry(&edge.to).or_default().push(edge));
+        for edge in edges {
+            into.entry(&edge.to).or_default().push(edge);
+        }
         let mut steps: HashMap<String, Vec<Step>> = HashMap::new();
-        let mut open: Vec<(&Edge, bool)> = edges
-            .iter()
-            .filter(|edge| is_end(edge))
-            .map(|edge| (edge, true))
-            .collect();
-        while let Some((edge, is_end_of_view)) = open.pop() {
+        let mut open: Vec<&Edge> = edges.iter().filter(|edge| edge.is_one_of(ends)).collect();
+        while let Some(edge) = open.pop() {
             let known = steps.entry(edge.from.clone()).or_default();
             let is_new = known.is_empty();
             if !known.iter().any(|step| step.field == edge.field.number()) {
                 known.push(Step {
                     field: edge.field.number(),
-                    is_end: is_end_of_view,
+                    is_end: edge.is_one_of(ends),
                 });
             }
+            // A message with a step has been followed backwards already.
             if is_new {
                 let further = into.get(edge.from.as_str()).into_iter().flatten();
-                open.extend(
-                    further
-                        .filter(|edge| !is_end(edge))
-                        .map(|edge| (*edge, false)),
-                );
+                open.extend(further.filter(|edge| !edge.is_one_of(ends)));
             }
         }
         Self(steps)
     }
 
-    /// Gives the messages behind the ends, which the library does not see from this one, with their
-    /// paths.
+    /// Calls `check` with each message behind the ends, which the library does not see from this
+    /// one, and its path.
     pub(crate) fn behind<E>(
         &self,
         message: &DynamicMessage,
@@ -140,55 +129,77 @@ impl Cycles {
     ) -> Result<(), E> {
         let descriptor = message.descriptor();
         for step in self.0.get(descriptor.full_name()).into_iter().flatten() {
-            let Some(field) = descriptor
-                .get_field(step.field)
-                .filter(|field| message.has_field(field))
-            else {
+            let Some(field) = descriptor.get_field(step.field) else {
                 continue;
             };
+            if !message.has_field(&field) {
+                continue;
+            }
             let path = if path.is_empty() {
                 field.name().to_owned()
             } else {
                 format!("{path}.{}", field.name())
             };
-            for (key, inner) in messages_in(&message.get_field(&field)) {
-                let path = format!("{path}{key}");
+            for inner in messages_in(&message.get_field(&field)) {
+                let path = format!("{path}{}", inner.brackets);
                 if step.is_end {
-                    check(&path, inner)?;
+                    check(&path, inner.message)?;
                 }
-                self.follow(inner, &path, check)?;
+                self.follow(inner.message, &path, check)?;
             }
         }
         Ok(())
     }
 }
 
-/// The messages in a value, each with the part of its path in brackets.
-fn messages_in(value: &Value) -> Vec<(String, &DynamicMessage)> {
-    match value {
-        Value::List(list) => {
-            let numbered = list.iter().enumerate();
-            numbered
-                .filter_map(|(at, value)| Some((format!("[{at}]"), value.as_message()?)))
-                .collect()
-        }
-        Value::Map(map) => {
-            let sorted: BTreeMap<&MapKey, &Value> = map.iter().collect();
-            let keyed = sorted.into_iter();
-            keyed
-                .filter_map(|(key, value)| {
-                    Some((format!("[{}]", written(key)), value.as_message()?))
-                })
-                .collect()
-        }
-        value => value
-            .as_message()
-            .into_iter()
-            .map(|message| (String::new(), message))
-            .collect(),
+impl Edge {
+    /// Whether both of its messages are among these.
+    fn is_within(&self, messages: &HashSet<String>) -> bool {
+        messages.contains(&self.from) && messages.contains(&self.to)
+    }
+
+    /// Whether its field is among these, by full name.
+    fn is_one_of(&self, fields: &HashSet<String>) -> bool {
+        fields.contains(self.field.full_name())
     }
 }
 
+/// A message in the value of a field.
+struct InnerMessage<'v> {
+    /// The end of its path, such as `[2]` or `["key"]`; empty unless the value is a list or a map.
+    brackets: String,
+    message: &'v DynamicMessage,
+}
+
+/// The messages in a value.
+fn messages_in(value: &Value) -> Vec<InnerMessage<'_>> {
+    let mut found = Vec::new();
+    match value {
+        Value::List(list) => {
+            for (at, value) in list.iter().enumerate() {
+                found.extend(InnerMessage::of(value, format!("[{at}]")));
+            }
+        }
+        Value::Map(map) => {
+            // In the order of the keys: violations come in the same order each time.
+            let sorted: BTreeMap<&MapKey, &Value> = map.iter().collect();
+            for (key, value) in sorted {
+                found.extend(InnerMessage::of(value, format!("[{}]", written(key))));
+            }
+        }
+        value => found.extend(InnerMessage::of(value, String::new())),
+    }
+    found
+}
+
+impl<'v> InnerMessage<'v> {
+    fn of(value: &'v Value, brackets: String) -> Option<Self> {
+        let message = value.as_message()?;
+        Some(Self { brackets, message })
+    }
+}
+
+/// A key of a map as paths have it.
 fn written(key: &MapKey) -> String {
     match key {
         MapKey::String(text) => format!("{text:?}"),
@@ -209,6 +220,7 @@ fn edges(message: &MessageDescriptor) -> Vec<Edge> {
         .collect()
 }
 
+/// The edge of a field, if its value is a message and no rule says that it is not checked.
 fn edge(field: FieldDescriptor, from: &str) -> Option<Edge> {
     let kind = field.kind();
     let inner = kind.as_message()?;
@@ -217,46 +229,26 @@ fn edge(field: FieldDescriptor, from: &str) -> Option<Edge> {
     } else {
         inner.clone()
     };
-    let options = field.options();
-    let rules = options
+    let rules = field
+        .options()
         .extensions()
-        .find(|(extension, _)| extension.number() == FIELD_RULES);
-    let rules = rules.and_then(|(_, rules)| rules.as_message().cloned());
-    let elements = if field.is_map() {
-        Some(("map", MAP, "values", VALUES))
-    } else {
-        field
-            .is_list()
-            .then_some(("repeated", REPEATED, "items", ITEMS))
+        .find(|(extension, _)| extension.number() == FIELD_RULES)
+        .and_then(|(_, rules)| rules.as_message().cloned());
+    let elements = ElementRules::of(&field);
+    let of_elements = match (&rules, &elements) {
+        (Some(rules), Some(elements)) => elements.in_rules(rules),
+        _ => None,
     };
-    let of_elements = rules
-        .as_ref()
-        .zip(elements)
-        .and_then(|(rules, (list, _, one, _))| {
-            let list = set(rules, list)?;
-            set(list.as_message()?, one)?.as_message().cloned()
-        });
-    if [&rules, &of_elements].into_iter().flatten().any(is_ignored) {
+    if rules.as_ref().is_some_and(is_ignored) || of_elements.as_ref().is_some_and(is_ignored) {
         return None;
     }
+    // One `ignore` ends the view, but takes all other rules of its value away with it.
     let end = match elements {
-        None => rules.is_none().then(|| IGNORE_ALWAYS.to_vec()),
-        Some((name, list, _, one)) => {
-            // Rules of another type are an error that must stay one.
-            let known = [name, "cel", "cel_expression", "required", "ignore"];
-            let fits = rules.iter().all(|rules| {
-                rules
-                    .fields()
-                    .all(|(field, _)| known.contains(&field.name()))
-            });
-            (fits && of_elements.is_none()).then(|| {
-                let mut rules = Vec::new();
-                let mut end = Vec::new();
-                append(&mut rules, one, &IGNORE_ALWAYS);
-                append(&mut end, list, &rules);
-                end
-            })
+        None if rules.is_none() => Some(IGNORE_ALWAYS.to_vec()),
+        Some(elements) if of_elements.is_none() && elements.can_join(rules.as_ref()) => {
+            Some(elements.ignoring())
         }
+        _ => None,
     };
     Some(Edge {
         from: from.to_owned(),
@@ -266,6 +258,64 @@ fn edge(field: FieldDescriptor, from: &str) -> Option<Edge> {
     })
 }
 
+/// Place of the rules of elements of a list, or of values of a map, in the rules of a field.
+struct ElementRules {
+    /// The field of `buf.validate.FieldRules`.
+    list: &'static str,
+    list_number: u32,
+    /// The field of the message in that field.
+    one: &'static str,
+    one_number: u32,
+}
+
+impl ElementRules {
+    /// The place for this field; `None` if it is neither a map nor a list.
+    fn of(field: &FieldDescriptor) -> Option<Self> {
+        if field.is_map() {
+            Some(Self {
+                list: "map",
+                list_number: MAP,
+                one: "values",
+                one_number: VALUES,
+            })
+        } else if field.is_list() {
+            Some(Self {
+                list: "repeated",
+                list_number: REPEATED,
+                one: "items",
+                one_number: ITEMS,
+            })
+        } else {
+            None
+        }
+    }
+
+    /// The rules of elements in the rules of a field.
+    fn in_rules(&self, rules: &DynamicMessage) -> Option<DynamicMessage> {
+        let list = set(rules, self.list)?;
+        set(list.as_message()?, self.one)?.as_message().cloned()
+    }
+
+    /// Whether rules of elements can be added to these: rules of another type are an error that
+    /// must stay one.
+    fn can_join(&self, rules: Option<&DynamicMessage>) -> bool {
+        let known = [self.list, "cel", "cel_expression", "required", "ignore"];
+        rules.is_none_or(|rules| {
+            let mut names = rules.fields();
+            names.all(|(field, _)| known.contains(&field.name()))
+        })
+    }
+
+    /// Rules of a field whose elements are not checked.
+    fn ignoring(&self) -> Vec<u8> {
+        let mut of_one = Vec::new();
+        let mut rules = Vec::new();
+        append(&mut of_one, self.one_number, &IGNORE_ALWAYS);
+        append(&mut rules, self.list_number, &of_one);
+        rules
+    }
+}
+
 fn is_ignored(rules: &DynamicMessage) -> bool {
     set(rules, "ignore")
         .is_some_and(|ignore| ignore.as_enum_number() == Some(i32::from(IGNORE_ALWAYS[2])))
@@ -273,9 +323,11 @@ fn is_ignored(rules: &DynamicMessage) -> bool {
 
 /// A field of a message that is set.
 fn set(message: &DynamicMessage, name: &str) -> Option<Value> {
-    message
-        .has_field_by_name(name)
-        .then(|| message.get_field_by_name(name).map(Cow::into_owned))?
+    if message.has_field_by_name(name) {
+        message.get_field_by_name(name).map(Cow::into_owned)
+    } else {
+        None
+    }
 }
 
 /// The messages that are in a circle, or between two.
@@ -300,7 +352,9 @@ fn in_circles<'e>(edges: impl Iterator<Item = &'e Edge>) -> HashSet<String> {
 /// The ends of arrows that are left when those that lead to no further arrow are taken away, again
 /// and again.
 fn endless<'a>(arrows: Vec<(&'a str, &'a str)>) -> HashSet<&'a str> {
-    let (mut out, mut into) = (HashMap::<_, usize>::new(), HashMap::<_, Vec<_>>::new());
+    // Counts of the arrows that leave each end, and the ends from which arrows come to it.
+    let mut out = HashMap::<_, usize>::new();
+    let mut into = HashMap::<_, Vec<_>>::new();
     for (from, to) in arrows {
         *out.entry(from).or_default() += 1;
         out.entry(to).or_default();
@@ -333,29 +387,29 @@ pub(crate) fn edited(file: &[u8], edits: &Edits) -> Vec<u8> {
 
 /// A serialized descriptor whose parts of these numbers are rewritten.
 fn rewritten(bytes: &[u8], parts: &[u32], path: &mut Vec<i32>, edits: &Edits) -> Vec<u8> {
-    let (mut out, mut counts) = (
-        Vec::with_capacity(bytes.len() + 16),
-        HashMap::<u32, i32>::new(),
-    );
+    let mut out = Vec::with_capacity(bytes.len() + 16);
+    // Parts of each number that came before: a path names a part by its number and its place.
+    let mut counts = HashMap::<u32, i32>::new();
     for part in Fields::of(bytes).flatten() {
-        let Some(content) = part.content.filter(|_| parts.contains(&part.number)) else {
-            out.extend_from_slice(part.whole);
-            continue;
+        let content = match part.content {
+            Some(content) if parts.contains(&part.number) => content,
+            _ => {
+                out.extend_from_slice(part.whole);
+                continue;
+            }
         };
         let nth = counts.entry(part.number).or_default();
         path.extend([i32::try_from(part.number).unwrap_or_default(), *nth]);
         *nth += 1;
-        let content = if part.number == message::FIELD {
-            [
-                content,
-                edits.get(path.as_slice()).map_or(&[][..], Vec::as_slice),
-            ]
-            .concat()
+        let edited = if part.number == message::FIELD {
+            let added = edits.get(path.as_slice()).map_or(&[][..], Vec::as_slice);
+            // A second `options` is merged with the first when the file is read.
+            [content, added].concat()
         } else {
             rewritten(content, &[message::NESTED, message::FIELD], path, edits)
         };
         path.truncate(path.len() - 2);
-        append(&mut out, part.number, &content);
+        append(&mut out, part.number, &edited);
     }
     out
 }

@@ -106,15 +106,17 @@ pub(crate) fn read(set: &[u8], max: Bounds) -> Result<Vec<RawFile>, SetError> {
         let Field {
             number, content, ..
         } = field?;
-        let Some(content) = content.filter(|_| number == set::FILE) else {
-            continue;
+        let content = match content {
+            Some(content) if number == set::FILE => content,
+            _ => continue,
         };
         within(order.len() + 1, max.files, "files")?;
         let file = RawFile::read(content, &mut count)?;
         order.push(file.name.clone());
         let is_common = is_common(&file.name);
-        let twice = files.insert(file.name.clone(), file);
-        if twice.is_some() && !is_common {
+        let earlier = files.insert(file.name.clone(), file);
+        // A common one is left out below, however often it is there.
+        if earlier.is_some() && !is_common {
             return Err(SetError::Invalid("a file is there twice".to_owned()));
         }
     }
@@ -161,32 +163,48 @@ fn import_directly(sorted: &mut [RawFile]) {
         let mut hands_on = vec![false; names.len()];
         let mut direct = HashSet::new();
         for (nth, import) in file.imports.iter().enumerate() {
-            let Some(at) = places.get(import).filter(|_| direct.insert(import)) else {
+            let Some(&at) = places.get(import) else {
                 continue;
             };
-            let is_public = |nth: &usize| file.imports.get(*nth) == Some(import);
-            let is_public = file.public.contains(&nth) || file.public.iter().any(is_public);
-            for (all, ends) in [(&mut seen, true), (&mut hands_on, is_public)] {
-                let further = handed_on.get(*at).into_iter().flatten();
-                all.iter_mut()
-                    .zip(further)
-                    .for_each(|(all, further)| *all |= ends && *further);
-                all.get_mut(*at).into_iter().for_each(|all| *all |= ends);
+            if !direct.insert(import) {
+                continue;
+            }
+            // It stands before this file, so that what it hands on is known.
+            let further = handed_on.get(at).map_or(&[][..], Vec::as_slice);
+            mark(&mut seen, at, further);
+            // A file may import another twice, and only once publicly.
+            let is_public = file.public.contains(&nth)
+                || file
+                    .public
+                    .iter()
+                    .any(|&public| file.imports.get(public) == Some(import));
+            if is_public {
+                mark(&mut hands_on, at, further);
             }
         }
         handed_on.push(hands_on);
-        for (name, _) in names
-            .iter()
-            .zip(seen)
-            .filter(|(name, seen)| *seen && !direct.contains(name))
-        {
-            append(&mut file.ruled, file::DEPENDENCY, name.as_bytes());
+        for (name, is_seen) in names.iter().zip(seen) {
+            if is_seen && !direct.contains(name) {
+                append(&mut file.ruled, file::DEPENDENCY, name.as_bytes());
+            }
         }
+    }
+}
+
+/// Marks the file at a place, and all that it hands on.
+fn mark(marks: &mut [bool], at: usize, handed_on: &[bool]) {
+    for (mark, is_handed_on) in marks.iter_mut().zip(handed_on) {
+        *mark |= is_handed_on;
+    }
+    if let Some(mark) = marks.get_mut(at) {
+        *mark = true;
     }
 }
 
 /// Moves a file behind its imports, as far as that is possible.
 fn after_imports(name: &str, files: &mut HashMap<String, RawFile>, sorted: &mut Vec<RawFile>) {
+    // Files whose imports are being moved, each with the number of those that were. A stack of
+    // our own: a chain of imports may be as long as a set.
     let mut open = Vec::from_iter(files.remove(name).map(|file| (file, 0)));
     while let Some((file, next)) = open.last_mut() {
         match file.imports.get(*next) {
@@ -207,6 +225,7 @@ impl From<NoMessage> for SetError {
 }
 
 impl RawFile {
+    /// Reads a serialized `google.protobuf.FileDescriptorProto`, and counts what is in it.
     fn read(bytes: &[u8], count: &mut Count) -> Result<Self, SetError> {
         let mut name = String::new();
         let mut imports = Vec::new();
@@ -236,6 +255,7 @@ impl RawFile {
             if number != file::SOURCE {
                 stripped.extend_from_slice(whole);
             }
+            // All public imports become direct ones (`import_directly`).
             if ![file::PUBLIC, file::WEAK].contains(&number) {
                 ruled.extend_from_slice(whole);
             }
@@ -255,12 +275,13 @@ impl RawFile {
     }
 }
 
-/// The numbers of a repeated field: one, or many in a row.
+/// The numbers of a repeated field: one, or many in a row ("packed").
 fn numbers(whole: &[u8], content: &[u8]) -> Vec<usize> {
     let mut rest = content;
     if content.is_empty() {
+        // A single number has no content: it comes right after the key of its field.
         rest = whole;
-        let _ = prost::encoding::decode_key(&mut rest);
+        let _key = prost::encoding::decode_key(&mut rest);
     }
     std::iter::from_fn(|| prost::encoding::decode_varint(&mut rest).ok())
         .filter_map(|number| number.try_into().ok())
@@ -281,8 +302,11 @@ impl Count {
     }
 
     fn parts(&mut self, bytes: &[u8]) -> Result<(), SetError> {
-        Fields::of(bytes)
-            .try_for_each(|field| field.map_err(SetError::from).and_then(|_| self.part()))
+        for field in Fields::of(bytes) {
+            field?;
+            self.part()?;
+        }
+        Ok(())
     }
 
     fn message(&mut self, bytes: &[u8], depth: usize) -> Result<(), SetError> {
@@ -304,6 +328,7 @@ impl Count {
     }
 }
 
+/// Refuses a count beyond a bound; `what` names the things, for the peer.
 pub(crate) fn within(count: usize, max: usize, what: &'static str) -> Result<(), SetError> {
     if count > max {
         Err(SetError::Limit { what, max })
@@ -315,6 +340,8 @@ pub(crate) fn within(count: usize, max: usize, what: &'static str) -> Result<(),
 /// A set of these files.
 pub(crate) fn set<'a>(files: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut set = Vec::new();
-    files.for_each(|file| append(&mut set, set::FILE, file));
+    for file in files {
+        append(&mut set, set::FILE, file);
+    }
     set
 }

@@ -36,46 +36,37 @@ impl Module {
     #[must_use]
     pub fn new(package: &str, tools: &[ListedTool<'_>], numbers: &Numbers) -> Self {
         let mut converted = convert_all(package, tools, numbers, Style::Lossless);
+        // One file that does not compile must not take those of all other tools with it.
         let descriptors = compiled(&converted).unwrap_or_else(|| {
             converted.retain(|one| compiled(std::slice::from_ref(one)).is_some());
             compiled(&converted).unwrap_or_default()
         });
-        let of_file: HashMap<_, _> = converted
+        let by_path: HashMap<_, _> = converted
             .iter()
             .map(|one| (one.file.path.as_str(), one))
             .collect();
-        let owned = tools
-            .iter()
-            .zip(paths(package, tools))
-            .filter_map(|(tool, path)| {
-                let file = &of_file.get(path.as_str())?.file;
-                (!file.messages.is_empty()).then(|| (tool.name.to_owned(), file.source()))
-            });
-        let (owners, sources): (Vec<_>, Vec<_>) = owned.unzip();
-        let schemas = tools.iter().zip(paths(package, tools)).map(|(tool, path)| {
-            let message = |name: &str| descriptors.message(name);
-            let one = of_file.get(path.as_str());
-            let input = one.map_or(STRUCT, |one| &one.input);
-            let output = one
-                .and_then(|one| one.output.as_deref())
-                .or(tool.output.map(|_| STRUCT));
-            let absent = one.map(|one| one.file.absent()).unwrap_or_default();
-            let schema = ToolSchema::new(
-                &descriptors,
-                message(input)?,
-                output.and_then(message),
-                absent,
-            );
-            Some((tool.name.to_owned(), schema))
-        });
-        let tools = schemas.flatten().collect();
+        let mut owners = Vec::new();
+        let mut sources = Vec::new();
+        let mut schemas = HashMap::with_capacity(tools.len());
+        for (tool, path) in tools.iter().zip(paths(package, tools)) {
+            let found = by_path.get(path.as_str()).copied();
+            if let Some(Converted { file, .. }) = found
+                && !file.messages.is_empty()
+            {
+                owners.push(tool.name.to_owned());
+                sources.push(file.source());
+            }
+            if let Some(schema) = tool_schema(&descriptors, tool, found) {
+                schemas.insert(tool.name.to_owned(), schema);
+            }
+        }
         let digest = digest(&sources);
         Self(Arc::new(Inner {
             package: package.to_owned(),
             sources,
             owners,
             descriptors,
-            tools,
+            tools: schemas,
             digest,
         }))
     }
@@ -143,8 +134,31 @@ pub fn convert_all(
     style: Style,
 ) -> Vec<Converted> {
     let mut names = Names::default();
-    let one = |(tool, path)| convert(tool, (package, path), (&mut names, numbers), style);
-    tools.iter().zip(paths(package, tools)).map(one).collect()
+    let mut converted = Vec::with_capacity(tools.len());
+    for (tool, path) in tools.iter().zip(paths(package, tools)) {
+        converted.push(convert(tool, (package, path), (&mut names, numbers), style));
+    }
+    converted
+}
+
+/// The messages of a tool; `converted` is `None` if its file does not compile.
+fn tool_schema(
+    descriptors: &Descriptors,
+    tool: &ListedTool<'_>,
+    converted: Option<&Converted>,
+) -> Option<ToolSchema> {
+    let input = converted.map_or(STRUCT, |one| &one.input);
+    let output = match converted.and_then(|one| one.output.as_deref()) {
+        Some(output) => Some(output),
+        None => tool.output.map(|_| STRUCT),
+    };
+    let absent = converted.map(|one| one.file.absent()).unwrap_or_default();
+    Some(ToolSchema::new(
+        descriptors,
+        descriptors.message(input)?,
+        output.and_then(|name| descriptors.message(name)),
+        absent,
+    ))
 }
 
 /// The paths of the tools' files.
@@ -157,23 +171,25 @@ fn paths(package: &str, tools: &[ListedTool<'_>]) -> Vec<String> {
         .collect()
 }
 
+/// The descriptors of all these files together; `None` if they do not compile.
 fn compiled(converted: &[Converted]) -> Option<Descriptors> {
     let sources: Vec<_> = converted.iter().map(|one| one.file.source()).collect();
     Descriptors::own(&compile(&sources).ok()?).ok()
 }
 
+/// The SHA-256 of paths and texts, in hexadecimal.
 fn digest(sources: &[(String, String)]) -> String {
     let mut hash = Sha256::new();
     for (path, text) in sources {
         for part in [path, text] {
+            // The length before each part: `ab`, `c` and `a`, `bc` are not the same.
             hash.update((part.len() as u64).to_be_bytes());
             hash.update(part);
         }
     }
-    hash.finalize()
-        .iter()
-        .fold(String::with_capacity(64), |mut digest, byte| {
-            let _ = write!(digest, "{byte:02x}");
-            digest
-        })
+    let mut digest = String::with_capacity(64);
+    for byte in hash.finalize() {
+        let _ = write!(digest, "{byte:02x}");
+    }
+    digest
 }

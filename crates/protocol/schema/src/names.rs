@@ -14,13 +14,13 @@ pub fn snake(name: &str) -> String {
         }
         let before = at.checked_sub(1).and_then(|before| letters.get(before));
         let after = letters.get(at + 1);
-        let is_word = letter.is_ascii_uppercase()
-            && before.is_some_and(|before| {
-                before.is_ascii_lowercase()
-                    || before.is_ascii_digit()
-                    || (before.is_ascii_uppercase() && after.is_some_and(char::is_ascii_lowercase))
-            });
-        if is_word {
+        // `userID` is `user_id`, but the last capital of `URLPath` begins the next word.
+        let begins_word = match before {
+            Some('A'..='Z') => after.is_some_and(char::is_ascii_lowercase),
+            Some(before) => before.is_ascii_lowercase() || before.is_ascii_digit(),
+            None => false,
+        };
+        if letter.is_ascii_uppercase() && begins_word {
             begin_word(&mut snake);
         }
         snake.push(letter.to_ascii_lowercase());
@@ -33,6 +33,7 @@ pub fn snake(name: &str) -> String {
     }
 }
 
+/// Ends the word before, if there is one.
 fn begin_word(snake: &mut String) {
     if !snake.is_empty() && !snake.ends_with('_') {
         snake.push('_');
@@ -42,16 +43,16 @@ fn begin_word(snake: &mut String) {
 /// A name in `PascalCase`, from any text.
 #[must_use]
 pub fn pascal(name: &str) -> String {
-    let capital = |word: &str| {
+    let snake = snake(name);
+    let mut pascal = String::with_capacity(snake.len());
+    for word in snake.split('_') {
         let mut letters = word.chars();
-        letters
-            .next()
-            .map(|first| first.to_ascii_uppercase())
-            .into_iter()
-            .chain(letters)
-            .collect::<String>()
-    };
-    snake(name).split('_').map(capital).collect()
+        if let Some(first) = letters.next() {
+            pascal.push(first.to_ascii_uppercase());
+            pascal.push_str(letters.as_str());
+        }
+    }
+    pascal
 }
 
 /// The JSON name that protobuf gives a field: `lowerCamelCase`.

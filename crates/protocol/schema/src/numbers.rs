@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::compile::{CompileError, compiled};
-use crate::file::{Label, Type};
+use crate::file::{Field, Label, Type};
 
 /// Numbers that protobuf keeps for itself.
 const RESERVED_BY_PROTOBUF: std::ops::RangeInclusive<u32> = 19_000..=19_999;
@@ -14,38 +14,51 @@ const RESERVED_BY_PROTOBUF: std::ops::RangeInclusive<u32> = 19_000..=19_999;
 /// type stays; a number that is free again is reserved, and never given out a second time.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numbers {
-    messages: BTreeMap<String, WellKnown>,
+    messages: BTreeMap<String, KnownMessage>,
 }
 
+/// The numbers of one message.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct WellKnown {
-    fields: Vec<Place>,
+struct KnownMessage {
+    fields: Vec<KnownField>,
     reserved: Vec<u32>,
 }
 
+/// The number of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct KnownField {
     /// The two names under which JSON may have the field.
     property: String,
     name: String,
     number: u32,
+    /// Coding of the field, of [`wire`].
     wire: String,
+}
+
+/// The numbers that a message gets.
+pub(crate) struct AssignedNumbers {
+    /// The number of each field, in the order of the fields.
+    pub(crate) numbers: Vec<u32>,
+    /// Numbers that no field of the message may have.
+    pub(crate) reserved: Vec<u32>,
 }
 
 impl Numbers {
     /// Reads the numbers in the files of an earlier conversion, by path.
     ///
     /// # Errors
-    /// What is wrong with the text of one.
+    /// [`CompileError`]: the text of a file that does not compile.
     pub fn read(files: &[(String, String)]) -> Result<Self, CompileError> {
         let set = compiled(files)?.file_descriptor_set();
         let mut numbers = Self::default();
-        let own = set
-            .file
-            .into_iter()
-            .filter(|file| files.iter().any(|(path, _)| path == file.name()));
-        for message in own.flat_map(|file| file.message_type) {
-            numbers.learn(String::new(), &message);
+        for file in set.file {
+            // The set also has the imports of these files.
+            if !files.iter().any(|(path, _)| path == file.name()) {
+                continue;
+            }
+            for message in &file.message_type {
+                numbers.learn(String::new(), message);
+            }
         }
         Ok(numbers)
     }
@@ -55,15 +68,13 @@ impl Numbers {
     pub fn followed_by(mut self, newer: Self) -> Self {
         for (message, mut newer) in newer.messages {
             let older = self.messages.remove(&message).unwrap_or_default();
-            let is_new = |number: u32| newer.fields.iter().any(|field| field.number == number);
             let gone: Vec<_> = older
                 .fields
                 .into_iter()
-                .filter(|field| !is_new(field.number))
+                .filter(|field| !has_number(&newer.fields, field.number))
                 .collect();
-            newer
-                .reserved
-                .retain(|number| gone.iter().all(|field| field.number != *number));
+            // A number that is only reserved could not come back to its property.
+            newer.reserved.retain(|number| !has_number(&gone, *number));
             newer.fields.extend(gone);
             self.messages.insert(message, newer);
         }
@@ -98,24 +109,24 @@ impl Numbers {
             .sum()
     }
 
+    /// Adds the numbers of a message and of those in it; `scope` is what its name stands in, such
+    /// as `Outer.`.
     fn learn(&mut self, scope: String, message: &Descriptor) {
         let name = scope + message.name();
-        let mut known = WellKnown::default();
+        let mut known = KnownMessage::default();
         for field in &message.field {
-            let number = u32::try_from(field.number()).unwrap_or_default();
-            let property = field.json_name().to_owned();
-            let name = field.name().to_owned();
-            known.fields.push(Place {
-                property,
-                name,
-                number,
+            known.fields.push(KnownField {
+                property: field.json_name().to_owned(),
+                name: field.name().to_owned(),
+                number: u32::try_from(field.number()).unwrap_or_default(),
                 wire: wire_of(message, field),
             });
         }
         for range in &message.reserved_range {
-            known.reserved.extend(
-                (range.start()..range.end()).filter_map(|number| u32::try_from(number).ok()),
-            );
+            let numbers = range.start()..range.end();
+            known
+                .reserved
+                .extend(numbers.filter_map(|number| u32::try_from(number).ok()));
         }
         self.messages.insert(name.clone(), known);
         for inner in &message.nested_type {
@@ -123,57 +134,70 @@ impl Numbers {
         }
     }
 
-    /// The numbers of a message's fields, and those that are reserved in it.
-    pub(crate) fn assign(
-        &self,
-        message: &str,
-        fields: &[(String, Label, Type)],
-    ) -> (Vec<u32>, Vec<u32>) {
-        let none = WellKnown::default();
+    /// The numbers of the fields of the message with this path, and those that are reserved in it.
+    pub(crate) fn assign(&self, message: &str, fields: &[Field]) -> AssignedNumbers {
+        let none = KnownMessage::default();
         let known = self.messages.get(message).unwrap_or(&none);
-        let kept = |(property, label, ty): &(String, Label, Type)| {
-            let wire = wire(*label, ty);
-            let same = |place: &&Place| place.wire == wire && place.property == *property;
-            let named = |place: &&Place| place.wire == wire && place.name == *property;
-            let found = known
-                .fields
-                .iter()
-                .find(same)
-                .or_else(|| known.fields.iter().find(named));
-            found.map(|place| place.number)
-        };
-        let kept: Vec<_> = fields.iter().map(kept).collect();
+        let kept: Vec<_> = fields.iter().map(|field| known.number_of(field)).collect();
         let used = known
             .fields
             .iter()
-            .map(|place| place.number)
+            .map(|field| field.number)
             .chain(known.reserved.iter().copied());
+        // Beyond all that were ever used: bytes of an earlier schema must not be read as this one's.
         let mut next = used.clone().max().unwrap_or(0) + 1;
-        let mut give = || {
-            if RESERVED_BY_PROTOBUF.contains(&next) {
-                next = RESERVED_BY_PROTOBUF.end() + 1;
-            }
-            next += 1;
-            next - 1
-        };
         let mut reserved: Vec<_> = used
             .filter(|number| !kept.contains(&Some(*number)))
             .collect();
         reserved.sort_unstable();
         reserved.dedup();
-        (
-            kept.into_iter()
-                .map(|kept| kept.unwrap_or_else(&mut give))
-                .collect(),
-            reserved,
-        )
+        let mut numbers = Vec::with_capacity(kept.len());
+        for kept in kept {
+            numbers.push(kept.unwrap_or_else(|| take_number(&mut next)));
+        }
+        AssignedNumbers { numbers, reserved }
     }
+}
+
+impl KnownMessage {
+    /// The number that a field had, if its type has stayed.
+    fn number_of(&self, field: &Field) -> Option<u32> {
+        let wire = wire(field.label, &field.ty);
+        let mut by_name = None;
+        for known in self.fields.iter().filter(|known| known.wire == wire) {
+            // The JSON name counts first: another field may have the property as its own name.
+            if known.property == field.property {
+                return Some(known.number);
+            }
+            if by_name.is_none() && known.name == field.property {
+                by_name = Some(known.number);
+            }
+        }
+        by_name
+    }
+}
+
+/// Whether one of these fields has this number.
+fn has_number(fields: &[KnownField], number: u32) -> bool {
+    fields.iter().any(|field| field.number == number)
+}
+
+/// The next number that a field may have; `next` is the one after it.
+fn take_number(next: &mut u32) -> u32 {
+    if RESERVED_BY_PROTOBUF.contains(&*next) {
+        *next = RESERVED_BY_PROTOBUF.end() + 1;
+    }
+    let taken = *next;
+    *next += 1;
+    taken
 }
 
 /// Coding of a field: two fields with the same one can read each other's bytes.
 fn wire(label: Label, ty: &Type) -> String {
     let ty = match ty {
+        // Both are varints.
         Type::Int32 => "int64",
+        // The same message may be named with more or less of its scope.
         Type::Message(name) => name.rsplit('.').next().unwrap_or_default(),
         other => other.name().rsplit('.').next().unwrap_or_default(),
     };
@@ -187,20 +211,20 @@ fn wire(label: Label, ty: &Type) -> String {
 type Descriptor = protox::prost_reflect::prost_types::DescriptorProto;
 type FieldDescriptor = protox::prost_reflect::prost_types::FieldDescriptorProto;
 
+/// Coding of a field of a compiled message, as [`wire`] says it.
 fn wire_of(message: &Descriptor, field: &FieldDescriptor) -> String {
     use protox::prost_reflect::prost_types::field_descriptor_proto::{
         Label as Times, Type as Wire,
     };
     let last = field.type_name().rsplit('.').next().unwrap_or_default();
-    let is_entry = |inner: &&Descriptor| {
-        inner.name() == last && inner.options.as_ref().is_some_and(|own| own.map_entry())
-    };
-    if let Some(entry) = message.nested_type.iter().find(is_entry) {
-        let value = entry.field.iter().find(|field| field.name() == "value");
-        return format!(
-            "map {}",
-            value.map(|value| wire_of(entry, value)).unwrap_or_default()
-        );
+    // The compiler makes `map<K, V>` a repeated nested message with a key and a value.
+    for entry in &message.nested_type {
+        let is_map_entry = entry.options.as_ref().is_some_and(|own| own.map_entry());
+        if is_map_entry && entry.name() == last {
+            let value = entry.field.iter().find(|field| field.name() == "value");
+            let value = value.map(|value| wire_of(entry, value)).unwrap_or_default();
+            return format!("map {value}");
+        }
     }
     let ty = match field.r#type() {
         Wire::Bool => "bool",

@@ -52,6 +52,17 @@ struct Class {
     others: &'static str,
 }
 
+impl Class {
+    /// The ranges that a letter after a backslash means: a capital one means all others.
+    fn ranges(&self, letter: char) -> &'static str {
+        if letter.is_ascii_lowercase() {
+            self.of
+        } else {
+            self.others
+        }
+    }
+}
+
 /// Whether a pattern can be a rule: RE2 knows it, and it is not too large.
 pub(crate) fn is_pattern(pattern: &str) -> bool {
     RegexBuilder::new(&for_library(pattern))
@@ -62,22 +73,30 @@ pub(crate) fn is_pattern(pattern: &str) -> bool {
 
 /// A pattern of a JSON Schema in RE2's spelling: blanks are those of JSON Schema.
 pub(crate) fn of_json(pattern: &str) -> Cow<'_, str> {
-    spelled(
-        pattern,
-        |letter| matches!(letter, 's' | 'S').then_some(&BLANKS_OF_JSON),
-        None,
-    )
+    spelled(pattern, class_of_json, None)
+}
+
+/// The class after a backslash that JSON Schema and RE2 do not read alike.
+fn class_of_json(letter: char) -> Option<&'static Class> {
+    match letter {
+        's' | 'S' => Some(&BLANKS_OF_JSON),
+        _ => None,
+    }
 }
 
 /// A pattern of a rule as the library takes it.
 fn for_library(pattern: &str) -> Cow<'_, str> {
-    let class = |letter| match letter {
+    spelled(pattern, class_of_re2, Some(EDGE))
+}
+
+/// The class after a backslash that RE2 and the library do not read alike.
+fn class_of_re2(letter: char) -> Option<&'static Class> {
+    match letter {
         'd' | 'D' => Some(&DIGITS),
         's' | 'S' => Some(&BLANKS),
         'w' | 'W' => Some(&WORDS),
         _ => None,
-    };
-    spelled(pattern, class, Some(EDGE))
+    }
 }
 
 /// A pattern that [`for_library`] wrote, as people and other implementations read it.
@@ -88,7 +107,7 @@ pub(crate) fn shown(pattern: &str) -> String {
 /// A pattern with some classes as their ranges, and perhaps another edge of words.
 fn spelled<'p>(
     pattern: &'p str,
-    class: impl Fn(char) -> Option<&'static Class>,
+    class: fn(char) -> Option<&'static Class>,
     edge: Option<&str>,
 ) -> Cow<'p, str> {
     if !has_class(pattern.as_bytes()) {
@@ -98,26 +117,21 @@ fn spelled<'p>(
     let mut letters = pattern.chars().peekable();
     let mut bracket = Bracket::None;
     while let Some(letter) = letters.next() {
-        let escaped = (letter == '\\').then(|| letters.next()).flatten();
-        let ranges = escaped.and_then(|of| {
-            class(of).map(|found| {
-                if of.is_ascii_lowercase() {
-                    found.of
-                } else {
-                    found.others
+        let escaped = if letter == '\\' { letters.next() } else { None };
+        match escaped {
+            None => out.push(letter),
+            Some(of) => {
+                let ranges = class(of).map(|found| found.ranges(of));
+                match (ranges, edge) {
+                    // Inside brackets it is no edge of a word.
+                    (_, Some(edge)) if of == 'b' && bracket == Bracket::None => out.push_str(edge),
+                    (Some(ranges), _) if bracket == Bracket::None => {
+                        out.extend(["[", ranges, "]"]);
+                    }
+                    (Some(ranges), _) => out.push_str(ranges),
+                    (None, _) => out.extend(['\\', of]),
                 }
-            })
-        });
-        match (
-            escaped,
-            ranges,
-            edge.filter(|_| escaped == Some('b') && bracket == Bracket::None),
-        ) {
-            (_, _, Some(edge)) => out.push_str(edge),
-            (_, Some(ranges), None) if bracket == Bracket::None => out.extend(["[", ranges, "]"]),
-            (_, Some(ranges), None) => out.push_str(ranges),
-            (Some(of), None, None) => out.extend(['\\', of]),
-            (None, None, None) => out.push(letter),
+            }
         }
         bracket = match (bracket, letter, escaped) {
             (Bracket::None, '[', None) => Bracket::Begun,
@@ -150,35 +164,41 @@ fn has_class(text: &[u8]) -> bool {
 
 /// A serialized `google.protobuf.FileDescriptorProto` with its patterns as the library takes them.
 pub(crate) fn file_for_library(file: Vec<u8>) -> Vec<u8> {
-    const FILE: &str = "google.protobuf.FileDescriptorProto";
     if !has_class(&file) {
         return file;
     }
-    let read = |pool: &DescriptorPool| {
-        DynamicMessage::decode(pool.get_message_by_name(FILE)?, file.as_slice()).ok()
-    };
-    let Some(mut read) = whole_pool().and_then(read) else {
+    // Not the pool of the rules' library: it lacks the fields that lead in circles.
+    let Some(mut read) = whole_pool().and_then(|pool| read_file(pool, &file)) else {
         return file;
     };
     rewrite(&mut read);
     prost::Message::encode_to_vec(&read)
 }
 
+/// Reads a serialized `google.protobuf.FileDescriptorProto`, with its options.
+fn read_file(pool: &DescriptorPool, file: &[u8]) -> Option<DynamicMessage> {
+    let message = pool.get_message_by_name("google.protobuf.FileDescriptorProto")?;
+    DynamicMessage::decode(message, file).ok()
+}
+
+/// Rewrites all patterns in a message.
 fn rewrite(message: &mut DynamicMessage) {
-    message
-        .fields_mut()
-        .for_each(|(field, value)| rewrite_value(field.full_name(), value));
-    message
-        .extensions_mut()
-        .for_each(|(field, value)| rewrite_value(field.full_name(), value));
+    for (field, value) in message.fields_mut() {
+        rewrite_value(field.full_name(), value);
+    }
+    for (field, value) in message.extensions_mut() {
+        rewrite_value(field.full_name(), value);
+    }
 }
 
 fn rewrite_value(field: &str, value: &mut Value) {
     match value {
         Value::Message(inner) => rewrite(inner),
-        Value::List(values) => values
-            .iter_mut()
-            .for_each(|value| rewrite_value(field, value)),
+        Value::List(values) => {
+            for value in values {
+                rewrite_value(field, value);
+            }
+        }
         Value::String(text) if PATTERNS.contains(&field) => *text = for_library(text).into_owned(),
         Value::String(text) if EXPRESSIONS.contains(&field) => *text = expression_for_library(text),
         _ => {}
@@ -192,12 +212,12 @@ fn expression_for_library(expression: &str) -> String {
     while let Some((before, after)) = rest.split_once(MATCHES) {
         out.extend([before, MATCHES]);
         rest = after;
-        let blanks = after.len() - after.trim_start().len();
-        let Some((literal, behind)) = after.get(blanks..).and_then(literal_of) else {
-            continue;
-        };
-        out.extend([after.get(..blanks).unwrap_or_default(), &literal]);
-        rest = behind;
+        let trimmed = after.trim_start();
+        if let Some(literal) = Literal::read(trimmed) {
+            let (blanks, _) = after.split_at(after.len() - trimmed.len());
+            out.extend([blanks, &literal.text]);
+            rest = literal.behind;
+        }
     }
     out.push_str(rest);
     out
@@ -206,28 +226,40 @@ fn expression_for_library(expression: &str) -> String {
 /// The call of an expression that takes a pattern.
 const MATCHES: &str = "matches(";
 
-/// The literal that a text begins with, as the library takes the pattern in it, and what is behind
-/// it. `None` if it is none, or has another escape than that of a backslash.
-fn literal_of(text: &str) -> Option<(String, &str)> {
-    let (is_raw, quoted) = match text.strip_prefix(['r', 'R']) {
-        Some(quoted) => (true, quoted),
-        None => (false, text),
-    };
-    let quote = ["'''", "\"\"\"", "'", "\""]
-        .into_iter()
-        .find(|quote| quoted.starts_with(quote))?;
-    let (content, behind) = quoted.strip_prefix(quote)?.split_once(quote)?;
-    let single = content.replace(r"\\", "");
-    if is_raw {
-        let pattern = for_library(content);
-        return Some((format!("r{quote}{pattern}{quote}"), behind));
+/// A string literal of an expression.
+struct Literal<'t> {
+    /// The literal, with its pattern as the library takes it.
+    text: String,
+    /// The expression after it.
+    behind: &'t str,
+}
+
+impl<'t> Literal<'t> {
+    /// Reads the literal that a text begins with. `None` if it begins with none, or if the literal
+    /// has another escape than that of a backslash.
+    fn read(text: &'t str) -> Option<Self> {
+        let (is_raw, quoted) = match text.strip_prefix(['r', 'R']) {
+            Some(quoted) => (true, quoted),
+            None => (false, text),
+        };
+        // The long quotes first: the short ones are how they begin.
+        let quote = ["'''", "\"\"\"", "'", "\""]
+            .into_iter()
+            .find(|quote| quoted.starts_with(quote))?;
+        let (content, behind) = quoted.strip_prefix(quote)?.split_once(quote)?;
+        if is_raw {
+            let pattern = for_library(content);
+            let text = format!("r{quote}{pattern}{quote}");
+            return Some(Self { text, behind });
+        }
+        if content.replace(r"\\", "").contains('\\') {
+            return None;
+        }
+        let pattern = content.replace(r"\\", "\\");
+        let pattern = for_library(&pattern).replace('\\', r"\\");
+        let text = format!("{quote}{pattern}{quote}");
+        Some(Self { text, behind })
     }
-    if single.contains('\\') {
-        return None;
-    }
-    let pattern = content.replace(r"\\", "\\");
-    let pattern = for_library(&pattern).replace('\\', r"\\");
-    Some((format!("{quote}{pattern}{quote}"), behind))
 }
 
 #[cfg(test)]

@@ -17,14 +17,14 @@ impl File {
             text.push('\n');
         }
         let _ = write!(text, "syntax = \"proto3\";\n\npackage {};\n", self.package);
-        let fields = || {
-            self.messages
-                .iter()
-                .flat_map(Message::all)
-                .flat_map(|message| &message.fields)
-        };
-        let has_rules = fields().any(|field| !field.rules.is_empty());
-        let has_structs = fields().any(|field| field.ty.name().starts_with("google.protobuf."));
+        let mut has_rules = false;
+        let mut has_structs = false;
+        for message in self.messages.iter().flat_map(Message::all) {
+            for field in &message.fields {
+                has_rules |= !field.rules.is_empty();
+                has_structs |= field.ty.name().starts_with("google.protobuf.");
+            }
+        }
         if has_rules || has_structs {
             text.push('\n');
         }
@@ -88,10 +88,12 @@ fn print_field(text: &mut String, depth: usize, field: &Field) {
         Label::Map => format!("map<string, {ty}>"),
     };
     let _ = write!(text, "{indent}{ty} {} = {}", field.name, field.number);
-    let rule = |Rule { path, value }: &Rule| format!("(buf.validate.field).{path} = {value}");
-    let mut options: Vec<_> = field.rules.iter().map(rule).collect();
+    let mut options = Vec::new();
     if field.has_json_name {
-        options.insert(0, format!("json_name = {}", literal(&field.property)));
+        options.push(format!("json_name = {}", literal(&field.property)));
+    }
+    for Rule { path, value } in &field.rules {
+        options.push(format!("(buf.validate.field).{path} = {value}"));
     }
     match options.as_slice() {
         [] => {}
@@ -109,7 +111,8 @@ fn print_field(text: &mut String, depth: usize, field: &Field) {
     text.push_str(";\n");
 }
 
-/// Writes a comment, wrapped; what could end a line is a space in it.
+/// Writes a comment, wrapped. Control characters are spaces in it: a server's text must not end
+/// the comment and go on as code.
 fn comment(text: &mut String, depth: usize, comment: Option<&str>) {
     let indent = "  ".repeat(depth);
     for line in comment.unwrap_or_default().trim().lines() {

@@ -35,29 +35,29 @@ impl Reference {
     /// Whether the version names a commit, which never changes, rather than a label.
     #[must_use]
     pub fn is_commit(&self) -> bool {
-        let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
-        self.version
-            .as_ref()
-            .is_some_and(|version| version.len() == 32 && version.bytes().all(is_digit))
+        let Some(version) = &self.version else {
+            return false;
+        };
+        let mut digits = version.bytes();
+        version.len() == 32 && digits.all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
     }
 
     /// Whether a filter selects this reference: the same, or without a version the same in any
     /// version. A label of the gateway's own registry is the commit that a list names.
     #[must_use]
     pub fn is_selected_by(&self, filter: &Self) -> bool {
-        let is_latest = |version: &String| {
-            self.owner == OWNER && self.is_commit() && LABELS.contains(&version.as_str())
+        let is_version_selected = match &filter.version {
+            None => true,
+            Some(version) if self.version.as_ref() == Some(version) => true,
+            Some(version) => {
+                self.owner == OWNER && self.is_commit() && LABELS.contains(&version.as_str())
+            }
         };
-        let is_any = filter.version.as_ref().is_none_or(is_latest);
-        let version = if is_any {
-            filter.version.clone()
-        } else {
-            self.version.clone()
-        };
-        Self {
-            version,
-            ..self.clone()
-        } == *filter
+        is_version_selected
+            && self.host == filter.host
+            && self.owner == filter.owner
+            && self.module == filter.module
+            && self.symbol == filter.symbol
     }
 }
 
@@ -65,23 +65,18 @@ impl FromStr for Reference {
     type Err = NoReference;
 
     fn from_str(text: &str) -> Result<Self, NoReference> {
-        let mut parts = text.splitn(4, '/');
-        let mut part = || parts.next().ok_or(NoReference);
-        let host = part()?;
-        let owner = part()?;
-        let module = part()?;
-        let rest = part()?;
+        // At most four parts: a version may have slashes of its own, such as `feature/a`.
+        let parts: Vec<_> = text.splitn(4, '/').collect();
+        let &[host, owner, module, rest] = parts.as_slice() else {
+            return Err(NoReference);
+        };
         let (symbol, version) = match rest.split_once(':') {
             Some((symbol, version)) => (symbol, Some(version)),
             None => (rest, None),
         };
-        let is_name = |name: &str, more: &[u8]| {
-            let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || more.contains(&letter);
-            name.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
-                && name.bytes().all(is_letter)
-        };
         let is_host =
             is_name(host, b".-:") || (host.starts_with('[') && host.bytes().all(is_in_address));
+        // The parts become those of a URL: no name may lead elsewhere, such as `..` or `a?b`.
         let is_valid = text.len() <= REFERENCE_BYTES_MAX
             && is_host
             && [owner, module].iter().all(|name| is_name(name, b"-_"))
@@ -100,6 +95,15 @@ impl FromStr for Reference {
     }
 }
 
+/// Whether a text has only letters, digits and the bytes `more`, and begins with a letter, a digit
+/// or an underscore.
+fn is_name(name: &str, more: &[u8]) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_')
+        && name
+            .bytes()
+            .all(|letter| letter.is_ascii_alphanumeric() || more.contains(&letter))
+}
+
 /// Whether a byte can be in `[address]:port` of IPv6.
 fn is_in_address(letter: u8) -> bool {
     letter.is_ascii_hexdigit() || matches!(letter, b'[' | b']' | b':' | b'.')
@@ -115,9 +119,10 @@ impl fmt::Display for Reference {
             version,
         } = self;
         write!(out, "{host}/{owner}/{module}/{symbol}")?;
-        version
-            .as_ref()
-            .map_or(Ok(()), |version| write!(out, ":{version}"))
+        if let Some(version) = version {
+            write!(out, ":{version}")?;
+        }
+        Ok(())
     }
 }
 

@@ -8,17 +8,28 @@ use crate::shape::{Kind, ValueShape};
 
 /// Values that a rule lists at most; a longer list is left to the JSON Schema.
 const VALUES_MAX: usize = 1_000;
-/// Formats, and the rules that check them.
-const FORMATS: [(&str, &str); 8] = [
-    ("email", "email"),
-    ("uri", "uri"),
-    ("uri-reference", "uri_ref"),
-    ("hostname", "hostname"),
-    ("ipv4", "ipv4"),
-    ("ipv6", "ipv6"),
-    ("uuid", "uuid"),
-    ("idn-email", ""),
+/// Formats that a rule checks. Not `idn-email`: the rule for addresses is for those of ASCII.
+const FORMATS: [CheckedFormat; 7] = [
+    CheckedFormat::new("email", "email"),
+    CheckedFormat::new("uri", "uri"),
+    CheckedFormat::new("uri-reference", "uri_ref"),
+    CheckedFormat::new("hostname", "hostname"),
+    CheckedFormat::new("ipv4", "ipv4"),
+    CheckedFormat::new("ipv6", "ipv6"),
+    CheckedFormat::new("uuid", "uuid"),
 ];
+
+/// A format of JSON Schema, and the rule of strings that checks it.
+pub(crate) struct CheckedFormat {
+    pub(crate) format: &'static str,
+    pub(crate) rule: &'static str,
+}
+
+impl CheckedFormat {
+    const fn new(format: &'static str, rule: &'static str) -> Self {
+        Self { format, rule }
+    }
+}
 
 /// The rules of a value of this shape in a field of this type.
 pub(crate) fn of(shape: &ValueShape<'_>, ty: &Type) -> Vec<Rule> {
@@ -39,12 +50,9 @@ pub(crate) fn of(shape: &ValueShape<'_>, ty: &Type) -> Vec<Rule> {
             rules.prefix = "repeated".to_owned();
             rules.count("minItems", "min_items");
             rules.count("maxItems", "max_items");
-            if !ty.is_message()
-                && shape
-                    .node
-                    .get("uniqueItems")
-                    .is_some_and(|unique| unique.is("true"))
-            {
+            let unique = shape.node.get("uniqueItems");
+            // protovalidate compares scalars only.
+            if !ty.is_message() && unique.is_some_and(|unique| unique.is("true")) {
                 rules.add("unique", "true");
             }
             rules.inner("items", of(item, ty));
@@ -60,12 +68,9 @@ pub(crate) fn of(shape: &ValueShape<'_>, ty: &Type) -> Vec<Rule> {
     rules.all
 }
 
-/// The rules that check a format, with its name.
-pub(crate) fn formats() -> impl Iterator<Item = (&'static str, &'static str)> {
-    FORMATS
-        .iter()
-        .filter(|(_, rule)| !rule.is_empty())
-        .map(|(format, rule)| (*rule, *format))
+/// The formats that rules check.
+pub(crate) fn checked_formats() -> &'static [CheckedFormat] {
+    &FORMATS
 }
 
 /// The rule that a field must be there.
@@ -87,13 +92,16 @@ pub(crate) fn unless_empty() -> Rule {
 
 /// Whether an empty list or map breaks these rules.
 pub(crate) fn refuse_none(rules: &[Rule]) -> bool {
-    let is_least =
-        |rule: &Rule| ["repeated.min_items", "map.min_pairs"].contains(&rule.path.as_str());
-    rules.iter().any(|rule| is_least(rule) && rule.value != "0")
+    rules.iter().any(|rule| {
+        let is_least = ["repeated.min_items", "map.min_pairs"].contains(&rule.path.as_str());
+        is_least && rule.value != "0"
+    })
 }
 
+/// The rules of one value while they are collected.
 struct Rules<'a> {
     node: Node<'a>,
+    /// Rules of the type, such as `string`.
     prefix: String,
     all: Vec<Rule>,
 }
@@ -123,7 +131,8 @@ impl Rules<'_> {
         }
     }
 
-    /// `const` or `in`, if the schema lists the values. Whether it does.
+    /// Adds `const` or `in`, if the schema lists the values, and returns whether it does: then no
+    /// other rule is needed.
     fn values(&mut self, spell: impl Fn(Node<'_>) -> Option<String>) -> bool {
         if let Some(value) = self.node.get("const") {
             if let Some(value) = spell(value) {
@@ -154,27 +163,22 @@ impl Rules<'_> {
             }
         }
         let format = self.node.get("format").and_then(Node::text);
-        let known = |format: &str| {
-            FORMATS
-                .iter()
-                .find(|(name, rule)| *name == format && !rule.is_empty())
-        };
-        if let Some((_, rule)) = format.as_deref().and_then(known) {
-            self.add(rule, "true");
+        if let Some(checked) = FORMATS
+            .iter()
+            .find(|checked| format.as_deref() == Some(checked.format))
+        {
+            self.add(checked.rule, "true");
         }
     }
 
     fn number(&mut self, ty: &Type) {
         let is_double = *ty == Type::Double;
-        let whole = |value: Node<'_>| value.integer().map(|number| number.to_string());
-        let spell = |value: Node<'_>| {
-            if is_double {
-                value.number().map(double)
-            } else {
-                whole(value)
-            }
+        let is_listed = if is_double {
+            self.values(|value| value.number().map(double))
+        } else {
+            self.values(|value| value.integer().map(|number| number.to_string()))
         };
-        if self.values(spell) {
+        if is_listed {
             return;
         }
         let Bounds { lower, upper } = Bounds::read(self.node);
@@ -183,40 +187,48 @@ impl Rules<'_> {
         {
             return; // protovalidate reads such a pair as "outside of"
         }
-        for (bound, names, round) in [
-            (lower, ["gte", "gt"], f64::ceil as fn(f64) -> f64),
-            (upper, ["lte", "lt"], f64::floor),
-        ] {
-            let Some(Bound { value, exclusive }) = bound else {
-                continue;
+        if let Some(lower) = lower {
+            let name = if lower.is_exclusive_for(is_double) {
+                "gt"
+            } else {
+                "gte"
             };
-            let [inclusive_name, exclusive_name] = names;
-            if is_double {
-                self.add(
-                    if exclusive {
-                        exclusive_name
-                    } else {
-                        inclusive_name
-                    },
-                    &double(value),
-                );
-            } else if value.abs() < 9e15 {
-                let is_whole = value.fract() == 0.0;
-                let name = if exclusive && is_whole {
-                    exclusive_name
-                } else {
-                    inclusive_name
-                };
-                self.add(name, &round(value).to_string());
-            }
+            self.bound(name, lower.value, is_double, f64::ceil);
+        }
+        if let Some(upper) = upper {
+            let name = if upper.is_exclusive_for(is_double) {
+                "lt"
+            } else {
+                "lte"
+            };
+            self.bound(name, upper.value, is_double, f64::floor);
+        }
+    }
+
+    /// Adds a bound of a number; `round` makes one for integers of a bound that is none.
+    fn bound(&mut self, name: &str, value: f64, is_double: bool, round: fn(f64) -> f64) {
+        if is_double {
+            self.add(name, &double(value));
+        } else if value.abs() < 9e15 {
+            // Beyond that a double is not exact, and would refuse numbers that are allowed.
+            self.add(name, &round(value).to_string());
         }
     }
 }
 
+/// One bound of a number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bound {
     pub(crate) value: f64,
     exclusive: bool,
+}
+
+impl Bound {
+    /// Whether the rule must exclude the bound itself. Integers beyond 1.5 begin at 2, which is
+    /// allowed.
+    fn is_exclusive_for(self, is_double: bool) -> bool {
+        self.exclusive && (is_double || self.value.fract() == 0.0)
+    }
 }
 
 /// The bounds of a number.
@@ -229,30 +241,49 @@ impl Bounds {
     /// Reads both spellings of exclusive bounds: a number of its own, and a flag beside the bound
     /// (draft 4).
     pub(crate) fn read(node: Node<'_>) -> Self {
-        let bound = |keyword: &str, exclusive: &str, tighter: fn(f64, f64) -> bool| {
-            let flag = node.get(exclusive);
-            let flagged = flag.is_some_and(|flag| flag.is("true"));
-            let number = |node: Option<Node<'_>>| node.and_then(Node::number);
-            let inclusive = number(node.get(keyword)).map(|value| Bound {
-                value,
-                exclusive: flagged,
-            });
-            let exclusive = number(flag).map(|value| Bound {
+        let lower = BoundPair::read(node, "minimum", "exclusiveMinimum");
+        let upper = BoundPair::read(node, "maximum", "exclusiveMaximum");
+        Self {
+            lower: lower.tighter(|inclusive, exclusive| inclusive > exclusive),
+            upper: upper.tighter(|inclusive, exclusive| inclusive < exclusive),
+        }
+    }
+}
+
+/// The two bounds that a schema may have at one side.
+struct BoundPair {
+    inclusive: Option<Bound>,
+    exclusive: Option<Bound>,
+}
+
+impl BoundPair {
+    fn read(node: Node<'_>, inclusive: &str, exclusive: &str) -> Self {
+        let flag = node.get(exclusive);
+        let is_flagged = flag.is_some_and(|flag| flag.is("true"));
+        Self {
+            inclusive: node
+                .get(inclusive)
+                .and_then(Node::number)
+                .map(|value| Bound {
+                    value,
+                    exclusive: is_flagged,
+                }),
+            exclusive: flag.and_then(Node::number).map(|value| Bound {
                 value,
                 exclusive: true,
-            });
-            match (inclusive, exclusive) {
-                (Some(one), Some(other)) => Some(if tighter(one.value, other.value) {
-                    one
-                } else {
-                    other
-                }),
-                (one, other) => one.or(other),
+            }),
+        }
+    }
+
+    /// The bound that allows less; of two equal ones the exclusive one.
+    fn tighter(self, is_inclusive_tighter: fn(f64, f64) -> bool) -> Option<Bound> {
+        match (self.inclusive, self.exclusive) {
+            (Some(inclusive), Some(exclusive))
+                if is_inclusive_tighter(inclusive.value, exclusive.value) =>
+            {
+                Some(inclusive)
             }
-        };
-        Self {
-            lower: bound("minimum", "exclusiveMinimum", |one, other| one > other),
-            upper: bound("maximum", "exclusiveMaximum", |one, other| one < other),
+            (inclusive, exclusive) => exclusive.or(inclusive),
         }
     }
 }

@@ -87,13 +87,12 @@ impl Descriptors {
             .filter(|message| !is_common(message.parent_file().name()));
         let (cycles, edits) = Cycles::find(own).map_err(SetError::Rule)?;
         if !edits.is_empty() {
-            let edited_or_not = files.iter().zip(&mut ruled);
-            edited_or_not.for_each(|(file, ruled)| {
-                edits
-                    .get(&file.name)
-                    .into_iter()
-                    .for_each(|edits| *ruled = edited(ruled, edits))
-            });
+            for (file, ruled) in files.iter().zip(&mut ruled) {
+                if let Some(edits) = edits.get(&file.name) {
+                    *ruled = edited(ruled, edits);
+                }
+            }
+            // Circles are found in a pool, which cannot be changed: a second one is needed.
             pool = pool_of(&ruled)?;
         }
         Ok(Self {
@@ -204,16 +203,17 @@ fn pool_of(files: &[Vec<u8>]) -> Result<DescriptorPool, SetError> {
 /// Whether a message that says it is an entry of a map has a key and a value: readers take both for
 /// granted.
 fn is_entry(message: &MessageDescriptor) -> bool {
-    let is_key = |kind: &Kind| {
-        !matches!(
-            kind,
-            Kind::Double | Kind::Float | Kind::Bytes | Kind::Message(_) | Kind::Enum(_)
-        )
+    let (Some(key), Some(value)) = (message.get_field(1), message.get_field(2)) else {
+        return false;
     };
-    let key = message.get_field(1);
-    let value = message.get_field(2);
-    let single = |field: &FieldDescriptor| !field.is_list() && !field.is_map() && !field.is_group();
-    key.is_some_and(|key| single(&key) && is_key(&key.kind()))
-        && value.is_some_and(|value| single(&value))
-        && message.fields().len() == 2
+    let is_key_kind = !matches!(
+        key.kind(),
+        Kind::Double | Kind::Float | Kind::Bytes | Kind::Message(_) | Kind::Enum(_)
+    );
+    is_key_kind && is_single(&key) && is_single(&value) && message.fields().len() == 2
+}
+
+/// Whether a field has one plain value.
+fn is_single(field: &FieldDescriptor) -> bool {
+    !field.is_list() && !field.is_map() && !field.is_group()
 }

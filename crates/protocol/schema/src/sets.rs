@@ -25,22 +25,43 @@ impl Descriptors {
         for set in sets {
             read.push(files::read(set, Bounds::OF_PEERS).and_then(|files| all.add(files)));
         }
-        if let Ok(shared) = Self::of_files(all.files.clone()) {
-            let one = |place: Result<Place, SetError>| match place? {
-                Place::Shared(names) => Ok(shared.only(names)),
-                Place::Separate(files) => Self::of_files(files),
-            };
-            return read.into_iter().map(one).collect();
+        match Self::of_files(all.files) {
+            Ok(shared) => {
+                let placed = read.into_iter();
+                placed.map(|place| shared.placed(place?)).collect()
+            }
+            // One of them is not valid, or two name the same thing in different files.
+            Err(_) => Self::read_apart(sets, read),
         }
-        // One of them is not valid, or two name the same thing in different files.
+    }
+
+    /// The descriptors of one set of several, which share these.
+    fn placed(&self, place: Place) -> Result<Self, SetError> {
+        match place {
+            Place::Shared(names) => Ok(self.only(names)),
+            Place::Separate(files) => Self::of_files(files),
+        }
+    }
+
+    /// Reads each set by itself, but those that were refused already.
+    fn read_apart(
+        sets: &[&[u8]],
+        places: Vec<Result<Place, SetError>>,
+    ) -> Vec<Result<Self, SetError>> {
         let mut separate = 0;
-        let one = |(place, set): (Result<Place, SetError>, &&[u8])| {
-            place?;
-            separate += 1;
-            within(separate, SEPARATE_SETS_MAX, SEPARATE)?;
-            Self::read(set).inspect_err(|_| separate -= 1)
-        };
-        read.into_iter().zip(sets).map(one).collect()
+        let mut read = Vec::with_capacity(sets.len());
+        for (set, place) in sets.iter().zip(places) {
+            let descriptors = match place {
+                Ok(_) => {
+                    within(separate + 1, SEPARATE_SETS_MAX, SEPARATE).and_then(|()| Self::read(set))
+                }
+                Err(refused) => Err(refused),
+            };
+            // A set that is refused keeps no memory.
+            separate += usize::from(descriptors.is_ok());
+            read.push(descriptors);
+        }
+        read
     }
 }
 
@@ -65,17 +86,25 @@ struct All {
 }
 
 impl All {
+    /// Adds the files of one set, unless one of them contradicts a file of this name.
     fn add(&mut self, files: Vec<RawFile>) -> Result<Place, SetError> {
-        let known = |file: &RawFile| self.by_name.get(&file.name);
-        let differs = files
-            .iter()
-            .any(|file| known(file).is_some_and(|known| *known != file.bytes));
-        let added = files.iter().filter(|file| differs || known(file).is_none());
-        let parts = self.parts + added.map(|file| file.parts).sum::<usize>();
+        let mut differs = false;
+        let mut new_parts = 0;
+        let mut all_parts = 0;
+        for file in &files {
+            all_parts += file.parts;
+            match self.by_name.get(&file.name) {
+                Some(known) => differs |= *known != file.bytes,
+                None => new_parts += file.parts,
+            }
+        }
+        // A separate set shares nothing, so that all its parts are new ones.
+        let parts = self.parts + if differs { all_parts } else { new_parts };
         within(parts, ALL_PARTS_MAX, "parts of all tools")?;
         if differs {
             within(self.separate + 1, SEPARATE_SETS_MAX, SEPARATE)?;
-            (self.separate, self.parts) = (self.separate + 1, parts);
+            self.separate += 1;
+            self.parts = parts;
             return Ok(Place::Separate(files));
         }
         self.parts = parts;

@@ -112,12 +112,16 @@ impl<'a> ValueShape<'a> {
             .into_iter()
             .filter(|value| !value.is("null"))
             .collect();
-        let all = |is: fn(&Node<'a>) -> bool| !values.is_empty() && values.iter().all(is);
-        let kind = if all(|value| value.text().is_some()) {
+        let kind = if values.is_empty() {
+            Kind::Any
+        } else if values.iter().all(|value| value.text().is_some()) {
             Kind::Text
-        } else if all(|value| value.integer().is_some()) {
+        } else if values.iter().all(|value| value.integer().is_some()) {
             Kind::Integer
-        } else if all(|value| value.is("true") || value.is("false")) {
+        } else if values
+            .iter()
+            .all(|value| value.is("true") || value.is("false"))
+        {
             Kind::Bool
         } else {
             Kind::Any
@@ -143,8 +147,7 @@ impl<'a> ValueShape<'a> {
         let Some((key, branches)) = branches else {
             return Self::any(node);
         };
-        let is_null =
-            |branch: &Node<'a>| branch.get("type").is_some_and(|name| name.is("\"null\""));
+        // Of `allOf` every branch counts: null beside another type allows nothing.
         let nullable = key != "allOf" && branches.iter().any(is_null);
         let mut others = branches.into_iter().filter(|branch| !is_null(branch));
         let (Some(one), None) = (others.next(), others.next()) else {
@@ -158,15 +161,17 @@ impl<'a> ValueShape<'a> {
     }
 
     fn list(document: Node<'a>, node: Node<'a>, depth: usize) -> Kind<'a> {
-        let Some(items) = node
-            .get("items")
-            .filter(|_| node.get("prefixItems").is_none())
-        else {
+        if node.get("prefixItems").is_some() {
+            return Kind::FreeList;
+        }
+        let Some(items) = node.get("items") else {
             return Kind::FreeList;
         };
         let item = Self::read_at(document, items, None, depth + 1);
         match item.kind {
+            // protobuf has no lists of lists or of maps.
             Kind::List(_) | Kind::FreeList | Kind::Map(_) | Kind::Any => Kind::FreeList,
+            // A repeated field has no null among its elements.
             _ if item.nullable => Kind::FreeList,
             _ => Kind::List(Box::new(item)),
         }
@@ -178,35 +183,60 @@ impl<'a> ValueShape<'a> {
         reference: Option<String>,
         depth: usize,
     ) -> Kind<'a> {
-        let count = |key: &str| {
-            node.get(key)
-                .and_then(Node::members)
-                .map_or(0, |members| members.len())
-        };
-        let properties = count("properties");
-        let others = node
-            .get("additionalProperties")
-            .filter(|others| !others.is("true") && count_of(*others) != Some(0));
-        let is_closed = others.is_some_and(|others| others.is("false"));
-        if properties > PROPERTIES_MAX || count("patternProperties") > 0 {
+        let properties = node.get("properties").and_then(count_of).unwrap_or(0);
+        let patterns = node
+            .get("patternProperties")
+            .and_then(count_of)
+            .unwrap_or(0);
+        if properties > PROPERTIES_MAX || patterns > 0 {
             return Kind::FreeObject;
         }
-        match others {
-            Some(others) if !is_closed && properties == 0 => {
-                let value = Self::read_at(document, others, None, depth + 1);
-                match value.kind {
-                    Kind::List(_)
-                    | Kind::FreeList
-                    | Kind::Map(_)
-                    | Kind::Any
-                    | Kind::FreeObject => Kind::FreeObject,
-                    _ if value.nullable => Kind::FreeObject,
-                    _ => Kind::Map(Box::new(value)),
-                }
+        let is_object = match OtherMembers::read(node) {
+            OtherMembers::Refused => true,
+            OtherMembers::Shaped(others) if properties == 0 => {
+                return Self::map(document, others, depth);
             }
-            Some(_) if !is_closed => Kind::FreeObject,
-            None if properties == 0 => Kind::FreeObject,
-            _ => Kind::Object(Object { node, reference }),
+            // A message cannot carry members that it does not name.
+            OtherMembers::Shaped(_) => false,
+            // Most schemas say nothing of other members, and mean none.
+            OtherMembers::Any => properties > 0,
+        };
+        if is_object {
+            Kind::Object(Object { node, reference })
+        } else {
+            Kind::FreeObject
+        }
+    }
+
+    /// The shape of an object whose members all have the schema `others`.
+    fn map(document: Node<'a>, others: Node<'a>, depth: usize) -> Kind<'a> {
+        let value = Self::read_at(document, others, None, depth + 1);
+        match value.kind {
+            Kind::List(_) | Kind::FreeList | Kind::Map(_) | Kind::Any | Kind::FreeObject => {
+                Kind::FreeObject
+            }
+            _ if value.nullable => Kind::FreeObject,
+            _ => Kind::Map(Box::new(value)),
+        }
+    }
+}
+
+/// Members that an object may have beside its properties (`additionalProperties`).
+enum OtherMembers<'a> {
+    Refused,
+    /// Those of a schema.
+    Shaped(Node<'a>),
+    Any,
+}
+
+impl<'a> OtherMembers<'a> {
+    fn read(node: Node<'a>) -> Self {
+        match node.get("additionalProperties") {
+            None => Self::Any,
+            Some(others) if others.is("false") => Self::Refused,
+            // A schema without a word is `true`.
+            Some(others) if others.is("true") || count_of(others) == Some(0) => Self::Any,
+            Some(others) => Self::Shaped(others),
         }
     }
 }
@@ -214,4 +244,9 @@ impl<'a> ValueShape<'a> {
 /// The number of members; `None` if this is no object.
 fn count_of(node: Node<'_>) -> Option<usize> {
     node.members().map(|members| members.len())
+}
+
+/// Whether a schema allows null alone.
+fn is_null(branch: &Node<'_>) -> bool {
+    branch.get("type").is_some_and(|name| name.is("\"null\""))
 }

@@ -31,7 +31,7 @@ pub struct ModuleSources {
 /// `buf/validate/validate.proto` and the well-known types are our own.
 ///
 /// # Errors
-/// What is wrong with the text of a file, or what there is too much of.
+/// [`CompileError`]: the text of a file does not compile, or there is more than a limit.
 pub fn compile_sources(
     sources: &ModuleSources,
     symbols: &[String],
@@ -82,7 +82,9 @@ fn fault(path: &str, why: impl Into<String>) -> CompileError {
 struct Parsed<'s> {
     sources: &'s ModuleSources,
     files: HashMap<String, File>,
+    /// Bytes of their texts.
     bytes: usize,
+    /// Number of their public imports.
     public: usize,
 }
 
@@ -125,6 +127,7 @@ impl Parsed<'_> {
                 format!("more than {FILES_MAX} files or {BYTES_MAX} bytes are needed"),
             ));
         }
+        // Before it is parsed: the parser recurses.
         if !is_flat(text) {
             return Err(fault(
                 path,
@@ -146,8 +149,8 @@ impl Parsed<'_> {
     }
 }
 
-/// Whether no brackets are too deep. What one reader takes for a comment and another for code is
-/// not.
+/// Whether no brackets are deeper than [`DEPTH_MAX`]. A text that one reader could take for a
+/// comment and another for code is refused too: brackets could hide in it.
 fn is_flat(text: &str) -> bool {
     let mut depth = 0_usize;
     let mut rest = text;

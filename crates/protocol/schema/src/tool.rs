@@ -43,11 +43,13 @@ pub struct ToolReference<'a> {
 /// Equal are schemas whose messages have the same names and files.
 impl PartialEq for ToolSchema {
     fn eq(&self, other: &Self) -> bool {
-        let names = |of: &Self| {
-            [Some(of.input.clone()), of.output.clone()]
-                .map(|one| one.map(|one| one.full_name().to_owned()))
-        };
-        names(self) == names(other) && self.absent == other.absent && self.set() == other.set()
+        let output = self.output.as_ref().map(MessageDescriptor::full_name);
+        let others_output = other.output.as_ref().map(MessageDescriptor::full_name);
+        // The sets last: they are made anew for this.
+        self.input.full_name() == other.input.full_name()
+            && output == others_output
+            && self.absent == other.absent
+            && self.set() == other.set()
     }
 }
 
@@ -79,19 +81,15 @@ impl ToolSchema {
     /// [`SetError::NoMessage`], [`SetError::Ambiguous`], and [`SetError::Rule`]: all rules are
     /// compiled here, and none is left out.
     pub fn find(descriptors: &Descriptors, named: &ToolReference<'_>) -> Result<Self, SetError> {
-        let exact = |name: &str| {
-            descriptors
-                .message(name)
-                .ok_or_else(|| SetError::NoMessage(name.to_owned()))
-        };
         let input = match (named.symbol, named.input) {
-            (Some(symbol), _) if symbol.contains('.') => exact(symbol)?,
+            // Without a dot it is no full name, but that of a tool.
+            (Some(symbol), _) if symbol.contains('.') => message(descriptors, symbol)?,
             (Some(symbol), _) => input_of(descriptors, symbol)?,
-            (None, Some(name)) => exact(name)?,
+            (None, Some(name)) => message(descriptors, name)?,
             (None, None) => input_of(descriptors, named.tool)?,
         };
         let output = match named.output {
-            Some(name) => Some(exact(name)?),
+            Some(name) => Some(message(descriptors, name)?),
             None => output_of(descriptors, &input),
         };
         let found = Self::new(descriptors, input, output, Vec::new());
@@ -132,7 +130,7 @@ impl ToolSchema {
     /// milliseconds.
     ///
     /// # Errors
-    /// What cannot be compiled.
+    /// The first rule that cannot be compiled, in words.
     pub fn compile_rules(&self) -> Result<(), String> {
         self.costs_of_rules().map(drop)
     }
@@ -176,6 +174,13 @@ impl ToolSchema {
     }
 }
 
+/// The message of this full name.
+fn message(descriptors: &Descriptors, name: &str) -> Result<MessageDescriptor, SetError> {
+    descriptors
+        .message(name)
+        .ok_or_else(|| SetError::NoMessage(name.to_owned()))
+}
+
 /// The arguments of a tool of this name: a message, or the input of a method.
 fn input_of(descriptors: &Descriptors, tool: &str) -> Result<MessageDescriptor, SetError> {
     let method = pascal(tool);
@@ -195,6 +200,8 @@ fn input_of(descriptors: &Descriptors, tool: &str) -> Result<MessageDescriptor, 
     }
 }
 
+/// The structured result of the tool with these arguments: the output of the only method that has
+/// them, or else the `...Response` beside the `...Request`.
 fn output_of(descriptors: &Descriptors, input: &MessageDescriptor) -> Option<MessageDescriptor> {
     let methods = descriptors
         .methods()
@@ -202,11 +209,10 @@ fn output_of(descriptors: &Descriptors, input: &MessageDescriptor) -> Option<Mes
     let mut outputs: Vec<_> = methods.map(|method| method.output()).collect();
     outputs.dedup();
     if let [one] = outputs.as_slice() {
-        return (one.full_name() != "google.protobuf.Empty").then(|| one.clone());
+        // A method must return something: one that returns `Empty` has no structured result.
+        let is_empty = one.full_name() == "google.protobuf.Empty";
+        return (!is_empty).then(|| one.clone());
     }
-    let sibling = input
-        .full_name()
-        .strip_suffix("Request")
-        .map(|stem| format!("{stem}Response"))?;
-    descriptors.message(&sibling)
+    let stem = input.full_name().strip_suffix("Request")?;
+    descriptors.message(&format!("{stem}Response"))
 }

@@ -60,6 +60,7 @@ impl Rules {
 
     /// Checks a message by its rules, whose expressions have these costs.
     pub(crate) fn check(&self, costs: &Costs, message: &DynamicMessage) -> Result<(), Invalid> {
+        // First: the evaluator of expressions has no limit, and the message is a stranger's.
         if !costs.allow(message) {
             return Err(Invalid::Unchecked(
                 "its expressions would take too long for so large a message".to_owned(),
@@ -88,17 +89,18 @@ impl Rules {
             Err(Error::Validation(error)) => error,
             Err(error) => return Err(Invalid::Unchecked(error.to_string())),
         };
-        let violation = |one: &prost_protovalidate::Violation| RuleViolation {
-            field: below(path, &without_dots(&one.field_path())),
-            rule: one.rule_id().to_owned(),
-            message: one.message().to_owned(),
-        };
-        Ok(error
-            .violations()
-            .iter()
-            .filter(|one| !is_empty_reference(one))
-            .map(violation)
-            .collect())
+        let mut violations = Vec::new();
+        for one in error.violations() {
+            if is_empty_reference(one) {
+                continue;
+            }
+            violations.push(RuleViolation {
+                field: below(path, &without_dots(&one.field_path())),
+                rule: one.rule_id().to_owned(),
+                message: one.message().to_owned(),
+            });
+        }
+        Ok(violations)
     }
 
     /// Compiles the rules of these messages and of all that are in them, and returns what their
@@ -113,6 +115,7 @@ impl Rules {
         let messages = reachable(roots);
         let costs = costs(&messages)?;
         for message in messages {
+            // The library compiles the rules of a message when it checks the first one.
             match self.check(&costs, &DynamicMessage::new(message)) {
                 Err(Invalid::Unchecked(why)) => return Err(why),
                 Ok(()) | Err(Invalid::Violations(_)) => {}
@@ -170,15 +173,11 @@ fn costs(messages: &[MessageDescriptor]) -> Result<Costs, String> {
     }
     // Rules that the schema itself adds to those of `buf.validate` may be anywhere.
     sizes.message = None;
-    let pool = messages
-        .first()
-        .map(|message| message.parent_pool().clone());
-    for extension in pool
-        .iter()
-        .flat_map(prost_reflect::DescriptorPool::all_extensions)
-    {
-        if !is_common(extension.parent_file().name()) {
-            sizes.extensions(&extension.options())?;
+    if let Some(message) = messages.first() {
+        for extension in message.parent_pool().all_extensions() {
+            if !is_common(extension.parent_file().name()) {
+                sizes.extensions(&extension.options())?;
+            }
         }
     }
     Ok(sizes.costs)
@@ -193,14 +192,12 @@ fn reachable(roots: impl Iterator<Item = MessageDescriptor>) -> Vec<MessageDescr
         if is_common(message.parent_file().name()) || !seen.insert(message.full_name().to_owned()) {
             continue;
         }
-        let kinds = message.fields().map(|field| field.kind());
-        open.extend(kinds.filter_map(|kind| {
-            if let Kind::Message(inner) = kind {
-                Some(inner)
-            } else {
-                None
+        for field in message.fields() {
+            if let Kind::Message(inner) = field.kind() {
+                open.push(inner);
             }
-        }));
+        }
+        // The entry of a map has no rules of its own; its values are found by its field.
         if !message.is_map_entry() {
             found.push(message);
         }
@@ -208,6 +205,7 @@ fn reachable(roots: impl Iterator<Item = MessageDescriptor>) -> Vec<MessageDescr
     found
 }
 
+/// Patterns and expressions of a tool's rules, as far as they were read.
 #[derive(Default)]
 struct Sizes {
     patterns: usize,
@@ -218,13 +216,16 @@ struct Sizes {
 }
 
 impl Sizes {
+    /// Reads the rules in the options of a message, a field or a oneof.
     fn extensions(&mut self, options: &DynamicMessage) -> Result<(), String> {
-        options
-            .extensions()
-            .try_for_each(|(_, value)| self.value("", value, false))
+        for (_, value) in options.extensions() {
+            self.value("", value, false)?;
+        }
+        Ok(())
     }
 
-    /// `for_each`: inside the rules of elements.
+    /// Reads the value of a field of rules, and all in it. `for_each`: inside the rules of
+    /// elements.
     fn value(&mut self, field: &str, value: &Value, for_each: bool) -> Result<(), String> {
         const OF_ELEMENTS: [&str; 3] = [
             "buf.validate.RepeatedRules.items",
@@ -233,17 +234,24 @@ impl Sizes {
         ];
         let for_each = for_each || OF_ELEMENTS.contains(&field);
         match value {
-            Value::Message(rules) => rules
-                .fields()
-                .try_for_each(|(field, value)| self.value(field.full_name(), value, for_each)),
-            Value::List(values) => values
-                .iter()
-                .try_for_each(|value| self.value(field, value, for_each)),
+            Value::Message(rules) => {
+                for (field, value) in rules.fields() {
+                    self.value(field.full_name(), value, for_each)?;
+                }
+                Ok(())
+            }
+            Value::List(values) => {
+                for value in values {
+                    self.value(field, value, for_each)?;
+                }
+                Ok(())
+            }
             Value::String(text) => self.text(field, text, for_each),
             _ => Ok(()),
         }
     }
 
+    /// Counts a pattern or an expression, and refuses one that is too large.
     fn text(&mut self, field: &str, text: &str, for_each: bool) -> Result<(), String> {
         match field {
             "buf.validate.StringRules.pattern" | "buf.validate.BytesRules.pattern" => {
@@ -274,7 +282,8 @@ impl Sizes {
     }
 }
 
-/// Depth of an expression at most: brackets inside each other, and all choices.
+/// Depth of an expression at most: brackets inside each other, and all choices, which nest without
+/// brackets (`a ? b : c ? d : e`). Letters in strings count too: it is a bound, not a measure.
 fn depth(expression: &str) -> usize {
     let mut open = 0_usize;
     let mut deepest = 0;

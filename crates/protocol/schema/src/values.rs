@@ -23,8 +23,8 @@ impl ToolSchema {
     /// Reads the arguments of a call, a JSON object.
     ///
     /// # Errors
-    /// [`ValueError`]: a member that the schema does not name, another type, an integer that does not fit, and more than 100 messages
-    /// inside each other.
+    /// [`ValueError`]: a member that the schema does not name, another type, an integer that does
+    /// not fit, and more than 100 messages inside each other.
     pub fn arguments_from_json(&self, json: &[u8]) -> Result<Typed, ValueError> {
         encode::encode(json, self.input())
     }
@@ -41,22 +41,22 @@ impl ToolSchema {
         bytes: &[u8],
         marks: UnsaidParts,
     ) -> Result<Typed, ValueError> {
+        let wanted = self.input().full_name();
         let name = if type_url.is_empty() && bytes.is_empty() {
-            self.input().full_name()
+            wanted
         } else {
             last(type_url)
         };
-        if name != self.input().full_name() && name == STRUCT {
+        if name != wanted && name == STRUCT {
+            // By way of its JSON, so that its members are checked as those of any JSON caller.
             let message = self.decode(STRUCT, bytes)?;
             return self.arguments_from_json(&print::print(&message, &marks, &HashMap::new())?);
         }
-        if name != self.input().full_name() {
-            return Err(path::whole(format!(
-                "is a {name}, not a {}",
-                self.input().full_name()
-            )));
+        if name != wanted {
+            return Err(path::whole(format!("is a {name}, not a {wanted}")));
         }
         let message = self.decode(name, bytes)?;
+        // They would be lost on the way to a server that is given JSON, and no rule has seen them.
         path::refuse_unknown(&message)?;
         Ok(Typed { message, marks })
     }
@@ -104,19 +104,22 @@ impl ToolSchema {
     /// are null.
     ///
     /// # Errors
-    /// [`ValueError`]: what JSON does not have, such as infinity.
+    /// [`ValueError`]: a value that JSON does not have, such as infinity.
     pub fn json(&self, typed: &Typed) -> Result<Vec<u8>, ValueError> {
         print::print(&typed.message, &typed.marks, self.absent())
     }
 
+    /// The descriptor of a message by its full name.
     fn known(&self, name: &str) -> Result<MessageDescriptor, ValueError> {
-        let found = self.descriptors().message(name);
-        found.ok_or_else(|| path::whole(format!("is a {name}, which is not known")))
+        self.descriptors()
+            .message(name)
+            .ok_or_else(|| path::whole(format!("is a {name}, which is not known")))
     }
 
+    /// Reads bytes as the message of this full name.
     fn decode(&self, name: &str, bytes: &[u8]) -> Result<DynamicMessage, ValueError> {
-        let message = DynamicMessage::decode(self.known(name)?, bytes);
-        message.map_err(|why| path::whole(format!("is no {name}: {why}")))
+        DynamicMessage::decode(self.known(name)?, bytes)
+            .map_err(|why| path::whole(format!("is no {name}: {why}")))
     }
 }
 
@@ -126,11 +129,10 @@ impl ToolSchema {
 /// # Errors
 /// As [`ToolSchema::arguments_from_json`].
 pub fn struct_from_json(json: &[u8]) -> Result<Typed, ValueError> {
-    let message = common().pool.get_message_by_name(STRUCT);
-    encode::encode(
-        json,
-        &message.ok_or_else(|| path::whole(format!("is no {STRUCT}")))?,
-    )
+    let Some(message) = common().pool.get_message_by_name(STRUCT) else {
+        return Err(path::whole(format!("is no {STRUCT}")));
+    };
+    encode::encode(json, &message)
 }
 
 /// The name of the type in a `type_url`, whatever comes before it.

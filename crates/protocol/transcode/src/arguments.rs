@@ -19,12 +19,14 @@ pub(crate) fn invalid(invalid: Invalid) -> Refusal {
     let why = format!("the arguments break the tool's schema: {invalid}");
     match invalid {
         Invalid::Violations(all) => {
-            let violation = |one: schema::RuleViolation| Violation {
-                field: one.field,
-                rule: one.rule,
-                message: one.message,
-            };
-            let violations = all.into_iter().map(violation).collect();
+            let mut violations = Vec::with_capacity(all.len());
+            for one in all {
+                violations.push(Violation {
+                    field: one.field,
+                    rule: one.rule,
+                    message: one.message,
+                });
+            }
             Refusal::new(RefusalCode::SchemaViolation, why).violations(violations)
         }
         Invalid::Unchecked(_) => Refusal::new(RefusalCode::SchemaUnresolved, invalid.to_string()),

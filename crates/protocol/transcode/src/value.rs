@@ -1,8 +1,13 @@
 //! `google.protobuf.Struct`, `Value` and `Any` beside JSON.
 
+use std::collections::HashMap;
+
 use prost::Message;
 use prost_types::{Any, ListValue, Struct, Value, value::Kind};
+use schema::{Typed, UnsaidParts};
 use serde_json::Value as Json;
+
+use crate::key;
 
 /// The URL prefix of messages in an `Any`. Readers look at what follows the last slash only.
 const PREFIX: &str = "type.googleapis.com/";
@@ -11,6 +16,20 @@ pub(crate) fn pack(name: &str, message: &impl Message) -> Any {
     Any {
         type_url: format!("{PREFIX}{name}"),
         value: message.encode_to_vec(),
+    }
+}
+
+/// Packs arguments or a result of a tool. Parts that the message cannot say come into `metadata`.
+pub(crate) fn pack_typed(typed: &Typed, metadata: &mut HashMap<String, String>) -> Any {
+    let marks = typed.marks();
+    for (key, places) in [(key::EMPTY, &marks.empty), (key::NULL, &marks.null)] {
+        if let Some(text) = UnsaidParts::spell(places) {
+            metadata.insert(key.to_owned(), text);
+        }
+    }
+    Any {
+        type_url: typed.type_url(),
+        value: typed.bytes(),
     }
 }
 

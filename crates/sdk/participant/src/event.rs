@@ -129,16 +129,21 @@ pub enum Event {
     Lagged(u64),
 }
 
+/// Bytes of the texts of a participant.
+fn bytes_of(participant: &ParticipantInfo) -> usize {
+    let capabilities: usize = participant.capabilities.iter().map(String::len).sum();
+    participant.id.len() + capabilities
+}
+
 impl Event {
     /// Roughly how many bytes it occupies.
     pub(crate) fn bytes(&self) -> usize {
-        let seen = |seen: &ParticipantInfo| {
-            seen.capabilities.iter().map(String::len).sum::<usize>() + seen.id.len()
-        };
         let content = match self {
-            Self::Welcomed { you, others } => seen(you) + others.iter().map(seen).sum::<usize>(),
+            Self::Welcomed { you, others } => {
+                bytes_of(you) + others.iter().map(bytes_of).sum::<usize>()
+            }
             Self::Joined(participant) | Self::Changed(participant) | Self::Left(participant) => {
-                seen(participant)
+                bytes_of(participant)
             }
             Self::Chat { text, envelope, .. } => text.len() + envelope.frame().len(),
             // The call of a proposal is a copy.
@@ -153,9 +158,13 @@ impl Event {
                 absent,
                 ..
             } => {
-                let len = |text: &Option<String>| text.as_ref().map_or(0, String::len);
                 let absent: usize = absent.iter().map(String::len).sum();
-                proposal.len() + to.len() + len(by) + len(reason) + len(fulfilment) + absent
+                let optional: usize = [by, reason, fulfilment]
+                    .into_iter()
+                    .flatten()
+                    .map(String::len)
+                    .sum();
+                proposal.len() + to.len() + optional + absent
             }
             Self::History { past, .. } => past.iter().map(Self::bytes).sum(),
             Self::Refused { error, .. } => error.message.len(),

@@ -144,6 +144,7 @@ impl Participant {
     /// the next event.
     #[must_use]
     pub fn events(&self) -> Events {
+        // Subscribed before the first frame was read: the welcome may have come already.
         let first = self.0.first_events.lock().take();
         first.unwrap_or_else(|| self.0.shared.subscribe())
     }
@@ -249,7 +250,8 @@ impl Participant {
         let shared = &self.0.shared;
         let params = raw(params)?;
         let (call, _) = shared.call(method, params.as_deref())?;
-        let (kind, request_kind) = (kind(&call, Head::Proposal)?, kind(&call, Head::Request)?);
+        let proposal_kind = kind(&call, Head::Proposal)?;
+        let request_kind = kind(&call, Head::Request)?;
         let payload = json::object(|payload| {
             payload.text("method", method);
             if let Some(params) = &params {
@@ -257,6 +259,7 @@ impl Participant {
             }
         });
         let id = shared.envelope_id();
+        // Before it is sent: its answer may come at once.
         let updates = shared
             .protocol
             .lock()
@@ -272,7 +275,7 @@ impl Participant {
             updates,
             ended: None,
         };
-        shared.send(Some(id), &kind, to, None, &payload)?;
+        shared.send(Some(id), &proposal_kind, to, None, &payload)?;
         Ok(proposal)
     }
 
@@ -290,13 +293,11 @@ impl Participant {
         let shared = &self.0.shared;
         let (call, _) = shared.call(method, params.as_deref())?;
         let protocol = shared.protocol.lock();
-        for (head, mode) in [
-            (Head::Request, CallMode::Request),
-            (Head::Proposal, CallMode::Propose),
-        ] {
-            if protocol.roster.allows(&kind(&call, head)?, &[to]) {
-                return Ok(Some(mode));
-            }
+        if protocol.roster.allows(&kind(&call, Head::Request)?, &[to]) {
+            return Ok(Some(CallMode::Request));
+        }
+        if protocol.roster.allows(&kind(&call, Head::Proposal)?, &[to]) {
+            return Ok(Some(CallMode::Propose));
         }
         Ok(None)
     }
@@ -376,6 +377,7 @@ impl Participant {
             .await;
     }
 
+    /// Sends an MCP request, perhaps about another envelope, and waits for the result.
     pub(crate) async fn send_request(
         &self,
         to: &[&str],
@@ -400,6 +402,7 @@ impl Participant {
             outcome,
         };
         shared.protocol.lock().pending.add_request(&id, request)?;
+        // Removes it from the pending ones when this function ends, or is dropped.
         let pending = Pending {
             id,
             shared: Arc::clone(shared),
@@ -422,9 +425,14 @@ impl Participant {
 /// Params as JSON; `None` for null.
 fn raw(params: &(impl Serialize + ?Sized)) -> Result<Option<Box<RawValue>>, CallError> {
     let raw = to_raw_value(params).map_err(|error| CallError::Invalid(error.to_string()))?;
-    Ok(Some(raw).filter(|raw| raw.get() != "null"))
+    if raw.get() == "null" {
+        Ok(None)
+    } else {
+        Ok(Some(raw))
+    }
 }
 
+/// The kind of the envelope of a call, such as `mcp/request:tools/call:search`.
 fn kind(call: &Call, head: Head) -> Result<String, CallError> {
     call.kind(head)
         .map_err(|why| CallError::Invalid(why.to_string()))

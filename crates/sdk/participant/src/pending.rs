@@ -96,8 +96,8 @@ struct Fulfilment {
 }
 
 impl PendingProposal {
-    /// Takes the report that this participant's approval counted, and passes on the answers that
-    /// waited for it.
+    /// Records the gateway's report that the approval of the participant `by` counted, and passes
+    /// on the answers that waited for it.
     fn approved(&mut self, by: &str, fulfilment: Option<&str>) {
         self.approved_by = Some(by.to_owned());
         self.fulfilment = fulfilment.map(str::to_owned).or(self.fulfilment.take());
@@ -142,7 +142,7 @@ pub(crate) enum Match {
     Violation(String),
 }
 
-/// What a participant receives of its topic.
+/// Part of the topic's envelopes that this participant receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct View {
     /// It may not receive every fulfilment. The gateway's report names the one that counts; without

@@ -257,6 +257,7 @@ impl Protocol {
             Ok(Act::Proposal(_) | Act::Answer(_) | Act::Other) => {}
             Err(why) => {
                 let why = why.to_string();
+                // Its sender waits for an answer, whatever is wrong with the request.
                 let reply_to = invalid_reply_to(&envelope);
                 reactions.extend(self.violation(&envelope, &why));
                 reactions.extend(reply_to.map(|reply_to| {
@@ -280,6 +281,7 @@ impl Protocol {
         }) = &fulfils
             && *proposer != from
         {
+            // The proposer waits for the answer of a fulfilment (MCPx v0.1, 3.2.1).
             to.push(proposer.clone());
         }
         // A target that cannot be part of a kind is left out.

@@ -38,7 +38,8 @@ pub struct WaitingProposal {
     pub params: Option<Box<RawValue>>,
     /// The tool as its server describes it.
     pub tool: Option<Box<RawValue>>,
-    /// What a decision is bound to; `None` if the proposal is too long for a list.
+    /// Digest of the proposal that a decision must name, so that it decides this very proposal;
+    /// `None` if the proposal is too long for a list.
     pub digest: Option<String>,
     /// When it was made, as RFC 3339.
     pub at: Option<String>,
@@ -101,10 +102,10 @@ impl Participant {
             }
             let page: Page = self.gateway_tool("list_proposals", &arguments).await?;
             found.extend(page.proposals);
-            after = page.next.filter(|_| page.more);
-            if after.is_none() {
+            if !page.more || page.next.is_none() {
                 return Ok(found);
             }
+            after = page.next;
         }
     }
 
@@ -130,14 +131,13 @@ impl Participant {
         proposal: &WaitingProposal,
         arguments: Option<&RawValue>,
     ) -> Result<ProposalState, CallError> {
-        let digest = proposal.digest.as_deref();
-        let digest =
-            digest.ok_or_else(|| CallError::Invalid("it was not shown in full".to_owned()))?;
+        let Some(digest) = &proposal.digest else {
+            return Err(CallError::Invalid("it was not shown in full".to_owned()));
+        };
         let mut decision = json!({ "id": proposal.id, "digest": digest });
-        if let (Some(arguments), Some(decision)) = (arguments, decision.as_object_mut()) {
-            let arguments = serde_json::from_str(arguments.get());
-            let arguments: Value =
-                arguments.map_err(|error| CallError::Invalid(error.to_string()))?;
+        if let (Some(raw), Some(decision)) = (arguments, decision.as_object_mut()) {
+            let arguments: Value = serde_json::from_str(raw.get())
+                .map_err(|error| CallError::Invalid(error.to_string()))?;
             decision.insert("arguments".to_owned(), arguments);
         }
         let decided: Decided = self.gateway_tool("approve_proposal", &decision).await?;
@@ -155,9 +155,13 @@ impl Participant {
         let result = self
             .call_gateway::<Value>("withdraw_proposal", &arguments)
             .await?;
-        failure(&result).map_or(Ok(()), Err)
+        match failure(&result) {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
     }
 
+    /// Calls a tool of the gateway, and returns its structured result.
     async fn gateway_tool<T: DeserializeOwned>(
         &self,
         tool: &str,
@@ -170,31 +174,32 @@ impl Participant {
         }
     }
 
+    /// Calls a tool of the gateway, and returns its result, which may say that it failed.
     async fn call_gateway<T: DeserializeOwned>(
         &self,
         tool: &str,
         arguments: &Value,
     ) -> Result<ToolResult<T>, CallError> {
         let params = json!({ "name": tool, "arguments": arguments });
-        let answer =
-            self.request(GATEWAY, "tools/call", &params)
-                .await
-                .map_err(|error| match error {
-                    CallError::Answered(error) => CallError::ToolFailed(error.message),
-                    other => other,
-                })?;
-        serde_json::from_str(answer.get()).map_err(|_| unreadable())
+        match self.request(GATEWAY, "tools/call", &params).await {
+            Ok(answer) => serde_json::from_str(answer.get()).map_err(|_| unreadable()),
+            // To the caller it is the same whether the tool ran and failed, or did not run.
+            Err(CallError::Answered(error)) => Err(CallError::ToolFailed(error.message)),
+            Err(other) => Err(other),
+        }
     }
 }
 
+/// The error of a result that says that its tool failed, in the tool's words.
 fn failure<T>(result: &ToolResult<T>) -> Option<CallError> {
-    let words = || {
-        result
-            .content
-            .first()
-            .map_or_else(String::new, |block| block.text.clone())
+    if !result.is_error {
+        return None;
+    }
+    let words = match result.content.first() {
+        Some(block) => block.text.clone(),
+        None => String::new(),
     };
-    result.is_error.then(|| CallError::ToolFailed(words()))
+    Some(CallError::ToolFailed(words))
 }
 
 fn unreadable() -> CallError {

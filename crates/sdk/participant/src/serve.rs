@@ -8,7 +8,7 @@ use wire::mcpx::check::Call;
 
 use crate::error::RpcError;
 
-/// What a function of a server returns: a value, or an error in words.
+/// Result of a function of a server: a value, or an error in words.
 pub(crate) type Outcome = Result<Value, String>;
 /// A function of a server: it gets arguments and the request.
 pub(crate) type Run = Arc<

@@ -48,7 +48,8 @@ pub struct ParticipantSpec {
     pub url: String,
     /// The token. Without one, the gateway decides what an anonymous participant may do.
     pub token: Option<String>,
-    /// What is trusted, and the certificate that is shown, where the gateway speaks TLS.
+    /// Authorities that are trusted, and the certificate that is shown, where the gateway speaks
+    /// TLS.
     pub tls: ClientTls,
     /// The topic to join.
     pub topic: String,

@@ -95,8 +95,8 @@ impl OperationAnswer<'_> {
         }
     }
 
-    /// What an answer says whose request was carried out, and whose result is at another place.
-    /// Were it an error, a model would repeat a write that was done.
+    /// The result of a request that was carried out, and whose answer is at another place. Were it
+    /// an error, a model would repeat a write that was done.
     fn see_other(&self, operation: &Operation) -> Value {
         let place = self
             .location

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use utoipa::openapi::path::ParameterStyle;
 
 use crate::document::Document;
-use crate::parameter::{Style, pairs};
+use crate::parameter::{PairStyle, Style, pairs};
 use crate::refs::{self, Unusable};
 use crate::schema::is_binary;
 use crate::written::{Others, Pairs, Written, plain};
@@ -29,7 +29,7 @@ pub(crate) enum BodyForm {
     Json,
     /// `application/x-www-form-urlencoded`; how single members are written, where the description
     /// says it.
-    Form(BTreeMap<String, (Style, bool)>),
+    Form(BTreeMap<String, PairStyle>),
     /// `multipart/form-data`; the members whose texts are bytes as base64.
     Multipart(BTreeSet<String>),
     /// A text as it is.
@@ -72,15 +72,6 @@ pub(crate) fn read<'d>(
     let Some(content) = content else {
         return Ok(None);
     };
-    let rank = |media: &str| match media {
-        "application/json" => 0,
-        _ if is_json(media) => 1,
-        "application/x-www-form-urlencoded" => 2,
-        "multipart/form-data" => 3,
-        _ if media.starts_with("text/") => 4,
-        "*/*" | "application/*" => 5,
-        _ => 6,
-    };
     let best = content
         .iter()
         .min_by_key(|(media, _)| rank(&essence(media)));
@@ -105,8 +96,9 @@ pub(crate) fn read<'d>(
         BodyForm::Bytes if media.contains('*') => "application/octet-stream".to_owned(),
         _ => media,
     };
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+/".contains(&byte);
-    if !media.bytes().all(is_token) {
+    let mut bytes = media.bytes();
+    // It becomes a header: nothing in it may end the line.
+    if !bytes.all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+/".contains(&byte)) {
         return Err(Unusable::because("the media type of its body is not valid"));
     }
     let required = body.get("required") == Some(&Value::Bool(true));
@@ -124,6 +116,19 @@ pub(crate) fn read<'d>(
     }))
 }
 
+/// The place of a media type among those of a body: the first is sent.
+fn rank(media: &str) -> u8 {
+    match media {
+        "application/json" => 0,
+        _ if is_json(media) => 1,
+        "application/x-www-form-urlencoded" => 2,
+        "multipart/form-data" => 3,
+        _ if media.starts_with("text/") => 4,
+        "*/*" | "application/*" => 5,
+        _ => 6,
+    }
+}
+
 /// A media type without its parameters, in lower case.
 pub(crate) fn essence(media: &str) -> String {
     media
@@ -139,55 +144,57 @@ pub(crate) fn is_json(media: &str) -> bool {
     media == "application/json" || media == "text/json" || media.ends_with("+json")
 }
 
-fn encodings(media: &Value) -> BTreeMap<String, (Style, bool)> {
+/// How members of a form are written, as far as its media type says it.
+fn encodings(media: &Value) -> BTreeMap<String, PairStyle> {
     let all = media.get("encoding").and_then(Value::as_object);
-    let read = all
-        .into_iter()
-        .flatten()
-        .take(ENCODINGS_MAX)
-        .filter_map(|(name, value)| {
-            let media = value.get("contentType").and_then(Value::as_str);
-            let style = match value
-                .get("style")
-                .and_then(|style| ParameterStyle::deserialize(style).ok())
-            {
-                Some(ParameterStyle::DeepObject) => Style::Deep,
-                Some(ParameterStyle::SpaceDelimited) => Style::Space,
-                Some(ParameterStyle::PipeDelimited) => Style::Pipe,
-                Some(_) => Style::Form,
-                None if media.is_some_and(|media| is_json(&essence(media))) => Style::Json,
-                None => return None,
-            };
-            let explode = value.get("explode").and_then(Value::as_bool);
-            Some((
-                name.clone(),
-                (style, explode.unwrap_or(style == Style::Form)),
-            ))
-        });
-    read.collect()
+    let mut read = BTreeMap::new();
+    for (name, value) in all.into_iter().flatten().take(ENCODINGS_MAX) {
+        let media = value.get("contentType").and_then(Value::as_str);
+        let style = match value
+            .get("style")
+            .and_then(|style| ParameterStyle::deserialize(style).ok())
+        {
+            Some(ParameterStyle::DeepObject) => Style::Deep,
+            Some(ParameterStyle::SpaceDelimited) => Style::Space,
+            Some(ParameterStyle::PipeDelimited) => Style::Pipe,
+            Some(_) => Style::Form,
+            None if media.is_some_and(|media| is_json(&essence(media))) => Style::Json,
+            None => continue,
+        };
+        let said = value.get("explode").and_then(Value::as_bool);
+        let explode = said.unwrap_or(style == Style::Form);
+        read.insert(name.clone(), PairStyle { style, explode });
+    }
+    read
 }
 
+/// The members of a form whose texts are bytes as base64.
 fn binaries(document: &Document, schema: Option<&Value>) -> Result<BTreeSet<String>, Unusable> {
     let Some(schema) = schema else {
         return Ok(BTreeSet::new());
     };
     let schema = refs::object(&document.root, schema)?;
     let properties = schema.get("properties").and_then(Value::as_object);
-    let is_bytes = |schema: &Value| {
-        let schema = refs::object(&document.root, schema).ok();
-        let schema = schema
-            .and_then(|schema| schema.get("items").or(Some(schema)))
-            .and_then(Value::as_object);
-        schema.is_some_and(|schema| {
-            let media = schema.get("contentMediaType").is_some();
-            is_binary(schema) || media && !schema.contains_key("contentEncoding")
-        })
+    let mut binaries = BTreeSet::new();
+    for (name, schema) in properties.into_iter().flatten().take(ENCODINGS_MAX) {
+        if is_bytes(document, schema) {
+            binaries.insert(name.clone());
+        }
+    }
+    Ok(binaries)
+}
+
+/// Whether a member of a form, or each item of it, is bytes.
+fn is_bytes(document: &Document, schema: &Value) -> bool {
+    let Ok(schema) = refs::object(&document.root, schema) else {
+        return false;
     };
-    let named = properties.into_iter().flatten().take(ENCODINGS_MAX);
-    Ok(named
-        .filter(|(_, schema)| is_bytes(schema))
-        .map(|(name, _)| name.clone())
-        .collect())
+    let one = schema.get("items").unwrap_or(schema);
+    let Some(one) = one.as_object() else {
+        return false;
+    };
+    let has_media = one.contains_key("contentMediaType");
+    is_binary(one) || has_media && !one.contains_key("contentEncoding")
 }
 
 impl Body {
@@ -197,11 +204,6 @@ impl Body {
     /// Why the value cannot be the body, in words for the caller.
     pub(crate) fn written(&self, value: &Value) -> Result<(String, Vec<u8>), String> {
         let media = self.media.clone();
-        let object = || {
-            value
-                .as_object()
-                .ok_or_else(|| format!("`{}` must be an object", self.argument))
-        };
         let mut written = Written::new("its body", REQUEST_BODY_BYTES_MAX);
         let media = match &self.form {
             BodyForm::Json => {
@@ -218,10 +220,18 @@ impl Body {
             }
             BodyForm::Form(encodings) => {
                 let mut all = Pairs::new("&", written);
-                for (name, value) in object()?.iter().filter(|(_, value)| !value.is_null()) {
-                    let standard = match value {
-                        Value::Object(_) => (Style::Json, false),
-                        _ => (Style::Form, true),
+                for (name, value) in self.object(value)? {
+                    if value.is_null() {
+                        continue;
+                    }
+                    // As OpenAPI says for members without an encoding.
+                    let standard = PairStyle {
+                        style: if value.is_object() {
+                            Style::Json
+                        } else {
+                            Style::Form
+                        },
+                        explode: !value.is_object(),
                     };
                     let how = encodings.get(name).copied().unwrap_or(standard);
                     // All of a body is one argument: none of its members is preset alone.
@@ -230,9 +240,18 @@ impl Body {
                 written = all.written;
                 media
             }
-            BodyForm::Multipart(binaries) => multipart(&mut written, object()?, binaries)?,
+            BodyForm::Multipart(binaries) => {
+                multipart(&mut written, self.object(value)?, binaries)?
+            }
         };
         Ok((media, written.into_bytes()))
+    }
+
+    /// The members of a form.
+    fn object<'v>(&self, value: &'v Value) -> Result<&'v Map<String, Value>, String> {
+        value
+            .as_object()
+            .ok_or_else(|| format!("`{}` must be an object", self.argument))
     }
 }
 

@@ -33,7 +33,7 @@ pub enum DescriptionError {
     Syntax {
         /// The line, from 1.
         line: usize,
-        /// What is wrong there.
+        /// The fault of that line.
         why: String,
     },
     /// It has no member `openapi`.

@@ -41,7 +41,8 @@ const METHODS: [(&str, &str); 7] = [
     ("delete", "DELETE"),
 ];
 
-/// What the operator has configured for every request. Parameters of these names are no arguments.
+/// Names of headers and parameters that the operator has configured for every request. They are no
+/// arguments of tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Presets {
     /// Names of headers, in any case.
@@ -87,11 +88,11 @@ pub struct Operations {
     pub title: String,
     /// The version of the API.
     pub version: String,
-    /// Those that are tools, in the order of their paths.
+    /// The operations that are tools, in the order of their paths.
     pub operations: Vec<Operation>,
-    /// Those that are none.
+    /// The operations that are no tools, with the reasons.
     pub left_out: Vec<LeftOut>,
-    /// What the API asks for.
+    /// Credentials that the API asks for.
     pub credentials: Vec<ApiCredential>,
     by_name: HashMap<String, usize>,
 }
@@ -135,23 +136,20 @@ impl Document {
             ..Operations::default()
         };
         let paths = self.root.get("paths").and_then(Value::as_object);
-        for (path, item) in paths
-            .into_iter()
-            .flatten()
-            .filter(|(path, _)| path.starts_with('/'))
-        {
-            reader.path(path, item, &mut all);
+        for (path, item) in paths.into_iter().flatten() {
+            // Members that begin with `x-` are extensions, and no paths.
+            if path.starts_with('/') {
+                reader.path(path, item, &mut all);
+            }
         }
-        all.by_name = all
-            .operations
-            .iter()
-            .enumerate()
-            .map(|(at, operation)| (operation.name.clone(), at))
-            .collect();
+        for (at, operation) in all.operations.iter().enumerate() {
+            all.by_name.insert(operation.name.clone(), at);
+        }
         all
     }
 }
 
+/// The operations of a description while they are read.
 struct Reader<'d> {
     document: &'d Document,
     base: &'d Url,
@@ -167,22 +165,16 @@ struct Reader<'d> {
 }
 
 impl<'d> Reader<'d> {
+    /// Reads the operations of one path.
     fn path(&mut self, path: &str, item: &'d Value, all: &mut Operations) {
-        let shown = || {
-            path.chars()
-                .take(200)
-                .collect::<String>()
-                .escape_debug()
-                .to_string()
-        };
         let item = match refs::object(&self.document.root, item) {
             Ok(item) => item,
-            Err(why) => return leave_out(all, shown(), why.why()),
+            Err(why) => return leave_out(all, shown(path), why.why()),
         };
         if item.get("trace").is_some() {
             leave_out(
                 all,
-                format!("TRACE {}", shown()),
+                format!("TRACE {}", shown(path)),
                 "its method is not offered".to_owned(),
             );
         }
@@ -193,20 +185,20 @@ impl<'d> Reader<'d> {
             if all.operations.len() >= OPERATIONS_MAX {
                 return leave_out(
                     all,
-                    shown(),
+                    shown(path),
                     format!("the description has more than {OPERATIONS_MAX} operations"),
                 );
             }
             if self.written > DEFINITIONS_BYTES_MAX || self.work > WORK_BYTES_MAX {
                 return leave_out(
                     all,
-                    shown(),
+                    shown(path),
                     "the schemas of the description are too large".to_owned(),
                 );
             }
             let id = operation.get("operationId").and_then(Value::as_str);
             let name = names::of_tool(id, key, path, &mut self.taken);
-            match self.operation(&name, method, path, (item, operation)) {
+            match self.operation(&name, method, path, item, operation) {
                 Ok(operation) => {
                     self.written += operation.definition.len();
                     all.operations.push(operation);
@@ -221,13 +213,15 @@ impl<'d> Reader<'d> {
         name: &str,
         method: &'static str,
         path: &str,
-        (item, operation): (&'d Value, &'d Value),
+        item: &'d Value,
+        operation: &'d Value,
     ) -> Result<Operation, Unusable> {
         let at = self.place(item, operation)?;
         let reads = self.parameters(item, operation)?;
         let body = body::read(self.document, operation)?;
         let mut schemas = Schemas::new(self.document, Direction::Input);
-        let input = self.input(&mut schemas, path, reads, body);
+        let input = input(&mut schemas, path, reads, body);
+        // Before its errors: schemas that were given up have cost their time too.
         self.work += schemas.spent();
         let Input {
             schema,
@@ -290,34 +284,31 @@ impl<'d> Reader<'d> {
         item: &'d Value,
         operation: &'d Value,
     ) -> Result<Vec<parameter::Read<'d>>, Unusable> {
-        let list = |of: &'d Value| {
-            of.get("parameters")
-                .and_then(Value::as_array)
-                .map_or(&[][..], Vec::as_slice)
-        };
-        let own = list(operation);
-        let shared = list(item);
+        let own = listed_parameters(operation);
+        let shared = listed_parameters(item);
         if own.len() + shared.len() > PARAMETERS_MAX {
             return Err(Unusable::Because(format!(
                 "it has more than {PARAMETERS_MAX} parameters"
             )));
         }
         let mut all: Vec<parameter::Read<'d>> = Vec::new();
+        // The operation's own first: one of the path with the same name and place comes too late.
         for value in own.iter().chain(shared) {
             let Some(read) = parameter::read(self.document, value)? else {
                 continue;
             };
             let parameter = &read.parameter;
-            let is_same = |one: &parameter::Read<'_>| {
+            let is_known = all.iter().any(|one| {
                 one.parameter.name == parameter.name && one.parameter.place == parameter.place
-            };
-            if !all.iter().any(is_same) && !self.is_configured(parameter) {
+            });
+            if !is_known && !self.is_configured(parameter) {
                 all.push(read);
             }
         }
         Ok(all)
     }
 
+    /// Whether the operator has configured a parameter for every request: then it is no argument.
     fn is_configured(&self, parameter: &Parameter) -> bool {
         match parameter.place {
             Place::Header => self
@@ -334,99 +325,6 @@ impl<'d> Reader<'d> {
                 .any(|name| name.eq_ignore_ascii_case("cookie")),
             Place::Path => false,
         }
-    }
-
-    /// The input schema, with parameters and body as they become arguments.
-    fn input(
-        &self,
-        schemas: &mut Schemas<'d>,
-        path: &str,
-        mut reads: Vec<parameter::Read<'d>>,
-        body: Option<body::Read<'d>>,
-    ) -> Result<Input, Unusable> {
-        let declares = |reads: &[parameter::Read<'_>], name: &str| {
-            reads
-                .iter()
-                .any(|read| read.parameter.place == Place::Path && read.parameter.name == name)
-        };
-        // Many descriptions have variables in paths that no parameter declares.
-        for name in variables(path)? {
-            if !declares(&reads, &name) {
-                reads.push(parameter::undeclared(name));
-            }
-        }
-        let mut taken = Taken::default();
-        let mut properties = Map::new();
-        let mut required = Vec::new();
-        let mut parameters = Vec::new();
-        for read in reads {
-            let mut parameter = read.parameter;
-            parameter.argument =
-                names::of_argument(&parameter.name, parameter.place.name(), &mut taken);
-            let mut schema = read
-                .schema
-                .map_or(Ok(json!({})), |schema| schemas.convert(schema))?;
-            let mut words = read.description.unwrap_or_default();
-            if parameter.argument != parameter.name {
-                note(
-                    &mut words,
-                    &format!("Sent as `{}` ({}).", parameter.name, parameter.place.name()),
-                );
-            }
-            if read.deprecated {
-                note(&mut words, "Deprecated.");
-            }
-            schemas.describe(&mut schema, words)?;
-            if parameter.required {
-                required.push(parameter.argument.clone());
-            }
-            properties.insert(parameter.argument.clone(), schema);
-            parameters.push(parameter);
-        }
-        let body = match body {
-            None => None,
-            Some(read) => {
-                let mut body = read.body;
-                body.argument = names::of_argument("body", "request", &mut taken);
-                let mut schema = match body.form {
-                    BodyForm::Bytes => json!({ "type": "string", "contentEncoding": "base64" }),
-                    _ => read
-                        .schema
-                        .map_or(Ok(json!({})), |schema| schemas.convert(schema))?,
-                };
-                let mut words: String = read
-                    .description
-                    .unwrap_or_default()
-                    .chars()
-                    .take(TEXT_CHARS_MAX)
-                    .collect();
-                if body.media != "application/json" {
-                    note(&mut words, &format!("Sent as {}.", body.media));
-                }
-                schemas.describe(&mut schema, words)?;
-                if body.required {
-                    required.push(body.argument.clone());
-                }
-                properties.insert(body.argument.clone(), schema);
-                Some(body)
-            }
-        };
-        let mut schema =
-            json!({ "type": "object", "properties": properties, "additionalProperties": false });
-        if let Some(members) = schema.as_object_mut() {
-            if !required.is_empty() {
-                members.insert("required".to_owned(), json!(required));
-            }
-            let definitions = schemas.definitions()?;
-            if !definitions.is_empty() {
-                members.insert("$defs".to_owned(), definitions.into());
-            }
-        }
-        Ok(Input {
-            schema,
-            parameters,
-            body,
-        })
     }
 
     /// The output schema, if all successful answers are one JSON object. A description that does
@@ -472,13 +370,151 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// What a caller writes, and how it is sent.
+/// The arguments of a tool: their schema, and the parts of the request that they become.
 struct Input {
     schema: Value,
     parameters: Vec<Parameter>,
     body: Option<Body>,
 }
 
+/// The input schema, with parameters and body as they become arguments.
+fn input<'d>(
+    schemas: &mut Schemas<'d>,
+    path: &str,
+    mut reads: Vec<parameter::Read<'d>>,
+    body: Option<body::Read<'d>>,
+) -> Result<Input, Unusable> {
+    // Many descriptions have variables in paths that no parameter declares.
+    for name in variables(path)? {
+        let is_declared = reads
+            .iter()
+            .any(|read| read.parameter.place == Place::Path && read.parameter.name == name);
+        if !is_declared {
+            reads.push(parameter::undeclared(name));
+        }
+    }
+    let mut arguments = Arguments::default();
+    let mut parameters = Vec::with_capacity(reads.len());
+    for read in reads {
+        parameters.push(arguments.add_parameter(schemas, read)?);
+    }
+    // After the parameters, which keep their names if one of them is named `body`.
+    let body = match body {
+        Some(read) => Some(arguments.add_body(schemas, read)?),
+        None => None,
+    };
+    // Last: converting a schema adds to the definitions that it refers to.
+    let definitions = schemas.definitions()?;
+    Ok(Input {
+        schema: arguments.into_schema(definitions),
+        parameters,
+        body,
+    })
+}
+
+/// The arguments of a tool while they are read.
+#[derive(Default)]
+struct Arguments {
+    taken: Taken,
+    properties: Map<String, Value>,
+    required: Vec<String>,
+}
+
+impl Arguments {
+    /// Adds a parameter, and returns it with the name of its argument.
+    fn add_parameter(
+        &mut self,
+        schemas: &mut Schemas<'_>,
+        read: parameter::Read<'_>,
+    ) -> Result<Parameter, Unusable> {
+        let mut parameter = read.parameter;
+        let place = parameter.place.name();
+        parameter.argument = names::of_argument(&parameter.name, place, &mut self.taken);
+        let mut schema = converted(schemas, read.schema)?;
+        let mut words = read.description.unwrap_or_default();
+        if parameter.argument != parameter.name {
+            let sent = format!("Sent as `{}` ({place}).", parameter.name);
+            note(&mut words, &sent);
+        }
+        if read.deprecated {
+            note(&mut words, "Deprecated.");
+        }
+        schemas.describe(&mut schema, words)?;
+        self.add(&parameter.argument, schema, parameter.required);
+        Ok(parameter)
+    }
+
+    /// Adds the body, and returns it with the name of its argument.
+    fn add_body(
+        &mut self,
+        schemas: &mut Schemas<'_>,
+        read: body::Read<'_>,
+    ) -> Result<Body, Unusable> {
+        let mut body = read.body;
+        body.argument = names::of_argument("body", "request", &mut self.taken);
+        let mut schema = match body.form {
+            BodyForm::Bytes => json!({ "type": "string", "contentEncoding": "base64" }),
+            _ => converted(schemas, read.schema)?,
+        };
+        let mut words = cut(read.description.unwrap_or_default(), TEXT_CHARS_MAX);
+        if body.media != "application/json" {
+            note(&mut words, &format!("Sent as {}.", body.media));
+        }
+        schemas.describe(&mut schema, words)?;
+        self.add(&body.argument, schema, body.required);
+        Ok(body)
+    }
+
+    fn add(&mut self, argument: &str, schema: Value, is_required: bool) {
+        if is_required {
+            self.required.push(argument.to_owned());
+        }
+        self.properties.insert(argument.to_owned(), schema);
+    }
+
+    /// The schema of all of them, with the definitions that theirs refer to.
+    fn into_schema(self, definitions: Map<String, Value>) -> Value {
+        let properties = self.properties;
+        let mut schema =
+            json!({ "type": "object", "properties": properties, "additionalProperties": false });
+        if let Some(members) = schema.as_object_mut() {
+            if !self.required.is_empty() {
+                members.insert("required".to_owned(), json!(self.required));
+            }
+            if !definitions.is_empty() {
+                members.insert("$defs".to_owned(), definitions.into());
+            }
+        }
+        schema
+    }
+}
+
+/// The schema of an argument; without one it may be anything.
+fn converted(schemas: &mut Schemas<'_>, schema: Option<&Value>) -> Result<Value, Unusable> {
+    match schema {
+        Some(schema) => schemas.convert(schema),
+        None => Ok(json!({})),
+    }
+}
+
+/// The parameters that an operation or a path lists.
+fn listed_parameters(of: &Value) -> &[Value] {
+    of.get("parameters")
+        .and_then(Value::as_array)
+        .map_or(&[][..], Vec::as_slice)
+}
+
+/// A path as people read it: one line, not too long.
+fn shown(path: &str) -> String {
+    cut(path, 200).escape_debug().to_string()
+}
+
+/// The beginning of a text, at most so many characters.
+fn cut(text: &str, chars_max: usize) -> String {
+    text.chars().take(chars_max).collect()
+}
+
+/// Records that an operation, or a path, is no tool, with the reason in words for operators.
 fn leave_out(all: &mut Operations, name: String, reason: String) {
     if all.left_out.len() < OPERATIONS_MAX {
         all.left_out.push(LeftOut { name, reason });
@@ -502,16 +538,8 @@ fn definition(
     input: Value,
     output: Option<Value>,
 ) -> Value {
-    let text = |key: &str| {
-        operation
-            .get(key)
-            .and_then(Value::as_str)
-            .map(str::trim)
-            .unwrap_or_default()
-    };
-    let cut = |text: &str, max: usize| text.chars().take(max).collect::<String>();
-    let summary = text("summary");
-    let described = text("description");
+    let summary = trimmed(operation, "summary");
+    let described = trimmed(operation, "description");
     let mut words: Vec<String> = Vec::new();
     for part in [summary, described] {
         if !part.is_empty() && !words.iter().any(|word| word == part) {
@@ -523,17 +551,11 @@ fn definition(
         words.push("Deprecated.".to_owned());
     }
     let mut annotations = Map::new();
-    let mut hint = |name: &str| _ = annotations.insert(name.to_owned(), true.into());
-    match method {
-        "GET" | "HEAD" | "OPTIONS" => hint("readOnlyHint"),
-        "PUT" => hint("idempotentHint"),
-        "DELETE" => {
-            hint("destructiveHint");
-            hint("idempotentHint");
-        }
-        _ => {}
+    for hint in hints(method) {
+        annotations.insert((*hint).to_owned(), true.into());
     }
-    let mut tool = json!({ "name": name, "description": cut(&words.join("\n\n"), TEXT_CHARS_MAX), "inputSchema": input });
+    let description = cut(&words.join("\n\n"), TEXT_CHARS_MAX);
+    let mut tool = json!({ "name": name, "description": description, "inputSchema": input });
     if let Some(members) = tool.as_object_mut() {
         if !summary.is_empty() {
             members.insert("title".to_owned(), cut(summary, TITLE_CHARS_MAX).into());
@@ -546,4 +568,23 @@ fn definition(
         }
     }
     tool
+}
+
+/// The annotations of tools that follow from a method (RFC 9110, 9.2).
+fn hints(method: &str) -> &'static [&'static str] {
+    match method {
+        "GET" | "HEAD" | "OPTIONS" => &["readOnlyHint"],
+        "PUT" => &["idempotentHint"],
+        "DELETE" => &["destructiveHint", "idempotentHint"],
+        _ => &[],
+    }
+}
+
+/// A text of an operation, without the blanks around it; empty if there is none.
+fn trimmed<'o>(operation: &'o Value, key: &str) -> &'o str {
+    operation
+        .get(key)
+        .and_then(Value::as_str)
+        .map(str::trim)
+        .unwrap_or_default()
 }

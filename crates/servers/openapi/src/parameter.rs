@@ -89,6 +89,14 @@ pub(crate) struct Parameter {
     pub(crate) takes_objects: bool,
 }
 
+/// How a value becomes pairs of names and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PairStyle {
+    pub(crate) style: Style,
+    /// Whether each item or member is a pair of its own.
+    pub(crate) explode: bool,
+}
+
 /// A parameter as the description has it.
 pub(crate) struct Read<'d> {
     pub(crate) parameter: Parameter,
@@ -103,7 +111,6 @@ pub(crate) fn read<'d>(
     value: &'d Value,
 ) -> Result<Option<Read<'d>>, Unusable> {
     let value = refs::object(&document.root, value)?;
-    let wrong = |why: &str| Unusable::Because(format!("one of its parameters {why}"));
     // Without its schema, which the types would not keep as it is, and without its examples.
     let mut parts = Map::from_iter([("required".to_owned(), false.into())]);
     for key in ["in", "required", "deprecated", "style", "explode"] {
@@ -140,12 +147,6 @@ pub(crate) fn read<'d>(
     {
         return Ok(None);
     }
-    let is_token = |name: &str| {
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
-    };
     if matches!(place, Place::Header | Place::Cookie) && !is_token(name) {
         return Err(wrong(&format!(
             "is a {} with an invalid name",
@@ -187,6 +188,20 @@ pub(crate) fn read<'d>(
         deprecated: described.deprecated == Some(Deprecated::True),
         schema,
     }))
+}
+
+/// The reason why an operation with such a parameter is left out.
+fn wrong(why: &str) -> Unusable {
+    Unusable::Because(format!("one of its parameters {why}"))
+}
+
+/// Whether a name is a token (RFC 9110, 5.6.2), as names of headers and cookies must be: any other
+/// could end its line and begin another header.
+fn is_token(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 /// A variable of a path that no parameter declares.
@@ -265,7 +280,11 @@ impl Parameter {
         value: &Value,
         others: &Others,
     ) -> Result<(), String> {
-        pairs(out, &self.name, value, (self.style, self.explode), others)
+        let how = PairStyle {
+            style: self.style,
+            explode: self.explode,
+        };
+        pairs(out, &self.name, value, how, others)
     }
 
     /// Writes its text into a path, encoded.
@@ -281,26 +300,22 @@ impl Parameter {
                 let by = if self.explode { "." } else { "," };
                 joined(out, value, by, self.explode, Written::encoded)
             }
-            Style::Matrix => {
-                let mut pair = |name: &str, value: &Value| {
-                    out.push(";")?;
-                    out.encoded(name)?;
-                    out.push("=")?;
-                    joined(out, value, ",", false, Written::encoded)
-                };
-                match value {
-                    Value::Array(items) if self.explode => items
-                        .iter()
-                        .try_for_each(|item| pair(&self.name, &plain(item).into())),
-                    Value::Object(members) if self.explode => {
-                        members.iter().try_for_each(|(key, value)| {
-                            others.refuse(key)?;
-                            pair(key, &plain(value).into())
-                        })
+            Style::Matrix => match value {
+                Value::Array(items) if self.explode => {
+                    for item in items {
+                        matrix_pair(out, &self.name, &plain(item).into())?;
                     }
-                    _ => pair(&self.name, value),
+                    Ok(())
                 }
-            }
+                Value::Object(members) if self.explode => {
+                    for (key, value) in members {
+                        others.refuse(key)?;
+                        matrix_pair(out, key, &plain(value).into())?;
+                    }
+                    Ok(())
+                }
+                _ => matrix_pair(out, &self.name, value),
+            },
             Style::Json => out.encoded(&value.to_string()),
             Style::Form | Style::Simple | Style::Space | Style::Pipe | Style::Deep => {
                 joined(out, value, ",", self.explode, Written::encoded)
@@ -317,6 +332,14 @@ impl Parameter {
     }
 }
 
+/// Writes `;name=value` into a path.
+fn matrix_pair(out: &mut Written, name: &str, value: &Value) -> Result<(), String> {
+    out.push(";")?;
+    out.encoded(name)?;
+    out.push("=")?;
+    joined(out, value, ",", false, Written::encoded)
+}
+
 /// Writes the items of a list, or the members of an object, as one text.
 fn joined(
     out: &mut Written,
@@ -325,21 +348,27 @@ fn joined(
     explode: bool,
     write: Put,
 ) -> Result<(), String> {
-    let start = |out: &mut Written, at: usize| if at > 0 { out.push(by) } else { Ok(()) };
     match value {
-        Value::Array(items) => items.iter().enumerate().try_for_each(|(at, item)| {
-            start(out, at)?;
-            write(out, &plain(item))
-        }),
-        Value::Object(members) => members
-            .iter()
-            .enumerate()
-            .try_for_each(|(at, (key, value))| {
-                start(out, at)?;
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(by)?;
+                }
+                write(out, &plain(item))?;
+            }
+            Ok(())
+        }
+        Value::Object(members) => {
+            for (at, (key, value)) in members.iter().enumerate() {
+                if at > 0 {
+                    out.push(by)?;
+                }
                 write(out, key)?;
                 out.push(if explode { "=" } else { by })?;
-                write(out, &plain(value))
-            }),
+                write(out, &plain(value))?;
+            }
+            Ok(())
+        }
         _ => write(out, &plain(value)),
     }
 }
@@ -352,21 +381,27 @@ pub(crate) fn pairs(
     out: &mut Pairs,
     name: &str,
     value: &Value,
-    (style, explode): (Style, bool),
+    PairStyle { style, explode }: PairStyle,
     others: &Others,
 ) -> Result<(), String> {
     match (value, style) {
         (_, Style::Json) => out.pair(name, &value.to_string()),
         (Value::Object(_) | Value::Array(_), Style::Deep) => {
-            deep(out, (&mut name.to_owned(), name.len()), value, others)
+            deep(out, &mut name.to_owned(), name.len(), value, others)
         }
-        (Value::Array(items), _) if explode => items
-            .iter()
-            .try_for_each(|item| out.pair(name, &plain(item))),
-        (Value::Object(members), _) if explode => members.iter().try_for_each(|(key, value)| {
-            others.refuse(key)?;
-            out.pair(key, &plain(value))
-        }),
+        (Value::Array(items), _) if explode => {
+            for item in items {
+                out.pair(name, &plain(item))?;
+            }
+            Ok(())
+        }
+        (Value::Object(members), _) if explode => {
+            for (key, value) in members {
+                others.refuse(key)?;
+                out.pair(key, &plain(value))?;
+            }
+            Ok(())
+        }
         (Value::Array(_) | Value::Object(_), _) => {
             let by = match style {
                 Style::Space => "%20",
@@ -379,28 +414,23 @@ pub(crate) fn pairs(
     }
 }
 
-/// `name[key]=value`, for objects in objects too; a list repeats its name. The name has the keys on
-/// the way, after as many bytes as are the parameter's own.
+/// `name[key]=value`, for objects in objects too; a list repeats its name. `name` has the keys on
+/// the way, after the first `own_bytes`, which are the parameter's own name.
 fn deep(
     out: &mut Pairs,
-    (name, own): (&mut String, usize),
+    name: &mut String,
+    own_bytes: usize,
     value: &Value,
     others: &Others,
 ) -> Result<(), String> {
     let here = name.len();
-    let pair = |out: &mut Pairs, name: &str, value: &Value| {
-        if name.len() > own {
-            others.refuse(name)?;
-        }
-        out.pair(name, &plain(value))
-    };
     match value {
         Value::Object(members) => {
             for (key, value) in members {
                 for piece in ["[", key, "]"] {
                     name.push_str(piece);
                 }
-                deep(out, (name, own), value, others)?;
+                deep(out, name, own_bytes, value, others)?;
                 name.truncate(here);
             }
             Ok(())
@@ -409,16 +439,31 @@ fn deep(
             for item in items {
                 if item.is_object() || item.is_array() {
                     name.push_str("[]");
-                    deep(out, (name, own), item, others)?;
+                    deep(out, name, own_bytes, item, others)?;
                     name.truncate(here);
                 } else {
-                    pair(out, name, item)?;
+                    deep_pair(out, name, own_bytes, item, others)?;
                 }
             }
             Ok(())
         }
-        _ => pair(out, name, value),
+        _ => deep_pair(out, name, own_bytes, value, others),
     }
+}
+
+/// One pair of a deep value. A name with keys of the caller's must not be that of another
+/// parameter.
+fn deep_pair(
+    out: &mut Pairs,
+    name: &str,
+    own_bytes: usize,
+    value: &Value,
+    others: &Others,
+) -> Result<(), String> {
+    if name.len() > own_bytes {
+        others.refuse(name)?;
+    }
+    out.pair(name, &plain(value))
 }
 
 #[cfg(test)]

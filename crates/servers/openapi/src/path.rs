@@ -11,7 +11,8 @@ use crate::refs::Unusable;
 /// once.
 const DECODINGS_MAX: usize = 3;
 
-/// What is encoded of a path as the description writes it. A `%` begins what is encoded already.
+/// Characters that are encoded in a path as the description writes it; not `%`, which begins one
+/// that is encoded already.
 const NO_PATH: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -34,9 +35,13 @@ pub(crate) enum Part {
 /// The names of the variables in a path of the description, which has at most [`PARAMETERS_MAX`] of
 /// them, repeated ones included.
 pub(crate) fn variables(path: &str) -> Result<Vec<String>, Unusable> {
-    let (mut names, mut count): (Vec<String>, _) = (Vec::new(), 0);
-    pieces(path, |piece| {
-        let Err(name) = piece else { return Ok(()) };
+    let mut names: Vec<String> = Vec::new();
+    let mut count = 0;
+    for piece in pieces(path)? {
+        let Piece::Variable(name) = piece else {
+            continue;
+        };
+        // Repeated ones too: the path of a request has the value as often.
         count += 1;
         if count > PARAMETERS_MAX {
             return Err(Unusable::Because(format!(
@@ -46,8 +51,7 @@ pub(crate) fn variables(path: &str) -> Result<Vec<String>, Unusable> {
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
         }
-        Ok(())
-    })?;
+    }
     Ok(names)
 }
 
@@ -58,19 +62,18 @@ pub(crate) fn template(
     parameters: &BTreeMap<&str, usize>,
 ) -> Result<Vec<Part>, Unusable> {
     let mut parts = vec![Part::Text(base.trim_end_matches('/').to_owned())];
-    let mut unknown = false;
-    pieces(path, |piece| {
-        match piece {
-            Ok(text) => parts.push(Part::Text(utf8_percent_encode(text, NO_PATH).to_string())),
-            Err(name) => match parameters.get(name) {
-                Some(at) => parts.push(Part::Parameter(*at)),
-                None => unknown = true,
+    for piece in pieces(path)? {
+        parts.push(match piece {
+            Piece::Text(text) => Part::Text(utf8_percent_encode(text, NO_PATH).to_string()),
+            Piece::Variable(name) => match parameters.get(name) {
+                Some(at) => Part::Parameter(*at),
+                None => return Err(unreadable()),
             },
-        }
-        Ok(())
-    })?;
-    if unknown || path.contains(['?', '#']) {
-        return Err(Unusable::because("its path cannot be read"));
+        });
+    }
+    // They would end the path: what comes after them is a query or a fragment.
+    if path.contains(['?', '#']) {
+        return Err(unreadable());
     }
     if has_steps(path) {
         return Err(Unusable::because("its path leads to another one"));
@@ -78,31 +81,39 @@ pub(crate) fn template(
     Ok(parts)
 }
 
-/// Calls `each` with the texts of a path, and with its variables as errors, until it fails.
-fn pieces<'p>(
-    path: &'p str,
-    mut each: impl FnMut(Result<&'p str, &'p str>) -> Result<(), Unusable>,
-) -> Result<(), Unusable> {
+/// A piece of a path of the description.
+enum Piece<'p> {
+    Text(&'p str),
+    /// The name in `{name}`.
+    Variable(&'p str),
+}
+
+/// The pieces of a path, in their order.
+fn pieces(path: &str) -> Result<Vec<Piece<'_>>, Unusable> {
+    let mut pieces = Vec::new();
     let mut rest = path;
     while let Some((text, after)) = rest.split_once('{') {
-        let (name, after) = after
-            .split_once('}')
-            .ok_or_else(|| Unusable::because("its path cannot be read"))?;
-        each(Ok(text))?;
-        each(Err(name))?;
+        let (name, after) = after.split_once('}').ok_or_else(unreadable)?;
+        pieces.push(Piece::Text(text));
+        pieces.push(Piece::Variable(name));
         rest = after;
     }
-    each(Ok(rest))
+    pieces.push(Piece::Text(rest));
+    Ok(pieces)
+}
+
+fn unreadable() -> Unusable {
+    Unusable::because("its path cannot be read")
 }
 
 /// Whether a path has a step `.` or `..`, in any spelling: some servers and proxies decode a path
 /// before they resolve these, take `\` for `/`, or leave out what follows a `;`.
 pub(crate) fn has_steps(path: &str) -> bool {
-    let is_step = |step: &[u8]| matches!(step, b"." | b"..");
     let mut path = path.as_bytes().to_vec();
     for _ in 0..DECODINGS_MAX {
         let decoded: Vec<u8> = percent_decode(&path).collect();
-        if decoded.split(|byte| b"/\\;".contains(byte)).any(is_step) {
+        let mut steps = decoded.split(|byte| b"/\\;".contains(byte));
+        if steps.any(|step| matches!(step, b"." | b"..")) {
             return true;
         }
         if decoded == path {

@@ -13,7 +13,7 @@ const REFERENCE_BYTES_MAX: usize = 1024;
 pub(crate) enum Unusable {
     /// In these words.
     Because(String),
-    /// What it needs is larger than the bound.
+    /// Its schemas are larger than their bound.
     TooLarge,
 }
 
@@ -41,7 +41,7 @@ fn shown(reference: &str) -> String {
         .to_string()
 }
 
-/// What a reference of this description leads to, one step.
+/// The value that a reference of this description names, which may be a reference itself.
 pub(crate) fn target<'d>(root: &'d Value, reference: &str) -> Result<&'d Value, Unusable> {
     let pointer = reference.strip_prefix('#');
     let pointer = pointer.ok_or(Unusable::because(

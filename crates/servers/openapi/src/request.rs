@@ -42,24 +42,18 @@ impl Operation {
     /// The request of a call with these arguments.
     ///
     /// # Errors
-    /// What is wrong with the arguments, in words for the caller.
+    /// The fault of the arguments, in words for the caller.
     pub fn request(&self, arguments: &Map<String, Value>) -> Result<OperationRequest, String> {
         self.check(arguments)?;
-        let value = |parameter: &Parameter| {
-            arguments
-                .get(&parameter.argument)
-                .filter(|value| !value.is_null())
-        };
-        let mut target = self.path(value)?;
+        let mut target = self.path(arguments)?;
         let mut query = Pairs::new("&", Written::new("its URL", TARGET_BYTES_MAX));
         query
             .written
             .push(self.query.as_deref().unwrap_or_default())?;
-        let header = || Written::new("a header", HEADER_BYTES_MAX);
         let mut headers = Vec::new();
-        let mut cookies = Pairs::new("; ", header());
+        let mut cookies = Pairs::new("; ", Written::new("a header", HEADER_BYTES_MAX));
         for (at, parameter) in self.parameters.iter().enumerate() {
-            let Some(value) = value(parameter) else {
+            let Some(value) = given(arguments, parameter) else {
                 continue;
             };
             parameter.check(value)?;
@@ -72,9 +66,10 @@ impl Operation {
                     parameter.pairs(&mut cookies, value, &self.others(at, parameter, value))?
                 }
                 Place::Header => {
-                    let mut written = header();
+                    let mut written = Written::new("a header", HEADER_BYTES_MAX);
                     parameter.in_header(&mut written, value)?;
                     let text = written.text().to_owned();
+                    // A line break would begin another header, which the caller must not set.
                     if !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
                         return Err(format!(
                             "`{}` must be one line of ASCII characters",
@@ -93,19 +88,27 @@ impl Operation {
         if cookies.written.len() > 0 {
             headers.push(("Cookie".to_owned(), cookies.written.text().to_owned()));
         }
-        let body = self
-            .body
-            .as_ref()
-            .and_then(|body| Some((body, arguments.get(&body.argument)?)));
-        // A body may be `null` where it is JSON; an optional one then is none.
-        let body = body.filter(|(body, value)| body.required || !value.is_null());
-        let body = body.map(|(body, value)| body.written(value)).transpose()?;
         Ok(OperationRequest {
             method: self.method,
             target,
             headers,
-            body,
+            body: self.written_body(arguments)?,
         })
+    }
+
+    /// The body, with its content type; `None` if it has none, or the arguments leave it out.
+    fn written_body(
+        &self,
+        arguments: &Map<String, Value>,
+    ) -> Result<Option<(String, Vec<u8>)>, String> {
+        let Some(body) = &self.body else {
+            return Ok(None);
+        };
+        match arguments.get(&body.argument) {
+            // A body may be `null` where it is JSON; an optional one then is none.
+            Some(value) if body.required || !value.is_null() => body.written(value).map(Some),
+            Some(_) | None => Ok(None),
+        }
     }
 
     /// The names that keys of a value must not become: those of all other parameters at its place,
@@ -114,13 +117,11 @@ impl Operation {
         if !parameter.sends_keys(value) {
             return Others::default();
         }
-        let is_other =
-            |(other, one): &(usize, &Parameter)| *other != at && one.place == parameter.place;
         let names = self
             .parameters
             .iter()
             .enumerate()
-            .filter(is_other)
+            .filter(|(other, one)| *other != at && one.place == parameter.place)
             .map(|(_, one)| one.name.as_str());
         if parameter.place != Place::Query {
             return Others::new(names);
@@ -135,27 +136,23 @@ impl Operation {
 
     /// Whether all arguments are known, and all that are needed there.
     fn check(&self, arguments: &Map<String, Value>) -> Result<(), String> {
-        let body = self.body.as_ref();
-        let known = |name: &String| {
-            self.parameters.iter().any(|one| one.argument == *name)
-                || body.is_some_and(|one| one.argument == *name)
-        };
-        if let Some(name) = arguments.keys().find(|name| !known(name)) {
+        if let Some(name) = arguments.keys().find(|name| !self.has_argument(name)) {
             let name: String = name.chars().take(64).collect();
             return Err(format!("there is no argument `{}`", name.escape_debug()));
         }
-        let is_there = |name: &str| arguments.get(name).is_some_and(|value| !value.is_null());
-        let needed = self
-            .parameters
-            .iter()
-            .filter(|one| one.required)
-            .map(|one| one.argument.as_str());
-        let mut absent: Vec<String> = needed
-            .filter(|name| !is_there(name))
-            .map(|name| format!("`{name}`"))
-            .collect();
-        let body = body.filter(|one| one.required && !arguments.contains_key(&one.argument));
-        absent.extend(body.map(|one| format!("`{}`", one.argument)));
+        let mut absent = Vec::new();
+        for parameter in &self.parameters {
+            if parameter.required && given(arguments, parameter).is_none() {
+                absent.push(format!("`{}`", parameter.argument));
+            }
+        }
+        // A required body may be null.
+        if let Some(body) = &self.body
+            && body.required
+            && !arguments.contains_key(&body.argument)
+        {
+            absent.push(format!("`{}`", body.argument));
+        }
         if absent.is_empty() {
             Ok(())
         } else {
@@ -163,18 +160,23 @@ impl Operation {
         }
     }
 
+    /// Whether an argument has this name.
+    fn has_argument(&self, name: &str) -> bool {
+        self.parameters.iter().any(|one| one.argument == name)
+            || self.body.as_ref().is_some_and(|one| one.argument == name)
+    }
+
     /// The path, with every argument within its segment.
-    fn path<'a>(&self, value: impl Fn(&Parameter) -> Option<&'a Value>) -> Result<Written, String> {
+    fn path(&self, arguments: &Map<String, Value>) -> Result<Written, String> {
         let mut path = Written::new("its URL", TARGET_BYTES_MAX);
         for part in &self.path {
             match part {
                 Part::Text(text) => path.push(text)?,
                 Part::Parameter(at) => {
-                    let given = self
-                        .parameters
-                        .get(*at)
-                        .and_then(|one| Some((one, value(one)?)));
-                    let Some((parameter, value)) = given else {
+                    let Some(parameter) = self.parameters.get(*at) else {
+                        continue;
+                    };
+                    let Some(value) = given(arguments, parameter) else {
                         continue;
                     };
                     let before = path.len();
@@ -189,6 +191,7 @@ impl Operation {
                 }
             }
         }
+        // An argument that is a step would lead to another operation, with the API's credentials.
         if has_steps(path.text()) {
             return Err("a part of the path must not be `.` or `..`".to_owned());
         }
@@ -197,4 +200,11 @@ impl Operation {
         }
         Ok(path)
     }
+}
+
+/// The value of a parameter among the arguments; null is none.
+fn given<'a>(arguments: &'a Map<String, Value>, parameter: &Parameter) -> Option<&'a Value> {
+    arguments
+        .get(&parameter.argument)
+        .filter(|value| !value.is_null())
 }

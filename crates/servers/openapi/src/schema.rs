@@ -19,7 +19,7 @@ pub const INPUT_SCHEMA_BYTES_MAX: usize = 64 << 10;
 /// The longest output schema, in bytes. A tool whose answers would need more has none.
 pub const OUTPUT_SCHEMA_BYTES_MAX: usize = 24 << 10;
 
-/// What a value costs beside its texts, in bytes as JSON writes it.
+/// Bytes of a value beside its texts, as JSON writes it.
 const VALUE_BYTES: usize = 6;
 
 /// The types of JSON Schema.
@@ -27,7 +27,7 @@ const TYPES: [&str; 7] = [
     "string", "number", "integer", "boolean", "object", "array", "null",
 ];
 
-/// What a schema describes.
+/// Side of a call that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Input,
@@ -213,7 +213,8 @@ impl<'d> Schemas<'d> {
         }
     }
 
-    /// What 3.0 writes in another way, and what depends on several keywords.
+    /// Writes the keywords that OpenAPI 3.0 spells in another way than JSON Schema, and those that
+    /// depend on others.
     fn upgrade(
         &mut self,
         from: &Map<String, Value>,

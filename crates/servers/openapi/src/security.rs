@@ -19,7 +19,7 @@ pub enum Sent {
     Query(String, String),
 }
 
-/// What an API asks for, by one of its security schemes.
+/// Credential that an API asks for, by one of its security schemes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApiCredential {
     /// A header with this name.
@@ -37,7 +37,7 @@ pub enum ApiCredential {
 }
 
 impl ApiCredential {
-    /// What the operator configures, in words.
+    /// The setting by which the operator gives the credential, in words.
     #[must_use]
     pub fn advice(&self) -> String {
         match self {

@@ -143,23 +143,19 @@ impl Resolver {
         if set.is_empty() || set.len() > SET_BYTES_MAX || !is_commit(&commit) || is_other {
             return Err(ResolveError::Malformed);
         }
-        let mut kept = vec![(
-            CacheEntry::Set(SetKey {
-                commit: commit.clone(),
-                ..question.clone()
-            }),
-            set.clone(),
-        )];
+        let of_commit = CacheEntry::Set(SetKey {
+            commit: commit.clone(),
+            ..question.clone()
+        });
+        let mut kept = vec![(of_commit, set.clone())];
         if !is_commit(&asked) {
-            let label = version.to_owned();
-            let commit = commit.clone();
-            let label = CacheEntry::Label {
+            let of_label = CacheEntry::Label {
                 module: question.module,
-                label,
-                commit,
+                label: version.to_owned(),
+                commit: commit.clone(),
                 at_ms: now_ms,
             };
-            kept.push((label, Bytes::new()));
+            kept.push((of_label, Bytes::new()));
         }
         self.keep(kept).await;
         Ok(Resolved { commit, set })
@@ -175,9 +171,13 @@ impl Resolver {
             return;
         };
         let written = spawn_blocking(move || {
-            gone.iter().for_each(|gone| disk.remove(gone));
-            kept.iter()
-                .try_for_each(|(kept, set)| disk.write(kept, set))
+            for gone in &gone {
+                disk.remove(gone);
+            }
+            for (kept, set) in &kept {
+                disk.write(kept, set)?;
+            }
+            Ok::<_, io::Error>(())
         });
         if let Ok(Err(error)) = written.await {
             tracing::warn!(%error, "a schema was not written to the cache on disk");

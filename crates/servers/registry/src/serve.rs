@@ -45,7 +45,7 @@ impl Shelf {
     /// Answers an RPC: `path` is one of [`METHODS`], `body` its request in protobuf.
     ///
     /// # Errors
-    /// What a Connect client is answered.
+    /// [`ConnectError`]: the answer that a Connect client gets instead.
     pub fn answer(
         &self,
         path: &str,
@@ -101,14 +101,13 @@ impl Shelf {
             }
             graph.commits.push(commit.message());
             for below in &commit.dependencies {
-                let node = |commit: &Commit| {
-                    Some(module::GraphNode {
-                        commit_id: commit.id.clone(),
-                    })
-                };
                 graph.edges.push(module::Edge {
-                    from_node: node(&commit),
-                    to_node: node(below),
+                    from_node: Some(module::GraphNode {
+                        commit_id: commit.id.clone(),
+                    }),
+                    to_node: Some(module::GraphNode {
+                        commit_id: below.id.clone(),
+                    }),
                 });
                 open.push(Arc::clone(below));
             }
@@ -122,19 +121,15 @@ impl Shelf {
         viewer: &Viewer<'_>,
     ) -> Result<module::DownloadResponse, ConnectError> {
         few(request.values.len())?;
-        let content = |value: &module::DownloadValue| {
+        let mut contents = Vec::with_capacity(request.values.len());
+        for value in &request.values {
             let commit = self.find(&value.resource_ref.clone().unwrap_or_default(), viewer)?;
             let files = wanted_files(&commit, value)?;
-            Ok(module::DownloadContent {
+            contents.push(module::DownloadContent {
                 commit: Some(commit.message()),
                 files,
-            })
-        };
-        let contents = request
-            .values
-            .iter()
-            .map(content)
-            .collect::<Result<_, ConnectError>>()?;
+            });
+        }
         Ok(module::DownloadResponse { contents })
     }
 
@@ -146,17 +141,15 @@ impl Shelf {
         few(request.module_refs.len())?;
         let mut names = viewer.source.names();
         names.push(VALIDATE_MODULE.to_owned());
-        let one = |wanted: &module::ModuleRef| {
-            let is_wanted = |name: &&String| match &wanted.name {
+        let now = Some(Timestamp::of_ms(viewer.now_ms));
+        let mut modules = Vec::with_capacity(request.module_refs.len());
+        for wanted in &request.module_refs {
+            let found = names.iter().find(|name| match &wanted.name {
                 Some(full) => full.owner == OWNER && full.module == **name,
                 None => module_id(name) == wanted.id,
-            };
-            let name = names
-                .iter()
-                .find(is_wanted)
-                .ok_or_else(|| unknown("module"))?;
-            let now = Some(Timestamp::of_ms(viewer.now_ms));
-            Ok(module::ModuleMessage {
+            });
+            let name = found.ok_or_else(|| unknown("module"))?;
+            modules.push(module::ModuleMessage {
                 id: module_id(name),
                 create_time: now,
                 update_time: now,
@@ -165,13 +158,8 @@ impl Shelf {
                 visibility: module::ModuleMessage::PRIVATE,
                 state: module::ModuleMessage::ACTIVE,
                 default_label_name: DEFAULT_LABEL.to_owned(),
-            })
-        };
-        let modules = request
-            .module_refs
-            .iter()
-            .map(one)
-            .collect::<Result<_, ConnectError>>()?;
+            });
+        }
         Ok(module::GetModulesResponse { modules })
     }
 
@@ -258,13 +246,18 @@ impl Shelf {
         viewer: &Viewer<'_>,
     ) -> Result<Arc<Commit>, ConnectError> {
         let Some(name) = &reference.name else {
-            let same = |module: &String| {
-                self.current(module, viewer)
-                    .filter(|now| now.id == reference.id)
-            };
-            let found = self.held(&reference.id, viewer);
-            let found = found.or_else(|| viewer.source.names().iter().find_map(same));
-            return found.ok_or_else(|| unknown("commit"));
+            if let Some(held) = self.held(&reference.id, viewer) {
+                return Ok(held);
+            }
+            // An id without its module: any may have it, as after a start of the gateway.
+            for module in viewer.source.names() {
+                if let Some(now) = self.current(&module, viewer)
+                    && now.id == reference.id
+                {
+                    return Ok(now);
+                }
+            }
+            return Err(unknown("commit"));
         };
         let label = if name.label_name.is_empty() {
             &name.reference
@@ -290,30 +283,22 @@ impl Shelf {
 
 fn owners(request: &owner::GetOwnersRequest) -> Result<owner::GetOwnersResponse, ConnectError> {
     few(request.owner_refs.len())?;
-    let one = |wanted: &owner::OwnerRef| {
+    let time = Some(Timestamp::of_ms(0));
+    let mut owners = Vec::with_capacity(request.owner_refs.len());
+    for wanted in &request.owner_refs {
         if wanted.name != OWNER && wanted.id != owner_id() {
             return Err(unknown("owner"));
         }
-        let time = Some(Timestamp::of_ms(0));
-        let id = owner_id();
-        let name = OWNER.to_owned();
-        let organization = owner::Organization {
-            id,
-            create_time: time,
-            update_time: time,
-            name,
-        };
-        Ok(owner::Owner {
-            organization: Some(organization),
-        })
-    };
-    Ok(owner::GetOwnersResponse {
-        owners: request
-            .owner_refs
-            .iter()
-            .map(one)
-            .collect::<Result<_, _>>()?,
-    })
+        owners.push(owner::Owner {
+            organization: Some(owner::Organization {
+                id: owner_id(),
+                create_time: time,
+                update_time: time,
+                name: OWNER.to_owned(),
+            }),
+        });
+    }
+    Ok(owner::GetOwnersResponse { owners })
 }
 
 /// The files of a commit that a request wants.
@@ -321,26 +306,33 @@ fn wanted_files(
     commit: &Commit,
     value: &module::DownloadValue,
 ) -> Result<Vec<module::ModuleFile>, ConnectError> {
-    let is_at = |file: &str, path: &str| {
-        file.strip_prefix(path)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let is_there = |path: &String| commit.files.keys().any(|file| is_at(file, path));
-    if !value.paths_allow_not_exist && !value.paths.iter().all(is_there) {
-        return Err(unknown("path"));
+    if !value.paths_allow_not_exist {
+        for path in &value.paths {
+            if !commit.files.keys().any(|file| is_at(file, path)) {
+                return Err(unknown("path"));
+            }
+        }
     }
-    let any_type =
-        value.file_types.is_empty() || value.file_types.contains(&module::DownloadValue::PROTO);
-    let is_wanted = |file: &str| {
-        any_type && (value.paths.is_empty() || value.paths.iter().any(|path| is_at(file, path)))
-    };
-    let files = commit.files.iter().filter(|(path, _)| is_wanted(path));
-    Ok(files
-        .map(|(path, text)| module::ModuleFile {
-            path: path.clone(),
-            content: text.as_bytes().to_vec(),
-        })
-        .collect())
+    let mut wanted = Vec::new();
+    // All files are protos.
+    if !value.file_types.is_empty() && !value.file_types.contains(&module::DownloadValue::PROTO) {
+        return Ok(wanted);
+    }
+    for (file, text) in &commit.files {
+        if value.paths.is_empty() || value.paths.iter().any(|path| is_at(file, path)) {
+            wanted.push(module::ModuleFile {
+                path: file.clone(),
+                content: text.as_bytes().to_vec(),
+            });
+        }
+    }
+    Ok(wanted)
+}
+
+/// Whether a file is the one at this path, or in the folder there.
+fn is_at(file: &str, path: &str) -> bool {
+    file.strip_prefix(path)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The descriptors of a commit; `None` if it has not all of these types.

@@ -17,45 +17,37 @@ pub(crate) fn files_with(
     keep: impl Fn(&str) -> bool,
 ) -> Option<Bytes> {
     let set = FileDescriptorSet::decode(set).ok()?;
-    let read = |file: &Bytes| Some((FileNames::decode(file.clone()).ok()?, file.clone()));
-    let files: Vec<_> = set.file.iter().map(read).collect::<Option<_>>()?;
-    let by_path: HashMap<_, _> = files
-        .iter()
-        .map(|(names, _)| (names.name.as_str(), names))
-        .collect();
+    let mut names = Vec::with_capacity(set.file.len());
+    for file in &set.file {
+        names.push(FileNames::decode(file.clone()).ok()?);
+    }
+    let by_path: HashMap<_, _> = names.iter().map(|one| (one.name.as_str(), one)).collect();
     let mut open: Vec<&FileNames> = Vec::new();
     for name in types {
         let before = open.len();
-        open.extend(
-            files
-                .iter()
-                .map(|(names, _)| names)
-                .filter(|names| has(names, name)),
-        );
+        open.extend(names.iter().filter(|one| has(one, name)));
         if open.len() == before {
             return None;
         }
     }
     if types.is_empty() {
-        open.extend(files.iter().map(|(names, _)| names));
+        open.extend(&names);
     }
     let mut wanted = HashSet::new();
-    while let Some(names) = open.pop() {
-        if wanted.insert(names.name.as_str()) {
-            open.extend(
-                names
-                    .dependency
-                    .iter()
-                    .filter_map(|path| by_path.get(path.as_str()).copied()),
-            );
+    while let Some(one) = open.pop() {
+        if wanted.insert(one.name.as_str()) {
+            for path in &one.dependency {
+                open.extend(by_path.get(path.as_str()));
+            }
         }
     }
-    let is_sent = |names: &FileNames| wanted.contains(names.name.as_str()) && keep(&names.name);
-    let file = files
-        .iter()
-        .filter(|(names, _)| is_sent(names))
-        .map(|(_, file)| file.clone())
-        .collect();
+    let mut file = Vec::new();
+    // The bytes as they came: decoding them loses what these messages do not have.
+    for (one, bytes) in names.iter().zip(&set.file) {
+        if wanted.contains(one.name.as_str()) && keep(&one.name) {
+            file.push(bytes.clone());
+        }
+    }
     Some(FileDescriptorSet { file }.encode_to_vec().into())
 }
 
@@ -64,24 +56,21 @@ fn has(file: &FileNames, name: &str) -> bool {
     if file.package == name {
         return true;
     }
-    let below = |prefix: &str| {
-        name.strip_prefix(prefix)?
-            .strip_prefix('.')
-            .map(str::to_owned)
-    };
     let own = if file.package.is_empty() {
-        Some(name.to_owned())
+        Some(name)
     } else {
-        below(&file.package)
+        name.strip_prefix(file.package.as_str())
+            .and_then(|rest| rest.strip_prefix('.'))
     };
-    own.is_some_and(|own| {
-        let flat = file.enum_type.iter().chain(&file.service);
-        flat.into_iter().any(|named| named.name == own)
-            || file
-                .message_type
-                .iter()
-                .any(|message| declares(message, &own))
-    })
+    let Some(own) = own else {
+        return false;
+    };
+    let mut flat = file.enum_type.iter().chain(&file.service);
+    flat.any(|named| named.name == own)
+        || file
+            .message_type
+            .iter()
+            .any(|message| declares(message, own))
 }
 
 /// Whether a message is this one, or has it inside.

@@ -37,6 +37,7 @@ pub struct Viewer<'a> {
 #[derive(Debug, Default)]
 pub struct Shelf(Mutex<Latest<Held>>);
 
+/// A commit that a viewer saw.
 #[derive(Debug)]
 struct Held {
     viewer: Arc<str>,
@@ -49,16 +50,14 @@ impl Shelf {
     pub fn current(&self, module: &str, viewer: &Viewer<'_>) -> Option<Arc<Commit>> {
         let commit = Commit::new(module, viewer.source.files(module)?, viewer.now_ms);
         let mut shelf = self.0.lock();
-        let is_same = |held: &&Held| held.commit.id == commit.id;
         let known = shelf
             .iter()
-            .filter(is_same)
-            .map(|held| Arc::clone(&held.commit))
-            .next();
-        let is_mine = |held: &Held| held.commit.id == commit.id && &*held.viewer == viewer.id;
-        if shelf.iter().any(is_mine) {
+            .find(|held| held.commit.id == commit.id)
+            .map(|held| Arc::clone(&held.commit));
+        if shelf.iter().any(|held| held.is_of(viewer, &commit.id)) {
             return known;
         }
+        // Viewers with the same files share one copy.
         let commit = known.unwrap_or_else(|| Arc::new(commit));
         let held = Held {
             viewer: viewer.id.into(),
@@ -74,13 +73,20 @@ impl Shelf {
         if Commit::validate().id == id {
             return Some(Commit::validate());
         }
-        let is_wanted = |held: &&Held| held.commit.id == id && &*held.viewer == viewer.id;
         let found = self
             .0
             .lock()
             .iter()
-            .find(is_wanted)
+            .find(|held| held.is_of(viewer, id))
             .map(|held| Arc::clone(&held.commit));
+        // The viewer may have lost the server since.
         found.filter(|commit| viewer.source.names().contains(&commit.module))
+    }
+}
+
+impl Held {
+    /// Whether it is the commit with this id, as this viewer saw it.
+    fn is_of(&self, viewer: &Viewer<'_>, id: &str) -> bool {
+        self.commit.id == id && &*self.viewer == viewer.id
     }
 }

@@ -13,28 +13,25 @@ const NAME_CHARS: std::ops::RangeInclusive<usize> = 2..=100;
 /// `taken` has the names that are given.
 #[must_use]
 pub fn module_name(server: &str, taken: &mut HashSet<String>) -> String {
-    let plain = |one: char| {
-        if one.is_ascii_alphanumeric() {
+    let mut plain = String::new();
+    // Room is left for `server-`, or for a number.
+    for one in server.chars().take(*NAME_CHARS.end() - 8) {
+        plain.push(if one.is_ascii_alphanumeric() {
             one.to_ascii_lowercase()
         } else {
             '-'
-        }
-    };
-    let name: String = server
-        .chars()
-        .map(plain)
-        .take(*NAME_CHARS.end() - 8)
-        .collect();
-    let mut name = name.trim_matches('-').to_owned();
-    if !name.starts_with(|one: char| one.is_ascii_lowercase()) || name.len() < *NAME_CHARS.start() {
-        name = format!("server-{name}").trim_end_matches('-').to_owned();
+        });
     }
-    let numbered = (2..).map(|count| format!("{name}-{count}"));
-    let is_free = |name: &String| name != VALIDATE_MODULE && !taken.contains(name);
-    let name = std::iter::once(name.clone())
-        .chain(numbered)
-        .find(is_free)
-        .unwrap_or_default();
+    let mut stem = plain.trim_matches('-').to_owned();
+    if !stem.starts_with(|one: char| one.is_ascii_lowercase()) || stem.len() < *NAME_CHARS.start() {
+        stem = format!("server-{stem}").trim_end_matches('-').to_owned();
+    }
+    let mut name = stem.clone();
+    let mut count = 1;
+    while name == VALIDATE_MODULE || taken.contains(&name) {
+        count += 1;
+        name = format!("{stem}-{count}");
+    }
     taken.insert(name.clone());
     name
 }

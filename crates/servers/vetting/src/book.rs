@@ -169,7 +169,7 @@ impl Server {
 }
 
 impl Book {
-    /// Takes a pin from an older run.
+    /// Enters a pin that an earlier run has stored.
     pub fn restore(&mut self, server: &str, identity: &str, pin: Pin) {
         let known = self.servers.entry(server.to_owned()).or_default();
         if known.identity != identity {

@@ -24,6 +24,7 @@ pub(super) fn encode(json: &[u8], message: &MessageDescriptor) -> Result<Typed, 
         path: Path::default(),
         marks: UnsaidParts::default(),
     };
+    // The tokens below are not checked again: commas and colons are skipped unseen.
     json::check(json).map_err(|why| encoder.path.error(why.to_string()))?;
     let first = encoder.next()?;
     let message = encoder.message(message, first)?;
@@ -33,11 +34,20 @@ pub(super) fn encode(json: &[u8], message: &MessageDescriptor) -> Result<Typed, 
     })
 }
 
+/// The reader of one JSON value. A function that gets a `token` reads the value that begins with
+/// it, to its end.
 struct Encoder<'a> {
     raw: &'a [u8],
     tokens: Tokens<'a>,
     path: Path<'a>,
     marks: UnsaidParts,
+}
+
+/// A member of an object whose value is about to be read.
+struct Entry<'a> {
+    key: Cow<'a, str>,
+    /// The first token of its value.
+    token: Token<'a>,
 }
 
 type Result<T, E = ValueError> = std::result::Result<T, E>;
@@ -58,31 +68,33 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// The next member of an object: its key, and the first token of its value.
-    fn entry(&mut self) -> Result<Option<(Cow<'a, str>, Token<'a>)>> {
+    /// The next member of an object; `None` at its end.
+    fn entry(&mut self) -> Result<Option<Entry<'a>>> {
         let Some(key) = self.item()? else {
             return Ok(None);
         };
         let key = self.text(key)?;
-        self.next()?;
-        Ok(Some((key, self.next()?)))
+        let _colon = self.next()?;
+        let token = self.next()?;
+        Ok(Some(Entry { key, token }))
     }
 
+    /// The error that the value here is not what the schema says.
     fn wants(&self, what: &str) -> ValueError {
         self.path.error(format!("is not {what}"))
     }
 
+    /// Checks that an object begins here, with `{`, or an array, with `[`.
     fn opens(&self, token: Token<'_>, with: u8) -> Result<()> {
+        if token == Token::Open(with) {
+            return Ok(());
+        }
         let what = if with == b'{' {
             "an object"
         } else {
             "an array"
         };
-        if token == Token::Open(with) {
-            Ok(())
-        } else {
-            Err(self.wants(what))
-        }
+        Err(self.wants(what))
     }
 
     fn message(&mut self, message: &MessageDescriptor, token: Token<'a>) -> Result<DynamicMessage> {
@@ -98,11 +110,7 @@ impl<'a> Encoder<'a> {
             }
             WellKnown::Struct | WellKnown::List => {
                 if let Some(field) = message.get_field(ONLY) {
-                    let value = if field.is_map() {
-                        self.map(&field, token)?
-                    } else {
-                        self.list(&field, token)?
-                    };
+                    let value = self.field(&field, token)?;
                     made.set_field(&field, value);
                 }
             }
@@ -119,12 +127,13 @@ impl<'a> Encoder<'a> {
     ) -> Result<()> {
         self.opens(token, b'{')?;
         let mut seen = HashSet::new();
-        while let Some((key, token)) = self.entry()? {
+        while let Some(Entry { key, token }) = self.entry()? {
             let field = message.get_field_by_json_name(&key);
             self.path.member(key);
             let Some(field) = field else {
                 return Err(self.path.error("is not an argument that the schema names"));
             };
+            // Not by what the message has: a null and an empty list leave nothing in it.
             if !seen.insert(field.number()) {
                 return Err(self.path.error("occurs twice"));
             }
@@ -133,17 +142,10 @@ impl<'a> Encoder<'a> {
                 self.path.leave();
                 continue;
             }
-            let other = field
-                .containing_oneof()
-                .and_then(|of| of.fields().find(|other| made.has_field(other)));
-            if let Some(other) = other {
+            if let Some(other) = set_in_oneof(made, &field) {
                 return Err(self.path.error(format!("excludes {}", other.json_name())));
             }
-            let value = match () {
-                () if field.is_map() => self.map(&field, token)?,
-                () if field.is_list() => self.list(&field, token)?,
-                () => self.one(&field.kind(), token)?,
-            };
+            let value = self.field(&field, token)?;
             let is_empty = value.as_list().is_some_and(<[_]>::is_empty)
                 || value.as_map().is_some_and(HashMap::is_empty);
             if is_empty {
@@ -155,6 +157,17 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
+    /// The value of a field: a map, a list, or one value.
+    fn field(&mut self, field: &FieldDescriptor, token: Token<'a>) -> Result<Value> {
+        if field.is_map() {
+            self.map(field, token)
+        } else if field.is_list() {
+            self.list(field, token)
+        } else {
+            self.one(&field.kind(), token)
+        }
+    }
+
     fn map(&mut self, field: &FieldDescriptor, token: Token<'a>) -> Result<Value> {
         self.opens(token, b'{')?;
         self.path.deeper(1)?;
@@ -164,7 +177,7 @@ impl<'a> Encoder<'a> {
         let key_kind = entry.map_entry_key_field().kind();
         let kind = entry.map_entry_value_field().kind();
         let mut map = HashMap::new();
-        while let Some((key, token)) = self.entry()? {
+        while let Some(Entry { key, token }) = self.entry()? {
             self.path.key(key.clone());
             let key = self.map_key(&key_kind, key)?;
             let value = self.one(&kind, token)?;
@@ -177,16 +190,14 @@ impl<'a> Encoder<'a> {
         Ok(Value::Map(map))
     }
 
+    /// The key of a map; in JSON a number or a boolean is a string there.
     fn map_key(&self, kind: &Kind, key: Cow<'_, str>) -> Result<MapKey> {
-        if *kind == Kind::String {
-            return Ok(MapKey::String(key.into_owned()));
-        }
-        let token = Token::Plain(key.as_bytes());
-        let key = match kind {
-            Kind::Bool => self.bool(token)?,
+        let value = match kind {
+            Kind::String => return Ok(MapKey::String(key.into_owned())),
+            Kind::Bool => self.bool(Token::Plain(key.as_bytes()))?,
             kind => self.number(kind, key.as_bytes())?,
         };
-        key.into_map_key().ok_or_else(|| self.wants("a key"))
+        value.into_map_key().ok_or_else(|| self.wants("a key"))
     }
 
     fn list(&mut self, field: &FieldDescriptor, token: Token<'a>) -> Result<Value> {
@@ -208,17 +219,17 @@ impl<'a> Encoder<'a> {
             (Kind::Bool, token) => self.bool(token),
             (Kind::Bytes, token) => {
                 let text = self.text(token)?;
-                let bytes = base64::engine::general_purpose::STANDARD.decode(&*text);
-                bytes
-                    .map(|bytes| Value::Bytes(bytes.into()))
-                    .map_err(|_| self.wants("base64"))
+                match base64::engine::general_purpose::STANDARD.decode(&*text) {
+                    Ok(bytes) => Ok(Value::Bytes(bytes.into())),
+                    Err(_) => Err(self.wants("base64")),
+                }
             }
             (Kind::Enum(of), Token::Text(_)) => {
                 let name = self.text(token)?;
-                let number = of
-                    .get_value_by_name(&name)
-                    .map(|value| Value::EnumNumber(value.number()));
-                number.ok_or_else(|| self.wants("one of the names"))
+                match of.get_value_by_name(&name) {
+                    Some(value) => Ok(Value::EnumNumber(value.number())),
+                    None => Err(self.wants("one of the names")),
+                }
             }
             (kind, Token::Plain(text)) => self.number(kind, text),
             _ => Err(self.wants("a number")),
@@ -242,28 +253,29 @@ impl<'a> Encoder<'a> {
 
     fn number(&self, kind: &Kind, raw: &[u8]) -> Result<Value> {
         let text = std::str::from_utf8(raw).unwrap_or_default();
-        let double = || text.parse().ok().filter(|number: &f64| number.is_finite());
-        if matches!(kind, Kind::Double | Kind::Float) {
-            let number = self.double(text)?;
-            let short = number as f32;
-            return match kind {
-                Kind::Double => Ok(Value::F64(number)),
-                _ if short.is_finite() => Ok(Value::F32(short)),
-                _ => Err(self.wants("in the range of a float")),
-            };
+        match kind {
+            Kind::Double => Ok(Value::F64(self.double(text)?)),
+            Kind::Float => {
+                let short = self.double(text)? as f32;
+                if short.is_finite() {
+                    Ok(Value::F32(short))
+                } else {
+                    Err(self.wants("in the range of a float"))
+                }
+            }
+            kind => self.whole_number(kind, text),
         }
-        // A whole number may be written as 1.0 or 1e3.
-        let whole = text.parse().ok().or_else(|| {
-            let number =
-                double().filter(|number| number.fract() == 0.0 && number.abs() < EXACT_MAX)?;
-            Some(number as i128)
-        });
-        let Some(whole) = whole else {
-            return Err(self.wants(if double().is_some() {
+    }
+
+    /// An integer of any width, or an enum that is written as a number.
+    fn whole_number(&self, kind: &Kind, text: &str) -> Result<Value> {
+        let Some(whole) = whole(text) else {
+            let what = if finite(text).is_some() {
                 "a whole number"
             } else {
                 "a number"
-            }));
+            };
+            return Err(self.wants(what));
         };
         let made = match kind {
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => i32::try_from(whole).map(Value::I32),
@@ -280,20 +292,19 @@ impl<'a> Encoder<'a> {
 
     /// A number as a double, if that loses no digit of an integer.
     fn double(&self, text: &str) -> Result<f64> {
-        let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        let number = number.ok_or_else(|| self.wants("a number"))?;
-        let is_exact = number.abs() < EXACT_MAX
-            || !text
-                .bytes()
-                .all(|letter| letter == b'-' || letter.is_ascii_digit())
-            || format!("{number:.0}") == text;
-        if is_exact {
+        let number = finite(text).ok_or_else(|| self.wants("a number"))?;
+        let is_integer = text
+            .bytes()
+            .all(|letter| letter == b'-' || letter.is_ascii_digit());
+        // Numbers with a point are rounded by every reader of JSON; identifiers must not be.
+        if number.abs() < EXACT_MAX || !is_integer || format!("{number:.0}") == text {
             Ok(number)
         } else {
             Err(self.path.error("is an integer that a double cannot hold"))
         }
     }
 
+    /// Reads any JSON value into a `google.protobuf.Value`.
     fn value(&mut self, made: &mut DynamicMessage, token: Token<'a>) -> Result<()> {
         let (number, value) = match token {
             Token::Plain(b"null") => (value::NULL, Value::EnumNumber(0)),
@@ -306,11 +317,8 @@ impl<'a> Encoder<'a> {
                 } else {
                     value::LIST
                 };
-                let inner = made
-                    .descriptor()
-                    .get_field(number)
-                    .map(|field| field.kind());
-                let Some(Kind::Message(inner)) = inner else {
+                let field = made.descriptor().get_field(number);
+                let Some(Kind::Message(inner)) = field.map(|field| field.kind()) else {
                     return Err(self.wants("a value"));
                 };
                 (number, Value::Message(self.message(&inner, token)?))
@@ -340,6 +348,27 @@ impl<'a> Encoder<'a> {
         DynamicMessage::deserialize(message.clone(), &mut reader)
             .map_err(|why| self.path.error(why.to_string()))
     }
+}
+
+/// The number that a text of JSON is, if a double has it.
+fn finite(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// The whole number that a text of JSON is; it may be written as `1.0` or `1e3`.
+fn whole(text: &str) -> Option<i128> {
+    if let Ok(whole) = text.parse() {
+        return Some(whole);
+    }
+    let number = finite(text)?;
+    let is_exact = number.fract() == 0.0 && number.abs() < EXACT_MAX;
+    is_exact.then_some(number as i128)
+}
+
+/// A field of a message that is set and excludes this one.
+fn set_in_oneof(message: &DynamicMessage, field: &FieldDescriptor) -> Option<FieldDescriptor> {
+    let oneof = field.containing_oneof()?;
+    oneof.fields().find(|other| message.has_field(other))
 }
 
 /// Whether null is a value of this field rather than none.

@@ -125,17 +125,17 @@ fn search(message: &DynamicMessage, path: &mut Path<'_>) -> Result<(), ValueErro
             Value::List(list) => {
                 for (at, inner) in list.iter().enumerate() {
                     path.index(at);
-                    inner
-                        .as_message()
-                        .map_or(Ok(()), |inner| search(inner, path))?;
+                    if let Some(inner) = inner.as_message() {
+                        search(inner, path)?;
+                    }
                     path.leave();
                 }
             }
             Value::Map(map) => {
                 for inner in map.values() {
-                    inner
-                        .as_message()
-                        .map_or(Ok(()), |inner| search(inner, path))?;
+                    if let Some(inner) = inner.as_message() {
+                        search(inner, path)?;
+                    }
                 }
             }
             _ => {}

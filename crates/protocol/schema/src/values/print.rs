@@ -17,14 +17,11 @@ pub(super) fn print(
     marks: &UnsaidParts,
     absent: &HashMap<String, Absent>,
 ) -> Result<Vec<u8>, ValueError> {
-    let set = |pointers: &[String]| pointers.iter().cloned().collect();
-    let empty = set(&marks.empty);
-    let null = set(&marks.null);
     let mut printer = Printer {
         out: Vec::new(),
         path: Path::default(),
-        empty,
-        null,
+        empty: marks.empty.iter().cloned().collect(),
+        null: marks.null.iter().cloned().collect(),
         absent,
     };
     printer.message(message)?;
@@ -34,8 +31,11 @@ pub(super) fn print(
 struct Printer<'a> {
     out: Vec<u8>,
     path: Path<'a>,
+    /// Pointers of lists and maps that are there, but empty.
     empty: HashSet<String>,
+    /// Pointers of members that are there, but null.
     null: HashSet<String>,
+    /// Meanings of absent fields, by full name.
     absent: &'a HashMap<String, Absent>,
 }
 
@@ -75,27 +75,18 @@ impl Printer<'_> {
         let start = self.out.len();
         for field in message.descriptor().fields() {
             self.path.member(field.json_name().to_owned());
-            let has_none = field.supports_presence() || field.is_list() || field.is_map();
-            let absent = if message.has_field(&field) || !has_none {
-                None
-            } else {
-                match self.absent(&field) {
-                    Some(absent) => Some(absent),
-                    None => {
-                        self.path.leave();
-                        continue;
-                    }
+            // A scalar without presence is always there: its zero value and none are the same.
+            let can_be_absent = field.supports_presence() || field.is_list() || field.is_map();
+            if message.has_field(&field) || !can_be_absent {
+                self.key(&field, start);
+                self.field(&field, &message.get_field(&field))?;
+            } else if let Some(absent) = self.absent(&field) {
+                self.key(&field, start);
+                match absent {
+                    Absent::Null => self.raw("null"),
+                    Absent::Empty if field.is_map() => self.raw("{}"),
+                    Absent::Empty => self.raw("[]"),
                 }
-            };
-            if self.out.len() > start {
-                self.out.push(b',');
-            }
-            self.text(field.json_name());
-            self.out.push(b':');
-            match absent {
-                None => self.field(&field, &message.get_field(&field))?,
-                Some(Absent::Null) => self.raw("null"),
-                Some(Absent::Empty) => self.raw(if field.is_map() { "{}" } else { "[]" }),
             }
             self.path.leave();
         }
@@ -103,9 +94,19 @@ impl Printer<'_> {
         Ok(())
     }
 
+    /// Begins a member of the object whose members begin at `start` of the output.
+    fn key(&mut self, field: &FieldDescriptor, start: usize) {
+        if self.out.len() > start {
+            self.out.push(b',');
+        }
+        self.text(field.json_name());
+        self.out.push(b':');
+    }
+
     /// Value to write for a field that is not there.
     fn absent(&self, field: &FieldDescriptor) -> Option<Absent> {
-        if !(self.empty.is_empty() && self.null.is_empty()) {
+        let has_marks = !(self.empty.is_empty() && self.null.is_empty());
+        if has_marks {
             let pointer = self.path.pointer();
             if self.null.contains(&pointer) {
                 return Some(Absent::Null);
@@ -119,45 +120,50 @@ impl Printer<'_> {
 
     fn field(&mut self, field: &FieldDescriptor, value: &Value) -> Result<()> {
         match value {
-            Value::Map(map) => {
-                let Kind::Message(entry) = field.kind() else {
-                    return Ok(());
-                };
-                let kind = entry.map_entry_value_field().kind();
-                let mut entries: Vec<_> = map.iter().collect();
-                entries.sort_by_key(|(key, _)| *key);
-                self.path.deeper(1)?;
-                self.out.push(b'{');
-                for (at, (key, value)) in entries.into_iter().enumerate() {
-                    if at > 0 {
-                        self.out.push(b',');
-                    }
-                    let key = spell(key);
-                    self.text(&key);
-                    self.out.push(b':');
-                    self.path.key(key);
-                    self.one(&kind, value)?;
-                    self.path.leave();
-                }
-                self.out.push(b'}');
-                self.path.back(1);
-                Ok(())
-            }
-            Value::List(list) => {
-                self.out.push(b'[');
-                for (at, value) in list.iter().enumerate() {
-                    if at > 0 {
-                        self.out.push(b',');
-                    }
-                    self.path.index(at);
-                    self.one(&field.kind(), value)?;
-                    self.path.leave();
-                }
-                self.out.push(b']');
-                Ok(())
-            }
+            Value::Map(map) => self.map(field, map),
+            Value::List(list) => self.list(field, list),
             value => self.one(&field.kind(), value),
         }
+    }
+
+    fn map(&mut self, field: &FieldDescriptor, map: &HashMap<MapKey, Value>) -> Result<()> {
+        let Kind::Message(entry) = field.kind() else {
+            return Ok(());
+        };
+        let kind = entry.map_entry_value_field().kind();
+        let mut entries: Vec<_> = map.iter().collect();
+        // A hash map has another order in each run; equal messages are to be equal JSON.
+        entries.sort_by_key(|(key, _)| *key);
+        self.path.deeper(1)?;
+        self.out.push(b'{');
+        for (at, (key, value)) in entries.into_iter().enumerate() {
+            if at > 0 {
+                self.out.push(b',');
+            }
+            let key = spell(key);
+            self.text(&key);
+            self.out.push(b':');
+            self.path.key(key);
+            self.one(&kind, value)?;
+            self.path.leave();
+        }
+        self.out.push(b'}');
+        self.path.back(1);
+        Ok(())
+    }
+
+    fn list(&mut self, field: &FieldDescriptor, list: &[Value]) -> Result<()> {
+        self.out.push(b'[');
+        for (at, value) in list.iter().enumerate() {
+            if at > 0 {
+                self.out.push(b',');
+            }
+            self.path.index(at);
+            self.one(&field.kind(), value)?;
+            self.path.leave();
+        }
+        self.out.push(b']');
+        Ok(())
     }
 
     fn one(&mut self, kind: &Kind, value: &Value) -> Result<()> {
@@ -176,22 +182,22 @@ impl Printer<'_> {
             Value::Bytes(bytes) => {
                 self.text(&base64::engine::general_purpose::STANDARD.encode(bytes))
             }
-            Value::EnumNumber(number) => {
-                let of = kind.as_enum();
-                match of.and_then(|of| of.get_value(*number)) {
-                    Some(_)
-                        if of.is_some_and(|of| of.full_name() == "google.protobuf.NullValue") =>
-                    {
-                        self.raw("null")
-                    }
-                    Some(value) => self.text(value.name()),
-                    None => self.raw(number),
-                }
-            }
+            Value::EnumNumber(number) => self.enumerated(kind, *number),
             Value::Message(message) => self.message(message)?,
             Value::List(_) | Value::Map(_) => {}
         }
         Ok(())
+    }
+
+    /// A value of an enum: its name, or its number if the schema does not have it.
+    fn enumerated(&mut self, kind: &Kind, number: i32) {
+        let of = kind.as_enum();
+        let is_null = of.is_some_and(|of| of.full_name() == "google.protobuf.NullValue");
+        match of.and_then(|of| of.get_value(number)) {
+            Some(_) if is_null => self.raw("null"),
+            Some(value) => self.text(value.name()),
+            None => self.raw(number),
+        }
     }
 
     fn finite(&self, number: f64) -> Result<()> {
@@ -204,10 +210,10 @@ impl Printer<'_> {
 
     fn double(&mut self, number: f64) -> Result<()> {
         self.finite(number)?;
-        let is_whole = number.fract() == 0.0
-            && number.abs() < 1e15
-            && !(number == 0.0 && number.is_sign_negative());
-        if is_whole {
+        let is_negative_zero = number == 0.0 && number.is_sign_negative();
+        // A Value has doubles only: `1` must not come back as `1.0`, which is no integer to some
+        // readers.
+        if number.fract() == 0.0 && number.abs() < 1e15 && !is_negative_zero {
             self.raw(number as i64)
         } else {
             self.raw(format_args!("{number:?}"))

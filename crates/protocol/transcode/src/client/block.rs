@@ -20,44 +20,45 @@ pub(super) fn block(json: &Json) -> ToolContent {
         })
 }
 
+/// A block whose members all have fields; `None` for any other.
 fn plain(block: &Map<String, Json>) -> Option<ToolContent> {
-    let has_only = |known: &[&str]| block.keys().all(|key| known.contains(&key.as_str()));
-    let text = |key: &str| block.get(key).and_then(Json::as_str);
-    let of = |content, mime_type: &str| {
-        Some(ToolContent {
-            content: Some(content),
-            mime_type: mime_type.to_owned(),
-        })
-    };
-    match text("type")? {
-        "text" if has_only(&["type", "text"]) => of(Content::Text(text("text")?.to_owned()), ""),
-        "image" if has_only(&["type", "data", "mimeType"]) => of(
-            Content::Image(STANDARD.decode(text("data")?).ok()?.into()),
-            text("mimeType")?,
-        ),
-        "resource" if has_only(&["type", "resource"]) => {
+    let mut mime_type = "";
+    let content = match text(block, "type")? {
+        "text" if has_only(block, &["type", "text"]) => {
+            Content::Text(text(block, "text")?.to_owned())
+        }
+        "image" if has_only(block, &["type", "data", "mimeType"]) => {
+            mime_type = text(block, "mimeType")?;
+            Content::Image(STANDARD.decode(text(block, "data")?).ok()?.into())
+        }
+        "resource" if has_only(block, &["type", "resource"]) => {
             let inner = block.get("resource")?;
-            let known = ["uri", "mimeType", "text", "blob"];
-            inner
-                .as_object()
-                .filter(|inner| inner.keys().all(|key| known.contains(&key.as_str())))?;
+            if !has_only(inner.as_object()?, &["uri", "mimeType", "text", "blob"]) {
+                return None;
+            }
             let raw = inner.to_string();
-            let content: Contents<'_> = serde_json::from_str(&raw).ok()?;
-            of(
-                Content::Data(value::pack(
-                    "buf.mcp.v1.ResourceContent",
-                    &content.message()?,
-                )),
-                "",
-            )
+            let contents: Contents<'_> = serde_json::from_str(&raw).ok()?;
+            let message = contents.message()?;
+            Content::Data(value::pack("buf.mcp.v1.ResourceContent", &message))
         }
-        "resource_link" if has_only(&["type", "uri", "name", "description", "mimeType"]) => {
+        "resource_link" if has_only(block, &["type", "uri", "name", "description", "mimeType"]) => {
             let raw = Json::Object(block.clone()).to_string();
-            of(
-                Content::Data(value::pack("buf.mcp.v1.Resource", &resource(&raw)?)),
-                "",
-            )
+            Content::Data(value::pack("buf.mcp.v1.Resource", &resource(&raw)?))
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(ToolContent {
+        content: Some(content),
+        mime_type: mime_type.to_owned(),
+    })
+}
+
+/// Whether an object has no members but these.
+fn has_only(object: &Map<String, Json>, known: &[&str]) -> bool {
+    object.keys().all(|key| known.contains(&key.as_str()))
+}
+
+/// A member of a block that is a text.
+fn text<'b>(block: &'b Map<String, Json>, key: &str) -> Option<&'b str> {
+    block.get(key).and_then(Json::as_str)
 }

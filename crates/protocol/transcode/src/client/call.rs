@@ -1,5 +1,6 @@
 //! Calls of tools: the params that a JSON server reads.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
@@ -49,8 +50,13 @@ pub fn open_params(call: &Bytes) -> Result<Vec<u8>, Refusal> {
         };
         Module::new("open.v1", &[tool], &Numbers::default())
     });
-    let unknown = || Refusal::new(RefusalCode::SchemaUnresolved, "no schema is known");
-    call_params(call, OPEN.tool(OPEN_TOOL).ok_or_else(unknown)?)
+    match OPEN.tool(OPEN_TOOL) {
+        Some(tool) => call_params(call, tool),
+        None => Err(Refusal::new(
+            RefusalCode::SchemaUnresolved,
+            "no schema is known",
+        )),
+    }
 }
 
 /// Whether a server of proto-mcp can have a `CallToolRequest` for its tool as it is: the arguments
@@ -61,32 +67,36 @@ pub fn open_params(call: &Bytes) -> Result<Vec<u8>, Refusal> {
 /// As [`call_params`].
 pub fn is_own(call: &Bytes, tool: &ToolSchema) -> Result<bool, Refusal> {
     let call = decode(call)?;
-    let name = call
-        .arguments
-        .as_ref()
-        .and_then(|sent| sent.type_url.rsplit('/').next())
-        .unwrap_or_default();
+    let name = message_name(&call);
     if !name.is_empty() && name != tool.input().full_name() {
         return Ok(false);
     }
-    arguments(&call, tool).map(|_| true)
+    arguments(&call, tool)?;
+    Ok(true)
 }
 
 /// Whether the arguments of a call are a message that is neither the tool's own nor a
 /// `google.protobuf.Struct`.
 #[must_use]
 pub fn is_foreign(call: &Bytes, tool: &ToolSchema) -> bool {
-    let sent = decode(call).ok().and_then(|call| call.arguments);
-    let name = sent
-        .as_ref()
-        .and_then(|sent| sent.type_url.rsplit('/').next())
-        .unwrap_or_default();
+    let Ok(call) = decode(call) else {
+        return false;
+    };
+    let name = message_name(&call);
     !name.is_empty() && name != STRUCT && name != tool.input().full_name()
 }
 
+/// The full name of the message of a call's arguments; empty if it has none.
+fn message_name(call: &CallToolRequest) -> &str {
+    match &call.arguments {
+        Some(sent) => sent.type_url.rsplit('/').next().unwrap_or_default(),
+        None => "",
+    }
+}
+
 fn decode(call: &Bytes) -> Result<CallToolRequest, Refusal> {
-    let malformed = |_| Refusal::new(RefusalCode::Malformed, "the request is no CallToolRequest");
-    CallToolRequest::decode(call.clone()).map_err(malformed)
+    CallToolRequest::decode(call.clone())
+        .map_err(|_| Refusal::new(RefusalCode::Malformed, "the request is no CallToolRequest"))
 }
 
 /// The arguments of a call, checked. A call without arguments has the empty message.
@@ -95,15 +105,9 @@ fn arguments(call: &CallToolRequest, tool: &ToolSchema) -> Result<Typed, Refusal
         .arguments
         .as_ref()
         .map_or(("", &[][..]), |sent| (sent.type_url.as_str(), &*sent.value));
-    let marked = |key: &str| {
-        call.metadata
-            .get(key)
-            .map(|text| UnsaidParts::pointers(text))
-            .unwrap_or_default()
-    };
     let marks = UnsaidParts {
-        empty: marked(key::EMPTY),
-        null: marked(key::NULL),
+        empty: pointers_in(&call.metadata, key::EMPTY),
+        null: pointers_in(&call.metadata, key::NULL),
     };
     let typed = tool
         .arguments_from_message(type_url, value, marks)
@@ -112,8 +116,16 @@ fn arguments(call: &CallToolRequest, tool: &ToolSchema) -> Result<Typed, Refusal
     Ok(typed)
 }
 
+/// The list of JSON pointers under a key of metadata; empty if there is none.
+fn pointers_in(metadata: &HashMap<String, String>, key: &str) -> Vec<String> {
+    match metadata.get(key) {
+        Some(text) => UnsaidParts::pointers(text),
+        None => Vec::new(),
+    }
+}
+
 /// `_meta` of a call's metadata: texts as they are, all else from the JSON under one key.
-fn meta(metadata: &std::collections::HashMap<String, String>) -> Option<Json> {
+fn meta(metadata: &HashMap<String, String>) -> Option<Json> {
     let mut meta = match metadata
         .get(key::META)
         .and_then(|raw| serde_json::from_str(raw).ok())

@@ -36,31 +36,26 @@ pub type Lookup<'l> = dyn Fn(&str) -> Option<(ToolSchema, Option<String>)> + 'l;
 /// # Errors
 /// [`RefusalCode::Malformed`] if the bytes are no such message.
 pub fn list_params(kind: Kind, message: &Bytes) -> Result<(Vec<u8>, Wanted), Refusal> {
-    let wrong = |_| Refusal::new(RefusalCode::Malformed, "the request is no list request");
-    let (cursor, wanted) = match kind {
-        Kind::ListResourcesRequest => (
-            ListResourcesRequest::decode(message.clone())
-                .map_err(wrong)?
-                .cursor,
-            Wanted::default(),
-        ),
-        _ => {
-            let asked = ListToolsRequest::decode(message.clone()).map_err(wrong)?;
-            let references = !asked.include_schemas;
-            (
-                asked.cursor,
-                Wanted {
-                    references,
-                    only: asked.bsr_refs,
-                    ..Wanted::default()
-                },
-            )
-        }
+    let (cursor, wanted) = if kind == Kind::ListResourcesRequest {
+        let asked = ListResourcesRequest::decode(message.clone()).map_err(|_| no_request())?;
+        (asked.cursor, Wanted::default())
+    } else {
+        let asked = ListToolsRequest::decode(message.clone()).map_err(|_| no_request())?;
+        let wanted = Wanted {
+            references: !asked.include_schemas,
+            only: asked.bsr_refs,
+            ..Wanted::default()
+        };
+        (asked.cursor, wanted)
     };
     let params = json::object(|params| {
         params.optional_text("cursor", (!cursor.is_empty()).then_some(&*cursor));
     });
     Ok((params, wanted))
+}
+
+fn no_request() -> Refusal {
+    Refusal::new(RefusalCode::Malformed, "the request is no list request")
 }
 
 /// An entry of `tools/list`, as far as the contract has places for it.
@@ -87,11 +82,12 @@ struct ToolEntry<'a> {
     meta: Option<&'a RawValue>,
 }
 
+/// A page of `tools/list` or `resources/list`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page<'a> {
-    #[serde(borrow, alias = "resources")]
-    tools: Vec<&'a RawValue>,
+    #[serde(borrow, rename = "tools", alias = "resources")]
+    entries: Vec<&'a RawValue>,
     #[serde(borrow)]
     next_cursor: Option<Cow<'a, str>>,
 }
@@ -101,88 +97,71 @@ struct Page<'a> {
 /// # Errors
 /// [`RefusalCode::UpstreamFailed`] if the result is no page.
 pub fn tools(result: &[u8], wanted: &Wanted, lookup: &Lookup<'_>) -> Result<Bytes, Refusal> {
-    let (entries, next_cursor) = page(result)?;
-    let tools = entries
+    let page = page(result)?;
+    let tools = page
+        .entries
         .iter()
         .filter_map(|entry| tool(entry.get(), wanted, lookup));
-    let page = ListToolsResponse {
+    let response = ListToolsResponse {
         tools: tools.collect(),
-        next_cursor,
+        next_cursor: page.next_cursor.unwrap_or_default().into_owned(),
     };
-    Ok(Kind::ListToolsResponse.field_of(&page))
+    Ok(Kind::ListToolsResponse.field_of(&response))
 }
 
-fn page(result: &[u8]) -> Result<(Vec<&RawValue>, String), Refusal> {
-    let page: Page<'_> = serde_json::from_slice(result)
-        .map_err(|_| Refusal::new(RefusalCode::UpstreamFailed, "the list cannot be read"))?;
-    Ok((
-        page.tools,
-        page.next_cursor.unwrap_or_default().into_owned(),
-    ))
+fn page(result: &[u8]) -> Result<Page<'_>, Refusal> {
+    serde_json::from_slice(result)
+        .map_err(|_| Refusal::new(RefusalCode::UpstreamFailed, "the list cannot be read"))
 }
 
-/// An entry that is none of MCP's is left out, as a client would.
+/// An entry of a list as a tool; `None` if the client does not want it. An entry that is none of
+/// MCP's is left out too, as a client would.
 fn tool(raw: &str, wanted: &Wanted, lookup: &Lookup<'_>) -> Option<Tool> {
     let entry: ToolEntry<'_> = serde_json::from_str(raw).ok()?;
-    let found = lookup(&entry.name);
-    let (schema, reference) = found.map_or((None, None), |(schema, reference)| {
-        (Some(schema), reference)
-    });
-    if !wanted.only.is_empty()
-        && !wanted
+    let (schema, reference) = match lookup(&entry.name) {
+        Some((schema, reference)) => (Some(schema), reference),
+        None => (None, None),
+    };
+    let is_wanted = wanted.only.is_empty()
+        || wanted
             .only
             .iter()
-            .any(|one| is_named(one, reference.as_deref()))
-    {
+            .any(|asked| is_named(asked, reference.as_deref()));
+    if !is_wanted {
         return None;
     }
     let mut metadata = HashMap::new();
-    let mut put = |key: &str, text: Option<&str>| {
-        if let Some(text) = text {
-            metadata.insert(key.to_owned(), text.to_owned());
-        }
-    };
-    put(key::TITLE, entry.title.as_deref());
-    put("mcp.annotations", entry.annotations.map(RawValue::get));
-    put("mcp.icons", entry.icons.map(RawValue::get));
-    put("mcp.execution", entry.execution.map(RawValue::get));
-    put(key::META, entry.meta.map(RawValue::get));
-    put_texts(&mut metadata, entry.meta);
-    let mut put = |key: &str, text: Option<&str>| {
-        if let Some(text) = text {
-            metadata.insert(key.to_owned(), text.to_owned());
-        }
-    };
+    let all = &mut metadata;
+    put(all, key::TITLE, entry.title.as_deref());
+    put(all, "mcp.annotations", entry.annotations.map(RawValue::get));
+    put(all, "mcp.icons", entry.icons.map(RawValue::get));
+    put(all, "mcp.execution", entry.execution.map(RawValue::get));
+    put(all, key::META, entry.meta.map(RawValue::get));
+    put_texts(all, entry.meta);
     if wanted.json_schemas {
-        put(key::INPUT_SCHEMA, entry.input_schema.map(RawValue::get));
-        put(key::OUTPUT_SCHEMA, entry.output_schema.map(RawValue::get));
+        put(
+            all,
+            key::INPUT_SCHEMA,
+            entry.input_schema.map(RawValue::get),
+        );
+        put(
+            all,
+            key::OUTPUT_SCHEMA,
+            entry.output_schema.map(RawValue::get),
+        );
     }
-    put(
-        key::INPUT_MESSAGE,
-        schema.as_ref().map(|schema| schema.input().full_name()),
-    );
-    put(
-        key::OUTPUT_MESSAGE,
-        schema
-            .as_ref()
-            .and_then(|schema| Some(schema.output()?.full_name())),
-    );
-    let by_reference = reference.clone().filter(|_| wanted.references);
-    if by_reference.is_none() {
-        put(key::REFERENCE, reference.as_deref());
+    if let Some(schema) = &schema {
+        let output = schema.output().map(|output| output.full_name());
+        put(all, key::INPUT_MESSAGE, Some(schema.input().full_name()));
+        put(all, key::OUTPUT_MESSAGE, output);
     }
-    let inline = |schema: &ToolSchema| {
-        if wanted.full_descriptors {
-            schema.full_set()
-        } else {
-            schema.set()
+    let schema_source = match (&schema, reference) {
+        (_, Some(reference)) if wanted.references => Some(SchemaSource::BsrRef(reference)),
+        (schema, reference) => {
+            // The client need not resolve it: the schema is here too.
+            put(all, key::REFERENCE, reference.as_deref());
+            schema.as_ref().map(|schema| inline(schema, wanted))
         }
-    };
-    let schema_source = match by_reference {
-        Some(reference) => Some(SchemaSource::BsrRef(reference)),
-        None => schema
-            .as_ref()
-            .map(|schema| SchemaSource::InlineSchema(inline(schema))),
     };
     let description = entry.description.unwrap_or_default().into_owned();
     Some(Tool {
@@ -193,28 +172,46 @@ fn tool(raw: &str, wanted: &Wanted, lookup: &Lookup<'_>) -> Option<Tool> {
     })
 }
 
+/// The descriptors of a tool as they stand in a list.
+fn inline(schema: &ToolSchema, wanted: &Wanted) -> SchemaSource {
+    SchemaSource::InlineSchema(if wanted.full_descriptors {
+        schema.full_set()
+    } else {
+        schema.set()
+    })
+}
+
+/// Adds a text to metadata, if there is one.
+fn put(metadata: &mut HashMap<String, String>, key: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        metadata.insert(key.to_owned(), text.to_owned());
+    }
+}
+
 /// Adds the texts of `_meta` under their own keys, as peers of proto-mcp write them; MCP's own keys
 /// are not theirs to name.
 fn put_texts(metadata: &mut HashMap<String, String>, meta: Option<&RawValue>) {
-    let meta =
+    let members =
         meta.and_then(|meta| serde_json::from_str::<HashMap<String, &RawValue>>(meta.get()).ok());
-    for (key, value) in meta
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| !key.starts_with("mcp."))
-    {
-        let text = json::text(value.get().as_bytes());
-        metadata.extend(text.map(|text| (key, text.into_owned())));
+    for (key, value) in members.into_iter().flatten() {
+        if key.starts_with("mcp.") {
+            continue;
+        }
+        if let Some(text) = json::text(value.get().as_bytes()) {
+            metadata.insert(key, text.into_owned());
+        }
     }
 }
 
 /// Whether a reference is the one asked for, which may leave the version open.
 fn is_named(asked: &str, reference: Option<&str>) -> bool {
-    let read = |text: &str| text.parse::<Reference>().ok();
-    reference
-        .and_then(read)
-        .zip(read(asked))
-        .is_some_and(|(reference, asked)| reference.is_selected_by(&asked))
+    let Some(Ok(reference)) = reference.map(str::parse::<Reference>) else {
+        return false;
+    };
+    match asked.parse::<Reference>() {
+        Ok(asked) => reference.is_selected_by(&asked),
+        Err(_) => false,
+    }
 }
 
 #[derive(Deserialize)]
@@ -244,31 +241,30 @@ struct ResourceEntry<'a> {
 /// # Errors
 /// [`RefusalCode::UpstreamFailed`] if the result is no page.
 pub fn resources(result: &[u8]) -> Result<Bytes, Refusal> {
-    let (entries, next_cursor) = page(result)?;
-    let resources = entries.iter().filter_map(|entry| resource(entry.get()));
-    let page = ListResourcesResponse {
+    let page = page(result)?;
+    let resources = page
+        .entries
+        .iter()
+        .filter_map(|entry| resource(entry.get()));
+    let response = ListResourcesResponse {
         resources: resources.collect(),
-        next_cursor,
+        next_cursor: page.next_cursor.unwrap_or_default().into_owned(),
     };
-    Ok(Kind::ListResourcesResponse.field_of(&page))
+    Ok(Kind::ListResourcesResponse.field_of(&response))
 }
 
 /// A resource of MCP: an entry of a list, or a link in a result.
 pub(super) fn resource(raw: &str) -> Option<Resource> {
     let entry: ResourceEntry<'_> = serde_json::from_str(raw).ok()?;
     let size = entry.size.map(|size| size.to_string());
-    let metadata = [
-        (key::TITLE, entry.title.as_deref()),
-        ("mcp.annotations", entry.annotations.map(RawValue::get)),
-        ("mcp.icons", entry.icons.map(RawValue::get)),
-        ("mcp.size", size.as_deref()),
-        (key::META, entry.meta.map(RawValue::get)),
-    ];
-    let metadata = metadata
-        .into_iter()
-        .filter_map(|(key, text)| Some((key.to_owned(), text?.to_owned())));
-    let mut metadata: HashMap<_, _> = metadata.collect();
-    put_texts(&mut metadata, entry.meta);
+    let mut metadata = HashMap::new();
+    let all = &mut metadata;
+    put(all, key::TITLE, entry.title.as_deref());
+    put(all, "mcp.annotations", entry.annotations.map(RawValue::get));
+    put(all, "mcp.icons", entry.icons.map(RawValue::get));
+    put(all, "mcp.size", size.as_deref());
+    put(all, key::META, entry.meta.map(RawValue::get));
+    put_texts(all, entry.meta);
     Some(Resource {
         metadata,
         uri: entry.uri.into_owned(),

@@ -13,6 +13,8 @@ use wire::proto::contract::{
     ReadResourceRequest, ReadResourceResponse, ResourceContent, resource_content::Content,
 };
 
+use super::result::unreadable;
+
 /// The params of `resources/read` for a `ReadResourceRequest`.
 ///
 /// # Errors
@@ -72,20 +74,12 @@ impl Contents<'_> {
 /// # Errors
 /// [`RefusalCode::UpstreamFailed`] if it is none.
 pub fn read_result(result: &[u8]) -> Result<Bytes, Refusal> {
-    let failed = || {
-        Refusal::new(
-            RefusalCode::UpstreamFailed,
-            "the server's result cannot be read",
-        )
-    };
-    let read: Read<'_> = serde_json::from_slice(result).map_err(|_| failed())?;
-    let contents = read
-        .contents
-        .into_iter()
-        .map(|one| one.message().ok_or_else(failed));
-    Ok(Kind::ReadResourceResponse.field_of(&ReadResourceResponse {
-        contents: contents.collect::<Result<_, _>>()?,
-    }))
+    let read: Read<'_> = serde_json::from_slice(result).map_err(|_| unreadable())?;
+    let mut contents = Vec::with_capacity(read.contents.len());
+    for one in read.contents {
+        contents.push(one.message().ok_or_else(unreadable)?);
+    }
+    Ok(Kind::ReadResourceResponse.field_of(&ReadResourceResponse { contents }))
 }
 
 #[cfg(test)]

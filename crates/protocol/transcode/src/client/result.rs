@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use model::{Refusal, RefusalCode};
 use prost_types::{Any, Struct};
-use schema::{ToolSchema, UnsaidParts};
+use schema::ToolSchema;
 use serde_json::{Map, Value as Json};
 use wire::proto::Kind;
 use wire::proto::contract::{
@@ -22,14 +22,8 @@ use crate::{key, value};
 /// # Errors
 /// [`RefusalCode::UpstreamFailed`] if it is none.
 pub fn call_result(result: &[u8], tool: Option<&ToolSchema>) -> Result<Bytes, Refusal> {
-    let failed = || {
-        Refusal::new(
-            RefusalCode::UpstreamFailed,
-            "the server's result cannot be read",
-        )
-    };
-    let result: Json = serde_json::from_slice(result).map_err(|_| failed())?;
-    let result = result.as_object().ok_or_else(failed)?;
+    let result: Json = serde_json::from_slice(result).map_err(|_| unreadable())?;
+    let result = result.as_object().ok_or_else(unreadable)?;
     let blocks = result
         .get("content")
         .and_then(Json::as_array)
@@ -60,6 +54,14 @@ pub fn call_result(result: &[u8], tool: Option<&ToolSchema>) -> Result<Bytes, Re
     Ok(Kind::CallToolResponse.field_of(&response))
 }
 
+/// The refusal of a result that is none of its method.
+pub(super) fn unreadable() -> Refusal {
+    Refusal::new(
+        RefusalCode::UpstreamFailed,
+        "the server's result cannot be read",
+    )
+}
+
 /// The structured result as the tool's output message. One that does not fit its schema travels as
 /// it is.
 fn structured_data(
@@ -67,35 +69,27 @@ fn structured_data(
     tool: Option<&ToolSchema>,
     metadata: &mut HashMap<String, String>,
 ) -> Any {
-    let typed = tool.filter(|tool| tool.output().is_some());
-    let Some(Ok(typed)) = typed.map(|tool| tool.result_from_json(json.to_string().as_bytes()))
-    else {
-        return value::pack_json(json);
-    };
-    let marks = [
-        (key::EMPTY, &typed.marks().empty),
-        (key::NULL, &typed.marks().null),
-    ];
-    metadata.extend(
-        marks
-            .iter()
-            .filter_map(|(key, places)| Some(((*key).to_owned(), UnsaidParts::spell(places)?))),
-    );
-    Any {
-        type_url: typed.type_url(),
-        value: typed.bytes(),
+    let with_output = tool.filter(|tool| tool.output().is_some());
+    match with_output.map(|tool| tool.result_from_json(json.to_string().as_bytes())) {
+        Some(Ok(typed)) => value::pack_typed(&typed, metadata),
+        Some(Err(_)) | None => value::pack_json(json),
     }
 }
 
 /// `metadata` of `_meta`: texts as they are, all else as JSON under one key.
 fn metadata(meta: &Map<String, Json>) -> HashMap<String, String> {
-    let text = |(key, value): (&String, &Json)| Some((key.clone(), value.as_str()?.to_owned()));
-    let mut metadata: HashMap<_, _> = meta.iter().filter_map(text).collect();
-    let rest: Map<_, _> = meta
-        .iter()
-        .filter(|(_, value)| !value.is_string())
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect();
+    let mut metadata = HashMap::new();
+    let mut rest = Map::new();
+    for (key, value) in meta {
+        match value {
+            Json::String(text) => {
+                metadata.insert(key.clone(), text.clone());
+            }
+            value => {
+                rest.insert(key.clone(), value.clone());
+            }
+        }
+    }
     if !rest.is_empty() {
         metadata.insert(key::META.to_owned(), Json::Object(rest).to_string());
     }
@@ -141,16 +135,20 @@ pub fn error(method: &str, code: i64, message: &str, data: Option<&[u8]>) -> Byt
 
 /// The data of an error as texts: what is none is JSON.
 fn texts(data: Json) -> HashMap<String, String> {
-    let text = |value: Json| match value {
-        Json::String(text) => text,
-        other => other.to_string(),
-    };
     match data {
         Json::Object(members) => members
             .into_iter()
-            .map(|(key, value)| (key, text(value)))
+            .map(|(key, value)| (key, text_of(value)))
             .collect(),
-        other => HashMap::from([("value".to_owned(), text(other))]),
+        other => HashMap::from([("value".to_owned(), text_of(other))]),
+    }
+}
+
+/// A text itself; any other value as JSON.
+fn text_of(value: Json) -> String {
+    match value {
+        Json::String(text) => text,
+        other => other.to_string(),
     }
 }
 

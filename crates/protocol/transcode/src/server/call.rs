@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use prost_types::Any;
-use schema::{UnsaidParts, ValueError, struct_from_json};
+use schema::{ValueError, struct_from_json};
 use serde_json::{Map, Value as Json};
 use wire::proto::Kind;
 use wire::proto::contract::CallToolRequest;
 
 use super::schemas::SentTool;
-use crate::key;
+use crate::{key, value};
 
 /// Why params cannot be written for the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,26 +46,20 @@ pub fn request(params: &[u8], tool: Option<&SentTool>) -> Result<Bytes, BadCall>
         .and_then(Json::as_object)
         .map(metadata_of)
         .unwrap_or_default();
-    let raw = given
-        .and_then(|_| json::at(params, &["arguments"]))
-        .unwrap_or(b"{}");
-    let arguments = match tool.map(|tool| (tool, tool.schema.arguments_from_json(raw))) {
-        Some((_, Ok(typed))) => {
-            let marks = [
-                (key::EMPTY, &typed.marks().empty),
-                (key::NULL, &typed.marks().null),
-            ];
-            let marks = marks
-                .iter()
-                .filter_map(|(key, places)| Some(((*key).to_owned(), UnsaidParts::spell(places)?)));
-            metadata.extend(marks);
-            Some(Any {
-                type_url: typed.type_url(),
-                value: typed.bytes(),
-            })
-        }
-        Some((tool, Err(why))) if !tool.takes_struct => return Err(BadCall::Arguments(why)),
-        Some((_, Err(_))) | None => given.map(|_| plain(raw)).transpose()?,
+    // From the text, not from what was read of it: large integers keep all their digits.
+    let written = if given.is_some() {
+        json::at(params, &["arguments"])
+    } else {
+        None
+    };
+    let raw = written.unwrap_or(b"{}");
+    let typed = tool.map(|tool| tool.schema.arguments_from_json(raw));
+    let takes_struct = tool.is_none_or(|tool| tool.takes_struct);
+    let arguments = match typed {
+        Some(Ok(typed)) => Some(value::pack_typed(&typed, &mut metadata)),
+        Some(Err(why)) if !takes_struct => return Err(BadCall::Arguments(why)),
+        Some(Err(_)) | None if given.is_some() => Some(plain(raw)?),
+        Some(Err(_)) | None => None,
     };
     Ok(Kind::CallToolRequest.field_of(&CallToolRequest {
         name: name.clone(),
@@ -85,13 +79,19 @@ fn plain(arguments: &[u8]) -> Result<Any, BadCall> {
 
 /// The members that are not the protocol's own.
 fn metadata_of(meta: &Map<String, Json>) -> HashMap<String, String> {
-    let own = |key: &str| key == "progressToken" || key.starts_with("io.modelcontextprotocol/");
     let mut metadata = HashMap::new();
     let mut rest = Map::new();
-    for (key, value) in meta.iter().filter(|(key, _)| !own(key)) {
+    for (key, value) in meta {
+        if key == "progressToken" || key.starts_with("io.modelcontextprotocol/") {
+            continue;
+        }
         match value {
-            Json::String(text) => drop(metadata.insert(key.clone(), text.clone())),
-            value => drop(rest.insert(key.clone(), value.clone())),
+            Json::String(text) => {
+                metadata.insert(key.clone(), text.clone());
+            }
+            value => {
+                rest.insert(key.clone(), value.clone());
+            }
         }
     }
     if !rest.is_empty() {

@@ -56,17 +56,17 @@ pub fn result(answer: InitializeResponse, revision: &str) -> Result<Json, Server
     }
     let mut capabilities = Map::new();
     let declared = answer.capabilities.unwrap_or_default();
-    let tools = declared
-        .tools
-        .map(|tools| ("tools", tools.supports_list_changed));
-    let resources = declared
-        .resources
-        .map(|resources| ("resources", resources.supports_list_changed));
-    for (key, announces) in tools.into_iter().chain(resources) {
-        capabilities.insert(key.to_owned(), json!({ "listChanged": announces }));
+    if let Some(tools) = declared.tools {
+        let announces = tools.supports_list_changed;
+        capabilities.insert("tools".to_owned(), json!({ "listChanged": announces }));
     }
-    let text = |key: &str| answer.metadata.get(key).map_or("", String::as_str);
-    let info = json!({ "name": text("name"), "version": text("version") });
+    if let Some(resources) = declared.resources {
+        let announces = resources.supports_list_changed;
+        capabilities.insert("resources".to_owned(), json!({ "listChanged": announces }));
+    }
+    let name = answer.metadata.get("name").map_or("", String::as_str);
+    let version = answer.metadata.get("version").map_or("", String::as_str);
+    let info = json!({ "name": name, "version": version });
     Ok(json!({ "protocolVersion": revision, "capabilities": capabilities, "serverInfo": info }))
 }
 

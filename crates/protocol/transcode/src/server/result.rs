@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost::Message as _;
+use prost_types::Any;
 use schema::{ToolSchema, UnsaidParts};
 use serde_json::{Map, Value as Json, json};
 use wire::proto::contract::call_tool_response::Result as Called;
@@ -36,15 +37,10 @@ const PROTOBUF: &str = "application/x-protobuf";
 pub fn called(answer: CallToolResponse, tool: Option<&ToolSchema>) -> Result<Json, ServerError> {
     let mut result = Map::new();
     let mut metadata = answer.metadata;
-    let mut marked = |key: &str| {
-        metadata
-            .remove(key)
-            .map(|text| UnsaidParts::pointers(&text))
-            .unwrap_or_default()
-    };
+    // Taken out: what is left becomes `_meta`.
     let marks = UnsaidParts {
-        empty: marked(key::EMPTY),
-        null: marked(key::NULL),
+        empty: take_pointers(&mut metadata, key::EMPTY),
+        null: take_pointers(&mut metadata, key::NULL),
     };
     match answer.result {
         Some(Called::Error(error)) => {
@@ -67,12 +63,22 @@ pub fn called(answer: CallToolResponse, tool: Option<&ToolSchema>) -> Result<Jso
                 result.insert("isError".to_owned(), true.into());
             }
         }
-        None => drop(result.insert("content".to_owned(), json!([]))),
+        None => {
+            result.insert("content".to_owned(), json!([]));
+        }
     }
     if !metadata.is_empty() {
         result.insert("_meta".to_owned(), meta_of(metadata));
     }
     Ok(Json::Object(result))
+}
+
+/// Removes a list of JSON pointers from metadata, and returns it; empty if there is none.
+fn take_pointers(metadata: &mut HashMap<String, String>, key: &str) -> Vec<String> {
+    match metadata.remove(key) {
+        Some(text) => UnsaidParts::pointers(&text),
+        None => Vec::new(),
+    }
 }
 
 /// `_meta` of metadata: texts as they are, and what was no text from the JSON under one key.
@@ -96,28 +102,47 @@ fn blocks(
     let mut structured = None;
     for ToolContent { content, mime_type } in parts {
         match content {
-            Some(Part::Text(text)) => blocks.push(json!({ "type": "text", "text": text })),
+            Some(Part::Text(text)) => blocks.push(text_block(text)),
             Some(Part::Image(image)) => {
-                let media = if mime_type.is_empty() { media_of(&image) } else { &mime_type };
-                blocks.push(json!({ "type": "image", "data": STANDARD.encode(image), "mimeType": media }));
+                let media = if mime_type.is_empty() {
+                    media_of(&image)
+                } else {
+                    &mime_type
+                };
+                let data = STANDARD.encode(&image);
+                blocks.push(json!({ "type": "image", "data": data, "mimeType": media }));
             }
             Some(Part::Data(any)) => match data::read(&any, &mime_type, tool) {
                 Data::Block(block) => blocks.push(block),
-                Data::Structured(data) if data.is_object() && structured.is_none() => structured = Some(data),
-                Data::Structured(data) => blocks.push(json!({ "type": "text", "text": data.to_string() })),
-                // A caller that knows the message has its bytes.
-                Data::Unknown => blocks.push(json!({
-                    "type": "resource",
-                    "resource": { "uri": "urn:protobuf:any", "mimeType": PROTOBUF, "blob": STANDARD.encode(any.encode_to_vec()) },
-                })),
+                // MCP has one structured result, which is an object; all others are text.
+                Data::Structured(data) if data.is_object() && structured.is_none() => {
+                    structured = Some(data);
+                }
+                Data::Structured(data) => blocks.push(text_block(data.to_string())),
+                Data::Unknown => blocks.push(unknown_block(&any)),
             },
             None => {}
         }
     }
-    if let Some(structured) = structured.as_ref().filter(|_| blocks.is_empty()) {
-        blocks.push(json!({ "type": "text", "text": structured.to_string() }));
+    if blocks.is_empty()
+        && let Some(structured) = &structured
+    {
+        blocks.push(text_block(structured.to_string()));
     }
     (blocks, structured)
+}
+
+fn text_block(text: String) -> Json {
+    json!({ "type": "text", "text": text })
+}
+
+/// A message that is not known here, as a resource: a caller that knows it has its bytes.
+fn unknown_block(any: &Any) -> Json {
+    let blob = STANDARD.encode(any.encode_to_vec());
+    json!({
+        "type": "resource",
+        "resource": { "uri": "urn:protobuf:any", "mimeType": PROTOBUF, "blob": blob },
+    })
 }
 
 /// The media type of an image, by its first bytes.
@@ -133,7 +158,7 @@ fn media_of(image: &[u8]) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use prost_types::{Any, Struct, Value, value::Kind};
+    use prost_types::{Struct, Value, value::Kind};
     use wire::proto::contract::{Error, Resource, ResourceContent, ToolResult, resource_content};
 
     use super::*;

@@ -50,11 +50,11 @@ pub struct SentTool {
 impl SentSchema {
     /// The schema that came with a tool, if one did.
     pub(super) fn of(tool: &Tool) -> Option<Self> {
-        let said = |key: &str| tool.metadata.get(key).cloned();
         let (source, reference) = match tool.schema_source.as_ref()? {
-            SchemaSource::InlineSchema(set) => {
-                (DescriptorSource::Inline(set.clone()), said(key::REFERENCE))
-            }
+            SchemaSource::InlineSchema(set) => (
+                DescriptorSource::Inline(set.clone()),
+                tool.metadata.get(key::REFERENCE).cloned(),
+            ),
             SchemaSource::BsrRef(reference) => (
                 DescriptorSource::Reference(reference.clone()),
                 Some(reference.clone()),
@@ -64,8 +64,8 @@ impl SentSchema {
             tool: tool.name.clone(),
             source,
             reference,
-            input: said(key::INPUT_MESSAGE),
-            output: said(key::OUTPUT_MESSAGE),
+            input: tool.metadata.get(key::INPUT_MESSAGE).cloned(),
+            output: tool.metadata.get(key::OUTPUT_MESSAGE).cloned(),
             takes_struct: tool.metadata.contains_key(key::INPUT_SCHEMA),
         })
     }
@@ -111,22 +111,20 @@ impl SentSchema {
 /// It compiles their rules, a few milliseconds a tool: not on the path of a call.
 #[must_use]
 pub fn read(sent: &[SentSchema]) -> Vec<(String, Result<SentTool, String>)> {
-    let inline = |one: &SentSchema| match &one.source {
-        DescriptorSource::Inline(set) => Some(set.clone()),
-        DescriptorSource::Reference(_) => None,
-    };
-    let (tools, sets): (Vec<_>, Vec<_>) = sent
-        .iter()
-        .filter_map(|one| Some((one, inline(one)?)))
-        .unzip();
-    let read = Descriptors::read_all(&Vec::from_iter(sets.iter().map(|set| &**set)));
-    let find = |(one, read): (&SentSchema, Result<Descriptors, SetError>)| {
-        let found = read
-            .and_then(|read| one.find(&read))
-            .map_err(|why| why.to_string());
-        (one.tool.clone(), found)
-    };
-    tools.into_iter().zip(read).map(find).collect()
+    let mut inline = Vec::new();
+    let mut sets: Vec<&[u8]> = Vec::new();
+    for one in sent {
+        if let DescriptorSource::Inline(set) = &one.source {
+            inline.push(one);
+            sets.push(set);
+        }
+    }
+    let mut tools = Vec::with_capacity(inline.len());
+    for (one, descriptors) in inline.into_iter().zip(Descriptors::read_all(&sets)) {
+        let found = descriptors.and_then(|descriptors| one.find(&descriptors));
+        tools.push((one.tool.clone(), found.map_err(|why| why.to_string())));
+    }
+    tools
 }
 
 impl SentTool {
@@ -159,24 +157,26 @@ impl SentTool {
     /// `None` if the item stays as it is.
     #[must_use]
     pub fn described(&self, item: &[u8]) -> Option<Vec<u8>> {
-        let input = (!self.takes_struct && !self.schema.takes_struct())
-            .then(|| json_schema(self.schema.input()));
-        let is_open = self.names_output && json::at(item, &["outputSchema"]).is_none();
-        let output = self.schema.output().filter(|_| is_open);
-        // A result of any form needs no description.
-        let output = output
-            .filter(|output| !output.full_name().starts_with("google.protobuf."))
-            .map(json_schema);
-        let changes = [("inputSchema", input), ("outputSchema", output)];
-        let changes: Vec<_> = changes
-            .iter()
-            .filter_map(|(key, schema)| Some((*key, Some(schema.as_deref()?))))
-            .collect();
-        if changes.is_empty() {
-            None
-        } else {
-            json::edited(item, &changes).ok()
+        let mut schemas = Vec::new();
+        if !self.takes_struct && !self.schema.takes_struct() {
+            schemas.push(("inputSchema", json_schema(self.schema.input())));
         }
+        if let Some(output) = self.schema.output()
+            && self.names_output
+            && json::at(item, &["outputSchema"]).is_none()
+            // A result of any form needs no description.
+            && !output.full_name().starts_with("google.protobuf.")
+        {
+            schemas.push(("outputSchema", json_schema(output)));
+        }
+        if schemas.is_empty() {
+            return None;
+        }
+        let changes: Vec<_> = schemas
+            .iter()
+            .map(|(key, schema)| (*key, Some(schema.as_slice())))
+            .collect();
+        json::edited(item, &changes).ok()
     }
 }
 

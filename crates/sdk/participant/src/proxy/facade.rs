@@ -227,8 +227,8 @@ impl<R: Requester> ProxyClient<R> {
             .await
     }
 
-    /// Takes the method of a notification of the server, such as
-    /// `notifications/tools/list_changed`; returns whether it has made the client forget a list.
+    /// Forgets the list that a notification of the server says has changed, and returns whether
+    /// there is one. `method` is the notification's, such as `notifications/tools/list_changed`.
     pub fn notified(&self, method: &str) -> bool {
         let changed = changed_by(method);
         if let Some(subject) = changed {

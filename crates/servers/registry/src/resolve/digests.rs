@@ -23,11 +23,13 @@ impl Digests {
         let is_named = commit.rsplit_once(':').is_some_and(|(module, id)| {
             module.split('/').filter(|part| !part.is_empty()).count() == 3 && is_commit(id)
         });
-        match digest::parse(digest).filter(|_| is_named) {
-            Some(digest) => drop(self.0.insert(commit.to_ascii_lowercase(), digest)),
-            None => return Err(BadDigest(commit.to_owned())),
+        match digest::parse(digest) {
+            Some(digest) if is_named => {
+                self.0.insert(commit.to_ascii_lowercase(), digest);
+                Ok(())
+            }
+            Some(_) | None => Err(BadDigest(commit.to_owned())),
         }
-        Ok(())
     }
 
     /// The digest of a commit, if the configuration has one.

@@ -56,17 +56,18 @@ impl Disk {
     /// Puts what is there into the cache. A file that is not as it was written is removed, as is
     /// one for which there is no room.
     pub(crate) fn read_into(&self, cache: &mut Cache) -> io::Result<()> {
-        let is_own = |path: &PathBuf| {
-            path.extension()
-                .is_some_and(|end| ENDS.iter().any(|own| end == *own))
-        };
-        let age = |path: &PathBuf| fs::metadata(path).and_then(|file| file.modified()).ok();
-        let paths = fs::read_dir(&self.0)?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(is_own);
-        let mut paths: Vec<_> = paths.map(|path| (age(&path), path)).collect();
-        paths.sort();
-        for (_, path) in paths {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.0)?.flatten() {
+            let path = entry.path();
+            let end = path.extension();
+            if end.is_some_and(|end| ENDS.iter().any(|own| end == *own)) {
+                let written = fs::metadata(&path).and_then(|file| file.modified()).ok();
+                files.push((written, path));
+            }
+        }
+        // The oldest first: where there is no room for all, they go.
+        files.sort();
+        for (_, path) in files {
             match read(&path) {
                 Some((kept, set)) => {
                     for gone in cache.restore(kept, set) {
@@ -103,6 +104,7 @@ impl Disk {
     }
 }
 
+/// The name of the file of an entry, without its end: no part of a reference becomes a path.
 fn name(kept: &CacheEntry) -> String {
     let parts = match kept {
         CacheEntry::Label { module, label, .. } => ["label", module, label, ""],
@@ -115,6 +117,7 @@ fn name(kept: &CacheEntry) -> String {
     digest(parts.join("\n").as_bytes())
 }
 
+/// The SHA-256 of bytes, in hexadecimal.
 fn digest(bytes: &[u8]) -> String {
     HEXLOWER.encode(&Sha256::digest(bytes))
 }
@@ -133,9 +136,8 @@ fn read(path: &Path) -> Option<(CacheEntry, Bytes)> {
         .read_to_end(&mut bytes)
         .ok()?;
     let bytes = Bytes::from(bytes);
-    let line =
-        |from: usize| Some(from + bytes.get(from..)?.iter().position(|byte| *byte == b'\n')?);
-    let first = line(0)?;
+    // A line with the digest of the rest, a line of JSON, and the set.
+    let first = line_end(&bytes, 0)?;
     let rest = bytes.get(first + 1..)?;
     let said = std::str::from_utf8(bytes.get(..first)?)
         .ok()?
@@ -143,13 +145,20 @@ fn read(path: &Path) -> Option<(CacheEntry, Bytes)> {
     if bytes.len() > FILE_BYTES_MAX || said != digest(rest) {
         return None;
     }
-    let second = line(first + 1)?;
-    let kept =
-        CacheEntry::from(serde_json::from_slice::<Head>(bytes.get(first + 1..second)?).ok()?);
+    let second = line_end(&bytes, first + 1)?;
+    let head: Head = serde_json::from_slice(bytes.get(first + 1..second)?).ok()?;
+    let kept = CacheEntry::from(head);
+    // A file under the name of another would answer for that one.
     let is_named = path
         .file_stem()
         .is_some_and(|stem| stem == name(&kept).as_str());
     is_named.then(|| (kept, bytes.slice(second + 1..)))
+}
+
+/// Index of the line break that ends the line which begins at `from`.
+fn line_end(bytes: &[u8], from: usize) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    Some(from + rest.iter().position(|byte| *byte == b'\n')?)
 }
 
 impl From<&CacheEntry> for Head {

@@ -59,11 +59,12 @@ pub(super) async fn fetch(
         symbol,
         ..
     } = reference;
-    let symbols: Vec<_> = symbol
-        .contains('.')
-        .then(|| symbol.clone())
-        .into_iter()
-        .collect();
+    // Without a dot it is the name of a tool, which no registry knows: then all files are needed.
+    let symbols = if symbol.contains('.') {
+        vec![symbol.clone()]
+    } else {
+        Vec::new()
+    };
     let name = module::ResourceName {
         owner: owner.clone(),
         module: module.clone(),
@@ -83,6 +84,7 @@ pub(super) async fn fetch(
         Err(ResolveError::Absent) => reflected(at, full_name.clone(), version, symbols).await?,
         other => other?,
     };
+    // A set cannot be compared with the digest that the operator has configured.
     match at.digests.of(&full_name, &fetched.commit) {
         Some(_) => Err(ResolveError::NoSources),
         None => Ok(fetched),

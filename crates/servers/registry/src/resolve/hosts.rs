@@ -18,24 +18,18 @@ impl Hosts {
     /// # Errors
     /// One is no host, or is plain HTTP to another machine.
     pub fn new<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Result<Self, BadHost> {
-        let one = |text: &'a str| {
-            let bad = || BadHost(text.to_owned());
+        let mut allowed = HashMap::new();
+        for text in hosts {
             let (scheme, host) = match text.strip_prefix("http://") {
                 Some(host) => ("http", host),
                 None => ("https", text.strip_prefix("https://").unwrap_or(text)),
             };
-            let authority: http::uri::Authority = host.parse().map_err(|_| bad())?;
-            let name = authority.host().trim_matches(['[', ']']);
-            let is_local = name == "localhost"
-                || name
-                    .parse::<std::net::IpAddr>()
-                    .is_ok_and(|address| address.is_loopback());
-            if host.contains('@') || name.is_empty() || (scheme == "http" && !is_local) {
-                return Err(bad());
+            if !may_be_host(host, scheme) {
+                return Err(BadHost(text.to_owned()));
             }
-            Ok((host.to_ascii_lowercase(), scheme))
-        };
-        Ok(Self(hosts.into_iter().map(one).collect::<Result<_, _>>()?))
+            allowed.insert(host.to_ascii_lowercase(), scheme);
+        }
+        Ok(Self(allowed))
     }
 
     /// Whether a host is allowed.
@@ -48,6 +42,21 @@ impl Hosts {
     pub(crate) fn url(&self, host: &str) -> Option<String> {
         self.0.get(host).map(|scheme| format!("{scheme}://{host}"))
     }
+}
+
+/// Whether a text is a host, perhaps with a port, that may be asked over this scheme.
+fn may_be_host(host: &str, scheme: &str) -> bool {
+    let Ok(authority) = host.parse::<http::uri::Authority>() else {
+        return false;
+    };
+    let name = authority.host().trim_matches(['[', ']']);
+    let is_local = name == "localhost"
+        || name
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback());
+    // Tokens are sent to the host, which plain HTTP would show to the network.
+    let is_private = scheme == "https" || is_local;
+    is_private && !host.contains('@') && !name.is_empty()
 }
 
 #[cfg(test)]

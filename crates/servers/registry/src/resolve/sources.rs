@@ -49,30 +49,34 @@ pub(super) async fn fetch(
         same(module, &expected, &tree.digest(&tree.root))?;
     }
     let wanted = tree.wanted();
-    let value = |id: &String| DownloadValue {
-        resource_ref: Some(ResourceRef {
-            id: id.clone(),
-            name: None,
-        }),
-        ..DownloadValue::default()
-    };
-    let request = DownloadRequest {
-        values: wanted.iter().map(value).collect(),
-    };
+    let mut request = DownloadRequest { values: Vec::new() };
+    for id in &wanted {
+        request.values.push(DownloadValue {
+            resource_ref: Some(ResourceRef {
+                id: id.clone(),
+                name: None,
+            }),
+            ..DownloadValue::default()
+        });
+    }
     let answer = read::<DownloadResponse>(call(at, DOWNLOAD, &request, SOURCES_BYTES_MAX).await?)?;
     let module = module.to_owned();
     let symbols = symbols.to_vec();
+    // Hashing and compiling megabytes would hold up all other tasks.
     let compiled = spawn_blocking(move || {
         let sources = tree.sources(&module, &wanted, answer)?;
-        let unusable = |why: String| ResolveError::Sources(why);
-        let set =
-            compile_sources(&sources, &symbols).map_err(|error| unusable(error.to_string()))?;
-        let set = files_with(&set, &symbols, |_| true);
-        let set = set.ok_or_else(|| unusable(format!("there is no {}", symbols.join(", "))))?;
-        Ok(Fetched {
-            commit: tree.root,
-            set,
-        })
+        let all = compile_sources(&sources, &symbols)
+            .map_err(|error| ResolveError::Sources(error.to_string()))?;
+        match files_with(&all, &symbols, |_| true) {
+            Some(set) => Ok(Fetched {
+                commit: tree.root,
+                set,
+            }),
+            None => Err(ResolveError::Sources(format!(
+                "there is no {}",
+                symbols.join(", ")
+            ))),
+        }
     });
     compiled.await.unwrap_or(Err(ResolveError::Malformed))
 }
@@ -81,43 +85,54 @@ pub(super) async fn fetch(
 struct Tree {
     /// The commit that was asked for: no other depends on it.
     root: String,
+    /// The digests of all commits, by id.
     digests: HashMap<String, [u8; DIGEST_BYTES]>,
-    edges: Vec<(String, String)>,
+    edges: Vec<Dependency>,
+}
+
+/// An edge of the graph: one commit depends on another.
+struct Dependency {
+    from: String,
+    to: String,
 }
 
 impl Tree {
     /// `None` if there is not one root, or too many modules, or one has no B5 digest.
     fn read(graph: &Graph) -> Option<Self> {
-        let end = |node: &Option<module::GraphNode>| node.clone().unwrap_or_default().commit_id;
-        let edges: Vec<_> = graph
-            .edges
-            .iter()
-            .map(|edge| (end(&edge.from_node), end(&edge.to_node)))
-            .collect();
+        let mut edges = Vec::with_capacity(graph.edges.len());
+        for edge in &graph.edges {
+            edges.push(Dependency {
+                from: edge.from_node.clone().unwrap_or_default().commit_id,
+                to: edge.to_node.clone().unwrap_or_default().commit_id,
+            });
+        }
         let mut digests = HashMap::new();
         for commit in &graph.commits {
             let ModuleDigest { kind, value } = commit.digest.clone()?;
-            let digest = value
-                .try_into()
-                .ok()
-                .filter(|_| kind == ModuleDigest::B5 && is_commit(&commit.id))?;
-            digests.insert(commit.id.clone(), digest);
+            if kind != ModuleDigest::B5 || !is_commit(&commit.id) {
+                return None;
+            }
+            digests.insert(commit.id.clone(), value.try_into().ok()?);
         }
-        let is_below: HashSet<_> = edges.iter().map(|(_, to)| to).collect();
+        let is_below: HashSet<_> = edges.iter().map(|edge| &edge.to).collect();
         let mut roots = digests.keys().filter(|id| !is_below.contains(id));
         let root = roots.next()?.clone();
-        let other = roots.next();
+        let has_one_root = roots.next().is_none();
         let is_small = digests.len() <= MODULES_MAX && edges.len() <= MODULES_MAX * MODULES_MAX;
         let is_whole = edges
             .iter()
-            .all(|(from, to)| digests.contains_key(from) && digests.contains_key(to));
-        (other.is_none() && is_small && is_whole).then_some(Self {
+            .all(|edge| digests.contains_key(&edge.from) && digests.contains_key(&edge.to));
+        if !has_one_root || !is_small || !is_whole {
+            return None;
+        }
+        Some(Self {
             root,
             digests,
             edges,
         })
     }
 
+    /// The digest of a commit.
     fn digest(&self, id: &str) -> [u8; DIGEST_BYTES] {
         // Root and edges name commits of the answer.
         self.digests.get(id).copied().unwrap_or([0; DIGEST_BYTES])
@@ -126,11 +141,13 @@ impl Tree {
     /// The commits whose files are needed, the root first; `validate.proto` is here.
     fn wanted(&self) -> Vec<String> {
         let validate = Commit::validate();
-        let is_other = |id: &&String| **id != self.root && self.digest(id) != validate.digest;
-        std::iter::once(&self.root)
-            .chain(self.digests.keys().filter(is_other))
-            .cloned()
-            .collect()
+        let mut wanted = vec![self.root.clone()];
+        for (id, digest) in &self.digests {
+            if *id != self.root && *digest != validate.digest {
+                wanted.push(id.clone());
+            }
+        }
+        wanted
     }
 
     /// The digests of all that a commit depends on.
@@ -138,12 +155,12 @@ impl Tree {
         let mut found = HashSet::new();
         let mut open = vec![id];
         while let Some(from) = open.pop() {
-            let next = self
-                .edges
-                .iter()
-                .filter(|(one, _)| one == from)
-                .map(|(_, to)| to.as_str());
-            open.extend(next.filter(|to| found.insert(*to)));
+            for edge in &self.edges {
+                // The answer is a stranger's: its edges may lead in a circle.
+                if edge.from == from && found.insert(edge.to.as_str()) {
+                    open.push(&edge.to);
+                }
+            }
         }
         found.into_iter().map(|id| self.digest(id)).collect()
     }
@@ -178,10 +195,10 @@ impl Tree {
                 format!("{module}'s dependency {id}")
             };
             same(&name, &self.digest(id), &computed)?;
-            for (path, content) in files
-                .into_iter()
-                .filter(|(path, _)| path.ends_with(".proto"))
-            {
+            for (path, content) in files {
+                if !path.ends_with(".proto") {
+                    continue;
+                }
                 let text = String::from_utf8(content).map_err(|_| ResolveError::Malformed)?;
                 if is_own {
                     sources.own.push(path.clone());
@@ -193,6 +210,7 @@ impl Tree {
     }
 }
 
+/// Refuses a module whose files have another digest.
 fn same(
     module: &str,
     expected: &[u8; DIGEST_BYTES],

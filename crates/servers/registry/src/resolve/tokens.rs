@@ -31,24 +31,25 @@ impl RegistryTokens {
     pub fn read(buf_token: &str, netrc: &str) -> Result<Self, BadTokens> {
         let mut tokens = HashMap::new();
         let is_bare = !buf_token.contains(['@', ',']);
-        for entry in buf_token.split(',').filter(|_| !buf_token.is_empty()) {
+        for entry in buf_token.split(',') {
+            // Of an empty text `split` makes one empty entry.
+            if buf_token.is_empty() {
+                break;
+            }
             let (token, host) = if is_bare {
                 (entry, PUBLIC_HOST)
             } else {
                 entry.split_once('@').ok_or(BadTokens)?
             };
-            let is_plain =
-                |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_graphic());
             if !is_plain(token) || !is_plain(host) || host.contains('@') || token.contains(':') {
                 return Err(BadTokens);
             }
-            if tokens
-                .insert(host.to_ascii_lowercase(), token.to_owned())
-                .is_some()
-            {
+            let earlier = tokens.insert(host.to_ascii_lowercase(), token.to_owned());
+            if earlier.is_some() {
                 return Err(BadTokens);
             }
         }
+        // The variable counts before the file.
         for (host, password) in machines(netrc) {
             tokens.entry(host).or_insert(password);
         }
@@ -81,6 +82,11 @@ fn machines(netrc: &str) -> Vec<(String, String)> {
         }
     }
     found
+}
+
+/// Whether a text is one or more visible characters of ASCII.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|one| one.is_ascii_graphic())
 }
 
 #[cfg(test)]
