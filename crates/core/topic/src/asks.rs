@@ -95,6 +95,10 @@ impl<H: Handles> Topic<H> {
                     .filter(|own| own.is_attached(index))
                     .map(|_| (link, None))
             }
+            About::Task { task, session } => {
+                let asked = self.asked_about_task(server, task, session)?;
+                self.reached(server, asked)
+            }
         }
     }
 
@@ -105,6 +109,10 @@ impl<H: Handles> Topic<H> {
         server: Seat,
         about: About,
     ) -> Option<(LinkId, Option<OperationId>)> {
+        if let About::Task { task, session } = about {
+            let asked = self.asked_about_task(server, task, session)?;
+            return self.concerned_by(server, asked);
+        }
         if let About::Call(call) = about
             && let Some(open) = self.operations.get(call)
             && open.server == server

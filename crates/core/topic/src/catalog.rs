@@ -346,6 +346,10 @@ impl Catalog {
                 let (index, own) = self.resolve_uri(overrides, uri)?;
                 self.route(index, own)
             }
+            Some(Target::Task(task)) => {
+                let index = self.index(task.right.server)?;
+                self.route(index, "")
+            }
             Some(Target::Upstream(id)) => {
                 let place = self
                     .upstreams

@@ -265,6 +265,21 @@ pub enum Effect<H: Handles> {
         /// The tasks' ids at the gateway's door.
         tasks: Vec<Arc<str>>,
     },
+    /// A task is no participant's any more: its server need not go on.
+    CancelTask {
+        /// The task.
+        task: H::Task,
+    },
+    /// The topic does not have a task any more: its session need not stay open for it.
+    ForgetTask {
+        /// The task.
+        task: H::Task,
+    },
+    /// The session in which a task ran has ended. Its holder is notified if it was not over.
+    LoseTask {
+        /// The task.
+        task: H::Task,
+    },
     /// The journal writes this; the shell then sends [`Event::Written`](crate::Event::Written).
     /// Until then the change has no effects.
     Store {

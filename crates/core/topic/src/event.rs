@@ -2,6 +2,7 @@
 
 mod caller;
 mod envelope;
+mod task;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use model::{
 use crate::{Audience, Handles, Manifest, RingLimits, UpstreamNames};
 pub use caller::{Interest, Join, Joining, Logs, OperationRef, Parked, Request, Resume, Target};
 pub use envelope::{Decision, EndedProposal, Intent, Requested, Restore, Say, Terms};
+pub use task::{NamedTask, NewTask, TaskOrigin, TaskRight};
 
 /// An event that a topic takes. An event of a link that is not in the topic has no effects, unless
 /// its docs say otherwise.
@@ -26,20 +28,21 @@ pub enum Event<'a, H: Handles> {
         /// The link.
         link: LinkId,
     },
-    /// A participant loses its access to the topic: all its links end, and its pending proposals
-    /// are withdrawn. It need not be in the topic.
+    /// A participant loses its access to the topic: all its links end, its pending proposals are
+    /// withdrawn, and its tasks are cancelled at their servers. It need not be in the topic.
     Revoke {
         /// The participant.
         participant: &'a ParticipantId,
     },
     /// A name has another bearer from now on: what the former one was sent and has proposed is none
-    /// of the next one's. It need not be in the topic.
+    /// of the next one's, and neither are its tasks. It need not be in the topic.
     Disown {
         /// The name.
         participant: &'a ParticipantId,
     },
     /// A participant's capabilities change. Open operations that they no longer admit end, and so
-    /// do pending proposals that the participant could no longer make. It need not be in the topic.
+    /// do pending proposals that the participant could no longer make, and requests about tasks of
+    /// tools that it may no longer call. It need not be in the topic.
     Regrant {
         /// The participant.
         participant: &'a ParticipantId,
@@ -253,6 +256,37 @@ pub enum Event<'a, H: Handles> {
         /// The notification itself.
         notice: H::Notice,
     },
+    /// An open call may become a task of its server: a place is kept for it. The verdict is
+    /// [`Verdict::Refused`](crate::Verdict::Refused) if its caller has as many tasks as it may have.
+    MayBecomeTask {
+        /// The call.
+        operation: OperationId,
+    },
+    /// The topic takes a task at a server into its book.
+    Task(Box<NewTask<'a, H>>),
+    /// The journal has a task that it must have before its holder, or cannot write it.
+    TaskWritten {
+        /// The task.
+        task: OperationId,
+        /// Whether it is on disk.
+        stored: bool,
+    },
+    /// A task has ended, or lasts for another time.
+    TaskChanged {
+        /// The task.
+        task: OperationId,
+        /// Whether it has ended.
+        over: bool,
+        /// The time on the steady clock at which it is forgotten, milliseconds.
+        until_ms: u64,
+    },
+    /// A server's session has ended, and with it the tasks that ran in it.
+    SessionLost {
+        /// The server.
+        server: &'a ParticipantId,
+        /// The number of the session.
+        session: u64,
+    },
     /// The room keeps more or less of its messages from now on.
     Keep {
         /// The messages to keep.
@@ -277,6 +311,14 @@ pub enum About {
     /// The session that this link has of its own at the asking server (see
     /// [`Event::Attach`](crate::Event::Attach)).
     Session(LinkId),
+    /// A task at the asking server: the caller of the request that waits for its result is asked.
+    Task {
+        /// The task.
+        task: OperationId,
+        /// The link whose own session it is in which the server asks: without such a request its
+        /// caller is asked.
+        session: Option<LinkId>,
+    },
 }
 
 /// A server's question.
@@ -311,23 +353,11 @@ pub enum Subject<'a> {
         /// The link whose session it is.
         session: Option<LinkId>,
     },
-    /// A task of one participant.
-    Task(TaskRef<'a>),
-}
-
-/// A task at a server, with the facts that decide which callers get its notifications.
-#[derive(Debug, Clone, Copy)]
-pub struct TaskRef<'a> {
-    /// Its caller.
-    pub holder: &'a ParticipantId,
-    /// The tool that became the task, under its public name.
-    pub tool: &'a str,
-    /// Whether the call had been held as a proposal.
-    pub held: bool,
-    /// The task's id at the gateway's door.
-    pub public: &'a str,
-    /// The link that asked about it last.
-    pub link: Option<LinkId>,
+    /// A task: its holder gets the notification.
+    Task(OperationId),
+    /// The call that has become a task: the request that waits for the task's result gets the
+    /// notification, else its holder.
+    TaskCall(OperationId),
 }
 
 /// The end of a delivered operation at its receiver.

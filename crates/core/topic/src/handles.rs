@@ -25,6 +25,8 @@ pub trait Handles: Clone + Debug + 'static {
     type Message: Clone + Debug;
     /// A proposal in full, as reviewers see it.
     type Content: Clone + Debug;
+    /// A task at a server: the forms in which callers see it, and the session that knows it.
+    type Task: Clone + Debug;
     /// The shell's part of a decision: edited params, and the caller that waits until the decision
     /// is on disk.
     type Ruling: Clone + Debug;

@@ -1,8 +1,8 @@
 //! The decisions of a topic: membership, admission, routing, audiences, proposals, and the end of
 //! every request.
 //!
-//! A topic keeps the only state of its members, open and parked operations, questions, proposals
-//! and subscriptions; no other crate has a copy. [`Topic::step`] is a pure function of the topic's
+//! A topic keeps the only state of its members, open and parked operations, questions, proposals,
+//! servers' tasks and subscriptions; no other crate has a copy. [`Topic::step`] is a pure function of the topic's
 //! state, the time and one [`Event`]; its result are [`Effects`]. It uses no clock, randomness,
 //! input, output or async: time and ids are arguments, and links, servers, calls and payloads are
 //! opaque [`Handles`].
@@ -14,6 +14,7 @@
 //! - [`TopicConfig`], [`Limits`]: the configuration of a topic.
 //! - [`Manifest`], [`Listing`]: the lists of servers, and a caller's part of them.
 //! - [`ProposalView`]: a proposal as participants may see it.
+//! - [`NewTask`]: a server's task, with the participant that has it and the right to it.
 //! - [`BuiltinTool`]: the gateway's own tools, and the callers that may use them.
 //! - [`public_name`], [`public_uri`], [`check_prefixes`]: names as pure functions of the
 //!   configuration.
@@ -52,6 +53,7 @@ mod roster;
 mod say;
 mod scopes;
 mod step;
+mod tasks;
 mod template;
 mod topic;
 mod view;
@@ -69,8 +71,8 @@ pub use effect::{
 };
 pub use event::{
     About, Ask, Decision, End, EndedProposal, Event, Intent, Interest, Join, Joining, ListScope,
-    Logs, OperationRef, Parked, Request, Requested, Restore, Resume, Say, Subject, Target, TaskRef,
-    Terms,
+    Logs, NamedTask, NewTask, OperationRef, Parked, Request, Requested, Restore, Resume, Say,
+    Subject, Target, TaskOrigin, TaskRight, Terms,
 };
 pub use fulfil::ROOM_ANSWER_MS_MAX;
 pub use handles::Handles;
@@ -93,5 +95,6 @@ pub use replay::{
 pub use request_log::REQUESTS_MAX;
 pub use roster::{Person, Roster};
 pub use step::Now;
+pub use tasks::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
 pub use topic::{Present, Server, Topic};
 pub use view::{ListItem, Manifest, PerList, Quarantine, Quarantined, Withholding};

@@ -307,6 +307,7 @@ impl<H: Handles> Topic<H> {
         self.departures.forget(participant);
         self.fail_asked(participant);
         self.recall_of(participant, None);
+        self.end_tasks_of(participant);
     }
 
     /// Removes a server that is no longer configured. Of a participant that served, only its server
@@ -417,8 +418,17 @@ impl<H: Handles> Topic<H> {
             for id in self.open_of(*link) {
                 if self.is_withdrawn_call(*link, id) {
                     self.refuse_call(id, Cause::Withdrawn);
+                } else if self.is_about_withdrawn(*link, id) {
+                    self.refuse_about_task(id);
                 }
             }
+        }
+    }
+
+    /// Ends a request about a task that its caller may not have any more, as if there were none.
+    fn refuse_about_task(&mut self, id: OperationId) {
+        if let Some(call) = self.stop_call(id, Outcome::Refused) {
+            self.refuse(call, refusals::of_task(), Cause::Withdrawn);
         }
     }
 

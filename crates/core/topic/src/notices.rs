@@ -8,7 +8,7 @@ use crate::{
     Handles, Logs, Topic,
     admission::admits,
     effect::Effect,
-    event::{About, Interest, Subject, Target, TaskRef},
+    event::{About, Interest, Subject, Target},
     interests::{LISTENS_MAX, SUBSCRIPTIONS_MAX, Subscriber},
     members::{Link, Member, Seat},
     operations::{Listening, Rare},
@@ -35,6 +35,7 @@ impl<H: Handles> Topic<H> {
                 self.notify_subscribers(server, own, session, &notice)
             }
             Subject::Task(task) => self.notify_holder(server, task, &notice),
+            Subject::TaskCall(task) => self.notify_of_task_call(server, seat, task, notice),
         }
     }
 
@@ -122,41 +123,35 @@ impl<H: Handles> Topic<H> {
         }
     }
 
-    /// Notifies the caller of a task: on its listen requests that name the task, and on the link
+    /// Notifies the holder of a task: on its listen requests that name the task, and on the link
     /// that asked about it last.
-    fn notify_holder(&mut self, server: &ParticipantId, task: TaskRef<'_>, notice: &H::Notice) {
-        let TaskRef {
-            holder,
-            tool,
-            held,
-            public,
-            link,
-        } = task;
-        if !self.may_call(holder, server, tool, held) {
-            return;
-        }
-        let theirs = |link: LinkId| self.participant(link) == Some(holder);
-        let listens = self
-            .interests
-            .watchers(public)
-            .iter()
-            .filter(|(link, _)| theirs(*link));
-        let listens = listens.map(|(link, listen)| (*link, Some(*listen)));
-        let last = link.filter(|link| {
-            theirs(*link) && self.members.link(*link).is_some_and(|own| own.notified)
-        });
-        let ways = listens.chain(last.map(|link| (link, None)));
+    fn notify_holder(&mut self, server: &ParticipantId, task: OperationId, notice: &H::Notice) {
+        let ways = self.ways_to_holder(server, task);
         let receivers: Vec<_> = ways
+            .into_iter()
             .filter_map(|(link, listen)| self.receiver(link, listen))
             .collect();
         for to in receivers {
-            let about = Some(Arc::from(public));
             self.effects.push(Effect::Notify {
                 to,
                 notice: notice.clone(),
                 public: None,
-                about,
+                about: self.public_of_task(task),
             });
+        }
+    }
+
+    /// Notifies the request that waits for a task's result, else the task's holder.
+    fn notify_of_task_call(
+        &mut self,
+        server: &ParticipantId,
+        seat: Seat,
+        task: OperationId,
+        notice: H::Notice,
+    ) {
+        match self.awaits_task(task) {
+            Some(waiting) => self.notify_caller(seat, About::Call(waiting), None, notice),
+            None => self.notify_holder(server, task, &notice),
         }
     }
 
@@ -277,6 +272,7 @@ impl<H: Handles> Topic<H> {
         }
         for task in &filter.tasks {
             self.interests.watch(task, link, id);
+            self.listen_to_task(task, link);
         }
         if let Some(link) = self.members.link_mut(link) {
             link.own_mut().listens.push(id);

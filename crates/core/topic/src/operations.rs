@@ -10,6 +10,7 @@ use crate::{
     admission::{admits, admits_kind},
     event::End,
     members::Seat,
+    tasks::Right,
 };
 
 /// The state of an operation.
@@ -103,6 +104,29 @@ pub(crate) struct Rare<H: Handles> {
     pub(crate) kept: Option<End<H::Answer>>,
     /// Notifications of its server about the call while it was paused, oldest first.
     pub(crate) missed: VecDeque<H::Notice>,
+    /// The task that it may become, or has become.
+    pub(crate) becomes: Option<Becomes>,
+    /// The task that it asks about.
+    pub(crate) about: Option<Box<AboutTask>>,
+}
+
+/// A task that a call may become, or has become: it has the call's id.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Becomes {
+    /// The participant on whose account it has a place; none is needed for a task that the gateway
+    /// follows.
+    pub(crate) place: Option<ParticipantId>,
+}
+
+/// A task that a request asks about.
+#[derive(Debug)]
+pub(crate) struct AboutTask {
+    /// The task, if the topic has it.
+    pub(crate) task: Option<OperationId>,
+    /// The right by which its caller has it.
+    pub(crate) right: Right,
+    /// Whether its server cannot be asked any more.
+    pub(crate) lost: bool,
 }
 
 impl<H: Handles> Default for Rare<H> {
@@ -112,6 +136,8 @@ impl<H: Handles> Default for Rare<H> {
             listens: None,
             kept: None,
             missed: VecDeque::new(),
+            becomes: None,
+            about: None,
         }
     }
 }
@@ -206,6 +232,12 @@ impl<H: Handles> Operation<H> {
             self.context.as_deref(),
             server,
         )
+    }
+
+    /// Whether it has a place for the task that it may become.
+    pub(crate) fn becomes_with_place(&self) -> bool {
+        let becomes = self.rare.as_ref().and_then(|rare| rare.becomes.as_ref());
+        becomes.is_some_and(|becomes| becomes.place.is_some())
     }
 
     /// Whether it carries out a proposal that an envelope approved.

@@ -237,6 +237,15 @@ pub(crate) fn too_soon(retry_after_ms: u64) -> Refused {
     }
 }
 
+/// The refusal of a request about a task that does not exist, or is not its caller's.
+pub(crate) fn of_task() -> Box<Refusal> {
+    Box::new(task())
+}
+
+fn task() -> Refusal {
+    Refusal::new(RefusalCode::Malformed, "there is no such task or proposal")
+}
+
 fn unknown(target: Option<Target<'_>>) -> Refusal {
     let message = match target {
         None => return Refusal::new(RefusalCode::Unsupported, "this method is not offered"),
@@ -244,6 +253,7 @@ fn unknown(target: Option<Target<'_>>) -> Refusal {
         Some(Target::Prompt(_)) => "there is no prompt of this name",
         Some(Target::Uri(_)) => "there is no resource of this URI",
         Some(Target::Upstream(_)) => "there is no server of this name",
+        Some(Target::Task(_)) => return task(),
         Some(Target::Kept) => "this result is not kept any more",
     };
     Refusal::new(RefusalCode::UnknownTarget, message)

@@ -12,7 +12,7 @@ use crate::{
     event::{End, Interest, OperationRef, Request, Target},
     members::Seat,
     names::APP_SCHEME,
-    operations::{Handle, Operation, State},
+    operations::{Handle, Operation, Rare, State},
     proposals::{RoomCall, RoomRequests},
     refusals::{self, Refused},
     view::OfferedEntry,
@@ -42,6 +42,17 @@ impl<H: Handles> Topic<H> {
             let cause = refused.cause;
             let refusal = refused.or_else(|cause| refusals::of_request(cause, target));
             return self.refuse_request(call, refusal, cause);
+        }
+        let mut about = None;
+        let mut target = target;
+        if let Some(Target::Task(named)) = target {
+            match self.admit_about(link, named) {
+                Ok((task, server)) => (about, target) = (Some(task), server),
+                Err(cause) => {
+                    let refusal = refusals::of_request(cause, target);
+                    return self.refuse_request(call, refusal, cause);
+                }
+            }
         }
         // What is about the caller's own proposals needs no capability, because requests about
         // their tasks need none; neither does a result that was the caller's before.
@@ -102,6 +113,9 @@ impl<H: Handles> Topic<H> {
             },
         );
         self.take_interest(operation, interest);
+        if let Some(about) = about {
+            self.begin_about(operation, about);
+        }
         if let Some((app, link)) = app.zip(self.members.link_mut(link)) {
             link.own_mut().read_app(app);
         }
@@ -451,10 +465,21 @@ impl<H: Handles> Topic<H> {
         let mut closed = self.operations.remove(id)?;
         self.members.finish(closed.link, id);
         if let Some(rare) = closed.rare.take() {
-            self.lose_interest(id, closed.link, *rare, outcome);
+            self.lose_rare(id, closed.link, *rare, outcome);
         }
         self.call_is_over(id, closed.state, outcome);
         Some((closed.handle.call().cloned()?, closed.state))
+    }
+
+    /// Ends what few requests have: interests, and their part in tasks.
+    fn lose_rare(&mut self, id: OperationId, link: LinkId, mut rare: Rare<H>, outcome: Outcome) {
+        if let Some(about) = rare.about.take() {
+            self.end_about(id, &about);
+        }
+        if let Some(becomes) = rare.becomes.take() {
+            self.end_becoming(id, becomes, outcome);
+        }
+        self.lose_interest(id, link, rare, outcome);
     }
 
     /// Refuses a request that was not opened.

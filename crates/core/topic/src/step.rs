@@ -30,6 +30,7 @@ impl<H: Handles> Topic<H> {
             Event::Disown { participant } => {
                 self.ring.disown(participant.as_str());
                 self.proposals.disown(participant);
+                self.end_tasks_of(participant);
             }
             Event::Narrow { link, narrowing } => self.narrow(link, narrowing),
             Event::Regrant {
@@ -132,6 +133,7 @@ impl<H: Handles> Topic<H> {
             Event::Tick => {
                 self.expire_due();
                 self.park_due();
+                self.expire_tasks();
             }
             Event::Stop => self.stop(),
             Event::Ask(ask) => self.ask(ask),
@@ -149,6 +151,15 @@ impl<H: Handles> Topic<H> {
             } => {
                 self.notice(server, subject, level, notice);
             }
+            Event::MayBecomeTask { operation } => self.may_become_task(operation),
+            Event::Task(task) => self.open_task(*task),
+            Event::TaskWritten { task, stored } => self.task_written(task, stored),
+            Event::TaskChanged {
+                task,
+                over,
+                until_ms,
+            } => self.task_changed(task, over, until_ms),
+            Event::SessionLost { server, session } => self.lose_tasks(server, session),
             Event::Keep { kept } => self.ring.keep(kept),
         }
         std::mem::take(&mut self.effects)
@@ -160,6 +171,7 @@ impl<H: Handles> Topic<H> {
         operations
             .into_iter()
             .chain(self.proposals.next_deadline_ms())
+            .chain(self.tasks.next_deadline_ms())
             .min()
     }
 

@@ -21,6 +21,7 @@ use crate::{
     replay::{Cursor, Replay, Ring, RingLimits},
     request_log::RequestLog,
     roster::Person,
+    tasks::Tasks,
     view::Quarantined,
 };
 
@@ -36,6 +37,8 @@ pub struct Topic<H: Handles> {
     pub(crate) members: Members<H>,
     pub(crate) operations: Operations<H>,
     pub(crate) proposals: Proposals<H>,
+    /// Tasks at servers, of present and absent participants.
+    pub(crate) tasks: Tasks<H>,
     pub(crate) interests: Interests,
     pub(crate) ring: Ring<H::Message>,
     pub(crate) log: RequestLog,
@@ -99,6 +102,7 @@ impl<H: Handles> Topic<H> {
             members: Members::new(guests),
             operations: Operations::default(),
             proposals: Proposals::new(guests),
+            tasks: Tasks::new(guests),
             interests: Interests::default(),
             ring: Ring::new(epoch, kept),
             log: RequestLog::new(guests),

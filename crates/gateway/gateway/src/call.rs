@@ -485,13 +485,8 @@ impl Call {
         self.state.load(Ordering::Acquire) & OVER != 0
     }
 
-    /// Notes its end. Room that was kept for a task is free again.
+    /// Notes its end.
     pub(crate) fn end(&self) {
-        self.mark_over();
-        self.task.give_back();
-    }
-
-    fn mark_over(&self) {
         self.state.fetch_or(OVER, Ordering::AcqRel);
         if let Some(back) = self.answering().back {
             back.state.fetch_or(OVER, Ordering::AcqRel);
@@ -512,7 +507,7 @@ impl Call {
 
     /// Tells the server that it need not go on.
     pub(crate) fn cancel_at_server(&self, reason: &str) {
-        self.mark_over();
+        self.end();
         if let Some(session) = self.session() {
             session.cancel(call_number(self.id), reason);
         }

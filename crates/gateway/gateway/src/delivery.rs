@@ -18,7 +18,7 @@ use wire::mcp::{input, relay};
 use crate::call::{Call, Delivered};
 use crate::live::{ConfiguredServer, Event, ProposalView, Server};
 use crate::proposals::open::is_redefined;
-use crate::tasks::{bridge, follow::Follower, journal, relay::Renamed};
+use crate::tasks::{bridge, follow::Follower, journal};
 use crate::{
     accounts, context::call_number, curation, dispatch::Dispatch, record::Record, results, returns,
     tasks::relay as tasks, unfit,
@@ -269,13 +269,6 @@ fn send_now(
         return fail(dispatch, call, returns::unknown());
     }
     let related = tasks::own_relation(dispatch, call, session);
-    if let Some(task) = call
-        .task
-        .about()
-        .filter(|_| call.request.method.as_str() == "tasks/result")
-    {
-        task.awaited_by(call.id);
-    }
     if !call.enter(session) {
         return fail(
             dispatch,
@@ -547,19 +540,17 @@ pub(crate) fn settle(dispatch: &Arc<Dispatch>, call: &Arc<Call>, answer: Answer)
     if let Some(sealed) = returns::with_sealed_state(dispatch, call, &answer) {
         answer = sealed;
     }
-    let renamed = tasks::rename_answer(dispatch, call, answer);
+    let answer = tasks::rename_answer(dispatch, call, answer);
     call.end();
-    let (answer, created) = match renamed {
-        Ok(Renamed { answer, created }) => (answer, created),
-        Err(refusal) => return call.reply().refuse(&refusal),
-    };
-    let written = created.and_then(|task| Some((journal::keeps(dispatch, &task)?.clone(), task)));
+    let created = call.task.became();
+    let written = created.and_then(|task| Some((journal::keeps(dispatch, task)?.clone(), task)));
     let Some((journal, task)) = written else {
         return reply(dispatch, call, &answer);
     };
+    let task = Arc::clone(task);
     let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
     tokio::spawn(async move {
-        match journal::write(&dispatch, &journal, &task).await {
+        match journal::write(&dispatch, &journal, &call.link, &task).await {
             Ok(()) => reply(&dispatch, &call, &answer),
             Err(refusal) => call.reply().refuse(&refusal),
         }

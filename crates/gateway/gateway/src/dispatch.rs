@@ -27,7 +27,6 @@ use store::recorder::Recorder;
 use crate::{context::Context, mirror, violations::Violations};
 use access::config::{self, McpCalls};
 use lists::{IndexCache, PageCache};
-use upstream::tasks::Tasks;
 
 /// The log's target for every event that is sent and every effect that is carried out.
 const PATH: &str = "gateway::path";
@@ -78,7 +77,6 @@ pub struct Dispatch {
     /// replace newer ones.
     pub(crate) listing: Mutex<()>,
     pub(crate) announcements: Announcements,
-    pub(crate) tasks: Arc<Tasks>,
     /// Results that were too large for their callers.
     pub(crate) results: Arc<Results>,
     pub(crate) pages: PageCache,
@@ -150,7 +148,6 @@ impl Dispatch {
             own_lists: RwLock::default(),
             listing: Mutex::default(),
             announcements: Announcements::default(),
-            tasks: Arc::default(),
             results: Arc::default(),
             pages: PageCache::default(),
             indexes: IndexCache::default(),

@@ -39,6 +39,6 @@ impl Dispatch {
     /// Cancels the servers' tasks whose callers wait for their results: the callers go with this
     /// process.
     pub async fn cancel_followed(&self) {
-        self.tasks.cancel_followed().await;
+        tasks::book::cancel_followed(self).await;
     }
 }

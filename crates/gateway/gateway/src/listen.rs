@@ -118,7 +118,7 @@ async fn watch(dispatch: &Arc<Dispatch>, call: &Call, tasks: &[Arc<str>]) -> Vec
     let (deadline, mut asked, mut agreed) =
         (Instant::now() + FOLLOW_WAIT, JoinSet::new(), Vec::new());
     for (at, public) in tasks.iter().enumerate() {
-        let Some(task) = tasks::find(dispatch, &call.link, public) else {
+        let Some(task) = tasks::held(dispatch, &call.link, public) else {
             continue;
         };
         // A server of 2025-11-25 notifies unasked, if at all.

@@ -27,6 +27,7 @@ impl Handles for Live {
     type Notice = Notice;
     type Message = Bytes;
     type Content = Arc<Proposed>;
+    type Task = Arc<Task>;
     type Ruling = Arc<Ruling>;
 
     fn is_same_request(one: &Arc<Proposed>, other: &Arc<Proposed>) -> bool {

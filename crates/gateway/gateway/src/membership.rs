@@ -25,7 +25,6 @@ use crate::{
     incoming::named,
     link::{Link, Written},
     listen,
-    tasks::relay as tasks,
 };
 use access::account;
 use access::config::{BuiltIn, Limits, Sets, ToolsList};
@@ -122,7 +121,6 @@ impl Dispatch {
     /// cancels its tasks.
     pub fn revoke(self: &Arc<Self>, participant: &ParticipantId) {
         self.take(Event::Revoke { participant });
-        tasks::cancel_all(self, participant);
     }
 
     /// Takes that a name has another bearer from now on: nothing of the former one is the next

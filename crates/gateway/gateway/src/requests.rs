@@ -60,12 +60,12 @@ impl Dispatch {
             Some(Target::Task(id)) => tasks::relay::find(self, link, id),
             Some(Target::Tool(_) | Target::Prompt(_) | Target::Uri(_)) | None => None,
         };
-        if let Some(task) = &task {
-            call.task.set_about(task);
+        if let Some(named) = &task {
+            call.task.set_about(&named.task);
         }
-        // The gateway's own participant answers for a task whose server cannot be asked any more.
-        let served = task.as_ref().filter(|task| !task.is_lost());
-        let served = served.map(|task| topic::Target::Upstream(task.origin.server.as_str()));
+        let served = task
+            .as_ref()
+            .map(|named| topic::Target::Task(named.facts()));
         let target = match results::is_own(self, &link.participant.id, &call.request) {
             true => Some(topic::Target::Kept),
             false => named(&call.request).or(served),
@@ -253,7 +253,7 @@ impl CallTopic for Dispatch {
                     ..notice
                 }
             }
-            Some(session) => self.tasks.rename_notice(&session, notice),
+            Some(session) => tasks::book::rename_notice(&self, &session, notice),
             None => notice,
         };
         self.notice(&delivered.server, Subject::Call(call.id), notice);
@@ -280,6 +280,10 @@ impl CallTopic for Dispatch {
             Ok(()) => end,
             Err(refusal) => Err(refusal),
         };
+        let end = end.and_then(|answer| {
+            tasks::relay::become_task(&self, call, delivered, &answer)?;
+            Ok(answer)
+        });
         // While the caller is away, the answer waits on its account.
         let end = end.and_then(|answer| match call.is_parked() {
             true => call.hold_answer(&answer).map(|()| answer),

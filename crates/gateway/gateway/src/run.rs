@@ -9,6 +9,7 @@ use crate::link::Passed;
 use crate::live::{Effect, Server};
 use crate::proposals::{announce, answer, decide, journal, open};
 use crate::record::Record;
+use crate::tasks::{book, notices};
 use crate::{builtin, connect, delivery, dial_in, envelopes, listen, membership, questions};
 
 /// Carries out one effect.
@@ -139,6 +140,9 @@ pub(crate) fn run(dispatch: &Arc<Dispatch>, effect: Effect) {
             own,
         } => listen::unsubscribe(dispatch, &handle, &server, &own),
         Effect::Unwatch { handle, tasks } => listen::unwatch(dispatch, &handle, &tasks),
+        Effect::CancelTask { task } => book::cancel(task),
+        Effect::ForgetTask { task } => task.release(),
+        Effect::LoseTask { task } => notices::lost(dispatch, &task),
         Effect::Store {
             proposal,
             content,

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use lists::topic_manifest;
 use model::{Form, LinkId, ListKind, Notice, ParticipantId, Refusal, RefusalCode};
 use topic::{About, ListScope, OperationRef, Subject, Target};
+use upstream::tasks::Task;
 use upstream::{Manifest, Question, Session, SessionEvent, SessionEvents};
 use wire::{mcp::relay, rpc::Id};
 
 use crate::live::{ConfiguredServer, Event, ServerQuestion};
 use crate::proposals::describe;
-use crate::tasks::{awaiting, notices, relay as tasks};
+use crate::tasks::{awaiting, book, notices};
 use crate::{dispatch::Dispatch, incoming::Tag};
 
 /// Passes what the sessions of a server send outside of calls to the topics in which the server
@@ -217,7 +218,7 @@ impl Dispatch {
             "notifications/progress" => notices::progress(self, session, notice),
             method => match self.owner(session) {
                 Some(owner) => {
-                    let notice = self.tasks.rename_notice(session, notice);
+                    let notice = book::rename_notice(self, session, notice);
                     self.notice(&server.id, Subject::Session(owner), notice);
                 }
                 None => tracing::debug!(
@@ -239,13 +240,7 @@ impl Dispatch {
         let Some(server) = self.server_of(session) else {
             return false;
         };
-        let task = self.tasks.related(session, &question.request().payload);
-        if task
-            .as_ref()
-            .is_some_and(|task| !tasks::may_keep(self, task))
-        {
-            return false;
-        }
+        let task = book::related(self, session, &question.request().payload);
         let form = |owner: &LinkId| self.with(|topic| topic.handle(*owner).map(|link| link.form));
         let owner = session
             .key()
@@ -258,15 +253,10 @@ impl Dispatch {
                 server: &server.id,
             });
         }
-        // A question that belongs to a task goes where the task's result is awaited, if it is.
-        let awaited = task.as_ref().and_then(|task| tasks::awaited(self, task));
-        let about = awaited
-            .map(About::Call)
-            .or(owner.map(About::Session))
-            .or_else(|| {
-                let task = task.as_ref().filter(|_| session.key().owner().is_none())?;
-                awaiting::begin_for_holder(self, task).map(About::Call)
-            });
+        let about = match &task {
+            Some(task) => self.about_task(session, task, owner),
+            None => owner.map(About::Session),
+        };
         let Some(about) = about else { return false };
         let (question, session) = (question.clone(), Arc::downgrade(session));
         self.ask(
@@ -279,6 +269,29 @@ impl Dispatch {
             about,
         );
         true
+    }
+
+    /// What a question is about that belongs to a task: it goes where the task's result is awaited,
+    /// else to the owner of the session. `None` if neither is there and the gateway cannot await the
+    /// result for the holder.
+    fn about_task(
+        self: &Arc<Self>,
+        session: &Session,
+        task: &Arc<Task>,
+        owner: Option<LinkId>,
+    ) -> Option<About> {
+        let is_awaited = book::awaited(self, task).is_some();
+        if !is_awaited && owner.is_none() {
+            // An owner of the other form cannot be asked.
+            if session.key().owner().is_some() {
+                return None;
+            }
+            awaiting::begin_for_holder(self, task)?;
+        }
+        Some(About::Task {
+            task: task.operation,
+            session: owner,
+        })
     }
 
     /// Withdraws a question that its server has withdrawn.

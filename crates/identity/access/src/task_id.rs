@@ -54,14 +54,11 @@ impl<'i> TaskId<'i> {
     }
 
     /// The origin of a task that is known by its id alone.
-    pub fn origin(&self, holder: &ParticipantId, server: ParticipantId, created_ms: u64) -> Origin {
+    pub fn origin(&self, server: ParticipantId, created_ms: u64) -> Origin {
         Origin {
-            holder: holder.clone(),
             server,
             instance: self.instance,
             form: self.form,
-            tool: self.tool.into(),
-            held: self.held,
             own: self.own.into(),
             call: None,
             progress: None,

@@ -6,7 +6,7 @@ use model::{
     Capabilities, LinkId, ListenFilter, LogLevel, Method, OperationId, ParticipantId, RateLimit,
 };
 
-use crate::{Cursor, Handles, Listener};
+use crate::{Cursor, Handles, Listener, NamedTask};
 
 /// The target of a request, under its public spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,6 +19,8 @@ pub enum Target<'a> {
     Uri(&'a str),
     /// A server itself, for a method that names nothing in it.
     Upstream(&'a str),
+    /// A server's task.
+    Task(NamedTask<'a>),
     /// A result that the gateway keeps for this caller. Reading it needs no capability.
     Kept,
 }
@@ -28,7 +30,7 @@ impl<'a> Target<'a> {
     pub fn context(self) -> Option<&'a str> {
         match self {
             Self::Tool(text) | Self::Prompt(text) | Self::Uri(text) => Some(text),
-            Self::Upstream(_) | Self::Kept => None,
+            Self::Upstream(_) | Self::Task(_) | Self::Kept => None,
         }
     }
 }

@@ -1,11 +1,15 @@
 //! Listen requests: judged filters, and the end of the last one.
 
 use model::{LinkId, ListKind, ListenFilter};
-use topic::{Event, Interest, LISTENS_MAX, ListScope, Manifest, Subject, TaskRef};
+use topic::{
+    Event, Interest, LISTENS_MAX, ListScope, Manifest, NamedTask, NewTask, Subject, Target,
+    TaskOrigin, TaskRight,
+};
 
 use crate::{
     shown::{delivered, refused, shown},
     stage::{ANN, BOB, OWN, Stage, configured, id, items, op},
+    tasks::{right, task_of},
 };
 
 const URI: &str = "demo://a";
@@ -132,62 +136,67 @@ fn a_server_that_is_gone_gets_no_notification() {
 #[test]
 fn a_task_notifies_listen_requests_and_the_link_that_asked_last() {
     let mut stage = stage();
-    stage.regrant(
-        "bob",
-        &[
-            "mcp/request:tools/call:one_a",
-            "mcp/proposal:tools/call:one_b",
-        ],
-    );
-    listen(&mut stage, BOB, 1, &[], &["t"]);
-    listen(&mut stage, ANN, 2, &[], &["t"]);
-    let holder = &id("bob");
-    let state = |stage: &mut Stage, tool, held, link| {
-        let subject = Subject::Task(TaskRef {
-            holder,
-            tool,
-            held,
-            public: "t",
-            link,
-        });
+    let grants = [
+        "mcp/request:tools/call:one_a",
+        "mcp/proposal:tools/call:one_b",
+    ];
+    stage.regrant("bob", &grants);
+    for (task, tool, held) in [
+        (11, "one_a", false),
+        (12, "one_b", false),
+        (13, "one_b", true),
+    ] {
+        let restored = NewTask {
+            right: TaskRight {
+                held,
+                ..right(tool)
+            },
+            ..task_of(task, "bob", TaskOrigin::Journal)
+        };
+        stage.step(Event::Task(Box::new(restored)));
+    }
+    let named = ["t11", "t12", "t13"];
+    listen(&mut stage, BOB, 1, &[], &named);
+    listen(&mut stage, ANN, 2, &[], &named);
+    let state = |stage: &mut Stage, task| {
         shown(&stage.step(Event::Notice {
             server: &id("one"),
-            subject,
+            subject: Subject::Task(op(task)),
             level: None,
             notice: 3,
         }))
     };
-    let call = ["notify call 1 of 3 about t"];
-    assert_eq!(state(&mut stage, "one_a", false, None), call);
+    let call = |task: u128| vec![format!("notify call 1 of 3 about t{task}")];
     assert_eq!(
-        state(&mut stage, "one_a", false, Some(BOB)),
-        call,
+        state(&mut stage, 11),
+        call(11),
         "bob's link takes no such notifications"
     );
-    stage.caller(
-        LinkId(4),
-        "bob",
-        &[
-            "mcp/request:tools/call:one_a",
-            "mcp/proposal:tools/call:one_b",
-        ],
-    );
-    let both = ["notify call 1 of 3 about t", "notify link 4 of 3 about t"];
-    assert_eq!(state(&mut stage, "one_a", false, Some(LinkId(4))), both);
+    stage.caller(LinkId(4), "bob", &grants);
+    let asked = NamedTask {
+        public: "t11",
+        session: 7,
+        own: "11",
+        right: right("one_a"),
+        lost: false,
+    };
+    stage.request(LinkId(4), 3, "tasks/get", Some(Target::Task(asked)));
     assert_eq!(
-        state(&mut stage, "one_a", false, Some(ANN)),
-        call,
-        "the task is not ann's"
+        state(&mut stage, 11),
+        [
+            "notify call 1 of 3 about t11",
+            "notify link 4 of 3 about t11"
+        ]
     );
     assert!(
-        state(&mut stage, "one_b", false, None).is_empty(),
-        "it may only be proposed"
+        state(&mut stage, 12).is_empty(),
+        "the tool may only be proposed"
     );
-    assert_eq!(state(&mut stage, "one_b", true, None), call);
+    assert_eq!(state(&mut stage, 13), call(13));
     stage.cancel(BOB, 1);
     stage.leave(BOB);
     stage.leave(LinkId(4));
-    assert!(state(&mut stage, "one_a", false, None).is_empty());
+    assert!(state(&mut stage, 11).is_empty());
 }
 
 #[test]

@@ -49,3 +49,4 @@ mod serving;
 mod shown;
 mod stage;
 mod stopping;
+mod tasks;

@@ -21,6 +21,8 @@ impl Handles for Numbers {
     type Message = String;
     /// The proposal's number.
     type Content = u128;
+    /// The number of the task's operation.
+    type Task = u128;
     type Ruling = u8;
 
     fn is_same_request(one: &u128, other: &u128) -> bool {

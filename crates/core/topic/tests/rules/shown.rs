@@ -274,6 +274,9 @@ fn effect(effect: &Effect) -> String {
             own,
         } => format!("unsubscribe {handle} from {own} at {server}"),
         Effect::Unwatch { handle, tasks } => format!("unwatch {handle} {}", tasks.join(",")),
+        Effect::CancelTask { task } => format!("cancel task {task}"),
+        Effect::ForgetTask { task } => format!("forget task {task}"),
+        Effect::LoseTask { task } => format!("lose task {task}"),
         Effect::Store {
             proposal,
             content,

@@ -15,6 +15,7 @@ pub(crate) mod replay;
 pub(crate) mod room;
 pub(crate) mod rulings;
 pub(crate) mod standing;
+pub(crate) mod tasks;
 pub(crate) mod unpublished;
 
 use std::{
@@ -40,6 +41,7 @@ use participants::{Link, Served};
 use questions::Question;
 use room::Room;
 use standing::Standing;
+use tasks::{Task, TaskEnds};
 use unpublished::Unpublished;
 
 #[derive(Debug, Default)]
@@ -69,6 +71,10 @@ pub(crate) struct Books {
     pub(crate) unpublished: Vec<Unpublished>,
     pub(crate) mirrors: Mirrors,
     pub(crate) ends: Ends,
+    pub(crate) tasks: BTreeMap<OperationId, Task>,
+    pub(crate) task_ends: TaskEnds,
+    /// Tasks that were cancelled or forgotten.
+    pub(crate) ended_tasks: BTreeSet<u64>,
     pub(crate) log: Log,
     /// Ids of envelopes whose proposals were rejected in this life of the topic, with their
     /// senders.
@@ -111,12 +117,14 @@ impl Books {
         self.keep_end(turn);
         self.finish_participants(turn);
         self.finish_calls(turn);
+        self.finish_tasks(turn);
         self.finish_questions(turn);
         self.finish_room(effects, turn);
         self.finish_unpublished(turn);
         self.finish_interests();
         self.check_deals();
         self.check_admitted();
+        self.check_about();
         self.check_asks();
         self.check_limits();
     }
@@ -189,6 +197,9 @@ impl Books {
                 own,
             } => self.unsubscribed(*handle, *server, own),
             Effect::Unwatch { handle, tasks } => self.unwatched(*handle, tasks),
+            Effect::CancelTask { task } => assert!(self.task_ends.cancelled.insert(*task)),
+            Effect::ForgetTask { task } => assert!(self.task_ends.forgotten.insert(*task)),
+            Effect::LoseTask { task } => assert!(self.task_ends.lost.insert(*task)),
             Effect::Store {
                 proposal,
                 content,
@@ -233,6 +244,7 @@ impl Books {
         self.standing
             .values_mut()
             .for_each(|own| (own.bucket, own.worn) = (None, None));
+        self.tasks.clear();
         self.room = Room::default();
         self.unpublished.clear();
         self.mirrors = Mirrors::default();

@@ -16,4 +16,5 @@ mod restart;
 mod room;
 mod scenarios;
 mod servers;
+pub(crate) mod tasks;
 mod waits;

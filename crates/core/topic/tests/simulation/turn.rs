@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use model::{Capabilities, LinkId, OperationId, Outcome, ParticipantId};
 use topic::{Ended, Listener};
 
-use crate::books::{calls::Call, questions::Question, room::Message};
+use crate::books::{calls::Call, questions::Question, room::Message, tasks::TaskTurn};
 
 /// A decision, as the event has it.
 #[derive(Debug, Clone)]
@@ -106,4 +106,5 @@ pub(crate) struct Turn {
     pub(crate) keeps: Option<OperationId>,
     /// Callers may be answered for now.
     pub(crate) parks: bool,
+    pub(crate) tasks: TaskTurn,
 }

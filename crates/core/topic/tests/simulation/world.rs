@@ -7,7 +7,7 @@ use topic::{Listing, Now, Target, TopicConfig, UpstreamNames};
 
 use crate::{
     books::{Books, envelopes::DIRECT, interests::same, limits::LIMITS},
-    names::configured,
+    names::{CALLERS, configured, id},
     numbers::{Effect, Effects, Event, Topic},
     prng::Prng,
     turn::Turn,
@@ -98,7 +98,8 @@ impl World {
             98 if self.prng.one_in(2) => self.available(),
             17 => self.configure(),
             18 => self.reserve(),
-            19..33 => self.request(),
+            19..30 => self.request(),
+            30..33 => self.tasks(),
             33..38 => self.answer(),
             38..42 => self.ask(),
             42..44 => self.cancel(),
@@ -255,12 +256,37 @@ impl World {
                 .map(|open| open.question);
             assert_eq!(asked, own.collect::<Vec<_>>());
         }
+        self.check_tasks();
         assert_eq!(
             topic.next_message().offset,
             books.room.published.len() as u64
         );
         let waits = books.deals.values().any(|deal| deal.is_pending());
         assert!(!waits || topic.next_deadline_ms().is_some());
+    }
+
+    /// No task serves another participant than its holder, or a holder without the right to it.
+    fn check_tasks(&self) {
+        let (topic, books) = (&self.topic, &self.books);
+        assert_eq!(topic.tasks_len(), books.tasks.len());
+        for by in CALLERS.map(id) {
+            let mut theirs = topic.tasks_of(&by);
+            theirs.sort_unstable();
+            let had = books
+                .tasks
+                .values()
+                .filter(|task| books.has_task(&by, task));
+            let mut had: Vec<u64> = had.map(|task| task.handle).collect();
+            had.sort_unstable();
+            assert_eq!(theirs, had, "the tasks of {by}");
+            for task in books.tasks.values() {
+                let has = books.has_task(&by, task).then_some(task.handle);
+                assert_eq!(topic.task_of(&by, &task.public), has);
+            }
+        }
+        for (id, task) in &books.tasks {
+            assert_eq!(topic.awaits_task(*id), task.waiting.last().copied());
+        }
     }
 
     fn seen(&self) -> Vec<((LinkId, ListKind), Entries)> {
@@ -409,6 +435,8 @@ fn touches_lists(event: &Event<'_>) -> bool {
         Event::Execute { .. } | Event::Propose { .. } | Event::Unproposable { .. } => false,
         Event::Restore(_) | Event::Closed { .. } => false,
         Event::Decide { .. } | Event::Describe { .. } | Event::Written { .. } => false,
+        Event::MayBecomeTask { .. } | Event::Task(_) | Event::TaskWritten { .. } => false,
+        Event::TaskChanged { .. } | Event::SessionLost { .. } => false,
         Event::Tick | Event::Stop | Event::Notice { .. } | Event::Keep { .. } => false,
     }
 }

@@ -11,7 +11,7 @@ use upstream::tasks::Task;
 use wire::mcp::input;
 use wire::mcp::task::{self, OperationState};
 
-use super::{holder, relay};
+use super::book;
 use crate::call::{Call, Reply};
 use crate::incoming::Incoming;
 use crate::link::{Link, Questioned, Respell, Undelivered};
@@ -48,7 +48,7 @@ impl Reply for Awaiting {
 
 /// Awaits the result of a task in the name of its caller, unless a request does.
 pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<Task>) {
-    if relay::awaited(dispatch, task).is_some() {
+    if book::awaited(dispatch, task).is_some() {
         return;
     }
     let awaits = task::request("tasks/result", &task.public, Form::Legacy);
@@ -62,11 +62,11 @@ pub(super) fn begin(dispatch: &Arc<Dispatch>, link: &Arc<Link>, task: &Arc<Task>
 /// The request that awaits a task's result, or that does from now on in the name of the modern
 /// caller that asked about it last.
 pub(crate) fn begin_for_holder(dispatch: &Arc<Dispatch>, task: &Arc<Task>) -> Option<OperationId> {
-    let link = dispatch.with(|topic| topic.handle(task.link()));
+    let link = dispatch.with(|topic| topic.asks_task(task.operation));
     if let Some(link) = link.filter(|link| link.form == Form::Modern) {
         begin(dispatch, &link, task);
     }
-    relay::awaited(dispatch, task)
+    book::awaited(dispatch, task)
 }
 
 /// The open questions about a task (`inputRequests`); `None` if there are none.
@@ -113,8 +113,9 @@ pub(super) fn answer(
 }
 
 fn open(dispatch: &Dispatch, task: &Task) -> Vec<(OperationId, LinkId, Arc<ServerQuestion>)> {
-    task.waiting().map_or_else(Vec::new, |waiting| {
-        dispatch.with(|topic| topic.questions_about(waiting))
+    dispatch.with(|topic| {
+        let waiting = topic.awaits_task(task.operation);
+        waiting.map_or_else(Vec::new, |waiting| topic.questions_about(waiting))
     })
 }
 
@@ -123,6 +124,6 @@ fn open(dispatch: &Dispatch, task: &Task) -> Vec<(OperationId, LinkId, Arc<Serve
 pub(super) fn notify(dispatch: &Arc<Dispatch>, task: &Task, written: &[u8], asked: Option<&[u8]>) {
     let standing = asked.map(OperationState::InputRequired);
     if let Some(notice) = task::notice_to_modern(written, &task.public, standing) {
-        holder::notify(dispatch, task, notice);
+        book::notify(dispatch, task, notice);
     }
 }

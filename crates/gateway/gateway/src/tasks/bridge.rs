@@ -34,10 +34,6 @@ pub(crate) fn serve(dispatch: &Arc<Dispatch>, call: &Arc<Call>, task: &Arc<Task>
         let done = match task.origin.form {
             Form::Legacy => at_legacy(&dispatch, &call, &task).await,
             Form::Modern => {
-                if call.request.method.as_str() == "tasks/result" {
-                    // From now on questions about the task go to this request.
-                    task.awaited_by(call.id);
-                }
                 answers::of_modern(
                     &Waiting(&dispatch, &call),
                     &task,

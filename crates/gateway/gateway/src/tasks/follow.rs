@@ -6,7 +6,7 @@
 use std::sync::{Arc, Weak};
 
 use model::{Answer, Form, Notice, Refusal, Request};
-use upstream::tasks::{Task, look};
+use upstream::tasks::look;
 use upstream::{CallEvents, Outgoing, Question, Session};
 use wire::mcp::task::{self, TaskReport};
 
@@ -31,8 +31,8 @@ enum Stage {
         /// The request, if it is not the call's own.
         changed: Option<Request>,
     },
-    /// It has become this task.
-    Became(Arc<Task>),
+    /// It has become a task.
+    Became,
 }
 
 impl Follower {
@@ -96,49 +96,40 @@ impl Follower {
             Ok(task) => task,
             Err(refusal) => return call.done(Err(refusal)),
         };
-        task.awaited_by(call.id);
         let number =
             (session.era() == Form::Legacy).then(|| call_number(dispatch.context.operation()));
         call.task.set_followed(&task, number);
         if call.is_over() {
-            // It was cancelled before the task was known.
-            return call.task.stop("the client cancelled the request");
+            // It was cancelled before the task was known, and the topic has cancelled the task.
+            return;
         }
         let Some(number) = number else {
             let (dispatch, call) = (Arc::clone(dispatch), Arc::clone(call));
             tokio::spawn(async move {
                 let end = look::wait(&Waiting(&dispatch, &call), &task).await;
-                ended(&dispatch, &call, &task, end);
+                ended(&call, end);
             });
             return;
         };
         let request = task::request("tasks/result", &task.origin.own, session.era());
-        let events = Self::at(dispatch, call, session, Stage::Became(Arc::clone(&task)));
+        let events = Self::at(dispatch, call, session, Stage::Became);
         let outgoing = call.outgoing(&request, number);
         if let Err(refusal) = session.call(outgoing, Arc::new(events)) {
-            ended(dispatch, call, &task, Err(refusal));
+            ended(call, Err(refusal));
         }
     }
 }
 
 /// Ends a call whose task has ended, or cannot be followed any more.
-fn ended(dispatch: &Arc<Dispatch>, call: &Call, task: &Arc<Task>, end: Result<Answer, Refusal>) {
+fn ended(call: &Call, end: Result<Answer, Refusal>) {
     if call.is_over() {
         return;
     }
-    match end {
-        Ok(answer) => {
-            dispatch.tasks.forget(task);
-            // The caller knows of no task.
-            let payload = task::unrelated(&answer.payload).unwrap_or(answer.payload);
-            call.done(Ok(Answer { payload, ..answer }));
-        }
-        Err(refusal) => {
-            call.task.stop("the call has failed");
-            dispatch.tasks.forget(task);
-            call.done(Err(refusal));
-        }
-    }
+    // The task ends with its call: the caller knows of none.
+    call.done(end.map(|answer| {
+        let payload = task::unrelated(&answer.payload).unwrap_or(answer.payload);
+        Answer { payload, ..answer }
+    }));
 }
 
 impl CallEvents for Follower {
@@ -155,7 +146,7 @@ impl CallEvents for Follower {
             return self.call.done(end);
         };
         match (&self.stage, end) {
-            (Stage::Became(task), end) => ended(&dispatch, &self.call, task, end),
+            (Stage::Became, end) => ended(&self.call, end),
             (
                 Stage::Called {
                     own,

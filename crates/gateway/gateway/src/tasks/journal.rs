@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use access::not_written;
-use model::{LinkId, ParticipantId, Refusal};
+use model::{ParticipantId, Refusal};
 use platform::unix_ms;
 use store::{Ledger, StoreError};
 use tokio::sync::oneshot;
+use topic::TaskOrigin;
 use upstream::tasks::Task;
 
+use super::book::{self, Entry};
 use super::kept::{CreatedTask, KeptTasks, TaskRecord};
-use crate::dispatch::Dispatch;
+use crate::{dispatch::Dispatch, link::Link, live::Event};
 use access::TaskId;
 
 /// Whether a task must be on disk before its caller learns of it: it outlives the gateway, and the
@@ -31,28 +33,26 @@ pub(crate) fn keeps<'d>(dispatch: &'d Dispatch, task: &Task) -> Option<&'d Ledge
 pub(crate) async fn write(
     dispatch: &Arc<Dispatch>,
     journal: &Ledger<KeptTasks>,
+    link: &Link,
     task: &Arc<Task>,
 ) -> Result<(), Refusal> {
     let record = TaskRecord::TaskCreated(CreatedTask {
         id: task.public.clone(),
         topic: dispatch.name().to_string(),
-        by: task.origin.holder.to_string(),
+        by: link.participant.id.to_string(),
         created_ms: task.origin.created_ms,
         until_ms: task.until_ms(),
     });
     let (written, end) = oneshot::channel();
     // Its receiver waits below.
     journal.submit(&[record], move |result| _ = written.send(result));
-    let Err(error) = end.await.unwrap_or(Err(StoreError::Stopped)) else {
-        task.announce();
-        return Ok(());
-    };
-    // A caller must not learn of a task that a restart would lose.
-    dispatch.tasks.forget(task);
-    if let Some(session) = task.last_session() {
-        session.cancel_task(&task.origin.own).await;
-    }
-    Err(not_written(&error))
+    let end = end.await.unwrap_or(Err(StoreError::Stopped));
+    // A caller must not learn of a task that a restart would lose: the topic cancels it.
+    dispatch.take(Event::TaskWritten {
+        task: task.operation,
+        stored: end.is_ok(),
+    });
+    end.map_err(|error| not_written(&error))
 }
 
 /// Brings back the tasks that the journal has, as far as their servers are configured: their
@@ -66,25 +66,37 @@ pub(crate) fn restore(dispatch: &Arc<Dispatch>) {
     let all: Vec<CreatedTask> = ledgers
         .tasks
         .state(|kept| kept.of_topic(topic, now_ms).cloned().collect());
-    for task in all {
-        if let Some(task) = restored(dispatch, task, now_ms) {
-            dispatch.tasks.enter(&Arc::new(task), None);
-        }
+    for record in &all {
+        restore_one(dispatch, record);
     }
 }
 
-fn restored(dispatch: &Dispatch, record: CreatedTask, now_ms: u64) -> Option<Task> {
-    let holder = ParticipantId::new(&record.by).ok()?;
-    let state = TaskId::open(&dispatch.context.sealer, &holder, now_ms, &record.id)?;
-    let id = TaskId::read(&state)
-        .filter(|id| id.topic == dispatch.name().as_str() && id.instance == 0)?;
-    let server = ParticipantId::new(id.server).ok()?;
-    dispatch.server(&server)?;
-    let origin = id.origin(&holder, server, record.created_ms);
-    Some(Task::restored(
-        record.id,
-        origin,
-        LinkId(0),
-        record.until_ms,
-    ))
+fn restore_one(dispatch: &Arc<Dispatch>, record: &CreatedTask) {
+    let Ok(holder) = ParticipantId::new(&record.by) else {
+        return;
+    };
+    let sealer = &dispatch.context.sealer;
+    let Some(state) = TaskId::open(sealer, &holder, unix_ms(), &record.id) else {
+        return;
+    };
+    let id =
+        TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str() && id.instance == 0);
+    let Some((id, server)) = id.and_then(|id| {
+        let server = ParticipantId::new(id.server).ok()?;
+        dispatch.server(&server)?;
+        Some((id, server))
+    }) else {
+        return;
+    };
+    let origin = id.origin(server, record.created_ms);
+    let (operation, events) = (dispatch.context.operation(), book::events(dispatch));
+    let task = Task::new(operation, record.id.clone(), origin, None, events);
+    let task = Arc::new(task.kept_until(record.until_ms));
+    let entry = Entry {
+        origin: TaskOrigin::Journal,
+        holder: &holder,
+        right: book::right_of(&task.origin.server, &id),
+        link: None,
+    };
+    book::enter(dispatch, &task, entry);
 }

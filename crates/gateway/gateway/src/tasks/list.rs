@@ -14,7 +14,7 @@ use upstream::Session;
 use upstream::tasks::{Task, look};
 use wire::mcp::task;
 
-use super::{relay, waiting::session_of};
+use super::waiting::session_of;
 use crate::{call::Call, dispatch::Dispatch, live::ProposalView, proposals::view::View};
 
 /// Tasks of one page. Each that is not over is asked for at its server.
@@ -67,7 +67,8 @@ pub(crate) async fn page(dispatch: Arc<Dispatch>, call: Arc<Call>) -> Result<Vec
                         &View::new(&dispatch, proposal, form).task(),
                         form,
                     )),
-                    Entry::Server(task) if !task.is_listed(unix_ms()) => None,
+                    // Its server may have said by now that it is no more.
+                    Entry::Server(task) if task.until_ms() <= unix_ms() => None,
                     Entry::Server(task) if task.is_lost() => {
                         Some(task.lost_view(form, |view| task::get(view, form)))
                     }
@@ -131,9 +132,9 @@ fn entries(dispatch: &Dispatch, call: &Call) -> Vec<(Place, Entry)> {
         let place = (proposal.content.opened.at_ms, proposal.id.to_string());
         (place, Entry::Proposal(Box::new(proposal)))
     });
-    let tasks = dispatch.tasks.of(who).into_iter();
     let now_ms = unix_ms();
-    let tasks = tasks.filter(|task| task.is_listed(now_ms) && relay::may_keep(dispatch, task));
+    let tasks = dispatch.with(|topic| topic.tasks_of(who)).into_iter();
+    let tasks = tasks.filter(|task| now_ms < task.until_ms());
     held.chain(tasks.map(|task| {
         (
             (task.origin.created_ms, task.public.clone()),

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{Form, Notice};
-use topic::Subject;
+use model::{Form, Notice, ParticipantId};
 use upstream::tasks::{Task, look};
 use upstream::{CallNumber, Session};
 use wire::mcp::task::{self, Status, TaskReport};
 
-use super::{awaiting, holder, relay};
+use super::{awaiting, book};
 use crate::{dispatch::Dispatch, live::Event};
 
 /// Takes a server's notification of a task's state.
@@ -16,7 +15,7 @@ pub(crate) fn state(dispatch: &Arc<Dispatch>, session: &Arc<Session>, notice: No
     let Some(report) = task::report(&notice.payload) else {
         return;
     };
-    let Some(task) = dispatch.tasks.find_in(session, &report.named.id) else {
+    let Some(task) = book::find_in(dispatch, session, &report.named.id) else {
         return;
     };
     task.update(&report, &notice.payload.bytes);
@@ -29,12 +28,12 @@ pub(crate) fn state(dispatch: &Arc<Dispatch>, session: &Arc<Session>, notice: No
         Form::Legacy => to_modern(dispatch, session, &task, &report, &notice),
         Form::Modern => {
             if let Some(notice) = task::notice_to_legacy(&notice, &task.public) {
-                holder::notify(dispatch, &task, notice);
+                book::notify(dispatch, &task, notice);
             }
         }
     }
     let payload = report.named.rename(&notice.payload, &task.public);
-    holder::notify(dispatch, &task, Notice { payload, ..notice });
+    book::notify(dispatch, &task, Notice { payload, ..notice });
 }
 
 /// Passes a notification of 2025-11-25 to the listen streams that name the task. There a task that
@@ -70,7 +69,7 @@ fn to_modern(
         };
         let end = end.as_ref().map(task::standing_of);
         if let Some(notice) = task::notice_to_modern(now.raw(), &task.public, end) {
-            holder::notify(&dispatch, &task, notice);
+            book::notify(&dispatch, &task, notice);
         }
     });
 }
@@ -81,39 +80,40 @@ pub(crate) fn progress(dispatch: &Arc<Dispatch>, session: &Session, notice: Noti
     let Some(number) = notice.latest.as_deref().and_then(CallNumber::of_token) else {
         return;
     };
-    let Some(task) = dispatch.tasks.of_call(session.instance(), number) else {
+    let operation = dispatch.context.numbered(number.0);
+    let task = dispatch.with(|topic| topic.task(operation));
+    let Some(task) = task.filter(|task| task.origin.call == Some((session.instance(), number)))
+    else {
         return;
     };
     let Some(token) = &task.origin.progress else {
         return;
     };
-    let notice = dispatch.tasks.rename_notice(session, notice);
+    let notice = book::rename_notice(dispatch, session, notice);
     let Some(notice) = wire::mcp::relay::with_progress_token(&notice, token) else {
         return;
     };
-    let server = &task.origin.server;
-    match relay::awaited(dispatch, &task) {
-        Some(waiting) => {
-            dispatch.take(Event::Notice {
-                server,
-                subject: Subject::Call(waiting),
-                level: None,
-                notice,
-            });
-        }
-        None => holder::notify(dispatch, &task, notice),
-    }
+    book::notify_of_call(dispatch, &task, notice);
 }
 
-/// Ends the tasks of a session that has ended; their holders are notified.
+/// Takes the end of a session, with which its tasks end.
 pub(crate) fn lose(dispatch: &Arc<Dispatch>, session: &Session) {
-    for task in dispatch.tasks.lose(session.instance()) {
-        if task.followed {
-            continue;
-        }
-        for form in [Form::Legacy, Form::Modern] {
-            let notice = task.lost_view(form, |view| task::notice(view, form));
-            holder::notify(dispatch, &task, notice);
-        }
+    let Ok(server) = ParticipantId::new(session.upstream()) else {
+        return;
+    };
+    dispatch.take(Event::SessionLost {
+        server: &server,
+        session: session.instance(),
+    });
+}
+
+/// Ends a task whose session has ended; its holder is notified.
+pub(crate) fn lost(dispatch: &Arc<Dispatch>, task: &Task) {
+    if !task.lose() || task.followed {
+        return;
+    }
+    for form in [Form::Legacy, Form::Modern] {
+        let notice = task.lost_view(form, |view| task::notice(view, form));
+        book::notify(dispatch, task, notice);
     }
 }

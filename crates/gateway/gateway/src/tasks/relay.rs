@@ -4,16 +4,17 @@
 use access::TaskId;
 use std::{borrow::Cow, sync::Arc};
 
-use model::{
-    Answer, Form, OperationId, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request,
-};
+use model::{Answer, Form, Outcome, ParticipantId, Payload, Refusal, RefusalCode, Request};
 use platform::unix_ms;
+use topic::{NamedTask, TaskOrigin, TaskRight};
 use upstream::Session;
-use upstream::tasks::{KeptResult, Origin, Task, answers, instance_of};
+use upstream::tasks::{KeptResult, Origin, Task, instance_of};
 use wire::mcp::task::{self, Becomes, Fitted, Support, Taker, TaskReport, TaskWish};
 
+use super::book::{self, Entry};
 use super::journal;
-use crate::{call::Call, context::call_number, dispatch::Dispatch, incoming::Names, link::Link};
+use crate::call::{Call, Delivered};
+use crate::{context::call_number, dispatch::Dispatch, incoming::Names, link::Link};
 
 /// Longest task id of a server, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 512;
@@ -21,64 +22,92 @@ pub const TASK_ID_BYTES_MAX: usize = 512;
 /// milliseconds: ten minutes.
 pub const RESULT_KEPT_MS_MAX: u64 = 600_000;
 
-/// The task of a server that a caller knows under this id.
-pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Arc<Task>> {
+/// A task of a server as a caller names it.
+pub(crate) struct Named {
+    pub(crate) task: Arc<Task>,
+    tool: Box<str>,
+    held: bool,
+}
+
+impl Named {
+    /// The facts by which the topic judges requests about it, as its id says them.
+    pub(crate) fn facts(&self) -> NamedTask<'_> {
+        NamedTask {
+            public: &self.task.public,
+            session: self.task.origin.instance,
+            own: &self.task.origin.own,
+            right: TaskRight {
+                server: &self.task.origin.server,
+                tool: &self.tool,
+                held: self.held,
+            },
+            lost: self.task.is_lost(),
+        }
+    }
+}
+
+/// The task of a server that a caller names by this id. The topic judges whether the caller may
+/// have it.
+pub(crate) fn find(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Named> {
     let holder = &link.participant.id;
     let state = TaskId::open(&dispatch.context.sealer, holder, unix_ms(), public)?;
     let id = TaskId::read(&state).filter(|id| id.topic == dispatch.name().as_str())?;
+    let known = dispatch.with(|topic| topic.task_of(holder, public));
+    let task = match known {
+        Some(task) => task,
+        None => known_by_id(dispatch, link, public, &id)?,
+    };
+    Some(Named {
+        task,
+        tool: id.tool.into(),
+        held: id.held,
+    })
+}
+
+/// A task that the topic does not have, as its id says it.
+fn known_by_id(
+    dispatch: &Arc<Dispatch>,
+    link: &Link,
+    public: &str,
+    id: &TaskId<'_>,
+) -> Option<Arc<Task>> {
     let server = ParticipantId::new(id.server).ok()?;
-    // Nor does a task exist for a participant that may not call its tool any more.
-    let handle = dispatch.with(|topic| {
-        topic
-            .may_call(holder, &server, id.tool, id.held)
-            .then(|| topic.server(&server))
-            .flatten()
-    })?;
-    if let Some(known) = dispatch.tasks.find(&server, id.instance, id.own) {
-        // A server may give an id again: then it is the new task's.
-        let same = known.origin.holder == *holder && known.public == public && !known.followed;
-        same.then(|| known.asked_by(link.id))?;
-        return Some(known);
-    }
-    let session = handle
-        .handle
-        .upstream()?
+    let session = dispatch
+        .server(&server)?
         .upstream
         .session_by_instance(id.instance);
-    // In a form with a list every task that is not forgotten is in the table while its session
-    // lasts.
-    (!task::has_list(id.form) || session.is_none()).then_some(())?;
-    let origin = id.origin(holder, server, unix_ms());
-    let found = Arc::new(Task::new(
+    // In a form with a list the topic has every task that is not forgotten while its session lasts.
+    if task::has_list(id.form) && session.is_some() {
+        return None;
+    }
+    let origin = id.origin(server, unix_ms());
+    let operation = dispatch.context.operation();
+    let task = Arc::new(Task::new(
+        operation,
         public.to_owned(),
         origin,
-        link.id,
         session.as_ref(),
+        book::events(dispatch),
     ));
     // A task of a session that has ended, or of a gateway before a restart, is known by its id
     // alone: it has failed.
-    if !found.is_lost() {
-        dispatch.tasks.enter(&found, None);
+    if !task.is_lost() {
+        let entry = Entry {
+            origin: TaskOrigin::Named,
+            holder: &link.participant.id,
+            right: book::right_of(&task.origin.server, id),
+            link: Some(link.id),
+        };
+        book::enter(dispatch, &task, entry);
     }
-    Some(found)
+    Some(task)
 }
 
-/// The open request that awaits a task's end: of those that do, the one that came last.
-pub(crate) fn awaited(dispatch: &Dispatch, task: &Task) -> Option<OperationId> {
-    task.waiting()
-        .filter(|waiting| dispatch.with(|topic| topic.is_open(*waiting)))
-}
-
-/// Whether a task's participant may still have it.
-pub(crate) fn may_keep(dispatch: &Dispatch, task: &Task) -> bool {
-    let Origin {
-        holder,
-        server,
-        tool,
-        held,
-        ..
-    } = &task.origin;
-    dispatch.with(|topic| topic.may_call(holder, server, tool, *held))
+/// The task of a server that a caller names by this id, if the topic has it and the caller may have
+/// it.
+pub(crate) fn held(dispatch: &Arc<Dispatch>, link: &Link, public: &str) -> Option<Arc<Task>> {
+    find(dispatch, link, public)?;
+    dispatch.with(|topic| topic.task_of(&link.participant.id, public))
 }
 
 /// Fits what a call of a tool says about tasks to the session that takes it. `request` is sent in
@@ -87,7 +116,7 @@ pub(crate) fn may_keep(dispatch: &Dispatch, task: &Task) -> bool {
 /// # Errors
 /// Why the call cannot become a task although its caller insists, or must.
 pub(crate) fn fit(
-    dispatch: &Dispatch,
+    dispatch: &Arc<Dispatch>,
     call: &Call,
     session: &Session,
     own: Option<&str>,
@@ -119,12 +148,8 @@ pub(crate) fn fit(
     };
     let knows = call.link.has_tasks() && task::is_offered(call.client().version);
     let offered = !held && call.names == Names::Public && knows;
-    let mut place = None;
     // Before the call is sent, so that a task that the server makes has a place.
-    let mut reserve = || {
-        place = dispatch.tasks.reserve(&call.link.participant.id);
-        place.is_some()
-    };
+    let mut reserve = || book::has_place(dispatch, call.id);
     let fitted = task::fit(
         request.unwrap_or(&call.request),
         wish,
@@ -134,48 +159,16 @@ pub(crate) fn fit(
     )?;
     match fitted.becomes {
         Becomes::Nothing => {}
-        Becomes::Task => call.task.keep(place),
-        Becomes::Followed => call.task.follow(place),
+        Becomes::Task => call.task.ask(),
+        Becomes::Followed => call.task.follow(),
     }
     Ok(fitted)
 }
 
-/// An answer as its caller gets it.
-pub(crate) struct Renamed {
-    pub(crate) answer: Answer,
-    /// The task that the call has become by it.
-    pub(crate) created: Option<Arc<Task>>,
-}
-
-impl From<Answer> for Renamed {
-    fn from(answer: Answer) -> Self {
-        Self {
-            answer,
-            created: None,
-        }
-    }
-}
-
-/// An answer with the gateway's ids of tasks, as its caller knows them.
-///
-/// # Errors
-/// Why the caller cannot have the answer.
-pub(crate) fn rename_answer(
-    dispatch: &Arc<Dispatch>,
-    call: &Call,
-    answer: Answer,
-) -> Result<Renamed, Refusal> {
-    let (mut answer, mut created) = (answer, None);
-    // The right to have it may have been withdrawn while the answer was on its way.
-    if call
-        .task
-        .about()
-        .is_some_and(|about| !may_keep(dispatch, about))
-    {
-        return Err(answers::unknown());
-    }
+/// An answer of a server with the gateway's ids of tasks, as its caller knows them.
+pub(crate) fn rename_answer(dispatch: &Dispatch, call: &Call, mut answer: Answer) -> Answer {
     let Some(session) = &call.session() else {
-        return Ok(answer.into());
+        return answer;
     };
     let form = call.request.payload.form;
     if let Some(about) = call.task.about() {
@@ -189,21 +182,8 @@ pub(crate) fn rename_answer(
         if call.link.form == form {
             about.relayed(call.request.method.as_str(), answer.outcome);
         }
-    } else if call.task.asks()
-        && let Some(report) = task::made(&answer)
-    {
-        let task = create(dispatch, call, session, &answer.payload, &report)?;
-        if session.era() == form {
-            answer.payload = report.named.rename(&answer.payload, &task.public);
-        } else if let Some(made) = task::made_in(&answer, form, &task.public) {
-            return Ok(Renamed {
-                answer: made,
-                created: Some(task),
-            });
-        }
-        created = Some(task);
-    } else if call.task.asks() && form == Form::Legacy && session.era() == Form::Modern {
-        return keep(dispatch, call, session, answer).map(Renamed::from);
+    } else if let Some(task) = call.task.became() {
+        answer = created(answer, task, session, form);
     }
     if form == Form::Legacy
         && let Some(named) = task::related_to(&answer.payload)
@@ -213,11 +193,59 @@ pub(crate) fn rename_answer(
             .about()
             .filter(|task| *task.origin.own == *named.id)
             .cloned();
-        if let Some(task) = about.or_else(|| dispatch.tasks.find_in(session, &named.id)) {
+        if let Some(task) = about.or_else(|| book::find_in(dispatch, session, &named.id)) {
             answer.payload = named.rename(&answer.payload, &task.public);
         }
     }
-    Ok(Renamed { answer, created })
+    answer
+}
+
+/// The answer by which a caller of this form learns of the task that its call has become.
+fn created(answer: Answer, task: &Task, session: &Session, form: Form) -> Answer {
+    if let Some(kept) = &task.kept {
+        let body = task.kept_view(kept, |view| task::created(view, Form::Legacy, None));
+        let payload = Payload::body(Form::Legacy, body);
+        return Answer {
+            outcome: Outcome::Ok,
+            payload,
+        };
+    }
+    match task::made(&answer) {
+        Some(report) if session.era() == form => {
+            let payload = report.named.rename(&answer.payload, &task.public);
+            Answer { payload, ..answer }
+        }
+        Some(_) => task::made_in(&answer, form, &task.public).unwrap_or(answer),
+        None => answer,
+    }
+}
+
+/// Takes the answer of a call that may become a task of its caller: if it has become one, the topic
+/// has the task from now on.
+///
+/// # Errors
+/// Why the caller cannot have the answer.
+pub(crate) fn become_task(
+    dispatch: &Arc<Dispatch>,
+    call: &Call,
+    delivered: &Delivered,
+    answer: &Answer,
+) -> Result<(), Refusal> {
+    let Some(session) = call.session().filter(|_| call.task.asks()) else {
+        return Ok(());
+    };
+    let task = match task::made(answer) {
+        Some(report) => create(dispatch, call, &session, &answer.payload, &report)?,
+        None if call.request.payload.form == Form::Legacy && session.era() == Form::Modern => {
+            match keep(dispatch, call, delivered, &session, answer)? {
+                Some(task) => task,
+                None => return Ok(()),
+            }
+        }
+        None => return Ok(()),
+    };
+    call.task.set_became(&task);
+    Ok(())
 }
 
 /// Enters a call that was answered at once, although its caller asked for a task, as a task that is
@@ -225,16 +253,14 @@ pub(crate) fn rename_answer(
 fn keep(
     dispatch: &Arc<Dispatch>,
     call: &Call,
+    delivered: &Delivered,
     session: &Session,
-    answer: Answer,
-) -> Result<Answer, Refusal> {
+    answer: &Answer,
+) -> Result<Option<Arc<Task>>, Refusal> {
     let kind = json::at(answer.payload.body_bytes(), &["resultType"]).and_then(json::text);
     if answer.outcome != Outcome::Ok || kind.is_some_and(|kind| kind != "complete") {
-        return Ok(answer);
+        return Ok(None);
     }
-    let Some(delivered) = call.delivered.get() else {
-        return Ok(answer);
-    };
     let bytes = call
         .link
         .held
@@ -257,26 +283,22 @@ fn keep(
         own: &own,
     };
     let public = id.seal(&dispatch.context.sealer, holder, now_ms);
-    let origin = id.origin(holder, delivered.server.clone(), now_ms);
+    let origin = id.origin(delivered.server.clone(), now_ms);
     let ttl_ms =
         task::asked_ttl(&call.request).map_or(RESULT_KEPT_MS_MAX, |ms| ms.min(RESULT_KEPT_MS_MAX));
-    let task = Arc::new(Task::of_result(
-        public,
-        origin,
-        call.link.id,
-        KeptResult::new(answer, bytes),
-        ttl_ms,
-    ));
-    dispatch.tasks.enter(&task, call.task.take_place());
-    let made = task
-        .kept
-        .as_ref()
-        .map(|kept| task.kept_view(kept, |view| task::created(view, Form::Legacy, None)));
-    let payload = Payload::body(Form::Legacy, made.unwrap_or_default());
-    Ok(Answer {
-        outcome: Outcome::Ok,
-        payload,
-    })
+    let task = Task::new(call.id, public, origin, None, book::events(dispatch));
+    let task = Arc::new(task.with_result(KeptResult::new(answer.clone(), bytes), ttl_ms));
+    let entry = Entry {
+        origin: TaskOrigin::Call {
+            follows: false,
+            durable: false,
+        },
+        holder,
+        right: book::right_of(&delivered.server, &id),
+        link: Some(call.link.id),
+    };
+    book::enter(dispatch, &task, entry);
+    Ok(Some(task))
 }
 
 /// The name by which a call of a tool is judged: the one that its caller knows, unless the
@@ -328,41 +350,29 @@ pub(super) fn create(
         own,
     };
     let public = id.seal(&dispatch.context.sealer, holder, now_ms);
-    let followed = call.task.follows();
+    let follows = call.task.follows();
     // The extension has no progress of tasks.
-    let passes = followed || call.request.payload.form == Form::Legacy;
+    let passes = follows || call.request.payload.form == Form::Legacy;
     let origin = Origin {
         call: Some((session.instance(), call_number(call.id))),
         progress: call.request.progress.clone().filter(|_| passes),
-        ..id.origin(holder, delivered.server.clone(), now_ms)
+        ..id.origin(delivered.server.clone(), now_ms)
     };
-    let mut task = Task::new(public, origin, call.link.id, Some(session));
-    task.followed = followed;
-    let task = Arc::new(task);
-    task.update(report, &payload.bytes);
+    let events = book::events(dispatch);
+    let mut task = Task::new(call.id, public, origin, Some(session), events);
+    task.followed = follows;
+    task.begin(report, &payload.bytes);
     // The caller learns of it once it is on disk: see `journal::write`.
-    if journal::keeps(dispatch, &task).is_some() {
-        task.hide();
-    }
-    dispatch.tasks.enter(&task, call.task.take_place());
+    let durable = journal::keeps(dispatch, &task).is_some();
+    let task = Arc::new(task);
+    let entry = Entry {
+        origin: TaskOrigin::Call { follows, durable },
+        holder,
+        right: book::right_of(&delivered.server, &id),
+        link: Some(call.link.id),
+    };
+    book::enter(dispatch, &task, entry);
     Ok(task)
-}
-
-/// Cancels the tasks of a participant at their servers, and forgets them: it may not ask for them
-/// any more.
-pub(crate) fn cancel_all(dispatch: &Arc<Dispatch>, holder: &ParticipantId) {
-    for task in dispatch.tasks.of(holder) {
-        let dispatch = Arc::downgrade(dispatch);
-        tokio::spawn(async move {
-            if let Some(session) = task.last_session().filter(|_| !task.is_over()) {
-                session.cancel_task(&task.origin.own).await;
-            }
-            // Until now it kept its session open.
-            if let Some(dispatch) = dispatch.upgrade() {
-                dispatch.tasks.forget(&task);
-            }
-        });
-    }
 }
 
 /// The server's id of the task to which a request belongs.
@@ -377,6 +387,6 @@ pub(crate) fn own_relation(
         .iter()
         .all(|form| *form == Form::Legacy)
         .then(|| task::related_to(&call.request.payload))??;
-    let task = find(dispatch, &call.link, &named.id)?;
+    let task = held(dispatch, &call.link, &named.id)?;
     (task.origin.server.as_str() == session.upstream()).then(|| Arc::clone(&task.origin.own))
 }

@@ -8,7 +8,7 @@ use model::{Refusal, RefusalCode};
 use upstream::tasks::{AwaitsEnd, LOST, Task};
 use upstream::{CallEvents, Session};
 
-use super::relay;
+use super::book;
 use crate::{call::Call, dispatch::Dispatch};
 
 /// A request that waits.
@@ -43,11 +43,7 @@ impl AwaitsEnd for Waiting<'_> {
 
     /// Of the requests that wait for a task, the one that came last is asked.
     fn is_asked(&self, task: &Task) -> bool {
-        let last = relay::awaited(self.0, task);
-        if last.is_none() {
-            task.awaited_by(self.1.id);
-        }
-        last.is_none_or(|last| last == self.1.id)
+        book::awaited(self.0, task).is_none_or(|last| last == self.1.id)
     }
 
     fn is_over(&self) -> bool {

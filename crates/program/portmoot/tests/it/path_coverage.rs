@@ -32,7 +32,10 @@ const TESTS: &[&str] = &[
     "path_cases::nothing_follows_from_what_the_journal_cannot_take",
     "proposals::a_refused_call_runs_once_after_approval_over_the_api",
     "questions_between_eras::a_legacy_server_asks_a_modern_client",
+    "tasks::legacy::a_task_outlives_its_callers_session_and_fails_with_its_servers",
     "tasks::legacy::questions_of_a_task_arrive_on_the_stream_that_awaits_its_result",
+    "tasks::legacy::tasks_of_a_revoked_participant_are_cancelled_at_their_servers",
+    "tasks::restarts::a_task_that_cannot_be_written_down_is_cancelled_and_refused",
     "told_truly::a_proposal_from_before_its_servers_first_list_can_be_approved",
     "told_truly::approving_what_is_away_for_a_moment_leaves_it_pending",
     "told_truly::whoever_receives_proposals_hears_what_is_decided",
@@ -55,6 +58,7 @@ impl Handles for Names {
     type Notice = ();
     type Message = ();
     type Content = ();
+    type Task = ();
     type Ruling = ();
 
     fn is_same_request(_: &(), _: &()) -> bool {

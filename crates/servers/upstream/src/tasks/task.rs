@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use model::{Answer, Form, LinkId, OperationId, Outcome, ParticipantId, Payload};
+use model::{Answer, Form, OperationId, Outcome, ParticipantId, Payload};
 use platform::{Mutex, MutexGuard, Taken, unix_ms};
 use wire::mcp::task::{self, OperationState, Status, TaskReport};
 
@@ -21,14 +21,9 @@ const LOST_ERROR: &[u8] =
 /// only the state is listed.
 pub const TASK_KEPT_BYTES_MAX: usize = 4096;
 
-/// Server, instance number of its session (0: any session), and the server's own id.
-pub(crate) type Key = (ParticipantId, u64, Arc<str>);
-
 /// The origin of a task.
 #[derive(Debug)]
 pub struct Origin {
-    /// The participant whose call became the task.
-    pub holder: ParticipantId,
     /// The server.
     pub server: ParticipantId,
     /// The instance number of the session in which it runs; 0 if the server's tasks belong to no
@@ -36,11 +31,6 @@ pub struct Origin {
     pub instance: u64,
     /// The form of payloads about it.
     pub form: Form,
-    /// The tool that was called, under the name by which the call was judged: a participant that
-    /// may not call it has no task of it either.
-    pub tool: Box<str>,
-    /// Whether the call was held until it was approved.
-    pub held: bool,
     /// The server's own id.
     pub own: Arc<str>,
     /// The call that became the task, with the instance number of its session.
@@ -64,12 +54,6 @@ struct State {
     until_ms: u64,
     /// Its session ended before it did.
     lost: bool,
-    /// The link that asked about it last.
-    link: LinkId,
-    /// The open request that waits for its result.
-    waiting: Option<OperationId>,
-    /// It is not on disk yet, and no participant knows of it.
-    unwritten: bool,
     /// A caller of 2025-11-25 has cancelled it, for which it is cancelled from then on, whatever
     /// its server does.
     cancelled: bool,
@@ -94,9 +78,17 @@ impl KeptResult {
     }
 }
 
+/// Receives what becomes known about tasks.
+pub trait TaskEvents: Send + Sync {
+    /// A task has ended ([`Task::is_over`]), or lasts for another time ([`Task::until_ms`]).
+    fn changed(self: Arc<Self>, task: &Task);
+}
+
 /// One task of a server.
 #[derive(Debug)]
 pub struct Task {
+    /// Its id in the topic.
+    pub operation: OperationId,
     /// Its id at the gateway.
     pub public: String,
     /// Its origin.
@@ -105,16 +97,19 @@ pub struct Task {
     pub followed: bool,
     /// Its result, if no server has it.
     pub kept: Option<KeptResult>,
+    events: Weak<dyn TaskEvents>,
     state: Mutex<State>,
 }
 
 impl Task {
-    /// A task that a session has just created, or that is known by its id alone.
+    /// A task that a session has just created, or that is known by its id alone. `events` are
+    /// reported from its first change on.
     pub fn new(
+        operation: OperationId,
         public: String,
         origin: Origin,
-        link: LinkId,
         session: Option<&Arc<Session>>,
+        events: Weak<dyn TaskEvents>,
     ) -> Self {
         let state = State {
             // A task that any session knows needs none to stay open.
@@ -125,76 +120,43 @@ impl Task {
             updated_ms: origin.created_ms,
             until_ms: origin.created_ms.saturating_add(TASK_KEPT_MS_MAX),
             lost: false,
-            link,
-            waiting: None,
-            unwritten: false,
             cancelled: false,
         };
         Self {
+            operation,
             public,
             origin,
             followed: false,
             kept: None,
+            events,
             state: Mutex::new(state),
         }
     }
 
-    /// A task that is completed from the beginning, and kept for this time.
-    pub fn of_result(
-        public: String,
-        origin: Origin,
-        link: LinkId,
-        kept: KeptResult,
-        ttl_ms: u64,
-    ) -> Self {
-        let task = Self {
-            kept: Some(kept),
-            ..Self::new(public, origin, link, None)
-        };
+    /// Completes it with a result that the gateway keeps for this time.
+    #[must_use]
+    pub fn with_result(mut self, kept: KeptResult, ttl_ms: u64) -> Self {
         {
-            let mut state = task.state();
+            let mut state = self.state();
             state.status = Status::Completed;
-            state.until_ms = task.origin.created_ms.saturating_add(ttl_ms);
+            state.until_ms = self.origin.created_ms.saturating_add(ttl_ms);
         }
-        task
+        self.kept = Some(kept);
+        self
     }
 
-    /// A task that outlived the gateway that created it, and is kept until this time, in
-    /// milliseconds since 1970.
-    pub fn restored(public: String, origin: Origin, link: LinkId, until_ms: u64) -> Self {
-        let task = Self::new(public, origin, link, None);
-        task.state().until_ms = until_ms;
-        task
+    /// Keeps it until this time, in milliseconds since 1970: it outlived the gateway that created
+    /// it.
+    #[must_use]
+    pub fn kept_until(self, until_ms: u64) -> Self {
+        self.state().until_ms = until_ms;
+        self
     }
 
     /// Whether its server knows it in any session, so that it outlives this gateway. One that the
     /// gateway follows ends with its call.
     pub fn outlives_gateway(&self) -> bool {
         self.origin.instance == 0 && self.kept.is_none() && !self.followed
-    }
-
-    /// Hides it from lists until it is on disk.
-    pub fn hide(&self) {
-        self.state().unwritten = true;
-    }
-
-    /// Notes that it is on disk.
-    pub fn announce(&self) {
-        self.state().unwritten = false;
-    }
-
-    /// Whether lists have it: it is on disk if it must be, and its time is not over.
-    pub fn is_listed(&self, now_ms: u64) -> bool {
-        let state = self.state();
-        !self.followed && !state.unwritten && now_ms < state.until_ms
-    }
-
-    pub(crate) fn key(&self) -> Key {
-        (
-            self.origin.server.clone(),
-            self.origin.instance,
-            Arc::clone(&self.origin.own),
-        )
     }
 
     /// The session in which it runs, while that is open; `None` if any session of the server will
@@ -218,8 +180,7 @@ impl Task {
 
     /// Whether it has ended, as far as is known.
     pub fn is_over(&self) -> bool {
-        let state = self.state();
-        state.status.is_over() || state.lost
+        self.state().is_over()
     }
 
     /// Time at which it is forgotten, in milliseconds since 1970.
@@ -227,8 +188,21 @@ impl Task {
         self.state().until_ms
     }
 
+    /// Takes the message of its server that created it.
+    pub fn begin(&self, report: &TaskReport, frame: &[u8]) {
+        // It is entered into the topic as it is then.
+        let _ = self.enter(report, frame);
+    }
+
     /// Updates the state from a message of its server.
     pub fn update(&self, report: &TaskReport, frame: &[u8]) {
+        if self.enter(report, frame) {
+            self.report();
+        }
+    }
+
+    /// Enters a message of its server. True if it has ended by it, or lasts for another time.
+    fn enter(&self, report: &TaskReport, frame: &[u8]) -> bool {
         let written = report.task.of(frame);
         let written = match self.origin.form {
             Form::Legacy => written.to_vec(),
@@ -236,8 +210,9 @@ impl Task {
         };
         let mut state = self.state();
         if state.cancelled {
-            return;
+            return false;
         }
+        let before = (state.is_over(), state.until_ms);
         state.written = if written.len() <= TASK_KEPT_BYTES_MAX {
             written
         } else {
@@ -252,9 +227,17 @@ impl Task {
                 .created_ms
                 .saturating_add(ttl_ms.min(TASK_KEPT_MS_MAX));
         }
+        let changed = (state.is_over(), state.until_ms) != before;
         // A cancelled task has no result that could be asked for.
         if state.status == Status::Cancelled {
             release(state);
+        }
+        changed
+    }
+
+    fn report(&self) {
+        if let Some(events) = self.events.upgrade() {
+            events.changed(self);
         }
     }
 
@@ -274,9 +257,9 @@ impl Task {
     }
 
     /// Ends it with its session. True if it was not over.
-    pub(crate) fn lose(&self) -> bool {
+    pub fn lose(&self) -> bool {
         let mut state = self.state();
-        let open = !state.status.is_over() && !state.lost;
+        let open = !state.is_over();
         state.lost = true;
         if open {
             state.updated_ms = unix_ms();
@@ -291,6 +274,7 @@ impl Task {
         (state.cancelled, state.status, state.updated_ms) = (true, Status::Cancelled, unix_ms());
         state.written = Vec::new();
         release(state);
+        self.report();
     }
 
     /// Whether a caller of 2025-11-25 has cancelled it.
@@ -298,26 +282,17 @@ impl Task {
         self.state().cancelled
     }
 
-    /// Ends it, because its call has ended: it may be forgotten.
+    /// Ends it, because its server does not know it any more: it may be forgotten.
     pub(crate) fn dismiss(&self) {
         let mut state = self.state();
         (state.lost, state.until_ms) = (true, 0);
         release(state);
+        self.report();
     }
 
-    /// Notes the link that asks about it.
-    pub fn asked_by(&self, link: LinkId) {
-        self.state().link = link;
-    }
-
-    /// Notes the request that waits for its result.
-    pub fn awaited_by(&self, operation: OperationId) {
-        self.state().waiting = Some(operation);
-    }
-
-    /// The request that waits for its result, open or not.
-    pub fn waiting(&self) -> Option<OperationId> {
-        self.state().waiting
+    /// Lets go of its session, which need not stay open for it any more.
+    pub fn release(&self) {
+        release(self.state());
     }
 
     /// A message of its server as its caller reads it: under its id at the gateway, or without one
@@ -330,11 +305,6 @@ impl Task {
         } else {
             Some(named.rename(payload, &self.public))
         }
-    }
-
-    /// The link that asked about it last.
-    pub fn link(&self) -> LinkId {
-        self.state().link
     }
 
     /// The task as its server wrote it last, under its id at the gateway and in the form of
@@ -407,6 +377,22 @@ impl Task {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+}
+
+impl State {
+    fn is_over(&self) -> bool {
+        self.status.is_over() || self.lost
+    }
+}
+
+/// The instance number under which a session's tasks are known: 0 if any session of its server
+/// knows them.
+pub fn instance_of(session: &Session) -> u64 {
+    if session.shares_tasks() {
+        0
+    } else {
+        session.instance()
     }
 }
 

@@ -3,7 +3,7 @@
 use model::{LinkId, LogLevel, OperationId, Outcome, ParticipantId};
 use topic::{Cause, Ended, Logs};
 
-use super::{Books, deals::Written, interests::Listen};
+use super::{Books, deals::Written, interests::Listen, tasks::Right};
 use crate::{numbers::ProposalView, turn::Turn};
 
 /// The place of an open call.
@@ -51,6 +51,8 @@ pub(crate) struct Call {
     pub(crate) mirrored: bool,
     pub(crate) order: u64,
     pub(crate) listen: Option<Listen>,
+    /// The right to the task that it asks about.
+    pub(crate) about: Option<Right>,
     pub(crate) logs: Logs,
     /// Notifications that came while it was paused.
     pub(crate) missed: Vec<u64>,
@@ -376,6 +378,7 @@ impl Books {
             .find(|ask| ask.about == Some(operation));
         assert!(asked.is_none(), "{operation} ended before {asked:?}");
         self.give_back(open.call);
+        self.end_task_part(operation, outcome);
         self.end_interest(&open, operation);
         self.end_mirror(operation, &open, outcome);
         self.check_given_up(&open);

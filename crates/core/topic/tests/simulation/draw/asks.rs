@@ -32,7 +32,8 @@ impl Books {
         if !self.servers.contains_key(server) {
             return Err(Cause::Moot);
         }
-        let link = match about {
+        let link = match self.reached_about(server, about).ok_or(Cause::Moot)? {
+            About::Task { .. } => None,
             About::Call(call) => {
                 let open = self.calls.get(&call);
                 let at = |place| matches!(place, Place::AtServer | Place::Paused);
@@ -67,14 +68,28 @@ impl Books {
             || self.asks_of(link) >= LIMITS.asks_per_link_max
             || self.asks_between(server, &caller) >= LIMITS.asks_per_server_and_participant_max
             || self
-                .asked_call(about)
+                .asked_call(server, about)
                 .is_some_and(|open| open.rounds >= LIMITS.rounds_max);
         if full { Err(Cause::Limit) } else { Ok(link) }
     }
 
+    /// The call or session that a question is about: about a task, the request that waits for its
+    /// result, else the session of its holder's own.
+    fn reached_about(&self, server: &ParticipantId, about: About) -> Option<About> {
+        let About::Task { task, session } = about else {
+            return Some(about);
+        };
+        let task = self.tasks.get(&task)?;
+        let fits = task.right.server == *server && self.may_have(&task.holder, &task.right);
+        let waiting = task.waiting.last().map(|call| About::Call(*call));
+        let own = session.filter(|link| self.owner(*link).as_ref() == Some(&task.holder));
+        waiting.or(own.map(About::Session)).filter(|_| fits)
+    }
+
     /// The call that a question is about.
-    fn asked_call(&self, about: About) -> Option<&Call> {
-        match about {
+    fn asked_call(&self, server: &ParticipantId, about: About) -> Option<&Call> {
+        match self.reached_about(server, about)? {
+            About::Task { .. } => None,
             About::Call(call) => self.calls.get(&call),
             About::Session(_) => None,
         }
@@ -135,10 +150,13 @@ impl World {
         let ignored = self.books.calls.contains_key(&operation)
             || self.books.questions.contains_key(&operation);
         let must = self.books.must_ask(server, about, method);
-        let of_call = match about {
-            About::Call(call) => Some(call),
-            About::Session(_) => None,
+        let of_call = match self.books.reached_about(server, about) {
+            Some(About::Call(call)) => Some(call),
+            Some(About::Session(_) | About::Task { .. }) | None => None,
         };
+        if let (About::Task { .. }, Ok(_)) = (about, must) {
+            self.books.count("asked about a task");
+        }
         let (link, server_id) = (must.unwrap_or(LinkId(0)), server.clone());
         let (order, cancelled) = (0, false);
         let fresh = Question {
@@ -153,7 +171,7 @@ impl World {
         };
         let about_call = self
             .books
-            .asked_call(about)
+            .asked_call(server, about)
             .filter(|open| open.pauses && must.is_ok() && !ignored);
         let pauses = about_call.is_some();
         if pauses {

@@ -1,11 +1,11 @@
 //! Notifications of servers.
 
-use model::{KindRef, LinkId, LogLevel, OperationId, ParticipantId};
-use topic::{Subject, TaskRef};
+use model::{LinkId, LogLevel, OperationId, ParticipantId};
+use topic::Subject;
 
 use crate::{
     books::{calls::Place, interests::same},
-    names::{CALLERS, URIS, id},
+    names::URIS,
     numbers::{Effect, Event, Receiver},
     turn::Turn,
     world::World,
@@ -175,44 +175,61 @@ impl World {
     }
 
     fn notice_of_task(&mut self) {
-        let (holder, server) = (id(self.prng.any(&CALLERS)), self.any_server());
-        let (held, public) = (self.prng.one_in(2), self.prng.any(&["t1", "t2", "t3"]));
-        let tool = format!("{server}_a");
-        let link = self.prng.one_in(2).then(|| self.any_link());
-        let may = |head: &str| {
-            let text = format!("mcp/{head}:tools/call:{tool}");
-            let kind = KindRef::parse(&text).unwrap();
-            self.books
-                .granted(&holder)
-                .is_some_and(|granted| granted.admits(kind, &[server.as_str()]))
+        let Some((id, task)) = self.any_task() else {
+            return self.tasks();
         };
-        let here =
-            !self.books.links_of(&holder).is_empty() && self.books.servers.contains_key(&server);
-        let proposes = held && may("proposal");
+        let any = self.any_server();
+        let server = match self.prng.one_in(6) {
+            true => any,
+            false => task.right.server.clone(),
+        };
+        let of_call = self.prng.one_in(3);
+        if of_call && let Some(waiting) = task.waiting.last().copied() {
+            return self.notice_of_waiting(&server, id, waiting);
+        }
+        let seated = self.books.servers.contains_key(&server);
+        let fits = server == task.right.server && !task.is_followed();
         let mut must = Vec::new();
-        if here && (may("request") || proposes) {
-            for own in self.books.links_of(&holder) {
-                must.extend(
-                    self.books
-                        .watching(own, public)
-                        .into_iter()
-                        .map(Receiver::Call),
-                );
+        if seated && fits && self.books.may_have(&task.holder, &task.right) {
+            for own in self.books.links_of(&task.holder) {
+                let listens = self.books.watching(own, &task.public);
+                must.extend(listens.into_iter().map(Receiver::Call));
             }
-            let last = link.and_then(|link| self.books.links.get(&link));
-            let last = last.filter(|own| own.participant == holder && own.notified);
+            let last = task.link.and_then(|link| self.books.links.get(&link));
+            let last = last.filter(|own| own.participant == task.holder && own.notified);
             must.extend(last.map(|own| Receiver::Link(own.handle)));
         }
         if !must.is_empty() {
             self.books.count("notified of a task");
         }
-        let task = TaskRef {
-            holder: &holder,
-            tool: &tool,
-            held,
-            public,
-            link,
+        let subject = match of_call {
+            true => Subject::TaskCall(id),
+            false => Subject::Task(id),
         };
-        self.notifies(&server, Subject::Task(task), None, &must);
+        self.notifies(&server, subject, None, &must);
+    }
+
+    /// A notification about the call that became a task, whose result a request waits for.
+    fn notice_of_waiting(
+        &mut self,
+        server: &ParticipantId,
+        task: OperationId,
+        waiting: OperationId,
+    ) {
+        let open = self.books.calls[&waiting].clone();
+        let fits = open.server == *server && self.books.wants_log(&open, None);
+        let waits = fits && open.place == Place::Paused;
+        let is_reached = fits && open.place == Place::AtServer && !open.answered;
+        let must: Vec<Receiver> = is_reached
+            .then_some(Receiver::Call(open.call))
+            .into_iter()
+            .collect();
+        if is_reached {
+            self.books.count("notified of a call that became a task");
+        }
+        let notice = self.notifies(server, Subject::TaskCall(task), None, &must);
+        if let Some(open) = self.books.calls.get_mut(&waiting).filter(|_| waits) {
+            open.missed.push(notice);
+        }
     }
 }

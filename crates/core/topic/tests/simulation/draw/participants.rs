@@ -6,7 +6,8 @@ use model::{Capabilities, DeliveryMode, LinkId, ParticipantId, RateLimit};
 use topic::{Cursor, Ended, Join, Joining, Listener};
 
 use crate::{
-    books::{limits::LIMITS, participants::Link},
+    books::{limits::LIMITS, participants::Link, tasks::TaskTurn},
+    draw::tasks::is_task_end,
     names::{CALLERS, GRANTS, SERVERS, id, parse},
     numbers::{Effect, Event, RoomEffect},
     turn::{Arrival, Turn},
@@ -255,8 +256,16 @@ impl World {
     fn disowns(&mut self, participant: &ParticipantId) {
         let next = self.books.room.published.len();
         self.books.room.disowned.insert(participant.clone(), next);
-        let effects = self.live(Event::Disown { participant }, Turn::default());
-        assert!(effects.all.is_empty() && effects.room.is_empty());
+        let tasks = TaskTurn {
+            revoked: Some(participant.clone()),
+            ..TaskTurn::default()
+        };
+        let turn = Turn {
+            tasks,
+            ..Turn::default()
+        };
+        let effects = self.live(Event::Disown { participant }, turn);
+        assert!(effects.all.iter().all(is_task_end) && effects.room.is_empty());
     }
 
     pub(crate) fn revokes(&mut self, participant: &ParticipantId) {
@@ -285,6 +294,10 @@ impl World {
             Event::Revoke { participant },
             Turn {
                 leaving,
+                tasks: TaskTurn {
+                    revoked: Some(participant.clone()),
+                    ..TaskTurn::default()
+                },
                 ..Turn::default()
             },
         );

@@ -8,7 +8,7 @@ use crate::{
         calls::{Call, Place},
         limits::LIMITS,
     },
-    draw::requests::blank,
+    draw::{requests::blank, tasks::is_task_end},
     numbers::{Effect, Event, Receiver},
     turn::{Returning, Turn},
     world::World,
@@ -139,7 +139,10 @@ impl World {
             effects.returned.map(|(_, by)| by),
             must.is_ok().then_some(by)
         );
-        let (notices, rest) = effects.all.split_at(missed.len());
+        // A followed task ends with its call.
+        let all = effects.all.iter().filter(|one| !is_task_end(one));
+        let all: Vec<Effect> = all.cloned().collect();
+        let (notices, rest) = all.split_at(missed.len());
         let notice = |effect: &Effect| match effect {
             Effect::Notify {
                 to: Receiver::Call(_),

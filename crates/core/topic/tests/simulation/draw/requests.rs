@@ -161,8 +161,10 @@ impl World {
         let resources = (0..self.prng.below(3))
             .map(|_| self.draw_uri().into())
             .collect();
+        let known = self.books.tasks.values().map(|task| task.public.clone());
+        let known: Vec<String> = known.chain(["none".to_owned()]).collect();
         let tasks = (0..self.prng.below(3))
-            .map(|_| self.prng.any(&["t1", "t2"]).into())
+            .map(|_| self.prng.any(&known).into())
             .collect();
         ListenFilter {
             lists,
@@ -492,6 +494,7 @@ impl World {
             }
             (Interest::Listen(_), _) => {
                 self.books.count("listened");
+                self.listens_to_tasks(link, operation);
                 let open = &self.books.calls[&operation];
                 let judged = self.topic.listening(operation).unwrap();
                 let public: Vec<&str> = judged.resources.iter().map(|uri| &**uri).collect();
@@ -516,6 +519,19 @@ impl World {
         self.check_interest(link);
     }
 
+    /// The link that listens to a task of its participant asked about it last.
+    fn listens_to_tasks(&mut self, link: LinkId, operation: OperationId) {
+        let (by, listen) = (
+            self.books.owner(link),
+            self.books.calls[&operation].listen.clone().unwrap(),
+        );
+        for task in self.books.tasks.values_mut() {
+            if listen.tasks.contains(&task.public) && by.as_ref() == Some(&task.holder) {
+                task.link = Some(link);
+            }
+        }
+    }
+
     fn check_interest(&self, link: LinkId) {
         let own = &self.books.links[&link];
         assert!(own.subscriptions.iter().all(|one| self.topic.follows(
@@ -523,7 +539,8 @@ impl World {
             &one.server,
             &one.own
         )));
-        for task in ["t1", "t2"] {
+        let known = self.books.tasks.values().map(|task| task.public.as_str());
+        for task in known.chain(["none"]) {
             assert_eq!(
                 self.topic.watches(link, task),
                 !self.books.watching(link, task).is_empty()
@@ -541,7 +558,7 @@ pub(crate) fn blank(
 ) -> Call {
     let (tag, proposal, public, own, listen, logs) = <_>::default();
     let (place, answered, in_room, mirrored, order) = (Place::AtServer, false, false, false, 0);
-    let (pauses, rounds) = (false, 0);
+    let (pauses, rounds, about) = (false, 0, None);
     Call {
         call,
         link,
@@ -560,6 +577,7 @@ pub(crate) fn blank(
         mirrored,
         order,
         listen,
+        about,
         logs,
         missed: Vec::new(),
     }

@@ -8,6 +8,7 @@ use crate::{
         Books,
         deals::{Deal, Written},
         envelopes::digest,
+        tasks::{Stage, Task},
     },
     draw::held::terms,
     numbers::{Event, Numbers},
@@ -77,6 +78,9 @@ impl World {
             self.log.push("CRASH".to_owned());
         }
         self.life += 1;
+        let tasks = self.books.tasks.values();
+        let tasks = tasks.filter(|task| task.durable && task.stage == Stage::Known);
+        let tasks: Vec<Task> = tasks.cloned().collect();
         self.topic = Self::topic(&self.books.configured, self.life);
         self.books.forget();
         self.books.count("crashed");
@@ -85,6 +89,7 @@ impl World {
             self.books.recover(id, arrived);
         }
         self.restore();
+        self.restores_tasks(tasks);
         // Participants that may no longer propose are revoked again, some while they are absent.
         for (participant, granted) in self.books.standings() {
             match granted {
@@ -194,6 +199,10 @@ impl World {
             .into_iter()
             .for_each(|operation| self.settle(operation));
         self.configures(&[topic::UpstreamNames::gateway()]);
+        self.now_ms += 1_000_000;
+        self.books.now_ms = self.now_ms;
+        self.tick();
+        assert_eq!((self.topic.tasks_len(), self.books.tasks.len()), (0, 0));
         assert_eq!(
             (self.books.deals_open(), self.topic.proposals_len()),
             (0, 0)

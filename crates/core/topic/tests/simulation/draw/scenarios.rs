@@ -13,10 +13,11 @@ use crate::{
 
 impl World {
     pub(crate) fn story(&mut self) {
-        match self.prng.below(14) {
+        match self.prng.below(17) {
             0..=3 => self.story_of_a_call(),
             4..=6 => self.story_of_the_room(),
             7..=12 => self.story_of_questions(),
+            13..=15 => self.story_of_tasks(),
             _ => self.story_of_departures(),
         }
     }

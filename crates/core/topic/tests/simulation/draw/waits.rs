@@ -8,6 +8,7 @@ use crate::{
         calls::{Call, Place},
         deals::Deal,
         limits::LIMITS,
+        tasks::TaskTurn,
     },
     draw::requests::blank,
     numbers::{Effect, Event},
@@ -202,6 +203,10 @@ impl World {
             Event::Tick,
             Turn {
                 parks: true,
+                tasks: TaskTurn {
+                    expires: true,
+                    ..TaskTurn::default()
+                },
                 ..Turn::default()
             },
         );

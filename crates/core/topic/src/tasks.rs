@@ -1,0 +1,243 @@
+//! Servers' tasks: holder, right, waiting requests and expiry of each.
+//!
+//! A call that its server answers with a task lives on as that task, under the call's id. With the
+//! answer of the call the task passes to its holder, unless the gateway follows it for the call. It
+//! leaves the book once, and the shell gets its handle back with one effect: cancelled at its
+//! server, if no participant may have it any more, or forgotten. What its server writes about it is
+//! the shell's.
+
+mod book;
+mod requests;
+
+use model::{OperationId, Outcome, ParticipantId};
+
+use crate::{
+    Handles, Topic,
+    effect::{Cause, Effect, Verdict},
+    event::{NewTask, TaskOrigin, TaskRight},
+    members::Member,
+    operations::Becomes,
+};
+pub use book::{PARTICIPANT_TASKS_MAX, TOPIC_TASKS_MAX};
+pub(crate) use book::{Right, Stage, Task, Tasks};
+
+impl<H: Handles> Topic<H> {
+    /// Reserves a place for the task that an open call may become.
+    pub(crate) fn may_become_task(&mut self, call: OperationId) {
+        let open = self.operations.get(call);
+        let Some(open) = open.filter(|open| open.state.is_at_server()) else {
+            return;
+        };
+        // A call that goes to a second session keeps its first place.
+        if open.becomes_with_place() {
+            return;
+        }
+        let Some(holder) = self
+            .members
+            .of_link(open.link)
+            .map(|caller| caller.id.clone())
+        else {
+            return;
+        };
+        if !self.take_place(&holder) {
+            self.effects.verdict = Some(Verdict::Refused(Cause::Limit));
+            return;
+        }
+        if let Some(open) = self.operations.get_mut(call) {
+            open.rare.get_or_insert_default().becomes = Some(Becomes {
+                place: Some(holder),
+            });
+        }
+    }
+
+    /// Takes a task into the book. A task that no participant may have is cancelled at its server,
+    /// and one that finds no place is given back.
+    pub(crate) fn open_task(&mut self, new: NewTask<'_, H>) {
+        let key = (new.right.server.clone(), new.session, new.own.clone());
+        let known = self.tasks.at(&key);
+        match new.origin {
+            TaskOrigin::Call { follows, durable } => {
+                // Its call may have ended meanwhile: then no participant will ever ask for it.
+                let is_first = self.tasks.get(new.task).is_none();
+                if !is_first || !self.is_served_by(new.task, new.right.server) {
+                    return self.end_task(new.handle, new.over);
+                }
+                // A server that gives an id again means the new task by it.
+                if let Some(older) = known {
+                    self.forget_task(older);
+                }
+                let stage = Stage::Becoming { follows, durable };
+                self.begin_task(new, stage, None);
+            }
+            TaskOrigin::Named | TaskOrigin::Journal => {
+                let is_named = new.origin == TaskOrigin::Named;
+                let may = !is_named || self.may_have(new.holder, new.right);
+                if !may || known.is_some() || !self.take_place(new.holder) {
+                    return self.effects.push(Effect::ForgetTask { task: new.handle });
+                }
+                let place = Some(new.holder.clone());
+                self.begin_task(new, Stage::Known, place);
+            }
+        }
+    }
+
+    fn begin_task(&mut self, new: NewTask<'_, H>, stage: Stage, place: Option<ParticipantId>) {
+        let (id, until_ms) = (new.task, new.until_ms);
+        let is_call = matches!(stage, Stage::Becoming { .. });
+        if let Some(call) = self.operations.get_mut(id).filter(|_| is_call) {
+            let rare = call.rare.get_or_insert_default();
+            rare.becomes.get_or_insert_default();
+        }
+        self.tasks.insert(id, Task::new(new, stage, place));
+        if !is_call {
+            self.tasks.expire_at(id, until_ms);
+        }
+    }
+
+    /// Whether a server has an open call.
+    fn is_served_by(&self, call: OperationId, server: &ParticipantId) -> bool {
+        let Some(open) = self.operations.get(call) else {
+            return false;
+        };
+        open.state.is_at_server() && self.members.server(server) == Some(open.server)
+    }
+
+    /// Takes a place on a participant's account. Without a free one its oldest task that is over is
+    /// forgotten.
+    fn take_place(&mut self, holder: &ParticipantId) -> bool {
+        if self.tasks.take_place(holder) {
+            return true;
+        }
+        let Some(oldest) = self.tasks.oldest_over(holder) else {
+            return false;
+        };
+        self.forget_task(oldest);
+        self.tasks.take_place(holder)
+    }
+
+    /// Takes the end of a call that may have become a task: with its answer the task passes to its
+    /// holder, unless the gateway follows it. Without an answer it is cancelled at its server.
+    pub(crate) fn end_becoming(&mut self, call: OperationId, part: Becomes, outcome: Outcome) {
+        let stage = self.tasks.get(call).map(|task| task.stage);
+        let Some(Stage::Becoming { follows, durable }) = stage else {
+            return self.tasks.give_back(part.place.as_ref());
+        };
+        let is_answered = matches!(outcome, Outcome::Ok | Outcome::Error);
+        // A call that runs on its approver's authority may outlive its caller's rights.
+        let is_had = self.tasks.get(call).is_some_and(|task| self.is_had(task));
+        if follows || !is_answered || !is_had {
+            self.tasks.give_back(part.place.as_ref());
+            return match follows && is_answered {
+                true => self.forget_task(call),
+                false => self.cancel_task(call),
+            };
+        }
+        self.pass_to_holder(call, part, durable);
+    }
+
+    fn pass_to_holder(&mut self, id: OperationId, part: Becomes, durable: bool) {
+        let Some(task) = self.tasks.get_mut(id) else {
+            return;
+        };
+        task.stage = if durable {
+            Stage::Writing
+        } else {
+            Stage::Known
+        };
+        task.place = part.place;
+        let until_ms = task.until_ms;
+        self.tasks.expire_at(id, until_ms);
+    }
+
+    /// Takes that the journal has a task, or cannot write it: then its holder never learns of it.
+    pub(crate) fn task_written(&mut self, id: OperationId, stored: bool) {
+        let Some(task) = self
+            .tasks
+            .get_mut(id)
+            .filter(|task| task.stage == Stage::Writing)
+        else {
+            return;
+        };
+        if stored {
+            task.stage = Stage::Known;
+        } else {
+            self.cancel_task(id);
+        }
+    }
+
+    /// Takes what has changed of a task.
+    pub(crate) fn task_changed(&mut self, id: OperationId, over: bool, until_ms: u64) {
+        let Some(task) = self.tasks.get_mut(id) else {
+            return;
+        };
+        task.over |= over;
+        // One that belongs to an open call lasts as long as the call.
+        if matches!(task.stage, Stage::Becoming { .. }) {
+            task.until_ms = until_ms;
+        } else {
+            self.tasks.expire_at(id, until_ms);
+            self.expire_tasks();
+        }
+    }
+
+    /// Ends the tasks that ran in a session that has ended.
+    pub(crate) fn lose_tasks(&mut self, server: &ParticipantId, session: u64) {
+        let lost = self.tasks.which(|task| {
+            !task.lost && session != 0 && task.session == session && task.right.server == *server
+        });
+        for id in lost {
+            let Some(task) = self.tasks.get_mut(id) else {
+                continue;
+            };
+            (task.lost, task.over) = (true, true);
+            let handle = task.handle.clone();
+            self.effects.push(Effect::LoseTask { task: handle });
+        }
+    }
+
+    /// Ends the tasks of a participant that may not ask for them any more.
+    pub(crate) fn end_tasks_of(&mut self, holder: &ParticipantId) {
+        // One that belongs to an open call ends with it.
+        let theirs = self
+            .tasks
+            .which(|task| task.holder == *holder && !matches!(task.stage, Stage::Becoming { .. }));
+        for id in theirs {
+            self.cancel_task(id);
+        }
+    }
+
+    /// Forgets the tasks whose time is over.
+    pub(crate) fn expire_tasks(&mut self) {
+        while let Some(id) = self.tasks.due(self.now_ms) {
+            self.forget_task(id);
+        }
+    }
+
+    /// Ends a task at its server, if it is not over, and forgets it.
+    fn cancel_task(&mut self, id: OperationId) {
+        if let Some(task) = self.tasks.remove(id) {
+            self.end_task(task.handle, task.over);
+        }
+    }
+
+    fn end_task(&mut self, task: H::Task, over: bool) {
+        self.effects.push(match over {
+            true => Effect::ForgetTask { task },
+            false => Effect::CancelTask { task },
+        });
+    }
+
+    fn forget_task(&mut self, id: OperationId) {
+        if let Some(task) = self.tasks.remove(id) {
+            self.effects.push(Effect::ForgetTask { task: task.handle });
+        }
+    }
+
+    /// Whether a participant may have a task by this right now.
+    pub(crate) fn may_have(&self, holder: &ParticipantId, right: TaskRight<'_>) -> bool {
+        // A server that has the name of a former caller has none of its tasks.
+        let is_caller = |member: &Member<H>| member.is_caller();
+        self.members.of_id(holder).is_some_and(is_caller)
+            && self.may_call(holder, right.server, right.tool, right.held)
+    }
+}

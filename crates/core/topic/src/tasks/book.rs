@@ -1,0 +1,264 @@
+//! Table of servers' tasks, with its indexes, places and times.
+
+use std::collections::{BTreeSet, HashMap as Map};
+use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt};
+use model::{LinkId, OperationId, ParticipantId};
+
+use crate::{
+    Handles,
+    event::{NewTask, TaskRight},
+    members::account,
+};
+
+/// Tasks of servers in one topic, including calls that may still become one.
+pub const TOPIC_TASKS_MAX: usize = 10_000;
+/// Tasks of one participant in one topic, and of all guests together. Beyond it a call does not
+/// become a task, unless an older task is over: that is forgotten then.
+pub const PARTICIPANT_TASKS_MAX: usize = 256;
+
+const _: () = assert!(PARTICIPANT_TASKS_MAX <= TOPIC_TASKS_MAX / 4);
+
+/// Server, number of its session, and the server's own id.
+pub(crate) type Key = (ParticipantId, u64, Arc<str>);
+
+/// The right by which a participant has a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Right {
+    pub(crate) server: ParticipantId,
+    pub(crate) tool: Box<str>,
+    pub(crate) held: bool,
+}
+
+impl Right {
+    pub(crate) fn as_ref(&self) -> TaskRight<'_> {
+        TaskRight {
+            server: &self.server,
+            tool: &self.tool,
+            held: self.held,
+        }
+    }
+}
+
+impl From<TaskRight<'_>> for Right {
+    fn from(right: TaskRight<'_>) -> Self {
+        Self {
+            server: right.server.clone(),
+            tool: right.tool.into(),
+            held: right.held,
+        }
+    }
+}
+
+/// The participants that know of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The call that has become it is open, and its caller has no answer yet.
+    Becoming {
+        /// Whether the gateway follows it for the call.
+        follows: bool,
+        /// Whether the journal must have it first.
+        durable: bool,
+    },
+    /// The journal is about to write it.
+    Writing,
+    /// Its holder has it.
+    Known,
+}
+
+/// One task.
+#[derive(Debug)]
+pub(crate) struct Task<H: Handles> {
+    /// Its number in the order of opening.
+    order: u64,
+    pub(crate) stage: Stage,
+    pub(crate) holder: ParticipantId,
+    pub(crate) right: Right,
+    pub(crate) session: u64,
+    own: Arc<str>,
+    pub(crate) public: Arc<str>,
+    /// The link that asked about it last.
+    pub(crate) link: Option<LinkId>,
+    pub(crate) over: bool,
+    /// Whether its server cannot be asked any more.
+    pub(crate) lost: bool,
+    pub(crate) until_ms: u64,
+    /// Open requests that wait for its result, in the order of opening: the last one is asked what
+    /// its server asks.
+    pub(crate) waiting: Vec<OperationId>,
+    /// The participant on whose account it has a place. One that belongs to an open call has the
+    /// place of the call.
+    pub(crate) place: Option<ParticipantId>,
+    pub(crate) handle: H::Task,
+}
+
+impl<H: Handles> Task<H> {
+    pub(crate) fn new(new: NewTask<'_, H>, stage: Stage, place: Option<ParticipantId>) -> Self {
+        let follows = matches!(stage, Stage::Becoming { follows: true, .. });
+        Self {
+            order: 0,
+            stage,
+            holder: new.holder.clone(),
+            right: new.right.into(),
+            session: new.session,
+            own: new.own,
+            public: new.public,
+            link: new.link,
+            over: new.over,
+            lost: false,
+            until_ms: new.until_ms,
+            // The caller of a call that is followed is asked what the task's server asks.
+            waiting: follows.then_some(new.task).into_iter().collect(),
+            place,
+            handle: new.handle,
+        }
+    }
+
+    fn key(&self) -> Key {
+        (self.right.server.clone(), self.session, self.own.clone())
+    }
+
+    /// Whether the gateway follows it for a call, so that no participant knows it.
+    pub(crate) fn is_followed(&self) -> bool {
+        matches!(self.stage, Stage::Becoming { follows: true, .. })
+    }
+}
+
+/// The tasks of one topic.
+#[derive(Debug)]
+pub(crate) struct Tasks<H: Handles> {
+    all: HashMap<OperationId, Task<H>>,
+    by_key: Map<Key, OperationId>,
+    by_public: Map<Arc<str>, OperationId>,
+    /// By the time at which each is forgotten.
+    expiry: BTreeSet<(u64, OperationId)>,
+    /// Places that are taken, by account, and in all.
+    places: Map<Box<str>, usize>,
+    taken: usize,
+    opened: u64,
+    /// The beginning of guests' ids.
+    guests: &'static str,
+}
+
+impl<H: Handles> Tasks<H> {
+    /// None. Ids that begin with `guests` are those of guests.
+    pub(crate) fn new(guests: &'static str) -> Self {
+        Self {
+            all: HashMap::new(),
+            by_key: Map::new(),
+            by_public: Map::new(),
+            expiry: BTreeSet::new(),
+            places: Map::new(),
+            taken: 0,
+            opened: 0,
+            guests,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn get(&self, id: OperationId) -> Option<&Task<H>> {
+        self.all.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: OperationId) -> Option<&mut Task<H>> {
+        self.all.get_mut(&id)
+    }
+
+    /// The task with a server's own id.
+    pub(crate) fn at(&self, key: &Key) -> Option<OperationId> {
+        self.by_key.get(key).copied()
+    }
+
+    /// The task with this id at the gateway.
+    pub(crate) fn named(&self, public: &str) -> Option<(OperationId, &Task<H>)> {
+        let id = *self.by_public.get(public)?;
+        Some((id, self.all.get(&id)?))
+    }
+
+    pub(crate) fn insert(&mut self, id: OperationId, mut task: Task<H>) {
+        task.order = self.opened;
+        self.opened += 1;
+        self.by_key.insert(task.key(), id);
+        self.by_public.insert(Arc::clone(&task.public), id);
+        self.all.insert(id, task);
+    }
+
+    pub(crate) fn remove(&mut self, id: OperationId) -> Option<Task<H>> {
+        let task = self.all.remove(&id)?;
+        self.by_key.remove(&task.key());
+        self.by_public.remove(&task.public);
+        self.expiry.remove(&(task.until_ms, id));
+        self.give_back(task.place.as_ref());
+        Some(task)
+    }
+
+    /// The tasks for which `fits` holds, in the order of opening.
+    pub(crate) fn which(&self, fits: impl Fn(&Task<H>) -> bool) -> Vec<OperationId> {
+        let found = self.all.iter().filter(|(_, task)| fits(task));
+        let mut found: Vec<_> = found.map(|(id, task)| (task.order, *id)).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Takes a place on a participant's account, or on that of all guests; false if there is none.
+    pub(crate) fn take_place(&mut self, holder: &ParticipantId) -> bool {
+        let own = account(holder, self.guests);
+        let used = self.places.get(own).copied().unwrap_or_default();
+        if used >= PARTICIPANT_TASKS_MAX || self.taken >= TOPIC_TASKS_MAX {
+            return false;
+        }
+        self.places.insert(own.into(), used + 1);
+        self.taken += 1;
+        true
+    }
+
+    /// Gives a place back, if there is one.
+    pub(crate) fn give_back(&mut self, place: Option<&ParticipantId>) {
+        let Some(own) = place.map(|holder| account(holder, self.guests)) else {
+            return;
+        };
+        let Some(used) = self.places.get_mut(own) else {
+            return;
+        };
+        *used = used.saturating_sub(1);
+        if *used == 0 {
+            self.places.remove(own);
+        }
+        self.taken = self.taken.saturating_sub(1);
+    }
+
+    /// The oldest task on a participant's account that is over.
+    pub(crate) fn oldest_over(&self, holder: &ParticipantId) -> Option<OperationId> {
+        let own = account(holder, self.guests);
+        let is_own = |place: &ParticipantId| account(place, self.guests) == own;
+        let over = self
+            .all
+            .iter()
+            .filter(|(_, task)| task.over && task.place.as_ref().is_some_and(is_own));
+        over.min_by_key(|(_, task)| task.order).map(|(id, _)| *id)
+    }
+
+    /// Sets the time at which a task is forgotten.
+    pub(crate) fn expire_at(&mut self, id: OperationId, until_ms: u64) {
+        if let Some(task) = self.all.get_mut(&id) {
+            self.expiry.remove(&(task.until_ms, id));
+            task.until_ms = until_ms;
+            self.expiry.insert((until_ms, id));
+        }
+    }
+
+    /// The first task whose time is over.
+    pub(crate) fn due(&self, now_ms: u64) -> Option<OperationId> {
+        let (until_ms, id) = self.expiry.first()?;
+        (*until_ms <= now_ms).then_some(*id)
+    }
+
+    /// The time at which the next task is forgotten.
+    pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
+        self.expiry.first().map(|(until_ms, _)| *until_ms)
+    }
+}
