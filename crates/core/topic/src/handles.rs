@@ -25,6 +25,8 @@ pub trait Handles: Clone + Debug + 'static {
     type Message: Clone + Debug;
     /// A proposal in full, as reviewers see it.
     type Content: Clone + Debug;
+    /// The rest of an effect that began with a call and could not wait.
+    type Work: Clone + Debug;
     /// The shell's part of a decision: edited params, and the caller that waits until the decision
     /// is on disk.
     type Ruling: Clone + Debug;

@@ -29,6 +29,7 @@ impl Handles for Nothing {
     type Notice = ();
     type Message = ();
     type Content = ();
+    type Work = ();
     type Ruling = ();
 
     fn is_same_request(_: &(), _: &()) -> bool {

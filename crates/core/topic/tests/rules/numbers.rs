@@ -21,6 +21,7 @@ impl Handles for Numbers {
     type Message = String;
     /// The proposal's number.
     type Content = u128;
+    type Work = u8;
     type Ruling = u8;
 
     fn is_same_request(one: &u128, other: &u128) -> bool {

@@ -68,25 +68,23 @@ impl Follower {
         }
     }
 
-    /// Sends the call again, to a modern server that insists on a task.
+    /// Sends the call again, to a modern server that insists on a task, if the call is still open.
     fn declare(&self, dispatch: &Arc<Dispatch>, own: Option<&str>, changed: Option<&Request>) {
-        let (call, session) = (&self.call, &self.session);
-        if call.is_over() {
-            return;
-        }
-        let events = Self::new(dispatch, call, session, own, true, changed);
-        let request = changed.unwrap_or(&call.request);
-        let outgoing = Outgoing {
-            own,
-            tasks: true,
-            ..call.outgoing(request, call_number(call.id))
-        };
-        match session.call(outgoing, events) {
-            // It ended while it was sent, when there was no request to cancel yet.
-            Ok(()) if call.is_over() => call.cancel_at_server("the caller has gone"),
-            Ok(()) => {}
-            Err(refusal) => call.done(Err(refusal)),
-        }
+        let session = Arc::clone(&self.session);
+        let (own, changed) = (own.map(str::to_owned), changed.cloned());
+        dispatch.proceed(self.call.id, move |dispatch, call| {
+            let (own, changed) = (own.as_deref(), changed.as_ref());
+            let events = Self::new(dispatch, call, &session, own, true, changed);
+            let request = changed.unwrap_or(&call.request);
+            let outgoing = Outgoing {
+                own,
+                tasks: true,
+                ..call.outgoing(request, call_number(call.id))
+            };
+            if let Err(refusal) = session.call(outgoing, events) {
+                call.done(Err(refusal));
+            }
+        });
     }
 
     /// Follows the task that the call has become.
@@ -100,8 +98,9 @@ impl Follower {
         let number =
             (session.era() == Form::Legacy).then(|| call_number(dispatch.context.operation()));
         call.task.set_followed(&task, number);
-        if call.is_over() {
-            // It was cancelled before the task was known.
+        if !dispatch.with(|topic| topic.is_open(call.id)) {
+            // The server has made the task after all: the call was cancelled before the task was
+            // known, so that nothing has ended it there.
             return call.task.stop("the client cancelled the request");
         }
         let Some(number) = number else {
@@ -123,7 +122,8 @@ impl Follower {
 
 /// Ends a call whose task has ended, or cannot be followed any more.
 fn ended(dispatch: &Arc<Dispatch>, call: &Call, task: &Arc<Task>, end: Result<Answer, Refusal>) {
-    if call.is_over() {
+    // A call that was cancelled has cancelled its task, which must not happen twice.
+    if !dispatch.with(|topic| topic.is_open(call.id)) {
         return;
     }
     match end {

@@ -8,7 +8,7 @@ use upstream::tasks::Task;
 
 use crate::{dispatch::Dispatch, live::Event};
 
-/// Notifies a task's holder.
+/// Notifies a task's holder. Also from inside an effect: only a step knows the holder's links.
 pub(super) fn notify(dispatch: &Arc<Dispatch>, task: &Task, notice: Notice) {
     let (origin, public, link) = (&task.origin, &task.public, Some(task.link()));
     let subject = TaskRef {

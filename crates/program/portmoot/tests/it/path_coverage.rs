@@ -55,6 +55,7 @@ impl Handles for Names {
     type Notice = ();
     type Message = ();
     type Content = ();
+    type Work = ();
     type Ruling = ();
 
     fn is_same_request(_: &(), _: &()) -> bool {

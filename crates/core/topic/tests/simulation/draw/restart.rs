@@ -79,6 +79,7 @@ impl World {
         self.life += 1;
         self.topic = Self::topic(&self.books.configured, self.life);
         self.books.forget();
+        self.shell.forget();
         self.books.count("crashed");
         for id in self.books.deals.keys().copied().collect::<Vec<_>>() {
             let arrived = self.prng.one_in(2);
@@ -194,6 +195,8 @@ impl World {
             .into_iter()
             .for_each(|operation| self.settle(operation));
         self.configures(&[topic::UpstreamNames::gateway()]);
+        self.shell.empty_all();
+        self.shell.check_ends();
         assert_eq!(
             (self.books.deals_open(), self.topic.proposals_len()),
             (0, 0)
